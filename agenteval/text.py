@@ -82,22 +82,22 @@ def spellings(value: str) -> Iterator[str]:
 
 def environment_secrets() -> list[str]:
     """Values of our environment that its names call secret, and credentials in URLs there."""
-    found = [
+    secrets = [
         value
         for name, value in os.environ.items()
         if len(value) >= _SHORTEST and name.lower().endswith(SECRET_NAMES)
     ]
     for name in _URLS:
         for url in (os.environ.get(name, ""), os.environ.get(name.lower(), "")):
-            found += [s for s in url_secrets(url) if len(s) >= _SHORTEST]
-    return found
+            secrets += [s for s in url_secrets(url) if len(s) >= _SHORTEST]
+    return secrets
 
 
 def without_known(text: str) -> str:
     """The text without the values remembered and those of the environment, in any spelling; and
     without the beginning of one at its end, where the text was cut."""
-    told = {s for value in environment_secrets() for s in spellings(value)} | _known
-    for secret in sorted(told, key=len, reverse=True):  # a whole before its parts
+    secrets = {s for value in environment_secrets() for s in spellings(value)} | _known
+    for secret in sorted(secrets, key=len, reverse=True):  # a whole before its parts
         if secret in text:
             text = text.replace(secret, MARK)
         elif secret[:_PIECE] in text:
@@ -159,17 +159,17 @@ def guard_logs(shape: Callable[[str], str] | None = None) -> None:
 
 def _guard(record: logging.LogRecord, shape: Callable[[str], str] | None) -> None:
     try:
-        said = record.getMessage()
+        message = record.getMessage()
     except (TypeError, ValueError, KeyError):  # of the caller: logging itself reports it
         return
-    clean = redacted(said)
+    clean = redacted(message)
     clean = clean if shape is None else shape(clean)
-    if clean != said:
+    if clean != message:
         record.msg, record.args = clean, None
     if record.exc_info and record.exc_info[0] is not None:
         # formatters use this text where it is set, instead of the exception itself
-        told = redacted("".join(traceback.format_exception(*record.exc_info)).rstrip("\n"))
-        record.exc_text = told if shape is None else shape(told)
+        shown = redacted("".join(traceback.format_exception(*record.exc_info)).rstrip("\n"))
+        record.exc_text = shown if shape is None else shape(shown)
 
 
 # Controls (tab and line feed stay), soft hyphen, bidirectional, zero-width, tag characters: they

@@ -68,10 +68,10 @@ class _Model(AgentevalChatClient):
 
     async def create(self, messages: Sequence[LLMMessage], **more: Any) -> CreateResult:
         result = await super().create(messages, **more, extra_create_args=self._parameters)
-        said = self._line.last
-        if said is None or not (said.tool_calls and said.text):
+        reply = self._line.last
+        if reply is None or not (reply.tool_calls and reply.text):
             return result
-        return result.model_copy(update={"thought": said.text})
+        return result.model_copy(update={"thought": reply.text})
 
 
 class _Tool(BaseTool[Any, Any]):

@@ -162,18 +162,18 @@ async def _said(function: Callable[[Any, Tools], object], task: object, tools: T
     given = Tools(tools)
     try:
         if is_async(function):
-            said = function(task, given)
+            answer = function(task, given)
         else:
-            said = await _in_thread(lambda: function(task, given))
-        if inspect.isawaitable(said):
-            said = await said
+            answer = await _in_thread(lambda: function(task, given))
+        if inspect.isawaitable(answer):
+            answer = await answer
     except AgentStopped:
         return ""  # the case has ended without it
-    if said is not None and not isinstance(said, str):
+    if answer is not None and not isinstance(answer, str):
         raise AgentevalError(
-            f"{_called(function)} returned {type(said).__name__} instead of text or None"
+            f"{_called(function)} returned {type(answer).__name__} instead of text or None"
         )
-    return said or ""
+    return answer or ""
 
 
 def load(reference: str) -> Callable[..., Any]:
@@ -189,17 +189,17 @@ def load(reference: str) -> Callable[..., Any]:
     if here not in sys.path:
         sys.path.insert(0, here)
         importlib.invalidate_caches()
-    found: Any = _module(module_name)
+    member: Any = _module(module_name)
     for part in path.split("."):
         try:
-            found = getattr(found, part)
+            member = getattr(member, part)
         except AttributeError:
-            near = get_close_matches(part, [n for n in dir(found) if not n.startswith("_")], 1)
+            near = get_close_matches(part, [n for n in dir(member) if not n.startswith("_")], 1)
             hint = f"; is {near[0]!r} meant?" if near else ""
             raise InputError(f"{module_name} has no {path!r}{hint}", "--agent") from None
-    if not callable(found):
-        raise InputError(f"{reference} is a {type(found).__name__}, no function", "--agent")
-    return found  # type: ignore[no-any-return]
+    if not callable(member):
+        raise InputError(f"{reference} is a {type(member).__name__}, no function", "--agent")
+    return member  # type: ignore[no-any-return]
 
 
 def source_sha256(function: object) -> str | None:

@@ -89,19 +89,19 @@ class _Session:
     async def take(self, line: bytes) -> str | None:
         """Act on one line; the last words, if it held them."""
         try:
-            said = json.loads(line)
+            message = json.loads(line)
         except (ValueError, RecursionError):
             await self.refuse(line, "the line is not JSON; print other things to stderr")
             return None
-        kind = said.get("type") if isinstance(said, dict) else None
-        if kind == "final" and isinstance(content := said.get("content", ""), str | None):
+        kind = message.get("type") if isinstance(message, dict) else None
+        if kind == "final" and isinstance(content := message.get("content", ""), str | None):
             return content or ""
-        if kind == "message" and isinstance(said.get("content"), str):
-            self._say(said["content"])
-        elif kind == "call" and _are_calls([said]):
-            await self._call([said])
-        elif kind == "calls" and _are_calls(said.get("calls")):
-            await self._call(said["calls"])
+        if kind == "message" and isinstance(message.get("content"), str):
+            self._say(message["content"])
+        elif kind == "call" and _are_calls([message]):
+            await self._call([message])
+        elif kind == "calls" and _are_calls(message.get("calls")):
+            await self._call(message["calls"])
         else:
             await self.refuse(line, f"{_short(kind)} is no type of line, or its fields are wrong")
         return None

@@ -136,9 +136,9 @@ def read_response(payload: bytes, latency: float, where: str) -> ItemsReply:
 
 def _refuse(body: dict[str, Any], where: str) -> None:
     error = body.get("error")
-    said = error.get("message") if isinstance(error, dict) else error
+    reason = error.get("message") if isinstance(error, dict) else error
     code = error.get("code") if isinstance(error, dict) else None
-    message = f"{where}: {one_line(said or 'no reason given')} ({body.get('status')}, {code})"
+    message = f"{where}: {one_line(reason or 'no reason given')} ({body.get('status')}, {code})"
     if body.get("status") == "failed" and isinstance(code, str) and code not in _OVERLOADED:
         raise BadRequest(message)
     raise Transient(message, overload=code == "rate_limit_exceeded")
@@ -243,8 +243,8 @@ class OpenAIResponsesAgent(OpenAIChatAgent):
 def _items(message: WireMessage) -> Iterator[dict[str, Any]]:
     """The input items of a message of chat completions."""
     if message["role"] == "tool":
-        number, said = message["tool_call_id"], message["content"]
-        yield {"type": "function_call_output", "call_id": number, "output": said}
+        number, content = message["tool_call_id"], message["content"]
+        yield {"type": "function_call_output", "call_id": number, "output": content}
     elif message["content"]:
         yield {"role": message["role"], "content": message["content"]}
     elif not message.get("tool_calls"):  # an empty message of the user is one all the same

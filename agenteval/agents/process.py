@@ -105,8 +105,8 @@ class Child:
     async def failed(self, what: str) -> ModelError:
         """The error that says `what` happened, and the end of its stderr."""
         await asyncio.wait({self._drain}, timeout=_TERM)
-        told = self._tail.decode("utf-8", "replace")
-        tail = " ".join(redacted(told).split())
+        written = self._tail.decode("utf-8", "replace")
+        tail = " ".join(redacted(written).split())
         shown = tail if len(tail) <= _SHOWN else f"… {tail[-_SHOWN:]}"
         return ModelError(f"{what}; stderr: {shown}" if tail else f"{what}; stderr is empty")
 

@@ -97,8 +97,8 @@ def _as_step(thought: str, call: ToolCall) -> str:
 
 def _next(text: str, start: int) -> int:
     """Where the next marker after `start` begins."""
-    found = _ANY.search(text, start)
-    return found.start() if found else len(text)
+    match = _ANY.search(text, start)
+    return match.start() if match else len(text)
 
 
 def _bare(text: str) -> str:

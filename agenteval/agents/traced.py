@@ -316,8 +316,8 @@ def _calling(tracer: Any, name: object, arguments: object) -> Iterator[Any]:
 
 
 def _ended(span: Any, outcome: Outcome) -> Outcome:
-    status, told = outcome
-    span.set_attribute("output.value", told)
+    status, answer = outcome
+    span.set_attribute("output.value", answer)
     if status != "ok":
         span.set_status(_error(str(status)))
     elif not _failed(span):  # an error that the tool itself reported stays

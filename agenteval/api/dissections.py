@@ -31,7 +31,6 @@ from agenteval.evaluators.planning.substitute import Choices, base_of
 from agenteval.evaluators.planning.tables import dissection_tables
 from agenteval.evaluators.planning.trials import EVALUATOR, load_attempts
 from agenteval.experiment import Ended, Experiment
-from agenteval.models.rehearsal import Bill
 from agenteval.report.report import Report
 from agenteval.store import Store, Trials
 
@@ -41,7 +40,6 @@ class DissectReport(Report):
     """Why an agent's plans failed, case by case."""
 
     dissections: tuple[Dissection, ...] = ()
-    bill: Bill | None = None  # of a dry run
 
     @property
     def failures(self) -> tuple[Dissection, ...]:

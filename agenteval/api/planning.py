@@ -37,7 +37,6 @@ from agenteval.evaluators.planning.trials import (
 )
 from agenteval.evaluators.planning.words import Lexicon
 from agenteval.experiment import Ended, Experiment
-from agenteval.models.rehearsal import Bill
 from agenteval.records import Run
 from agenteval.report.report import Report
 from agenteval.store import Store, Trials
@@ -52,7 +51,6 @@ class PlanReport(Report):
     attempts: tuple[Attempt, ...] = ()
     causes: tuple[tuple[str, str, str], ...] = ()
     lexicon: Lexicon | None = None
-    bill: Bill | None = None  # of a dry run
 
     @property
     def failures(self) -> tuple[Attempt, ...]:

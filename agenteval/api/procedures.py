@@ -35,7 +35,6 @@ from agenteval.evaluators.workflows.scenario import Role, WorkflowTool
 from agenteval.evaluators.workflows.session import SessionLog
 from agenteval.models.factory import make_client
 from agenteval.models.limits import Limits
-from agenteval.models.rehearsal import Bill
 from agenteval.records import Run
 from agenteval.records.table import Column, Table
 from agenteval.report.report import Report
@@ -69,11 +68,9 @@ class ConformReport(Report):
 
 @dataclass(frozen=True, kw_only=True)
 class ConvertReport(Report):
-    """`converted` is the text that a model wrote, with the verdict on it; `bill` is what a dry run
-    says would be asked, instead."""
+    """`converted` is the text that a model wrote, with the verdict on it; None after a dry run."""
 
     converted: Converted | None = None
-    bill: Bill | None = None
 
 
 def conform(

@@ -53,7 +53,6 @@ from agenteval.experiment import Ended, Experiment
 from agenteval.models.client import Client
 from agenteval.models.factory import choose_model, make_client
 from agenteval.models.limits import Limits
-from agenteval.models.rehearsal import Bill
 from agenteval.records import Findings, Span
 from agenteval.records.table import Table
 from agenteval.report.report import Report
@@ -76,7 +75,6 @@ class FindingsReport(Report):
     outlines: tuple[Outline, ...] = ()
     flags: Flags = Flags()  # noqa: RUF009  frozen
     scores: tuple[Table, ...] = ()
-    bill: Bill | None = None  # of a dry run
     excerpts: bool = False  # the flags are of stored excerpts alone
 
     @property

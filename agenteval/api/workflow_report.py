@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agenteval.agents import AgentFailure
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
@@ -16,9 +16,6 @@ from agenteval.report.report import Report
 from agenteval.text import plural
 from agenteval.trust.flow_flags import flow_flags, flow_signs
 
-if TYPE_CHECKING:
-    from agenteval.models.rehearsal import Bill
-
 # Of a verdict, what stands in a row of an export.
 _OF_SESSION = ("success", "decided_by", "progress", "right", "gold", "generated", "unjudged",
                "sequence", "conforms", "fitness", "cause")  # fmt: skip
@@ -28,14 +25,10 @@ _OF_TURN = ("form", "gold_call", "call", "name_right", "gold_parameters", "given
 
 @dataclass(frozen=True, kw_only=True)
 class WorkflowReport(Report):
-    """Rates by agent and format of the procedure, with the trials behind them.
-
-    `bill` is what a dry run says would be asked; None after a real one.
-    """
+    """Rates by agent and format of the procedure, with the trials behind them."""
 
     sessions: tuple[SessionResult, ...] = ()
     turns: tuple[TurnResult, ...] = ()
-    bill: Bill | None = None
 
     @property
     def trials(self) -> tuple[SessionResult | TurnResult, ...]:

@@ -94,11 +94,6 @@ def finish(report: Report, output: OutputOptions) -> NoReturn:
     exit code."""
     from agenteval.trust.gates import gate_lines
 
-    if report.bill is not None:
-        from agenteval.cli import dry
-
-        dry.show(report.bill, as_json=output.as_json)
-        raise typer.Exit
     if output.as_json:
         print_json(report.to_json())
     else:

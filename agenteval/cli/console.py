@@ -31,9 +31,9 @@ def width_of(stream: TextIO) -> int | None:
     everywhere, unless COLUMNS says another width that a table can have."""
     if stream.isatty():
         return None
-    said = os.environ.get("COLUMNS", "")
-    sane = re.fullmatch("[0-9]{1,4}", said) and 20 <= int(said) <= 1000
-    return int(said) if sane else 120
+    columns = os.environ.get("COLUMNS", "")
+    sane = re.fullmatch("[0-9]{1,4}", columns) and 20 <= int(columns) <= 1000
+    return int(columns) if sane else 120
 
 
 def _console(*, stderr: bool) -> Console:

@@ -67,8 +67,8 @@ def _local() -> Iterator[Check]:
     from agenteval.models import weights
 
     path = weights.locate()
-    found = str(path) if path else "not here: agenteval models pull"
-    yield "embedded model", True if path else None, found
+    place = str(path) if path else "not here: agenteval models pull"
+    yield "embedded model", True if path else None, place
 
 
 def _model(spec: str | None, base_url: str | None) -> Iterator[Check]:

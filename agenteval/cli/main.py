@@ -149,9 +149,9 @@ def _run(arguments: list[str] | None, caught: Caught) -> int:
             raise
         drop(sys.stdout)
         where = f"{error.filename}: " if error.filename else ""
-        told = StoreError(f"{where}{os.strerror(error.errno)}")
-        write_err(f"agenteval: {_one_line(told)}\n")
-        return told.exit_code
+        failure = StoreError(f"{where}{os.strerror(error.errno)}")
+        write_err(f"agenteval: {_one_line(failure)}\n")
+        return failure.exit_code
     except SystemExit as end:
         return _code(end, caught)
     return 0

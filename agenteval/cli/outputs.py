@@ -24,7 +24,7 @@ def refuse_input(
     """
     if output is None:
         return
-    if any(one is not None and _same(one, output) for one in inputs):
+    if any(source is not None and _same(source, output) for source in inputs):
         raise InputError(_READ, str(output))
     _refuse_store(output, store)
 
@@ -62,12 +62,12 @@ def _refuse_store(output: Path, store: Path | None) -> None:
     if _same(kept, output):
         raise InputError(_STORE, str(output))
     try:
-        found = is_database(output)
+        database = is_database(output)
     except OSError as error:
         raise refused(error, output) from error
     except ValueError as error:
         raise InputError(f"cannot write ({' '.join(str(error).split())})", str(output)) from error
-    if found:
+    if database:
         raise InputError(_DATABASE, str(output))
 
 
@@ -102,7 +102,7 @@ def _refuse_within(record: Path, source: str) -> None:
     from agenteval.readers.runs import SUFFIXES, find
 
     try:
-        files = [one.path for one in find(source).files]
+        files = [entry.path for entry in find(source).files]
     except InputError:
         return  # the source cannot be read, which is told when it is
     if any(_same(file, record) for file in files):
@@ -112,8 +112,8 @@ def _refuse_within(record: Path, source: str) -> None:
     if Path(source).is_dir():
         pattern = (*pattern, "**", "[!.]*")
     if record.suffix.lower() in SUFFIXES and not record.exists() and _fits(parts, pattern):
-        told = f"{source} is read, and the next time this file would be as well"
-        raise InputError(f"{told}; name one elsewhere", str(record))
+        reason = f"{source} is read, and the next time this file would be as well"
+        raise InputError(f"{reason}; name one elsewhere", str(record))
 
 
 def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:

@@ -184,8 +184,8 @@ def _show_asked(
     """What `--invent` would ask."""
     from agenteval.api.suites import embedder_for, inventor
     from agenteval.api.utility_bill import LOCAL, asked_in_turn
-    from agenteval.cli import dry
     from agenteval.evaluators.planning.invent import invent, requests_for
+    from agenteval.report.bill import print_bill
 
     if professions is None:
         out().print(f"{count} cases; {LOCAL}")
@@ -196,7 +196,7 @@ def _show_asked(
         "plan synth", f"new professions: {professions}", choice, requests_for(professions),
         lambda client: invent(client, embedder, professions),
     )  # fmt: skip
-    dry.show(bill, as_json=False)
+    print_bill(bill, out())
 
 
 def _print_case(case: Case) -> None:
@@ -340,12 +340,12 @@ def report(
 
     for path in (page, runs):
         refuse_input(path, [suite, lexicon], store=store)
-    found = plan_report(store, suite, strict=strict, lexicon=lexicon)
-    _write_runs(runs, found)
+    report = plan_report(store, suite, strict=strict, lexicon=lexicon)
+    _write_runs(runs, report)
     if page is not None:
-        write_atomically(page, found.page())
+        write_atomically(page, report.page())
         note(f"written: {page}")
-    finish(found, output)
+    finish(report, output)
 
 
 def _write_runs(path: Path | None, report: PlanReport) -> None:

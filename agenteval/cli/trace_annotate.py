@@ -56,7 +56,9 @@ def export(
     refuse_input(output)
     watch, labels = Watch(notify), read_taxonomy(taxonomy)
     begin = (
-        {one.trace: one.findings for one in read_findings(start, labels, watch)} if start else {}
+        {result.trace: result.findings for result in read_findings(start, labels, watch)}
+        if start
+        else {}
     )
     texts: dict[Path, str] = {}
     taken: set[str] = set()
@@ -112,7 +114,7 @@ def import_(
     if not done:
         raise InputError("no sheet is filled in (`errors: []` says that there is none)")
     write_folder(output, done.values())
-    errors = sum(len(one.findings) for one in done.values())
+    errors = sum(len(result.findings) for result in done.values())
     note(f"{len(done)} annotations with {errors} errors written to {output}")
 
 

@@ -158,7 +158,7 @@ def _report(harvest: Harvest, output: Path, *, interrupted: bool) -> Report:
     from agenteval.report.report import Report
     from agenteval.trust.gates import unscored_gate
 
-    kinds = Counter(e.finding.category for one in harvest.planted for e in one.errors)
+    kinds = Counter(e.finding.category for harvested in harvest.planted for e in harvested.errors)
     ordered = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
     total = len(harvest.planted) + len(harvest.negatives) + len(harvest.failed)
     note(

@@ -101,8 +101,8 @@ def show(
         return
     print_trace(seen, found, most=spans, chars=chars)
     if signs:
-        told = clean(", ".join(signs))
-        out().print(f"[yellow]its text seems to talk to the judge: {told}[/yellow]")
+        listed = clean(", ".join(signs))
+        out().print(f"[yellow]its text seems to talk to the judge: {listed}[/yellow]")
 
 
 def _chosen(path: str, trace: str | None) -> Run:

@@ -87,8 +87,8 @@ class OpenAITransport:
             raise InputError("the API key holds characters that no key has", self.endpoint)
         secrets = (self._key, *url_secrets(url))
         keep_secret(secrets)  # what a library or an endpoint says may repeat them
-        told = {s.encode() for secret in secrets for s in spellings(secret)}
-        self._bytes = sorted(told, key=len, reverse=True)  # a whole before its parts
+        spelled = {s.encode() for secret in secrets for s in spellings(secret)}
+        self._bytes = sorted(spelled, key=len, reverse=True)  # a whole before its parts
         self._mode = 0
         self._refused: set[str] = set()
         self._bad_schemas: set[str] = set()
@@ -239,8 +239,8 @@ def _connection_lost(error: BaseException) -> str:
         causes.append(error)
     if not causes:
         return f"connection lost ({error})"
-    said = (_system_words(cause) or str(cause) for cause in reversed(causes))
-    reason = next((words for words in said if words), type(causes[0]).__name__)
+    reasons = (_system_words(cause) or str(cause) for cause in reversed(causes))
+    reason = next((words for words in reasons if words), type(causes[0]).__name__)
     # the first is the SDK's, the second that of the library below it
     never = "Connect" in type(causes[min(1, len(causes) - 1)]).__name__
     return f"{'cannot connect' if never else 'connection lost'} ({reason})"
@@ -286,9 +286,9 @@ def read_completion(payload: bytes, mode: str, latency: float, where: str) -> Re
 
 def _refuse(body: dict[str, Any], choice: Any, where: str) -> NoReturn:
     detail = (choice.get("error") if isinstance(choice, dict) else None) or body.get("error")
-    said = detail.get("message") if isinstance(detail, dict) else detail
+    reason = detail.get("message") if isinstance(detail, dict) else detail
     code = detail.get("code") if isinstance(detail, dict) else None
-    message = f"{where}: no message in the answer ({one_line(said or 'no reason given')})"
+    message = f"{where}: no message in the answer ({one_line(reason or 'no reason given')})"
     if isinstance(code, int) and 400 <= code < 600:
         raise _sorted(code, message, {})
     raise Transient(message)
@@ -354,23 +354,23 @@ def _usage(value: Any) -> Usage:
 def status_error(endpoint: str, error: Any) -> ModelError:
     """The ModelError for an exception of an SDK that carries an HTTP status."""
     status = int(error.status_code)
-    said = one_line(getattr(error, "message", None) or error)
+    reason = one_line(getattr(error, "message", None) or error)
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     codes = {str(getattr(error, name, None)) for name in ("code", "type")}
-    if status in (400, 413, 422) and (_TOO_LONG_CODE in codes or _TOO_LONG.search(said.lower())):
-        return TooLong(f"{endpoint}: the model's context is too short ({said})")
+    if status in (400, 413, 422) and (_TOO_LONG_CODE in codes or _TOO_LONG.search(reason.lower())):
+        return TooLong(f"{endpoint}: the model's context is too short ({reason})")
     no_money = "insufficient_quota" in codes
-    return _sorted(402 if no_money else status, f"{endpoint}: HTTP {status} ({said})", headers)
+    return _sorted(402 if no_money else status, f"{endpoint}: HTTP {status} ({reason})", headers)
 
 
 def _sorted(status: int, message: str, headers: Mapping[str, str]) -> ModelError:
-    told = may_retry(headers)
+    retry = may_retry(headers)
     # 402 and an exhausted quota, as a refused key: every further request would fail alike
-    if status in (401, 402, 403) and not told:
+    if status in (401, 402, 403) and not retry:
         return Unauthorized(message)
-    if not (told or status in _RETRYABLE or status >= 500):
+    if not (retry or status in _RETRYABLE or status >= 500):
         return BadRequest(message)
-    wait, again = retry_after(headers), told is not False
+    wait, again = retry_after(headers), retry is not False
     if not again:
         message += "; it asks not to be asked again"
     elif wait is not None and wait >= 1:

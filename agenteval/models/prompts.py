@@ -64,12 +64,12 @@ def neutralise(text: str) -> str:
     return text
 
 
-def _parted(found: re.Match[str]) -> str:
-    return " ".join(found.group())
+def _parted(match: re.Match[str]) -> str:
+    return " ".join(match.group())
 
 
-def _shown(found: re.Match[str]) -> str:
-    sign, text, at = found.group(), found.string, found.start()
+def _shown(match: re.Match[str]) -> str:
+    sign, text, at = match.group(), match.string, match.start()
     if sign in (_NON_JOINER, _JOINER) and _spells(sign, text[at - 1 : at], text[at + 1 : at + 2]):
         return sign
     return f"[U+{ord(sign):04X}]"

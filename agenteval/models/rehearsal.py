@@ -183,8 +183,8 @@ class Part:
                 prompt = count * (draft.prompt + longer) + (count - times) * repair
             self.most += Amount(count, prompt, count * draft.reply)
             if certain and draft.key not in self._keys:
-                said = None if reply is None else reply * certain
-                self.least += Amount(certain, draft.prompt * certain, said)
+                tokens = None if reply is None else reply * certain
+                self.least += Amount(certain, draft.prompt * certain, tokens)
             self._keys.add(draft.key)
             room = 3 * ((longer or 0) + repair)
             self.largest = max(self.largest, (draft.size + room, draft.reply))
@@ -221,6 +221,17 @@ class Part:
             self.least, self.most = self.least * scale, self.most * scale
             self.likely = self.likely and self.likely * scale
         return self
+
+    def to_json(self, price: Price | None) -> dict[str, Any]:
+        """The amounts as plain values, with what they cost at `price`."""
+        shown: dict[str, Any] = {"who": self.who, "why": self.why, "exact": self.exact,
+                                 "capped": self.budget is not None}  # fmt: skip
+        for name, amount in (("least", self.least), ("likely", self.likely), ("most", self.most)):
+            if amount is not None:
+                cost = amount.cost(price if self.priced else None, known=name == "least")
+                shown[name] = {"requests": amount.requests, "prompt_tokens": amount.prompt,
+                               "reply_tokens": amount.reply, "cost": cost}  # fmt: skip
+        return shown
 
 
 @dataclass(frozen=True)
@@ -312,3 +323,26 @@ class Bill:
         if self.budget.max_cost is None or price is None or not counted:
             return None
         return max(price.cost(*part.largest) for part in counted)
+
+    def to_json(self) -> dict[str, Any]:
+        """All figures as plain values; None is what nobody can say."""
+        budget = self.budget
+        (least, most), (low, high) = self.requests, self.cost
+        return {
+            "command": self.command,
+            "dry_run": True,
+            "about": list(self.about),
+            "requests": {"least": least, "most": most},
+            "exact": all(part.exact for part in self.parts),
+            "prompt_tokens": {"least": self.least.prompt, "most": self.most.prompt},
+            "reply_tokens": {"least": self.least.reply, "most": self.most.reply},
+            "cost": None if budget.price is None else {"least": low, "most": high},
+            "cap": {
+                "max_calls": budget.max_calls, "max_cost": budget.max_cost,
+                "spent_requests": budget.spent.requests, "spent_cost": budget.spent.cost,
+                "reserved_for_one_request": self.reserved,
+                "uncapped": {"least": self.least.requests, "most": self.most.requests},
+            },
+            "parts": [part.to_json(budget.price) for part in self.parts],
+            "notes": list(self.notes),
+        }  # fmt: skip

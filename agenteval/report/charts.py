@@ -77,10 +77,10 @@ class Series:
 
 def _looks(series: Iterable[Series]) -> dict[str, tuple[Series, Look]]:
     """Each series once, with a look that is the same wherever its name comes again."""
-    once = {one.name: one for one in reversed(list(series))}
+    once = {entry.name: entry for entry in reversed(list(series))}
     once = dict(reversed(once.items()))
-    own = looks([name for name, one in once.items() if one.look is None], "series")
-    return {name: (one, one.look or own[name]) for name, one in once.items()}
+    own = looks([name for name, entry in once.items() if entry.look is None], "series")
+    return {name: (entry, entry.look or own[name]) for name, entry in once.items()}
 
 
 def _arrays(values: Sequence[Value]) -> tuple[Floats, Floats, Floats]:
@@ -132,8 +132,8 @@ def _lone(series: Iterable[Series]) -> list[Artist]:
     """Legend entry that explains hollow points, when the chart has one."""
     from matplotlib.lines import Line2D
 
-    for one in series:
-        mean, low, _ = _arrays(one.values)
+    for entry in series:
+        mean, low, _ = _arrays(entry.values)
         if (np.isnan(low) & ~np.isnan(mean)).any():
             return [Line2D([], [], linestyle="none", marker="o", markerfacecolor="white",
                            markeredgecolor=INK, label="hollow: no interval")]  # fmt: skip
@@ -296,16 +296,16 @@ def lines(  # noqa: PLR0913  each is a part of the chart
     """
     from matplotlib.lines import Line2D
 
-    every = [one for some in panels.values() for one in some]
+    every = [entry for some in panels.values() for entry in some]
     style = _looks(every)
     with drawing():
         figure, cells = _panels(list(panels), (title, x, y), 3.1, ax)
         for axes, some in zip(cells, panels.values(), strict=True):
             if level is not None:
                 axes.axhline(level, zorder=0.5, **_LEVEL)
-            for i, one in enumerate(some):
+            for i, entry in enumerate(some):
                 shift = (i - (len(some) - 1) / 2) * 0.012
-                _line(axes, one, style[one.name][1], shift, spread=spread)
+                _line(axes, entry, style[entry.name][1], shift, spread=spread)
             if guess is not None:
                 axes.plot(*guess, marker=".", markersize=3, zorder=1, **_GUESS)
             if limits is not None:
@@ -316,8 +316,8 @@ def lines(  # noqa: PLR0913  each is a part of the chart
         finish_axes(*cells, grid="y")
         handles: list[Artist] = [
             Line2D([], [], color=look.colour, linestyle=look.line, marker=look.marker,
-                   label=one.words)
-            for one, look in style.values()
+                   label=entry.words)
+            for entry, look in style.values()
         ]  # fmt: skip
         if level_name:
             handles.append(Line2D([], [], label=level_name, **_LEVEL))
@@ -360,7 +360,7 @@ def rows(  # noqa: PLR0913  each is a part of the chart
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    every = [one for some in panels.values() for one in some]
+    every = [entry for some in panels.values() for entry in some]
     style, most = _looks(every), max(len(some) for some in panels.values())
     with drawing():
         labels, least = _row_names(names)
@@ -370,25 +370,25 @@ def rows(  # noqa: PLR0913  each is a part of the chart
             if level is not None:
                 axes.axvline(level, zorder=0.5, **_LEVEL)
             width = (0.84 if bars else 0.74) / len(some)
-            for i, one in enumerate(some):
-                at = np.arange(len(one.values)) + (i - (len(some) - 1) / 2) * width
-                look = style[one.name][1]
+            for i, entry in enumerate(some):
+                at = np.arange(len(entry.values)) + (i - (len(some) - 1) / 2) * width
+                look = style[entry.name][1]
                 if bars:
-                    _bars(axes, at, width, one, look)
+                    _bars(axes, at, width, entry, look)
                 else:
-                    _marks(axes, at, one.values, look)
-                for y, number in zip(at, one.counts, strict=False):
+                    _marks(axes, at, entry.values, look)
+                for y, number in zip(at, entry.counts, strict=False):
                     if number:
                         axes.text(1.01, y, f"{number:,}", transform=axes.get_yaxis_transform(),
                                   **_SMALL)  # fmt: skip
             _row_axis(axes, labels)
-            _value_axis(axes, [v for one in some for v in one.values], limits)
+            _value_axis(axes, [v for entry in some for v in entry.values], limits)
         finish_axes(*cells, grid="x")
         handles: list[Artist] = [
-            Patch(label=one.words, **_surface(look, pale=one.pale)) if bars
+            Patch(label=entry.words, **_surface(look, pale=entry.pale)) if bars
             else Line2D([], [], linestyle="none", color=look.colour, marker=look.marker,
-                        label=one.words)
-            for one, look in style.values() if bars or most > 1
+                        label=entry.words)
+            for entry, look in style.values() if bars or most > 1
         ]  # fmt: skip
         legend(cells[0], [*handles, *_lone(every)], notes, own=ax is None)
     return figure

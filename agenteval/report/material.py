@@ -299,7 +299,7 @@ def from_store(
         ),
         show=f"agenteval show --store {store.path.name} --source {source_key[:12]} --run {{run}}",
         notes=tuple(_differences(written, verified)),
-        unfinished=tuple(one.line for one in unfinished),
+        unfinished=tuple(experiment.line for experiment in unfinished),
     )  # fmt: skip
 
 

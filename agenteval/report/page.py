@@ -240,7 +240,7 @@ def report_page(
 def taking_turns(queues: Iterable[Sequence[_T]]) -> list[_T]:
     """The first of each queue, then the second of each, and so on."""
     rounds = chain.from_iterable(zip_longest(*queues))
-    return [one for one in rounds if one is not None]
+    return [item for item in rounds if item is not None]
 
 
 def some_of(names: Sequence[str], most: int = 5) -> str:

@@ -326,12 +326,12 @@ def _spans(case: Case, lexicon: Lexicon) -> list[tuple[int, int]]:
     phrases = [action.phrase for action in case.actions]
     spans, at = [], 0
     for part in parts:
-        said = render_part(part, phrases, lexicon)
+        phrase = render_part(part, phrases, lexicon)
         # at the start of a sentence the first letter is a capital
-        starts = [i for form in (said, said[0].upper() + said[1:])
+        starts = [i for form in (phrase, phrase[0].upper() + phrase[1:])
                   if (i := case.text.find(form, at)) >= 0]  # fmt: skip
         if not starts:
             return []
-        at = min(starts) + len(said)
+        at = min(starts) + len(phrase)
         spans.append((min(starts), at))
     return spans

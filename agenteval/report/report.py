@@ -6,22 +6,21 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from rich.console import Console
 from rich.text import Text
 
 from agenteval.errors import InputError
 from agenteval.files import write_atomically
+from agenteval.models.rehearsal import Bill
 from agenteval.records.export import SUFFIXES, column_types, write_rows
 from agenteval.records.table import Table
+from agenteval.report.bill import print_bill
 from agenteval.report.page import report_page
 from agenteval.report.terminal import print_table
 from agenteval.text import plural, visible_line
 from agenteval.trust.gates import Gate, exit_code, gate_lines
-
-if TYPE_CHECKING:
-    from agenteval.models.rehearsal import Bill
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +58,12 @@ class Report:
         raise KeyError(f"no table {key!r}; there are {', '.join(t.key for t in self.tables)}")
 
     def print(self, *, all: bool = False, console: Console | None = None) -> None:
-        """Title, notes and tables on standard output or `console`; `all` adds the detail tables."""
+        """Title, notes and tables on standard output or `console`; `all` adds the detail tables.
+        After a dry run the bill."""
         console = console or Console(highlight=False, emoji=False)
+        if self.bill is not None:
+            print_bill(self.bill, console)
+            return
         if self.title:
             console.print(Text(visible_line(self.title), "bold"))
         for line in dict.fromkeys((*self.unfinished, *self.notes)):
@@ -78,7 +81,9 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain values: `tables` by key (see `Table.to_json`), notes, gates, exit
-        code, and `data`."""
+        code, and `data`; after a dry run the bill alone."""
+        if self.bill is not None:
+            return self.bill.to_json()
         return {
             "title": self.title,
             "tables": {table.key: table.to_json() for table in self.tables},

@@ -231,7 +231,7 @@ def _state(verdict: SessionVerdict) -> Block:
 def _goals(texts: Sequence[str], verdict: SessionVerdict) -> tuple[list[Words], str]:
     """Each goal with what final state and judge say of it, and what must be said of the judge."""
     judge = verdict.judge
-    said = judge.goals if isinstance(judge, GoalsVerdict) else ()
+    judged = judge.goals if isinstance(judge, GoalsVerdict) else ()
     state = verdict.state_goals
     if isinstance(judge, GoalsFailure):
         note = f"The judge gave no verdict ({judge.status}): {cut(judge.message, _MOST_TEXT)}"
@@ -244,13 +244,13 @@ def _goals(texts: Sequence[str], verdict: SessionVerdict) -> tuple[list[Words], 
             f"For the whole the judge says {'yes' if judge.said else 'no'}, against its verdicts "
             "on the goals: the lesser counts."
         )  # fmt: skip
-    paired = len(said) == len(texts)
+    paired = len(judged) == len(texts)
     goals = [
-        _goal(text, state[i] if i < len(state) else None, said[i] if paired else None)
+        _goal(text, state[i] if i < len(state) else None, judged[i] if paired else None)
         for i, text in enumerate(texts[:_MOST_LISTED])
     ]
     if not paired:
-        goals += [_goal(g.goal, None, g) for g in said[:_MOST_LISTED]]
+        goals += [_goal(g.goal, None, g) for g in judged[:_MOST_LISTED]]
     return goals, note
 
 
@@ -483,11 +483,15 @@ def _call_lines(verdict: TurnVerdict, prediction: Prediction, gold: str) -> list
     if verdict.arguments_unreadable:
         return ["the arguments are no JSON object"]
     lines = []
-    for one in verdict.parameters:
-        text = f"{cut(one.parameter, _MOST_VALUE)}: {_value(one.given)}, gold {_value(one.gold)}"
-        by = " (undecided)" if one.verdict == "unjudged" else " (by a judge)"
-        if one.verdict != "equal":
-            lines.append(text + (by if one.verdict == "unjudged" or one.by == "judge" else ""))
+    for pair in verdict.parameters:
+        if pair.verdict == "equal":
+            continue
+        text = f"{cut(pair.parameter, _MOST_VALUE)}: {_value(pair.given)}, gold {_value(pair.gold)}"
+        if pair.verdict == "unjudged":
+            text += " (undecided)"
+        elif pair.by == "judge":
+            text += " (by a judge)"
+        lines.append(text)
     try:  # a gold call is stored in words, `tool({…})`
         wanted = filled(json.loads(gold.partition("(")[2].removesuffix(")")))
     except ValueError:

@@ -65,10 +65,10 @@ class Material:
     def of(self, trace: str) -> list[tuple[Finder, Finding]]:
         """All findings of a trace, by finder."""
         return [
-            (finder, one)
+            (finder, finding)
             for finder in self.finders
             if trace in finder.findings
-            for one in finder.findings[trace].findings
+            for finding in finder.findings[trace].findings
         ]
 
     def category(self, name: str) -> str:
@@ -100,8 +100,8 @@ def traces_page(
             for i, trace in enumerate(ordered[:most_traces])]  # fmt: skip
     finders = ", ".join(f.name for f in material.finders) or "nobody yet"
     lines = headlines(material) or ["No finder has examined these traces."]
-    found = finding_tables(material.finders, material.taxonomy, len(material.traces))
-    tables = [*found, *material.scores]
+    tables_of_findings = finding_tables(material.finders, material.taxonomy, len(material.traces))
+    tables = [*tables_of_findings, *material.scores]
     count = f"All {plural(len(ordered), 'trace')}, most findings first."
     if len(some) < len(ordered):
         count = f"{len(some):,} of {plural(len(ordered), 'trace')}, those with most findings."
@@ -123,8 +123,12 @@ def worth_reading(material: Material) -> list[str]:
     """All traces: those with most findings first, then those that a finder failed on."""
 
     def place(trace: str) -> tuple[int, int, str]:
-        said = [f.findings[trace] for f in material.finders if trace in f.findings]
-        return -sum(len(s.findings) for s in said), -sum(s.status is not None for s in said), trace
+        results = [f.findings[trace] for f in material.finders if trace in f.findings]
+        return (
+            -sum(len(s.findings) for s in results),
+            -sum(s.status is not None for s in results),
+            trace,
+        )
 
     return sorted(material.traces, key=place)
 
@@ -143,16 +147,16 @@ def _headline(finder: Finder, total: int) -> str:
     rest = "".join(f"; {gap}" for gap in gaps if gap)
     if not known:
         return f"{name}: nothing is known{rest}."
-    found = sum(len(f.findings) for f in known)
+    errors = sum(len(f.findings) for f in known)
     holding = sum(bool(f.findings) for f in known)
     return (
-        f"{name} found {plural(found, 'error')} in {holding:,} of {plural(len(known), 'trace')} "
+        f"{name} found {plural(errors, 'error')} in {holding:,} of {plural(len(known), 'trace')} "
         f"examined{rest}."
     )
 
 
 def _tiles(material: Material) -> list[tuple[str, str]]:
-    known = [said for finder in material.finders for said in finder.known()]
+    known = [findings for finder in material.finders for findings in finder.known()]
     numbers = [
         ("traces", len(material.traces)),
         ("spans", sum(o.total for o in material.outlines.values())),
@@ -168,9 +172,9 @@ def _tiles(material: Material) -> list[tuple[str, str]]:
 def _trace(material: Material, trace: str, bounds: Bounds, *, first: bool) -> Item:
     """A trace with what all finders said of it; its id is the same on every page."""
     outline = material.outlines.get(trace)
-    said = material.of(trace)
+    findings = material.of(trace)
     cards: defaultdict[str, list[Card]] = defaultdict(list)
-    for finder, finding in said[:MOST_CARDS]:
+    for finder, finding in findings[:MOST_CARDS]:
         cards[finding.span].append(_card(material, finder, finding))
     spans = outline.spans if outline else ()
     drawn = forest(spans, set(cards), bounds)
@@ -189,8 +193,8 @@ def _trace(material: Material, trace: str, bounds: Bounds, *, first: bool) -> It
     if elsewhere:
         title = "Found at spans that are not drawn here, or that the trace does not have"
         blocks.append(Cards(elsewhere, title, "list"))
-    if len(said) > MOST_CARDS:
-        rest = len(said) - MOST_CARDS
+    if len(findings) > MOST_CARDS:
+        rest = len(findings) - MOST_CARDS
         blocks.append(Text(f"{rest:,} more findings are not shown.", "warning"))
     roots = [_span(root, cards) for root in drawn.roots]
     blocks.append(Items(roots, "tree", _hidden(drawn.hidden, beyond)))
@@ -231,11 +235,11 @@ def _span(drawn: Drawn, cards: Mapping[str, Sequence[Card]]) -> Item:
     span = drawn.span
     own = sorted(cards.get(span.id, ()), key=_order)
     children = [_span(child, cards) for child in drawn.children]
-    found = sum(len(cards.get(node.span.id, ())) for node in _nodes([drawn]))
+    marked = sum(len(cards.get(node.span.id, ())) for node in _nodes([drawn]))
     error = span.status == "error"
     most = 10 * _PLAIN if own or error else _PLAIN
     badges = [badge("error", "repair")] if error else []
-    badges += [badge(plural(found, "finding"), "drop")] if found else []
+    badges += [badge(plural(marked, "finding"), "drop")] if marked else []
     blocks: list[Block] = [Cards(own, form="list")] if own else []
     if span.note:
         blocks.append(Text(cut(span.note, most), "warning"))
@@ -247,7 +251,7 @@ def _span(drawn: Drawn, cards: Mapping[str, Sequence[Card]]) -> Item:
         blocks.append(Text([Piece(span.id, "code"), " tells no input or output"], "note"))
     if children or drawn.hidden:
         blocks.append(Items(children, "tree", _hidden(drawn.hidden, 0)))
-    open_ = bool(found) or error or any(child.open for child in children) or not drawn.depth
+    open_ = bool(marked) or error or any(child.open for child in children) or not drawn.depth
     name = cut(span.name or "(no name)", 200)
     return Item("", name, blocks, badges, facts_of(span), open_, f"span {span.kind}")
 
@@ -308,30 +312,30 @@ def _about(outline: Outline | None) -> str:
 def _badges(material: Material, trace: str) -> list[Piece]:
     badges = []
     for finder in material.finders:
-        said = finder.findings.get(trace)
-        if said is None:
+        findings = finder.findings.get(trace)
+        if findings is None:
             badges.append(badge(f"{finder.name}: not tried", "undecided"))
-        elif said.status is not None:
+        elif findings.status is not None:
             badges.append(badge(f"{finder.name}: failed", "repair"))
         else:
-            n = len(said.findings)
+            n = len(findings.findings)
             badges.append(badge(f"{finder.name}: {n}", "drop" if n else "keep"))
     return badges
 
 
 def _failed(material: Material, trace: str) -> list[Block]:
     return [
-        Text(cut(f"{finder.name}: {said.status}: {said.message}", _MOST_WORDS), "warning")
+        Text(cut(f"{finder.name}: {findings.status}: {findings.message}", _MOST_WORDS), "warning")
         for finder in material.finders
-        if (said := finder.findings.get(trace)) is not None and said.status is not None
+        if (findings := finder.findings.get(trace)) is not None and findings.status is not None
     ]
 
 
 def _grades(material: Material, trace: str) -> list[Words]:
     rows: list[Words] = []
     for finder in material.finders:
-        said = finder.findings.get(trace)
-        for name, grade in (said.grades if said else {}).items():
+        findings = finder.findings.get(trace)
+        for name, grade in (findings.grades if findings else {}).items():
             value = "no value" if grade.value is None else f"{grade.value:g}"
             reason = f", {cut(grade.reason, _MOST_WORDS)}" if grade.reason else ""
             text = Piece(f"{name.replace('_', ' ')} {value}", "strong")

@@ -190,7 +190,7 @@ def format_points(known: Tallies, level: str = "") -> Figure:
     notes = [f"whiskers: 95 %; at the right: {' or '.join(counted[k] for k in drawn)}"]
     if left_out:
         notes.append(f"not drawn: {listed(left_out)}")
-    in_series = any(one.name in FORMATS for some in panels.values() for one in some)
+    in_series = any(series.name in FORMATS for some in panels.values() for series in some)
     shown = "Formats" if in_series and len(formats) > 1 else "Systems"
     return charts.rows(
         ["one domain" if row == _ALL and len(rows) == 1 else row for row in rows], panels,
@@ -204,8 +204,8 @@ def _series(name: str, rates: _Rates, keys: Sequence[tuple[str, str, str]]) -> S
     own = [rates.get(key) for key in keys]
     look = LOOKS[list(FORMATS).index(name)] if name in FORMATS else None
     return Series(
-        name, [one[0] if one else None for one in own], name.replace("_", " "), look=look,
-        counts=[one[1] if one else 0 for one in own],
+        name, [pair[0] if pair else None for pair in own], name.replace("_", " "), look=look,
+        counts=[pair[1] if pair else 0 for pair in own],
     )  # fmt: skip
 
 

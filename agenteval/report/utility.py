@@ -229,8 +229,8 @@ def _low_coverage(material: Material) -> list[str]:
         share = float(own.failed.mean()) if len(own) else 0.0
         empty = len(own.of(status="degenerate"))
         if len(own) and int(own.failed.sum()) + empty == len(own):
-            told = f" ({plural(empty, 'empty reply')})" if empty else ""
-            lines.append(f"{criterion.name}: never rated{told}")
+            empties = f" ({plural(empty, 'empty reply')})" if empty else ""
+            lines.append(f"{criterion.name}: never rated{empties}")
         elif share > _MOST_MISSING:
             lines.append(f"{criterion.name}: {share:.0%} without a result")
         if not criterion.ordered:
@@ -280,9 +280,9 @@ def _trusted(material: Material) -> list[Block]:
     blocks: list[Block] = []
     for verdict, meaning in _MEANINGS.items():
         lines: list[Words] = [
-            [Piece(material.names.get(one.criterion_id, one.criterion_id), "strong"), " ",
-             Piece("; ".join(one.reasons[:2]), "quiet")]
-            for one in material.findings.criteria if one.verdict == verdict
+            [Piece(material.names.get(v.criterion_id, v.criterion_id), "strong"), " ",
+             Piece("; ".join(v.reasons[:2]), "quiet")]
+            for v in material.findings.criteria if v.verdict == verdict
         ]  # fmt: skip
         if lines:
             blocks += [Text([badge(verdict, verdict), f" {meaning}"],

@@ -100,10 +100,10 @@ def effects_table(material: Material) -> Table | None:
     keys = {kind: f"copy_{i}" for i, kind in enumerate(kinds)}
     columns = [Column(keys[k], operator_label(*k), "signed", "original minus copy") for k in kinds]
     rows: list[dict[str, Cell]] = []
-    for one in rated:
-        name = material.names.get(one.criterion_id, one.criterion_id)
+    for verification in rated:
+        name = material.names.get(verification.criterion_id, verification.criterion_id)
         row: dict[str, Cell] = {"criterion": name}
-        for effect in one.effects:
+        for effect in verification.effects:
             known = effect.expected != "unknown"
             row[keys[effect.operator, effect.share or 0.0]] = Estimate(
                 effect.estimate, effect.low, effect.high, effect.n,

@@ -108,17 +108,17 @@ def headlines(known: Tallies) -> list[str]:
 
 def _ends(t: SessionTally) -> list[str]:
     """What must be known of the ends and calls of more than a tenth of the sessions or calls."""
-    said = []
+    remarks = []
     sessions, calls = t.ended.total(), t.statuses.total()
     if t.cut_short > _NOTABLE * sessions:
         how = ", ".join(f"{words} {t.ended[k]:,}" for k, words in _ENDS.items() if t.ended[k])
-        said.append(f"{t.cut_short:,} of {plural(sessions, 'session')} ended without the user's "
+        remarks.append(f"{t.cut_short:,} of {plural(sessions, 'session')} ended without the user's "
                     f"goodbye ({how})")  # fmt: skip
     if t.refused > _NOTABLE * calls:
         kinds = [(k, n) for k, n in sorted(t.statuses.items()) if k != "ok"]
         how = ", ".join(f"{k.replace('_', ' ')} {n:,}" for k, n in kinds)
-        said.append(f"{t.refused:,} of {plural(calls, 'call')} could not be carried out ({how})")
-    return said
+        remarks.append(f"{t.refused:,} of {plural(calls, 'call')} could not be carried out ({how})")
+    return remarks
 
 
 def _session_line(t: SessionTally, cause: CauseShare | None, ends: Sequence[str]) -> str:
@@ -126,15 +126,15 @@ def _session_line(t: SessionTally, cause: CauseShare | None, ends: Sequence[str]
     without = [plural(gone, "session") + " without a verdict"] if gone else []
     without += [f"{t.undecided:,} undecided"] if t.undecided else []
     if t.success.mean is None:
-        said = f"{name}: no session is decided ({', '.join(without) or 'not judged yet'})"
-        return "; ".join([said, *ends]) + "."
+        lead = f"{name}: no session is decided ({', '.join(without) or 'not judged yet'})"
+        return "; ".join([lead, *ends]) + "."
     parts = [f"{name} succeeds in {rate_words(t.success)} of {_trials(t.success)}"]
     if t.progress.mean is not None:
         parts.append(f"{shown(t.progress.mean, 'share')} of the goals achieved")
     if cause is not None:
         most = max(cause.counts, key=lambda k: cause.counts[k])
-        said = f"commonest cause of failure: {most.replace('_', ' ')}"
-        parts.append(f"{said} ({cause.counts[most]:,} of {cause.failed:,})")
+        lead = f"commonest cause of failure: {most.replace('_', ' ')}"
+        parts.append(f"{lead} ({cause.counts[most]:,} of {cause.failed:,})")
     parts += ends
     if without:
         parts.append(f"{', '.join(without)}, in no rate")

@@ -76,9 +76,11 @@ def krippendorff_alpha(
         return Interval(None, None, None, None, n, independent, name, "no variation")
     if bootstrap is None:
         return Interval(alpha, None, None, None, n, independent, name, "no interval asked for")
-    found = _bootstrapped(data, measure, codes, bootstrap)
-    method = f"{name}; {found.method}"
-    return Interval(alpha, found.low, found.high, found.se, n, independent, method, found.reason)
+    interval = _bootstrapped(data, measure, codes, bootstrap)
+    method = f"{name}; {interval.method}"
+    return Interval(
+        alpha, interval.low, interval.high, interval.se, n, independent, method, interval.reason
+    )
 
 
 def as_ratings(ratings: ArrayLike) -> Floats:

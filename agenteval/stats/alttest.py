@@ -79,9 +79,9 @@ def alt_test(
     if not known:
         return AltTest(None, None, None, empty, empty, empty, tuple(items), note)
     winning = sum(p <= alpha for p in known) / len(known)
-    told = [value for value in advantages if value is not None]
+    defined = [value for value in advantages if value is not None]
     return AltTest(
-        winning, sum(told) / len(told), winning >= 0.5, tuple(advantages), tuple(p_values),
+        winning, sum(defined) / len(defined), winning >= 0.5, tuple(advantages), tuple(p_values),
         adjusted, tuple(items), note,
     )  # fmt: skip
 

@@ -131,11 +131,11 @@ def bootstrap_sums(
     def draw() -> Floats:
         block = max(1, _CELLS // max(len(kinds), 1))
         chances = multiplicity / cases
-        found = [
+        replicates = [
             statistic(how.rng.multinomial(cases, chances, size=count) @ kinds)
             for count in _blocks(how.resamples, block)
         ]
-        return np.concatenate(found)
+        return np.concatenate(replicates)
 
     def left_out() -> Floats:
         return statistic(totals - kinds)[inverse]

@@ -105,10 +105,10 @@ def fleiss_kappa(
     number = (~np.isnan(data)).sum(axis=1)
     keep = number > 0
     sample = _Sample("Fleiss kappa", data, keep, clusters, bootstrap)
-    found = np.unique(number[keep])
-    if len(found) > 1:
-        return _undefined(sample, f"units have {found[0]} to {found[-1]} ratings: must be equal")
-    if len(found) and found[0] < 2:
+    raters = np.unique(number[keep])
+    if len(raters) > 1:
+        return _undefined(sample, f"units have {raters[0]} to {raters[-1]} ratings: must be equal")
+    if len(raters) and raters[0] < 2:
         return _undefined(sample, "one rating per unit")
     counts = level_counts(data[keep], _categories(data[keep], None))
     parts = np.column_stack([_equal_pairs(counts), np.ones(len(counts)), counts])
@@ -181,13 +181,13 @@ class _Sample:
 
 
 def _categories(data: Floats, categories: Sequence[float] | None) -> Floats:
-    found = np.unique(data[~np.isnan(data)])
+    seen = np.unique(data[~np.isnan(data)])
     if categories is None:
-        return found
+        return seen
     levels = np.unique(np.asarray(categories, dtype=np.float64))
     if not np.isfinite(levels).all():
         raise ValueError("categories must be finite")
-    strange = np.setdiff1d(found, levels)
+    strange = np.setdiff1d(seen, levels)
     if len(strange):
         raise ValueError(f"rating {strange[0]:g} is not among the categories")
     return levels
@@ -245,13 +245,13 @@ def _kappa(
     undefined = _undefined(sample, "no interval asked for")
     coefficient = replace(undefined.coefficient, mean=value)
     if sample.bootstrap is not None:
-        found = bootstrap_sums(parts, statistic, sample.codes(), how=sample.bootstrap)
+        interval = bootstrap_sums(parts, statistic, sample.codes(), how=sample.bootstrap)
         coefficient = replace(
             coefficient,
-            low=found.low,
-            high=found.high,
-            se=found.se,
-            method=f"{sample.name}; {found.method}",
-            reason=found.reason,
+            low=interval.low,
+            high=interval.high,
+            se=interval.se,
+            method=f"{sample.name}; {interval.method}",
+            reason=interval.reason,
         )
     return replace(undefined, coefficient=coefficient, chance=float(shares(totals)[1][0]))

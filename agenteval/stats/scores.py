@@ -200,7 +200,7 @@ def score_table(rows: Iterable[Mapping[str, Any]]) -> ScoreTable:
     """A table from mappings with run, criterion and value; what is left out has a plain default.
 
     The case is the run, system and label nothing, variant "original", status "scored", repeat 0,
-    success unknown.
+    success unknown. Raises ValueError for a score that has neither a value nor a label.
     """
     builder = TableBuilder()
     for row in rows:
@@ -213,7 +213,9 @@ def score_table(rows: Iterable[Mapping[str, Any]]) -> ScoreTable:
             "status": row.get("status", "scored"),
             "label": row.get("label"),
         }
-        builder.add(
-            texts, repeat=row.get("repeat", 0), success=row.get("success"), value=row.get("value")
-        )
+        value = row.get("value")
+        empty = value is None or np.isnan(value)
+        if texts["status"] == "scored" and texts["label"] is None and empty:
+            raise ValueError(f"run {row['run']!r}: scored, but with neither a value nor a label")
+        builder.add(texts, repeat=row.get("repeat", 0), success=row.get("success"), value=value)
     return builder.table()

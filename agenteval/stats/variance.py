@@ -81,11 +81,11 @@ def variance_components(
     raw = _henderson(data, factors)
     if raw is None:
         notes.append("cases are not shared between systems: components cannot be separated")
-    found = raw or {}
-    part = {name: max(value, 0.0) for name, value in found.items()}
+    components = raw or {}
+    part = {name: max(value, 0.0) for name, value in components.items()}
     return VarianceComponents(
-        part.get("case"), part.get("system"), part.get("case_system"), part.get("repeat"), found,
-        len(data), n_cases, n_systems, "Henderson method 1 (method of moments)",
+        part.get("case"), part.get("system"), part.get("case_system"), part.get("repeat"),
+        components, len(data), n_cases, n_systems, "Henderson method 1 (method of moments)",
         "; ".join(notes) or None,
     )  # fmt: skip
 

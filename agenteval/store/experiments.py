@@ -254,19 +254,23 @@ class Unfinished:
 
     def json(self) -> dict[str, Any]:
         """The same as a JSON value: the keys of experiment and source or system, and numbers."""
-        one = self.experiment
+        experiment = self.experiment
         whose = (
-            {"system": one.system, "name": one.name, "evaluator": one.evaluator}
-            if one.system
-            else {"source": one.source}
+            {
+                "system": experiment.system,
+                "name": experiment.name,
+                "evaluator": experiment.evaluator,
+            }
+            if experiment.system
+            else {"source": experiment.source}
         )
         return {
             **whose,
-            "what": "trials" if one.system else "cells",
+            "what": "trials" if experiment.system else "cells",
             "planned": self.planned,
             "done": self.stored,
             "in_progress": self.at_work is not None,
-            "experiment": one.key,
+            "experiment": experiment.key,
         }
 
 
@@ -289,9 +293,9 @@ def unfinished_trials(
     with a dot; with `cases` (keys) only what plans one of them."""
     starts = tuple(f"{name}." for name in evaluators)
     known = [
-        one
-        for one in open_experiments(store)
-        if one.system and f"{one.evaluator}.".startswith(starts)
+        experiment
+        for experiment in open_experiments(store)
+        if experiment.system and f"{experiment.evaluator}.".startswith(starts)
     ]
     return _unfinished(store, known, cases)
 
@@ -301,12 +305,16 @@ def _unfinished(
 ) -> list[Unfinished]:
     if rows is not None:
         wanted = set(short(rows))
-        known = [one for one in known if any(wanted.intersection(g.rows) for g in one.grids)]
+        known = [
+            experiment
+            for experiment in known
+            if any(wanted.intersection(g.rows) for g in experiment.grids)
+        ]
     left = []
-    for one in known:
+    for experiment in known:
         with reading(store.engine) as connection:
-            stored = one.stored(connection)
+            stored = experiment.stored(connection)
         # Killed between the last result and the end: nothing is missing.
-        if stored < one.planned:
-            left.append(Unfinished(one, stored, holder(store.path, one.lock)))
+        if stored < experiment.planned:
+            left.append(Unfinished(experiment, stored, holder(store.path, experiment.lock)))
     return left

@@ -480,7 +480,7 @@ def _measured(trials: Sequence[Trial]) -> Writes:
         for t in trials
         for m in t.results
     ]
-    known = [rows.criterion_row(one, now) for one in measures.values()]
+    known = [rows.criterion_row(measure, now) for measure in measures.values()]
     return [(rows.ADD_ITEM, known), (_ADD_RESULT, results)]
 
 

@@ -56,8 +56,8 @@ def completion(body: Body, key: str, message: Body, picks: Picks) -> Body:
     """A chat completion around `message`. Tokens are counted as a quarter of the characters,
     rounded up; `created` is a constant, so that equal requests give equal bytes."""
     message = {"role": "assistant", "refusal": None, "content": None, **message}
-    said = message["content"] or json.dumps(message.get("tool_calls", ""))
-    asked, replied = math.ceil(len(text_of(body)) / 4), math.ceil(len(said) / 4)
+    reply = message["content"] or json.dumps(message.get("tool_calls", ""))
+    asked, replied = math.ceil(len(text_of(body)) / 4), math.ceil(len(reply) / 4)
     choice: Body = {
         "index": 0,
         "message": message,
@@ -65,7 +65,7 @@ def completion(body: Body, key: str, message: Body, picks: Picks) -> Body:
         "logprobs": None,
     }
     if body.get("logprobs"):
-        content = _logprobs(said, int(body.get("top_logprobs") or 0), picks)
+        content = _logprobs(reply, int(body.get("top_logprobs") or 0), picks)
         choice["logprobs"] = {"content": content, "refusal": None}
     return {
         "id": f"chatcmpl-{hashlib.blake2b(key.encode(), digest_size=12).hexdigest()}",
@@ -256,7 +256,7 @@ class _Instances:
         items = schema.get("items", True)
         options = self._resolved(items).get("anyOf", []) if items is not False else []
         row = [*prefix, *(options if low >= len(options) else []), *[items] * count][:count]
-        return [self.of(one, depth + 1) for one in row]
+        return [self.of(item, depth + 1) for item in row]
 
     def _string(self, schema: Body, _: int) -> str:
         low, high = schema.get("minLength", 0), schema.get("maxLength", MAX_BODY)

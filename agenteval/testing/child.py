@@ -62,8 +62,8 @@ def spawn(*arguments: str) -> Iterator[Child]:
             line = process.stdout.readline() if readable else b""
             if not line:
                 raise RuntimeError(f"the test server did not start: {' '.join(command)}")
-            said = json.loads(line)
-            yield Child(said["base_url"], said["pid"], process)
+            ready = json.loads(line)
+            yield Child(ready["base_url"], ready["pid"], process)
         finally:
             process.stdin.close()
             try:

@@ -40,10 +40,10 @@ from agenteval.testing.wire import RETRY_AFTER_FORMS, Body
 
 def _key_from(pattern: re.Pattern[str]) -> Callable[[Body], str]:
     def key(body: Body) -> str:
-        found = pattern.search(text_of(body))
-        if not found:
+        match = pattern.search(text_of(body))
+        if not match:
             raise ValueError(f"--key-regex {pattern.pattern!r} matches nothing in the request")
-        return " ".join(g or "" for g in found.groups()) or found.group()
+        return " ".join(g or "" for g in match.groups()) or match.group()
 
     return key
 

@@ -96,14 +96,14 @@ _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Su
 
 def _moving_date(value: str) -> str:
     """`@date+2` becomes the date two seconds from now, rounded up; other text stays."""
-    found = _DATE.fullmatch(value)
-    if not found:
+    match = _DATE.fullmatch(value)
+    if not match:
         return value
-    moment = math.ceil(time.time() + int(found[2]))
-    if found[1] == "asctime":
+    moment = math.ceil(time.time() + int(match[2]))
+    if match[1] == "asctime":
         return time.asctime(time.gmtime(moment))
     date = formatdate(moment, usegmt=True)  # Sun, 06 Nov 1994 08:49:37 GMT
-    if found[1] == "date":
+    if match[1] == "date":
         return date
     _, day, month, year, clock, zone = date.split()
     return f"{_DAYS[time.gmtime(moment).tm_wday]}, {day}-{month}-{year[2:]} {clock} {zone}"

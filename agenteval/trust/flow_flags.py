@@ -94,11 +94,11 @@ def _leaves(value: JsonValue) -> Iterator[str]:
     """The names and texts in a JSON value, unescaped."""
     stack = [value]
     while stack:
-        one = stack.pop()
-        if isinstance(one, str):
-            yield one
-        elif isinstance(one, dict):
-            yield from one
-            stack.extend(one.values())
-        elif isinstance(one, list):
-            stack.extend(one)
+        part = stack.pop()
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, dict):
+            yield from part
+            stack.extend(part.values())
+        elif isinstance(part, list):
+            stack.extend(part)

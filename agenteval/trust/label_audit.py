@@ -173,14 +173,14 @@ def _witnesses(
             continue
         median = {side: float(np.median(part)) for side, part in group.items()}
         for row in np.flatnonzero(~rest):
-            success, said = bool(good[row]), values[row][~np.isnan(values[row])]
+            success, ratings = bool(good[row]), values[row][~np.isnan(values[row])]
             sign = -1 if success else 1  # which way the other side lies
-            least = float((sign * said).min())
+            least = float((sign * ratings).min())
             against = least >= sign * median[not success] and least > sign * median[success]
             heard = not not_applicable[row] and 2 * rated[row] > asked[row]
             share = float(_below(group[success], mean[row])) / (2 * len(group[success]))
             yield int(run[row]), Witness(
-                name, float(area), float(said.min()), float(mean[row]), float(said.max()),
+                name, float(area), float(ratings.min()), float(mean[row]), float(ratings.max()),
                 int(rated[row]), int(asked[row]), bool(against and heard),
                 1 - share if success else share,
             )  # fmt: skip

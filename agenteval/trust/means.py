@@ -108,7 +108,7 @@ def load_ratings(
     wanted_criteria = None if criterion_keys is None else set(criterion_keys)
     known = (store.newest_criteria if criterion_keys is None else store.criteria_of)(source_key)
     ids = {k: c.id for k, c in known.items() if wanted_criteria is None or k in wanted_criteria}
-    one = dict[str | None, str | None]().setdefault  # a label stands in many cells: held once
+    held = dict[str | None, str | None]().setdefault  # a label stands in many cells: held once
     by_run: dict[str, list[Rating]] = {}
     for cell in store.cells(source_key, variant="original"):
         run_key, _, criterion_key, repeat, status, label, value, _ = cell
@@ -127,9 +127,9 @@ def load_ratings(
                 success=None if run["success"] is None else bool(run["success"]),
                 criterion_id=ids[criterion_key],
                 repeat=repeat,
-                status=one(status, status) or status,
+                status=held(status, status) or status,
                 value=value,
-                label=one(label, label),
+                label=held(label, label),
                 evidence=evidence,
                 message=message,
                 run_key=run_key,

@@ -224,29 +224,29 @@ def _remarks(
     ]
     for criterion in blank:
         lines.setdefault(_why_none(criterion, ratings), []).append(criterion.name)
-    told = [f"no score: {', '.join(names)}: {reason}" for reason, names in lines.items()]
+    notes = [f"no score: {', '.join(names)}: {reason}" for reason, names in lines.items()]
     for criterion in criteria:
         if criterion.ordered:
             continue
         counts = Counter(r.label for r in ratings if r.criterion_id == criterion.id and r.label)
         listed = ", ".join(f"{label} {n}" for label, n in counts.most_common())
         why = "not averaged" if criterion.scale == "nominal" else "no mean: order unclear"
-        told.append(f"{why}: {criterion.name}: {listed}")
+        notes.append(f"{why}: {criterion.name}: {listed}")
     failures = Counter(r.status for r in ratings if ":" in r.status)
     empty = sum(r.status == "degenerate" for r in ratings)
     kinds = ", ".join(f"{n} {s}" for s, n in sorted(failures.items()))
-    told.append(
+    notes.append(
         f"{len(ratings) - failures.total() - empty} of {len(ratings)} rated"
         + (f", {empty} at the worst level by rule (empty replies)" if empty else "")
         + (f"; not rated: {kinds}" if kinds else "")
     )
     first = {r.status: r.message for r in reversed(ratings) if r.status.startswith("error:")}
-    told += [
+    notes += [
         f"{status}, the first: {message}"
         for status, message in sorted(first.items())
         if message and not any(message in reason for reason in lines)
     ]
-    return told
+    return notes
 
 
 def _why_none(criterion: Criterion, ratings: Sequence[Rating]) -> str:

@@ -96,8 +96,8 @@ def plan_verification(
 def lengths_of(material: Material) -> Lengths:
     """Characters of every trajectory that is judged."""
     lengths = {(run.id, ORIGINAL): len(view.trajectory) for run, view in material.items}
-    for one in material.copies:
-        lengths |= {(run.id, one.variant): len(view.trajectory) for run, view in one.items}
+    for copy in material.copies:
+        lengths |= {(run.id, copy.variant): len(view.trajectory) for run, view in copy.items}
     return lengths
 
 

@@ -25,6 +25,7 @@ def ratings(
             "system": system,
             "criterion": criterion,
             "value": v,
+            "status": "scored" if v == v else "unscored:missing",
         }
         for i, v in enumerate(values)
     )
@@ -36,6 +37,8 @@ def test_two_tables_agree() -> None:
     assert agreement.exact.mean == 0.75
     assert report["agreement"].rows[0]["n"] == 4
     assert report.exit_code == 0
+    enough = agenteval.agree(ratings(LEVELS), scores=ratings(LEVELS), min_runs=4, gate=True)
+    assert (enough.exit_code, [gate.outcome for gate in enough.gates]) == (0, ["met"])
     short = agenteval.agree(ratings(LEVELS), scores=ratings(LEVELS), min_runs=5, gate=True)
     assert (short.exit_code, [gate.outcome for gate in short.gates]) == (4, ["undecided"])
 
@@ -57,6 +60,19 @@ def test_two_tables_are_compared(tmp_path: Path) -> None:
     assert lines[0].split(",")[:4] == ["criterion", "a", "b", "difference"]
     back = agenteval.compare(scores=second, other=first, fail_if="surely-worse")
     assert (back.verdict("clarity"), back.exit_code) == ("worse", 1)
+
+
+def test_what_may_mislead_is_said() -> None:
+    first, second = ratings([0.25, 0.5] * 10, "a"), ratings([0.5, 1.0] * 10, "a")
+    said = " ".join(agenteval.compare(scores=first, other=second, min_cases=20).notes)
+    assert "nothing is decided" not in said
+    said = " ".join(agenteval.compare(scores=first, other=second, min_cases=21).notes)
+    assert "20 common cases: below 21 nothing is decided" in said
+    holes = ratings([0.5, 1.0] * 6 + [float("nan")] * 8, "a")
+    said = " ".join(agenteval.compare(scores=first, other=holes).notes)
+    assert "clarity: 0% of A and 40% of B are not rated" in said
+    with pytest.raises(ValueError, match="neither a value nor a label"):
+        score_table([{"run": "r", "criterion": "clarity", "value": None}])
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,8 @@ def test_a_report_of_scores(tmp_path: Path) -> None:
     assert counts[0] == (0, 24)
     assert counts[-1] == (24, 24)
     assert any("48 cells; 48 to judge in 24 calls" in line for line in heard)
+    once = agenteval.quantify(RUNS, CRITERIA, judge=judge, store="own.db")
+    assert [score.key.repeat for score in once.scores] == [0] * 24  # those it was asked for
     saved = json.loads(report.save(tmp_path / "r.json").read_text())
     assert saved["runs"] == {"success": 6, "failed": 6, "unknown": 0}
     assert report.save(tmp_path / "r.csv").read_text().count("\n") == 49
@@ -103,13 +106,18 @@ def test_a_key_that_is_missing_leaves_no_store() -> None:
     assert not Path("agenteval.db").exists()
 
 
-def test_a_dry_run_says_what_would_be_asked_and_leaves_nothing() -> None:
+def test_a_dry_run_says_what_would_be_asked_and_leaves_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     asked: dict[str, Any] = {"judge": "openai:m", "dry_run": True}  # no key is needed
     report = agenteval.quantify(RUNS, CRITERIA, task=TASK, repeats=2, **asked)
     assert report.bill is not None
     least, most = report.bill.requests
     assert 0 < least < most == 2 * 2 * len(RUNS)  # two repeats, each with one repair
     assert (report.ratings, report.exit_code) == ((), 0)
+    assert report.to_json()["requests"] == {"least": least, "most": most}
+    report.print()
+    assert f"at least {least:,}, at most {most:,}" in capsys.readouterr().out
     verified = agenteval.verify(RUNS, CRITERIA, task=TASK, perturbations=["pad"], **asked)
     assert verified.bill is not None
     assert verified.bill.requests[0] > least
@@ -131,3 +139,23 @@ def test_too_many_unscored_are_a_gate_of_the_report() -> None:
     report = agenteval.quantify(RUNS, CRITERIA, judge=silent, version="1")
     assert (report.exit_code, report.gates[-1].outcome) == (3, "missed")
     assert report.gate(max_unscored=1).exit_code == 0
+
+
+def test_what_a_judge_cannot_see_is_not_held_against_it() -> None:
+    criteria = [*CRITERIA, Criterion(name="Truth", accepted_values=("no", "yes"))]
+    report = agenteval.quantify(RUNS, CRITERIA, judge=judge)
+    blind = [replace(r, status="unscored:unsupported", label=None, value=None)
+             for r in report.ratings[:20]]  # fmt: skip
+    mixed = replace(report, criteria=tuple(criteria), ratings=(*blind, *report.ratings[20:]))
+    assert mixed.gate(max_unscored=0).exit_code == 0
+
+
+def test_a_stored_judge_that_used_other_levels_is_left_out() -> None:
+    agenteval.quantify(RUNS, CRITERIA, judge=judge)
+    changed = [Criterion(name="Clarity", accepted_values=("none", "some", "all")), CRITERIA[1]]
+    labels = [{"run": r.id, "criterion": c.id, "label": c.accepted_values[0], "status": "scored"}
+              for r in RUNS for c in changed]  # fmt: skip
+    Path("labels.jsonl").write_text("\n".join(map(json.dumps, labels)))
+    report = agenteval.agree("labels.jsonl", criteria=changed)
+    assert list(report.criteria) == ["depth"]
+    assert any("clarity: the stored judge used other levels" in note for note in report.notes)

@@ -7,15 +7,16 @@ import json
 import pytest
 from rich.console import Console
 
+from agenteval.cli import console
 from agenteval.cli.console import clean, clean_lines, json_text, print_json
 from benchmarks.pages.check import hidden_in
 from benchmarks.pages.payloads import payloads
 
 
 def printed(text: str) -> str:
-    console = Console(width=100_000, highlight=False, emoji=False, force_terminal=False)
-    with console.capture() as captured:
-        console.print(text, soft_wrap=True)
+    plain = Console(width=100_000, highlight=False, emoji=False, force_terminal=False)
+    with plain.capture() as captured:
+        plain.print(text, soft_wrap=True)
     return captured.get()
 
 
@@ -42,3 +43,14 @@ def test_json_is_the_same_value_and_acts_on_nothing(capsys: pytest.CaptureFixtur
     assert json.loads(out) == value
     assert not hidden_in(out)
     assert json_text('"\U000e0041"') == '"\\udb40\\udc41"\n'
+
+
+def test_a_note_is_for_whom_wants_it_and_a_warning_for_all(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for level, shown in ((0, "a note\na warning\n"), (-1, "a warning\n")):
+        monkeypatch.setattr(console.Verbosity, "level", level)
+        console.err.cache_clear()
+        console.note("a note")
+        console.warn("a warning")
+        assert capsys.readouterr().err == shown

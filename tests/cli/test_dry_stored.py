@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from agenteval.cli.dry import bill_json
 from agenteval.models.limits import Budget, Price
 from agenteval.models.rehearsal import Amount, Bill, Part
 from agenteval.records import Usage
@@ -132,20 +131,20 @@ def test_sums_caps_and_prices_by_hand() -> None:
     own = Part("a", "", Amount(3, 30, None), Amount(6, 60, 12), largest=(10, 5))
     other = Part("b", "", Amount(1, 10, 0), Amount(9, None, 0), budget="round 2")
     free = Part("c", "", Amount(4, 40, 0), Amount(4, 40, 0), budget=None, priced=False)
-    plain = bill_json(bill(own, other, free))
+    plain = bill(own, other, free).to_json()
     assert plain["requests"] == {"least": 8, "most": 19}
     assert plain["prompt_tokens"] == {"least": 80, "most": None}
     assert plain["reply_tokens"] == {"least": None, "most": 12}
     assert plain["cost"] is None  # no price, no money
-    capped = bill_json(bill(own, other, free, max_calls=4))
+    capped = bill(own, other, free, max_calls=4).to_json()
     # two of four are made: a has two left and stops there; the round has four, c is in no budget
     assert capped["requests"] == {"least": 2 + 0 + 4, "most": 2 + 4 + 4}
-    enough = bill_json(bill(own, other, free, max_calls=5))
+    enough = bill(own, other, free, max_calls=5).to_json()
     assert enough["requests"] == {"least": 3 + 1 + 4, "most": 3 + 5 + 4}
-    assert bill_json(bill(own, free, price=price))["cost"] == {"least": 30, "most": 60 + 24}
-    dear = bill_json(bill(own, free, price=price, max_cost=30.5))
+    assert bill(own, free, price=price).to_json()["cost"] == {"least": 30, "most": 60 + 24}
+    dear = bill(own, free, price=price, max_cost=30.5).to_json()
     # 30 are left; 20 are set aside for the largest: one such request is certain
     assert dear["cap"]["reserved_for_one_request"] == 20
     assert dear["requests"] == {"least": 1, "most": 10}
     assert dear["cost"]["most"] == 30
-    assert bill_json(bill(other, price=price))["cost"] == {"least": 10, "most": None}
+    assert bill(other, price=price).to_json()["cost"] == {"least": 10, "most": None}

@@ -50,6 +50,17 @@ def test_cells_are_drawn_marked_sorted_and_escaped(tmp_path: Path) -> None:
     assert 'class="group"' in html
 
 
+def test_only_shares_are_drawn_and_verdicts_sort_by_gravity(tmp_path: Path) -> None:
+    rows = ({"who": "a", "rate": Estimate(-0.25, -0.5, 0.25, 4), "verdict": "drop"},
+            {"who": "b", "rate": Estimate(0.5, 0.25, 0.75, 4), "verdict": "keep"})  # fmt: skip
+    report = Report(title="", tables=(Table("rates", "Rates", COLUMNS, rows),), notes=("n", "n"))
+    html = report.save(tmp_path / "x.html").read_text(encoding="utf-8")
+    assert "6H75.0" not in html  # a column that goes below 0 has no place on a line from 0 to 1
+    assert report.to_json()["notes"] == ["n"]
+    drop, keep = (html[: html.index(f'<span class="badge {v}">')] for v in ("drop", "keep"))
+    assert drop.rsplit('data-k="', 1)[1][0] != keep.rsplit('data-k="', 1)[1][0]
+
+
 def test_another_suffix_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"must end in \.html, \.json"):
         Report(title="", tables=()).save(tmp_path / "x.pdf")

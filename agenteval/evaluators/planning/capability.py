@@ -125,8 +125,8 @@ def bounds(tallies: Sequence[Tally], threshold: float = THRESHOLD) -> list[Bound
     any verdict has no bound and no row.
     """
     systems = dict.fromkeys(t.system for t in tallies)
-    found = (_bound(s, [t for t in tallies if t.system == s], threshold) for s in systems)
-    return [bound for bound in found if bound is not None]
+    bounds = (_bound(s, [t for t in tallies if t.system == s], threshold) for s in systems)
+    return [bound for bound in bounds if bound is not None]
 
 
 def _bound(system: str, tallies: Sequence[Tally], threshold: float) -> Bound | None:

@@ -54,12 +54,12 @@ class Stated:
 
 def stated(pairs: Iterable[tuple[Constraint, int]]) -> tuple[Stated, ...]:
     """Constraints with their sub-sentences, each constraint once, in order of first mention."""
-    found: dict[Constraint, list[int]] = {}
+    sentences: dict[Constraint, list[int]] = {}
     for constraint, sentence in pairs:
-        where = found.setdefault(constraint, [])
+        where = sentences.setdefault(constraint, [])
         if sentence not in where:
             where.append(sentence)
-    return tuple(Stated(c, tuple(sorted(s))) for c, s in found.items())
+    return tuple(Stated(c, tuple(sorted(s))) for c, s in sentences.items())
 
 
 def orders(constraints: Iterable[Constraint]) -> list[Before]:

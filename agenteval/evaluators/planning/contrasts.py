@@ -81,14 +81,14 @@ def by_form(attempts: Sequence[Attempt], lexicon: Lexicon | None = None) -> Form
     read = [(a, f) for a in attempts if (f := known[a.case.sha256]) is not None]
     names = sorted({name for _, forms in read for name in forms})
     holds = {id(attempt): forms for attempt, forms in read}
-    found = []
+    contrasts = []
     for system, own in by_system(a for a, _ in read).items():
         for name in names:
             sides: tuple[list[Attempt], list[Attempt]] = ([], [])
             for attempt in own:
                 sides[name not in holds[id(attempt)]].append(attempt)
-            found.append(_contrast(system, name, *sides))
-    return Forms(tuple(found), len(attempts) - len(read))
+            contrasts.append(_contrast(system, name, *sides))
+    return Forms(tuple(contrasts), len(attempts) - len(read))
 
 
 def difference(first: Interval, second: Interval) -> Interval:
@@ -100,14 +100,14 @@ def difference(first: Interval, second: Interval) -> Interval:
     n, method = first.n + second.n, "Newcombe"
     if first.mean is None or second.mean is None:
         return Interval(None, None, None, None, n, None, "none", "one side is empty")
-    found = first.mean - second.mean
+    difference = first.mean - second.mean
     ends = (first.low, first.high, second.low, second.high)
     if any(end is None for end in ends):
-        return Interval(found, None, None, None, n, None, "none", "one side has no interval")
+        return Interval(difference, None, None, None, n, None, "none", "one side has no interval")
     l1, u1, l2, u2 = (end for end in ends if end is not None)
-    low = found - math.hypot(first.mean - l1, u2 - second.mean)
-    high = found + math.hypot(u1 - first.mean, second.mean - l2)
-    return Interval(found, max(low, -1.0), min(high, 1.0), None, n, None, method)
+    low = difference - math.hypot(first.mean - l1, u2 - second.mean)
+    high = difference + math.hypot(u1 - first.mean, second.mean - l2)
+    return Interval(difference, max(low, -1.0), min(high, 1.0), None, n, None, method)
 
 
 def within_sizes(holding: Sequence[Attempt], others: Sequence[Attempt]) -> Interval:

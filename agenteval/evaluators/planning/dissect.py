@@ -121,12 +121,12 @@ class Stage(Record):
     @property
     def passes(self) -> int:
         """Tries in which the agent succeeded."""
-        return sum(1 for one in self.tries if one.passed)
+        return sum(1 for attempt in self.tries if attempt.passed)
 
     @property
     def unknown(self) -> int:
         """Tries without a verdict."""
-        return sum(1 for one in self.tries if one.passed is None)
+        return sum(1 for attempt in self.tries if attempt.passed is None)
 
     def share(self, level: float = 0.95) -> Interval | None:
         """Share of successes among the verdicts, with Wilson's interval.
@@ -208,7 +208,7 @@ async def dissect(
     except BudgetExceeded as error:
         error.spent = work.usage
         raise
-    passed = {stage.name: [one.passed for one in stage.tries] for stage in made}
+    passed = {stage.name: [attempt.passed for attempt in stage.tries] for stage in made}
     seen: tuple[Label, ...] = tuple(_NAMED[stage.name] for stage in made if stage.passes)
     cause = label(passed, paper_literal=options.paper_literal)
     return Dissection(
@@ -218,7 +218,7 @@ async def dissect(
         labels=seen or (cause,),
         stages=tuple(made),
         unknown=sum(stage.unknown for stage in made),
-        runs=sum(one.runs for stage in made for one in stage.tries),
+        runs=sum(attempt.runs for stage in made for attempt in stage.tries),
         seconds=round(time.monotonic() - begun, 6),
         seed=options.seed,
         paper_literal=options.paper_literal,
@@ -301,7 +301,7 @@ async def _together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
 
     Not at the cap: the others run into it as well, and then it is known what they took.
     """
-    tasks = [asyncio.ensure_future(one) for one in work]
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in work]
     try:
         return await asyncio.gather(*tasks)
     except BudgetExceeded:

@@ -239,19 +239,21 @@ def _with_hours(tree: Paragraph, hours: Sequence[int] | None = None) -> tuple[Pa
     """The tree with these hours at its points of time in their order, and those it had."""
     old: list[int] = []
 
-    def node(one: Object) -> Object:
-        if isinstance(one, Time):
-            old.append(one.hour)
-            return one if hours is None else Time(hours[len(old) - 1])
-        return actions(one)
+    def node(phrase_object: Object) -> Object:
+        if isinstance(phrase_object, Time):
+            old.append(phrase_object.hour)
+            return phrase_object if hours is None else Time(hours[len(old) - 1])
+        return actions(phrase_object)
 
-    def actions(one: Actions) -> Actions:
-        if one.relative is None:
-            return one
-        return Actions(one.ids, Relative(one.relative.link, node(one.relative.object)))
+    def actions(subject: Actions) -> Actions:
+        if subject.relative is None:
+            return subject
+        return Actions(subject.ids, Relative(subject.relative.link, node(subject.relative.object)))
 
-    def part(one: Part) -> Part:
-        return replace(one, subject=actions(one.subject), object=node(one.object))
+    def part(sentence_part: Part) -> Part:
+        return replace(
+            sentence_part, subject=actions(sentence_part.subject), object=node(sentence_part.object)
+        )
 
     sentences = (Sentence(tuple(map(part, s.parts)), s.conjunctions) for s in tree.sentences)
     return Paragraph(tuple(sentences)), old

@@ -83,13 +83,13 @@ def dissection_tables(dissections: Sequence[Dissection]) -> tuple[Table, ...]:
         Column("runs", "runs", "count", "runs of the agent"),
     )  # fmt: skip
     rows = []
-    for one in dissections:
+    for dissection in dissections:
         row: dict[str, Cell] = {
-            "case": one.case, "system": one.system, "cause": one.label,
-            "also": ", ".join(name for name in one.labels if name != one.label),
-            "unknown": one.unknown, "runs": one.runs,
+            "case": dissection.case, "system": dissection.system, "cause": dissection.label,
+            "also": ", ".join(name for name in dissection.labels if name != dissection.label),
+            "unknown": dissection.unknown, "runs": dissection.runs,
         }  # fmt: skip
-        for stage in one.stages:
+        for stage in dissection.stages:
             row[stage.name] = f"{stage.passes}/{len(stage.tries) - stage.unknown}"
         rows.append(row)
     cases = Table("cases", "Dissected cases", columns, tuple(rows), detail=True)
@@ -232,10 +232,10 @@ def _shares(
         Column("cases", "cases", "count", "different cases among all: the units of the interval"),
     )  # fmt: skip
     rows = tuple(
-        {"system": one.system, label: part.label.replace("_", " "), "count": part.count,
+        {"system": system.system, label: part.label.replace("_", " "), "count": part.count,
          "share": Estimate.of(part.share), "cases": part.share.n_clusters}
-        for one in systems
-        for part in one.parts
+        for system in systems
+        for part in system.parts
     )  # fmt: skip
     return Table(key, title, columns, rows, (_EXCLUSIVE,), group="system", detail=detail)
 

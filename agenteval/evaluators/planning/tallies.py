@@ -129,15 +129,15 @@ def tallies(attempts: Iterable[Attempt], feature: Feature | None = None) -> list
 
     Cases for which the feature is not known are the group "not known", at the end.
     """
-    found = []
+    rates = []
     for system, own in by_system(attempts).items():
         groups: dict[Group, list[Attempt]] = {}
         for attempt in own:
             group = (feature(attempt.case) or ("not known", math.inf)) if feature else (ALL, 0.0)
             groups.setdefault(group, []).append(attempt)
         ordered = sorted(groups, key=lambda g: (g[1], g[0]))
-        found += [tally(groups[g], system, g) for g in ordered]
-    return found
+        rates += [tally(groups[g], system, g) for g in ordered]
+    return rates
 
 
 def actions(case: Case) -> Group:
@@ -187,9 +187,9 @@ def errors(attempts: Iterable[Attempt]) -> list[Shares]:
     )
 
 
-def causes(found: Iterable[Cause]) -> list[Shares]:
+def causes(causes_by_case: Iterable[Cause]) -> list[Shares]:
     """Causes by system, as shares of the dissected cases; labels beside the paper's five follow."""
-    listed = [(system, case, label) for case, system, label in found]
+    listed = [(system, case, label) for case, system, label in causes_by_case]
     return _shares(listed, list(dict.fromkeys(s for s, _, _ in listed)), CAUSES)
 
 

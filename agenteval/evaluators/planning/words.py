@@ -220,7 +220,7 @@ def built_in_topics() -> tuple[Topic, ...]:
     """50 professions with 20 activities each, written and reviewed by the maintainers."""
     folder = files("agenteval.data").joinpath("planning")
     lists = [json.loads(folder.joinpath(f"topics_{part}.json").read_text("utf-8")) for part in "ab"]
-    return tuple(Topic.model_validate(entry) for one in lists for entry in one["topics"])
+    return tuple(Topic.model_validate(entry) for lexicon in lists for entry in lexicon["topics"])
 
 
 def choose_topics(names: Sequence[str], known: Sequence[Topic] | None = None) -> tuple[Topic, ...]:

@@ -135,10 +135,10 @@ def _gather(
             continue
         values = raw.values if isinstance(raw, Doubled) else (raw,)
         inner = [_gather(v, names, chain) for v in values if isinstance(v, dict | list)]
-        spoken = [one for one in inner if one[0]]
-        for key in dict.fromkeys(key for said, _ in spoken for key in said):
-            raws = [raw for said, _ in spoken for raw in said.get(key, ())]
-            doubled = sum(key in said for said, _ in spoken) > 1
+        spoken = [entry for entry in inner if entry[0]]
+        for key in dict.fromkeys(key for labels, _ in spoken for key in labels):
+            raws = [raw for labels, _ in spoken for raw in labels.get(key, ())]
+            doubled = sum(key in labels for labels, _ in spoken) > 1
             by_path.setdefault(key, []).extend([Doubled(tuple(raws))] if doubled else raws)
         extra |= set().union(*(more for _, more in spoken)) if spoken else {name}
     return by_path, extra
@@ -241,36 +241,36 @@ def _agreed(read: Sequence[Answer | NoAnswer | None]) -> Answer | NoAnswer | Non
     return read[0] if len(meanings) == 1 and None not in meanings else _TWICE
 
 
-def answer_of(said: Any, leaf: Criterion, explanation: str | None = None) -> Answer | NoAnswer:
+def answer_of(raw: Any, leaf: Criterion, explanation: str | None = None) -> Answer | NoAnswer:
     """What one label, as it stands in a reply, says of a leaf."""
-    if isinstance(said, Doubled):
-        return _agreed([answer_of(value, leaf, explanation) for value in said.values]) or _TWICE
+    if isinstance(raw, Doubled):
+        return _agreed([answer_of(value, leaf, explanation) for value in raw.values]) or _TWICE
     if leaf.scale == "numeric":
-        return _from_number(said, leaf, explanation)
-    label = read_label(said, leaf.accepted_values, allow_na=leaf.allow_na)
+        return _from_number(raw, leaf, explanation)
+    label = read_label(raw, leaf.accepted_values, allow_na=leaf.allow_na)
     if label is None:
-        shown = repr(said)[:80]
+        shown = repr(raw)[:80]
         return NoAnswer("unscored:off_scale", f"{shown} is none of the accepted values")
     if label.value is None:
         return Answer(None, None, label.match, explanation, not_applicable=True)
     return Answer(label.value, leaf.value_of(label.value), label.match, explanation)
 
 
-def _from_number(said: Any, leaf: Criterion, explanation: str | None) -> Answer | NoAnswer:
+def _from_number(raw: Any, leaf: Criterion, explanation: str | None) -> Answer | NoAnswer:
     """A number, also as text; one over a denominator only where that is the top of the range."""
-    if leaf.allow_na and read_label(said, (), allow_na=True):
+    if leaf.allow_na and read_label(raw, (), allow_na=True):
         return Answer(None, None, "exact", explanation, not_applicable=True)
     if leaf.numeric_range is None:
         raise ReplyError(f"criterion {leaf.id!r} is numeric but has no range")
     worst, best = leaf.numeric_range
     top = max(worst, best)
-    number = said if isinstance(said, int | float) and not isinstance(said, bool) else None
-    if isinstance(said, str) and (stated := stated_number(fold(said))):
+    number = raw if isinstance(raw, int | float) and not isinstance(raw, bool) else None
+    if isinstance(raw, str) and (stated := stated_number(fold(raw))):
         number = stated.number if stated.top in (None, top) else None
     if number is None or not min(worst, best) <= number <= top:
-        shown = repr(said)[:80]
+        shown = repr(raw)[:80]
         return NoAnswer("unscored:off_scale", f"{shown} is no number from {worst:g} to {best:g}")
-    match: Match = "tolerant" if isinstance(said, str) else "exact"
+    match: Match = "tolerant" if isinstance(raw, str) else "exact"
     value = (number - worst) / (best - worst) if leaf.ordered else None
     return Answer(f"{number:g}", value, match, explanation)
 

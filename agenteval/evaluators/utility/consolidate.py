@@ -81,8 +81,8 @@ def read_ideas(text: str, criteria: Sequence[Criterion]) -> Sorted:
     idea_of = {n: i for i, (_, entries) in enumerate(kept) for n in entries}
     pairs: dict[tuple[int, int], None] = {}
     wrong = 0
-    said = value.get("part_of") if isinstance(value, dict) else None
-    for pair in said if isinstance(said, list) else []:
+    part_of = value.get("part_of") if isinstance(value, dict) else None
+    for pair in part_of if isinstance(part_of, list) else []:
         if isinstance(pair, dict):
             pair = [pair.get("part"), pair.get("whole", pair.get("of"))]
         ends = [number(entry) for entry in pair] if isinstance(pair, list) else []

@@ -233,8 +233,10 @@ class Critic(_Asker):
             open_before = tuple(f"{leaf.name}: order unclear" for leaf in unclear)
             problems = tuple(p for p in problems if not p.startswith(open_before))
             for number, leaf in enumerate(unclear, start=1):
-                said = _SAID.get(best.get(number, ""), f"{why}; it stays unclear and has no mean")
-                problems += (f"{leaf.name}: order asked of the critic: {said}",)
+                outcome = _SAID.get(
+                    best.get(number, ""), f"{why}; it stays unclear and has no mean"
+                )
+                problems += (f"{leaf.name}: order asked of the critic: {outcome}",)
             answers = {id(leaf): best.get(number) for number, leaf in enumerate(unclear, start=1)}
             criteria = tuple(_ordered(criterion, answers) for criterion in criteria)
         return Proposal(seed, criteria, problems, usage, asked.value.rung, asked.text)

@@ -64,14 +64,14 @@ class FunctionJudge:
     ) -> None:
         self.function = function
         code = None if version is not None else _source_text(function)
-        told = {"version": version} if code is None else {"code": content_hash(code)}
+        parameters = {"version": version} if code is None else {"code": content_hash(code)}
         name = getattr(function, "__qualname__", type(function).__qualname__)
         module = getattr(function, "__module__", type(function).__module__)
         self._source = Source(
             evaluator="utility.function",
             version=1,
             model=f"{module}.{name}",
-            parameters=dict(told),
+            parameters=dict(parameters),
             seed=seed,
         )
 
@@ -116,15 +116,15 @@ class FunctionJudge:
         except AgentevalError:
             raise
         except Exception as error:  # noqa: BLE001  whatever the user's code raises
-            told = f"{type(error).__name__}: {error}"
+            message = f"{type(error).__name__}: {error}"
             frames = traceback.extract_tb(error.__traceback__)[1:]
             code = getattr(inspect.unwrap(self.function), "__code__", None)
             # the innermost line of the function's own file that led to it, else of any
             own = [f for f in frames if code is not None and f.filename == code.co_filename]
             if frames:
                 frame = (own or frames)[-1]
-                told += f" ({frame.filename}, line {frame.lineno}: {frame.line})"
-            return NoAnswer("error:judge", told)
+                message += f" ({frame.filename}, line {frame.lineno}: {frame.line})"
+            return NoAnswer("error:judge", message)
         return read_judgement(returned, criterion)
 
 

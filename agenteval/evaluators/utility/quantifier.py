@@ -194,12 +194,12 @@ class Quantifier:
         problems = [f"{path}: {why}" for path, why in unread.items()]
         text = self._repair.render(problems=problems, ids=list(unread))
         shown = [(path, leaf) for path, leaf in self._order(unit) if path in unread]
-        said = neutralise(first.text[:8000]) or "(empty)"
+        unread_reply = neutralise(first.text[:8000]) or "(empty)"
         repair = replace(
             request,
             messages=(
                 *request.messages,
-                {"role": "assistant", "content": said},
+                {"role": "assistant", "content": unread_reply},
                 {"role": "user", "content": text},
             ),
             schema=reply_schema(shown, reversed_scale=self.options.reversed_scale),

@@ -162,12 +162,12 @@ def _read_lines(text: str, criteria: Sequence[Criterion], *, whole: bool) -> Ans
     return answers if rows and not answers.missing() else None
 
 
-def _level_of(said: str, leaf: Criterion) -> str | None:
+def _level_of(words: str, leaf: Criterion) -> str | None:
     """The part of a line behind `Name:` that is a level; a reason may follow: "fair - two gaps"."""
-    said = _OUT_OF.sub(r"\1", said.strip().rstrip(",").strip('*_`" \t'))
-    if isinstance(answer_of(said, leaf), Answer):
-        return said
-    heads = [(said[: cut.start()], said[cut.end() :]) for cut in _BEHIND.finditer(said[:300])]
+    words = _OUT_OF.sub(r"\1", words.strip().rstrip(",").strip('*_`" \t'))
+    if isinstance(answer_of(words, leaf), Answer):
+        return words
+    heads = [(words[: cut.start()], words[cut.end() :]) for cut in _BEHIND.finditer(words[:300])]
     for head, reason in reversed(heads[:5]):
         if isinstance(answer_of(head := head.strip('*_`" \t'), leaf), Answer):
             levels = [fold(level) for level in leaf.accepted_values if fold(level) != fold(head)]
@@ -188,15 +188,15 @@ def _entries(lines: Sequence[str], names: dict[str, str]) -> list[tuple[str, ...
     marked = True  # every entry is set off as a heading, in bold or as an item of a list
     for line in lines:
         entry = _LABELLED.fullmatch(line)
-        name, *said = (entry["name"], entry["said"].strip(' \t*_`"')) if entry else ("", "")
+        name, *words = (entry["name"], entry["said"].strip(' \t*_`"')) if entry else ("", "")
         if bracketed := _IN_BRACKETS.fullmatch(name):
-            name, said = bracketed["name"], [*said, bracketed["said"]]
-        said = list(filter(None, said))
-        heading = None if said else _HEADING.fullmatch(line)
+            name, words = bracketed["name"], [*words, bracketed["said"]]
+        words = list(filter(None, words))
+        heading = None if words else _HEADING.fullmatch(line)
         title = name or (heading["name"] if heading else "")
         path = section if section and slug(name) in _VERDICTS else names.get(slug(title))
-        if path is not None and said:
-            entries.append((path, *said))
+        if path is not None and words:
+            entries.append((path, *words))
             explained.append(False)
             marked = marked and (section is not None or line.lstrip()[:1] in "#*_-+•0123456789")
             prose = False
@@ -248,10 +248,10 @@ def _tag_as_line(tag: re.Match[str], names: dict[str, str]) -> str:
     name = tag["own"] or tag["tag"]
     if slug(name) not in {*names, *_VERDICTS, *_REASONS}:
         return tag.group()
-    said = (tag["said"] or "").strip()
-    if "\n" in said and slug(name) not in _REASONS:  # lines, not one level
-        return f"\n{name}:\n{said}\n"
-    return f"\n{name}: {' '.join(said.split())}\n"
+    content = (tag["said"] or "").strip()
+    if "\n" in content and slug(name) not in _REASONS:  # lines, not one level
+        return f"\n{name}:\n{content}\n"
+    return f"\n{name}: {' '.join(content.split())}\n"
 
 
 # ---------------------------------------------------------------- a score in running prose
@@ -321,26 +321,30 @@ def _stated(sentence: str, leaf: Criterion) -> list[str]:
     """
     levels = []
     for match in _statement(leaf.accepted_values).finditer(sentence):
-        before, said, rest = sentence[: match.start("said")], match["said"], sentence[match.end() :]
-        worded = not any(map(str.isdigit, said)) and fold(said) in map(fold, leaf.accepted_values)
+        before, level, rest = (
+            sentence[: match.start("said")],
+            match["said"],
+            sentence[match.end() :],
+        )
+        worded = not any(map(str.isdigit, level)) and fold(level) in map(fold, leaf.accepted_values)
         if worded and (match["is"] or ":") not in ":=":  # "the rating is clear"
             continue
         scale = _SCALE.search(sentence)
         if scale:
-            said = f"{said}/{scale[1]}" if said.replace(".", "").isdigit() else said
+            level = f"{level}/{scale[1]}" if level.replace(".", "").isdigit() else level
             before, rest = _SCALE.sub("", before), _SCALE.sub("", rest)
         if not _NOT_STATED.search(before) and not _SCORE_TAKEN_BACK.search(rest):
-            levels.append(_label(said, leaf))
+            levels.append(_label(level, leaf))
     return levels
 
 
-def _label(said: str, leaf: Criterion) -> str:
-    answer = answer_of(said, leaf)
+def _label(words: str, leaf: Criterion) -> str:
+    answer = answer_of(words, leaf)
     return (answer.label or "") if isinstance(answer, Answer) else ""
 
 
 @lru_cache(maxsize=64)
 def _statement(levels: tuple[str, ...]) -> re.Pattern[str]:
     worded = "|".join(re.escape(fold(level)) for level in sorted(levels, key=len, reverse=True))
-    said = rf"(?P<said>{_NUMBER}{'|' if worded else ''}{worded})"
-    return re.compile(rf"(?x:{_SAYING}){_SPACE}(?:an?\s)?{_SPACE}{said}{_END}")
+    stated = rf"(?P<said>{_NUMBER}{'|' if worded else ''}{worded})"
+    return re.compile(rf"(?x:{_SAYING}){_SPACE}(?:an?\s)?{_SPACE}{stated}{_END}")

@@ -103,10 +103,10 @@ def _duplicates(criteria: Sequence[Criterion], prefix: str) -> Iterator[RubricIs
 
 
 def _walk(criterion: Criterion, path: str) -> Iterator[RubricIssue]:
-    found = list(_about_text(criterion))
+    problems = list(_about_text(criterion))
     if not criterion.sub_criteria and criterion.scale != "numeric":
-        found += _about_scale(criterion)
-    for kind, severity, message in found:
+        problems += _about_scale(criterion)
+    for kind, severity, message in problems:
         yield RubricIssue(path, kind, severity, f"{criterion.name}: {message}")
     yield from _duplicates(criterion.sub_criteria, f"{path}/")
     for part in criterion.sub_criteria:
@@ -150,16 +150,16 @@ def _about_scale(criterion: Criterion) -> Iterator[_Found]:
     if len(labels) > _MOST_LEVELS and criterion.scale != "nominal":
         yield ("too_many", "warning", f"has {len(labels)} levels; more than {_MOST_LEVELS} can "
                "hardly be told apart")  # fmt: skip
-    told = order_of(labels, criterion.name)
-    plain = told.verdict if told.plain and not criterion.order_confirmed else None
+    order = order_of(labels, criterion.name)
+    plain = order.verdict if order.plain and not criterion.order_confirmed else None
     if criterion.scale == "nominal":
         yield ("nominal", "warning", "names kinds and not grades: it is counted, never averaged")
     elif criterion.order == "unclear":
-        why = (criterion.order_reason or told.reason).removeprefix("unclear: ")
+        why = (criterion.order_reason or order.reason).removeprefix("unclear: ")
         yield ("unclear_order", "error", f"it is not clear which of its values is best ({why}); "
                'put the worst first and add "order_confirmed": true')  # fmt: skip
     elif plain == "best_to_worst":
-        yield ("best_first", "error", f"its values run from best to worst ({told.reason}); turn "
+        yield ("best_first", "error", f"its values run from best to worst ({order.reason}); turn "
                "them round, or every score is inverted")  # fmt: skip
     elif plain == "nominal":
         yield ("nominal", "error", "its values name kinds and not grades, so their rank means "

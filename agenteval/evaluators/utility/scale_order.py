@@ -106,21 +106,21 @@ def settle(
     """
     values = tuple(labels)
     scale: Scale = "binary" if len(values) == 2 else "ordinal"
-    told = order_of(values, name)
-    if kinds and not told.plain:
+    order = order_of(values, name)
+    if kinds and not order.plain:
         return Settled(values, "unclear", "nominal", _STATED_KINDS)
-    if told.plain and (kinds or (stated is not None and told.verdict != stated)):
+    if order.plain and (kinds or (stated is not None and order.verdict != stated)):
         author = "a nominal scale" if kinds else f"order {stated}"
-        levels = "are kinds, not grades" if told.verdict == "nominal" else _RUNS[told.verdict]
-        reason = f"unclear: stated is {author}, but its values {levels} ({told.reason})"
+        levels = "are kinds, not grades" if order.verdict == "nominal" else _RUNS[order.verdict]
+        reason = f"unclear: stated is {author}, but its values {levels} ({order.reason})"
         return Settled(values, "unclear", scale, reason)
-    if stated is None and told.verdict == "nominal":
-        return Settled(values, "unclear", "nominal", told.reason)
-    if stated is None and told.verdict == "unclear":
-        return Settled(values, "unclear", scale, f"unclear: {told.reason}")
-    if (stated or told.verdict) == "worst_to_best":
-        return Settled(values, "worst_to_best", scale, None if stated else told.reason)
-    why = "stated best first" if stated else f"its values ran best first ({told.reason})"
+    if stated is None and order.verdict == "nominal":
+        return Settled(values, "unclear", "nominal", order.reason)
+    if stated is None and order.verdict == "unclear":
+        return Settled(values, "unclear", scale, f"unclear: {order.reason}")
+    if (stated or order.verdict) == "worst_to_best":
+        return Settled(values, "worst_to_best", scale, None if stated else order.reason)
+    why = "stated best first" if stated else f"its values ran best first ({order.reason})"
     return Settled(values[::-1], "worst_to_best", scale, f"turned round: {why}")
 
 
@@ -175,15 +175,15 @@ def _evidence(levels: Sequence[str]) -> tuple[Told, int]:
     numbers = [n for level in levels if (n := _quantity(level)) is not None]
     numbered = len(numbers) == len(levels)
     differ = behind[0] != behind[-1]
-    told = _by_quality(places, ends) if differ else None
-    if numbered and (told is None or told.verdict == "unclear"):
-        told = _by_unit(numbers, levels) or told
-    if told is not None:
-        return told, 2
-    if differ and (told := _by_amount(places, ends)):
-        return told, int(any(p.heads or p.whole for p in (places[0], places[-1])))
-    if numbered and (told := _by_number(numbers, behind, ends, percent="%" in levels[-1])):
-        return told, 1
+    order = _by_quality(places, ends) if differ else None
+    if numbered and (order is None or order.verdict == "unclear"):
+        order = _by_unit(numbers, levels) or order
+    if order is not None:
+        return order, 2
+    if differ and (order := _by_amount(places, ends)):
+        return order, int(any(p.heads or p.whole for p in (places[0], places[-1])))
+    if numbered and (order := _by_number(numbers, behind, ends, percent="%" in levels[-1])):
+        return order, 1
     short = all(len(text.split()) <= _SHORT for text in behind)
     if not numbers and short and all(p.value is None and p.amount is None for p in places):
         return Told("nominal", "no value carries a graded word or a number"), 0
@@ -303,8 +303,8 @@ def _by_number(
     counted = len(set(behind)) < len(behind)  # "0 sources … 5+ sources"
     if tokens and counted and not percent and not any(sign(t) == 1 for t in tokens):
         return None
-    told = _direction(numbers, ends)
-    return told if not tokens or counted else told._replace(plain=False)
+    order = _direction(numbers, ends)
+    return order if not tokens or counted else order._replace(plain=False)
 
 
 def _direction(values: Sequence[float], reason: str) -> Told:

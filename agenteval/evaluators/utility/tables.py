@@ -38,9 +38,11 @@ def _verdicts(result: VerifiedSet, names: Mapping[str, str]) -> Table:
         }
     ]
     alike: dict[tuple[str, str], list[str]] = {}
-    for one in result.criteria:
-        key = one.verdict, _why(one.reasons, one.next_step)
-        alike.setdefault(key, []).append(names.get(one.criterion_id, one.criterion_id))
+    for verification in result.criteria:
+        key = verification.verdict, _why(verification.reasons, verification.next_step)
+        alike.setdefault(key, []).append(
+            names.get(verification.criterion_id, verification.criterion_id)
+        )
     rows += [
         {"criterion": ", ".join(those), "verdict": verdict, "why": why}
         for (verdict, why), those in alike.items()
@@ -78,16 +80,18 @@ def _figures(result: VerifiedSet, names: Mapping[str, str]) -> Table:
     )
     rows: tuple[dict[str, Cell], ...] = tuple(
         {
-            "criterion": names.get(one.criterion_id, one.criterion_id),
-            "rated": one.coverage,
-            "runs": one.runs,
-            "mean": Estimate(one.mean, one.low, one.high, one.cases),
+            "criterion": names.get(verification.criterion_id, verification.criterion_id),
+            "rated": verification.coverage,
+            "runs": verification.runs,
+            "mean": Estimate(
+                verification.mean, verification.low, verification.high, verification.cases
+            ),
             **{
-                name: _checked(one.check(name))
+                name: _checked(verification.check(name))
                 for name in ("agreement", "discrimination", "redundancy")
             },
         }
-        for one in result.criteria
+        for verification in result.criteria
     )
     return Table("figures", "what the verdicts rest on", columns, rows, detail=True)
 
@@ -112,7 +116,7 @@ def _effects(result: VerifiedSet, names: Mapping[str, str]) -> Table:
     )
     rows: tuple[dict[str, Cell], ...] = tuple(
         {
-            "criterion": names.get(one.criterion_id, one.criterion_id),
+            "criterion": names.get(verification.criterion_id, verification.criterion_id),
             "operator": effect.operator,
             "share": effect.share,
             "expected": effect.expected,
@@ -120,9 +124,9 @@ def _effects(result: VerifiedSet, names: Mapping[str, str]) -> Table:
             "cases": effect.n,
             "shorter": effect.shorter,
         }
-        for one in result.criteria
-        for effect in one.effects
-        if any(e.n for e in one.effects)
+        for verification in result.criteria
+        for effect in verification.effects
+        if any(e.n for e in verification.effects)
     )
     return Table(
         "effects",

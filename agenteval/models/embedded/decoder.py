@@ -62,12 +62,12 @@ class Decoder:
         """Natural-log probability (n,) of `targets` (n,) after the states `hidden` (n, width)."""
         import torch
 
-        found = []
+        logprobs = []
         for states, wanted in zip(hidden.split(_HEAD_ROWS), targets.split(_HEAD_ROWS), strict=True):
             logits = states @ self._head.T
             chosen = logits.gather(1, wanted[:, None])[:, 0]
-            found.append(chosen.double() - logits.logsumexp(dim=1).double())
-        return torch.cat(found)
+            logprobs.append(chosen.double() - logits.logsumexp(dim=1).double())
+        return torch.cat(logprobs)
 
     def _norm(self, state: Any, name: str) -> Any:
         from torch.nn import functional

@@ -120,11 +120,11 @@ class LocalServer:
 
 def _refusal(model: str, reply: Mapping[str, Any]) -> ModelError:
     """The error that a reply without choices stands for."""
-    told = reply.get("error")
-    if not isinstance(told, Mapping):
+    error = reply.get("error")
+    if not isinstance(error, Mapping):
         return ModelError(f"{model}: a reply without choices: {str(reply)[:200]}")
-    kind = BadRequest if told.get("code") in range(400, 500) else ModelError
-    return kind(f"{model}: {told.get('message')}")
+    kind = BadRequest if error.get("code") in range(400, 500) else ModelError
+    return kind(f"{model}: {error.get('message')}")
 
 
 def physical_cores() -> int:

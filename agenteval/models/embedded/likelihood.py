@@ -117,7 +117,7 @@ class LikelihoodModel:
         import torch
 
         encoded = [self._tokenizer.text(text) for _, text in pairs]
-        found = [np.full(len(ids), np.nan) for ids, _ in encoded]
+        logprobs = [np.full(len(ids), np.nan) for ids, _ in encoded]
         wanted: list[plan.Window] = []
         for item, ((prefix, _), (ids, _)) in enumerate(zip(pairs, encoded, strict=True)):
             before = self._tokenizer.prompt(prefix) or [self._decoder.shape.empty]
@@ -125,8 +125,10 @@ class LikelihoodModel:
         with self._lock, torch.inference_mode():
             for batch in plan.batches(wanted):
                 for window, values in zip(batch.windows, self._score(batch), strict=True):
-                    found[window.item][window.at : window.at + len(values)] = values
-        return [_result(values, spans) for values, (_, spans) in zip(found, encoded, strict=True)]
+                    logprobs[window.item][window.at : window.at + len(values)] = values
+        return [
+            _result(values, spans) for values, (_, spans) in zip(logprobs, encoded, strict=True)
+        ]
 
     def _score(self, batch: plan.Batch) -> list[NDArray[np.float64]]:
         import torch

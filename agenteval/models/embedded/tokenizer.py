@@ -96,8 +96,8 @@ class Tokenizer:
 
     def id_of(self, token: str) -> int | None:
         """Id of a token by its spelling, or None."""
-        found = self._prompt.token_to_id(token)
-        return None if found is None else int(found)
+        number = self._prompt.token_to_id(token)
+        return None if number is None else int(number)
 
 
 def _clean(text: str) -> str:

@@ -46,8 +46,8 @@ def whitespace(layout: Layout, share: float, rng: np.random.Generator) -> list[E
     if not gaps:
         for i in pool:
             spans = protected(text, parts[i].start, parts[i].end)
-            found = _WORD_GAP.finditer(text, parts[i].start, parts[i].end)
-            gaps += [(m.end(), " ") for m in found if not spans.over(m.start())]
+            matches = _WORD_GAP.finditer(text, parts[i].start, parts[i].end)
+            gaps += [(m.end(), " ") for m in matches if not spans.over(m.start())]
     if not gaps:
         raise Unchanged("no gap between two words or sentences")
     drawn = rng.random(len(gaps))

@@ -184,8 +184,8 @@ def _parts(text: str, index: int, turn: Turn) -> Iterator[Part]:
 
 def _tied(text: str, units: list[Sentence], turn: Turn) -> Iterator[tuple[Sentence, int]]:
     """First unit and end of those that belong together by ** or a LaTeX environment."""
-    found = _ENVIRONMENT.finditer(text, turn.start, turn.end)
-    environments = Spans(m.span() for m in found)
+    markers = _ENVIRONMENT.finditer(text, turn.start, turn.end)
+    environments = Spans(m.span() for m in markers)
     at = 0
     while at < len(units):
         last = _bold_end(text, units, at) if turn.own else at

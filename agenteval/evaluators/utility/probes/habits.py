@@ -175,24 +175,26 @@ def scale_use(table: ScoreTable, criteria: Sequence[Criterion], options: ProbeOp
         why = f"no criterion of {options.levels} levels or more is graded in its levels"
         return Finding(SCALE_USE, absent=why, detail=used)
     least, share, cases, levels, name = min(rows, key=lambda row: (row[0], -row[1]))
-    said = f"{name}: {least} of {levels} levels are used, {share:.0%} of the ratings at one of them"
+    reason = (
+        f"{name}: {least} of {levels} levels are used, {share:.0%} of the ratings at one of them"
+    )
     outcome: Outcome = "fail" if least <= options.few else "pass"
     if cases < options.min_cases:
-        outcome, said = "unknown", f"{said}; {cases} cases, {options.min_cases} are needed"
+        outcome, reason = "unknown", f"{reason}; {cases} cases, {options.min_cases} are needed"
     check = Check(
-        name="fewest used", outcome=outcome, reason=said, unit="levels", estimate=least, n=cases
+        name="fewest used", outcome=outcome, reason=reason, unit="levels", estimate=least, n=cases
     )
     return Finding(SCALE_USE, settled=(check,), detail=used)
 
 
 def families(name: str) -> frozenset[str]:
     """Families that a model's or system's name tells of; a distilled model may have two."""
-    found = set()
+    families = set()
     for word in re.findall(r"[a-z]+\d*", name.lower()):
-        found |= {family for family, begins in _BEGIN.items() if word.startswith(begins)}
+        families |= {family for family, begins in _BEGIN.items() if word.startswith(begins)}
         plain = word if word in _WHOLE else word.rstrip("0123456789")
-        found |= {_WHOLE[plain]} if plain in _WHOLE else set()
-    return frozenset(found)
+        families |= {_WHOLE[plain]} if plain in _WHOLE else set()
+    return frozenset(families)
 
 
 def kinship(judges: Iterable[str], runs: Sequence[Run]) -> Finding:
@@ -217,14 +219,14 @@ def kinship(judges: Iterable[str], runs: Sequence[Run]) -> Finding:
     own, seen = ({f for n in side for f in families(n)} for side in (names, graded))
     same = {name.casefold() for name in names}
     shared = [n for n in graded if families(n) & own or n.casefold() in same]
-    said = ", ".join(names)
+    listed = ", ".join(names)
     outcome: Outcome = "pass"
     reason = f"the judge is {', '.join(sorted(own))}, graded are {', '.join(sorted(seen))}"
     if shared:
         outcome, kin = "fail", ", ".join(sorted(seen & own)) or "the same name"
-        reason = f"the judge ({said}) and {', '.join(shared[:5])} are kin: {kin}"
+        reason = f"the judge ({listed}) and {', '.join(shared[:5])} are kin: {kin}"
     elif not own or not seen:
-        side = f"the judge ({said})" if not own else "the systems"
+        side = f"the judge ({listed})" if not own else "the systems"
         outcome, reason = "unknown", f"no known family of models in the name of {side}"
     check = Check(name="family", outcome=outcome, reason=reason)
     detail: dict[str, JsonValue] = {"judges": [*names], "graded": [*graded[:100]]}

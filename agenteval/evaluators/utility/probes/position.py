@@ -166,8 +166,8 @@ def within_fit(
     se = math.sqrt(max(float(contrast @ bread @ meat @ bread @ contrast), 0.0))
     half = float(stdtrit(cases - 1, 0.975)) * se
     method = f"least squares within groups, cluster-robust t, {cases - 1} df"
-    found = Interval(estimate, estimate - half, estimate + half, se, len(y), cases, method)
-    return found, scores
+    interval = Interval(estimate, estimate - half, estimate + half, se, len(y), cases, method)
+    return interval, scores
 
 
 def _centred(columns: Floats, group: np.ndarray) -> Floats:

@@ -67,7 +67,7 @@ def choose_targets(
     ratings that are compared later play no part in the choice, so that it favours neither side.
     Deterministic by seed and the content of the runs.
     """
-    found = []
+    targets = []
     means: dict[str, dict[str, float]] = {}  # of the plain ratings, by run and criterion
     for name in (c.id for c in criteria if c.ordered):
         own = rated(plain.of(criterion=name, variant=ORIGINAL))
@@ -79,8 +79,8 @@ def choose_targets(
         low = {c: m for c, m in means.get(run.id, {}).items() if m < limit}
         if low and may_be_low(run):
             mean = sum(low.values()) / len(low)
-            found.append(Target(run, view, "", tuple(low), mean, run.success is False))
-    failed = [target for target in found if target.labelled]
+            targets.append(Target(run, view, "", tuple(low), mean, run.success is False))
+    failed = [target for target in targets if target.labelled]
     enough = len({_case(t.run) for t in failed}) >= options.min_cases
 
     def draw(target: Target) -> bytes:
@@ -88,7 +88,7 @@ def choose_targets(
 
     seen: Counter[tuple[str, str]] = Counter()
     ranked = []  # the first run of every case before the second of any
-    for target in sorted(failed if enough else found, key=draw):
+    for target in sorted(failed if enough else targets, key=draw):
         ranked.append((seen[_case(target.run)], target))
         seen[_case(target.run)] += 1
     ranked.sort(key=lambda pair: pair[0])

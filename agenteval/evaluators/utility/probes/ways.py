@@ -45,7 +45,7 @@ class Pairs:
 def pair(plain: ScoreTable, other: ScoreTable, criteria: Sequence[Criterion]) -> Pairs:
     """The original ratings that both tables have, on the ordered ones of `criteria`."""
     ordered = [c.id for c in criteria if c.ordered]
-    found: dict[tuple[str, int, int], list[float | None]] = {}
+    by_cell: dict[tuple[str, int, int], list[float | None]] = {}
     cases: dict[str, str] = {}
     for side, table in enumerate((plain, other)):
         for j, name in enumerate(ordered):
@@ -55,8 +55,8 @@ def pair(plain: ScoreTable, other: ScoreTable, criteria: Sequence[Criterion]) ->
                                       strict=True):  # fmt: skip
                 run = own.run.names[r]
                 cases[run] = own.case.names[c]
-                found.setdefault((run, int(k), j), [None, None])[side] = float(value)
-    both = {k: v for k, v in found.items() if None not in v}
+                by_cell.setdefault((run, int(k), j), [None, None])[side] = float(value)
+    both = {k: v for k, v in by_cell.items() if None not in v}
     runs = sorted({run for run, _, _ in both})
     row = {run: i for i, run in enumerate(runs)}
     repeats = 1 + max((repeat for _, repeat, _ in both), default=-1)

@@ -98,22 +98,22 @@ def agreement(evidence: Evidence, options: VerifyOptions) -> Check:
     if alpha.mean is not None:
         flips = None if numeric else _flips(evidence)
         limits = "" if alpha.low is None else f" [{alpha.low:.3f}, {alpha.high:.3f}]"
-        said = f"alpha {alpha.mean:.3f}{limits}"
+        text = f"alpha {alpha.mean:.3f}{limits}"
         if flips is not None:
-            said += f", {flips:.0%} of the repeats differ from their run's commonest level"
+            text += f", {flips:.0%} of the repeats differ from their run's commonest level"
         crowded = evidence.crowded(options.ceiling) and flips is not None and flips <= _RARE
         if alpha.low is None or alpha.high is None:
-            reason = f"{said}; {alpha.reason}"
+            reason = f"{text}; {alpha.reason}"
         elif n < options.min_cases:
-            reason = f"{said}; {n} cases are too few to decide"
+            reason = f"{text}; {n} cases are too few to decide"
         elif crowded:
-            reason = f"{said}; nearly all ratings stand at one end: too little variation for alpha"
+            reason = f"{text}; nearly all ratings stand at one end: too little variation for alpha"
         elif alpha.mean >= options.agreement and alpha.low >= options.agreement_floor:
-            outcome, reason = "pass", said
+            outcome, reason = "pass", text
         elif alpha.high < options.agreement:
-            outcome, reason = "fail", f"repeats disagree: {said}"
+            outcome, reason = "fail", f"repeats disagree: {text}"
         else:
-            reason = said
+            reason = text
     return Check(
         name="agreement", outcome=outcome, reason=reason, unit="alpha", estimate=alpha.mean,
         low=alpha.low, high=alpha.high, n=n,
@@ -143,15 +143,14 @@ def separation(evidence: Evidence, options: VerifyOptions) -> Check:
         reason = "success is unknown: nothing to tell apart"
         return Check(name="discrimination", outcome="unknown", reason=reason, unit="AUC")
     good, bad = (matrix.mean[known & (matrix.success == s)] for s in (1, 0))
-    found = discrimination(good, bad)
-    area = found.auc
+    separation = discrimination(good, bad)
+    area = separation.auc
     outcome: Outcome = "unknown"
     reason = area.reason or ""
     if area.mean is not None and area.low is not None and area.high is not None:
         sides = f"{len(good)} successful, {len(bad)} failed runs"
-        reason = (
-            f"AUC {area.mean:.3f} [{area.low:.3f}, {area.high:.3f}], {found.magnitude}; {sides}"
-        )
+        span = f"[{area.low:.3f}, {area.high:.3f}]"
+        reason = f"AUC {area.mean:.3f} {span}, {separation.magnitude}; {sides}"
         if len(np.unique(matrix.case[known])) < int(known.sum()):
             reason += "; runs of one case counted as independent"
         if evidence.cases < options.min_cases or min(len(good), len(bad)) < 5:
@@ -163,7 +162,7 @@ def separation(evidence: Evidence, options: VerifyOptions) -> Check:
             reason = f"failed runs are rated higher: {reason}" if area.high < 0.5 else reason
     return Check(
         name="discrimination", outcome=outcome, reason=reason, unit="AUC", estimate=area.mean,
-        low=area.low, high=area.high, p=found.test.p, n=len(good) + len(bad),
+        low=area.low, high=area.high, p=separation.test.p, n=len(good) + len(bad),
     )  # fmt: skip
 
 

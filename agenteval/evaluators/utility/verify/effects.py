@@ -33,7 +33,9 @@ def effects(evidence: Sequence[Evidence], options: VerifyOptions) -> list[tuple[
     expected directions, for controls, and for other perturbations of which no effect is expected.
     Nothing is judged where `unknown` was expected.
     """
-    measured = [[_measured(one, variant, options) for variant in one.variants] for one in evidence]
+    measured = [
+        [_measured(item, variant, options) for variant in item.variants] for item in evidence
+    ]
     families: dict[str, list[tuple[int, int]]] = {}
     for i, row in enumerate(measured):
         for j, effect in enumerate(row):
@@ -65,17 +67,17 @@ def named(effect: Effect) -> str:
     return effect.operator if effect.share is None else f"{effect.operator} {effect.share:.0%}"
 
 
-def _measured(one: Evidence, variant: str, options: VerifyOptions) -> Effect:
+def _measured(evidence: Evidence, variant: str, options: VerifyOptions) -> Effect:
     """Size, interval and raw p, not judged yet: original minus copy, paired by run.
 
     A criterion that is silent expects nothing of a control and says unknown of all else.
     """
     operator, written = split_variant(variant)
     default: Direction = "none" if operator in CONTROLS else "unknown"
-    expected = one.criterion.expect.get(operator, default)
-    originals, copies = one.originals, one.ratings.of(variant=variant).matrix()
-    names = one.ratings.run.names
-    equal = set(one.unchanged.get(variant, ()))  # they were not judged: counted, not compared
+    expected = evidence.criterion.expect.get(operator, default)
+    originals, copies = evidence.originals, evidence.ratings.of(variant=variant).matrix()
+    names = evidence.ratings.run.names
+    equal = set(evidence.unchanged.get(variant, ()))  # they were not judged: counted, not compared
     pairs = [
         (int(row), i)
         for i, (run, row) in enumerate(
@@ -88,15 +90,15 @@ def _measured(one: Evidence, variant: str, options: VerifyOptions) -> Effect:
     _, case = np.unique(originals.case[[r for r, _ in pairs]][both], return_inverse=True)
     drop = np.bincount(case, weights=(before - after)[both]) / np.bincount(case)
     # A generator of its own for every test, so that no order of rows or criteria matters.
-    digest = hashlib.sha256(f"{options.seed}|{one.criterion.id}|{variant}".encode()).digest()
+    digest = hashlib.sha256(f"{options.seed}|{evidence.criterion.id}|{variant}".encode()).digest()
     rng = np.random.default_rng(int.from_bytes(digest[:16], "big"))
     test = sign_flip_test(drop, alternative=_ALTERNATIVE[expected], draws=options.draws, rng=rng)
     interval = mean_interval(drop.tolist(), bounds=(-1.0, 1.0))
     runs = [names[originals.run[r]] for r, _ in pairs]
     shorter = [
-        one.lengths[run, variant] < one.lengths[run, ORIGINAL]
+        evidence.lengths[run, variant] < evidence.lengths[run, ORIGINAL]
         for run in runs
-        if (run, variant) in one.lengths and (run, ORIGINAL) in one.lengths
+        if (run, variant) in evidence.lengths and (run, ORIGINAL) in evidence.lengths
     ]
     return Effect(
         variant=variant,

@@ -93,7 +93,7 @@ def gather(
     unchanged: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Evidence]:
     """The evidence on every criterion whose originals have ratings, in the order of `criteria`."""
-    found = [
+    every = [
         Evidence(c, table.of(criterion=c.id), lengths or {}, unchanged or {}) for c in criteria
     ]
-    return [evidence for evidence in found if len(evidence.table)]
+    return [evidence for evidence in every if len(evidence.table)]

@@ -55,9 +55,11 @@ def judge_verdict(
     )
 
 
-def _unsupported(one: Verification) -> bool:
+def _unsupported(verification: Verification) -> bool:
     """Whether the judge itself says that it cannot grade this criterion."""
-    return any(check.name == "coverage" and check.outcome == "unknown" for check in one.checks)
+    return any(
+        check.name == "coverage" and check.outcome == "unknown" for check in verification.checks
+    )
 
 
 def _too_little(
@@ -186,10 +188,10 @@ def _warnings(
         share = f"{len(cannot)} of {len(verified)}"
         warnings.append(f"{share} criteria this judge cannot grade: {', '.join(cannot)}")
     about: dict[str, list[str]] = {}  # criteria by what is said of them
-    for one in evidence:
-        if end := one.crowded(options.ceiling):
-            said = f"most ratings stand at the {end} of the scale"
-            about.setdefault(said, []).append(one.criterion.id)
+    for item in evidence:
+        if end := item.crowded(options.ceiling):
+            warning = f"most ratings stand at the {end} of the scale"
+            about.setdefault(warning, []).append(item.criterion.id)
     for v in verified:
         said_of_it = [c.reason for c in v.checks if "not at random" in c.reason]
         said_of_it += [
@@ -197,17 +199,17 @@ def _warnings(
             for e in v.effects
             if e.missing > 0.1 * (e.missing + e.pairs)
         ]
-        for said in said_of_it:
-            about.setdefault(said, []).append(v.criterion_id)
-    warnings += [f"{', '.join(criteria)}: {said}" for said, criteria in about.items()]
-    differing = max((one.differing for one in evidence), default=0)
-    rated = [one for one in evidence if one.rated.any()]
+        for warning in said_of_it:
+            about.setdefault(warning, []).append(v.criterion_id)
+    warnings += [f"{', '.join(criteria)}: {warning}" for warning, criteria in about.items()]
+    differing = max((item.differing for item in evidence), default=0)
+    rated = [item for item in evidence if item.rated.any()]
     if options.deterministic and differing:
         warnings.append(f"declared deterministic, but repeats of {differing} runs differ")
     elif (
         not options.deterministic
         and evidence
-        and all(len(one.repeated) and not one.differing for one in rated)
+        and all(len(item.repeated) and not item.differing for item in rated)
     ):
         warnings.append(
             "all repeats are identical: the judge is deterministic or they are copies, and "

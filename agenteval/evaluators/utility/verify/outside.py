@@ -42,8 +42,8 @@ def verify_ratings(
                 f"{path}:{number}",
             )
         explained = explained or bool(row.get("explanation"))
-        said = (row.get(k) for k in ("criterion", "label", "value", "status", "explanation"))
-        rated[place].add(hash((str(row.get("repeat", 0)), *map(str, said))))
+        rating = (row.get(k) for k in ("criterion", "label", "value", "status", "explanation"))
+        rated[place].add(hash((str(row.get("repeat", 0)), *map(str, rating))))
     unchanged: dict[str, list[str]] = defaultdict(list)
     alike: dict[str, list[bool]] = defaultdict(list)  # by variant, where texts are not known
     for run, variant in rated:
@@ -56,7 +56,9 @@ def verify_ratings(
             unchanged[variant].append(run)
     lengths = {place: len(text) for place, text in texts.items()}
     result = verify(table, criteria, options, lengths=lengths, unchanged=unchanged)
-    effects = [e for one in result.criteria for e in one.effects if is_directed(e)]
+    effects = [
+        e for verification in result.criteria for e in verification.effects if is_directed(e)
+    ]
     names = {effect.variant: named(effect) for effect in effects}
     many = [
         f"{sum(equal)} of {len(equal)} by {names[variant]}"

@@ -37,7 +37,7 @@ def redundancy(
         reason = "there is no other criterion"
         check = Check(name="redundancy", outcome="unknown", reason=reason)
         return [_with(v, check) for v in decided]
-    found = correlation_matrix(means_of(evidence))
+    correlations = correlation_matrix(means_of(evidence))
     candidates = [i for i, v in enumerate(decided) if v.verdict in ("keep", "undecided") and v.runs]
     candidates.sort(
         key=lambda i: (
@@ -50,7 +50,7 @@ def redundancy(
         same = [
             (rho, decided[k].criterion_id)
             for k in retained
-            if (rho := found.rho[i][k]) is not None
+            if (rho := correlations.rho[i][k]) is not None
             and rho >= options.redundant
             and _shared(evidence[i], evidence[k]) >= options.min_cases
             and (decided[k].coverage or 0) >= (decided[i].coverage or 0) - 0.01
@@ -62,9 +62,9 @@ def redundancy(
     result = []
     for i, one in enumerate(decided):
         pairs = [
-            (rho, other.criterion_id, found.n[i][k])
+            (rho, other.criterion_id, correlations.n[i][k])
             for k, other in enumerate(decided)
-            if k != i and (rho := found.rho[i][k]) is not None
+            if k != i and (rho := correlations.rho[i][k]) is not None
         ]
         if not pairs:
             reason = "no correlation can be computed"
@@ -84,20 +84,20 @@ def redundancy(
     return result
 
 
-def _with(one: Verification, check: Check, partner: str | None = None) -> Verification:
+def _with(verification: Verification, check: Check, partner: str | None = None) -> Verification:
     """The verdict with one check more; dropped where a partner says the same."""
-    update: dict[str, object] = {"checks": (*one.checks, check)}
+    update: dict[str, object] = {"checks": (*verification.checks, check)}
     if partner:
         update |= {
             "verdict": "drop", "partner": partner, "reasons": (check.reason,),
             "next_step": f"leave it out; {partner} stays",
         }  # fmt: skip
-    return one.model_copy(update=update)
+    return verification.model_copy(update=update)
 
 
-def _strength(one: Verification) -> float:
+def _strength(verification: Verification) -> float:
     """How well a criterion is told: its AUC (1/2 where unknown) plus its agreement."""
-    estimates = {check.name: check.estimate for check in one.checks}
+    estimates = {check.name: check.estimate for check in verification.checks}
     area = estimates.get("discrimination")
     return (0.5 if area is None else area) + (estimates.get("agreement") or 0.0)
 

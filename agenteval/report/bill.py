@@ -1,15 +1,17 @@
-"""A dry run on the terminal and as JSON: who would be asked how often, and what it would cost."""
+"""A dry run on the terminal: who would be asked how often, and what it would cost."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from agenteval.cli.console import clean, out, print_json
+from rich.console import Console
+from rich.text import Text
+
 from agenteval.models.limits import Price
 from agenteval.models.rehearsal import Amount, Bill, Part
 from agenteval.records.table import Cell, Column, Table
 from agenteval.report.terminal import print_table
+from agenteval.text import visible_line
 
 _ATTEMPTS = 6  # of one request, see RetryPolicy
 _MEANING = (
@@ -20,59 +22,20 @@ _MEANING = (
 _NO_PRICE = "unknown; --price-in and --price-out (per million tokens) tell it"
 
 
-def show(bill: Bill, *, as_json: bool) -> None:
-    """The bill on standard output."""
-    if as_json:
-        print_json(bill_json(bill))
-        return
+def print_bill(bill: Bill, console: Console) -> None:
+    """The bill in words, with a table of who is asked."""
     lines = [*bill.about, f"requests: {_range(bill)}"]
     parts = [part for part in bill.parts if part.most.requests]
     if parts:
         lines.append(f"cost: {_cost(bill)}")
     for line in lines:
-        out().print(clean(line))
+        console.print(Text(visible_line(line)))
     if parts:
-        print_table(_table(bill, parts), out())
+        print_table(_table(bill, parts), console)
     for line in (*(f"{p.who}: {p.why}" for p in parts), *_caps(bill), *bill.notes):
-        out().print(clean(line))
+        console.print(Text(visible_line(line)))
     if parts:
-        out().print(f"[dim]{clean(_MEANING)}[/dim]")
-
-
-def bill_json(bill: Bill) -> dict[str, Any]:
-    """The same figures as fields; null is what nobody can say."""
-    budget = bill.budget
-    (least, most), (low, high) = bill.requests, bill.cost
-    cap = {
-        "max_calls": budget.max_calls, "max_cost": budget.max_cost,
-        "spent_requests": budget.spent.requests, "spent_cost": budget.spent.cost,
-        "reserved_for_one_request": bill.reserved,
-        "uncapped": {"least": bill.least.requests, "most": bill.most.requests},
-    }  # fmt: skip
-    return {
-        "command": bill.command,
-        "dry_run": True,
-        "about": list(bill.about),
-        "requests": {"least": least, "most": most},
-        "exact": all(part.exact for part in bill.parts),
-        "prompt_tokens": {"least": bill.least.prompt, "most": bill.most.prompt},
-        "reply_tokens": {"least": bill.least.reply, "most": bill.most.reply},
-        "cost": None if budget.price is None else {"least": low, "most": high},
-        "cap": cap,
-        "parts": [_part_json(part, budget.price) for part in bill.parts],
-        "notes": list(bill.notes),
-    }
-
-
-def _part_json(part: Part, price: Price | None) -> dict[str, Any]:
-    shown: dict[str, Any] = {"who": part.who, "why": part.why, "exact": part.exact,
-                             "capped": part.budget is not None}  # fmt: skip
-    for name, amount in (("least", part.least), ("likely", part.likely), ("most", part.most)):
-        if amount is not None:
-            cost = amount.cost(price if part.priced else None, known=name == "least")
-            shown[name] = {"requests": amount.requests, "prompt_tokens": amount.prompt,
-                           "reply_tokens": amount.reply, "cost": cost}  # fmt: skip
-    return shown
+        console.print(Text(_MEANING, "dim"))
 
 
 def _range(bill: Bill) -> str:
