@@ -16,10 +16,10 @@ from pydantic import ValidationError
 
 from agenteval.errors import InputError
 from agenteval.files import LARGE, LINE, opened
+from agenteval.readers.assignment import of_spans
 from agenteval.readers.conventions import Pool, read_attributes
 from agenteval.readers.fields import Context
 from agenteval.readers.loose_json import LooseDecoder
-from agenteval.readers.messages import is_answer
 from agenteval.readers.problems import first_problem
 from agenteval.readers.runs import (
     MOST_RUNS,
@@ -128,12 +128,13 @@ def runs_of(
         notes.add("spans without trace id: the trace goes by the name of the file", display)
     for number, trace in traces.items():
         spans = in_order(trace.spans, Context(display, notes))
+        told = of_spans(spans)
         yield Run(
             id=number or name,
             task=task,
             system=_system(spans, trace.resource),
-            input=_input(spans),
-            output=_output(spans),
+            input=told.task.text,
+            output=told.ending.text,
             messages=tuple(_each_once(spans)),
             spans=tuple(spans),
             metadata={"resource": trace.resource} if trace.resource else {},
@@ -185,31 +186,6 @@ def _system(spans: list[Span], resource: dict[str, Any]) -> str:
     keys = ("agent.name", "gen_ai.agent.name")
     names += [span.attributes.get(key) for span in spans for key in keys]
     return next((n for n in names if isinstance(n, str) and n), "unnamed")
-
-
-def _input(spans: list[Span]) -> str:
-    """What the root was given, else the first agent, else what the user said first."""
-    for span in spans:
-        if span.input and (span.kind == "agent" or _is_root(span)):
-            return span.input
-    said = (m.content for span in spans for m in span.messages if m.role == "user")
-    return next(filter(None, said), "")
-
-
-def _is_root(span: Span) -> bool:
-    """Whether a span may speak for the whole; a request to a model speaks in its messages."""
-    return span.parent_id is None and span.kind != "llm"
-
-
-def _output(spans: list[Span]) -> str:
-    """What the last root gave back, else the first agent, else the last words of a model."""
-    roots = [span.output for span in spans if _is_root(span)]
-    agents = [span.output for span in spans if span.kind == "agent"]
-    for text in (*reversed(roots), *agents):
-        if text:
-            return text
-    said = (m.content for span in reversed(spans) for m in reversed(span.reply))
-    return next(filter(is_answer, said), "")
 
 
 # ---- the order of a trace ------------------------------------------------------------------------

@@ -83,7 +83,7 @@ def test_show_draws_the_tree_with_findings_at_their_spans(cli: Cli, folder: Path
     assert "error 429 Client Error" in lines[tool]
     assert REFUSED in lines[tool]
     assert any("✗ Rate Limiting" in line for line in lines[tool + 1 : tool + 4])
-    agent = next(line for line in lines if "agent CodeAgent.run" in line)
+    agent = next(line for line in lines if "─ agent CodeAgent.run" in line)
     assert agent.index("agent") < lines[tool].index("tool")
     assert "150 tokens" in done.out
     assert "detectors: 1 finding\n" in done.out
