@@ -300,8 +300,9 @@ def test_keys_tell_judges_apart() -> None:
     assert len({judges.key(case) for judges in others}) == len(others)
     assert Judges().key(case) == Judges(demand="state+reads").key(case)  # as the role says
     assert judges(answers())[0].key(case) == one.key(case)
-    assert Judges().key_with([]) == Judges().key
-    assert len({one.key_with(["error:timeout"]), one.key, Judges().key_with(["error:budget"])}) == 3
+    assert Judges().key_with(case, []) == Judges().key(case)
+    broken = one.key_with(case, ["error:timeout"]), Judges().key_with(case, ["error:budget"])
+    assert len({*broken, one.key(case)}) == 3
 
 
 def test_gold_that_cannot_be_carried_out_is_found_before() -> None:
