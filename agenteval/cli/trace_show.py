@@ -128,7 +128,7 @@ def print_trace(seen: Outline, found: list[tuple[str, Findings]], *, most: int, 
     from rich.tree import Tree
 
     from agenteval.evaluators.traces.forest import Bounds, forest
-    from agenteval.report.traces import kinds_of
+    from agenteval.report.traces import brief, kinds_of
 
     at: defaultdict[str, list[tuple[str, Finding]]] = defaultdict(list)
     for finder, one in found:
@@ -141,6 +141,8 @@ def print_trace(seen: Outline, found: list[tuple[str, Findings]], *, most: int, 
         head += f", {seen.tokens:,} tokens reported"
     if seen.errors:
         head += f", [red]{seen.errors:,} with status error[/red]"
+    for name, text in brief(seen) if chars else ():
+        head += f"\n[dim]{_short(name, _WORDS)}:[/dim] {_short(text, 16 * chars)}"
     root = Tree(head, guide_style="dim")
     for node in drawn.roots:
         _add(root, node, at, chars)

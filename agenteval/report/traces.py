@@ -187,8 +187,7 @@ def _trace(material: Material, trace: str, bounds: Bounds, *, first: bool) -> It
     ]  # fmt: skip
     signs = next((flag.signs for flag in material.flags.found if flag.run == trace), ())
     blocks: list[Block] = [*signs_text(signs), *_failed(material, trace)]
-    if outline and outline.task:
-        blocks.append(Text(cut(outline.task, _MOST_WORDS), "pre", "The task"))
+    blocks += [Text(cut(text, _MOST_WORDS), "pre", name) for name, text in brief(outline)]
     if grades := _grades(material, trace):
         blocks.append(Lines(grades, "Grades"))
     if elsewhere:
@@ -203,6 +202,20 @@ def _trace(material: Material, trace: str, bounds: Bounds, *, first: bool) -> It
     badges += [badge("talks to the judge", "repair")] if signs else []
     id = f"trace-{content_hash(trace)[:12]}"
     return Item(id, trace, blocks, badges, _about(outline), open=first, kind="trace")
+
+
+def brief(outline: Outline | None) -> list[tuple[str, str]]:
+    """The task, the last answer of the agent, and where gold was withheld, with the spans."""
+    if outline is None:
+        return []
+    named = {span.id: f", from {span.kind} {span.name} ({span.id})" for span in outline.spans}
+    both = (("The task", outline.task, outline.task_span),
+            ("The last answer", outline.ending, outline.ending_span))  # fmt: skip
+    rows = [(title + named.get(span or "", ""), text) for title, text, span in both if text]
+    if outline.withheld:
+        places = (path.removeprefix("spans.") for path in outline.withheld)
+        rows.append(("Gold answers, withheld from judges at", ", ".join(places)))
+    return rows
 
 
 def facts_of(span: OutlineSpan) -> str:

@@ -200,22 +200,20 @@ def score_table(rows: Iterable[Mapping[str, Any]]) -> ScoreTable:
     """A table from mappings with run, criterion and value; what is left out has a plain default.
 
     The case is the run, system and label nothing, variant "original", status "scored", repeat 0,
-    success unknown. Raises ValueError for a score that has neither a value nor a label.
+    success unknown. What has neither a value nor a label nor a status is "unscored:missing".
     """
     builder = TableBuilder()
     for row in rows:
+        value, label = row.get("value"), row.get("label")
+        missing = label is None and (value is None or np.isnan(value))
         texts = {
             "run": row["run"],
             "case": row.get("case", row["run"]),
             "system": row.get("system"),
             "criterion": row["criterion"],
             "variant": row.get("variant", ORIGINAL),
-            "status": row.get("status", "scored"),
-            "label": row.get("label"),
+            "status": row.get("status", "unscored:missing" if missing else "scored"),
+            "label": label,
         }
-        value = row.get("value")
-        empty = value is None or np.isnan(value)
-        if texts["status"] == "scored" and texts["label"] is None and empty:
-            raise ValueError(f"run {row['run']!r}: scored, but with neither a value nor a label")
         builder.add(texts, repeat=row.get("repeat", 0), success=row.get("success"), value=value)
     return builder.table()

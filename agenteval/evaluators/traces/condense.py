@@ -27,7 +27,8 @@ were sent it again where they say "M1-M9 as before". "no longer sent" names mess
 call was sent and this one was not.
 [cut: N characters], [same as ...: N characters], [stands within ...], [begins with the
 same ...], [and so on ...] and [output of S5: N characters] were put in place of text while this
-view was made. They are not part of the trace and no error of the agent."""
+view was made, [withheld] in that of gold answers. They are not part of the trace and no error of
+the agent."""
 
 
 @dataclass(frozen=True)

@@ -51,10 +51,11 @@ from agenteval.evaluators.traces.taxonomy import Taxonomy
 from agenteval.models.client import Client
 from agenteval.models.prompts import neutralise
 from agenteval.models.wire import Request
+from agenteval.readers.assignment import Passage, assignment
 from agenteval.records import FailureStatus, Finding, Findings, Grade, Rejected, Run, Source, Usage
 
 T = TypeVar("T")
-_VERSION = 2
+_VERSION = 3
 _GIVE_UP = 3  # parts that fail in a row, for other reasons than their reply
 _SMALLEST, _LEAST = 8, 150  # a part is halved down to this share of the room, and so many tokens
 _HINT = 60  # tokens of a hint, or of an error in the list for the grades
@@ -279,7 +280,9 @@ class Locator:
             )
             for f in ordered
         ]
-        ending = run.output or condensed.pieces[-1].text
+        ending = assignment(run).ending
+        if not ending.text:
+            ending = Passage(condensed.pieces[-1].text, condensed.pieces[-1].span)
         return self._asking.grades(run, notes, lines, ending, unread)
 
     async def _grade(

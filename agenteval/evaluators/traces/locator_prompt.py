@@ -15,10 +15,12 @@ from agenteval.evaluators.traces.locator_text import Row, prompt_tokens, shorten
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
 from agenteval.models.prompts import load_prompt, neutralise
 from agenteval.models.wire import NONCE, Request
+from agenteval.readers.assignment import Assignment, Passage, assignment
 from agenteval.records import Run, content_hash
 
 SUMMARY = 300  # tokens of the notes carried from part to part
 TASK = 400  # tokens of the task, and of the ending of a run
+_RULES = 150  # tokens of the agent's instructions
 _LEAST_ROOM = 200  # tokens for spans; less would be one sentence at a time
 _SHOWN_AGAIN = 120  # tokens of a reply that is to be repaired
 _PROBLEM = 300  # characters
@@ -76,6 +78,7 @@ class Question:
     leaves: tuple[Leaf, ...]
     system: str
     task: str
+    task_from: str
     run_id: str
     room: int
 
@@ -109,7 +112,8 @@ class Asking:
             summary_words=SUMMARY // 2,
             nonce=NONCE,
         )
-        bare = Question(area, leaves, system, _task(run), run.id, 0)
+        told = assignment(run)
+        bare = Question(area, leaves, system, _task(told), _origin(run, told.task), run.id, 0)
         room = self._room(self.part(bare, Row((), again=9_999), FULL, 0, ("x",)))
         if room < _LEAST_ROOM:
             raise InputError(
@@ -138,6 +142,7 @@ class Asking:
             hints = [line for one in row.slices for line in one.hints]
         user = _PROMPTS["locator_user"].render(
             task=question.task,
+            task_from=question.task_from,
             notes=carry.notes,
             found=carry.found,
             parts=row.slices,
@@ -178,19 +183,26 @@ class Asking:
         )
 
     def grades(
-        self, run: Run, notes: Sequence[tuple[str, str]], errors: Sequence[str], ending: str,
+        self,
+        run: Run,
+        notes: Sequence[tuple[str, str]],
+        errors: Sequence[str],
+        ending: Passage,
         unread: str,
-    ) -> Request:  # fmt: skip
+    ) -> Request:
         """The request for the grades. `errors` are lines with the gravest first; as many are told
         as the context leaves room for."""
         system = _PROMPTS["grades_system"].render(nonce=NONCE)
+        told = assignment(run)
 
         def make(found: str) -> Request:
             user = _PROMPTS["grades_user"].render(
-                task=_task(run),
+                task=_task(told),
+                task_from=_origin(run, told.task),
                 notes=[(name, shorten(neutralise(text), SUMMARY)) for name, text in notes],
                 found=found,
-                ending=shorten(neutralise(ending), TASK),
+                ending=shorten(neutralise(ending.text), TASK),
+                ending_from=_origin(run, ending),
                 unread=unread,
             )
             return self._request("locator:grades", run.id, (system, user), grades_schema(), 0)
@@ -212,13 +224,15 @@ def _listed(lines: Sequence[str], room: int) -> str:
     return "\n".join(kept)
 
 
-def _task(run: Run) -> str:
-    """What the agent was told first: the system message, if any, and the first of the user."""
-    rows = [run.messages, *(span.messages for span in run.spans)]
-    first = next((row for row in rows if row), ())
-    rules = next((m.content for m in first if m.role == "system"), "")
-    asked = run.input or next((m.content for m in first if m.role == "user"), "")
-    if not asked:
-        asked = next((span.input for span in run.spans if span.input), "")
-    text = "\n\n".join(text for text in (asked, rules and f"Its instructions:\n{rules}") if text)
-    return shorten(neutralise(text), TASK)
+def _task(told: Assignment) -> str:
+    """What the agent was asked, and what instructed it, each within its room."""
+    rules = shorten(neutralise(told.instructions.text), _RULES)
+    asked = shorten(neutralise(told.task.text), TASK)
+    return "\n\n".join(filter(None, (asked, rules and f"Its instructions:\n{rules}")))
+
+
+def _origin(run: Run, passage: Passage) -> str:
+    """The kind and name of the span that a passage comes from, for its heading; "" for none."""
+    spans = (f"{s.kind} {s.name}" for s in run.spans if s.id == passage.span)
+    name = " ".join(neutralise(next(spans, "")).split())
+    return f", from {name[:80]}" if name else ""
