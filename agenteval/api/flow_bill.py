@@ -21,7 +21,7 @@ from agenteval.evaluators.workflows.simulated_user import Heard
 from agenteval.evaluators.workflows.stored import EVALUATORS
 from agenteval.evaluators.workflows.trials import Candidate, Case, Work, open_work, spent
 from agenteval.evaluators.workflows.user_model import UserOnModel
-from agenteval.evaluators.workflows.verdicts import Judges, Verdicts, most_pairs
+from agenteval.evaluators.workflows.verdicts import Verdicts, most_pairs
 from agenteval.models.asking import MOST_REQUESTS
 from agenteval.models.client import Client
 from agenteval.models.factory import ModelChoice, make_client
@@ -51,11 +51,11 @@ def bill(campaign: Campaign, store: str | Path | Store | None) -> Bill:
     notes = uncounted(candidates[0].assistant.parameters)
     with planned(store) as kept:
         client = campaign.judge_client(kept, campaign.limits.budget())
-        judges = Judges() if client is None else Judges.on(client)
+        judges = campaign.judges(client)
         for one in candidates:
             work = open_work(
                 kept, campaign.level, campaign.cases, one, campaign.trials,
-                check_key=judges.key, retry_failed=campaign.retry_failed,
+                judges=judges, retry_failed=campaign.retry_failed,
             )  # fmt: skip
             about.append(campaign.plan_line(one.name, work))
             works += work

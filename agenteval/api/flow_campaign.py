@@ -15,6 +15,7 @@ from agenteval.api.running import Watch
 from agenteval.evaluators.workflows.assistants import Assistants
 from agenteval.evaluators.workflows.cast import Cast
 from agenteval.evaluators.workflows.results import Level
+from agenteval.evaluators.workflows.scenario import Demand
 from agenteval.evaluators.workflows.stored import EVALUATORS
 from agenteval.evaluators.workflows.trials import (
     Act,
@@ -39,7 +40,8 @@ class Campaign:
     """Sessions of a `cast` of simulators, or single turns under `turn_limits`.
 
     `judge` and `simulator` are the models of judges and simulators, None for none; their replies
-    are appended to `record`.
+    are appended to `record`. `demand` is what success asks of the
+    final state, None for what each role says.
     """
 
     level: Level
@@ -51,6 +53,7 @@ class Campaign:
     judge: ModelChoice | None = None
     cast: Cast | None = None
     simulator: ModelChoice | None = None
+    demand: Demand | None = None
     turn_limits: AgentLimits = AgentLimits()  # noqa: RUF009  frozen
     record: Path | None = None
 
@@ -137,13 +140,11 @@ class Campaign:
     @asynccontextmanager
     async def _opened_judges(self, store: Store, budget: Budget) -> AsyncIterator[Judges]:
         client = self.judge_client(store, budget)
-        if client is None:
-            yield Judges()
-            return
         try:
-            yield Judges.on(client)
+            yield self.judges(client)
         finally:
-            await client.close()
+            if client is not None:
+                await client.close()
 
     @asynccontextmanager
     async def _opened_act(self, store: Store, budget: Budget) -> AsyncIterator[Act]:
@@ -152,6 +153,12 @@ class Campaign:
             return
         async with self.cast.opened(self.simulator_client(store, budget)) as act:
             yield act
+
+    def judges(self, client: Client | None) -> Judges:
+        """The judges on a client, or what is decided without one."""
+        if client is None:
+            return Judges(demand=self.demand)
+        return Judges.on(client, demand=self.demand)
 
     def judge_client(self, store: Store, budget: Budget) -> Client | None:
         """A client for judges, None without one; the store is its cache."""

@@ -17,8 +17,8 @@ from agenteval.text import plural
 from agenteval.trust.flow_flags import flow_flags, flow_signs
 
 # Of a verdict, what stands in a row of an export.
-_OF_SESSION = ("success", "decided_by", "progress", "right", "gold", "generated", "unjudged",
-               "sequence", "conforms", "fitness", "cause")  # fmt: skip
+_OF_SESSION = ("success", "decided_by", "demand", "progress", "right", "gold", "generated",
+               "unjudged", "sequence", "conforms", "fitness", "cause")  # fmt: skip
 _OF_TURN = ("form", "gold_call", "call", "name_right", "gold_parameters", "given_parameters",
             "node_right")  # fmt: skip
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from agenteval.agents import AgentLimits
 from agenteval.agents.spec import AgentSettings
@@ -31,14 +31,15 @@ from agenteval.evaluators.workflows.cast import Cast, check_players
 from agenteval.evaluators.workflows.folder import find_role, role_folders
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
 from agenteval.evaluators.workflows.run_session import SessionSettings
-from agenteval.evaluators.workflows.scenario import FORMATS, Format
+from agenteval.evaluators.workflows.scenario import FORMATS, Demand, Format
 from agenteval.evaluators.workflows.stored import EVALUATORS, load_sessions, load_turns
-from agenteval.evaluators.workflows.verdicts import Verdicts
+from agenteval.evaluators.workflows.verdicts import Judges, Verdicts
 from agenteval.models.factory import ModelChoice
 from agenteval.models.limits import Limits
 from agenteval.store import Store, default_path
 from agenteval.store.connect import store_path
 from agenteval.store.experiments import unfinished_trials
+from agenteval.text import plural
 from agenteval.trust.gates import least_gate, unscored_gate
 
 Roles = str | Path | OpenRole | Sequence[str | Path | OpenRole] | None
@@ -67,6 +68,7 @@ async def aflow_sessions(
     simulator_url: str | None = None,
     judge: str | None = None,
     judge_url: str | None = None,
+    success: str | None = None,
     trials: int = 1,
     turns: int | None = None,
     calls: int | None = None,
@@ -89,13 +91,16 @@ async def aflow_sessions(
     `roles` are names, folders or opened roles (None: all that are found), whose backend.py is run.
     `agent` is a specification as on the command line, or a function of (messages, tools). The user
     is played by the model `simulator`, or scripted; `judge` names the model that decides what no
-    rule can. What is stored is not run again. `gate` is the least share of successes, `record`
-    gets the replies of simulators and judges, `judgements` every decision on a pair of values.
+    rule can. `success` is "state" (the final state) or "state+reads" (with all results that gold
+    obtained), None for what each role says. What is stored is not run again. `gate` is the least
+    share of successes, `record` gets the replies of simulators and judges, `judgements` every
+    decision on a pair of values.
 
     Returns the rates of each format with all trials. Raises InputError for what cannot be, before
     anything is asked; Unauthorized for a refused key, StoreError.
     """
     watch = Watch(notify, progress)
+    demand = demanded(success)
     assistants = Assistants(
         agent,
         _formats(formats),
@@ -115,7 +120,9 @@ async def aflow_sessions(
     chosen = session_cases(opened_roles, _choice(kind, scenarios, profiles))[:limit]
     if not chosen:
         raise InputError("no user is left by these choices", "ROLE")
-    Verdicts().prepare(chosen)
+    idle = Verdicts(Judges(demand=demand)).prepare(chosen)
+    if idle:
+        watch.note(idle_note(idle, len(chosen)))
     (one, *_) = assistants.candidates({})
     cases = [case for case in chosen if one.for_case is None or one.at(case) is not None]
     if not cases:
@@ -126,7 +133,7 @@ async def aflow_sessions(
     cast = Cast(user, mode, opened_roles, settings, on_model)
     campaign = Campaign(
         level="session", cases=cases, assistants=assistants, trials=trials, limits=limits,
-        retry_failed=retry_failed, judge=judging, cast=cast, simulator=playing,
+        retry_failed=retry_failed, judge=judging, cast=cast, simulator=playing, demand=demand,
         record=Path(record) if record and not dry_run else None,
     )  # fmt: skip
     return await _run(campaign, store, watch, judgements, gate, max_unscored, dry_run=dry_run)
@@ -336,6 +343,24 @@ def _formats(names: Sequence[str]) -> tuple[Format, ...]:
         if name not in known:
             raise InputError(f"{name!r} is not one of {', '.join(FORMATS)}", "--format")
     return tuple(dict.fromkeys(known[name] for name in names or ("flowchart",)))
+
+
+def demanded(name: str | None) -> Demand | None:
+    """What success asks for. Raises InputError for an unknown name."""
+    if name is None:
+        return None
+    known: dict[str, Demand] = {one: one for one in get_args(Demand)}
+    if name not in known:
+        raise InputError(f"{name!r} is not one of {', '.join(known)}", "--success")
+    return known[name]
+
+
+def idle_note(idle: int, users: int) -> str:
+    """That success by the state says little of some users."""
+    return (
+        f"{idle} of {plural(users, 'user')} want nothing changed and are to be told nothing: an "
+        "agent that does nothing has success (--success state+reads asks for what gold read)"
+    )
 
 
 def _choice(kind: str, scenarios: Sequence[str] | None, profiles: Sequence[str] | None) -> Choice:

@@ -32,6 +32,11 @@ _Roles = Annotated[
     list[str] | None,
     typer.Argument(help="Roles by name or folder. Default: all that are found.", metavar="ROLE..."),
 ]
+_SUCCESS = typer.Option(
+    help="What success asks for: state (the final state), or state+reads (with all results that "
+    "gold obtained).",
+    show_default="as the role says, else state",
+)
 _MOST_UNSCORED = typer.Option(help="Exit with 3 above this share without verdict.", min=0, max=1)
 
 
@@ -208,6 +213,7 @@ def session(
     run: RunOptions,
     output: OutputOptions,
     roles: _Roles = None,
+    success: Annotated[str | None, _SUCCESS] = None,
     seed: options.Seed = 0,
 ) -> None:
     """Let an agent serve every user of the roles. Stop it at any time; the same command goes on.
@@ -216,7 +222,7 @@ def session(
     from agenteval.api.workflows import flow_sessions
 
     _experiment(
-        flow_sessions, "session", run, output, roles=roles, seed=seed,
+        flow_sessions, "session", run, output, roles=roles, seed=seed, success=success,
         **agent.arguments(), **vars(cases), **vars(players), **verdicts.arguments(),
         **limits.arguments(),
     )  # fmt: skip

@@ -26,9 +26,9 @@ stands, names without a number being wrappers that are not shown themselves.
 M1, M2 ... are messages. Each is shown once, in the span that was sent or gave it first; later spans
 were sent it again where they say "M1-M9 as before". "no longer sent" names messages that an earlier
 call was sent and this one was not.
-[cut: N characters], [the task: N characters], [same as ...: N characters], [stands within ...],
-[begins with the same ...], [and so on ...] and [output of S5: N characters] were put in place of
-text while this view was made. They are not part of the trace and no error of the agent."""
+[cut: N characters], [the task: N characters], [same as ...], [stands within ...], [begins with the
+same ...], [and so on ...] and [output of S5: N characters] stand in place of text, [withheld] of
+gold answers. They are marks of this view, no part of the trace and no error of the agent."""
 
 
 @dataclass(frozen=True)

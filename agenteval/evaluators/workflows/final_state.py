@@ -3,9 +3,10 @@
 The idea of comparing the end state of a database with that after the gold actions is tau-bench's
 (Yao et al., arXiv 2406.12045, section 3); that gold is only trusted once it was executed is the
 lesson of the corrected tau2-bench tasks. A goal is achieved when what its calls changed stands in
-the session's state as in gold's, and what they only told was told. States are compared as JSON:
-objects by key, lists in order, so an entry inserted in front changes all that follow; the values
-inside by the rules that parameters are compared by (`values.equal_by_rule`).
+the session's state as in gold's, what they only read was read, and the user was told what it was to
+be told. States are compared as JSON: objects by key, lists in order, so an entry inserted in front
+changes all that follow; the values inside by the rules that parameters are compared by
+(`values.equal_by_rule`).
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ from agenteval.errors import InputError
 from agenteval.evaluators.workflows.folder import StatefulBackend, fresh_backend
 from agenteval.evaluators.workflows.scenario import (
     Action,
+    Demand,
     Profile,
     Role,
     WorkflowTool,
     complaint,
 )
 from agenteval.evaluators.workflows.session import SessionLog
-from agenteval.evaluators.workflows.values import assigned, equal_by_rule
+from agenteval.evaluators.workflows.values import assigned, equal_by_rule, stands
 from agenteval.records import Record, canonical_json
 
 MAX_DIFFERENCES = 50
-NO_CALLS = "no goal of this user needs a call: an agent that does nothing would succeed"
 _MAX_TOLD = 200  # characters of a value in a difference
 _ABSENT = object()
 
@@ -47,10 +48,12 @@ class Done(Record):
 
 
 class GoldGoal(Record):
-    """What the calls of a goal do: the paths of the state that they change, and the calls."""
+    """What the calls of a goal do: the paths of the state that they change, and the calls; and
+    `words` that the user must be told."""
 
     changes: tuple[Path, ...] = ()
     done: tuple[Done, ...] = ()
+    words: tuple[str, ...] = ()
 
     @property
     def told(self) -> tuple[Done, ...]:
@@ -64,6 +67,13 @@ class Gold(Record):
     profile: str
     state: JsonValue
     goals: tuple[GoldGoal, ...]
+    changed: bool = True  # whether this is another state than at the beginning
+
+    def idle(self, demand: Demand) -> bool:
+        """Whether an agent that calls no tool, whatever it says, has success."""
+        return not self.changed and not any(
+            goal.words or (goal.told and demand == "state+reads") for goal in self.goals
+        )
 
 
 class Difference(Record):
@@ -86,10 +96,11 @@ class Difference(Record):
 class StateVerdict(Record):
     """What the final state says of a session.
 
-    `goals` says of each whether it is achieved; a goal without calls is, and is counted in
-    `out_of_scope` too. `progress` is the share of goals achieved. `success` demands all goals, all
-    results that gold obtained, and no difference. `differences` are at most 50, in order of their
-    paths; `omitted` counts the others. `unobtained` are the gold calls whose result is missing.
+    `goals` says of each whether it is achieved; a goal that asks for nothing is, and is counted in
+    `out_of_scope` too. `progress` is the share of goals achieved. `success` demands that the state
+    is gold's and that the user was told all it was to be told; by "state+reads" also all results
+    that gold obtained. `differences` are at most 50, in order of their paths; `omitted` counts the
+    others. `unobtained` are the gold calls whose result is missing, `untold` the words.
     """
 
     success: bool
@@ -99,19 +110,18 @@ class StateVerdict(Record):
     differences: tuple[Difference, ...] = ()
     omitted: int = Field(default=0, ge=0)
     unobtained: tuple[Action, ...] = ()
+    untold: tuple[str, ...] = ()
 
 
 def gold_state(role: Role, profile: Profile, make_backend: Callable[[], StatefulBackend]) -> Gold:
     """The state that the profile's gold calls lead to, by executing them on a fresh backend.
 
     Raises InputError naming the profile and the call that does not fit the tool's schema, is
-    refused, raises, or returns no JSON object; for a backend that cannot be made or has no state of
-    JSON; and for a user none of whose goals needs a call, so that there is no end to compare with.
+    refused, raises, or returns no JSON object; and for a backend that cannot be made or has no
+    state of JSON.
     """
     tools = {tool.name: tool for tool in role.tools_of(profile.scenarios)}
     where = f"{role.id}, profile {profile.id}"
-    if not profile.actions:
-        raise InputError(NO_CALLS, where)
     backend = fresh_backend(make_backend)
     state = _json(backend.state, f"{where}: the state")
     begin, made = state, []
@@ -134,40 +144,51 @@ def gold_state(role: Role, profile: Profile, make_backend: Callable[[], Stateful
         GoldGoal(
             changes=changes,
             done=tuple(Done(action=a, result=r, told=told(a, places)) for a, r, places in done),
+            words=goal.told,
         )
-        for done, changes in made
+        for goal, (done, changes) in zip(profile.goals, made, strict=True)
     )
-    return Gold(profile=profile.id, state=state, goals=goals)
+    return Gold(profile=profile.id, state=state, goals=goals, changed=not same(begin, state))
 
 
-def judged(gold: Gold, log: SessionLog) -> StateVerdict | None:
+def judged(gold: Gold, log: SessionLog, demand: Demand = "state") -> StateVerdict | None:
     """Whether a session achieved what the gold calls do; None where it has no state to compare.
 
     A result counts as obtained when a call of the same tool that was carried out returned an equal
     one; calls of gold whose arguments differ (two days that are both full) need a call each. The
     calls of gold that must obtain theirs are those that read, and those of which the end shows
     nothing: they changed nothing (a booking that is declined, say), or what they changed was
-    undone. Without this a session that does nothing would achieve them.
+    undone. Without them a goal is not achieved; success needs them by "state+reads" alone. Words
+    are told where they stand in a reply to the user. Where gold changes nothing, a session that
+    changed anything has achieved no goal.
     """
     if log.state is None:
         return None
     told = [done for goal in gold.goals for done in goal.told]
     obtained = _obtained(told, log)
+    unobtained = tuple(done.action for done in told if _key(done) not in obtained)
+    replies = [m.content for m in log.messages if m.role == "assistant" and not m.tool_calls]
+    untold = [
+        words for goal in gold.goals for words in goal.words
+        if not any(stands(words, reply) for reply in replies)
+    ]  # fmt: skip
+    differences = [_difference(gold, *place) for place in _differing(gold.state, log.state)]
     goals = tuple(
         all(_same_at(gold.state, log.state, path) for path in goal.changes)
         and all(_key(done) in obtained for done in goal.told)
+        and not any(words in untold for words in goal.words)
+        and (gold.changed or not differences)
         for goal in gold.goals
     )
-    unobtained = tuple(done.action for done in told if _key(done) not in obtained)
-    found = [_difference(gold, *place) for place in _differing(gold.state, log.state)]
     return StateVerdict(
-        success=all(goals) and not found and not unobtained,
+        success=not (differences or untold or (unobtained and demand == "state+reads")),
         goals=goals,
         progress=sum(goals) / len(goals),
-        out_of_scope=sum(not goal.done for goal in gold.goals),
-        differences=tuple(found[:MAX_DIFFERENCES]),
-        omitted=max(0, len(found) - MAX_DIFFERENCES),
+        out_of_scope=sum(not (goal.done or goal.words) for goal in gold.goals),
+        differences=tuple(differences[:MAX_DIFFERENCES]),
+        omitted=max(0, len(differences) - MAX_DIFFERENCES),
         unobtained=unobtained,
+        untold=tuple(untold),
     )
 
 

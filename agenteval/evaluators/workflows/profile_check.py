@@ -15,7 +15,6 @@ from pydantic import JsonValue
 
 from agenteval.evaluators.workflows.chart import Chart
 from agenteval.evaluators.workflows.chart_check import Defect, Severity
-from agenteval.evaluators.workflows.final_state import NO_CALLS
 from agenteval.evaluators.workflows.scenario import (
     Action,
     Profile,
@@ -24,7 +23,7 @@ from agenteval.evaluators.workflows.scenario import (
     WorkflowTool,
     complaint,
 )
-from agenteval.evaluators.workflows.values import tokens
+from agenteval.evaluators.workflows.values import stands, tokens
 from agenteval.records import canonical_json
 
 _Schema = Mapping[str, Any]
@@ -35,8 +34,8 @@ _INSIDE = 8  # levels of a schema that are looked into
 def profile_defects(
     profiles: Sequence[Profile], tools: Sequence[WorkflowTool], now: str
 ) -> tuple[Defect, ...]:
-    """What is wrong with users: no goal that needs a call, gold calls that their tools do not take
-    (errors), and arguments of gold calls that the user cannot tell (warnings).
+    """What is wrong with users: gold calls that their tools do not take (errors), no goal that
+    needs a call, and arguments of gold calls that the user cannot tell (warnings).
 
     A user can tell its facts (of a parameter it has a fact of: that one) and what stands in its
     opening, goals, choices and behaviours; `now` is the time, which the agent knows. A value may
@@ -50,7 +49,13 @@ def profile_defects(
     for profile in profiles:
         where = f"profile {profile.id}"
         if not profile.actions:
-            found.append(_defect(f"{where}: {NO_CALLS}"))
+            told = "" if any(goal.told for goal in profile.goals) else " and nothing is to be told"
+            found.append(
+                _defect(
+                    f"{where}: no goal needs a call{told}: success is that nothing is changed",
+                    "warning",
+                )
+            )
         knowledge = _Knowledge.of(profile, now)
         for action in profile.actions:
             tool = by_name.get(action.tool)
@@ -98,7 +103,7 @@ class _Knowledge:
     """What a user can tell, and which fields earlier calls returned."""
 
     facts: Mapping[str, JsonValue]
-    texts: tuple[tuple[str, ...], ...]
+    texts: tuple[str, ...]
     returned: list[tuple[str, _Schema]] = field(default_factory=list)
 
     @classmethod
@@ -110,7 +115,7 @@ class _Knowledge:
             *profile.behaviours,
             now,
         )
-        return cls(profile.facts, tuple(_words(text) for text in texts))
+        return cls(profile.facts, tuple(text.replace("_", " ") for text in texts))
 
     def unknown(self, where: str, tool: WorkflowTool, action: Action) -> Iterator[Defect]:
         """Arguments that come from nowhere."""
@@ -132,8 +137,8 @@ class _Knowledge:
         if any(_same(value, fact) for one in facts for fact in _leaves(one)):
             return True
         # A flag is told by its name; any other value as it is.
-        words = _words(name if isinstance(value, bool) else str(value))
-        return bool(words) and any(_stands(words, text) for text in self.texts)
+        words = name if isinstance(value, bool) else str(value)
+        return any(stands(words.replace("_", " "), text) for text in self.texts)
 
     def _named(self, name: str, value: JsonValue, schema: _Schema) -> bool:
         """Whether someone answers who asks by the parameter's name."""
@@ -191,11 +196,6 @@ def _same(value: JsonValue, fact: JsonValue) -> bool:
 
 def _words(text: str) -> tuple[str, ...]:
     return tokens(text.replace("_", " "))
-
-
-def _stands(words: Sequence[str], text: Sequence[str]) -> bool:
-    last = len(text) - len(words)
-    return any(tuple(text[i : i + len(words)]) == tuple(words) for i in range(last + 1))
 
 
 def _shown(action: Action) -> str:

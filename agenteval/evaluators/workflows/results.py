@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue
 from agenteval.agents import AgentFailure
 from agenteval.evaluators.workflows.conformance import Cause, Deviation
 from agenteval.evaluators.workflows.response_judge import ResponseVerdict
-from agenteval.evaluators.workflows.scenario import Format
+from agenteval.evaluators.workflows.scenario import Demand, Format
 from agenteval.evaluators.workflows.session import Prediction, SessionFailure, SessionLog
 from agenteval.evaluators.workflows.session_judge import GoalsFailure, GoalsVerdict
 from agenteval.evaluators.workflows.turn_score import TurnVerdict
@@ -48,10 +48,11 @@ class CaseInfo(Record):
 class SessionVerdict(Record):
     """What was found out about one session.
 
-    `success` is decided by a limit that was passed (no), else by the final state, else by the
-    judge; None when none of them can say, and for a failure after simulated tools answered wrongly
-    (`simulator`): that is not charged to the agent. `progress` is the share of goals achieved, by
-    whoever decided, the limit leaving it as it is. `right`, `gold`, `generated` and `unjudged`
+    `success` is decided by a limit that was passed (no), else by the final state (`demand` says
+    what was asked of it), else by the judge; None when none of them can say, and for a failure
+    after simulated tools answered wrongly (`simulator`): that is not charged to the agent.
+    `progress` is the share of goals achieved, by whoever decided, the limit leaving it as it is.
+    `right`, `gold`, `generated` and `unjudged`
     count calls as strict session metrics do; `sequence` is the F1 of the longest common subsequence
     of tool names with the gold calls. `conforms` (None without any call) and `fitness` are against
     the chart alone, `deviations` against the chart and gold. `cause` is the first deviation's,
@@ -61,6 +62,7 @@ class SessionVerdict(Record):
 
     success: bool | None
     decided_by: Literal["limit", "state", "judge", "simulator"] | None
+    demand: Demand = "state"
     progress: float | None = Field(default=None, ge=0, le=1)
     state_success: bool | None = None
     state_goals: tuple[bool, ...] = ()

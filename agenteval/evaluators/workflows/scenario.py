@@ -25,7 +25,13 @@ from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from typing import Any, Literal, Self
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import (
+    Field,
+    JsonValue,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from agenteval.agents.protocol import Tool
 from agenteval.records import Record, canonical_json, content_hash
@@ -33,6 +39,7 @@ from agenteval.records import Record, canonical_json, content_hash
 Name = r"^[A-Za-z][A-Za-z0-9_]{0,63}$"
 # How the procedure is told: one format, all three, none, or none and the tools by name only.
 Format = Literal["text", "code", "flowchart", "all", "none", "no_tools"]
+Demand = Literal["state", "state+reads"]  # what success asks for
 FORMATS: tuple[Format, ...] = ("text", "code", "flowchart", "all", "none", "no_tools")
 CROSS = "cross"  # the folder beside the scenarios
 
@@ -119,10 +126,19 @@ class Action(Record):
 
 
 class Goal(Record):
-    """What a user wants, in words, and the calls that bring it about (none: out of scope)."""
+    """What a user wants, in words, the calls that bring it about, and what the user must be told
+    (`values.stands`). Without either it is out of scope; where no goal of a user has calls, what is
+    wanted is that nothing is changed.
+    """
 
     text: str
     actions: tuple[Action, ...] = ()
+    told: tuple[str, ...] = ()
+
+    @model_serializer(mode="wrap")
+    def _brief(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without an empty `told`: users written before there was one keep their hash."""
+        return {key: value for key, value in write(self).items() if key != "told" or value}
 
 
 class Profile(Record):
@@ -201,13 +217,18 @@ class Scenario(Record):
 
 
 class Role(Record):
-    """A role with its scenarios. `now` is the time at which all sessions take place."""
+    """A role with its scenarios. `now` is the time at which all sessions take place.
+
+    `success` is what its author asks of a session: the final state that gold's calls leave, or
+    that and all results that gold obtained ("state+reads"), for users who want to know something.
+    """
 
     id: str = Field(pattern=Name)
     domain: str
     title: str
     background: str
     now: str
+    success: Demand = "state"
     scenarios: tuple[Scenario, ...] = Field(min_length=1)
     cross_profiles: tuple[Profile, ...] = ()
     cross_sessions: tuple[RecordedSession, ...] = ()
@@ -228,5 +249,5 @@ class Role(Record):
 
     @cached_property
     def sha256(self) -> str:
-        """Content hash (hex)."""
-        return content_hash(self.model_dump(mode="json"))
+        """Content hash (hex) of all that can change a session."""
+        return content_hash(self.model_dump(mode="json", exclude={"success"}))

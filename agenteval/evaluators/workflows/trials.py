@@ -26,7 +26,7 @@ from agenteval.evaluators.workflows.session import Prediction, SessionFailure, S
 from agenteval.evaluators.workflows.simulated_tools import ToolSimulator
 from agenteval.evaluators.workflows.simulated_user import UserSimulator
 from agenteval.evaluators.workflows.stored import EVALUATORS
-from agenteval.evaluators.workflows.verdicts import Verdicts
+from agenteval.evaluators.workflows.verdicts import Judges, Verdicts
 from agenteval.records import FailureStatus, Usage, content_hash
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
@@ -124,7 +124,7 @@ def open_work(  # noqa: PLR0913  each narrows what is open
     candidate: Candidate,
     trials: int,
     *,
-    check_key: str,
+    judges: Judges,
     retry_failed: bool = False,
 ) -> list[Work]:
     """What the store lacks: trials, every case once before any comes twice, then verdicts."""
@@ -136,7 +136,7 @@ def open_work(  # noqa: PLR0913  each narrows what is open
     unjudged = [
         Work(by_key[t.case_key], t.trial, t)
         for t in tables.trials(name, by_key, [candidate.sha256])
-        if t.status == "done" and t.check_key != check_key and t.trial < trials
+        if t.status == "done" and t.check_key != judges.key(by_key[t.case_key]) and t.trial < trials
     ]
     return [*(Work(by_key[key], number) for key, number in missing), *unjudged]
 
@@ -159,7 +159,7 @@ def plan_workflows(  # noqa: PLR0913  each is one side of a campaign
     """
     work = open_work(
         store, level, cases, candidate, trials,
-        check_key=verdicts.judges.key, retry_failed=retry_failed,
+        judges=verdicts.judges, retry_failed=retry_failed,
     )  # fmt: skip
     new = [(one.case.key, one.number) for one in work if one.stored is None]
     return TrialPlan(
@@ -225,7 +225,7 @@ class _Trialled:
     ) -> tuple[Trial, tuple[FailureStatus, str] | None]:
         """The trial with its verdict, and how the infrastructure failed a judge."""
         said = await self._verdict(case, trial)
-        key = self.verdicts.judges.key_with(said.failures)
+        key = self.verdicts.judges.key_with(case, said.failures)
         results = of_session(said) if isinstance(said, SessionVerdict) else of_turn(said)
         judged = trial.judged(key, said.outcome, said.model_dump(mode="json"), results)
         return judged, _broken(said)

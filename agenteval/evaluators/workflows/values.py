@@ -52,6 +52,15 @@ def equal_by_rule(gold: JsonValue, given: JsonValue) -> bool:
     return canonical_json(normalised(gold)) == canonical_json(normalised(given))
 
 
+def stands(words: str, text: str) -> bool:
+    """Whether words stand in a text: their tokens in a row, the last words of a text and its first
+    ones alike. Nothing stands nowhere."""
+    wanted, given = tokens(words), tokens(text)
+    return bool(wanted) and any(
+        given[at : at + len(wanted)] == wanted for at in range(len(given) - len(wanted) + 1)
+    )
+
+
 def assigned(worth: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
     """The best pairs (row, column), each row and column at most once, by row.
 

@@ -27,7 +27,7 @@ from agenteval.evaluators.workflows.predict import history
 from agenteval.evaluators.workflows.procedure import Procedure, procedure
 from agenteval.evaluators.workflows.response_judge import Reply, ResponseJudge, ResponseVerdict
 from agenteval.evaluators.workflows.results import SessionVerdict, TurnJudged
-from agenteval.evaluators.workflows.scenario import Role
+from agenteval.evaluators.workflows.scenario import Demand, Role
 from agenteval.evaluators.workflows.session import Prediction, SessionLog
 from agenteval.evaluators.workflows.session_judge import (
     GoalsFailure,
@@ -42,31 +42,43 @@ from agenteval.models.client import Client
 from agenteval.records import FailureStatus, Usage, canonical_json, content_hash
 from agenteval.records.score import INFRASTRUCTURE
 
-VERSION = 2  # of the rules of a verdict
+VERSION = 3  # of the rules of a verdict
 Decider = Literal["limit", "state", "judge", "simulator"]
 
 
 @dataclass(frozen=True, slots=True)
 class Judges:
-    """Who decides what no rule can; each may be missing. `name` is that of their model."""
+    """Who decides what no rule can; each may be missing. `name` is that of their model. `demand` is
+    what success asks of the final state, None for what each role says."""
 
     name: str | None = None
+    demand: Demand | None = None
     equality: TextJudge | None = None
     session: SessionJudge | None = None
     response: ResponseJudge | None = None
 
     @classmethod
-    def on(cls, client: Client, temperature: float | None = 0.0, seed: int = 0) -> Judges:
+    def on(
+        cls,
+        client: Client,
+        temperature: float | None = 0.0,
+        seed: int = 0,
+        demand: Demand | None = None,
+    ) -> Judges:
         """All of them on one model."""
         return cls(
             f"{client.transport.endpoint} {client.model}",
+            demand,
             EqualityJudge(client, JudgeOptions(temperature, 512, seed)),
             SessionJudge(client, JudgeOptions(temperature, 2048, seed)),
             ResponseJudge(client, JudgeOptions(temperature, 1024, seed)),
         )
 
-    @property
-    def key(self) -> str:
+    def demand_of(self, case: SessionCase | TurnCase) -> Demand:
+        """What success asks for in a case."""
+        return self.demand or case.of.role.success
+
+    def key(self, case: SessionCase | TurnCase) -> str:
         """Content hash (hex) of the rules, the judges and their prompts: of a whole verdict."""
         asked = {
             "equal": self.equality is not None,
@@ -76,13 +88,21 @@ class Judges:
         prompts: dict[str, JsonValue] = {
             name: prompts_sha256(name) for name, used in asked.items() if used
         }
-        return content_hash({"version": VERSION, "judge": self.name, "prompts": prompts})
+        return content_hash(
+            {
+                "version": VERSION,
+                "judge": self.name,
+                "prompts": prompts,
+                "demand": self.demand_of(case),
+            }
+        )
 
-    def key_with(self, failures: Sequence[FailureStatus]) -> str:
+    def key_with(self, case: SessionCase | TurnCase, failures: Sequence[FailureStatus]) -> str:
         """The same, but another one where a judge failed for the infrastructure: such a verdict
         is good for what it says, and made anew when there is time."""
         broken = any(status in INFRASTRUCTURE for status in failures)
-        return content_hash([self.key, "a judge failed"]) if broken else self.key
+        key = self.key(case)
+        return content_hash([key, "a judge failed"]) if broken else key
 
 
 @dataclass(slots=True)
@@ -106,12 +126,16 @@ class Verdicts:
         """Those used so far."""
         return tuple(self._equal.values())
 
-    def prepare(self, cases: Iterable[SessionCase]) -> None:
+    def prepare(self, cases: Iterable[SessionCase]) -> int:
         """Find out now what would come to light at the verdict: raises InputError for a chart
-        outside the subset, and for a user whose gold calls the backend does not carry out."""
+        outside the subset, and for a user whose gold calls the backend does not carry out. Returns
+        the number of users with whom an agent that does nothing has success (`Gold.idle`)."""
+        idle = 0
         for case in cases:
             self._procedure(case)
-            self._gold_of(case)
+            gold = self._gold_of(case)
+            idle += gold is not None and gold.idle(self.judges.demand_of(case))
+        return idle
 
     async def session(self, case: SessionCase, log: SessionLog) -> SessionVerdict:
         """The verdict on a session. Raises Unauthorized from a judge, InputError as `prepare`; a
@@ -120,7 +144,8 @@ class Verdicts:
         equality = self.equality(case.of.role)
         counts = await score_session(case.info.id, profile.actions, calls, equality)
         gold = self._gold_of(case)
-        state = None if gold is None else judged(gold, log)
+        demand = self.judges.demand_of(case)
+        state = None if gold is None else judged(gold, log, demand)
         goals = await self._goals(case, log)
         failures = _failed_on(equality, log) if counts.unjudged else []
         failures += [goals.status] if isinstance(goals, GoalsFailure) else []
@@ -133,6 +158,7 @@ class Verdicts:
         return SessionVerdict(
             success=success,
             decided_by=decided_by,
+            demand=demand,
             progress=asked if state is None else state.progress,
             state_success=state.success if state else None,
             state_goals=state.goals if state else (),
@@ -252,7 +278,9 @@ def schemas_of(role: Role) -> Mapping[str, Schema]:
 
 
 def _success(
-    log: SessionLog, state: StateVerdict | None, judge: GoalsVerdict | GoalsFailure | None
+    log: SessionLog,
+    state: StateVerdict | None,
+    judge: GoalsVerdict | GoalsFailure | None,
 ) -> tuple[bool | None, Decider | None]:
     if log.ended != "user":  # over a limit is a failure, whatever was done (section 9)
         return False, "limit"
@@ -264,13 +292,15 @@ def _success(
 
 
 def _differences(state: StateVerdict) -> tuple[str, ...]:
-    """In words: where the states differ, how many more places, and what was never obtained."""
+    """In words: where the states differ, how many more places, what was never obtained, and what
+    the user was not told."""
     more = (f"and {state.omitted:,} places more",) if state.omitted else ()
     never = (
         f"never obtained: {a.tool}({json.dumps(a.arguments, ensure_ascii=False)})"
         for a in state.unobtained
     )
-    return (*map(str, state.differences), *more, *never)
+    silent = (f"never told: {words}" for words in state.untold)
+    return (*map(str, state.differences), *more, *never, *silent)
 
 
 def order_f1(predicted: Sequence[str], gold: Sequence[str]) -> float | None:

@@ -72,7 +72,7 @@ def told(profile: Profile, *calls: Asked, **how: Any) -> list[tuple[str, int, st
     """Deviations; and conformance and the final state must agree about success."""
     log = session(*calls, **how)
     found = causes(desk(profile.scenarios), profile, log)
-    verdict = judged(gold_state(ROLE, profile, BACKEND), log)
+    verdict = judged(gold_state(ROLE, profile, BACKEND), log, ROLE.success)
     assert verdict is not None
     if "spoiled" not in how:
         assert verdict.success == (not found)

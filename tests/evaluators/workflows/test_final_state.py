@@ -29,6 +29,7 @@ from agenteval.evaluators.workflows.scenario import (
     WorkflowTool,
 )
 from agenteval.evaluators.workflows.session import SessionCall, SessionLog
+from agenteval.records import Message, ToolCall
 
 DESK = Path(__file__).parent / "library_desk"
 ROLE = read_role(DESK)
@@ -52,7 +53,7 @@ def session(*calls: tuple[str, dict[str, Any]]) -> SessionLog:
 
 
 def judge(profile: Profile, *calls: tuple[str, dict[str, Any]]) -> StateVerdict:
-    found = judged(gold_state(ROLE, profile, BACKEND), session(*calls))
+    found = judged(gold_state(ROLE, profile, BACKEND), session(*calls), ROLE.success)
     assert found is not None
     return found
 
@@ -148,9 +149,48 @@ def test_a_goal_without_calls_is_achieved_and_counted_apart() -> None:
     assert (served.success, served.out_of_scope) == (True, 1)
 
 
-def test_a_user_who_needs_no_call_has_no_end_to_compare_with() -> None:
-    with pytest.raises(InputError, match="profile p: no goal of this user needs a call"):
-        gold_state(ROLE, wanting(Goal(text="Chat."), Goal(text="Hear a joke.")), BACKEND)
+def test_a_user_for_whom_no_call_is_right() -> None:
+    """Nothing may be changed, and the words must stand in a reply: not in a message with a call,
+    and "4" is not 14 nor 4.5."""
+    refused = wanting(
+        Goal(text="Lend without a card."), Goal(text="Know the fee.", told=("4 EUR",))
+    )
+    gold = gold_state(ROLE, refused, BACKEND)
+    call = ToolCall(name="find_book", arguments={})
+
+    def verdict(*messages: Message, calls: tuple[Any, ...] = ()) -> StateVerdict:
+        log = session(*calls).model_copy(update={"messages": messages})
+        found = judged(gold, log)
+        assert found is not None
+        return found
+
+    told = Message(role="assistant", content="The fee is **4 eur**.".replace("*", ""))
+    assert verdict(told) == StateVerdict(
+        success=True, goals=(True, True), progress=1, out_of_scope=1
+    )
+    for wrong in (
+        Message(role="user", content="4 EUR?"),
+        Message(role="assistant", content="4 EUR", tool_calls=(call,)),
+        Message(role="assistant", content="14 EUR, or 4.5 EUR"),
+    ):
+        found = verdict(wrong)
+        assert (found.success, found.goals, found.untold) == (False, (True, False), ("4 EUR",))
+    changed = verdict(told, calls=(lend("Dune", "R-20"),))
+    assert (changed.success, changed.goals, changed.progress) == (False, (False, False), 0)
+    assert not gold.idle("state")
+    nothing = gold_state(ROLE, wanting(Goal(text="Chat.")), BACKEND)
+    assert nothing.idle("state+reads")
+
+
+def test_reads_are_progress_unless_they_are_asked_for() -> None:
+    gold = gold_state(ROLE, HANA, BACKEND)
+    log = session(lend("Dune", "R-20"))
+    by_state, with_reads = judged(gold, log), judged(gold, log, "state+reads")
+    assert by_state is not None
+    assert with_reads is not None
+    assert (by_state.success, by_state.goals, by_state.progress) == (True, (False,), 0)
+    assert [a.tool for a in by_state.unobtained] == ["find_book"]
+    assert with_reads == by_state.model_copy(update={"success": False})
 
 
 def test_a_backend_without_state_is_told_with_its_file() -> None:
@@ -287,7 +327,7 @@ def judge_count(goals: tuple[Goal, ...], *calls: tuple[str, dict[str, Any]]) -> 
         for t, a in calls
     )  # fmt: skip
     log = SessionLog(calls=made, ended="user", state=backend.state)
-    found = judged(gold_state(role, profile, Counter), log)
+    found = judged(gold_state(role, profile, Counter), log, "state+reads")
     assert found is not None
     return found
 
@@ -309,6 +349,13 @@ def test_goals_that_undo_each_other_are_not_achieved_by_doing_nothing() -> None:
     assert judge_count((within,)).goals == (False,)
     # overwritten, and seen in the end: the last word counts
     assert judge_count((put(1), put(2)), ("put", {"number": 2})).success
+    # by the state alone, what was undone need not be done
+    role, profile = counting(*goals)
+    undone = judged(
+        gold_state(role, profile, Counter), SessionLog(ended="user", state=Counter().state)
+    )
+    assert undone is not None
+    assert (undone.success, undone.progress) == (True, 0)
 
 
 def test_one_answer_does_not_serve_two_questions() -> None:
@@ -349,7 +396,7 @@ def test_one_question_with_two_answers_needs_both() -> None:
             for n in numbers
         )
         log = SessionLog(calls=calls, ended="user", state={"number": 1, "seen": {}})
-        found = judged(gold_state(role, profile, Shown), log)
+        found = judged(gold_state(role, profile, Shown), log, "state+reads")
         assert found is not None
         return found
 

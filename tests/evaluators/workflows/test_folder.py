@@ -110,7 +110,7 @@ ACTIONS = "      actions:\n        - {tool: find_book, arguments: {title: Dune}}
     [
         (
             "lend_book/profiles.yaml", ACTIONS, ACTIONS.replace("actions", "calls"),
-            "0.goals.0.calls: unknown key; is `actions` meant? allowed: text, actions",
+            "0.goals.0.calls: unknown key; is `actions` meant? allowed: text, actions, told",
         ),
         (
             "lend_book/profiles.yaml", "persona:", "person:",
@@ -119,7 +119,7 @@ ACTIONS = "      actions:\n        - {tool: find_book, arguments: {title: Dune}}
         ),
         (
             "lend_book/profiles.yaml", "text: Borrow Dune.", "aim: Borrow Dune.",
-            "0.goals.0.aim: unknown key; allowed: text, actions; missing: text",
+            "0.goals.0.aim: unknown key; allowed: text, actions, told; missing: text",
         ),
         (
             "lend_book/profiles.yaml", "{tool: find_book, arguments: {title: Dune}}",
@@ -130,7 +130,7 @@ ACTIONS = "      actions:\n        - {tool: find_book, arguments: {title: Dune}}
         (
             "role.yaml", "domain:", "domin:",
             "role.yaml: domin: unknown key; is `domain` meant? "
-            "allowed: domain, title, background, now",
+            "allowed: domain, title, background, now, success",
         ),
         (
             "lend_book/scenario.yaml", "title:", "titel:",

@@ -77,10 +77,10 @@ def test_the_roles_that_are_supplied_are_sound(folder: Path) -> None:
     assert session_defects(sessions, tools) == ()
 
 
-def test_a_user_without_any_call_cannot_be_failed() -> None:
+def test_a_user_without_any_call_wants_nothing_changed() -> None:
     assert told(user()) == [
-        "error: profile u: no goal of this user needs a call: "
-        "an agent that does nothing would succeed"
+        "warning: profile u: no goal needs a call and nothing is to be told: success is that "
+        "nothing is changed"
     ]
     profile = user(("look", {"day": "2031-03-12"}), facts={"day": "2031-03-12"})
     chat = profile.model_copy(update={"goals": (Goal(text="Chat."), *profile.goals)})

@@ -208,9 +208,8 @@ def test_a_failing_endpoint_is_counted_and_no_score(store: Store) -> None:
 
 def test_what_failed_for_good_is_run_again_only_when_told(store: Store) -> None:
     run(store, Acts(lambda _: SessionFailure(status="unscored:refusal")))
-    key = Judges().key
-    assert open_work(store, "session", CASES, candidate(), 1, check_key=key) == []
-    again = open_work(store, "session", CASES, candidate(), 1, check_key=key, retry_failed=True)
+    assert open_work(store, "session", CASES, candidate(), 1, judges=Judges()) == []
+    again = open_work(store, "session", CASES, candidate(), 1, judges=Judges(), retry_failed=True)
     assert len(again) == 4
 
 

@@ -188,7 +188,7 @@ def test_a_judge_that_fails_is_told_with_its_status(error: Any, status: str) -> 
     assert isinstance(found.judge, GoalsFailure)
     assert (found.success, found.failures) == (None, (status,))
     assert found.usage.requests == len(asked)  # also what brought nothing
-    whole = said.key_with(found.failures) == said.key
+    whole = said.key_with(BARE["hana"], found.failures) == said.key(BARE["hana"])
     assert whole == status.startswith("unscored")  # only what may heal is judged anew
 
 
@@ -292,14 +292,17 @@ def test_failures_of_judges_of_turns() -> None:
 
 def test_keys_tell_judges_apart() -> None:
     one, _ = judges(answers())
-    keys = {
-        Judges().key, one.key, replace(one, name="other").key, replace(one, equality=None).key,
-        replace(one, session=None).key, replace(one, response=None).key,
-    }  # fmt: skip
-    assert len(keys) == 6
-    assert judges(answers())[0].key == one.key
-    assert Judges().key_with([]) == Judges().key
-    assert len({one.key_with(["error:timeout"]), one.key, Judges().key_with(["error:budget"])}) == 3
+    others = [
+        Judges(), Judges(demand="state"), one, replace(one, name="other"),
+        replace(one, equality=None), replace(one, session=None), replace(one, response=None),
+    ]  # fmt: skip
+    case = BARE["hana"]
+    assert len({judges.key(case) for judges in others}) == len(others)
+    assert Judges().key(case) == Judges(demand="state+reads").key(case)  # as the role says
+    assert judges(answers())[0].key(case) == one.key(case)
+    assert Judges().key_with(case, []) == Judges().key(case)
+    broken = one.key_with(case, ["error:timeout"]), Judges().key_with(case, ["error:budget"])
+    assert len({*broken, one.key(case)}) == 3
 
 
 def test_gold_that_cannot_be_carried_out_is_found_before() -> None:
