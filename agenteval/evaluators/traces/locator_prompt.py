@@ -23,6 +23,7 @@ SUMMARY = 300  # tokens of the notes carried from part to part
 # Tokens at a context of 8,192, and the most at larger ones: of the task and of the ending of a run,
 # and of the agent's instructions
 _TASK, _RULES = (400, 2000), (150, 1000)
+_NO_RULES = 6000  # a context below this has no room for the agent's instructions
 _GUIDED = 24  # how to tell kinds apart is said where the context has room for it so many times
 _LEAST_ROOM = 200  # tokens for spans; less would be one sentence at a time
 _SHOWN_AGAIN = 120  # tokens of a reply that is to be repaired
@@ -150,6 +151,8 @@ class Asking:
         )
 
     def _rules(self, told: Assignment) -> str:
+        if self.options.context < _NO_RULES:
+            return ""
         return self._short(rules_of(told.instructions.text), _RULES)
 
     def _room(self, request: Request) -> int:
