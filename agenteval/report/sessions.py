@@ -73,7 +73,8 @@ _ENDED = {
     "user": "the user ended it",
     "turns": "stopped at the limit of turns",
     "calls": "stopped at the limit of calls",
-    "agent": "the agent was stopped within a turn, or said nothing",
+    "turn_calls": "stopped at the limit of calls in one turn",
+    "agent": "the agent's time for a turn was over, or it said nothing",
 }
 _BY = {
     "limit": "a limit that was passed",
