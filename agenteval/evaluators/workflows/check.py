@@ -74,17 +74,24 @@ def check_role(name: str, wanted: Sequence[str] = ()) -> list[Checked]:
         d.kind == "unreadable" and one.nodes is None for one in checked for d in one.defects
     )
     if role.cross_profiles and not wanted and readable:
-        charts = {s.id: parse_chart(s.flowchart, f"{role.id}/{s.id}") for s in role.scenarios}
+        charts = {
+            s.id: parse_chart(s.flowchart, f"{role.id}/{s.id}")
+            for s in role.scenarios if "flowchart" in s.formats
+        }  # fmt: skip
         defects = annotation_defects(role.cross_profiles, role.cross_sessions, charts)
-        people = _people(role, role.cross_profiles, role.cross_sessions)
+        people = _people(role, ids, role.cross_profiles, role.cross_sessions)
         checked.append(_checked(role.id, "cross", None, (*defects, *people)))
-    tools = role.tools_of(tuple(wanted or ids))
-    checked.append(_checked(role.id, "backend", None, backend_defects(folder, tools)))
+    tools = [t for s in role.scenarios if s.id in (wanted or ids) for t in s.tools]
+    two = [_defect(words, "warning") for words in role.conflicts]
+    unsound = dict.fromkeys((*two, *backend_defects(folder, tools)))
+    checked.append(_checked(role.id, "backend", None, tuple(unsound)))
     return checked
 
 
 def _scenario(role: Role, one: Scenario) -> Checked:
-    people = _people(role, one.profiles, one.sessions)
+    people = _people(role, [one.id, *(s.id for s in role.scenarios)], one.profiles, one.sessions)
+    if "flowchart" not in one.formats:
+        return _checked(role.id, one.id, None, people)
     try:
         chart = parse_chart(one.flowchart, f"{role.id}/{one.id}/workflow.mmd")
     except InputError as error:
@@ -96,10 +103,14 @@ def _scenario(role: Role, one: Scenario) -> Checked:
 
 
 def _people(
-    role: Role, profiles: Sequence[Profile], sessions: Sequence[RecordedSession]
+    role: Role,
+    scenarios: Sequence[str],
+    profiles: Sequence[Profile],
+    sessions: Sequence[RecordedSession],
 ) -> tuple[Defect, ...]:
-    """What is wrong with users and recorded calls, whatever the chart says."""
-    tools = role.tools_of(tuple(s.id for s in role.scenarios))
+    """What is wrong with users and recorded calls, whatever the chart says, by the tools of these
+    scenarios."""
+    tools = role.tools_of(tuple(scenarios))
     return (*profile_defects(profiles, tools, role.now), *session_defects(sessions, tools))
 
 
@@ -119,7 +130,7 @@ def backend_defects(folder: Path, tools: Sequence[WorkflowTool]) -> tuple[Defect
         return (_defect(f"{BACKEND_FILE} is not Python: {error}"),)
     classes = {s.name: s for s in tree.body if isinstance(s, ast.ClassDef)}
     if "Backend" not in classes:
-        return (_defect(f"{BACKEND_FILE} has no class Backend"),)
+        return tuple(_module_defects(tree, tools))
     family, whole = _family("Backend", classes)
     methods = {
         s.name: s
@@ -127,6 +138,7 @@ def backend_defects(folder: Path, tools: Sequence[WorkflowTool]) -> tuple[Defect
         for s in reversed(one.body)
         if isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef)
     }
+    whole = whole and not _dynamic(tree, methods)
     _, needed = _parameters(methods["__init__"]) if "__init__" in methods else ((), set[str]())
     found = [
         _defect(f"Backend.__init__ needs {name}, and is given nothing") for name in sorted(needed)
@@ -141,9 +153,29 @@ def backend_defects(folder: Path, tools: Sequence[WorkflowTool]) -> tuple[Defect
         elif whole:
             found.append(_defect(f"the class Backend has no method {tool.name}"))
         else:
-            told = f"whether Backend has a method {tool.name} cannot be seen: a base is elsewhere"
+            told = f"whether Backend has a method {tool.name} cannot be seen in its class"
             found.append(_defect(told, "warning"))
     return tuple(found)
+
+
+def _module_defects(tree: ast.Module, tools: Sequence[WorkflowTool]) -> Iterator[Defect]:
+    """Without a class Backend the module is one: with a `state`, and a function for each tool."""
+    named = {n.id for s in tree.body if isinstance(s, ast.Assign | ast.AnnAssign)
+             for n in ast.walk(s) if isinstance(n, ast.Name)}  # fmt: skip
+    if "state" not in named:
+        yield _defect(f"{BACKEND_FILE} has no class Backend")
+        return
+    functions = {s.name for s in tree.body if isinstance(s, ast.FunctionDef)}
+    for tool in tools:
+        if tool.name not in functions:
+            yield _defect(f"{BACKEND_FILE} has no function {tool.name}")
+
+
+def _dynamic(tree: ast.Module, methods: Mapping[str, _Method]) -> bool:
+    """Whether methods may be added while the file runs."""
+    return bool({"__getattr__", "__getattribute__"} & methods.keys()) or any(
+        isinstance(node, ast.Name) and node.id == "setattr" for node in ast.walk(tree)
+    )
 
 
 def _family(name: str, classes: dict[str, ast.ClassDef]) -> tuple[list[ast.ClassDef], bool]:

@@ -63,13 +63,21 @@ def test_sound_backends(tmp_path: Path, source: str) -> None:
         ),
         (
             "import other\n" + backend(FIND, bases="(other.Base)"),
-            ["warning: whether Backend has a method lend cannot be seen: a base is elsewhere"],
+            ["warning: whether Backend has a method lend cannot be seen in its class"],
         ),
         (
             backend(FIND, "async def lend(self, title): ..."),
             ["error: Backend.lend is an `async def`; it answers at once"],
         ),
         ("class Other: ...", ["error: backend.py has no class Backend"]),
+        (
+            backend(FIND, "def __getattr__(self, name): ..."),
+            ["warning: whether Backend has a method lend cannot be seen in its class"],
+        ),
+        (
+            "state = {}\ndef find(title, year=None): ...",
+            ["error: backend.py has no function lend"],
+        ),
         (
             "class Backend(Backend):\n    " + STATE + "\n    " + FIND,
             ["error: the class Backend has no method lend"],
