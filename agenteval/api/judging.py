@@ -20,7 +20,8 @@ from agenteval.evaluators.utility.quantifier import Guarded, QuantifierOptions, 
 from agenteval.experiment import Ended, Experiment
 from agenteval.models.factory import ModelChoice, choose_model, make_client
 from agenteval.models.limits import Limits
-from agenteval.readers import find_leaks, make_view, read_runs
+from agenteval.readers import make_view, read_runs
+from agenteval.readers.leaks import leak_lines
 from agenteval.readers.tasks import TaskFolder, find_task
 from agenteval.records import CriteriaSet, Criterion, Run, Task, View
 from agenteval.store.rows import case_key
@@ -177,11 +178,7 @@ def read_judging(
     if system is not None:
         items = _of_system(items, system, watch)
     if not with_reference and not callable(judge):
-        leaks = [
-            f"{run.id}: {leak.kind} in {leak.where}: {leak.excerpt}"
-            for run, view in items
-            for leak in find_leaks(run, view)
-        ]
+        leaks = [line for run, view in items for line in leak_lines(run, view)]
         watch.warn_list("the judge may see the answer or the verdict:", leaks, most=5)
     return Judging(
         items=tuple(items), task=found_task, judge=judge, base_url=base_url, repeats=repeats,

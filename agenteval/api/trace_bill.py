@@ -58,5 +58,11 @@ def locate_bill(asked: Location) -> Bill:
                     MOST_REQUESTS * parts.reply_tokens,
                 )
         share = f" ({after / before:.1%})" if before else ""
+        if withheld := [case.outline.withheld for case in cases if case.outline.withheld]:
+            names = sorted({path.rpartition(".")[2] for paths in withheld for path in paths})
+            about.append(
+                f"gold answers: withheld from {len(withheld)} of {len(cases)} traces "
+                f"({', '.join(names)}); --with-reference shows them to the judge"
+            )
         about.append(f"condensed: {before:,} tokens to {after:,}{share}")
     return Bill("trace locate", about, (part,), budget)

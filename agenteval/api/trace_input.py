@@ -12,8 +12,10 @@ from agenteval.evaluators.traces.annotations import Annotation
 from agenteval.evaluators.traces.outline import Outline
 from agenteval.evaluators.traces.taxonomy import Taxonomy, built_in, load_taxonomy
 from agenteval.readers import make_view
+from agenteval.readers.gold_in_spans import without_gold
 from agenteval.readers.injection import texts_signs
 from agenteval.readers.runs import find, looks_like_traces
+from agenteval.readers.strict_json import Notes
 from agenteval.readers.traces import read_traces
 from agenteval.records import Run
 from agenteval.trust.flagged import Flag, Flags
@@ -24,10 +26,13 @@ TaxonomyLike = str | Path | Taxonomy | None
 _MANY = 1000  # spans from which a trace is read anew rather than kept
 
 
-def read_each(traces: Traces, watch: Watch) -> Iterator[tuple[Run, Callable[[], Run]]]:
+def read_each(
+    traces: Traces, watch: Watch, *, with_gold: bool = False
+) -> Iterator[tuple[Run, Callable[[], Run]]]:
     """Every trace, one file in memory at a time, with a way to read it again.
 
     `traces` are files, folders, globs or runs. `watch` hears what was passed over and put right.
+    Gold answers in spans are withheld unless `with_gold`.
     Raises InputError for what cannot be read, for an id used twice, and when there is none at all.
     """
     given = [traces] if isinstance(traces, str | Path) else traces
@@ -39,30 +44,36 @@ def read_each(traces: Traces, watch: Watch) -> Iterator[tuple[Run, Callable[[], 
         seen[run.id] = where
         return run
 
-    for source in given:
-        if isinstance(source, Run):
-            yield once(source, "the runs given"), lambda run=source: run  # type: ignore[misc]
-            continue
-        files = find(str(source))
-        for file in files.files:
-            if not files.single and not looks_like_traces(file.path):
-                watch.note(f"skipped {file.path}: no trace")
+    notes = Notes()
+    try:
+        for source in given:
+            if isinstance(source, Run):
+                run = once(source if with_gold else without_gold(source), "the runs given")
+                yield run, lambda run=run: run  # type: ignore[misc]
                 continue
-            result = read_traces(file.path)
-            watch.warn_list("warnings while reading:", result.warnings, most=5)
-            for run in result.runs:
-                yield once(run, str(file.path)), _reader(file.path, run)
+            files = find(str(source))
+            for file in files.files:
+                if not files.single and not looks_like_traces(file.path):
+                    watch.note(f"skipped {file.path}: no trace")
+                    continue
+                for run in read_traces(file.path, with_gold=with_gold, notes=notes).runs:
+                    yield once(run, str(file.path)), _reader(file.path, run, with_gold)
+    except InputError:
+        notes = Notes()  # what is wrong is one line
+        raise
+    finally:
+        watch.warn_list("warnings while reading:", notes.lines(), most=10)
     if not seen:
         raise InputError("no trace found", ", ".join(map(str, given)))
 
 
-def _reader(path: Path, run: Run) -> Callable[[], Run]:
+def _reader(path: Path, run: Run, with_gold: bool) -> Callable[[], Run]:
     if len(run.spans) < _MANY and path.stat().st_size < 1 << 20:
         return lambda: run
     name = run.id
 
     def again() -> Run:
-        for one in read_traces(path).runs:
+        for one in read_traces(path, with_gold=with_gold).runs:
             if one.id == name:
                 return one
         raise InputError(f"trace {name!r} is gone; start again", str(path))

@@ -53,6 +53,8 @@ from agenteval.experiment import Ended, Experiment
 from agenteval.models.client import Client
 from agenteval.models.factory import choose_model, make_client
 from agenteval.models.limits import Limits
+from agenteval.readers import make_view
+from agenteval.readers.leaks import leak_lines
 from agenteval.records import Findings, Span
 from agenteval.records.table import Table
 from agenteval.report.report import Report
@@ -250,6 +252,7 @@ def prepare_locate(
     repeats: int = 1,
     budget: int = 100_000,
     hints: bool = True,
+    with_reference: bool = False,
     temperature: float | None = 1.0,
     seed: int = 0,
     limit: int | None = None,
@@ -267,7 +270,8 @@ def prepare_locate(
 
     `mode`: one question for each area of errors, or a broad one for all. `context` and
     `reply_tokens` are those of the model, `budget` the tokens of a condensed trace; each part is
-    judged `repeats` times. With `hints` the judge is told what rules have found. `limit`: only the
+    judged `repeats` times. With `hints` the judge is told what rules have found; `with_reference`
+    shows it the gold answers that stand in spans and are withheld otherwise. `limit`: only the
     first traces. `output` is a folder that findings are to be written to later. Only what `store`
     lacks is examined; `max_unscored` is the share that may stay without. With `dry_run` nothing is
     sent or stored, and the report's `bill` says what would be asked.
@@ -297,12 +301,19 @@ def prepare_locate(
         )  # fmt: skip
         locator = Locator(connect(None), labels, options, legend=LEGEND)
         locator.check()
-        finder, client = LocatorFinder(locator, Options(budget=budget), hints), connect
+        finder, client = (
+            LocatorFinder(locator, Options(budget=budget), hints, with_reference),
+            connect,
+        )
     cases = []
-    for run, again in read_each(traces, watch):
+    leaks: list[str] = []
+    for run, again in read_each(traces, watch, with_gold=with_reference):
         cases.append(case_of(run, again))
+        if client is not None and not with_reference:
+            leaks += leak_lines(run, make_view(run))
         if len(cases) == limit:
             break
+    watch.warn_list("the judge may see the answer or the verdict:", leaks, most=5)
     for name in (case.trace for case in cases) if output is not None else ():
         if Path(name).name != name or "\\" in name or name[0] == ".":
             raise InputError(f"the trace id {name!r} cannot name a file", str(output))

@@ -74,6 +74,10 @@ class LocatorOptions:
     no_hints: Annotated[
         bool, typer.Option("--no-hints", help="Do not tell the judge what rules have found.")
     ] = False
+    with_reference: Annotated[
+        bool,
+        typer.Option("--with-reference", help="Show the judge gold answers that stand in spans."),
+    ] = False
     seed: options.Seed = 0
 
 
@@ -107,7 +111,8 @@ def locate(
         detectors_only=how.detectors_only, taxonomy=how.taxonomy,
         mode="areas" if how.mode is Mode.areas else "broad", context=how.context,
         reply_tokens=how.reply_tokens, repeats=how.repeats, budget=how.budget,
-        hints=not how.no_hints, temperature=model.sampling, seed=how.seed, limit=limit,
+        hints=not how.no_hints, with_reference=how.with_reference,
+        temperature=model.sampling, seed=how.seed, limit=limit,
         output=folder, store=run.store, record=run.record, retry_failed=run.retry_failed,
         max_unscored=max_unscored, limits=limits.limits(), dry_run=run.dry_run,
     )  # fmt: skip

@@ -214,9 +214,11 @@ def _input_and_output(bag: _Attributes, kind: SpanKind) -> tuple[str, str]:
     log = bag.peek("logs")  # a decorated function writes its arguments and result in a log
     first = log[0] if isinstance(log, list) and log else None
     body = first.get("body") if isinstance(first, dict) else None
-    if isinstance(body, dict):
-        given = body.get("function.arguments") if given is None else given
-        made = body.get("function.output") if made is None else made
+    if isinstance(first, dict) and isinstance(body, dict):
+        body = dict(body)
+        given = body.pop("function.arguments", None) if given is None else given
+        made = body.pop("function.output", None) if made is None else made
+        bag.rest["logs"] = [{**first, "body": body}, *log[1:]]
     return text_of(given), text_of(made)
 
 

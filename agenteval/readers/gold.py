@@ -52,11 +52,23 @@ DOUBTFUL = frozenset({
     "target", "ideal", "solution", "label", "resolved", "evaluation", "rubric", "metrics",
     "assertions",
 })  # fmt: skip
+# Names in rows of public sets (GAIA, SWE-bench and their kind) and in what is made after them.
+_OF_A_SET = frozenset({
+    "annotator_metadata", "test_patch", "fail_to_pass", "pass_to_pass", "hints_text",
+    *(f"{word}_{noun}"
+      for word in ("true", "gold", "golden", "correct", "expected", "reference", "oracle")
+      for noun in ("answer", "answers", "output", "outputs", "response", "label", "labels",
+                   "solution", "solutions", "patch", "sql")),
+})  # fmt: skip
 ONLY_GOLD = (
-    frozenset({"is_correct", "check_result", "grading_result", *REFERENCE}) - EVERYDAY - DOUBTFUL
+    frozenset({"is_correct", "check_result", "grading_result", *REFERENCE, *_OF_A_SET})
+    - EVERYDAY
+    - DOUBTFUL
 )
+# Gold where a name of ONLY_GOLD stands in the same row.
+BESIDE_GOLD = frozenset({"patch", "hint", "hints", "solution"})
 _OF_A_LOG = ONLY_GOLD | frozenset(INPUT)
-GOLD_IN_INPUT = frozenset({*SUCCESS, *REFERENCE, *VERDICT, "answer", "answers"})
+GOLD_IN_INPUT = frozenset({*SUCCESS, *REFERENCE, *VERDICT, *_OF_A_SET, "answer", "answers"})
 _VERDICTS = frozenset({*SUCCESS, *VERDICT})
 
 
@@ -108,6 +120,8 @@ def _without(
     if _has_answer(value):
         in_log = any(snake(key) in _OF_A_LOG for key in value)
         here = gold | at_top | (frozenset({"solution"}) if in_log else frozenset())
+    elif gold is GOLD_IN_INPUT and any(snake(key) in ONLY_GOLD for key in value):
+        here = gold | BESIDE_GOLD
     clean: dict[str, Any] = {}
     for key, item in value.items():
         if snake(key) in here:

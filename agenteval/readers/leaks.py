@@ -88,6 +88,11 @@ def find_leaks(run: Run, view: View) -> list[Leak]:
     return leaks + _left_visible(run)
 
 
+def leak_lines(run: Run, view: View) -> list[str]:
+    """The leaks of a run for people, one line each."""
+    return [f"{run.id}: {one.kind} in {one.where}: {one.excerpt}" for one in find_leaks(run, view)]
+
+
 def _left_visible(run: Run) -> list[Leak]:
     paths = run.metadata.get(LEFT_VISIBLE)
     leaks = []

@@ -21,6 +21,7 @@ from agenteval.errors import InputError
 from agenteval.files import opened
 from agenteval.readers.fields import Context
 from agenteval.readers.formats import FORMATS, NEEDS, Format, recognise
+from agenteval.readers.gold_in_spans import tell_withheld, withheld_from, without_gold
 from agenteval.readers.problems import first_problem
 from agenteval.readers.strict_json import Item, Notes, read_items
 from agenteval.records import Run
@@ -201,7 +202,9 @@ class _Reading:
             )
         except ValidationError as error:
             raise InputError(first_problem(error), item.place) from None
-        return _Numbered(run, item.place, None if draft.id else draft.weak_id)
+        clean = without_gold(run)
+        tell_withheld(withheld_from(clean), Context(item.place, self.notes))
+        return _Numbered(clean, item.place, None if draft.id else draft.weak_id)
 
     def tell_almost_equal(self) -> None:
         """One warning for all inputs that are another's but for the white space around them."""

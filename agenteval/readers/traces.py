@@ -19,6 +19,7 @@ from agenteval.files import LARGE, LINE, opened
 from agenteval.readers.assignment import of_spans
 from agenteval.readers.conventions import Pool, read_attributes
 from agenteval.readers.fields import Context
+from agenteval.readers.gold_in_spans import WITHHELD, tell_withheld, withhold_from_spans
 from agenteval.readers.loose_json import LooseDecoder
 from agenteval.readers.problems import first_problem
 from agenteval.readers.runs import (
@@ -40,22 +41,25 @@ ORPHAN = "the parent of a span is not in the trace; the span is a root"
 CYCLE = "spans are their own ancestors; the first of them is a root"
 
 
-def read_traces(source: str | Path, *, task: str = "") -> ReadResult:
+def read_traces(
+    source: str | Path, *, task: str = "", with_gold: bool = False, notes: Notes | None = None
+) -> ReadResult:
     """All traces of a file, a folder (with its folders) or a glob pattern, one Run each.
 
     Files hold JSON or JSON lines in UTF-8: span trees, OTLP/JSON, or spans. The id of a run is its
     trace id, or the name of the file where it has none. Spans stand in the order of the trace;
     what was put right on the way is in `warnings`. Files of a folder that are no traces are in
-    `skipped`.
+    `skipped`. Gold answers are withheld from spans (see `gold_in_spans`) unless `with_gold`.
+    `notes` collects the warnings of several readings.
 
     Raises InputError, naming file and place, for what cannot be read at all, for two traces of one
     id in several files, and when there is no trace.
     """
-    notes, files = Notes(), find(source)
+    notes, files = notes or Notes(), find(source)
     runs: dict[str, Run] = {}
     with collector_paused():
         for file in files.files:
-            read = trace_runs(file, task, notes, sure=files.single)
+            read = trace_runs(file, task, notes, sure=files.single, with_gold=with_gold)
             if read is None:
                 files.skipped.append(Skipped(str(file.path), "no trace"))
             for run in read or ():
@@ -68,7 +72,9 @@ def read_traces(source: str | Path, *, task: str = "") -> ReadResult:
     return ReadResult(list(runs.values()), skipped, notes.lines())
 
 
-def trace_runs(file: SourceFile, task: str, notes: Notes, *, sure: bool) -> list[Run] | None:
+def trace_runs(
+    file: SourceFile, task: str, notes: Notes, *, sure: bool, with_gold: bool = False
+) -> list[Run] | None:
     """The runs of a file of traces; None when it holds no span, or begins with none, unless `sure`.
 
     Broken JSON is read as far as it is complete, with a warning. Raises InputError, naming the
@@ -85,7 +91,10 @@ def trace_runs(file: SourceFile, task: str, notes: Notes, *, sure: bool) -> list
         first = next(items, None)
         runs: list[Run] = []
         if first is not None and (sure or is_trace(first.value)):
-            for run in runs_of(chain([first], items), file.name, display, task, notes):
+            every = runs_of(
+                chain([first], items), file.name, display, task, notes, with_gold=with_gold
+            )
+            for run in every:
                 if len(runs) >= MOST_RUNS:
                     raise InputError(f"more than {MOST_RUNS:,} runs", display)
                 runs.append(run)
@@ -105,8 +114,9 @@ class _Trace:
 
 
 def runs_of(
-    items: Iterable[Item], name: str, display: str, task: str, notes: Notes
-) -> Iterator[Run]:
+    items: Iterable[Item], name: str, display: str, task: str, notes: Notes, *,
+    with_gold: bool = False,
+) -> Iterator[Run]:  # fmt: skip
     """Runs of the traces in a file, in the order of their first spans.
 
     The id of a run is the trace id. Spans without one belong to the only trace of their file, else
@@ -127,7 +137,11 @@ def runs_of(
     elif None in traces:
         notes.add("spans without trace id: the trace goes by the name of the file", display)
     for number, trace in traces.items():
-        spans = in_order(trace.spans, Context(display, notes))
+        context, kept = Context(display, notes), dict[str, Any]()
+        spans = in_order(trace.spans, context)
+        if not with_gold:
+            spans = withhold_from_spans(spans, kept)
+            tell_withheld(kept, context)
         told = of_spans(spans)
         yield Run(
             id=number or name,
@@ -137,7 +151,10 @@ def runs_of(
             output=told.ending.text,
             messages=tuple(_each_once(spans)),
             spans=tuple(spans),
-            metadata={"resource": trace.resource} if trace.resource else {},
+            metadata={
+                **({"resource": trace.resource} if trace.resource else {}),
+                **({WITHHELD: kept} if kept else {}),
+            },
         )
 
 

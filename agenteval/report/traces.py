@@ -205,13 +205,17 @@ def _trace(material: Material, trace: str, bounds: Bounds, *, first: bool) -> It
 
 
 def brief(outline: Outline | None) -> list[tuple[str, str]]:
-    """The task and the last answer of the agent under headings that name their spans."""
+    """The task, the last answer of the agent, and where gold was withheld, with the spans."""
     if outline is None:
         return []
     named = {span.id: f", from {span.kind} {span.name} ({span.id})" for span in outline.spans}
     both = (("The task", outline.task, outline.task_span),
             ("The last answer", outline.ending, outline.ending_span))  # fmt: skip
-    return [(title + named.get(span or "", ""), text) for title, text, span in both if text]
+    rows = [(title + named.get(span or "", ""), text) for title, text, span in both if text]
+    if outline.withheld:
+        places = (path.removeprefix("spans.") for path in outline.withheld)
+        rows.append(("Gold answers, withheld from judges at", ", ".join(places)))
+    return rows
 
 
 def facts_of(span: OutlineSpan) -> str:

@@ -614,3 +614,25 @@ def test_planting_around_an_agent_of_ones_own(cli: Cli, tmp_path: Path) -> None:
     wrong = cli("trace", "plant", "--own", "my_plants:backend", "-o", "other")
     assert wrong.code == 2
     assert "--own: my_plants:backend returns no OwnSystem" in wrong.err
+
+
+def test_gold_in_spans_reaches_the_judge_only_on_request(cli: Cli, tmp_path: Path) -> None:
+    row = json.dumps({"question": "Where?", "true_answer": "GOLD-VALUE"})
+    for number in ("1" * 32, "2" * 32):
+        asked = {"input.value": "Where?", "output.value": "Here."}
+        agent = span("Agent.run", "AGENT", 2, attributes=asked)
+        main = span("main", None, 1, attributes={"input.value": row}, children=[agent])
+        traces.write(tmp_path / "traces", trace(number, [main]))
+    with serve(judge) as server:
+        dry = locate(cli, server.base_url, "--dry-run")
+        assert "gold keys withheld from spans: true_answer (and 1 more)" in dry.err
+        assert "withheld from 2 of 2 traces (true_answer)" in dry.out
+        assert locate(cli, server.base_url).code == 0
+        before = len(server.requests)
+        assert before
+        assert not any("GOLD-VALUE" in str(r.body) for r in server.requests)
+        shown = locate(cli, server.base_url, "--with-reference")  # as another finder
+        assert shown.code == 0
+        assert any("GOLD-VALUE" in str(r.body) for r in server.requests[before:])
+    assert cli("trace", "report", "traces", "-o", "t.html").code == 0
+    assert "Gold answers, withheld from judges at" in (tmp_path / "t.html").read_text()

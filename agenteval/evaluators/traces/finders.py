@@ -115,6 +115,7 @@ class LocatorFinder:
     locator: Locator
     condensing: Options
     hints: bool = True
+    with_reference: bool = False  # whether gold in spans is shown, so that runs must be read so
 
     @property
     def name(self) -> str:
@@ -127,6 +128,7 @@ class LocatorFinder:
             "condensing": asdict(self.condensing),
             "condense": code_sha256("condense"),
             "hints": code_sha256("detectors") if self.hints else None,
+            **({"with_reference": True} if self.with_reference else {}),
         }
 
     def planned(self, run: Run) -> tuple[Condensed, Plan]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from agenteval.readers.assignment import assignment
+from agenteval.readers.gold_in_spans import withheld_from, without_gold
 from agenteval.records import Message, Record, Run, Span, canonical_json
 from agenteval.records.run import SpanKind
 
@@ -38,7 +39,8 @@ class Outline(Record):
 
     `kinds` counts all spans of the trace, also those left out of a large one; `errors` those with
     status error, `tokens` sums what LLM spans report (None when none does). `task` and `ending` are
-    what the agent was asked and its last answer, with the ids of their spans where spans tell them.
+    what the agent was asked and its last answer, with the ids of their spans where spans tell them;
+    `withheld` are the paths of gold that the reader took out of the spans.
     """
 
     trace: str
@@ -46,6 +48,7 @@ class Outline(Record):
     task_span: str | None = None
     ending: str = ""
     ending_span: str | None = None
+    withheld: tuple[str, ...] = ()
     spans: tuple[OutlineSpan, ...] = ()
     kinds: dict[str, int]
     errors: int = 0
@@ -71,6 +74,7 @@ def outline(run: Run, *, most: int = MOST_SPANS, excerpt: int = EXCERPT) -> Outl
         task_span=told.task.span,
         ending=cut_short(told.ending.text, 8 * excerpt),
         ending_span=told.ending.span,
+        withheld=withheld_from(run),
         spans=tuple(_span(span, excerpt) for span in run.spans[:most]),
         kinds=dict(Counter(span.kind for span in run.spans)),
         errors=sum(span.status == "error" for span in run.spans),
@@ -79,10 +83,11 @@ def outline(run: Run, *, most: int = MOST_SPANS, excerpt: int = EXCERPT) -> Outl
 
 
 def trace_key(run: Run) -> str:
-    """Content hash (hex) of what a finder can see: id, input, output and spans.
+    """Content hash (hex) of what a finder can see: id, input, output and spans without gold.
 
     A message that many spans share is hashed once, so the time is linear in the distinct text.
     """
+    run = without_gold(run)
     whole = hashlib.sha256(canonical_json([run.id, run.input, run.output]).encode(*_BYTES))
     known: dict[int, bytes] = {}
     for span in run.spans:

@@ -15,7 +15,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.workflows.align import Call, Move, align
+from agenteval.evaluators.workflows.align import Call, Move, align, returned_before
 from agenteval.evaluators.workflows.conformance import Cause, Deviation, conformance
 from agenteval.evaluators.workflows.procedure import Procedure
 from agenteval.evaluators.workflows.scenario import Action, Profile
@@ -209,11 +209,8 @@ class _Causes:
             elif move.kind != "extra":
                 if move.kind == "step" and move.at not in told and chain:
                     begin = chain[0].position if chain[0].kind == "edge" else chain[0].target
-                    before = self.calls[: move.at]
-                    returned = [
-                        (c.tool, c.returned) for c in before if isinstance(c.returned, dict)
-                    ]
-                    due = () if begin is None else self.procedure.due(begin, returned)
+                    values = returned_before(self.calls, move.at)
+                    due = () if begin is None else self.procedure.due(begin, values)
                     instead = next((m for m in missing if m[1] in due), None)
                     if instead is not None:
                         missing.remove(instead)

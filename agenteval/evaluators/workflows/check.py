@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.chart import Chart, parse_chart
+from agenteval.evaluators.workflows.chart import Chart
 from agenteval.evaluators.workflows.chart_check import Defect, Severity, check_chart
 from agenteval.evaluators.workflows.consistency import consistent
 from agenteval.evaluators.workflows.folder import (
@@ -21,6 +21,7 @@ from agenteval.evaluators.workflows.folder import (
     read_text,
     read_tools,
 )
+from agenteval.evaluators.workflows.mermaid import charts_in, parse_chart
 from agenteval.evaluators.workflows.profile_check import (
     annotation_defects,
     profile_defects,
@@ -39,12 +40,13 @@ _Method = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A scenario (or a chart, or the backend of a role) with its defects."""
+    """A scenario (or a chart, or the backend of a role) with its defects; see `Chart.unchecked`."""
 
     role: str
     scenario: str
     nodes: int | None
     edges: int | None
+    unchecked: int | None
     defects: tuple[Defect, ...]
 
     def count(self, severity: Severity) -> int:
@@ -52,11 +54,23 @@ class Checked:
         return sum(d.severity == severity for d in self.defects)
 
 
-def check_file(path: Path, tools: Path | None) -> Checked:
-    """A chart alone; without the tools.json `tools` only its shape. Raises InputError."""
-    chart = parse_chart(read_text(path), str(path))
+def check_file(path: Path, tools: Path | None) -> list[Checked]:
+    """A chart alone, or each of those in a Markdown file; without the tools.json `tools` only
+    their shape. Raises InputError, but for one of several charts that cannot be read."""
     known = () if tools is None else read_tools(tools)
-    return _checked(str(path), "", chart, check_chart(chart, known))
+    texts = charts_in(read_text(path))
+    checked = []
+    for text in texts:
+        place = f"line {1 + len(text) - len(text.lstrip())}" if len(texts) > 1 else ""
+        try:
+            chart = parse_chart(text, str(path))
+        except InputError as error:
+            if not place:
+                raise
+            checked.append(_checked(str(path), place, None, [_unread(error)]))
+        else:
+            checked.append(_checked(str(path), place, chart, check_chart(chart, known)))
+    return checked
 
 
 def check_role(name: str, wanted: Sequence[str] = ()) -> list[Checked]:
@@ -95,8 +109,7 @@ def _scenario(role: Role, one: Scenario) -> Checked:
     try:
         chart = parse_chart(one.flowchart, f"{role.id}/{one.id}/workflow.mmd")
     except InputError as error:
-        unread = Defect(kind="unreadable", message=str(error))
-        return _checked(role.id, one.id, None, (unread, *people))
+        return _checked(role.id, one.id, None, (_unread(error), *people))
     annotations = annotation_defects(one.profiles, one.sessions, {one.id: chart})
     defects = (*check_chart(chart, one.tools), *consistent(one), *annotations, *people)
     return _checked(role.id, one.id, chart, defects)
@@ -115,8 +128,14 @@ def _people(
 
 
 def _checked(role: str, scenario: str, chart: Chart | None, defects: Sequence[Defect]) -> Checked:
-    nodes, edges = (len(chart.nodes), len(chart.edges)) if chart else (None, None)
-    return Checked(role, scenario, nodes, edges, tuple(defects))
+    if chart is None:
+        return Checked(role, scenario, None, None, None, tuple(defects))
+    nodes, edges = len(chart.nodes), len(chart.edges)
+    return Checked(role, scenario, nodes, edges, chart.unchecked, tuple(defects))
+
+
+def _unread(error: InputError) -> Defect:
+    return Defect(kind="unreadable", message=str(error))
 
 
 def backend_defects(folder: Path, tools: Sequence[WorkflowTool]) -> tuple[Defect, ...]:

@@ -22,7 +22,15 @@ from typing import Literal
 
 from pydantic import Field
 
-from agenteval.evaluators.workflows.align import Alignment, Call, Move, align, lacking, steppable
+from agenteval.evaluators.workflows.align import (
+    Alignment,
+    Call,
+    Move,
+    align,
+    lacking,
+    returned_before,
+    steppable,
+)
 from agenteval.evaluators.workflows.conditions import written
 from agenteval.evaluators.workflows.procedure import Procedure
 from agenteval.records import Record
@@ -52,8 +60,9 @@ class Conformance(Record):
 
     `fitness` is 1 − cost / cost of the worst reading (every call extra, every step of the shortest
     walk missing), 1 when nothing deviates, None when there was nothing to do and nothing was done.
-    `nodes` and `edges` are those walked, in order; `unchecked` counts the transitions walked whose
-    condition is the user's will or no value that was returned.
+    `nodes` and `edges` are those walked, in order; `unchecked` counts the transitions walked that
+    no returned value decides: they have a label or stand beside others, and no condition, or one on
+    values that were not returned.
     """
 
     deviations: tuple[Deviation, ...] = ()
@@ -78,8 +87,7 @@ def conform(procedure: Procedure, calls: Sequence[Call], *, complete: bool = Tru
 
     With `complete=False` the walk may stop anywhere: the session was ended from outside, or the
     user ended it. `nodes` and `edges` are those of the reading, a node whose step was left out
-    among them. A transition counts as `unchecked` when it has a label and no condition, or a
-    condition on values that were not returned. Raises InputError when the walk must end and the
+    among them. Raises InputError when the walk must end and the
     procedure has no end that can be reached.
     """
     return conformance(procedure, calls, align(procedure, calls, complete=complete))
@@ -95,7 +103,11 @@ def conformance(procedure: Procedure, calls: Sequence[Call], reading: Alignment)
         fitness=1 - reading.cost / reading.worst if reading.worst else None,
         nodes=tuple(procedure.positions[at].node for at in entered if at is not None),
         edges=tuple((m.edge.source, m.edge.target) for m in edges if m.edge),
-        unchecked=sum(m.holds is None and bool(m.edge and m.edge.label) for m in edges),
+        unchecked=sum(
+            m.holds is None and bool(m.edge.label or len(procedure.positions[m.position].ways) > 1)
+            for m in reading.moves
+            if m.edge is not None and m.position is not None
+        ),
     )
 
 
@@ -184,7 +196,8 @@ class _Naming:
         if not steppable(procedure, call):
             return self._deviation("tool_use", move.at, node, "no step calls this tool")
         begin = procedure.entries if move.position is None else (move.position,)
-        names = dict.fromkeys(tool for at in begin for tool in procedure.due(at))
+        values = returned_before(self.calls, move.at)
+        names = dict.fromkeys(tool for at in begin for tool in procedure.due(at, values))
         due = f"; due: {' or '.join(names)}" if names else "; nothing is due"
         if skip is not None:
             late = "late" if skip.at < move.at else "early"

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import combinations, groupby
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.chart import WORD, Chart, names_in, parse_chart
+from agenteval.evaluators.workflows.chart import WORD, Chart, names_in
 from agenteval.evaluators.workflows.chart_check import (
     Defect,
     Kind,
@@ -29,6 +29,7 @@ from agenteval.evaluators.workflows.chart_check import (
     near_name,
     tool_like,
 )
+from agenteval.evaluators.workflows.mermaid import parse_chart
 from agenteval.evaluators.workflows.procedure import Procedure, compiled
 from agenteval.evaluators.workflows.scenario import Scenario, WorkflowTool
 from agenteval.evaluators.workflows.worlds import END, START, Relation, State, World, relation
@@ -95,7 +96,7 @@ def text_defects(text: str, chart: Chart, tools: Sequence[WorkflowTool]) -> list
     # Two tools in an order in which no walk through the chart calls them first. Code is not asked:
     # its lines stand in the order of its branches.
     called = [name for name in mentioned if name in chart.called(names)]
-    if len(called) > 1 and any(n.shape == "start" for n in chart.nodes):
+    if len(called) > 1 and chart.starts:
         walks = compiled({"": chart}, tools)
         for first, second in combinations(called, 2):
             if _possible(walks, second, first) and not _possible(walks, first, second):

@@ -99,7 +99,7 @@ def _session_tables(known: Tallies) -> Iterator[Table]:
             for t in whole
         ),
         _notes("A beginning of a walk follows the chart too; what is missing is told by the "
-               "causes.", bare(t.conforms for t in whole)),
+               "causes.", _unchecked(known.sessions), bare(t.conforms for t in whole)),
         "agent", detail=True,
     )  # fmt: skip
     yield _calls(whole, who)
@@ -224,6 +224,16 @@ def _rates(found: Rates) -> dict[str, Cell]:
 def _bounds(found: Rates) -> dict[str, Cell]:
     """The bounds of F1 where anything is undecided."""
     return {"f1_low": found.f1.low, "f1_high": found.f1.high} if found.undecided else {}
+
+
+def _unchecked(sessions: Sequence[SessionResult]) -> str:
+    """Of how many transitions nothing could be checked; nothing where all could be."""
+    verdicts = [r.verdict for r in sessions if r.verdict]
+    unchecked, walked = sum(v.unchecked for v in verdicts), sum(len(v.edges) for v in verdicts)
+    if not unchecked:
+        return ""
+    return (f"{unchecked:,} of {walked:,} transitions walked could not be checked: the user's "
+            "will, or no value that was returned.")  # fmt: skip
 
 
 def _calls(whole: Sequence[SessionTally], who: Mapping[str, _Row]) -> Table:

@@ -10,9 +10,9 @@ import pytest
 
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.align import Call
-from agenteval.evaluators.workflows.chart import parse_chart
 from agenteval.evaluators.workflows.conformance import conform
 from agenteval.evaluators.workflows.folder import read_role
+from agenteval.evaluators.workflows.mermaid import parse_chart
 from agenteval.evaluators.workflows.procedure import Procedure, compiled, procedure
 from agenteval.evaluators.workflows.scenario import WorkflowTool
 

@@ -1,0 +1,232 @@
+"""Gold answers inside the spans of a trace, withheld wherever they stand in it.
+
+A program that evaluates an agent traces its own rows of data as well: as attributes, as arguments
+and results of wrappers, as JSON, as JSON inside a text, or as Python prints it. So texts are
+searched for the names, quoted as keys, and what follows a name is replaced by MARK; the rest of
+the text stays as it is. What a model wrote (replies, arguments of tools) is the work, and stays.
+
+Two sets of names count. What can be nothing but gold (`gold.ONLY_GOLD`) is withheld everywhere.
+What was there before any model spoke cannot be the system's: there every name of gold or of a
+verdict is, as in the input of a run.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from agenteval.readers.assignment import value_in
+from agenteval.readers.fields import Context, json_text, snake
+from agenteval.readers.gold import BESIDE_GOLD, ONLY_GOLD, withhold_from_input
+from agenteval.records import Message, Run, Span
+from agenteval.records.run import SpanEvent
+
+MARK = "[withheld]"
+WITHHELD = "withheld"  # key of a run's metadata: what was withheld, by where it stood
+_QUOTE = re.compile(r"\\*[\"']")
+_TOKEN = re.compile(r"(\\*)([\"'])|[{}()\[\]]")
+_BARE = re.compile(r"<[^<>]*>|[^\s,}\])\\\"']*")
+_AFTER_STRING = re.compile(r"(?:\s|\\+[nrt])*(?:[,:}\])]|$)")
+# Also the places to fill in of a form that a prompt asks for.
+_NO_VALUE = re.compile(r"|null|None|\[\s*\]|\{\s*\}|\[withheld\]|<[^<>]*>|\.{3}|…")
+
+
+def without_gold(run: Run) -> Run:
+    """The run with gold withheld from its spans, and kept in its metadata as `withheld`."""
+    kept: dict[str, Any] = {}
+    spans = withhold_from_spans(run.spans, kept)
+    if not kept:
+        return run
+    before = run.metadata.get(WITHHELD)
+    kept = {**(before if isinstance(before, dict) else {}), **kept}
+    return run.model_copy(
+        update={"spans": tuple(spans), "metadata": {**run.metadata, WITHHELD: kept}}
+    )
+
+
+def withheld_from(run: Run) -> tuple[str, ...]:
+    """The paths of what was withheld from the spans of a run."""
+    kept = run.metadata.get(WITHHELD)
+    return (
+        tuple(path for path in kept if path.startswith("spans.")) if isinstance(kept, dict) else ()
+    )
+
+
+def tell_withheld(paths: Collection[str], context: Context) -> None:
+    """Warn of what was withheld, by name."""
+    if paths:
+        names = ", ".join(sorted({path.rpartition(".")[2] for path in paths}))
+        context.notes.add(f"gold keys withheld from spans: {names}", context.place)
+
+
+def withhold_from_spans(spans: Sequence[Span], kept: dict[str, Any]) -> list[Span]:
+    """The spans, in the order of their trace, without gold; what is withheld goes into `kept` by
+    path: `spans.ID.output.true_answer`."""
+    inputs, outputs = _before_models(spans)
+    cleaner = _Cleaner(kept)
+    return [cleaner.span(s, s.id in inputs, s.id in outputs) for s in spans]
+
+
+def _before_models(spans: Sequence[Span]) -> tuple[set[str], set[str]]:
+    """Ids of the spans that began, and of those that had ended, when the first model or agent
+    began. By time where all spans have it, else by their order."""
+    working = [i for i, s in enumerate(spans) if s.kind in ("llm", "agent")]
+    steps = [s for s in spans if s.kind not in ("llm", "tool")]
+    if spans and all(s.start is not None for s in spans):
+        first = min((spans[i].start or 0.0 for i in working), default=float("inf"))
+        return (
+            {s.id for s in steps if (s.start or 0.0) <= first},
+            {s.id for s in steps if working and s.end is not None and s.end <= first},
+        )
+    at = working[0] if working else len(spans)
+    parents = {s.id: s.parent_id for s in spans}
+    above: set[str | None] = set()
+    name: str | None = spans[at].id if working else None
+    while name is not None and name not in above:
+        above.add(name)
+        name = parents.get(name)
+    early = {s.id for s in spans[: at + 1] if s.kind not in ("llm", "tool")}
+    return early, early - above if working else set()
+
+
+@dataclass
+class _Cleaner:
+    """Withholds gold from texts and values; messages that many spans share are cleaned once."""
+
+    kept: dict[str, Any]
+    _messages: dict[int, Message] = field(default_factory=dict)
+
+    def span(self, span: Span, early_input: bool, early_output: bool) -> Span:
+        at = f"spans.{span.id}"
+        changed: dict[str, Any] = {
+            "input": span.input if span.kind == "tool"
+            else self.text(span.input, early_input, f"{at}.input"),
+            "output": span.output if span.kind == "llm"
+            else self.text(span.output, early_output, f"{at}.output"),
+            "status_message": self.text(span.status_message, False, f"{at}.status_message"),
+            "messages": tuple(self.message(m, f"{at}.messages") for m in span.messages),
+            "attributes": self.attributes(span.attributes, early_output, f"{at}.attributes"),
+            "events": tuple(self.event(e, f"{at}.events") for e in span.events),
+        }  # fmt: skip
+        changed = {k: v for k, v in changed.items() if v != getattr(span, k)}
+        return span.model_copy(update=changed) if changed else span
+
+    def message(self, message: Message, path: str) -> Message:
+        if message.role == "assistant":
+            return message
+        clean = self._messages.get(id(message))
+        if clean is None:
+            content = self.text(message.content, False, path)
+            same = content == message.content
+            clean = message if same else message.model_copy(update={"content": content})
+            self._messages[id(message)] = clean
+        return clean
+
+    def event(self, event: SpanEvent, path: str) -> SpanEvent:
+        clean = self.attributes(event.attributes, False, path)
+        same = clean == event.attributes
+        return event if same else event.model_copy(update={"attributes": clean})
+
+    def attributes(self, flat: dict[str, Any], early: bool, path: str) -> dict[str, Any]:
+        clean: dict[str, Any] = {}
+        for key, value in flat.items():
+            if value in (None, "", MARK):
+                clean[key] = value
+            elif any(snake(part) in ONLY_GOLD for part in key.split(".") if len(part) <= 40):
+                clean[key] = self._keep(f"{path}.{key}", value)
+            elif isinstance(value, str):
+                clean[key] = self.text(value, early, f"{path}.{key}")
+            elif isinstance(value, (dict, list)):
+                whole = json.dumps(value, ensure_ascii=False)
+                text = self.text(whole, early, f"{path}.{key}")
+                clean[key] = value if text == whole else json.loads(text)
+            else:
+                clean[key] = value
+        return clean
+
+    def text(self, text: str, early: bool, path: str) -> str:
+        """The text with MARK in the place of every value that stands under a name of gold."""
+        value = value_in(text) if early else None
+        if value is not None:
+            before = len(self.kept)
+            clean = withhold_from_input(value, path, self.kept)
+            text = json_text(clean) if len(self.kept) > before else text
+        if not _pattern(beside=False).search(text):
+            return text
+        pieces, at = [], 0
+        for match in _pattern(beside=True).finditer(text):
+            end = _end_of_value(text, match.end())
+            value = text[match.end() : end]
+            quote = _QUOTE.match(value)
+            bare = value[quote.end() : -quote.end()] if quote else value
+            if match.start() < at or _NO_VALUE.fullmatch(bare):  # inside of what went, or nothing
+                continue
+            name = match["key"] or match["field"]
+            mark = self._keep(f"{path}.{name}", bare)
+            around = quote[0] if quote else match["quote"] or "'"
+            pieces += [text[at : match.end()], around, mark, around]
+            at = end
+        return "".join([*pieces, text[at:]])
+
+    def _keep(self, path: str, value: Any) -> str:
+        head, _, name = path.rpartition(".")
+        number = 1
+        while self.kept.setdefault(path, value) != value:
+            number += 1
+            path = f"{head}[{number}].{name}"
+        return MARK
+
+
+@lru_cache(maxsize=2)
+def _pattern(*, beside: bool) -> re.Pattern[str]:
+    """What names gold in a text: a quoted key with its colon, or a name with an equals sign before
+    a value, as Python prints the fields of an object."""
+    names = ONLY_GOLD | BESIDE_GOLD if beside else ONLY_GOLD
+    ordered = sorted(names, key=lambda name: (-len(name), name))
+    either = "|".join(name.replace("_", "[_ -]?") for name in ordered)
+    return re.compile(
+        rf"(?:(?P<quote>\\*[\"'])(?P<key>{either})(?P=quote)\s*:"
+        rf"|(?<![\w.])(?P<field>{either})=(?=\\*[\"'\[{{(\d]))\s*",
+        re.IGNORECASE,
+    )
+
+
+def _end_of_value(text: str, at: int) -> int:
+    """Where the JSON or Python value that begins here ends, also within further quotes."""
+    depth = 0
+    while token := _TOKEN.match(text, at) if not depth else _TOKEN.search(text, at):
+        if token[2]:
+            at = _end_of_string(text, token.end(), len(token[1]), token[2])
+        else:
+            depth += 1 if token[0] in "{[(" else -1
+            at = token.end()
+        if depth <= 0:
+            return at
+    if depth:
+        return len(text)
+    bare = _BARE.match(text, at)
+    return bare.end() if bare else at
+
+
+def _end_of_string(text: str, at: int, slashes: int, quote: str) -> int:
+    """Behind the quote that ends a string whose opening quote has so many backslashes.
+
+    What may follow a string is looked at as well, since quotes of Python inside of JSON have fewer
+    backslashes than their depth tells. The end of the text where none is found.
+    """
+    for match in re.compile(rf"(\\*){quote}").finditer(text, at):
+        if _closes(len(match[1]), slashes) and _AFTER_STRING.match(text, match.end()):
+            return match.end()
+    return len(text)
+
+
+def _closes(behind: int, opened: int) -> bool:
+    """Whether a quote after `behind` backslashes ends a string opened with `opened` of them: every
+    level of quoting doubles the backslashes and puts one before the quote."""
+    if not opened:
+        return behind % 2 == 0
+    return behind % 2 == 1 and _closes((behind - 1) // 2, (opened - 1) // 2)
