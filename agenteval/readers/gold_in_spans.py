@@ -16,7 +16,6 @@ import json
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 from agenteval.readers.assignment import value_in
@@ -27,6 +26,10 @@ from agenteval.records.run import SpanEvent
 
 MARK = "[withheld]"
 WITHHELD = "withheld"  # key of a run's metadata: what was withheld, by where it stood
+# A quoted key with its colon; the equals sign of a field, as Python prints objects.
+_KEY = re.compile(r"(?P<quote>\\*[\"'])(?P<name>[A-Za-z][\w -]{2,40})(?P=quote)\s*:\s*")
+_EQUALS = re.compile(r"=(?=\\*[\"'\[{(\d])")
+_FIELD = re.compile(r"(?<![\w.])[A-Za-z]\w{2,40}\Z")
 _QUOTE = re.compile(r"\\*[\"']")
 _TOKEN = re.compile(r"(\\*)([\"'])|[{}()\[\]]")
 _BARE = re.compile(r"<[^<>]*>|[^\s,}\])\\\"']*")
@@ -155,20 +158,17 @@ class _Cleaner:
             before = len(self.kept)
             clean = withhold_from_input(value, path, self.kept)
             text = json_text(clean) if len(self.kept) > before else text
-        if not _pattern(beside=False).search(text):
-            return text
         pieces, at = [], 0
-        for match in _pattern(beside=True).finditer(text):
-            end = _end_of_value(text, match.end())
-            value = text[match.end() : end]
+        for start, begin, name, mark_quote in _named(text):
+            end = _end_of_value(text, begin)
+            value = text[begin:end]
             quote = _QUOTE.match(value)
             bare = value[quote.end() : -quote.end()] if quote else value
-            if match.start() < at or _NO_VALUE.fullmatch(bare):  # inside of what went, or nothing
+            if start < at or _NO_VALUE.fullmatch(bare):  # inside of what went, or nothing
                 continue
-            name = match["key"] or match["field"]
             mark = self._keep(f"{path}.{name}", bare)
-            around = quote[0] if quote else match["quote"] or "'"
-            pieces += [text[at : match.end()], around, mark, around]
+            around = quote[0] if quote else mark_quote
+            pieces += [text[at:begin], around, mark, around]
             at = end
         return "".join([*pieces, text[at:]])
 
@@ -181,18 +181,18 @@ class _Cleaner:
         return MARK
 
 
-@lru_cache(maxsize=2)
-def _pattern(*, beside: bool) -> re.Pattern[str]:
-    """What names gold in a text: a quoted key with its colon, or a name with an equals sign before
-    a value, as Python prints the fields of an object."""
-    names = ONLY_GOLD | BESIDE_GOLD if beside else ONLY_GOLD
-    ordered = sorted(names, key=lambda name: (-len(name), name))
-    either = "|".join(name.replace("_", "[_ -]?") for name in ordered)
-    return re.compile(
-        rf"(?:(?P<quote>\\*[\"'])(?P<key>{either})(?P=quote)\s*:"
-        rf"|(?<![\w.])(?P<field>{either})=(?=\\*[\"'\[{{(\d]))\s*",
-        re.IGNORECASE,
-    )
+def _named(text: str) -> list[tuple[int, int, str, str]]:
+    """Names of gold in a text, in order: where one begins, where its value does, the name, and the
+    quotes around it."""
+    named = [(m.start(), m.end(), m["name"], m["quote"]) for m in _KEY.finditer(text)]
+    for match in _EQUALS.finditer(text):
+        field_name = _FIELD.search(text, max(0, match.start() - 50), match.start())
+        if field_name:
+            named.append((field_name.start(), match.end(), field_name[0], "'"))
+    names = [snake(name) for _, _, name, _ in named]
+    beside = BESIDE_GOLD if not ONLY_GOLD.isdisjoint(names) else frozenset()
+    gold = (n for n, name in zip(named, names, strict=True) if name in ONLY_GOLD or name in beside)
+    return sorted(gold)
 
 
 def _end_of_value(text: str, at: int) -> int:

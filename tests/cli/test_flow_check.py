@@ -82,7 +82,7 @@ def test_planted_defects_are_named(check: Check, desk: Path) -> None:
     shown = flat(done.stdout)
     assert "library_desk/lend_book error 2 no_tool LB001 LB001 names no known tool" in shown
     assert "is find_book meant?" in shown
-    assert "no method return_book" in shown
+    assert "the backend has no method return_book" in shown
     only = check("library_desk", "--scenario", "lend_book", "--json")
     checked = table(only, "checked")
     assert [row["scenario"] for row in checked] == ["lend_book", "backend"]
