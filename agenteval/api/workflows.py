@@ -23,6 +23,8 @@ from agenteval.evaluators.workflows.cases import (
     Choice,
     Kind,
     OpenRole,
+    SessionCase,
+    TurnCase,
     open_role,
     session_cases,
     turn_cases,
@@ -56,7 +58,7 @@ async def aflow_sessions(
     base_url: str | None = None,
     temperature: float | None = 0.0,
     max_tokens: int | None = None,
-    formats: Sequence[str] = ("flowchart",),
+    formats: Sequence[str] = (),
     kind: str = "all",
     scenarios: Sequence[str] | None = None,
     profiles: Sequence[str] | None = None,
@@ -111,7 +113,7 @@ async def aflow_sessions(
         ),
         seed,
     )  # fmt: skip
-    assistants.candidates({})  # told before any file is read
+    replace(assistants, formats=["none"]).candidates({})  # told before any file is read
     judging = _chat_model(judge, judge_url, "--judge", need_key=not dry_run)
     limits.budget()
     on_model = simulator is not None or simulator_url is not None
@@ -121,6 +123,10 @@ async def aflow_sessions(
     chosen = session_cases(opened_roles, _choice(kind, scenarios, profiles))[:limit]
     if not chosen:
         raise InputError("no user is left by these choices", "ROLE")
+    assistants = replace(assistants, formats=told_in(assistants.formats, chosen))
+    for of in opened_roles:
+        for words in of.role.conflicts:
+            watch.note(f"{of.role.id}: {words}")
     idle = Verdicts(Judges(demand=demand)).prepare(chosen)
     if idle:
         watch.note(idle_note(idle, len(chosen)))
@@ -149,7 +155,7 @@ async def aflow_turns(
     base_url: str | None = None,
     temperature: float | None = 0.0,
     max_tokens: int | None = None,
-    formats: Sequence[str] = ("flowchart",),
+    formats: Sequence[str] = (),
     kind: str = "all",
     scenarios: Sequence[str] | None = None,
     profiles: Sequence[str] | None = None,
@@ -183,12 +189,13 @@ async def aflow_turns(
             concurrency=limits.concurrency, need_key=not dry_run,
         ),
     )  # fmt: skip
-    assistants.candidates({})  # told before any file is read
+    replace(assistants, formats=["none"]).candidates({})  # told before any file is read
     judging = _chat_model(judge, judge_url, "--judge", need_key=not dry_run)
     limits.budget()
     cases = turn_cases(read_roles(roles, backend=False), _choice(kind, scenarios, profiles))[:limit]
     if not cases:
         raise InputError("no recorded turn is left by these choices", "ROLE")
+    assistants = replace(assistants, formats=told_in(assistants.formats, cases))
     campaign = Campaign(
         level="turn", cases=cases, assistants=assistants, trials=trials, limits=limits,
         retry_failed=retry_failed, judge=judging, turn_limits=AgentLimits(seconds=seconds),
@@ -338,13 +345,33 @@ def _finished(campaign: Campaign, store: Store, watch: Watch) -> WorkflowReport:
     return trials_report(sessions, turns, watch.notes)
 
 
+def told_in(formats: Sequence[Format], cases: Sequence[SessionCase | TurnCase]) -> Sequence[Format]:
+    """These formats, or where none is named the first of flowchart, text and code in which all
+    cases' procedures are written. Raises InputError for one in which some are not."""
+    procedures = {
+        (case.of.role.id, id): case.of.role.scenario(id) for case in cases for id in case.given
+    }.items()  # fmt: skip
+    order: tuple[Format, ...] = ("flowchart", "text", "code")
+    if not formats:
+        formats = [f for f in order if all(f in one.formats for _, one in procedures)][:1]
+    if not formats:
+        raise InputError("no format is common to all these procedures; name one", "--format")
+    for format in formats:
+        needed = order if format == "all" else {format} & {*order}
+        for (role, id), one in procedures:
+            if lacking := [f for f in needed if f not in one.formats]:
+                there = ", ".join(one.formats)
+                raise InputError(f"{role}/{id} has no {lacking[0]}; it has {there}", "--format")
+    return formats
+
+
 def _formats(names: Sequence[str]) -> tuple[Format, ...]:
     """Formats by name, each once. Raises InputError for an unknown one."""
     known: dict[str, Format] = {f: f for f in FORMATS}
     for name in names:
         if name not in known:
             raise InputError(f"{name!r} is not one of {', '.join(FORMATS)}", "--format")
-    return tuple(dict.fromkeys(known[name] for name in names or ("flowchart",)))
+    return tuple(dict.fromkeys(known[name] for name in names))
 
 
 def demanded(name: str | None) -> Demand | None:

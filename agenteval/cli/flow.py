@@ -60,7 +60,7 @@ class AgentOptions(ChatOptions):
         typer.Option(
             "--format",
             help="How the procedure is told: text, code, flowchart, all, none or no_tools. May be "
-            "given often; default flowchart.",
+            "given often. Default: the first of flowchart, text and code that there is.",
         ),
     ] = None
 
@@ -69,7 +69,7 @@ class AgentOptions(ChatOptions):
         return {
             "agent": self.agent, "model": self.model, "base_url": self.base_url,
             "temperature": self.sampling, "max_tokens": self.max_tokens,
-            "formats": self.formats or ("flowchart",),
+            "formats": self.formats or (),
         }  # fmt: skip
 
 

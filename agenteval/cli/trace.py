@@ -64,8 +64,13 @@ class LocatorOptions:
         Mode, typer.Option(help="One question for each area of errors, or one for all.")
     ] = Mode.broad
     context: Annotated[
-        int, typer.Option(help="Tokens that the model takes, prompt and reply together.", min=512)
-    ] = 8192
+        int | None,
+        typer.Option(
+            help="Tokens that the model takes, prompt and reply together. Default: the window of "
+            "a well-known model, else 8192.",
+            min=512,
+        ),
+    ] = None
     reply_tokens: Annotated[int, typer.Option(help="Tokens kept for a reply.", min=64)] = 1536
     repeats: Annotated[int, typer.Option(help="How often each part is judged.", min=1)] = 1
     budget: Annotated[

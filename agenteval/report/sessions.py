@@ -204,7 +204,7 @@ def _found(
         ("goals", "–" if verdict.progress is None else f"{100 * verdict.progress:.0f} % achieved"),
         ("calls", f"{verdict.right} right of {verdict.generated} made, {verdict.gold} gold"
          + undecided),
-        ("chart", _CHART[verdict.conforms]),
+        ("chart", _CHART[verdict.conforms] if verdict.charted else "there is none"),
     ]  # fmt: skip
     if verdict.fitness is not None:
         facts.append(("fitness", f"{verdict.fitness:.2f}"))

@@ -86,17 +86,24 @@ def check_role(name: str, wanted: Sequence[str] = ()) -> list[Checked]:
         d.kind == "unreadable" and one.nodes is None for one in checked for d in one.defects
     )
     if role.cross_profiles and not wanted and readable:
-        charts = {s.id: parse_chart(s.flowchart, f"{role.id}/{s.id}") for s in role.scenarios}
+        charts = {
+            s.id: parse_chart(s.flowchart, f"{role.id}/{s.id}")
+            for s in role.scenarios if "flowchart" in s.formats
+        }  # fmt: skip
         defects = annotation_defects(role.cross_profiles, role.cross_sessions, charts)
-        people = _people(role, role.cross_profiles, role.cross_sessions)
+        people = _people(role, ids, role.cross_profiles, role.cross_sessions)
         checked.append(_checked(role.id, "cross", None, (*defects, *people)))
-    tools = role.tools_of(tuple(wanted or ids))
-    checked.append(_checked(role.id, "backend", None, backend_defects(folder, tools)))
+    tools = [t for s in role.scenarios if s.id in (wanted or ids) for t in s.tools]
+    two = [_defect(words, "warning") for words in role.conflicts]
+    unsound = dict.fromkeys((*two, *backend_defects(folder, tools)))
+    checked.append(_checked(role.id, "backend", None, tuple(unsound)))
     return checked
 
 
 def _scenario(role: Role, one: Scenario) -> Checked:
-    people = _people(role, one.profiles, one.sessions)
+    people = _people(role, [one.id, *(s.id for s in role.scenarios)], one.profiles, one.sessions)
+    if "flowchart" not in one.formats:
+        return _checked(role.id, one.id, None, people)
     try:
         chart = parse_chart(one.flowchart, f"{role.id}/{one.id}/workflow.mmd")
     except InputError as error:
@@ -107,10 +114,14 @@ def _scenario(role: Role, one: Scenario) -> Checked:
 
 
 def _people(
-    role: Role, profiles: Sequence[Profile], sessions: Sequence[RecordedSession]
+    role: Role,
+    scenarios: Sequence[str],
+    profiles: Sequence[Profile],
+    sessions: Sequence[RecordedSession],
 ) -> tuple[Defect, ...]:
-    """What is wrong with users and recorded calls, whatever the chart says."""
-    tools = role.tools_of(tuple(s.id for s in role.scenarios))
+    """What is wrong with users and recorded calls, whatever the chart says, by the tools of these
+    scenarios."""
+    tools = role.tools_of(tuple(scenarios))
     return (*profile_defects(profiles, tools, role.now), *session_defects(sessions, tools))
 
 
