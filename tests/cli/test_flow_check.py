@@ -82,7 +82,7 @@ def test_planted_defects_are_named(check: Check, desk: Path) -> None:
     shown = flat(done.stdout)
     assert "library_desk/lend_book error 2 no_tool LB001 LB001 names no known tool" in shown
     assert "is find_book meant?" in shown
-    assert "no method return_book" in shown
+    assert "the backend has no method return_book" in shown
     only = check("library_desk", "--scenario", "lend_book", "--json")
     checked = table(only, "checked")
     assert [row["scenario"] for row in checked] == ["lend_book", "backend"]
@@ -107,8 +107,8 @@ def test_users_recorded_calls_and_the_state_are_checked(check: Check, desk: Path
         "lend_book: reader_id: 20 is not of type 'string'",
         'error library_desk/cross profile profile jan: gold call lend_book(title="Dune"): '
         "'reader_id' is a required property",
-        "error library_desk/backend backend the class Backend has no state: set self.state, "
-        "a dict, in __init__",
+        f"error library_desk/backend backend {desk}/backend.py: the backend has no `state`: set "
+        "self.state, a dict, in __init__",
     ]
 
 

@@ -140,6 +140,11 @@ class Locator:
             seed=self.options.seed,
         )
 
+    def with_context(self, context: int) -> Locator:
+        """The same judge with another context, in tokens."""
+        options = replace(self.options, context=context)
+        return Locator(self.client, self.taxonomy, options, legend=self.legend)
+
     def check(self) -> None:
         """Raises InputError when the context leaves no room for spans, however short the task."""
         self._asking.questions(Run(id="-"))

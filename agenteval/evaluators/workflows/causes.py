@@ -46,7 +46,7 @@ def calls_of(log: SessionLog) -> tuple[Call, ...]:
     return tuple(calls)
 
 
-def causes(procedure: Procedure, profile: Profile, log: SessionLog) -> tuple[Deviation, ...]:
+def causes(procedure: Procedure | None, profile: Profile, log: SessionLog) -> tuple[Deviation, ...]:
     """The deviations of a session, in order of position. At one position those of conformance
     come first, then the others in the order below; but a step left out comes before the call that
     was refused, it may be, for want of it.
@@ -65,7 +65,7 @@ def causes(procedure: Procedure, profile: Profile, log: SessionLog) -> tuple[Dev
     Gold and calls are matched one to one (`values.assigned`): as many with equal arguments as can
     be, then others of the same tool. Arguments are compared by rule (`values.equal_by_rule`);
     those that gold has not, or has empty, are free. What one deviation of a tool explains is not
-    told twice.
+    told twice. Without a chart (None) only 4, 5 and 6 are looked for.
 
     Where a simulator answered a call wrongly (a mistake of `tools` in the turn of the call), no
     deviation is charged that rests on the answer: at the calls of that turn, a repeat of one of
@@ -91,10 +91,12 @@ class _Causes:
     """What is known of a session. `match` are gold calls and the calls that stand for them, by
     index; `spoiled` the calls that may have been answered wrongly."""
 
-    def __init__(self, procedure: Procedure, gold: Sequence[Action], log: SessionLog) -> None:
+    def __init__(
+        self, procedure: Procedure | None, gold: Sequence[Action], log: SessionLog
+    ) -> None:
         self.procedure, self.gold, self.log = procedure, gold, log
         self.calls = calls_of(log)
-        self.reading = align(procedure, self.calls, complete=False)
+        self.reading = align(procedure, self.calls, complete=False) if procedure else None
         turns = {m.turn for m in log.mistakes if m.who == "tools"}
         self.spoiled = {at for at, call in enumerate(log.calls) if call.turn in turns}
 
@@ -106,9 +108,11 @@ class _Causes:
         self.match = dict(assigned([[rank(a, call) for call in self.calls] for a in gold]))
 
     def deviations(self) -> tuple[Deviation, ...]:
-        by_chart = conformance(self.procedure, self.calls, self.reading).deviations
-        found = [self._named(d) for d in by_chart if not self._rests(d)]
-        found += self._loops({d.at for d in found if d.cause != "missing_step"})
+        found: list[Deviation] = []
+        if self.procedure and self.reading:
+            by_chart = conformance(self.procedure, self.calls, self.reading).deviations
+            found = [self._named(d) for d in by_chart if not self._rests(d)]
+            found += self._loops({d.at for d in found if d.cause != "missing_step"})
         found += self._against_gold(found)
         refused = {at for at, call in enumerate(self.calls) if not call.carried_out}
         # A step that is missing before a call that was refused comes before the refusal.
@@ -195,7 +199,9 @@ class _Causes:
 
     def _astray(self, missing: list[tuple[int, str]], told: set[int]) -> list[Deviation]:
         """Steps that gold has not, in place of a missing one, which is taken from the list."""
-        found = []
+        found: list[Deviation] = []
+        if self.procedure is None or self.reading is None:
+            return found
         chain: list[Move] = []  # since the last step
         for move in self.reading.moves:
             if move.kind in ("edge", "enter"):

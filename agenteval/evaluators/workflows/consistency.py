@@ -52,7 +52,8 @@ class Code:
 
 
 def consistent(scenario: Scenario) -> tuple[Defect, ...]:
-    """All differences of text and code from the flowchart; () when they tell the same.
+    """All differences of text and code, where they are there, from the flowchart; () when they tell
+    the same.
 
     What cannot be read is a defect of kind `unreadable`.
     """
@@ -60,11 +61,13 @@ def consistent(scenario: Scenario) -> tuple[Defect, ...]:
         chart = parse_chart(scenario.flowchart)
     except InputError as error:
         return (Defect(kind="unreadable", message=str(error)),)
-    code = read_code(scenario.code, scenario.tools, chart.parameters)
-    return (
-        *code_defects(code, chart, scenario.tools),
-        *text_defects(scenario.text, chart, scenario.tools),
-    )
+    defects: list[Defect] = []
+    if "code" in scenario.formats:
+        code = read_code(scenario.code, scenario.tools, chart.parameters)
+        defects += code_defects(code, chart, scenario.tools)
+    if "text" in scenario.formats:
+        defects += text_defects(scenario.text, chart, scenario.tools)
+    return tuple(defects)
 
 
 def code_defects(code: Code, chart: Chart, tools: Sequence[WorkflowTool]) -> tuple[Defect, ...]:

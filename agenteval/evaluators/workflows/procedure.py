@@ -108,15 +108,17 @@ class Procedure:
                     (queue.appendleft if position.tool is None else queue.append)(target)
         return None
 
-    def reached(self, *begin: int, without: str | None = None) -> Iterator[int]:
-        """All positions on some walk from these, nearest first, conditions aside, within their
-        scenarios; no call of the tool `without` is made."""
+    def reached(
+        self, *begin: int, without: str | None = None, returned: Returned | None = None
+    ) -> Iterator[int]:
+        """All positions on some walk from these, nearest first, within their scenarios; no call of
+        the tool `without` is made. Conditions aside, or by the values that were returned."""
         queue, seen = deque(begin), set(begin)
         while queue:
             at = queue.popleft()
             yield at
             if without is None or self.positions[at].tool != without:
-                new = [t for t in dict.fromkeys(self.following(at)) if t not in seen]
+                new = [t for t in dict.fromkeys(self.following(at, returned)) if t not in seen]
                 seen.update(new)
                 queue.extend(new)
 
@@ -140,8 +142,9 @@ class Procedure:
 def procedure(role: Role, scenarios: Sequence[str]) -> Procedure:
     """The procedure of one scenario of a role or of several, by their ids.
 
-    Raises InputError for an unknown scenario, a chart outside the subset, one without a start, an
-    edge to a node that is not declared, and for a node that two of the scenarios have.
+    Raises InputError for an unknown scenario, one without a chart, a chart outside the subset, one
+    without a start, an edge to a node that is not declared, and for a node that two of the
+    scenarios have.
     """
     known = {s.id: s for s in role.scenarios}
     if not scenarios:
@@ -149,6 +152,8 @@ def procedure(role: Role, scenarios: Sequence[str]) -> Procedure:
     for id in scenarios:
         if id not in known:
             raise InputError(f"no scenario {id!r}; known: {', '.join(known)}", role.id)
+        if not known[id].flowchart.strip():
+            raise InputError(f"the scenario {id} has no chart", role.id)
     ids = tuple(dict.fromkeys(scenarios))
     charts = {id: parse_chart(known[id].flowchart, f"{role.id}/{id}") for id in ids}
     return compiled(charts, role.tools_of(ids))

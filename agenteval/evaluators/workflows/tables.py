@@ -264,7 +264,7 @@ def _calls(whole: Sequence[SessionTally], who: Mapping[str, _Row]) -> Table:
 def _endings(whole: Sequence[SessionTally], who: Mapping[str, _Row]) -> Table:
     """Nothing where every user said goodbye and every call was carried out."""
     notable = [t for t in whole if t.cut_short or t.refused]
-    note = "Agent stopped: out of time or iterations within a turn, or it said nothing."
+    note = "Agent stopped: out of time within a turn, or it said nothing."
     left_out = "Agents whose users all said goodbye, without a refused call, are left out."
     return Table(
         "ended",
@@ -272,6 +272,7 @@ def _endings(whole: Sequence[SessionTally], who: Mapping[str, _Row]) -> Table:
         (_AGENT, _FORMAT, Column("sessions", "sessions", "count"),
          Column("user", "user said\ngoodbye", "count"), Column("turns", "limit of\nturns", "count"),
          Column("limit", "limit of\ncalls", "count"),
+         Column("turn_limit", "limit in\na turn", "count", "of calls, see --calls-per-turn"),
          Column("agent_stopped", "agent\nstopped", "count"),
          Column("calls", "calls", "count", "made in these sessions"),
          Column("malformed", "malformed", "count", "calls that could not be read"),
@@ -281,7 +282,7 @@ def _endings(whole: Sequence[SessionTally], who: Mapping[str, _Row]) -> Table:
         tuple(
             {**who[t.system], "sessions": t.ended.total(), "user": t.ended["user"],
              "turns": t.ended["turns"], "limit": t.ended["calls"],
-             "agent_stopped": t.ended["agent"],
+             "turn_limit": t.ended["turn_calls"], "agent_stopped": t.ended["agent"],
              "calls": t.statuses.total(), "malformed": t.statuses["malformed"],
              "bad_arguments": t.statuses["bad_arguments"],
              "unknown_tool": t.statuses["unknown_tool"]}
