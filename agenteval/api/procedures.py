@@ -18,7 +18,6 @@ from agenteval.api.running import Notify, Watch, opened, synchronous
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.align import Call
 from agenteval.evaluators.workflows.causes import calls_of
-from agenteval.evaluators.workflows.chart import parse_chart
 from agenteval.evaluators.workflows.check import Checked, check_file, check_role
 from agenteval.evaluators.workflows.conformance import Conformance
 from agenteval.evaluators.workflows.conformance import conform as aligned
@@ -30,6 +29,7 @@ from agenteval.evaluators.workflows.folder import (
     read_tools,
     role_folders,
 )
+from agenteval.evaluators.workflows.mermaid import parse_chart
 from agenteval.evaluators.workflows.procedure import Procedure, compiled, procedure
 from agenteval.evaluators.workflows.scenario import Role, WorkflowTool
 from agenteval.evaluators.workflows.session import SessionLog
@@ -41,7 +41,7 @@ from agenteval.report.report import Report
 from agenteval.store import Store
 from agenteval.text import plural
 
-_CHART = ".mmd"
+_CHARTS = (".mmd", ".mermaid", ".md", ".markdown")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +85,9 @@ def conform(
 
     `calls` are records or mappings with `tool`, and `arguments`, `returned`, `carried_out` where
     known; a session's log; a run, whose tool spans are taken; or a JSON file of calls. `chart` is a
-    role (by name, folder or record), of whose `scenarios` (all) the charts hold, or a .mmd file
-    with the `tools` that it can call. Without `complete` the walk may stop anywhere.
+    role (by name, folder or record), of whose `scenarios` (all) the charts hold, or a file with a
+    Mermaid flowchart (.mmd, .md) with the `tools` that it can call. Without `complete` the walk may
+    stop anywhere. How many transitions nothing could be checked of is noted.
 
     Raises InputError for what cannot be read, and for a chart that has no end.
     """
@@ -108,6 +109,12 @@ def conform(
     return ConformReport(
         title=f"{plural(len(made), 'call')} {word} the chart{fitness}",
         tables=(deviations,),
+        notes=(
+            f"{verdict.unchecked} of {plural(len(verdict.edges), 'transition')} walked could not "
+            "be checked: no condition on the edge, or none of its values was returned",
+        )
+        if verdict.unchecked
+        else (),
         data=verdict.model_dump(mode="json"),
         verdict=verdict,
     )
@@ -120,9 +127,9 @@ def flow_check(
     tools: str | Path | None = None,
     notify: Notify | None = None,
 ) -> Report:
-    """Defects of roles by name or folder (None: all that are found), or of .mmd files, whose
-    `tools` stand in a tools.json. The exit code is 1 for errors, 2 for what cannot be read, which
-    is noted and does not keep the others from being checked."""
+    """Defects of roles by name or folder (None: all that are found), or of files with Mermaid
+    flowcharts (.mmd, .md), whose `tools` stand in a tools.json. The exit code is 1 for errors, 2
+    for what cannot be read, which is noted and does not keep the others from being checked."""
     watch = Watch(notify)
     names = [str(one) for one in ([roles] if isinstance(roles, str | Path) else roles or ())]
     names = names or [str(folder) for folder in role_folders().values()]
@@ -132,10 +139,10 @@ def flow_check(
     unread: list[str] = []
     for name in names:
         try:
-            if name.endswith(_CHART):
+            if name.endswith(_CHARTS):
                 if tools is None:
                     watch.note("without --tools, only the shape of the chart is checked")
-                checked.append(check_file(Path(name), Path(tools) if tools else None))
+                checked += check_file(Path(name), Path(tools) if tools else None)
             else:
                 checked += check_role(name, scenarios)
         except InputError as error:
@@ -143,7 +150,8 @@ def flow_check(
             watch.warn(f"agenteval: {error}")
     counts = tuple(
         {"role": one.role, "scenario": one.scenario, "nodes": one.nodes, "edges": one.edges,
-         "errors": one.count("error"), "warnings": one.count("warning")}
+         "unchecked": one.unchecked, "errors": one.count("error"),
+         "warnings": one.count("warning")}
         for one in checked
     )  # fmt: skip
     defects = tuple(
@@ -152,18 +160,32 @@ def flow_check(
          "place": d.node or (" → ".join(d.edge) if d.edge else None)}
         for one in checked for d in one.defects
     )  # fmt: skip
-    numbers = [Column(k, k, "count") for k in ("nodes", "edges", "errors", "warnings")]
+    columns = (Column("severity", "severity"), Column("where", "where"),
+               Column("line", "line", "count"), Column("kind", "kind"),
+               Column("place", "node or edge"), Column("message", "what is wrong"))  # fmt: skip
+    read = tuple(row for row in defects if row["severity"] == "note")
+    numbers = [Column(k, k, "count") for k in ("nodes", "edges")]
+    numbers.append(
+        Column(
+            "unchecked",
+            "unchecked",
+            "count",
+            hint="edges that are one of several "
+            "out of their node, without a condition on what a call returned: no "
+            "call tells whether they are taken rightly",
+        )
+    )
+    numbers += [Column(k, k, "count") for k in ("errors", "warnings")]
     cannot = unread or any(d.kind == "unreadable" for one in checked for d in one.defects)
     return Report(
         title="",
         tables=(
             Table("checked", f"{len(checked)} checked",
                   (Column("role", "role"), Column("scenario", "scenario"), *numbers), counts),
-            Table("defects", "Defects",
-                  (Column("severity", "severity"), Column("where", "where"),
-                   Column("line", "line", "count"), Column("kind", "kind"),
-                   Column("place", "node or edge"), Column("message", "what is wrong")),
-                  defects, group="where"),
+            Table("defects", "Defects", columns,
+                  tuple(row for row in defects if row["severity"] != "note"), group="where"),
+            *([Table("notes", "How charts are read", columns, read, group="where", detail=True)]
+              if read else []),
         ),
         notes=tuple(watch.notes),
         data={"unreadable": unread},
@@ -255,7 +277,7 @@ def _json(text: Any) -> Any:
 
 
 def _procedure(chart: Any, scenarios: Sequence[str] | None, tools: Any) -> Procedure:
-    if isinstance(chart, str | Path) and str(chart).endswith(_CHART):
+    if isinstance(chart, str | Path) and str(chart).endswith(_CHARTS):
         known = read_tools(Path(tools)) if isinstance(tools, str | Path) else tuple(tools)
         return compiled({Path(chart).stem: parse_chart(read_text(Path(chart)), str(chart))}, known)
     role = read_role(find_role(str(chart))) if isinstance(chart, str | Path) else chart

@@ -9,6 +9,7 @@ from agenteval.evaluators.traces.finders import LocatorFinder, finder_key
 from agenteval.evaluators.traces.trials import EVALUATOR, plan_findings
 from agenteval.models.asking import MOST_REQUESTS
 from agenteval.models.rehearsal import REPAIR, Amount, Bill, Part, Rehearsal
+from agenteval.models.windows import LARGEST
 from agenteval.store import Trials
 
 if TYPE_CHECKING:
@@ -39,9 +40,17 @@ def locate_bill(asked: Location) -> Bill:
             largest=(3 * (options.context - options.reply_tokens), options.reply_tokens),
         )
         before = after = 0
+        large = finder.locator.with_context(LARGEST)
+        requests = tokens = 0  # with the largest context
         with Rehearsal() as rehearsal:
             for unit in plan.units:
-                condensed, parts = finder.planned(unit[0].load())
+                run = unit[0].load()
+                condensed, parts = finder.planned(run)
+                whole = large.plan(run, condensed)
+                requests, tokens = (
+                    requests + whole.requests,
+                    tokens + whole.prompt_tokens - whole.grades_tokens,
+                )
                 before += condensed.source_tokens
                 after += condensed.tokens
                 first = rehearsal.first(plan.evaluate(unit))[:1]
@@ -65,4 +74,9 @@ def locate_bill(asked: Location) -> Bill:
                 f"({', '.join(names)}); --with-reference shows them to the judge"
             )
         about.append(f"condensed: {before:,} tokens to {after:,}{share}")
+        if options.context < LARGEST and requests < part.least.requests:
+            about.append(
+                f"context: {options.context:,} tokens; for a model that takes more, --context "
+                f"{LARGEST} would need {requests:,} requests, {tokens:,} tokens of prompt at least"
+            )
     return Bill("trace locate", about, (part,), budget)

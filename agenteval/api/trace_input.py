@@ -14,9 +14,9 @@ from agenteval.evaluators.traces.taxonomy import Taxonomy, built_in, load_taxono
 from agenteval.readers import make_view
 from agenteval.readers.gold_in_spans import without_gold
 from agenteval.readers.injection import texts_signs
-from agenteval.readers.runs import find, looks_like_traces
+from agenteval.readers.runs import find
 from agenteval.readers.strict_json import Notes
-from agenteval.readers.traces import read_traces
+from agenteval.readers.traces import read_file, read_traces
 from agenteval.records import Run
 from agenteval.trust.flagged import Flag, Flags
 from agenteval.trust.flagged import flags_of as flags_of_views
@@ -53,11 +53,10 @@ def read_each(
                 continue
             files = find(str(source))
             for file in files.files:
-                if not files.single and not looks_like_traces(file.path):
-                    watch.note(f"skipped {file.path}: no trace")
-                    continue
-                for run in read_traces(file.path, with_gold=with_gold, notes=notes).runs:
+                for run in read_file(file, files, notes, with_gold=with_gold):
                     yield once(run, str(file.path)), _reader(file.path, run, with_gold)
+            for skipped in files.skipped:
+                watch.note(f"skipped {skipped.path}: {skipped.reason}")
     except InputError:
         notes = Notes()  # what is wrong is one line
         raise

@@ -53,6 +53,7 @@ from agenteval.experiment import Ended, Experiment
 from agenteval.models.client import Client
 from agenteval.models.factory import choose_model, make_client
 from agenteval.models.limits import Limits
+from agenteval.models.windows import UNKNOWN, context_of
 from agenteval.readers import make_view
 from agenteval.readers.leaks import leak_lines
 from agenteval.records import Findings, Span
@@ -247,7 +248,7 @@ def prepare_locate(
     detectors_only: bool = False,
     taxonomy: TaxonomyLike = None,
     mode: Literal["areas", "broad"] = "broad",
-    context: int = 8192,
+    context: int | None = None,
     reply_tokens: int = 1536,
     repeats: int = 1,
     budget: int = 100_000,
@@ -269,12 +270,13 @@ def prepare_locate(
     """Find errors in traces by asking a model; `detectors_only` stores what rules find instead.
 
     `mode`: one question for each area of errors, or a broad one for all. `context` and
-    `reply_tokens` are those of the model, `budget` the tokens of a condensed trace; each part is
-    judged `repeats` times. With `hints` the judge is told what rules have found; `with_reference`
-    shows it the gold answers that stand in spans and are withheld otherwise. `limit`: only the
-    first traces. `output` is a folder that findings are to be written to later. Only what `store`
-    lacks is examined; `max_unscored` is the share that may stay without. With `dry_run` nothing is
-    sent or stored, and the report's `bill` says what would be asked.
+    `reply_tokens` are those of the model (None: the window of a well-known one, else 8,192),
+    `budget` the tokens of a condensed trace; each part is judged `repeats` times. With `hints` the
+    judge is told what rules have found; `with_reference` shows it the gold answers that stand in
+    spans and are withheld otherwise. `limit`: only the first traces. `output` is a folder that
+    findings are to be written to later. Only what `store` lacks is examined; `max_unscored` is the
+    share that may stay without. With `dry_run` nothing is sent or stored, and the report's `bill`
+    says what would be asked.
 
     Raises InputError for the embedded model, which cannot be asked, and for options that cannot
     work.
@@ -296,8 +298,8 @@ def prepare_locate(
             )
 
         options = LocatorOptions(
-            mode=mode, context=context, reply_tokens=reply_tokens, repeats=repeats,
-            temperature=temperature, seed=seed,
+            mode=mode, context=context or context_of(choice.name) or UNKNOWN,
+            reply_tokens=reply_tokens, repeats=repeats, temperature=temperature, seed=seed,
         )  # fmt: skip
         locator = Locator(connect(None), labels, options, legend=LEGEND)
         locator.check()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -23,6 +23,8 @@ from agenteval.evaluators.workflows.cases import (
     Choice,
     Kind,
     OpenRole,
+    SessionCase,
+    TurnCase,
     open_role,
     session_cases,
     turn_cases,
@@ -44,7 +46,6 @@ from agenteval.trust.gates import least_gate, unscored_gate
 
 Roles = str | Path | OpenRole | Sequence[str | Path | OpenRole] | None
 _NO_TRIAL = "run `agenteval flow session` or `agenteval flow turn` first"
-CALLS = 60  # of a session at most
 LIMITS = Limits(concurrency=4)
 _JUDGELESS = "(without --judge, what only a judge can decide stays undecided)"
 
@@ -57,7 +58,7 @@ async def aflow_sessions(
     base_url: str | None = None,
     temperature: float | None = 0.0,
     max_tokens: int | None = None,
-    formats: Sequence[str] = ("flowchart",),
+    formats: Sequence[str] = (),
     kind: str = "all",
     scenarios: Sequence[str] | None = None,
     profiles: Sequence[str] | None = None,
@@ -72,6 +73,7 @@ async def aflow_sessions(
     trials: int = 1,
     turns: int | None = None,
     calls: int | None = None,
+    calls_per_turn: int | None = None,
     seconds: float = 180.0,
     flowbench: bool = False,
     seed: int = 0,
@@ -91,10 +93,11 @@ async def aflow_sessions(
     `roles` are names, folders or opened roles (None: all that are found), whose backend.py is run.
     `agent` is a specification as on the command line, or a function of (messages, tools). The user
     is played by the model `simulator`, or scripted; `judge` names the model that decides what no
-    rule can. `success` is "state" (the final state) or "state+reads" (with all results that gold
-    obtained), None for what each role says. What is stored is not run again. `gate` is the least
-    share of successes, `record` gets the replies of simulators and judges, `judgements` every
-    decision on a pair of values.
+    rule can. A session has at most `turns` replies of the agent (15, or 20 across scenarios) and
+    `calls` (60), of which `calls_per_turn` (20) stand between two replies. `success` is "state"
+    (the final state) or "state+reads" (with all results that gold obtained), None for what each
+    role says. What is stored is not run again. `gate` is the least share of successes, `record`
+    gets the replies of simulators and judges, `judgements` every decision on a pair of values.
 
     Returns the rates of each format with all trials. Raises InputError for what cannot be, before
     anything is asked; Unauthorized for a refused key, StoreError.
@@ -110,7 +113,7 @@ async def aflow_sessions(
         ),
         seed,
     )  # fmt: skip
-    assistants.candidates({})  # told before any file is read
+    replace(assistants, formats=["none"]).candidates({})  # told before any file is read
     judging = _chat_model(judge, judge_url, "--judge", need_key=not dry_run)
     limits.budget()
     on_model = simulator is not None or simulator_url is not None
@@ -120,6 +123,10 @@ async def aflow_sessions(
     chosen = session_cases(opened_roles, _choice(kind, scenarios, profiles))[:limit]
     if not chosen:
         raise InputError("no user is left by these choices", "ROLE")
+    assistants = replace(assistants, formats=told_in(assistants.formats, chosen))
+    for of in opened_roles:
+        for words in of.role.conflicts:
+            watch.note(f"{of.role.id}: {words}")
     idle = Verdicts(Judges(demand=demand)).prepare(chosen)
     if idle:
         watch.note(idle_note(idle, len(chosen)))
@@ -129,7 +136,8 @@ async def aflow_sessions(
         raise InputError(f"{one.assistant.name} has no place in any of these cases", "--agent")
     if left := len(chosen) - len(cases):
         watch.note(f"{one.assistant.name} has no place in {left} of {len(chosen)} cases")
-    settings = _session_settings(turns, calls, seconds, seed, flowbench=flowbench)
+    bounds = {"turns": turns, "calls": calls, "calls_per_turn": calls_per_turn}
+    settings = _session_settings(bounds, seconds, seed, flowbench=flowbench)
     cast = Cast(user, mode, opened_roles, settings, on_model)
     campaign = Campaign(
         level="session", cases=cases, assistants=assistants, trials=trials, limits=limits,
@@ -147,7 +155,7 @@ async def aflow_turns(
     base_url: str | None = None,
     temperature: float | None = 0.0,
     max_tokens: int | None = None,
-    formats: Sequence[str] = ("flowchart",),
+    formats: Sequence[str] = (),
     kind: str = "all",
     scenarios: Sequence[str] | None = None,
     profiles: Sequence[str] | None = None,
@@ -181,12 +189,13 @@ async def aflow_turns(
             concurrency=limits.concurrency, need_key=not dry_run,
         ),
     )  # fmt: skip
-    assistants.candidates({})  # told before any file is read
+    replace(assistants, formats=["none"]).candidates({})  # told before any file is read
     judging = _chat_model(judge, judge_url, "--judge", need_key=not dry_run)
     limits.budget()
     cases = turn_cases(read_roles(roles, backend=False), _choice(kind, scenarios, profiles))[:limit]
     if not cases:
         raise InputError("no recorded turn is left by these choices", "ROLE")
+    assistants = replace(assistants, formats=told_in(assistants.formats, cases))
     campaign = Campaign(
         level="turn", cases=cases, assistants=assistants, trials=trials, limits=limits,
         retry_failed=retry_failed, judge=judging, turn_limits=AgentLimits(seconds=seconds),
@@ -336,13 +345,33 @@ def _finished(campaign: Campaign, store: Store, watch: Watch) -> WorkflowReport:
     return trials_report(sessions, turns, watch.notes)
 
 
+def told_in(formats: Sequence[Format], cases: Sequence[SessionCase | TurnCase]) -> Sequence[Format]:
+    """These formats, or where none is named the first of flowchart, text and code in which all
+    cases' procedures are written. Raises InputError for one in which some are not."""
+    procedures = {
+        (case.of.role.id, id): case.of.role.scenario(id) for case in cases for id in case.given
+    }.items()  # fmt: skip
+    order: tuple[Format, ...] = ("flowchart", "text", "code")
+    if not formats:
+        formats = [f for f in order if all(f in one.formats for _, one in procedures)][:1]
+    if not formats:
+        raise InputError("no format is common to all these procedures; name one", "--format")
+    for format in formats:
+        needed = order if format == "all" else {format} & {*order}
+        for (role, id), one in procedures:
+            if lacking := [f for f in needed if f not in one.formats]:
+                there = ", ".join(one.formats)
+                raise InputError(f"{role}/{id} has no {lacking[0]}; it has {there}", "--format")
+    return formats
+
+
 def _formats(names: Sequence[str]) -> tuple[Format, ...]:
     """Formats by name, each once. Raises InputError for an unknown one."""
     known: dict[str, Format] = {f: f for f in FORMATS}
     for name in names:
         if name not in known:
             raise InputError(f"{name!r} is not one of {', '.join(FORMATS)}", "--format")
-    return tuple(dict.fromkeys(known[name] for name in names or ("flowchart",)))
+    return tuple(dict.fromkeys(known[name] for name in names))
 
 
 def demanded(name: str | None) -> Demand | None:
@@ -385,10 +414,12 @@ def _chat_model(
 
 
 def _session_settings(
-    turns: int | None, calls: int | None, seconds: float, seed: int, *, flowbench: bool
-) -> Any:
-    if flowbench:
-        if turns is not None or calls is not None:
-            raise InputError("it sets the limits; --turns and --calls have no place", "--flowbench")
-        return replace(SessionSettings.flowbench(seed=seed), seconds=seconds)
-    return SessionSettings(turns=turns, calls=calls or CALLS, seconds=seconds, seed=seed)
+    bounds: Mapping[str, int | None], seconds: float, seed: int, *, flowbench: bool
+) -> SessionSettings:
+    given = {name: bound for name, bound in bounds.items() if bound is not None}
+    if flowbench and given:
+        named = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise InputError(f"it sets the limits; {named} cannot be given beside it", "--flowbench")
+    settings = SessionSettings.flowbench() if flowbench else SessionSettings()
+    changed: dict[str, Any] = {**given, "seconds": seconds, "seed": seed}
+    return replace(settings, **changed)

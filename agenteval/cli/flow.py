@@ -12,7 +12,7 @@ import typer
 from agenteval.cli import flow_roles, options
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import note, notify
-from agenteval.cli.options import LimitOptions, ModelOptions, OutputOptions, RunOptions
+from agenteval.cli.options import ChatOptions, LimitOptions, OutputOptions, RunOptions
 from agenteval.cli.outputs import check_record, check_writable, refuse_input
 from agenteval.cli.progress import following
 
@@ -41,7 +41,7 @@ _MOST_UNSCORED = typer.Option(help="Exit with 3 above this share without verdict
 
 
 @dataclass(frozen=True)
-class AgentOptions(ModelOptions):
+class AgentOptions(ChatOptions):
     """The agent under test, and how it is told the procedure."""
 
     agent: Annotated[
@@ -60,7 +60,7 @@ class AgentOptions(ModelOptions):
         typer.Option(
             "--format",
             help="How the procedure is told: text, code, flowchart, all, none or no_tools. May be "
-            "given often; default flowchart.",
+            "given often. Default: the first of flowchart, text and code that there is.",
         ),
     ] = None
 
@@ -69,7 +69,7 @@ class AgentOptions(ModelOptions):
         return {
             "agent": self.agent, "model": self.model, "base_url": self.base_url,
             "temperature": self.sampling, "max_tokens": self.max_tokens,
-            "formats": self.formats or ("flowchart",),
+            "formats": self.formats or (),
         }  # fmt: skip
 
 
@@ -178,6 +178,10 @@ class SimulatorOptions:
     ] = None
     calls: Annotated[
         int | None, typer.Option(help="Calls of a session at most.", min=1, show_default="60")
+    ] = None
+    calls_per_turn: Annotated[
+        int | None,
+        typer.Option(help="Calls between two replies at most.", min=1, show_default="20"),
     ] = None
     flowbench: Annotated[
         bool,

@@ -28,13 +28,16 @@ def check(
     output: OutputOptions,
     roles: Annotated[
         list[str] | None,
-        typer.Argument(help="Roles by name or folder, or .mmd files. Default: all roles found."),
+        typer.Argument(
+            help="Roles by name or folder, or files with Mermaid flowcharts (.mmd, .md). "
+            "Default: all roles found."
+        ),
     ] = None,
     scenario: Annotated[
         list[str] | None, typer.Option("--scenario", help="Only this one; several allowed.")
     ] = None,
     tools: Annotated[
-        Path | None, typer.Option("--tools", help="For .mmd files: a tools.json to check against.")
+        Path | None, typer.Option("--tools", help="For charts: a tools.json to check against.")
     ] = None,
 ) -> None:
     """Check charts, their tools and conditions, users and recorded calls, the backend, and that
@@ -57,7 +60,7 @@ def convert(
     file: Annotated[
         Path | None, typer.Option("-o", "--output", help="File to write. Default: the terminal.")
     ] = None,
-    model: options.Model = None,
+    model: options.ChatModel = None,
     base_url: options.BaseUrl = None,
     store: options.StorePath = None,
     record: options.Record = None,

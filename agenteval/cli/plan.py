@@ -12,7 +12,7 @@ import typer
 from agenteval.cli import options
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import clean, clean_lines, json_text, note, notify, out, warn
-from agenteval.cli.options import LimitOptions, ModelOptions, OutputOptions, RunOptions
+from agenteval.cli.options import ChatOptions, LimitOptions, OutputOptions, RunOptions
 from agenteval.cli.outputs import check_record, refuse_input
 from agenteval.cli.progress import following
 
@@ -75,7 +75,7 @@ class TrialOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgentOptions(ModelOptions):
+class AgentOptions(ChatOptions):
     """The agent under test."""
 
     agent: Annotated[
@@ -145,7 +145,7 @@ def synth(
             max=50,
         ),
     ] = None,
-    model: options.Model = None,
+    model: options.ChatModel = None,
     base_url: options.BaseUrl = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Suite to write. Default: the terminal.")

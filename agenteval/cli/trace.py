@@ -13,7 +13,7 @@ import typer
 from agenteval.cli import options, trace_annotate, trace_plant, trace_show
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import note, notify, warn
-from agenteval.cli.options import LimitOptions, ModelOptions, OutputOptions, RunOptions
+from agenteval.cli.options import ChatOptions, LimitOptions, OutputOptions, RunOptions
 from agenteval.cli.outputs import check_record, refuse_input
 from agenteval.cli.progress import following
 
@@ -64,8 +64,13 @@ class LocatorOptions:
         Mode, typer.Option(help="One question for each area of errors, or one for all.")
     ] = Mode.broad
     context: Annotated[
-        int, typer.Option(help="Tokens that the model takes, prompt and reply together.", min=512)
-    ] = 8192
+        int | None,
+        typer.Option(
+            help="Tokens that the model takes, prompt and reply together. Default: the window of "
+            "a well-known model, else 8192.",
+            min=512,
+        ),
+    ] = None
     reply_tokens: Annotated[int, typer.Option(help="Tokens kept for a reply.", min=64)] = 1536
     repeats: Annotated[int, typer.Option(help="How often each part is judged.", min=1)] = 1
     budget: Annotated[
@@ -85,7 +90,7 @@ class LocatorOptions:
 @grouped
 def locate(
     paths: Paths,
-    model: ModelOptions,
+    model: ChatOptions,
     how: LocatorOptions,
     limits: LimitOptions,
     run: RunOptions,

@@ -5,34 +5,45 @@ and results of wrappers, as JSON, as JSON inside a text, or as Python prints it.
 searched for the names, quoted as keys, and what follows a name is replaced by MARK; the rest of
 the text stays as it is. What a model wrote (replies, arguments of tools) is the work, and stays.
 
-Two sets of names count. What can be nothing but gold (`gold.ONLY_GOLD`) is withheld everywhere.
-What was there before any model spoke cannot be the system's: there every name of gold or of a
-verdict is, as in the input of a run.
+What can be nothing but gold (`gold.ONLY_GOLD`) is withheld everywhere. What was there before any
+model spoke cannot be the system's, nor what an evaluator says: of objects there every name of gold
+or of a verdict is withheld, as in the input of a run. Other steps of the program are read as the
+output of a run is.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
-from agenteval.readers.assignment import value_in
+from agenteval.readers.assignment import Tree, value_in
 from agenteval.readers.fields import Context, json_text, snake
-from agenteval.readers.gold import BESIDE_GOLD, ONLY_GOLD, withhold_from_input
+from agenteval.readers.gold import (
+    BESIDE_GOLD,
+    ONLY_GOLD,
+    withhold_from_input,
+    withhold_from_output,
+)
 from agenteval.records import Message, Run, Span
 from agenteval.records.run import SpanEvent
 
 MARK = "[withheld]"
 WITHHELD = "withheld"  # key of a run's metadata: what was withheld, by where it stood
+# A quoted key with its colon; the equals sign of a field, as Python prints objects.
+_KEY = re.compile(r"(?P<quote>\\*[\"'])(?P<name>[A-Za-z][\w -]{2,40})(?P=quote)\s*:\s*")
+_EQUALS = re.compile(r"=(?=\\*[\"'\[{(\d])")
+_FIELD = re.compile(r"(?<![\w.])[A-Za-z]\w{2,40}\Z")
 _QUOTE = re.compile(r"\\*[\"']")
 _TOKEN = re.compile(r"(\\*)([\"'])|[{}()\[\]]")
 _BARE = re.compile(r"<[^<>]*>|[^\s,}\])\\\"']*")
 _AFTER_STRING = re.compile(r"(?:\s|\\+[nrt])*(?:[,:}\])]|$)")
 # Also the places to fill in of a form that a prompt asks for.
 _NO_VALUE = re.compile(r"|null|None|\[\s*\]|\{\s*\}|\[withheld\]|<[^<>]*>|\.{3}|…")
+
+_Rule = Callable[[Any, str, dict[str, Any]], Any]  # of `gold`: value, path and what is kept
 
 
 def without_gold(run: Run) -> Run:
@@ -72,25 +83,15 @@ def withhold_from_spans(spans: Sequence[Span], kept: dict[str, Any]) -> list[Spa
 
 
 def _before_models(spans: Sequence[Span]) -> tuple[set[str], set[str]]:
-    """Ids of the spans that began, and of those that had ended, when the first model or agent
-    began. By time where all spans have it, else by their order."""
-    working = [i for i, s in enumerate(spans) if s.kind in ("llm", "agent")]
-    steps = [s for s in spans if s.kind not in ("llm", "tool")]
-    if spans and all(s.start is not None for s in spans):
-        first = min((spans[i].start or 0.0 for i in working), default=float("inf"))
-        return (
-            {s.id for s in steps if (s.start or 0.0) <= first},
-            {s.id for s in steps if working and s.end is not None and s.end <= first},
-        )
-    at = working[0] if working else len(spans)
-    parents = {s.id: s.parent_id for s in spans}
-    above: set[str | None] = set()
-    name: str | None = spans[at].id if working else None
-    while name is not None and name not in above:
-        above.add(name)
-        name = parents.get(name)
-    early = {s.id for s in spans[: at + 1] if s.kind not in ("llm", "tool")}
-    return early, early - above if working else set()
+    """Ids of the spans that stand before the first model or agent, itself and those around it
+    included; and of those that had ended then."""
+    working = (i for i, s in enumerate(spans) if s.kind in ("llm", "agent"))
+    first = next(working, len(spans))
+    begun = {s.id for s in spans[: first + 1] if s.kind not in ("llm", "tool")}
+    if first == len(spans):
+        return begun, set()
+    around = {s.id for s in Tree(spans).above(spans[first])}
+    return begun, begun - around - {spans[first].id}
 
 
 @dataclass
@@ -102,14 +103,19 @@ class _Cleaner:
 
     def span(self, span: Span, early_input: bool, early_output: bool) -> Span:
         at = f"spans.{span.id}"
+        later: _Rule | None = withhold_from_output if span.kind == "chain" else None
+        if str(span.attributes.get("openinference.span.kind")).upper() == "EVALUATOR":
+            later = withhold_from_input
+        given = withhold_from_input if early_input else later
+        made = withhold_from_input if early_output else later
         changed: dict[str, Any] = {
             "input": span.input if span.kind == "tool"
-            else self.text(span.input, early_input, f"{at}.input"),
+            else self.text(span.input, given, f"{at}.input"),
             "output": span.output if span.kind == "llm"
-            else self.text(span.output, early_output, f"{at}.output"),
-            "status_message": self.text(span.status_message, False, f"{at}.status_message"),
+            else self.text(span.output, made, f"{at}.output"),
+            "status_message": self.text(span.status_message, None, f"{at}.status_message"),
             "messages": tuple(self.message(m, f"{at}.messages") for m in span.messages),
-            "attributes": self.attributes(span.attributes, early_output, f"{at}.attributes"),
+            "attributes": self.attributes(span.attributes, made, f"{at}.attributes"),
             "events": tuple(self.event(e, f"{at}.events") for e in span.events),
         }  # fmt: skip
         changed = {k: v for k, v in changed.items() if v != getattr(span, k)}
@@ -120,55 +126,55 @@ class _Cleaner:
             return message
         clean = self._messages.get(id(message))
         if clean is None:
-            content = self.text(message.content, False, path)
+            content = self.text(message.content, None, path)
             same = content == message.content
             clean = message if same else message.model_copy(update={"content": content})
             self._messages[id(message)] = clean
         return clean
 
     def event(self, event: SpanEvent, path: str) -> SpanEvent:
-        clean = self.attributes(event.attributes, False, path)
+        clean = self.attributes(event.attributes, None, path)
         same = clean == event.attributes
         return event if same else event.model_copy(update={"attributes": clean})
 
-    def attributes(self, flat: dict[str, Any], early: bool, path: str) -> dict[str, Any]:
+    def attributes(self, flat: dict[str, Any], rule: _Rule | None, path: str) -> dict[str, Any]:
         clean: dict[str, Any] = {}
         for key, value in flat.items():
             if value in (None, "", MARK):
                 clean[key] = value
-            elif any(snake(part) in ONLY_GOLD for part in key.split(".") if len(part) <= 40):
+            elif key.startswith("gen_ai.evaluation.") or any(
+                snake(part) in ONLY_GOLD for part in key.split(".") if len(part) <= 40
+            ):
                 clean[key] = self._keep(f"{path}.{key}", value)
             elif isinstance(value, str):
-                clean[key] = self.text(value, early, f"{path}.{key}")
+                clean[key] = self.text(value, rule, f"{path}.{key}")
             elif isinstance(value, (dict, list)):
                 whole = json.dumps(value, ensure_ascii=False)
-                text = self.text(whole, early, f"{path}.{key}")
+                text = self.text(whole, rule, f"{path}.{key}")
                 clean[key] = value if text == whole else json.loads(text)
             else:
                 clean[key] = value
         return clean
 
-    def text(self, text: str, early: bool, path: str) -> str:
-        """The text with MARK in the place of every value that stands under a name of gold."""
-        value = value_in(text) if early else None
-        if value is not None:
+    def text(self, text: str, rule: _Rule | None, path: str) -> str:
+        """The text with MARK in the place of every value that stands under a name of gold; of an
+        object first without what `rule` withholds."""
+        value = value_in(text) if rule else None
+        if rule is not None and value is not None:
             before = len(self.kept)
-            clean = withhold_from_input(value, path, self.kept)
+            clean = rule(value, path, self.kept)
             text = json_text(clean) if len(self.kept) > before else text
-        if not _pattern(beside=False).search(text):
-            return text
         pieces, at = [], 0
-        for match in _pattern(beside=True).finditer(text):
-            end = _end_of_value(text, match.end())
-            value = text[match.end() : end]
+        for start, begin, name, mark_quote in _named(text):
+            end = _end_of_value(text, begin)
+            value = text[begin:end]
             quote = _QUOTE.match(value)
             bare = value[quote.end() : -quote.end()] if quote else value
-            if match.start() < at or _NO_VALUE.fullmatch(bare):  # inside of what went, or nothing
+            if start < at or _NO_VALUE.fullmatch(bare):  # inside of what went, or nothing
                 continue
-            name = match["key"] or match["field"]
             mark = self._keep(f"{path}.{name}", bare)
-            around = quote[0] if quote else match["quote"] or "'"
-            pieces += [text[at : match.end()], around, mark, around]
+            around = quote[0] if quote else mark_quote
+            pieces += [text[at:begin], around, mark, around]
             at = end
         return "".join([*pieces, text[at:]])
 
@@ -181,18 +187,18 @@ class _Cleaner:
         return MARK
 
 
-@lru_cache(maxsize=2)
-def _pattern(*, beside: bool) -> re.Pattern[str]:
-    """What names gold in a text: a quoted key with its colon, or a name with an equals sign before
-    a value, as Python prints the fields of an object."""
-    names = ONLY_GOLD | BESIDE_GOLD if beside else ONLY_GOLD
-    ordered = sorted(names, key=lambda name: (-len(name), name))
-    either = "|".join(name.replace("_", "[_ -]?") for name in ordered)
-    return re.compile(
-        rf"(?:(?P<quote>\\*[\"'])(?P<key>{either})(?P=quote)\s*:"
-        rf"|(?<![\w.])(?P<field>{either})=(?=\\*[\"'\[{{(\d]))\s*",
-        re.IGNORECASE,
-    )
+def _named(text: str) -> list[tuple[int, int, str, str]]:
+    """Names of gold in a text, in order: where one begins, where its value does, the name, and the
+    quotes around it."""
+    named = [(m.start(), m.end(), m["name"], m["quote"]) for m in _KEY.finditer(text)]
+    for match in _EQUALS.finditer(text):
+        field_name = _FIELD.search(text, max(0, match.start() - 50), match.start())
+        if field_name:
+            named.append((field_name.start(), match.end(), field_name[0], "'"))
+    names = [snake(name) for _, _, name, _ in named]
+    beside = BESIDE_GOLD if not ONLY_GOLD.isdisjoint(names) else frozenset()
+    gold = (n for n, name in zip(named, names, strict=True) if name in ONLY_GOLD or name in beside)
+    return sorted(gold)
 
 
 def _end_of_value(text: str, at: int) -> int:

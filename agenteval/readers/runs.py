@@ -132,7 +132,7 @@ class _Reading:
         display = "standard input" if piped else str(file.path)
         if not piped and looks_like_traces(file.path):
             runs = traces.trace_runs(file, self.task, self.notes, sure=False)
-            if runs is not None:
+            if isinstance(runs, list):
                 self._add((run, display) for run in runs)
                 return None
         with nullcontext(sys.stdin.buffer) if piped else opened(file.path, display) as stream:
@@ -170,7 +170,9 @@ class _Reading:
                 raise InputError("a recording of replies (--record), no runs", item.place)
             form = recognise(item.value)
             if form is None:
-                problem = f"no known form of a run: {_describe(item.value)}"
+                known = f"known forms: {', '.join(f.name for f in FORMATS)}"
+                wanted = NEEDS if isinstance(item.value, dict) else known
+                problem = f"no known form of a run: {described(item.value)}; {wanted}"
                 if self.single or batch:
                     raise InputError(problem, item.place)
                 return problem
@@ -263,13 +265,19 @@ def is_recording(value: Any) -> bool:
     return told and value.keys() <= _OF_RECORDINGS
 
 
-def _describe(value: Any) -> str:
+def described(value: Any) -> str:
+    """What a JSON value is at its top, for messages."""
     if isinstance(value, dict):
         keys = ", ".join(repr(k[:40]) for k in list(value)[:8])
-        return f"an object with the keys {keys or '(none)'}; {NEEDS}"
-    names = {list: "an array", str: "a text", bool: "a boolean", type(None): "null"}
-    kind = names.get(type(value), "a number")
-    return f"{kind}; known forms: {', '.join(f.name for f in FORMATS)}"
+        return f"an object with the keys {keys or '(none)'}"
+    if isinstance(value, list) and value:
+        return (
+            f"an array, first {described(value[0])}"
+            if not isinstance(value[0], list)
+            else "an array"
+        )
+    names = {list: "an empty array", str: "a text", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number")
 
 
 def looks_like_traces(path: Path) -> bool:

@@ -21,8 +21,8 @@ from agenteval.readers.strict_json import MOST_DEPTH, whole_characters
 
 TOO_DEEP = f"[nested deeper than {MOST_DEPTH} levels]"
 WANTED = (
-    "a trace is a JSON object with `spans` or `resourceSpans`, or JSON lines of spans with "
-    "`trace_id` and `span_id`"
+    "a trace is a JSON object with `spans` or `resourceSpans`, lists of spans under names, or JSON "
+    "lines of spans with `trace_id` and `span_id`"
 )
 
 # Keys as `plain` gives them; the first that has a value counts.
@@ -390,7 +390,18 @@ def is_trace(value: Any) -> bool:
     if isinstance(spans, list):
         own = any(snake(key) in _EVIDENCE for key in value if len(key) <= 40)
         return not own and any(isinstance(s, dict) and _is_span(_plain_keys(s)) for s in spans[:20])
-    return isinstance(names.get("trace"), dict) and is_trace(names["trace"])
+    if isinstance(names.get("trace"), dict):
+        return is_trace(names["trace"])
+    return _is_named(value)
+
+
+def _is_named(value: Mapping[str, Any]) -> bool:
+    """Whether an object holds nothing but lists of spans under names, of projects or of traces."""
+    lists = [rows for rows in value.values() if rows != []]
+    return bool(lists) and all(
+        isinstance(rows, list) and isinstance(rows[0], dict) and _is_span(_plain_keys(rows[0]))
+        for rows in lists
+    )
 
 
 def _is_span(names: Mapping[str, Any]) -> bool:
@@ -434,6 +445,8 @@ class Walker:
                 continue
             names = _plain_keys(item) if isinstance(item, dict) else {}
             inside = _inside(names, around)
+            if not inside and names and not _is_span(names) and _is_named(item):
+                inside = [(rows, _Around(id_of(name), spans=True)) for name, rows in item.items()]
             if inside:
                 stack.extend(reversed(inside))
             elif names and (around.spans or _is_span(names)):

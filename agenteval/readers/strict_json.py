@@ -231,10 +231,12 @@ def read_items(
     """Values of an open file in their order; blank lines are passed over.
 
     `lines` says that every line is a value; else the content decides. `by` decodes one text.
+    `most_line` bounds the bytes of a line, and of a document where it is more than LARGE.
     Raises InputError, with file, line and column or byte offset, for anything that is not UTF-8,
     not JSON, and above the bounds.
     """
     longest = most_line or LINE
+    largest = max(LARGE, longest)
     rows = (row for row in byte_lines(stream, name, longest, LINES) if row[2].strip())
     first = next(rows, None)
     if first is None:
@@ -242,9 +244,9 @@ def read_items(
     second = next(rows, None) if lines or _is_value(first[2]) else None
     if not lines and second is None:
         number, offset, data = first
-        data += stream.read(max(0, LARGE + 4 - len(data)))
-        if offset + len(data) > LARGE + 3:
-            told = f"a JSON document larger than {LARGE:,} bytes; JSON lines may be larger"
+        data += stream.read(max(0, largest + 4 - len(data)))
+        if offset + len(data) > largest + 3:
+            told = f"a JSON document larger than {largest:,} bytes; JSON lines may be larger"
             raise InputError(told, name)
         # Line numbers of errors count from the start of the file, so blank lines are put back.
         text = "\n" * (number - 1) + decoded(data, name, line=number, offset=offset)

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from agenteval.errors import InputError
-from agenteval.files import LARGE, LINE, opened
+from agenteval.files import opened
 from agenteval.readers.assignment import of_spans
 from agenteval.readers.conventions import Pool, read_attributes
 from agenteval.readers.fields import Context
@@ -24,10 +24,12 @@ from agenteval.readers.loose_json import LooseDecoder
 from agenteval.readers.problems import first_problem
 from agenteval.readers.runs import (
     MOST_RUNS,
+    Found,
     ReadResult,
     Skipped,
     SourceFile,
     collector_paused,
+    described,
     find,
 )
 from agenteval.readers.spans import WANTED, RawSpan, Walker, is_trace, keeps_spans
@@ -38,6 +40,7 @@ __all__ = ["is_trace", "read_traces", "runs_of", "trace_runs"]
 
 REPEATED = "a span id stands twice; the first span is kept"
 ORPHAN = "the parent of a span is not in the trace; the span is a root"
+LARGEST = 256 * 2**20  # bytes of a document, or of a line, which may hold a whole trace
 CYCLE = "spans are their own ancestors; the first of them is a root"
 
 
@@ -48,34 +51,50 @@ def read_traces(
 
     Files hold JSON or JSON lines in UTF-8: span trees, OTLP/JSON, or spans. The id of a run is its
     trace id, or the name of the file where it has none. Spans stand in the order of the trace;
-    what was put right on the way is in `warnings`. Files of a folder that are no traces are in
-    `skipped`. Gold answers are withheld from spans (see `gold_in_spans`) unless `with_gold`.
-    `notes` collects the warnings of several readings.
+    what was put right on the way is in `warnings`. Files of a folder that are no traces, or cannot
+    be read, are in `skipped` with the reason. Gold answers are withheld from spans (see
+    `gold_in_spans`) unless `with_gold`. `notes` collects the warnings of several readings.
 
-    Raises InputError, naming file and place, for what cannot be read at all, for two traces of one
-    id in several files, and when there is no trace.
+    Raises InputError, naming file and place, for a single file that cannot be read, for two traces
+    of one id in several files, and when there is no trace.
     """
     notes, files = notes or Notes(), find(source)
     runs: dict[str, Run] = {}
-    with collector_paused():
-        for file in files.files:
-            read = trace_runs(file, task, notes, sure=files.single, with_gold=with_gold)
-            if read is None:
-                files.skipped.append(Skipped(str(file.path), "no trace"))
-            for run in read or ():
-                if run.id in runs:
-                    raise InputError(f"the trace id {run.id!r} was already used", str(file.path))
-                runs[run.id] = run
+    for file in files.files:
+        read = read_file(file, files, notes, task=task, with_gold=with_gold)
+        for run in read:
+            if run.id in runs:
+                raise InputError(f"the trace id {run.id!r} was already used", str(file.path))
+            runs[run.id] = run
     if not runs:
         raise InputError(f"no trace found; {WANTED}", str(source))
     skipped = sorted(files.skipped, key=lambda s: s.path)
     return ReadResult(list(runs.values()), skipped, notes.lines())
 
 
+def read_file(
+    file: SourceFile, files: Found, notes: Notes, *, task: str = "", with_gold: bool = False
+) -> list[Run]:
+    """The runs of one of `files`; none, with the reason in `files.skipped`, where it holds no trace
+    or cannot be read and is not the only one. Raises InputError as `read_traces`."""
+    try:
+        with collector_paused():
+            read = trace_runs(file, task, notes, sure=files.single, with_gold=with_gold)
+    except InputError as error:
+        if files.single:
+            raise
+        read = str(error).removeprefix(f"{file.path}: ")
+    if isinstance(read, list):
+        return read
+    files.skipped.append(Skipped(str(file.path), read))
+    return []
+
+
 def trace_runs(
     file: SourceFile, task: str, notes: Notes, *, sure: bool, with_gold: bool = False
-) -> list[Run] | None:
-    """The runs of a file of traces; None when it holds no span, or begins with none, unless `sure`.
+) -> list[Run] | str:
+    """The runs of a file of traces; the reason when it holds no span, or begins with none, unless
+    `sure`.
 
     Broken JSON is read as far as it is complete, with a warning. Raises InputError, naming the
     place, when no span is complete and above the bounds.
@@ -85,7 +104,7 @@ def trace_runs(
     with opened(file.path, display) as stream:
         rows = read_items(
             stream, display, notes, lines=file.path.suffix.lower() in (".jsonl", ".ndjson"),
-            by=decoder.decode, most_line=max(LINE, LARGE),  # one line may hold a whole trace
+            by=decoder.decode, most_line=LARGEST,
         )  # fmt: skip
         items = (item for item in rows if item.value != [])
         first = next(items, None)
@@ -100,9 +119,10 @@ def trace_runs(
                 runs.append(run)
         if not runs and decoder.broken is not None:
             raise decoder.broken
+        reason = f"no spans but {'nothing' if first is None else described(first.value)}; {WANTED}"
         if not runs and sure:
-            raise InputError(f"no spans; {WANTED}", display)
-        return runs or None
+            raise InputError(reason, display)
+        return runs or reason
 
 
 @dataclass

@@ -73,7 +73,8 @@ _ENDED = {
     "user": "the user ended it",
     "turns": "stopped at the limit of turns",
     "calls": "stopped at the limit of calls",
-    "agent": "the agent was stopped within a turn, or said nothing",
+    "turn_calls": "stopped at the limit of calls in one turn",
+    "agent": "the agent's time for a turn was over, or it said nothing",
 }
 _BY = {
     "limit": "a limit that was passed",
@@ -204,7 +205,7 @@ def _found(
         ("goals", "–" if verdict.progress is None else f"{100 * verdict.progress:.0f} % achieved"),
         ("calls", f"{verdict.right} right of {verdict.generated} made, {verdict.gold} gold"
          + undecided),
-        ("chart", _CHART[verdict.conforms]),
+        ("chart", _CHART[verdict.conforms] if verdict.charted else "there is none"),
     ]  # fmt: skip
     if verdict.fitness is not None:
         facts.append(("fitness", f"{verdict.fitness:.2f}"))

@@ -636,3 +636,26 @@ def test_gold_in_spans_reaches_the_judge_only_on_request(cli: Cli, tmp_path: Pat
         assert any("GOLD-VALUE" in str(r.body) for r in server.requests[before:])
     assert cli("trace", "report", "traces", "-o", "t.html").code == 0
     assert "Gold answers, withheld from judges at" in (tmp_path / "t.html").read_text()
+
+
+LONG = "Count the parcels. " * 5264 + "Answer in kilograms."  # 100,036 characters
+TONGUES = "Wie viele Pakete? 何個の小包がありますか。 كم عدد الطرود؟ Сколько посылок? 📦📦 " * 40
+
+
+@pytest.mark.parametrize("task", [LONG, TONGUES])
+def test_a_long_task_and_one_in_several_languages_are_shown_from_both_ends(
+    cli: Cli, tmp_path: Path, task: str
+) -> None:
+    agent = span("Agent.run", "AGENT", 1, attributes={"input.value": task, "output.value": "3"})
+    call = llm(3, "Go on.", "I have checked the shelf.")
+    other = span("Other.run", "AGENT", 2, attributes={"input.value": "x"}, children=[call])
+    traces.write(tmp_path / "traces", trace("c" * 32, [agent, other]))  # two roots
+    with serve(judge) as server:
+        assert locate(cli, server.base_url, "--context", 8192).code == 0
+        texts = ["\n".join(m["content"] for m in r.body["messages"]) for r in server.requests]
+    for text in texts:
+        assert task[:100] in text
+        assert task[-60:].strip() in text
+        assert "\ufffd" not in text
+        assert len(text.encode()) < 3 * 8192
+    assert len(texts) > 1

@@ -23,9 +23,9 @@ from agenteval.evaluators.planning.words import read_words
 from agenteval.evaluators.traces.annotation_files import read_folder, read_sheet
 from agenteval.evaluators.traces.taxonomy import built_in, load_taxonomy
 from agenteval.evaluators.utility.criteria_file import load_criteria
-from agenteval.evaluators.workflows.chart import parse_chart
 from agenteval.evaluators.workflows.flowbench_rows import read_rows
 from agenteval.evaluators.workflows.folder import read_role, read_tools
+from agenteval.evaluators.workflows.mermaid import parse_chart
 from agenteval.files import read_text
 from agenteval.models.replay import ReplayTransport
 from agenteval.readers import read_runs

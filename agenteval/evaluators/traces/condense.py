@@ -14,6 +14,7 @@ from agenteval.evaluators.traces.condense_lines import Lore, excerpt
 from agenteval.evaluators.traces.condense_render import Draft, Section, Writer, one_line
 from agenteval.evaluators.traces.condense_repeats import plain, wrappers
 from agenteval.evaluators.traces.pieces import Condensed, Piece, estimate_tokens, size
+from agenteval.readers.assignment import assignment
 from agenteval.records.run import Message, Run, Span
 
 _PATH = 3  # names of left-out wrappers that are told of a span
@@ -25,10 +26,9 @@ stands, names without a number being wrappers that are not shown themselves.
 M1, M2 ... are messages. Each is shown once, in the span that was sent or gave it first; later spans
 were sent it again where they say "M1-M9 as before". "no longer sent" names messages that an earlier
 call was sent and this one was not.
-[cut: N characters], [same as ...: N characters], [stands within ...], [begins with the
-same ...], [and so on ...] and [output of S5: N characters] were put in place of text while this
-view was made, [withheld] in that of gold answers. They are not part of the trace and no error of
-the agent."""
+[cut: N characters], [the task: N characters], [same as ...], [stands within ...], [begins with the
+same ...], [and so on ...] and [output of S5: N characters] stand in place of text, [withheld] of
+gold answers. They are marks of this view, no part of the trace and no error of the agent."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def condense(run: Run, options: Options | None = None) -> Condensed:
     options = options or Options()
     parents = _parents(run.spans)
     reasons = wrappers(run.spans, parents)
-    drafted, folded = _drafts(run.spans, parents, reasons)
+    drafted, folded = _drafts(run, parents, reasons)
     rooms = _rooms(drafted, options)
     lore = _lore(run)
     pieces, cut = [], 0
@@ -108,13 +108,13 @@ def _parents(spans: Sequence[Span]) -> list[int | None]:
 
 
 def _drafts(
-    spans: Sequence[Span], parents: Sequence[int | None], reasons: Sequence[str | None]
+    run: Run, parents: Sequence[int | None], reasons: Sequence[str | None]
 ) -> tuple[list[Draft], int]:
-    writer = Writer()
+    writer = Writer(assignment(run).task.text.strip())
     drafts: list[Draft] = []
     indices: list[str] = []  # of each span, or of the kept one above it
     names: list[tuple[str, ...]] = []  # of the left-out wrappers between
-    for i, span in enumerate(spans):
+    for i, span in enumerate(run.spans):
         parent = parents[i]
         above, path = ("", ()) if parent is None else (indices[parent], names[parent])
         if reasons[i]:

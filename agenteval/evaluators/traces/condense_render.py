@@ -71,10 +71,10 @@ class Draft:
 
 
 class Writer:
-    """Drafts of spans in their order; what stood before is referred to."""
+    """Drafts of spans in their order; what stood before is referred to, `task` among it."""
 
-    def __init__(self) -> None:
-        self.seen = Seen()
+    def __init__(self, task: str = "") -> None:
+        self.seen = Seen(task=task)
         self._histories: dict[int, tuple[list[int], str]] = {}  # by first message
         self._told: dict[str, str] = {}  # what was last said of models, tools and limits
 

@@ -153,6 +153,8 @@ class Seen:
     """
 
     folded: int = 0
+    task: str = ""  # what the agent was asked, shown where it comes first and as a reference then
+    _told: bool = False
     _texts: dict[str, str] = field(default_factory=dict)
     _recent: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=_RECENT))
     _starts: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=_RECENT))
@@ -172,6 +174,11 @@ class Seen:
     def fold(self, text: str, here: str) -> str:
         """`text`, or a reference to where all of it stood, or the text with references in the
         place of recent texts that it repeats. From now on it stands at `here`."""
+        if len(self.task) >= FOLD and self.task in text:
+            if self._told:
+                self.folded += 1
+                text = text.replace(self.task, f"[the task: {len(self.task):,} characters]")
+            self._told = True
         whole = text.strip()
         if len(whole) < FOLD:
             return text

@@ -58,7 +58,8 @@ T = TypeVar("T")
 _VERSION = 3
 _GIVE_UP = 3  # parts that fail in a row, for other reasons than their reply
 _SMALLEST, _LEAST = 8, 150  # a part is halved down to this share of the room, and so many tokens
-_HINT = 60  # tokens of a hint, or of an error in the list for the grades
+_HINT = 60  # tokens of a hint
+_ERROR = 400  # tokens of an error in the list for the grades: whole, unless it rambles
 _FOUND = 160  # characters of one error among those found already
 _FLAT = 32  # flattened texts of spans that are kept
 _WEIGHT = {"HIGH": 0, "MEDIUM": 1, "LOW": 2, None: 3}
@@ -138,6 +139,11 @@ class Locator:
             },
             seed=self.options.seed,
         )
+
+    def with_context(self, context: int) -> Locator:
+        """The same judge with another context, in tokens."""
+        options = replace(self.options, context=context)
+        return Locator(self.client, self.taxonomy, options, legend=self.legend)
 
     def check(self) -> None:
         """Raises InputError when the context leaves no room for spans, however short the task."""
@@ -260,7 +266,8 @@ class Locator:
             lines.setdefault(hint.span, []).append(shorten(neutralise(text), _HINT))
         layout = []
         cut: dict[str, None] = {}
-        for question in self._asking.questions(run):
+        indices = {piece.span: piece.index for piece in condensed.pieces}
+        for question in self._asking.questions(run, indices):
             slices = list(slices_of(condensed.pieces, lines, question.room))
             cut |= {one.index: None for one in slices if one.note}
             layout.append((question, list(rows_of(slices, question.room))))
@@ -276,7 +283,7 @@ class Locator:
             shorten(
                 f"{index.get(f.span, '')} {f.category} ({f.impact or 'impact unknown'}): "
                 f"{' '.join((f.description or f.evidence).split())}".strip(),
-                _HINT,
+                _ERROR,
             )
             for f in ordered
         ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import Any, Literal
@@ -19,8 +20,11 @@ from agenteval.readers.assignment import Assignment, Passage, assignment
 from agenteval.records import Run, content_hash
 
 SUMMARY = 300  # tokens of the notes carried from part to part
-TASK = 400  # tokens of the task, and of the ending of a run
-_RULES = 150  # tokens of the agent's instructions
+# Tokens at a context of 8,192, and the most at larger ones: of the task and of the ending of a run,
+# and of the agent's instructions
+_TASK, _RULES = (400, 2000), (150, 1000)
+_NO_RULES = 6000  # a context below this has no room for the agent's instructions
+_GUIDED = 24  # how to tell kinds apart is said where the context has room for it so many times
 _LEAST_ROOM = 200  # tokens for spans; less would be one sentence at a time
 _SHOWN_AGAIN = 120  # tokens of a reply that is to be repaired
 _PROBLEM = 300  # characters
@@ -72,13 +76,16 @@ FULL = Carry("x" * 3 * SUMMARY, "x" * 3 * SUMMARY)  # as long as it may get
 @dataclass(frozen=True, slots=True)
 class Question:
     """One question over a trace: an area or all, its leaves, its fixed text, and the room that
-    it leaves for spans, in tokens."""
+    it leaves for spans, in tokens. `rules` are the agent's instructions in short, told with parts
+    that do not hold the span `rules_at`, where they stand whole."""
 
     area: str | None
     leaves: tuple[Leaf, ...]
     system: str
     task: str
     task_from: str
+    rules: str
+    rules_at: str
     run_id: str
     room: int
 
@@ -91,29 +98,40 @@ class Asking:
         self.options = options
         self._legend = legend
 
-    def questions(self, run: Run) -> list[Question]:
-        """One question, or one for each area that has leaves to find.
+    def questions(self, run: Run, indices: Mapping[str, str] = {}) -> list[Question]:
+        """One question, or one for each area that has leaves to find. `indices` are those of the
+        spans by id.
 
         Raises InputError when the context leaves no room for spans.
         """
         leaves = self.taxonomy.assigned
         if self.options.mode == "broad":
-            return [self._question(run, None, leaves)]
+            return [self._question(run, None, leaves, indices)]
         mine = {area: tuple(x for x in leaves if x.area == area) for area in self.taxonomy.areas}
-        return [self._question(run, area, some) for area, some in mine.items() if some]
+        return [self._question(run, area, some, indices) for area, some in mine.items() if some]
 
-    def _question(self, run: Run, area: str | None, leaves: tuple[Leaf, ...]) -> Question:
+    def _question(
+        self, run: Run, area: str | None, leaves: tuple[Leaf, ...], indices: Mapping[str, str]
+    ) -> Question:
+        names = {leaf.name for leaf in leaves}
+        guidance = [g.text for g in self.taxonomy.guidance if names.intersection(g.kinds)]
+        if _GUIDED * tokens("\n".join(guidance)) > self.options.context:
+            guidance = []
         system = _PROMPTS["locator_system"].render(
             area=area,
             legend=self._legend,
             groups=[(name, list(g)) for name, g in groupby(leaves, key=lambda leaf: leaf.group)],
+            guidance=guidance,
             any_last=any(leaf.locate == "last" for leaf in leaves),
             summary=True,
             summary_words=SUMMARY // 2,
             nonce=NONCE,
         )
         told = assignment(run)
-        bare = Question(area, leaves, system, _task(told), _origin(run, told.task), run.id, 0)
+        bare = Question(
+            area, leaves, system, self._short(told.task.text, _TASK), _origin(run, told.task),
+            self._rules(told), indices.get(told.instructions.span or "", ""), run.id, 0,
+        )  # fmt: skip
         room = self._room(self.part(bare, Row((), again=9_999), FULL, 0, ("x",)))
         if room < _LEAST_ROOM:
             raise InputError(
@@ -123,6 +141,19 @@ class Asking:
                 "context",
             )
         return replace(bare, room=room)
+
+    def _short(self, text: str, bounds: tuple[int, int]) -> str:
+        """The text within its share of the context: the first bound at 8,000 tokens, in proportion
+        above, the second at most."""
+        least, most = bounds
+        return shorten(
+            neutralise(text), max(least, min(most, least * self.options.context // 8192))
+        )
+
+    def _rules(self, told: Assignment) -> str:
+        if self.options.context < _NO_RULES:
+            return ""
+        return self._short(rules_of(told.instructions.text), _RULES)
 
     def _room(self, request: Request) -> int:
         """Tokens that are left beside a request, its repair and their replies."""
@@ -140,9 +171,11 @@ class Asking:
         """The request on one part; `hints` default to those of its slices."""
         if hints is None:
             hints = [line for one in row.slices for line in one.hints]
+        whole = any(s.index == question.rules_at and len(s.text) == s.total for s in row.slices)
         user = _PROMPTS["locator_user"].render(
             task=question.task,
             task_from=question.task_from,
+            rules="" if whole else question.rules,
             notes=carry.notes,
             found=carry.found,
             parts=row.slices,
@@ -197,11 +230,12 @@ class Asking:
 
         def make(found: str) -> Request:
             user = _PROMPTS["grades_user"].render(
-                task=_task(told),
+                task=self._short(told.task.text, _TASK),
+                rules=self._rules(told),
                 task_from=_origin(run, told.task),
                 notes=[(name, shorten(neutralise(text), SUMMARY)) for name, text in notes],
                 found=found,
-                ending=shorten(neutralise(ending.text), TASK),
+                ending=self._short(ending.text, _TASK),
                 ending_from=_origin(run, ending),
                 unread=unread,
             )
@@ -224,11 +258,28 @@ def _listed(lines: Sequence[str], room: int) -> str:
     return "\n".join(kept)
 
 
-def _task(told: Assignment) -> str:
-    """What the agent was asked, and what instructed it, each within its room."""
-    rules = shorten(neutralise(told.instructions.text), _RULES)
-    asked = shorten(neutralise(told.task.text), TASK)
-    return "\n\n".join(filter(None, (asked, rules and f"Its instructions:\n{rules}")))
+_A_RULE = re.compile(
+    r"^\s*(?:[-*•]|\d{1,2}[.)])\s"
+    r"|\b(?:must|never|always|only|do not|don't|should|required|forbidden)\b",
+    re.IGNORECASE,
+)
+_RULE_LINE = 240  # characters of one line of instructions
+_CODE = re.compile(r"^\s*(```|~~~)")
+
+
+def rules_of(instructions: str) -> str:
+    """Of an agent's instructions the lines that say what it may use and must keep to: items of
+    lists outside of code, and sentences that command or forbid; all of them where there are none.
+    A mark stands for what is left out."""
+    kept: list[str] = []
+    code = False
+    for line in instructions.splitlines():
+        code ^= _CODE.match(line) is not None
+        if not code and _A_RULE.search(line):
+            kept.append(line if len(line) <= _RULE_LINE else f"{line[:_RULE_LINE]} [...]")
+        elif line.strip() and (not kept or kept[-1] != "[...]"):
+            kept.append("[...]")
+    return "\n".join(kept) if any(line != "[...]" for line in kept) else instructions
 
 
 def _origin(run: Run, passage: Passage) -> str:

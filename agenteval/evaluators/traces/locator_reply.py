@@ -159,15 +159,16 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 def read_reply(text: str) -> Read[tuple[list[Any], str]]:
     """The entries and the summary ("" for none) in a reply, the entries not yet checked.
 
-    Read are {"findings": [...]} (also "errors", "issues") and a list of such objects. No list is
-    no answer: only an empty list says that there are no errors. Nor is the form of the prompt,
-    repeated. Raises ReplyError.
+    Read are {"findings": [...]} (also "errors", "issues"), a list of such objects and a list of
+    findings. No list is no answer: only an empty list says that there are no errors. Nor is the
+    form of the prompt, repeated. Raises ReplyError.
     """
     parsed = parse_reply(text, lambda value: _listed(value) is not None)
     items = _listed(parsed.value) or []
     if items and all(isinstance(i, dict) and _first(i, _SPAN) == _PLACEHOLDER for i in items):
         raise ReplyError("the reply repeats the form instead of filling it in")
-    summary = parsed.value.get("summary") if isinstance(parsed.value, dict) else None
+    outer = parsed.value[0] if isinstance(parsed.value, list) and items else parsed.value
+    summary = outer.get("summary") if isinstance(outer, dict) else None
     cut = "the reply broke off: what came after is not known"
     return Read((items, _text(summary)), cut if parsed.rung == "salvaged" else None)
 
@@ -177,6 +178,9 @@ def _listed(value: Any) -> list[Any] | None:
         return next((value[key] for key in _LISTS if isinstance(value.get(key), list)), None)
     if not isinstance(value, list) or not value:
         return None
+    inner = [_listed(item) if isinstance(item, dict) else None for item in value]
+    if all(items is not None for items in inner):
+        return [item for items in inner for item in items or ()]
     spans = [_first(item, _SPAN) if isinstance(item, dict) else None for item in value]
     return value if all(span is not None for span in spans) else None
 
@@ -225,10 +229,13 @@ def _first(item: Mapping[Any, Any], names: Sequence[str]) -> Any:
 
 
 def _leaf_of(said: Any, taxonomy: Taxonomy) -> Leaf | None:
-    """The leaf named, alone or at the end of its path ("Planning > Goal Deviation")."""
+    """The leaf named, alone, at the end of its path ("Planning > Goal Deviation"), or before an
+    explanation in brackets ("Tool-related (makes up a result)")."""
     if not isinstance(said, str):
         return None
-    leaf = taxonomy.find(said) or taxonomy.find(re.split(r"[>/:]", said)[-1])
+    bare = re.sub(r"[(\[].*", "", said, flags=re.DOTALL)
+    names = (said, re.split(r"[>/:]", said)[-1], bare, re.split(r"[>/:]", bare)[-1])
+    leaf = next(filter(None, map(taxonomy.find, names)), None)
     return leaf if leaf is not None and leaf.assigned else None
 
 

@@ -34,12 +34,20 @@ class Leaf(Record):
     assigned: bool = True
 
 
+class Guidance(Record):
+    """How kinds that lie close together are told apart; `kinds` are the leaves it is about."""
+
+    kinds: tuple[str, ...] = Field(min_length=1)
+    text: str = Field(min_length=1)
+
+
 class Taxonomy(Record):
-    """Leaves in their order, under a name."""
+    """Leaves in their order, under a name, and how to tell apart those that lie close together."""
 
     name: str
     version: int = 1
     note: str = ""
+    guidance: tuple[Guidance, ...] = ()
     leaves: tuple[Leaf, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -53,6 +61,9 @@ class Taxonomy(Record):
                     raise ValueError(
                         f"{text!r} stands for both {seen[_plain(text)]!r} and {leaf.name!r}"
                     )
+        for kind in (kind for entry in self.guidance for kind in entry.kinds):
+            if _plain(kind) not in seen:
+                raise ValueError(f"guidance about {kind!r}, which is none of the leaves")
         return self
 
     @cached_property

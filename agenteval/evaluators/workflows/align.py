@@ -134,6 +134,11 @@ def align(procedure: Procedure, calls: Sequence[Call], *, complete: bool = True)
     return Alignment(length // _COST, worst, tuple(reversed(moves)))
 
 
+def returned_before(calls: Sequence[Call], at: int) -> list[tuple[str, Mapping[str, JsonValue]]]:
+    """What the calls before one returned, as `conditions.holds` takes it."""
+    return [(c.tool, c.returned) for c in calls[:at] if isinstance(c.returned, dict)]
+
+
 def steppable(procedure: Procedure, call: Call) -> bool:
     """Whether a call can be a step at all."""
     return call.carried_out and call.tool in procedure.steps

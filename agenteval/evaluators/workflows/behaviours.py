@@ -53,7 +53,10 @@ class Behaviour:
 def scripted_assistants(
     role: Role, profile: Profile, *, seed: int = 0, backend: Machine | None = None
 ) -> Mapping[str, System]:
-    """The assistants whose behaviour has a place in what this user wants, by name."""
+    """The assistants whose behaviour has a place in what this user wants, by name; none where a
+    scenario has no chart, which they walk by."""
+    if not role.charted(profile.scenarios):
+        return {}
     found = behaviours(role, profile, seed=seed, backend=backend)
     return {name: b.system for name, b in found.items() if b.system is not None}
 

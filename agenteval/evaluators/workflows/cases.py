@@ -73,9 +73,14 @@ class _Case:
 
     @property
     def workflow(self) -> str:
-        """The procedures as text, whatever an agent is given: one judge for all formats."""
-        given = self.of.role.given(self.profile.scenarios)
-        return "\n\n".join(self.of.role.scenario(s).text for s in given)
+        """The procedures, as text where they are, whatever an agent is given: one judge for all
+        formats."""
+        return "\n\n".join(self.of.role.scenario(s).words for s in self.given)
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Ids of the scenarios of which an agent is told."""
+        return self.of.role.given(self.profile.scenarios)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,7 @@ class SessionCase(_Case):
                 "session",
                 self.info.role,
                 self.profile.model_dump(mode="json"),
-                self.of.knowledge(self.of.role.given(self.profile.scenarios)),
+                self.of.knowledge(self.given),
                 self.of.answers(),
             ]
         )

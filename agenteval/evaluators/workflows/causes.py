@@ -15,7 +15,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.workflows.align import Call, Move, align
+from agenteval.evaluators.workflows.align import Call, Move, align, returned_before
 from agenteval.evaluators.workflows.conformance import Cause, Deviation, conformance
 from agenteval.evaluators.workflows.procedure import Procedure
 from agenteval.evaluators.workflows.scenario import Action, Profile
@@ -46,7 +46,7 @@ def calls_of(log: SessionLog) -> tuple[Call, ...]:
     return tuple(calls)
 
 
-def causes(procedure: Procedure, profile: Profile, log: SessionLog) -> tuple[Deviation, ...]:
+def causes(procedure: Procedure | None, profile: Profile, log: SessionLog) -> tuple[Deviation, ...]:
     """The deviations of a session, in order of position. At one position those of conformance
     come first, then the others in the order below; but a step left out comes before the call that
     was refused, it may be, for want of it.
@@ -65,7 +65,7 @@ def causes(procedure: Procedure, profile: Profile, log: SessionLog) -> tuple[Dev
     Gold and calls are matched one to one (`values.assigned`): as many with equal arguments as can
     be, then others of the same tool. Arguments are compared by rule (`values.equal_by_rule`);
     those that gold has not, or has empty, are free. What one deviation of a tool explains is not
-    told twice.
+    told twice. Without a chart (None) only 4, 5 and 6 are looked for.
 
     Where the agent met a simulator's mistake there is none: nothing of it is charged.
     """
@@ -91,10 +91,12 @@ class _Causes:
     """What is known of a session. `match` are gold calls and the calls that stand for them, by
     index."""
 
-    def __init__(self, procedure: Procedure, gold: Sequence[Action], log: SessionLog) -> None:
+    def __init__(
+        self, procedure: Procedure | None, gold: Sequence[Action], log: SessionLog
+    ) -> None:
         self.procedure, self.gold, self.log = procedure, gold, log
         self.calls = calls_of(log)
-        self.reading = align(procedure, self.calls, complete=False)
+        self.reading = align(procedure, self.calls, complete=False) if procedure else None
 
         def rank(action: Action, call: Call) -> int:
             if not call.carried_out or action.tool != call.tool:
@@ -104,9 +106,11 @@ class _Causes:
         self.match = dict(assigned([[rank(a, call) for call in self.calls] for a in gold]))
 
     def deviations(self) -> tuple[Deviation, ...]:
-        by_chart = conformance(self.procedure, self.calls, self.reading).deviations
-        found = [self._named(d) for d in by_chart]
-        found += self._loops({d.at for d in found if d.cause != "missing_step"})
+        found: list[Deviation] = []
+        if self.procedure and self.reading:
+            by_chart = conformance(self.procedure, self.calls, self.reading).deviations
+            found = [self._named(d) for d in by_chart]
+            found += self._loops({d.at for d in found if d.cause != "missing_step"})
         found += self._against_gold(found)
         refused = {at for at, call in enumerate(self.calls) if not call.carried_out}
         # A step that is missing before a call that was refused comes before the refusal.
@@ -179,7 +183,9 @@ class _Causes:
 
     def _astray(self, missing: list[tuple[int, str]], told: set[int]) -> list[Deviation]:
         """Steps that gold has not, in place of a missing one, which is taken from the list."""
-        found = []
+        found: list[Deviation] = []
+        if self.procedure is None or self.reading is None:
+            return found
         chain: list[Move] = []  # since the last step
         for move in self.reading.moves:
             if move.kind in ("edge", "enter"):
@@ -187,11 +193,8 @@ class _Causes:
             elif move.kind != "extra":
                 if move.kind == "step" and move.at not in told and chain:
                     begin = chain[0].position if chain[0].kind == "edge" else chain[0].target
-                    before = self.calls[: move.at]
-                    returned = [
-                        (c.tool, c.returned) for c in before if isinstance(c.returned, dict)
-                    ]
-                    due = () if begin is None else self.procedure.due(begin, returned)
+                    values = returned_before(self.calls, move.at)
+                    due = () if begin is None else self.procedure.due(begin, values)
                     instead = next((m for m in missing if m[1] in due), None)
                     if instead is not None:
                         missing.remove(instead)

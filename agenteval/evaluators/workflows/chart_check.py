@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, Literal
 
-from agenteval.evaluators.workflows.chart import WORD, Chart, Edge, Node, names_in
+from agenteval.evaluators.workflows.chart import WORD, Chart, Edge, Node, calls_by_node, names_in
 from agenteval.evaluators.workflows.conditions import Comparison, constant, is_date, plain
 from agenteval.evaluators.workflows.procedure import compiled
 from agenteval.evaluators.workflows.scenario import WorkflowTool
@@ -23,11 +23,14 @@ from agenteval.evaluators.workflows.worlds import (
 )
 from agenteval.records import Record
 
-Severity = Literal["error", "warning"]
+Severity = Literal["error", "warning", "note"]
 Kind = Literal[
     "unreadable",  # a format that cannot be read
     # the shape of a chart
     "no_start", "several_starts", "edge_into_start", "unreachable", "dead_end", "no_exit",
+    "no_limit",
+    # its text, see `chart.Remark`
+    "doubled", "no_label", "no_arrow_head", "skipped",
     # tools
     "no_tool", "unknown_tool", "tool_in_reply", "repeated_tool", "unused_tool",
     # conditions
@@ -44,7 +47,7 @@ _CLOSE = 0.8
 class Defect(Record):
     """One defect. `node` or `edge` (source, target) says where; `line` is 0 when no line is meant.
 
-    An error makes the procedure wrong; a warning may be meant so.
+    An error makes the procedure wrong; a warning may be meant so; a note says how it is read.
     """
 
     kind: Kind
@@ -64,7 +67,7 @@ def _at(at: Node | Edge, kind: Kind, message: str, severity: Severity = "error")
 
 def check_chart(chart: Chart, tools: Sequence[WorkflowTool]) -> tuple[Defect, ...]:
     """All defects by line, those of no line last. Without `tools` only the shape is checked."""
-    found = [*_starts(chart), *_reach(chart), *_same_labels(chart)]
+    found = [*_remarks(chart), *_starts(chart), *_reach(chart), *_same_labels(chart)]
     if tools:
         found += _tools(chart, tools)
         found += _conditions(chart, tools)
@@ -73,15 +76,23 @@ def check_chart(chart: Chart, tools: Sequence[WorkflowTool]) -> tuple[Defect, ..
     return tuple(sorted(found, key=lambda d: (d.line == 0, d.line)))
 
 
+def _remarks(chart: Chart) -> Iterator[Defect]:
+    for remark in chart.remarks:
+        severity: Severity = "note" if remark.kind == "skipped" else "warning"
+        yield Defect(kind=remark.kind, message=remark.message, severity=severity, line=remark.line)
+
+
 def _starts(chart: Chart) -> Iterator[Defect]:
-    starts = [n for n in chart.nodes if n.shape == "start"]
+    starts = chart.starts
     for n in starts[1:]:
         yield _at(n, "several_starts", f"{n.id} is a second start beside {starts[0].id}")
     if not starts:
         yield Defect(kind="no_start", message="no node has the shape (Start)")
     for e in chart.edges:
         if e.target in {n.id for n in starts}:
-            yield _at(e, "edge_into_start", f"an edge leads back into the start {e.target}")
+            message = f"an edge leads back into the start {e.target}"
+            severity: Severity = "warning" if chart.begins else "error"
+            yield _at(e, "edge_into_start", message, severity)
 
 
 def _reach(chart: Chart) -> Iterator[Defect]:
@@ -90,7 +101,7 @@ def _reach(chart: Chart) -> Iterator[Defect]:
     for edge in chart.edges:
         forward[edge.source].append(edge.target)
         back[edge.target].append(edge.source)
-    starts = [n.id for n in chart.nodes if n.shape == "start"]
+    starts = [n.id for n in chart.starts]
     seen = _reached(starts, forward) if starts else set(forward)
     leads_out = _reached([id for id in forward if not forward[id]], back)
     for n in chart.nodes:
@@ -99,6 +110,10 @@ def _reach(chart: Chart) -> Iterator[Defect]:
         if n.shape == "call" and not forward[n.id]:
             told = f"nothing follows {n.id}, which calls a tool"
             yield _at(n, "dead_end", told, "warning")
+    for cycle in _unlimited(chart, forward, back):
+        message = (f"nothing says how often {', '.join(n.id for n in cycle)} can be gone through: "
+                   "agents are told, with nothing new from the user once at most")  # fmt: skip
+        yield _at(cycle[0], "no_limit", message, "note")
     stuck = seen - leads_out
     beside = {id: [n for n in (*forward[id], *back[id]) if n in stuck] for id in stuck}
     told_of: set[str] = set()
@@ -108,6 +123,22 @@ def _reach(chart: Chart) -> Iterator[Defect]:
             told_of |= around
             names = ", ".join(m.id for m in chart.nodes if m.id in around)
             yield _at(n, "no_exit", f"a cycle without exit: no end follows {names}")
+
+
+def _unlimited(
+    chart: Chart, forward: Mapping[str, Iterable[str]], back: Mapping[str, Iterable[str]]
+) -> Iterator[list[Node]]:
+    """The parts of the chart in which every node leads to every other one, but for those with an
+    edge on an ordered value (`tries < 3`), which can count how often."""
+    seen: set[str] = set()
+    for node in chart.nodes:
+        if node.id in seen or node.id not in (ahead := _reached(forward[node.id], forward)):
+            continue
+        ids = ahead & _reached([node.id], back)
+        seen |= ids
+        inside = [e for e in chart.edges if e.source in ids and e.target in ids and e.condition]
+        if all(c.op in ("=", "!=") for e in inside if e.condition for c in e.condition.comparisons):
+            yield [n for n in chart.nodes if n.id in ids]
 
 
 def _reached(begin: Iterable[str], to: Mapping[str, Iterable[str]]) -> set[str]:
@@ -130,21 +161,25 @@ def _same_labels(chart: Chart) -> Iterator[Defect]:
             label = f"the label {edge.label!r}" if edge.label else "no label"
             what = "the same edge twice" if twice else f"to {known.target} and to {edge.target}"
             told = f"{edge.source} has two edges with {label}: {what}"
-            yield _at(edge, "same_label", told, "warning" if twice else "error")
+            severity: Severity = "error" if edge.label and not twice else "warning"
+            yield _at(edge, "same_label", told, severity)
 
 
 def _tools(chart: Chart, tools: Sequence[WorkflowTool]) -> Iterator[Defect]:
     """What is wrong with the tools that nodes name, and with the auxiliary parameters."""
     names = [t.name for t in tools]
     known = known_words(tools, chart.parameters)
+    calls = calls_by_node([chart], names)
+    drawn = any(node.shape == "call" for node in chart.nodes)
     for node in chart.nodes:
         here = names_in(node.text, names)
         if node.shape == "call":
             yield from _call_node(node, here, names, known)
             continue
-        for name in dict.fromkeys(here):
-            told = f"{node.id} names {name} and is no >call]"
-            yield _at(node, "tool_in_reply", told, "warning")
+        for name in dict.fromkeys(here) if drawn else ():
+            read = "it is read as a call" if name in calls[node.id] else "only those call it"
+            message = f"{node.id} names {name} and is no >call]: {read}"
+            yield _at(node, "tool_in_reply", message, "warning")
     called = chart.called(names)
     for name in names:
         if name not in called:
@@ -220,7 +255,9 @@ def known_words(tools: Iterable[WorkflowTool], parameters: Iterable[str] = ()) -
 def _conditions(chart: Chart, tools: Sequence[WorkflowTool]) -> Iterator[Defect]:
     """Fields that nobody returns, or not yet; values that cannot be returned."""
     names = [t.name for t in tools]
-    before = {node.id: set(node.calls(names)) for node in chart.nodes}  # called on some way there
+    before = {
+        id: set(own) for id, own in calls_by_node([chart], names).items()
+    }  # on some way there
     size = -1
     while size != (size := sum(map(len, before.values()))):
         for edge in chart.edges:

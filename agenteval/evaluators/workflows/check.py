@@ -1,26 +1,27 @@
-"""What is wrong with a role: its charts, texts, code, users, recorded calls, and its backend.
-
-The backend is read, not run.
-"""
+"""What is wrong with a role: its charts, texts, code, users, recorded calls, and its backend."""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator, Mapping, Sequence
+import inspect
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agenteval.agents.toolbox import is_async
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.chart import Chart, parse_chart
+from agenteval.evaluators.workflows.chart import Chart
 from agenteval.evaluators.workflows.chart_check import Defect, Severity, check_chart
 from agenteval.evaluators.workflows.consistency import consistent
 from agenteval.evaluators.workflows.folder import (
-    BACKEND_FILE,
     find_role,
+    fresh_backend,
+    load_backend,
     read_role,
     read_text,
     read_tools,
 )
+from agenteval.evaluators.workflows.mermaid import charts_in, parse_chart
 from agenteval.evaluators.workflows.profile_check import (
     annotation_defects,
     profile_defects,
@@ -34,17 +35,16 @@ from agenteval.evaluators.workflows.scenario import (
     WorkflowTool,
 )
 
-_Method = ast.FunctionDef | ast.AsyncFunctionDef
-
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A scenario (or a chart, or the backend of a role) with its defects."""
+    """A scenario (or a chart, or the backend of a role) with its defects; see `Chart.unchecked`."""
 
     role: str
     scenario: str
     nodes: int | None
     edges: int | None
+    unchecked: int | None
     defects: tuple[Defect, ...]
 
     def count(self, severity: Severity) -> int:
@@ -52,11 +52,23 @@ class Checked:
         return sum(d.severity == severity for d in self.defects)
 
 
-def check_file(path: Path, tools: Path | None) -> Checked:
-    """A chart alone; without the tools.json `tools` only its shape. Raises InputError."""
-    chart = parse_chart(read_text(path), str(path))
+def check_file(path: Path, tools: Path | None) -> list[Checked]:
+    """A chart alone, or each of those in a Markdown file; without the tools.json `tools` only
+    their shape. Raises InputError, but for one of several charts that cannot be read."""
     known = () if tools is None else read_tools(tools)
-    return _checked(str(path), "", chart, check_chart(chart, known))
+    texts = charts_in(read_text(path))
+    checked = []
+    for text in texts:
+        place = f"line {1 + len(text) - len(text.lstrip())}" if len(texts) > 1 else ""
+        try:
+            chart = parse_chart(text, str(path))
+        except InputError as error:
+            if not place:
+                raise
+            checked.append(_checked(str(path), place, None, [_unread(error)]))
+        else:
+            checked.append(_checked(str(path), place, chart, check_chart(chart, known)))
+    return checked
 
 
 def check_role(name: str, wanted: Sequence[str] = ()) -> list[Checked]:
@@ -74,145 +86,98 @@ def check_role(name: str, wanted: Sequence[str] = ()) -> list[Checked]:
         d.kind == "unreadable" and one.nodes is None for one in checked for d in one.defects
     )
     if role.cross_profiles and not wanted and readable:
-        charts = {s.id: parse_chart(s.flowchart, f"{role.id}/{s.id}") for s in role.scenarios}
+        charts = {
+            s.id: parse_chart(s.flowchart, f"{role.id}/{s.id}")
+            for s in role.scenarios if "flowchart" in s.formats
+        }  # fmt: skip
         defects = annotation_defects(role.cross_profiles, role.cross_sessions, charts)
-        people = _people(role, role.cross_profiles, role.cross_sessions)
+        people = _people(role, ids, role.cross_profiles, role.cross_sessions)
         checked.append(_checked(role.id, "cross", None, (*defects, *people)))
-    tools = role.tools_of(tuple(wanted or ids))
-    checked.append(_checked(role.id, "backend", None, backend_defects(folder, tools)))
+    tools = [t for s in role.scenarios if s.id in (wanted or ids) for t in s.tools]
+    two = [_defect(words, "warning") for words in role.conflicts]
+    unsound = dict.fromkeys((*two, *backend_defects(folder, tools)))
+    checked.append(_checked(role.id, "backend", None, tuple(unsound)))
     return checked
 
 
 def _scenario(role: Role, one: Scenario) -> Checked:
-    people = _people(role, one.profiles, one.sessions)
+    people = _people(role, [one.id, *(s.id for s in role.scenarios)], one.profiles, one.sessions)
+    if "flowchart" not in one.formats:
+        return _checked(role.id, one.id, None, people)
     try:
         chart = parse_chart(one.flowchart, f"{role.id}/{one.id}/workflow.mmd")
     except InputError as error:
-        unread = Defect(kind="unreadable", message=str(error))
-        return _checked(role.id, one.id, None, (unread, *people))
+        return _checked(role.id, one.id, None, (_unread(error), *people))
     annotations = annotation_defects(one.profiles, one.sessions, {one.id: chart})
     defects = (*check_chart(chart, one.tools), *consistent(one), *annotations, *people)
     return _checked(role.id, one.id, chart, defects)
 
 
 def _people(
-    role: Role, profiles: Sequence[Profile], sessions: Sequence[RecordedSession]
+    role: Role,
+    scenarios: Sequence[str],
+    profiles: Sequence[Profile],
+    sessions: Sequence[RecordedSession],
 ) -> tuple[Defect, ...]:
-    """What is wrong with users and recorded calls, whatever the chart says."""
-    tools = role.tools_of(tuple(s.id for s in role.scenarios))
+    """What is wrong with users and recorded calls, whatever the chart says, by the tools of these
+    scenarios."""
+    tools = role.tools_of(tuple(scenarios))
     return (*profile_defects(profiles, tools, role.now), *session_defects(sessions, tools))
 
 
 def _checked(role: str, scenario: str, chart: Chart | None, defects: Sequence[Defect]) -> Checked:
-    nodes, edges = (len(chart.nodes), len(chart.edges)) if chart else (None, None)
-    return Checked(role, scenario, nodes, edges, tuple(defects))
+    if chart is None:
+        return Checked(role, scenario, None, None, None, tuple(defects))
+    nodes, edges = len(chart.nodes), len(chart.edges)
+    return Checked(role, scenario, nodes, edges, chart.unchecked, tuple(defects))
+
+
+def _unread(error: InputError) -> Defect:
+    return Defect(kind="unreadable", message=str(error))
 
 
 def backend_defects(folder: Path, tools: Sequence[WorkflowTool]) -> tuple[Defect, ...]:
-    """What is missing: the file, the class Backend, its state, a method for each tool, its
-    parameters."""
+    """What is wrong with the backend as it is when made, which runs its file: it cannot be made,
+    its state is none, a tool has no method, or one with other parameters."""
     try:
-        tree = ast.parse(read_text(folder / BACKEND_FILE))
+        make_backend = load_backend(folder)
+        backend = fresh_backend(make_backend)
+        shared = fresh_backend(make_backend).state is backend.state
     except InputError as error:
-        return (_defect(f"{BACKEND_FILE} cannot be read ({error})"),)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return (_defect(f"{BACKEND_FILE} is not Python: {error}"),)
-    classes = {s.name: s for s in tree.body if isinstance(s, ast.ClassDef)}
-    if "Backend" not in classes:
-        return (_defect(f"{BACKEND_FILE} has no class Backend"),)
-    family, whole = _family("Backend", classes)
-    methods = {
-        s.name: s
-        for one in reversed(family)
-        for s in reversed(one.body)
-        if isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
-    _, needed = _parameters(methods["__init__"]) if "__init__" in methods else ((), set[str]())
-    found = [
-        _defect(f"Backend.__init__ needs {name}, and is given nothing") for name in sorted(needed)
-    ]
-    found += _state(family, methods, whole)
+        return (_defect(str(error)),)
+    found = []
+    if shared:
+        told = "two sessions share one state: set self.state in __init__"
+        found.append(_defect(told, "warning"))
+    try:
+        json.dumps(backend.state, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        found.append(_defect(f"the state is no JSON value ({error})"))
     for tool in tools:
-        method = methods.get(tool.name)
-        if isinstance(method, ast.AsyncFunctionDef):
-            found.append(_defect(f"Backend.{tool.name} is an `async def`; it answers at once"))
-        elif method is not None:
-            found += _signature(tool, method)
-        elif whole:
-            found.append(_defect(f"the class Backend has no method {tool.name}"))
+        method = getattr(backend, tool.name, None)
+        if not callable(method):
+            found.append(_defect(f"the backend has no method {tool.name}"))
+        elif is_async(method):
+            found.append(_defect(f"{tool.name} is an `async def`; it answers at once"))
         else:
-            told = f"whether Backend has a method {tool.name} cannot be seen: a base is elsewhere"
-            found.append(_defect(told, "warning"))
+            found += _signature(tool, method)
     return tuple(found)
 
 
-def _family(name: str, classes: dict[str, ast.ClassDef]) -> tuple[list[ast.ClassDef], bool]:
-    """The class and its bases in the file; False when a base is elsewhere."""
-    found, todo, seen, whole = [], [name], {name}, True
-    while todo:
-        current = classes[todo.pop(0)]
-        found.append(current)
-        for base in current.bases:
-            known = isinstance(base, ast.Name) and base.id in classes
-            whole = whole and (known or ast.unparse(base) == "object")
-            if isinstance(base, ast.Name) and known and base.id not in seen:
-                seen.add(base.id)
-                todo.append(base.id)
-    return found, whole
-
-
-def _state(
-    family: Sequence[ast.ClassDef], methods: Mapping[str, _Method], whole: bool
-) -> Iterator[Defect]:
-    """Whether there is a `state`: a method sets it, it is a property, or a dataclass makes it."""
-    if "state" in methods and methods["state"].decorator_list:
+def _signature(tool: WorkflowTool, method: Callable[..., object]) -> Iterator[Defect]:
+    try:
+        parameters = inspect.signature(method).parameters.values()
+    except (TypeError, ValueError):
+        yield _defect(f"the parameters of {tool.name} cannot be seen", "warning")
         return
-    if any(
-        isinstance(node, ast.Attribute) and node.attr == "state" and isinstance(node.ctx, ast.Store)
-        for one in family
-        for node in ast.walk(one)
-    ):
-        return
-    holders = [
-        one
-        for one in family
-        for statement in one.body
-        if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None
-        and any(isinstance(n, ast.Name) and n.id == "state" and isinstance(n.ctx, ast.Store)
-                for n in ast.walk(statement))
-    ]  # fmt: skip
-    if holders:
-        if not any(one.decorator_list for one in holders):  # not as a dataclass, which makes copies
-            told = "state belongs to the class Backend, so that all sessions share it"
-            yield _defect(f"{told}: set self.state in __init__", "warning")
-    elif whole:
-        yield _defect("the class Backend has no state: set self.state, a dict, in __init__")
-    else:
-        told = "whether Backend has a state cannot be seen: a base is elsewhere"
-        yield _defect(told, "warning")
-
-
-def _parameters(method: _Method) -> tuple[Sequence[str], set[str]]:
-    """Names beside `self`, and those without a default."""
-    arguments = method.args
-    named = [a.arg for a in (*arguments.posonlyargs, *arguments.args)][1:]
-    first_default = len(named) - len(arguments.defaults)
-    needed = set(named[: max(first_default, 0)])
-    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        named.append(argument.arg)
-        if default is None:
-            needed.add(argument.arg)
-    return named, needed
-
-
-def _signature(tool: WorkflowTool, method: _Method) -> Iterator[Defect]:
-    named, needed = _parameters(method)
+    named = {p.name: p.default for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD,
+                                                                 p.KEYWORD_ONLY)}  # fmt: skip
     for name in tool.properties:
-        if name not in named and method.args.kwarg is None:
-            yield _defect(f"Backend.{tool.name} does not take the parameter {name}")
-    for name in sorted(needed - set(tool.required)):
-        told = f"Backend.{tool.name} needs {name}, which a call of the tool need not have"
-        yield _defect(told)
+        if name not in named and not any(p.kind is p.VAR_KEYWORD for p in parameters):
+            yield _defect(f"{tool.name} does not take the parameter {name}")
+    for name, default in sorted(named.items(), key=lambda item: item[0]):
+        if default is inspect.Parameter.empty and name not in tool.required:
+            yield _defect(f"{tool.name} needs {name}, which a call of the tool need not have")
 
 
 def _defect(message: str, severity: Severity = "error") -> Defect:

@@ -8,7 +8,8 @@ failure causes of arXiv 2406.14884, table 7:
 - a step left out: missing_step; with an extra call of the same tool: one wrong_order, at the call;
 - over several scenarios, a step left out in one run of a scenario that comes in its next run, where
   the call that took its place does not come again: one wrong_order, at that call;
-- an edge whose condition is false: wrong_transition, at the call that comes next;
+- an edge whose condition is false: wrong_transition, at the call that comes next; when no step
+  follows and, by what was returned, the only way on leads back: missing_step of that way;
 - any other extra call: wrong_order when its tool was a step before (repeated, and no edge leads
   back at no cost) or can still come (too early); otherwise it belongs to a branch that the walk
   did not take: wrong_transition.
@@ -22,8 +23,17 @@ from typing import Literal
 
 from pydantic import Field
 
-from agenteval.evaluators.workflows.align import Alignment, Call, Move, align, lacking, steppable
-from agenteval.evaluators.workflows.conditions import written
+from agenteval.evaluators.workflows.align import (
+    Alignment,
+    Call,
+    Move,
+    align,
+    lacking,
+    returned_before,
+    steppable,
+)
+from agenteval.evaluators.workflows.chart import Edge
+from agenteval.evaluators.workflows.conditions import Condition, written
 from agenteval.evaluators.workflows.procedure import Procedure
 from agenteval.records import Record
 
@@ -52,8 +62,9 @@ class Conformance(Record):
 
     `fitness` is 1 − cost / cost of the worst reading (every call extra, every step of the shortest
     walk missing), 1 when nothing deviates, None when there was nothing to do and nothing was done.
-    `nodes` and `edges` are those walked, in order; `unchecked` counts the transitions walked whose
-    condition is the user's will or no value that was returned.
+    `nodes` and `edges` are those walked, in order; `unchecked` counts the transitions walked that
+    no returned value decides: they have a label or stand beside others, and no condition, or one on
+    values that were not returned.
     """
 
     deviations: tuple[Deviation, ...] = ()
@@ -78,8 +89,7 @@ def conform(procedure: Procedure, calls: Sequence[Call], *, complete: bool = Tru
 
     With `complete=False` the walk may stop anywhere: the session was ended from outside, or the
     user ended it. `nodes` and `edges` are those of the reading, a node whose step was left out
-    among them. A transition counts as `unchecked` when it has a label and no condition, or a
-    condition on values that were not returned. Raises InputError when the walk must end and the
+    among them. Raises InputError when the walk must end and the
     procedure has no end that can be reached.
     """
     return conformance(procedure, calls, align(procedure, calls, complete=complete))
@@ -95,7 +105,11 @@ def conformance(procedure: Procedure, calls: Sequence[Call], reading: Alignment)
         fitness=1 - reading.cost / reading.worst if reading.worst else None,
         nodes=tuple(procedure.positions[at].node for at in entered if at is not None),
         edges=tuple((m.edge.source, m.edge.target) for m in edges if m.edge),
-        unchecked=sum(m.holds is None and bool(m.edge and m.edge.label) for m in edges),
+        unchecked=sum(
+            m.holds is None and bool(m.edge.label or len(procedure.positions[m.position].ways) > 1)
+            for m in reading.moves
+            if m.edge is not None and m.position is not None
+        ),
     )
 
 
@@ -109,19 +123,12 @@ class _Naming:
     def deviations(self) -> list[Deviation]:
         found = self._swapped() if self.procedure.cross else []
         stepped: set[str] = set()
-        for move in self.moves:
+        for number, move in enumerate(self.moves):
             if move.kind == "extra":
                 found.append(self._extra(move, stepped))
             elif move.edge is not None and move.edge.condition and move.holds is False:
-                found.append(
-                    Deviation(
-                        cause="wrong_transition",
-                        at=move.at,
-                        tool=self.calls[move.at].tool if move.at < len(self.calls) else "",
-                        edge=(move.edge.source, move.edge.target),
-                        detail=f"not so: {written(move.edge.condition)}",
-                    )
-                )
+                last = all(m.kind != "step" for m in self.moves[number:])
+                found.append(self._false(move, move.edge, move.edge.condition, last=last))
             elif move.kind == "step":
                 call = self.calls[move.at]
                 stepped.add(call.tool)
@@ -132,6 +139,23 @@ class _Naming:
             Deviation(cause="missing_step", at=m.at, tool=self._tool(m), node=self._node(m))
             for m in self.skips
         ]
+
+    def _false(self, move: Move, edge: Edge, condition: Condition, *, last: bool) -> Deviation:
+        """A transition whose condition is false; `last`: no step follows it."""
+        begin, values = move.position or 0, returned_before(self.calls, move.at)
+        ways = self.procedure.reached(begin, returned=values)
+        if last and not any(self.procedure.positions[at].is_end for at in ways):
+            due = self.procedure.due(begin, values)
+            if due:
+                detail = f"again; not so: {written(condition)}"
+                return Deviation(cause="missing_step", at=move.at, tool=due[0], detail=detail)
+        return Deviation(
+            cause="wrong_transition",
+            at=move.at,
+            tool=self.calls[move.at].tool if move.at < len(self.calls) else "",
+            edge=(edge.source, edge.target),
+            detail=f"not so: {written(condition)}",
+        )
 
     def _swapped(self) -> list[Deviation]:
         """Two swapped calls that were read as two runs of a scenario, each without one of them.
@@ -184,7 +208,8 @@ class _Naming:
         if not steppable(procedure, call):
             return self._deviation("tool_use", move.at, node, "no step calls this tool")
         begin = procedure.entries if move.position is None else (move.position,)
-        names = dict.fromkeys(tool for at in begin for tool in procedure.due(at))
+        values = returned_before(self.calls, move.at)
+        names = dict.fromkeys(tool for at in begin for tool in procedure.due(at, values))
         due = f"; due: {' or '.join(names)}" if names else "; nothing is due"
         if skip is not None:
             late = "late" if skip.at < move.at else "early"

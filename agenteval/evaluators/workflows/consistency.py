@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import combinations, groupby
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.chart import WORD, Chart, names_in, parse_chart
+from agenteval.evaluators.workflows.chart import WORD, Chart, names_in
 from agenteval.evaluators.workflows.chart_check import (
     Defect,
     Kind,
@@ -29,6 +29,7 @@ from agenteval.evaluators.workflows.chart_check import (
     near_name,
     tool_like,
 )
+from agenteval.evaluators.workflows.mermaid import parse_chart
 from agenteval.evaluators.workflows.procedure import Procedure, compiled
 from agenteval.evaluators.workflows.scenario import Scenario, WorkflowTool
 from agenteval.evaluators.workflows.worlds import END, START, Relation, State, World, relation
@@ -51,7 +52,8 @@ class Code:
 
 
 def consistent(scenario: Scenario) -> tuple[Defect, ...]:
-    """All differences of text and code from the flowchart; () when they tell the same.
+    """All differences of text and code, where they are there, from the flowchart; () when they tell
+    the same.
 
     What cannot be read is a defect of kind `unreadable`.
     """
@@ -59,11 +61,13 @@ def consistent(scenario: Scenario) -> tuple[Defect, ...]:
         chart = parse_chart(scenario.flowchart)
     except InputError as error:
         return (Defect(kind="unreadable", message=str(error)),)
-    code = read_code(scenario.code, scenario.tools, chart.parameters)
-    return (
-        *code_defects(code, chart, scenario.tools),
-        *text_defects(scenario.text, chart, scenario.tools),
-    )
+    defects: list[Defect] = []
+    if "code" in scenario.formats:
+        code = read_code(scenario.code, scenario.tools, chart.parameters)
+        defects += code_defects(code, chart, scenario.tools)
+    if "text" in scenario.formats:
+        defects += text_defects(scenario.text, chart, scenario.tools)
+    return tuple(defects)
 
 
 def code_defects(code: Code, chart: Chart, tools: Sequence[WorkflowTool]) -> tuple[Defect, ...]:
@@ -92,7 +96,7 @@ def text_defects(text: str, chart: Chart, tools: Sequence[WorkflowTool]) -> list
     # Two tools in an order in which no walk through the chart calls them first. Code is not asked:
     # its lines stand in the order of its branches.
     called = [name for name in mentioned if name in chart.called(names)]
-    if len(called) > 1 and any(n.shape == "start" for n in chart.nodes):
+    if len(called) > 1 and chart.starts:
         walks = compiled({"": chart}, tools)
         for first, second in combinations(called, 2):
             if _possible(walks, second, first) and not _possible(walks, first, second):

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from agenteval.errors import InputError, ReplyError
-from agenteval.evaluators.workflows.chart import Chart, parse_chart
+from agenteval.evaluators.workflows.chart import Chart
 from agenteval.evaluators.workflows.chart_check import Defect, check_chart
 from agenteval.evaluators.workflows.consistency import (
     Code,
@@ -22,6 +22,7 @@ from agenteval.evaluators.workflows.consistency import (
     read_code,
     text_defects,
 )
+from agenteval.evaluators.workflows.mermaid import parse_chart
 from agenteval.evaluators.workflows.scenario import Scenario
 from agenteval.models.asking import ask
 from agenteval.models.client import Client

@@ -43,7 +43,7 @@ class Done(Record):
     changed nothing or was undone: its result is all."""
 
     action: Action
-    result: dict[str, JsonValue]
+    result: JsonValue
     told: bool
 
 
@@ -117,8 +117,8 @@ def gold_state(role: Role, profile: Profile, make_backend: Callable[[], Stateful
     """The state that the profile's gold calls lead to, by executing them on a fresh backend.
 
     Raises InputError naming the profile and the call that does not fit the tool's schema, is
-    refused, raises, or returns no JSON object; and for a backend that cannot be made or has no
-    state of JSON.
+    refused, raises, or returns no JSON object where its tool has to; and for a backend that cannot
+    be made or has no state of JSON.
     """
     tools = {tool.name: tool for tool in role.tools_of(profile.scenarios)}
     where = f"{role.id}, profile {profile.id}"
@@ -194,7 +194,7 @@ def judged(gold: Gold, log: SessionLog, demand: Demand = "state") -> StateVerdic
 
 def _carried_out(
     backend: StatefulBackend, tools: Mapping[str, WorkflowTool], action: Action, where: str
-) -> dict[str, JsonValue]:
+) -> JsonValue:
     shown = f"{where}: gold call {action.tool}({_shown(action.arguments)})"
     if action.tool not in tools:
         raise InputError("no scenario of the profile has this tool", shown)
@@ -211,7 +211,7 @@ def _carried_out(
     except Exception as error:
         raise InputError(f"fails ({type(error).__name__}: {error})", shown) from error
     answer = _json(result, f"{shown}: the result")
-    if not isinstance(answer, dict):
+    if tools[action.tool].returns and not isinstance(answer, dict):
         raise InputError("the result is no JSON object", shown)
     return answer
 

@@ -8,10 +8,13 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from types import ModuleType
+from typing import Any, Protocol, TypeVar, cast, get_type_hints
 
-from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic import JsonValue, PydanticUserError, TypeAdapter, ValidationError
+from pydantic.json_schema import GenerateJsonSchema
 
 from agenteval import files
 from agenteval.errors import InputError
@@ -30,7 +33,8 @@ from agenteval.readers.tasks import data_folders
 
 ROLE_FILE, BACKEND_FILE, SCENARIO_FILE = "role.yaml", "backend.py", "scenario.yaml"
 _PROFILES_FILE, _TOOLS_FILE = "profiles.yaml", "tools.json"
-_FILES = {"text": "workflow.txt", "code": "workflow.code", "flowchart": "workflow.mmd"}
+_FILES = {"workflow.txt": "text", "policy.md": "text", "workflow.code": "code",
+          "workflow.mmd": "flowchart"}  # fmt: skip
 _PROFILES, _TOOLS = TypeAdapter(tuple[Profile, ...]), TypeAdapter(tuple[WorkflowTool, ...])
 _ROLE, _SCENARIO, _SESSION = TypeAdapter(Role), TypeAdapter(Scenario), TypeAdapter(RecordedSession)
 _LARGEST = 1_000_000  # bytes of one file; people write a few thousand
@@ -38,9 +42,10 @@ _R = TypeVar("_R")
 
 
 class StatefulBackend(Protocol):
-    """What backend.py defines as `Backend`: one method for each tool, and the state.
+    """What backend.py defines as `Backend`: one method for each tool, and the state. Without such a
+    class the module itself is it: its functions and its `state`.
 
-    A method returns a JSON object; ValueError with a sentence refuses the arguments. Identifiers
+    A method returns a JSON value; ValueError with a sentence refuses the arguments. Identifiers
     it makes up follow from the arguments alone, so that the order of calls changes no state.
     """
 
@@ -48,12 +53,16 @@ class StatefulBackend(Protocol):
 
 
 def role_folders() -> dict[str, Path]:
-    """All roles that can be found, by name: `tasks/flows/*/role.yaml`, the nearest first."""
-    found: dict[str, Path] = {}
+    """All roles that can be found, by name: the folders of `tasks/flows`, the nearest first."""
+    roles: dict[str, Path] = {}
     for folder in data_folders("tasks"):
-        for path in sorted(folder.glob(f"flows/*/{ROLE_FILE}")):
-            found.setdefault(path.parent.name, path.parent)
-    return found
+        for path in filter(_is_role, sorted(folder.glob("flows/*"))):
+            roles.setdefault(path.name, path)
+    return roles
+
+
+def _is_role(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in (ROLE_FILE, *_FILES))
 
 
 def find_role(name: str, where: str = "--role") -> Path:
@@ -61,43 +70,78 @@ def find_role(name: str, where: str = "--role") -> Path:
 
     Raises InputError with the nearest names.
     """
-    if (Path(name).expanduser() / ROLE_FILE).is_file():
+    if _is_role(Path(name).expanduser()):
         return Path(name).expanduser()
     known = role_folders()
     if name in known:
         return known[name]
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
     hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"
-    raise InputError(f"no role {name!r} and no folder with a {ROLE_FILE}; {hint}", where)
+    raise InputError(f"no role {name!r} and no folder with a {ROLE_FILE} or policy.md; {hint}",
+                     where)  # fmt: skip
 
 
 def read_role(folder: Path) -> Role:
-    """The role of a folder. Raises InputError naming file and line or key."""
-    about = _mapping(folder / ROLE_FILE)
-    scenarios = [_scenario(path) for path in _scenario_folders(folder)]
-    if not scenarios:
-        raise InputError(f"a role needs a folder with a {SCENARIO_FILE}", str(folder))
+    """The role of a folder. Where one of a single procedure has no tools.json this runs backend.py,
+    whose methods are the tools then. Raises InputError naming file and line or key."""
+    id = folder.resolve().name if folder.name in ("", "..") else folder.name
+    single = any((folder / name).exists() for name in _FILES)
+    about: Mapping[str, JsonValue] = {}
+    if not single or (folder / ROLE_FILE).exists():
+        about = _mapping(folder / ROLE_FILE)
+    if single:
+        about = {"title": id.replace("_", " "), "domain": id, **about}
+    folders = _scenario_folders(folder)
+    if single and folders:
+        raise InputError("a procedure stands here and in this folder: only one of them can be the "
+                         "role's", str(folders[0]))  # fmt: skip
+    if not (single or folders):
+        needed = f"a role needs a folder with a {SCENARIO_FILE}, or its policy in policy.md"
+        raise InputError(needed, str(folder))
     cross = folder / CROSS
-    found = {
-        "id": folder.resolve().name if folder.name in ("", "..") else folder.name,
-        "scenarios": scenarios,
+    parts = {
+        "id": id,
+        "scenarios": [_scenario(path, folder, id) for path in folders or [folder]],
         "cross_profiles": _profiles(cross),
         "cross_sessions": _sessions(cross),
     }
-    whole = _whole(found, about, folder / ROLE_FILE)
-    role = _valid(_ROLE, whole, folder / ROLE_FILE, found)
+    whole = _whole(parts, about, folder / ROLE_FILE)
+    role = _valid(_ROLE, whole, folder / ROLE_FILE, parts)
     _check_references(role, folder)
     return role
 
 
+@dataclass(frozen=True, slots=True)
+class ModuleBackend:
+    """A backend that is a module: its functions are the tools, its `state` is the state. Each one
+    made is a module of its own, run anew."""
+
+    path: Path
+
+    def __call__(self) -> StatefulBackend:
+        module: Any = _executed(self.path)
+        return module  # type: ignore[no-any-return]
+
+
 def load_backend(folder: Path) -> Callable[[], StatefulBackend]:
-    """The class `Backend` of a role's backend.py. This runs the file: it is code of the role.
+    """The class `Backend` of a role's backend.py, or the module where it has a `state` and no such
+    class. This runs the file: it is code of the role.
 
     Raises InputError when there is none or it cannot be imported.
     """
     path = folder / BACKEND_FILE
     if not path.is_file():
         raise InputError(f"a role needs a {BACKEND_FILE} to run sessions", str(folder))
+    module = _executed(path)
+    backend = getattr(module, "Backend", None)
+    if isinstance(backend, type):
+        return backend
+    if backend is None and hasattr(module, "state"):
+        return ModuleBackend(path)
+    raise InputError("there is no class Backend, and no functions with a `state`", str(path))
+
+
+def _executed(path: Path) -> ModuleType:
     name = f"agenteval_backend_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:16]}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
@@ -112,10 +156,51 @@ def load_backend(folder: Path) -> Callable[[], StatefulBackend]:
         sys.modules.pop(name, None)
         told = f"cannot be imported ({type(error).__name__}: {error})"
         raise InputError(told, str(path)) from error
-    found = getattr(module, "Backend", None)
-    if not isinstance(found, type):
-        raise InputError("there is no class Backend", str(path))
-    return found
+    return module
+
+
+def tools_of_backend(folder: Path) -> tuple[WorkflowTool, ...]:
+    """The public methods of a role's backend, or functions of its module, as tools: the schema of
+    the parameters follows from their annotations (pydantic), the description is the docstring, and
+    what is returned is left open. Raises InputError for an annotation that has no JSON schema."""
+    path = folder / BACKEND_FILE
+    if not path.is_file():
+        raise InputError(f"a role needs a {_TOOLS_FILE}, or a {BACKEND_FILE} whose methods are its "
+                         "tools", str(folder))  # fmt: skip
+    make = load_backend(folder)
+    backend = fresh_backend(make)
+    if isinstance(make, ModuleBackend):
+        own = {n: f for n, f in vars(backend).items()
+               if inspect.isfunction(f) and f.__module__ == vars(backend)["__name__"]}  # fmt: skip
+    else:
+        family = reversed(type(backend).__mro__)
+        names = [n for one in family for n, f in vars(one).items() if inspect.isroutine(f)]
+        own = {name: getattr(backend, name) for name in dict.fromkeys(names)}
+    tools = []
+    for name, function in own.items():
+        if name.startswith("_"):
+            continue
+        try:
+            plain = getattr(function, "__func__", function)
+            # Of a bound method pydantic does not resolve names in annotations.
+            plain.__annotations__ = get_type_hints(plain, include_extras=True)
+            parameters: TypeAdapter[Any] = TypeAdapter(cast("Any", function))
+            schema = parameters.json_schema(schema_generator=_Plain)
+        except (PydanticUserError, NameError, TypeError) as error:
+            reason = f"the parameters of {name} have no JSON schema ({str(error).splitlines()[0]})"
+            raise InputError(reason, str(path)) from error
+        data = {"name": name, "description": inspect.getdoc(function) or "", "parameters": schema}
+        tools.append(data)
+    if not tools:
+        raise InputError("there is no public method that could be a tool", str(path))
+    return _valid(_TOOLS, tools, path)
+
+
+class _Plain(GenerateJsonSchema):
+    """Without titles, which repeat the names."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
 
 
 def fresh_backend(make_backend: Callable[[], StatefulBackend]) -> StatefulBackend:
@@ -141,6 +226,8 @@ def fresh_backend(make_backend: Callable[[], StatefulBackend]) -> StatefulBacken
 
 def _file_of(make_backend: Callable[[], StatefulBackend]) -> str:
     try:
+        if isinstance(make_backend, ModuleBackend):
+            return str(make_backend.path)
         return inspect.getfile(make_backend)
     except (TypeError, OSError):  # written in no file
         return BACKEND_FILE
@@ -153,14 +240,14 @@ def backend_sha256(folder: Path) -> str:
 
 def _scenario_folders(folder: Path) -> list[Path]:
     """Those of the scenarios. A folder with a part of one is a scenario that lacks its file."""
-    parts = (SCENARIO_FILE, _TOOLS_FILE, *_FILES.values())
-    found = []
+    parts = (SCENARIO_FILE, _TOOLS_FILE, *_FILES)
+    folders = []
     for path in _visible(folder):
         if any((path / part).exists() for part in parts):
             if path.name == CROSS:
                 raise InputError(f"no scenario can be called {CROSS!r}", str(path))
-            found.append(path)
-    return found
+            folders.append(path)
+    return folders
 
 
 def _visible(folder: Path) -> list[Path]:
@@ -181,38 +268,62 @@ def _whole(found: dict[str, Any], about: Mapping[str, JsonValue], path: Path) ->
     return {**found, **about}
 
 
-def _scenario(folder: Path) -> Scenario:
-    about = _mapping(folder / SCENARIO_FILE)
-    texts = {key: read_text(folder / name) for key, name in _FILES.items()}
-    found = {
-        "id": folder.name,
+def _scenario(folder: Path, role: Path, role_id: str) -> Scenario:
+    """A scenario, or the only one of a role, which has the role's folder and name."""
+    id, where = (role_id, role / ROLE_FILE) if folder == role else (
+        folder.name, folder / SCENARIO_FILE)  # fmt: skip
+    about = {"title": "the policy"} if folder == role else _mapping(where)
+    texts: dict[str, str] = {}
+    for name, format in _FILES.items():
+        if (folder / name).exists():
+            if format in texts:
+                raise InputError("the text of a procedure stands in one file alone",
+                                 str(folder / name))  # fmt: skip
+            texts[format] = read_text(folder / name)
+    if not any(text.strip() for text in texts.values()):
+        raise InputError(f"a scenario needs one of {', '.join(_FILES)}", str(folder))
+    derived = folder == role and not (folder / _TOOLS_FILE).exists()
+    parts = {
+        "id": id,
         **texts,
-        "tools": read_tools(folder / _TOOLS_FILE),
-        "profiles": _profiles(folder),
+        "tools": tools_of_backend(role) if derived else read_tools(folder / _TOOLS_FILE),
+        "profiles": _profiles(folder, id),
         "sessions": _sessions(folder),
     }
-    whole = _whole(found, about, folder / SCENARIO_FILE)
-    return _valid(_SCENARIO, whole, folder / SCENARIO_FILE, found)
+    return _valid(
+        _SCENARIO, _whole(parts, about, where), where, {**dict.fromkeys(_FILES.values()), **parts}
+    )
 
 
 def read_tools(path: Path) -> tuple[WorkflowTool, ...]:
-    """The tools of a tools.json. Raises InputError naming file and key."""
+    """The tools of a tools.json: in our form, or as function calling describes them. Raises
+    InputError naming file and key."""
     data = decode(read_text(path), str(path))
+    if isinstance(data, list):
+        data = [one["function"] if isinstance(one, dict) and isinstance(one.get("function"), dict)
+                else one for one in data]  # fmt: skip
     tools = _valid(_TOOLS, data, path)
+    _once((tool.name for tool in tools), "tool", path)
     for tool in tools:
         for what, schema in (("parameters", tool.parameters), ("returns", tool.returns)):
+            if what == "returns" and not schema:
+                continue
             problem = schema_problem(schema)
             if problem:
                 raise InputError(f"{tool.name}.{what} {problem}", str(path))
     return tools
 
 
-def _profiles(folder: Path) -> tuple[Profile, ...]:
+def _profiles(folder: Path, scenario: str = "") -> tuple[Profile, ...]:
+    """The users of a folder; those that name no scenario are of the one given."""
     path = folder / _PROFILES_FILE
     _not_short(path.with_suffix(".yml"))
     if not path.exists():
         return ()
-    return _valid(_PROFILES, _yaml(path), path)
+    data = _yaml(path)
+    if scenario and isinstance(data, list):
+        data = [{"scenarios": [scenario], **one} if isinstance(one, dict) else one for one in data]
+    return _valid(_PROFILES, data, path)
 
 
 def _sessions(folder: Path) -> tuple[RecordedSession, ...]:
@@ -256,14 +367,14 @@ def _valid(noun: TypeAdapter[_R], data: Any, path: Path, taken: Collection[str] 
 def _check_references(role: Role, folder: Path) -> None:
     """Names that stand in one file and mean something in another."""
     known = {s.id for s in role.scenarios}
-    _check_tools(role, folder)
     for group, profiles, sessions in [
         *((s.id, s.profiles, s.sessions) for s in role.scenarios),
         (CROSS, role.cross_profiles, role.cross_sessions),
     ]:
-        where = folder / group / _PROFILES_FILE
+        at = folder / group if (folder / group).is_dir() else folder
+        where, recorded = at / _PROFILES_FILE, at / "sessions"
         _once((p.id for p in profiles), "profile", where)
-        _once((s.id for s in sessions), "session", folder / group / "sessions")
+        _once((s.id for s in sessions), "session", recorded)
         for profile in profiles:
             for name in profile.scenarios:
                 _known(name, known, f"{profile.id}: no scenario", where)
@@ -272,20 +383,7 @@ def _check_references(role: Role, folder: Path) -> None:
                 _known(action.tool, tools, f"{profile.id}: no tool", where)
         ids = {p.id for p in profiles}
         for session in sessions:
-            at = folder / group / "sessions"
-            _known(session.profile, ids, f"{session.id}: no profile", at)
-
-
-def _check_tools(role: Role, folder: Path) -> None:
-    first: dict[str, tuple[str, WorkflowTool]] = {}
-    for scenario in role.scenarios:
-        for tool in scenario.tools:
-            other, same = first.setdefault(tool.name, (scenario.id, tool))
-            if same != tool or (other == scenario.id and same is not tool):
-                raise InputError(
-                    f"the tool {tool.name!r} is defined otherwise in {other}",
-                    str(folder / scenario.id / _TOOLS_FILE),
-                )
+            _known(session.profile, ids, f"{session.id}: no profile", recorded)
 
 
 def _once(ids: Iterable[str], what: str, where: Path) -> None:

@@ -80,8 +80,8 @@ def tools_text(role: Role, scenario_ids: Sequence[str], format: Format) -> str:
         return "\n".join(f"- {tool.name}({', '.join(tool.properties)})" for tool in tools)
     return "\n\n".join(
         f"- {tool.name}: {tool.description}\n"
-        f"  Parameters (JSON schema): {_schema(tool.parameters)}\n"
-        f"  Returns (JSON schema): {_schema(tool.returns)}"
+        f"  Parameters (JSON schema): {_schema(tool.parameters)}"
+        + (f"\n  Returns (JSON schema): {_schema(tool.returns)}" if tool.returns else "")
         for tool in tools
     )
 

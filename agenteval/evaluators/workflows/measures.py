@@ -54,16 +54,19 @@ def of_session(verdict: SessionVerdict) -> tuple[Measured, ...]:
         if verdict.progress is None
         else place(PROGRESS, verdict.progress)
     )
+    why_not = "no call" if verdict.charted else "no chart"
     return (
         success,
         progress,
-        not_applicable(CONFORMS, "no call")
+        not_applicable(CONFORMS, why_not)
         if verdict.conforms is None
         else level(CONFORMS, verdict.conforms),
-        *(
-            not_applicable(measure, "no call") if value is None else place(measure, value)
-            for measure, value in ((FITNESS, verdict.fitness), (SEQUENCE, verdict.sequence))
-        ),
+        not_applicable(FITNESS, why_not)
+        if verdict.fitness is None
+        else place(FITNESS, verdict.fitness),
+        not_applicable(SEQUENCE, "no call")
+        if verdict.sequence is None
+        else place(SEQUENCE, verdict.sequence),
     )
 
 

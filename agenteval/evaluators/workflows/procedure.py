@@ -1,9 +1,8 @@
 """A procedure compiled from the charts of one scenario or several: an automaton over tool calls.
 
 A position stands in a node, before one of the tools that the node calls or behind the last one
-(its exit). Only from an exit edges lead on. Nodes of the shape `call` call the tools that their
-text names, each once, in the order in which they are first named; all other nodes call nothing.
-An exit without edges is an end.
+(its exit). Only from an exit edges lead on. Which tools a node calls, and in which order, is said
+by `chart.calls_by_node`. An exit without edges is an end.
 
 Over several scenarios any of them may begin the session, another may begin after each end, and the
 user may put one aside between two nodes for another; see `align` for how such a walk is read.
@@ -18,8 +17,9 @@ from functools import cached_property
 from typing import Any
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.chart import Chart, Edge, parse_chart
+from agenteval.evaluators.workflows.chart import Chart, Edge, calls_by_node
 from agenteval.evaluators.workflows.conditions import Condition, attributed, holds
+from agenteval.evaluators.workflows.mermaid import parse_chart
 from agenteval.evaluators.workflows.scenario import Role, WorkflowTool
 
 
@@ -108,15 +108,17 @@ class Procedure:
                     (queue.appendleft if position.tool is None else queue.append)(target)
         return None
 
-    def reached(self, *begin: int, without: str | None = None) -> Iterator[int]:
-        """All positions on some walk from these, nearest first, conditions aside, within their
-        scenarios; no call of the tool `without` is made."""
+    def reached(
+        self, *begin: int, without: str | None = None, returned: Returned | None = None
+    ) -> Iterator[int]:
+        """All positions on some walk from these, nearest first, within their scenarios; no call of
+        the tool `without` is made. Conditions aside, or by the values that were returned."""
         queue, seen = deque(begin), set(begin)
         while queue:
             at = queue.popleft()
             yield at
             if without is None or self.positions[at].tool != without:
-                new = [t for t in dict.fromkeys(self.following(at)) if t not in seen]
+                new = [t for t in dict.fromkeys(self.following(at, returned)) if t not in seen]
                 seen.update(new)
                 queue.extend(new)
 
@@ -140,8 +142,9 @@ class Procedure:
 def procedure(role: Role, scenarios: Sequence[str]) -> Procedure:
     """The procedure of one scenario of a role or of several, by their ids.
 
-    Raises InputError for an unknown scenario, a chart outside the subset, one without a start, an
-    edge to a node that is not declared, and for a node that two of the scenarios have.
+    Raises InputError for an unknown scenario, one without a chart, a chart outside the subset, one
+    without a start, an edge to a node that is not declared, and for a node that two of the
+    scenarios have.
     """
     known = {s.id: s for s in role.scenarios}
     if not scenarios:
@@ -149,6 +152,8 @@ def procedure(role: Role, scenarios: Sequence[str]) -> Procedure:
     for id in scenarios:
         if id not in known:
             raise InputError(f"no scenario {id!r}; known: {', '.join(known)}", role.id)
+        if not known[id].flowchart.strip():
+            raise InputError(f"the scenario {id} has no chart", role.id)
     ids = tuple(dict.fromkeys(scenarios))
     charts = {id: parse_chart(known[id].flowchart, f"{role.id}/{id}") for id in ids}
     return compiled(charts, role.tools_of(ids))
@@ -160,11 +165,12 @@ def compiled(charts: Mapping[str, Chart], tools: Sequence[WorkflowTool]) -> Proc
     `tools` are those that the charts can call.
     """
     fields = {tool.name: tool.fields for tool in tools}
+    by_node = calls_by_node(charts.values(), fields)
     positions: list[Position] = []
     entries: list[int] = []
     seen: dict[str, str] = {}
     for scenario, chart in charts.items():
-        called = {node.id: node.calls(fields) for node in chart.nodes}
+        called = {node.id: by_node[node.id] for node in chart.nodes}
         own = {tool: fields[tool] for calls in called.values() for tool in calls}
         first: dict[str, int] = {}
         size = len(positions)
@@ -184,10 +190,9 @@ def compiled(charts: Mapping[str, Chart], tools: Sequence[WorkflowTool]) -> Proc
                 for e in chart.leaving(id)
             ]
             positions.append(Position(scenario, id, None, tuple(ways)))
-        starts = [node.id for node in chart.nodes if node.shape == "start"]
-        if not starts:
+        if not chart.starts:
             raise InputError("the chart has no start", scenario)
-        entries.append(first[starts[0]])
+        entries.append(first[chart.starts[0].id])
     return Procedure(
         tuple(charts), tuple(positions), tuple(entries), {t.name: t.required for t in tools}
     )

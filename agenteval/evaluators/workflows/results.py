@@ -55,7 +55,8 @@ class SessionVerdict(Record):
     limit leaving it as it is. `right`, `gold`, `generated` and `unjudged` count
     calls as strict session metrics do; `sequence` is the F1 of the longest common subsequence
     of tool names with the gold calls. `conforms` (None without any call) and `fitness` are against
-    the chart alone, `deviations` against the chart and gold. `cause` is the first deviation's,
+    the chart alone, None where the procedure has none (not `charted`); `deviations` are against the
+    chart and gold. `cause` is the first deviation's,
     "other" for a failed session without any. `failures` are the statuses of judges that failed,
     `usage` is what judges took, for earlier verdicts on the same session as well.
     """
@@ -73,6 +74,7 @@ class SessionVerdict(Record):
     generated: int = Field(ge=0)
     unjudged: int = Field(default=0, ge=0)
     sequence: float | None = Field(default=None, ge=0, le=1)
+    charted: bool = True
     conforms: bool | None
     fitness: float | None = Field(default=None, ge=0, le=1)
     deviations: tuple[Deviation, ...] = ()

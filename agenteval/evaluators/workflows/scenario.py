@@ -16,6 +16,13 @@ A folder of a role, as a person writes it:
       cross/                 users and sessions that need several scenarios of the role
         profiles.yaml
         sessions/*.yaml
+
+One of the three formats is enough. A role of one procedure has its files beside role.yaml, and may
+be no more than its policy as prose, with the tools that the methods of backend.py are:
+
+    parcel_desk/
+      policy.md              or workflow.txt, workflow.mmd, ...
+      backend.py
 """
 
 from __future__ import annotations
@@ -40,21 +47,24 @@ Name = r"^[A-Za-z][A-Za-z0-9_]{0,63}$"
 # How the procedure is told: one format, all three, none, or none and the tools by name only.
 Format = Literal["text", "code", "flowchart", "all", "none", "no_tools"]
 Demand = Literal["state", "state+reads"]  # what success asks for
+_WRITTEN: tuple[Format, ...] = ("text", "code", "flowchart")
 FORMATS: tuple[Format, ...] = ("text", "code", "flowchart", "all", "none", "no_tools")
 CROSS = "cross"  # the folder beside the scenarios
 
 
 class WorkflowTool(Record):
-    """A tool with what it returns. `write` changes the state of the backend, `read` does not.
+    """A tool with what it returns. `write` changes the state of the backend, `read` does not; None:
+    nobody has said.
 
-    `parameters` and `returns` are JSON schemas of objects.
+    `parameters` and `returns` are JSON schemas of objects; where `returns` is {} a tool may return
+    anything.
     """
 
     name: str = Field(pattern=Name)
-    description: str
+    description: str = ""
     parameters: dict[str, JsonValue]
-    returns: dict[str, JsonValue]
-    effect: Literal["read", "write"]
+    returns: dict[str, JsonValue] = Field(default_factory=dict)
+    effect: Literal["read", "write"] | None = None
 
     def tool(self) -> Tool:
         """As agents are given it."""
@@ -203,17 +213,27 @@ class RecordedSession(Record):
 
 
 class Scenario(Record):
-    """One procedure in three formats, its tools, its users and recorded sessions."""
+    """One procedure in up to three formats, its tools, its users and recorded sessions."""
 
     id: str = Field(pattern=Name)
     title: str
-    background: str
-    text: str
-    code: str
-    flowchart: str
+    background: str = ""
+    text: str = ""
+    code: str = ""
+    flowchart: str = ""
     tools: tuple[WorkflowTool, ...] = Field(min_length=1)
     profiles: tuple[Profile, ...] = ()
     sessions: tuple[RecordedSession, ...] = ()
+
+    @property
+    def formats(self) -> tuple[Format, ...]:
+        """Those in which the procedure is written."""
+        return tuple(f for f in _WRITTEN if getattr(self, f).strip())
+
+    @property
+    def words(self) -> str:
+        """The procedure as it reads best: as text, where there is one."""
+        return next((text for f in _WRITTEN if (text := getattr(self, f)).strip()), "")
 
 
 class Role(Record):
@@ -226,8 +246,8 @@ class Role(Record):
     id: str = Field(pattern=Name)
     domain: str
     title: str
-    background: str
-    now: str
+    background: str = ""
+    now: str = ""
     success: Demand = "state"
     scenarios: tuple[Scenario, ...] = Field(min_length=1)
     cross_profiles: tuple[Profile, ...] = ()
@@ -242,10 +262,33 @@ class Role(Record):
         role, so that it must choose (arXiv 2406.14884, section 3.1)."""
         return scenarios if len(scenarios) == 1 else tuple(s.id for s in self.scenarios)
 
+    def charted(self, scenarios: tuple[str, ...]) -> bool:
+        """Whether each of these scenarios has a chart."""
+        return all("flowchart" in self.scenario(s).formats for s in scenarios)
+
     def tools_of(self, scenarios: tuple[str, ...]) -> tuple[WorkflowTool, ...]:
-        """The tools of these scenarios, each name once, in their order."""
-        tools = {t.name: t for s in scenarios for t in self.scenario(s).tools}
+        """The tools of these scenarios, each name once, in their order. Of two tools of one name
+        that of the first scenario stands."""
+        tools: dict[str, WorkflowTool] = {}
+        for tool in (t for s in scenarios for t in self.scenario(s).tools):
+            tools.setdefault(tool.name, tool)
         return tuple(tools.values())
+
+    @cached_property
+    def conflicts(self) -> tuple[str, ...]:
+        """Tools that two scenarios define in two ways, each in a sentence: a user of one scenario
+        is served with its own."""
+        first: dict[str, tuple[str, WorkflowTool]] = {}
+        found = []
+        for scenario in self.scenarios:
+            for tool in scenario.tools:
+                other, known = first.setdefault(tool.name, (scenario.id, tool))
+                if known != tool:
+                    found.append(
+                        f"the tool {tool.name!r} is defined otherwise in {scenario.id} than in "
+                        f"{other}: each has its own, users of several have that of {other}"
+                    )
+        return tuple(found)
 
     @cached_property
     def sha256(self) -> str:

@@ -295,7 +295,7 @@ class ToolModel:
             return load_prompt(_PACKAGE, "tool_repair").render(problem=problem)
 
         reply = await ask(self._client, self._request(tool, asked), read, repair)
-        if tool.effect == "write":
+        if tool.effect != "read":
             self._known.clear()
         else:
             self._known[asked] = reply.value

@@ -112,7 +112,7 @@ def _session_tables(known: Tallies) -> Iterator[Table]:
             for t in whole
         ),
         _notes("A beginning of a walk follows the chart too; what is missing is told by the "
-               "causes.", bare(t.conforms for t in whole)),
+               "causes.", _unchecked(known.sessions), bare(t.conforms for t in whole)),
         "agent", detail=True,
     )  # fmt: skip
     yield _calls(whole, who)
@@ -237,6 +237,16 @@ def _bounds(found: Rates) -> dict[str, Cell]:
     return {"f1_low": found.f1.low, "f1_high": found.f1.high} if found.undecided else {}
 
 
+def _unchecked(sessions: Sequence[SessionResult]) -> str:
+    """Of how many transitions nothing could be checked; nothing where all could be."""
+    verdicts = [r.verdict for r in sessions if r.verdict]
+    unchecked, walked = sum(v.unchecked for v in verdicts), sum(len(v.edges) for v in verdicts)
+    if not unchecked:
+        return ""
+    return (f"{unchecked:,} of {walked:,} transitions walked could not be checked: the user's "
+            "will, or no value that was returned.")  # fmt: skip
+
+
 def _calls(whole: Sequence[SessionTally], who: Mapping[str, _Row]) -> Table:
     some = any(t.tool.undecided for t in whole)
     return Table(
@@ -265,7 +275,7 @@ def _calls(whole: Sequence[SessionTally], who: Mapping[str, _Row]) -> Table:
 def _endings(whole: Sequence[SessionTally], who: Mapping[str, _Row]) -> Table:
     """Nothing where every user said goodbye and every call was carried out."""
     notable = [t for t in whole if t.cut_short or t.refused]
-    note = "Agent stopped: out of time or iterations within a turn, or it said nothing."
+    note = "Agent stopped: out of time within a turn, or it said nothing."
     left_out = "Agents whose users all said goodbye, without a refused call, are left out."
     return Table(
         "ended",
@@ -273,6 +283,7 @@ def _endings(whole: Sequence[SessionTally], who: Mapping[str, _Row]) -> Table:
         (_AGENT, _FORMAT, Column("sessions", "sessions", "count"),
          Column("user", "user said\ngoodbye", "count"), Column("turns", "limit of\nturns", "count"),
          Column("limit", "limit of\ncalls", "count"),
+         Column("turn_limit", "limit in\na turn", "count", "of calls, see --calls-per-turn"),
          Column("agent_stopped", "agent\nstopped", "count"),
          Column("calls", "calls", "count", "made in these sessions"),
          Column("malformed", "malformed", "count", "calls that could not be read"),
@@ -282,7 +293,7 @@ def _endings(whole: Sequence[SessionTally], who: Mapping[str, _Row]) -> Table:
         tuple(
             {**who[t.system], "sessions": t.ended.total(), "user": t.ended["user"],
              "turns": t.ended["turns"], "limit": t.ended["calls"],
-             "agent_stopped": t.ended["agent"],
+             "turn_limit": t.ended["turn_calls"], "agent_stopped": t.ended["agent"],
              "calls": t.statuses.total(), "malformed": t.statuses["malformed"],
              "bad_arguments": t.statuses["bad_arguments"],
              "unknown_tool": t.statuses["unknown_tool"]}

@@ -20,7 +20,7 @@ from pydantic import JsonValue
 from agenteval.evaluators.workflows.asked_judge import JudgeOptions, prompts_sha256
 from agenteval.evaluators.workflows.cases import SessionCase, TurnCase
 from agenteval.evaluators.workflows.causes import calls_of, causes, primary
-from agenteval.evaluators.workflows.conformance import conform
+from agenteval.evaluators.workflows.conformance import Conformance, conform
 from agenteval.evaluators.workflows.equality import Equality, EqualityJudge, Schema, TextJudge
 from agenteval.evaluators.workflows.final_state import Gold, StateVerdict, gold_state, judged
 from agenteval.evaluators.workflows.predict import history
@@ -111,14 +111,17 @@ class Verdicts:
 
     judges: Judges = field(default_factory=Judges)
     _equal: dict[str, Equality] = field(default_factory=dict)
-    _procedures: dict[tuple[str, tuple[str, ...]], Procedure] = field(default_factory=dict)
+    _procedures: dict[tuple[str, tuple[str, ...]], Procedure | None] = field(default_factory=dict)
     _gold: dict[tuple[str, str], Gold] = field(default_factory=dict)
 
-    def equality(self, role: Role) -> Equality:
-        """The one that serves this role."""
-        key = role.sha256
+    def equality(self, case: SessionCase | TurnCase) -> Equality:
+        """The one that serves this case: one for a role, or for each scenario where its scenarios
+        define a tool in two ways."""
+        role = case.of.role
+        scope = case.given if role.conflicts else tuple(s.id for s in role.scenarios)
+        key = canonical_json([role.sha256, *scope])
         if key not in self._equal:
-            self._equal[key] = Equality(schemas_of(role), self.judges.equality)
+            self._equal[key] = Equality(schemas_of(role, scope), self.judges.equality)
         return self._equal[key]
 
     @property
@@ -141,7 +144,7 @@ class Verdicts:
         """The verdict on a session. Raises Unauthorized from a judge, InputError as `prepare`; a
         judge's other failures are told in the verdict."""
         profile, walk, calls = case.profile, self._procedure(case), calls_of(log)
-        equality = self.equality(case.of.role)
+        equality = self.equality(case)
         counts = await score_session(case.info.id, profile.actions, calls, equality)
         gold = self._gold_of(case)
         demand = self.judges.demand_of(case)
@@ -151,7 +154,8 @@ class Verdicts:
         failures += [goals.status] if isinstance(goals, GoalsFailure) else []
         success, decided_by = _success(log, state, goals)
         found = causes(walk, profile, log)
-        reading = conform(walk, calls, complete=False)  # as in `causes`: gold sees the rest
+        # As in `causes`: gold sees the rest.
+        reading = Conformance() if walk is None else conform(walk, calls, complete=False)
         progress = goals.progress if isinstance(goals, GoalsVerdict) else None
         progress = progress if state is None else state.progress
         return SessionVerdict(
@@ -168,7 +172,8 @@ class Verdicts:
             generated=counts.generated,
             unjudged=counts.unjudged,
             sequence=order_f1([c.tool for c in log.calls], [a.tool for a in profile.actions]),
-            conforms=reading.conforms if log.calls else None,
+            charted=walk is not None,
+            conforms=reading.conforms if log.calls and walk is not None else None,
             fitness=reading.fitness,
             deviations=found,
             cause=primary(found) if success is False else None,
@@ -183,7 +188,7 @@ class Verdicts:
         """The verdict on a predicted turn, with the grade of a reply where a judge grades it.
         Raises Unauthorized from a judge."""
         gold = next(g for g in gold_turns(case.session) if g.turn == case.index)
-        equality = self.equality(case.of.role)
+        equality = self.equality(case)
         verdict = await score_turn(gold, prediction, equality)
         grade: ResponseVerdict | None = None
         response = self.judges.response
@@ -200,11 +205,12 @@ class Verdicts:
             usage=_taken(equality) + (grade.usage if grade else Usage()),
         )
 
-    def _procedure(self, case: SessionCase) -> Procedure:
+    def _procedure(self, case: SessionCase) -> Procedure | None:
+        """None where a scenario has no chart."""
         role = case.of.role
-        key = role.sha256, role.given(case.profile.scenarios)
+        key = role.sha256, case.given
         if key not in self._procedures:
-            self._procedures[key] = procedure(role, key[1])
+            self._procedures[key] = procedure(role, key[1]) if role.charted(key[1]) else None
         return self._procedures[key]
 
     def _gold_of(self, case: SessionCase) -> Gold | None:
@@ -269,11 +275,10 @@ def _texts(value: JsonValue, path: str = "") -> set[tuple[str, str]]:
     return {text for key, inner in items for text in _texts(inner, f"{path}.{key}")}
 
 
-def schemas_of(role: Role) -> Mapping[str, Schema]:
+def schemas_of(role: Role, scenarios: tuple[str, ...]) -> Mapping[str, Schema]:
     """The schemas of parameters by tool."""
-    tools = role.tools_of(tuple(s.id for s in role.scenarios))
-    found: dict[str, Any] = {tool.name: tool.parameters for tool in tools}
-    return found
+    schemas: dict[str, Any] = {t.name: t.parameters for t in role.tools_of(scenarios)}
+    return schemas
 
 
 def _success(

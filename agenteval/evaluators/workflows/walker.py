@@ -18,8 +18,9 @@ from pydantic import JsonValue
 from agenteval.agents import Dialogue
 from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import AgentevalError
-from agenteval.evaluators.workflows.chart import Chart, Edge, Node, parse_chart
+from agenteval.evaluators.workflows.chart import Chart, Edge, Node, calls_by_node
 from agenteval.evaluators.workflows.conditions import holds
+from agenteval.evaluators.workflows.mermaid import parse_chart
 from agenteval.evaluators.workflows.scenario import Action, Role, WorkflowTool
 from agenteval.evaluators.workflows.simulated_user import (
     NONE_OF_THESE,
@@ -82,28 +83,28 @@ class Book:
     charts: dict[str, Chart]
     tools: dict[str, WorkflowTool]
     titles: dict[str, str]
+    calls: dict[str, tuple[str, ...]]  # by node, see `calls_by_node`
 
     @classmethod
     def of(cls, role: Role, scenarios: Sequence[str]) -> Book:
         """Those of a role. Raises InputError for a chart outside the subset."""
         known = {id: role.scenario(id) for id in dict.fromkeys(scenarios)}
-        return cls(
-            {id: parse_chart(s.flowchart, f"{role.id}/{id}") for id, s in known.items()},
-            {tool.name: tool for tool in role.tools_of(tuple(known))},
-            {id: s.title for id, s in known.items()},
-        )
+        charts = {id: parse_chart(s.flowchart, f"{role.id}/{id}") for id, s in known.items()}
+        tools = {tool.name: tool for tool in role.tools_of(tuple(known))}
+        titles = {id: s.title for id, s in known.items()}
+        return cls(charts, tools, titles, calls_by_node(charts.values(), tools))
 
-    def calls(self, node: Node) -> tuple[str, ...]:
-        """The tools that a node calls, each once."""
-        return node.calls(self.tools)
-
-    def starts(self) -> list[tuple[str, str, Edge]]:
-        """What can be begun: label, scenario and edge out of its start."""
-        found = []
+    def starts(self) -> list[tuple[str, str, Edge | None]]:
+        """What can be begun: label, scenario and edge out of its start; None where the start is a
+        step of its own."""
+        begun: list[tuple[str, str, Edge | None]] = []
         for id, chart in self.charts.items():
-            for edge in chart.leaving(chart.start.id):
-                found.append((plain(edge.intent) or plain(self.titles[id]), id, edge))
-        return found
+            start, title = chart.starts[0].id, plain(self.titles[id])
+            if chart.begins or self.calls[start]:
+                begun.append((title, id, None))
+                continue
+            begun += [(plain(e.intent) or title, id, e) for e in chart.leaving(start)]
+        return begun
 
 
 class Walker:
@@ -211,13 +212,13 @@ class _Walk:
             yield Say(self._with_waiting(_GOODBYE))
 
     def _scenario(self, scene: _Scene, edge: Edge | None) -> Part:
-        while edge is not None and not self._over:
+        node: Node | None = scene.chart.node(edge.target) if edge else scene.chart.starts[0]
+        while node is not None and not self._over:
             self._steps += 1
             if self._steps > _LONGEST:
                 self._stop(_SORRY)
                 return
-            node = scene.chart.node(edge.target)
-            tools = self._book.calls(node)
+            tools = self._book.calls[node.id]
             scene.edge = None
             for name in scene.asked.pop(node.id, ()):  # here again: the user may say otherwise now
                 scene.told.pop(name, None)
@@ -228,6 +229,7 @@ class _Walk:
                 if self._over:
                     return
             edge = yield from self._next(scene, node)
+            node = scene.chart.node(edge.target) if edge else None
 
     def _step(self, scene: _Scene, node: Node, tool: str) -> Part:
         """One call of the procedure, as it should be or as planned."""

@@ -57,6 +57,15 @@ def test_an_index_may_be_dressed(said: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "said", ["Invention (makes up a result)", "Reasoning > invention [no source]", "INVENTION"]
+)
+def test_a_kind_may_be_explained(said: str) -> None:
+    named = checked(category=said)
+    assert isinstance(named, Named)
+    assert named.category == "Invention"
+
+
+@pytest.mark.parametrize(
     "said", ["S9", "1", 1, None, "", "S1 and S2", "S1 S2", ["S1"], {"id": "S1"}, True]
 )
 def test_an_index_is_never_guessed(said: Any) -> None:
@@ -193,6 +202,8 @@ ITEM = entry("S1", "Invention", "nine birds")
         ("```json\n" + json.dumps({"findings": []}) + "\n```", 0, "", False),
         ("I think\n" + json.dumps({"findings": [ITEM]}) + "\nis all.", 1, "", False),
         (json.dumps([ITEM]), 1, "", False),
+        (json.dumps([{"errors": [ITEM, ITEM], "summary": "ok"}]), 2, "ok", False),
+        (json.dumps([{"errors": []}]), 0, "", False),
         ('{"findings": [' + json.dumps(ITEM) + ', {"span": "S2", "evi', 2, "", True),
         ('{"findings": [], "summary": "it went', 0, "", True),
     ],

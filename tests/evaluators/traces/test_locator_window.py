@@ -136,11 +136,11 @@ def long_trace(spans: int = 10, words: int = 400) -> tuple[list[str], list[tuple
 
 async def test_an_endpoint_that_counts_more_tokens_is_asked_in_smaller_parts() -> None:
     texts, expected = long_trace()
-    judge, transport = locator(strict(8192, 2.2))  # type: ignore[arg-type]
+    judge, transport = locator(strict(8192, 1.5))  # type: ignore[arg-type]
     located = await judge.examine(*made(texts))
     assert pairs(located.findings.findings) == expected
     assert located.failed == 0
-    refused = [r for r in transport.requests if size(r, 2.2) + 1536 > 8192]
+    refused = [r for r in transport.requests if size(r, 1.5) + 1536 > 8192]
     assert 1 <= len(refused) <= 4  # what is learnt once holds for the parts that follow
 
 

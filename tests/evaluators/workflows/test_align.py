@@ -12,9 +12,10 @@ from collections.abc import Iterator
 import pytest
 
 from agenteval.evaluators.workflows.align import Call, align
-from agenteval.evaluators.workflows.chart import Chart, Edge, Node, parse_chart
+from agenteval.evaluators.workflows.chart import Chart, Edge, Node
 from agenteval.evaluators.workflows.conditions import Comparison, Condition
 from agenteval.evaluators.workflows.conformance import conformance
+from agenteval.evaluators.workflows.mermaid import parse_chart
 from agenteval.evaluators.workflows.procedure import compiled
 from agenteval.evaluators.workflows.scenario import WorkflowTool
 from tests.evaluators.workflows.boats import boats
@@ -73,7 +74,7 @@ class Brute:
 
     def __init__(self, charts: dict[str, Chart], made: list[Call], complete: bool) -> None:
         self.charts, self.made, self.complete = charts, made, complete
-        self.start = {s: c.start.id for s, c in charts.items()}
+        self.start = {s: c.starts[0].id for s, c in charts.items()}
 
     def lowest(self) -> int:
         cost: dict[State, int] = {(0, None, None): 0}

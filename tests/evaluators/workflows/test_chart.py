@@ -12,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.chart import Chart, Edge, Node, names_in, parse_chart
+from agenteval.evaluators.workflows.chart import Chart, Edge, calls_by_node, names_in
 from agenteval.evaluators.workflows.conditions import Comparison, Condition
+from agenteval.evaluators.workflows.mermaid import parse_chart
+from agenteval.readers.strict_yaml import read_yaml
 from tests.evaluators.workflows.boats import CHART
 
 PAPER = Path(
@@ -22,6 +24,8 @@ PAPER = Path(
         Path(__file__).parents[4] / "shared/reference/workflows/paper_listings_en.txt",
     )
 )
+FOREIGN = Path(__file__).parent / "foreign_charts"
+EXPECTED = read_yaml(FOREIGN / "expected.yaml")
 HEAD = "flowchart TD\n"
 
 
@@ -51,13 +55,13 @@ def test_the_flight_booking_chart_of_the_paper() -> None:
     assert sorted(n.id for n in found.nodes) == [f"SK00{i}" for i in range(7)]
     assert len(found.edges) == 10
     assert {n.id for n in found.nodes if n.shape == "call"} == {"SK001", "SK002"}
-    assert found.start.id == "SK000"
+    assert found.starts[0].id == "SK000"
     assert {("SK002", "SK003"), ("SK003", "SK002"), ("SK002", "SK004"), ("SK004", "SK002")} <= set(
         graph(found).edges
     )
     tools = ["reserveFlight", "checkAvailability"]
-    assert found.node("SK001").calls(tools) == ("checkAvailability",)
-    assert found.node("SK002").calls(tools) == ("reserveFlight",)
+    called = calls_by_node([found], tools)
+    assert (called["SK001"], called["SK002"]) == (("checkAvailability",), ("reserveFlight",))
 
 
 def test_a_chart_of_the_same_form() -> None:
@@ -131,6 +135,41 @@ def test_labels_of_nodes(written: str, text: str) -> None:
     assert chart(f"A{written}").nodes[0].text == text
 
 
+@pytest.mark.parametrize("name", EXPECTED)
+def test_charts_in_the_styles_of_others(name: str) -> None:
+    found, expected = parse_chart((FOREIGN / name).read_text()), EXPECTED[name]
+    assert [f"{e.source} > {e.target}: {e.label}" for e in found.edges] == expected["edges"]
+    assert [n.id for n in found.starts] == expected["starts"]
+    assert sorted(r.kind for r in found.remarks) == expected["remarks"]
+    assert [n.id for n in found.nodes if n.shape == "call"] == expected.get("calls", [])
+    texts = expected.get("texts", {})
+    assert {n.id: n.text for n in found.nodes if n.id in texts} == texts
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        (
+            "bad_extra_bracket.mmd",
+            "line 2, column 48: this `[` in the label of CS001",
+        ),
+        ("bad_group_edge.mmd", "line 5, column 16: desk is a subgraph, which is no step"),
+        ("bad_unclosed.mmd", "line 2, column 2: the label of A is not closed before"),
+        ("bad_direction.mmd", "line 3, column 3: the label has no arrow or is not closed"),
+        ("bad_kind.md", "line 4, column 1: a chart begins with `flowchart` or `graph`"),
+    ],
+)
+def test_charts_of_others_that_cannot_be_read(name: str, told: str) -> None:
+    assert told in refused((FOREIGN / name).read_text())
+
+
+def test_of_two_texts_the_later_one_stands_as_in_mermaid() -> None:
+    found = chart("A(s)-->B[one]\nA-->B[two]\nB>two]-->B[two]")
+    assert [(n.text, n.shape, n.line) for n in found.nodes if n.id == "B"] == [("two", "reply", 4)]
+    assert [r.line for r in found.remarks] == [3, 4, 4]
+    assert "text or shape in line 2 and another in line 3: the later" in found.remarks[0].message
+
+
 @pytest.mark.parametrize("first", ["：\n", "The chart：\n", "%% mine\n\n", "\ufeff", "：", "  \n "])
 def test_what_may_stand_before_the_first_line(first: str) -> None:
     assert parse_chart(first + "flowchart LR\nA(s)").direction == "LR"
@@ -155,27 +194,32 @@ def test_the_same_node_may_be_declared_twice_with_the_same_text() -> None:
 @pytest.mark.parametrize(
     ("body", "where", "what"),
     [
-        ("A(s)\nsubgraph one", "line 3, column 1", "`subgraph` is outside"),
-        ("A(s)-->B{b}", "line 2, column 9", "`{b}` cannot stand here"),
-        ("A(s)-->B[[b]]", "line 2, column 9", "the shape [[.."),
-        ("A(s)-.->B[b]", "line 2, column 5", "`-.->B[b]` cannot"),
-        ("A(s)==>B[b]", "line 2, column 5", "`==>B[b]`"),
-        ("A(s)---B[b]", "line 2, column 5", "`---B[b]`"),
-        ("A(s)--x--->B[b]", "line 2, column 5", "another arrow"),
-        ("A(s)--x--B[b]--y-->C[c]", "line 2, column 5", "another arrow"),
+        ("A(s)\nsubgraph one\nA-->B[b]", "line 3, column 1", "a line `end` is missing"),
+        ("A(s)-->B\nsubgraph B[b]\nC-->D\nend", "line 2, column 8", "B is a subgraph"),
+        ("A(s)-->B[b]\nend", "line 3, column 1", "`end` closes no subgraph"),
+        ("A(s)-->end", "line 2, column 8", "`end` is a word of Mermaid"),
+        ("A(s)-->class --> B", "line 2, column 8", "`class` is a word of Mermaid"),
+        ("A(s) <-- B[b]", "line 2, column 6", "no arrow"),
+        ("A(s) <--- B[b]", "line 2, column 6", "the other way round"),
+        ("A(s) x--> B[b]", "line 2, column 6", "the other way round"),
+        ("A(s)-->B@{ shape: rect", "line 2, column 9", "`}` is missing"),
+        ("A(s)-->B@{ shape: [ }", "line 2, column 9", "cannot be read"),
+        ("A(s)--a--B[b]--y-->C[c]", "line 2, column 5", "another arrow"),
         ("A(s)-->B[b", "line 2, column 9", "`]` is missing"),
         ("A(s)-->B[b\nB--x-->C[c]", "line 2, column 9", "`]` is missing"),
         ("A(s)-->B[b\nB--x-->C(c)]", "line 2, column 9", "before the next arrow"),
-        ("A(s)--x\nB-->C[c]", "line 2, column 5", "not closed before the next statement"),
-        ("A(s)--x", "line 2, column 5", "no arrow"),
+        ("A(s)-->B[say [b]-->C[c]", "line 2, column 14", "this `[` in the label of B is one too"),
+        ("A(s)-->B[[b]\nB-->C[c]", "line 2, column 10", "this `[` in the label of B"),
+        ("A(s)-->B[a [b], [c or\n[d] e]\nB-->C[c]", "line 2, column 17", "this `["),
+        ("A(s)-->B{is (it {so}-->C[c]", "line 2, column 17", "this `{` in the label of B"),
+        ("A(s)-->B[one] two]-->C[c]", "line 2, column 15", "in quotes: A["),
+        ("A(s)--a\nB-->C[c]", "line 2, column 5", "not closed before the next statement"),
+        ("A(s)--a", "line 2, column 5", "no arrow"),
         ("A(s)-->|x\nB[b]", "line 2, column 5", "not closed"),
         ("A(s)-->", "line 2, column 8", "a node is expected, not the end of the line"),
         ("A(s)-->B[ ]", "line 2, column 9", "the label of B is empty"),
-        ("A(s)-->B[b]\n  B[other]", "line 3, column 3", "declared otherwise in line 2"),
-        ("A(s)-->B", "line 2, column 8", "'B' is used but has no label"),
         ("A(s)  B[b]", "line 2, column 7", "`B[b]` cannot stand here"),
         ("A(s)--x  (free >= )-->B[b]", "line 2, column 7", "`free >=` is no comparison"),
-        ("A(s):::red-->B[b]", "line 2, column 5", "`:::red-->B[b]`"),
         ("", "line 2, column 1", "no nodes"),
     ],
 )
@@ -186,10 +230,10 @@ def test_refused_with_line_and_column(body: str, where: str, what: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "A(s)-->B[b]", "graph TD\nA(s)", "flowchart\nA(s)", "flowchart XX"]
+    "text", ["", "A(s)-->B[b]", "flowcharts TD\nA(s)", "sequenceDiagram\nA->>B: x", "graph XX"]
 )
 def test_a_chart_begins_with_its_direction(text: str) -> None:
-    assert "begins with `flowchart` and one of TD, TB, LR, RL, BT" in refused(text)
+    assert "begins with `flowchart` or `graph` and one of TD, TB, LR, RL, BT" in refused(text)
 
 
 @pytest.mark.parametrize("line", ['colour: "red"', '"a": 1', '"a": "x"\n"a": "y"'])
@@ -265,8 +309,8 @@ def test_more_nodes_than_can_be_checked() -> None:
 TOOLS = ["find", "find_book", "lend"]
 
 
-def calls(text: str) -> tuple[str, ...]:
-    return Node(id="A", shape="call", text=text).calls(TOOLS)
+def calls(text: str, shape: str = ">") -> tuple[str, ...]:
+    return calls_by_node([chart(f'A{shape}"{text}"]')], TOOLS)["A"]
 
 
 @pytest.mark.parametrize(
@@ -279,8 +323,16 @@ def calls(text: str) -> tuple[str, ...]:
     ],
 )
 def test_the_calls_of_a_node(text: str, named: tuple[str, ...]) -> None:
-    assert calls(text) == named
-    assert Node(id="A", shape="reply", text=text).calls(TOOLS) == ()
+    assert calls(text) == calls(text, "[") == named
+
+
+def test_a_reply_calls_what_no_call_node_names() -> None:
+    drawn = chart("A(s)-->B>call find]-->C[tell what find found, then lend it]\nB-->D[lend]")
+    assert calls_by_node([drawn], TOOLS) == {
+        "A": (), "B": ("find",), "C": ("lend",), "D": ("lend",),
+    }  # fmt: skip
+    other = chart("E>lend]")
+    assert calls_by_node([drawn, other], TOOLS)["C"] == ()
 
 
 def test_all_occurrences_of_names() -> None:

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.evaluators.workflows.chart import Chart, Edge, Node, parse_chart
+from agenteval.evaluators.workflows.chart import Chart, Edge, Node
 from agenteval.evaluators.workflows.chart_check import Defect, check_chart
+from agenteval.evaluators.workflows.mermaid import parse_chart
 from agenteval.evaluators.workflows.scenario import WorkflowTool
 from tests.evaluators.workflows.boats import BOOK, CHART, CHECK, TOOLS, replaced, tool
 
@@ -19,11 +20,11 @@ HEAD = "flowchart TD\n"
 
 
 def found(text: str, tools: Sequence[WorkflowTool] = TOOLS) -> list[tuple[str, str]]:
-    return [(d.kind, d.severity) for d in check_chart(parse_chart(text), tools)]
+    return [(d.kind, d.severity) for d in defects(text, tools)]
 
 
 def defects(text: str, tools: Sequence[WorkflowTool] = TOOLS) -> list[Defect]:
-    return list(check_chart(parse_chart(text), tools))
+    return [d for d in check_chart(parse_chart(text), tools) if d.severity != "note"]
 
 
 def branching(conditions: Sequence[str], schema: dict[str, Any]) -> str:
@@ -40,14 +41,14 @@ def test_a_sound_chart_has_no_defects() -> None:
 
 def test_a_chart_without_a_toolbox_is_checked_as_a_graph() -> None:
     text = replaced(CHART, "BH000(Start)", "BH000[Start]").replace("check_boat", "nothing")
-    assert found(text, ()) == [("no_start", "error")]
+    assert found(text, ()) == [("no_start", "warning")]
 
 
 @pytest.mark.parametrize(
     ("old", "new", "kind", "severity", "told"),
     [
-        ("BH000(Start)", "BH000[Start]", "no_start", "error", "no node has the shape"),
-        ("BH005[Say that", "BH007(Start)-->BH005[Say that", "several_starts", "error", "BH007"),
+        ("BH000(Start)", "BH000[Start]", "no_start", "warning", "BH000 is taken for it"),
+        ("BH004 & BH003--Tries", "BH007(Start) & BH003--Tries", "several_starts", "error", "BH007"),
         ("another boat-->BH001", "another boat-->BH000", "edge_into_start", "error", "BH000"),
         ("BH005[Say that it is out;", "BH005[So;] & BH008[Say;", "unreachable", "error", "XX"),
         ("BH005--Names another boat-->BH001", "BH005-->BH005", "no_exit", "error", "follows BH005"),
@@ -55,7 +56,7 @@ def test_a_chart_without_a_toolbox_is_checked_as_a_graph() -> None:
         ("call check_boat", "call chek_boat", "no_tool", "error", "is check_boat meant?"),
         ("call check_boat", "look", "no_tool", "error", "known: check_boat, book_boat"),
         ("call book_boat", "call book_boat, pay_fee", "unknown_tool", "error", "pay_fee"),
-        ("Tell the jetty.", "Tell what book_boat says.", "tool_in_reply", "warning", "book_boat"),
+        ("Tell the jetty.", "Tell what book_boat says.", "tool_in_reply", "warning", "only those"),
         ("(is_free = true)", "(is_fre = true)", "unknown_field", "error", "is is_free meant?"),
         ("(is_free = true)", "(book_boat.is_free = true)", "unknown_field", "error", "book_boat"),
         ("(is_free = true)", "(look.is_free = true)", "unknown_field", "error", "which is no tool"),

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.evaluators.workflows.chart import parse_chart
 from agenteval.evaluators.workflows.chart_check import Defect
 from agenteval.evaluators.workflows.consistency import chart_against_chart, consistent
 from agenteval.evaluators.workflows.folder import role_folders
+from agenteval.evaluators.workflows.mermaid import parse_chart
 from agenteval.evaluators.workflows.scenario import Scenario
 from agenteval.evaluators.workflows.worlds import TooLarge
 from tests.evaluators.workflows.boats import CHART, CODE, TEXT, TOOLS, boats, replaced, tool

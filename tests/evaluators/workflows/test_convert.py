@@ -85,7 +85,7 @@ async def test_what_stays_wrong_is_rejected_with_the_reasons() -> None:
     ("reply", "reason"),
     [
         (WRONG_CHART, "goes on to book_boat; the new flowchart does not"),
-        ("flowchart TD\nA{x}", "the new flowchart, line 2, column 2"),
+        ("flowchart TD\nA[[x]", "the new flowchart, line 2, column 3"),
         (CHART.replace("check_boat", "find_boat"), "names no known tool"),
         ("I cannot do that.", "a chart begins with `flowchart`"),
         ("", "the reply is empty"),
@@ -176,7 +176,7 @@ async def test_a_text_of_code_names_its_tools() -> None:
         ("code", "code", {}, "into itself"),
         ("code", "text", {"code": " "}, "has no code"),
         ("code", "flowchart", {"code": "IF so THEN"}, "the code cannot be converted"),
-        ("flowchart", "text", {"flowchart": "flowchart TD\nA{x}"}, "line 2, column 2"),
+        ("flowchart", "text", {"flowchart": "flowchart TD\nA[[x]"}, "line 2, column 3"),
     ],
 )
 async def test_sources_that_cannot_be_converted(

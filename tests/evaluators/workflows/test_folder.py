@@ -78,7 +78,6 @@ def test_the_hash_tells_contents_apart(desk: Path) -> None:
     ("file", "old", "new", "told"),
     [
         ("role.yaml", "domain:", "domin:", "role.yaml"),
-        ("lend_book/tools.json", '"effect": "read",', "", "tools.json: 0.effect: field required"),
         (
             "lend_book/tools.json",
             '"returns"',
@@ -94,7 +93,7 @@ def test_the_hash_tells_contents_apart(desk: Path) -> None:
         ("lend_book/sessions/hana.yaml", "kind: call", "kind: cal", "hana.yaml: turns.3.kind"),
         ("lend_book/sessions/hana.yaml", "tool: find_book, ", "", "a call needs the name"),
         ("lend_book/sessions/hana.yaml", "turns:", "turns: [", "not valid YAML"),
-        ("return_book/tools.json", "return_book", "find_book", "defined otherwise in lend_book"),
+        ("lend_book/tools.json", '"lend_book"', '"find_book"', "two tools are called 'find_book'"),
     ],
 )
 def test_refused_with_file_and_reason(desk: Path, file: str, old: str, new: str, told: str) -> None:
@@ -151,17 +150,99 @@ def test_an_unknown_key_is_told_with_those_allowed(
 
 def test_all_that_an_object_lacks_is_told_at_once(desk: Path) -> None:
     (desk / "role.yaml").write_text("domain: Shops\n", encoding="utf-8")
-    assert refused(desk).endswith("role.yaml: fields required: title, background, now")
+    assert refused(desk).endswith("role.yaml: title: field required")
     (desk / "lend_book/profiles.yaml").write_text("- id: hana\n  goals:\n  - {}\n")
-    assert refused(desk).endswith("0: fields required: scenarios, persona, opening")
+    assert refused(desk).endswith("0: fields required: persona, opening")
     (desk / "lend_book/profiles.yaml").write_text("id: hana\n")
     assert refused(desk).endswith("profiles.yaml: input should be a valid list")
 
 
-@pytest.mark.parametrize("file", ["workflow.txt", "workflow.code", "workflow.mmd", "tools.json"])
-def test_a_missing_file(desk: Path, file: str) -> None:
-    (desk / "lend_book" / file).unlink()
-    assert f"{file}: cannot read" in refused(desk)
+def test_a_procedure_is_written_in_one_format_at_least(desk: Path) -> None:
+    (desk / "lend_book/workflow.txt").unlink()
+    (desk / "lend_book/workflow.code").unlink()
+    assert read_role(desk).scenario("lend_book").formats == ("flowchart",)
+    (desk / "lend_book/workflow.mmd").unlink()
+    assert refused(desk).endswith(
+        "lend_book: a scenario needs one of workflow.txt, policy.md, workflow.code, workflow.mmd"
+    )
+    (desk / "return_book/policy.md").write_text("Take books back.")
+    (desk / "lend_book/policy.md").write_text("Lend books.")
+    assert "return_book/policy.md: the text of a procedure stands in one file" in refused(desk)
+
+
+def test_two_scenarios_may_define_a_tool_in_two_ways(desk: Path) -> None:
+    """Each has its own; across scenarios that of the first stands, and both are told."""
+    change(desk / "return_book/tools.json", '"return_book"', '"find_book"')
+    shutil.rmtree(desk / "cross")
+    (desk / "return_book/profiles.yaml").unlink(missing_ok=True)
+    role = read_role(desk)
+    (told,) = role.conflicts
+    assert "'find_book' is defined otherwise in return_book than in lend_book" in told
+    own = {s.id: s.tools[0] for s in role.scenarios}
+    assert own["lend_book"].required == ("title",)
+    both = {t.name: t for t in role.tools_of(("lend_book", "return_book"))}
+    assert both["find_book"] == own["lend_book"]
+    assert role.tools_of(("return_book",))[0] == own["return_book"]
+
+
+CLASS = """
+from __future__ import annotations
+from typing import Literal
+
+class Base:
+    def __init__(self) -> None:
+        self.state = {"n": 0}
+
+    def add(self, by: int, how: Literal["up", "down"] = "up") -> dict:
+        \"\"\"Count.\"\"\"
+        self.state["n"] += by
+        return dict(self.state)
+
+class Backend(Base):
+    def note(self, words) -> str: return words
+    def _own(self) -> None: ...
+"""
+MODULE = """
+from json import dumps
+from typing import Literal
+state = {"n": 0}
+
+def add(by: int, how: Literal["up", "down"] = "up") -> dict:
+    \"\"\"Count.\"\"\"
+    state["n"] += by
+    return state
+
+def note(words): return dumps(words)
+"""
+
+
+@pytest.mark.parametrize("source", [CLASS, MODULE])
+def test_policy_and_python_functions_are_a_role(tmp_path: Path, source: str) -> None:
+    folder = tmp_path / "counter_desk"
+    folder.mkdir()
+    (folder / "policy.md").write_text("Count what people ask for.")
+    (folder / "backend.py").write_text(source)
+    role = read_role(find_role(str(folder)))
+    (scenario,) = role.scenarios
+    assert (role.id, role.title, scenario.formats) == ("counter_desk", "counter desk", ("text",))
+    add, note = scenario.tools
+    assert (add.name, add.description, add.returns, add.effect) == ("add", "Count.", {}, None)
+    assert add.required == ("by",)
+    assert add.properties["by"] == {"type": "integer"}
+    assert add.properties["how"] == {"type": "string", "enum": ["up", "down"], "default": "up"}
+    assert note.properties == {"words": {}}
+    make = load_backend(folder)
+    first, second = fresh_backend(make), fresh_backend(make)
+    getattr(first, "add")(3)  # noqa: B009  of a class that mypy does not know
+    assert (first.state, second.state) == ({"n": 3}, {"n": 0})
+    (folder / "tools.json").write_text(json.dumps([{"type": "function", "function": {
+        "name": "add", "parameters": {"type": "object", "properties": {"by": {}}}}}]))  # fmt: skip
+    assert [t.name for t in read_role(folder).scenarios[0].tools] == ["add"]
+    (folder / "backend.py").write_text("x = 1")
+    (folder / "tools.json").unlink()
+    assert "no class Backend, and no functions with a `state`" in refused(folder)
+    (folder / "backend.py").unlink()
+    assert "needs a tools.json, or a backend.py whose methods are its tools" in refused(folder)
 
 
 def test_no_text_and_no_mapping(desk: Path) -> None:

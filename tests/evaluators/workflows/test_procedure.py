@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.chart import parse_chart
 from agenteval.evaluators.workflows.folder import read_role
+from agenteval.evaluators.workflows.mermaid import parse_chart
 from agenteval.evaluators.workflows.procedure import (
     Procedure,
     compiled,
@@ -71,13 +71,14 @@ def test_a_loop_of_replies_ends() -> None:
     assert due(walk) == {"": ("act",), "act": ()}
 
 
-def test_only_call_nodes_call_and_each_tool_once() -> None:
+def test_each_tool_of_a_node_is_called_once_and_one_drawn_as_a_call_only_there() -> None:
     text = """flowchart TD
 AA000(Start)-->AA001>call one; by what one returned call two]
-AA001-->AA002[Tell what three would do]"""
+AA001-->AA002[Tell what two did, call three]"""
     walk = made(text, tool("one"), tool("two"), tool("three"))
     assert [p.tool for p in walk.positions if p.node == "AA001"] == ["one", "two", None]
-    assert walk.steps == {"one", "two"}
+    assert walk.steps == {"one", "two", "three"}
+    assert [p.tool for p in walk.positions if p.node == "AA002"] == ["three", None]
     assert due(walk)["one"] == ("two",)
 
 

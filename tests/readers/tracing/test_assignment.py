@@ -54,6 +54,16 @@ CASES = {
         [span("w", "agent", name="flow"), span("a", "agent", "w"), span("m", "llm", "a", **MODEL)],
         ("Context: ...", "m"), ("It is 4.", "m"), ("Be brief.", "m"),
     ),
+    "an agent that says nothing of a request it hands on in other words": (
+        [span("a", "agent"), span("s", "chain", "a", name="step", output="a step's result"),
+         span("m", "llm", "s", **MODEL),
+         span("b", "agent", "s", name="helper", input="look up 2 + 2", output="four")],
+        ("Context: ...", "m"), ("It is 4.", "m"), ("Be brief.", "m"),
+    ),
+    "messages on the agent itself": (
+        [span("a", "agent", **MODEL), span("t", "tool", "a", input="1", output="2")],
+        ("Context: ...", "a"), ("It is 4.", "a"), ("Be brief.", "a"),
+    ),
     "a chain asked before the prompt was made of it": (
         [span("c", "chain", input='{"question": "2 + 2?", "k": 3}', output='{"answer": "4"}'),
          span("m", "llm", "c", **MODEL)],

@@ -14,7 +14,7 @@ import pytest
 from agenteval.errors import InputError
 from agenteval.readers import read_runs
 from agenteval.readers.spans import id_of, seconds
-from agenteval.readers.traces import is_trace, read_traces
+from agenteval.readers.traces import LARGEST, is_trace, read_traces
 from tests.readers.tracing.samples import (
     FIRST,
     ROOT,
@@ -245,6 +245,45 @@ def test_own_runs_with_spans_are_no_foreign_traces(tmp_path: Path) -> None:
 def test_not_a_trace(tmp_path: Path, value: Any) -> None:
     with pytest.raises(InputError, match=r"t\.json.*`spans` or `resourceSpans`"):
         read(tmp_path, json.dumps(value))
+
+
+def test_lists_of_spans_under_names(tmp_path: Path) -> None:
+    def row(number: str, parent: str | None = None, **more: Any) -> dict[str, Any]:
+        context = {"span_id": number, **more}
+        return {"name": number, "context": context, "parent_id": parent, "start_time": 1.7e9}
+
+    projects = {"shop": [row("a", trace_id=TRACE), row("b", "a", trace_id=TRACE)], "none": [],
+                "bank": [row("c")]}  # fmt: skip
+    shop, bank = read(tmp_path, projects).runs
+    assert (shop.id, [s.id for s in shop.spans]) == (TRACE, ["a", "b"])
+    assert (bank.id, [s.id for s in bank.spans]) == ("bank", ["c"])
+    assert [r.id for r in read_runs(tmp_path / "t.json").runs] == [TRACE, "bank"]
+
+
+def test_a_folder_goes_on_and_says_of_each_file_why_not(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps(nested(STORY)))
+    (tmp_path / "b.json").write_text('{"observations": [], "scores": 3}')
+    (tmp_path / "c.json").write_text('{"spans": [{"span_id"')
+    (tmp_path / "d.json").write_text('[{"hello": 1}]')
+    result = read_traces(tmp_path)
+    assert [run.id for run in result.runs] == [TRACE]
+    b, c, d = (skipped.reason for skipped in result.skipped)
+    assert b.startswith("no spans but an object with the keys 'observations', 'scores'; a trace is")
+    assert "broken JSON" in c
+    assert d.startswith("no spans but an array, first an object with the keys 'hello'; a trace is")
+
+
+@pytest.mark.slow
+def test_a_trace_above_64_megabytes_is_read_whole_and_one_above_the_bound_refused(
+    tmp_path: Path,
+) -> None:
+    path, long = tmp_path / "t.json", "word " * (14 << 20)
+    path.write_text(json.dumps(nested(span(ROOT, span_attributes={"input.value": long}))))
+    assert read_traces(path).runs[0].spans[0].input == long
+    with path.open("r+b") as file:
+        file.truncate(LARGEST + 10)
+    with pytest.raises(InputError, match="larger than 268,435,456 bytes"):
+        read_traces(path)
 
 
 def test_one_id_in_two_files(tmp_path: Path) -> None:

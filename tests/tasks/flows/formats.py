@@ -22,7 +22,11 @@ def check_charts(flow: Flow) -> list[str]:
     for scenario in flow.role.scenarios:
         chart = flow.charts[scenario.id]
         told = [
-            *(f"line {d.line}: {d.message}" for d in check_chart(chart, scenario.tools)),
+            *(
+                f"line {d.line}: {d.message}"
+                for d in check_chart(chart, scenario.tools)
+                if d.severity != "note"
+            ),
             *_shape(chart),
         ]
         if not TOOLS[0] <= len(scenario.tools) <= TOOLS[1]:

@@ -27,7 +27,7 @@ class Walk:
 
     def step(self, turn: Turn) -> None:
         chart = self.charts[turn.scenario]
-        at = self.at.setdefault(turn.scenario, chart.start.id)
+        at = self.at.setdefault(turn.scenario, chart.starts[0].id)
         if turn.node not in {n.id for n in chart.nodes}:
             self.faults.append(f"no node {turn.node}")
             return
@@ -41,9 +41,11 @@ class Walk:
                 self.returned.append((turn.tool, turn.result))
 
     def _enter(self, chart: Chart, at: str, turn: Turn) -> None:
-        if turn.intent in ("", OUT_OF_SCOPE) and turn.node == at != chart.start.id:
+        if turn.intent in ("", OUT_OF_SCOPE) and turn.node == at != chart.starts[0].id:
             return
-        leaving = chart.leaving(at) or chart.leaving(chart.start.id)  # it is asked for once more
+        leaving = chart.leaving(at) or chart.leaving(
+            chart.starts[0].id
+        )  # it is asked for once more
         matching = [e for e in leaving if (e.target, e.intent) == (turn.node, turn.intent)]
         if not matching:
             self.faults.append(f"no edge {turn.intent!r} from {at} to {turn.node}")
