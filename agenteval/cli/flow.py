@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -144,12 +144,17 @@ class FlowLimits(LimitOptions):
         ),
     ] = None
     timeout: Annotated[
-        float, typer.Option("--timeout", help="Seconds for one turn of the agent.", min=0.01)
+        float,
+        typer.Option(
+            "--timeout",
+            help="Seconds for one turn of the agent, and for one request of a simulator or judge.",
+            min=0.01,
+        ),
     ] = 180.0
 
     def arguments(self) -> dict[str, Any]:
-        """As the experiments take them; one request of a judge or simulator has its own time."""
-        return {"seconds": self.timeout, "limits": replace(self.limits(), timeout=120.0)}
+        """As the experiments take them."""
+        return {"seconds": self.timeout, "limits": self.limits()}
 
 
 @dataclass(frozen=True)

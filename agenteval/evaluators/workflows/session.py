@@ -18,13 +18,15 @@ Answered = Literal["backend", "recorded", "model", "generated", "refused"]
 class SimulatorMistake(Record):
     """Something that a simulator did wrong. It is never charged to the agent.
 
-    `turn` counts the agent's turns before it. `kind` is a short name, `text` what was produced.
+    `turn` counts the agent's turns before it. `kind` is a short name, `text` what was produced, or
+    what could not be answered. `repaired`: it was made good before the agent met it.
     """
 
     who: Literal["user", "tools"]
     kind: str
     turn: int = Field(ge=0)
     text: str = ""
+    repaired: bool = False
 
 
 class SessionCall(Record):
@@ -61,6 +63,11 @@ class SessionLog(Record):
     usage: Usage = Usage()  # of the agent under test
     simulator_usage: Usage = Usage()
     model: str | None = None
+
+    @property
+    def spoiled_by(self) -> tuple[str, ...]:
+        """Simulators whose mistakes the agent met: "tools", "user", both, or none."""
+        return tuple(sorted({m.who for m in self.mistakes if not m.repaired}))
 
 
 class SessionFailure(Record):
