@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -46,7 +46,6 @@ from agenteval.trust.gates import least_gate, unscored_gate
 
 Roles = str | Path | OpenRole | Sequence[str | Path | OpenRole] | None
 _NO_TRIAL = "run `agenteval flow session` or `agenteval flow turn` first"
-CALLS = 60  # of a session at most
 LIMITS = Limits(concurrency=4)
 _JUDGELESS = "(without --judge, what only a judge can decide stays undecided)"
 
@@ -74,6 +73,7 @@ async def aflow_sessions(
     trials: int = 1,
     turns: int | None = None,
     calls: int | None = None,
+    calls_per_turn: int | None = None,
     seconds: float = 180.0,
     flowbench: bool = False,
     seed: int = 0,
@@ -93,10 +93,11 @@ async def aflow_sessions(
     `roles` are names, folders or opened roles (None: all that are found), whose backend.py is run.
     `agent` is a specification as on the command line, or a function of (messages, tools). The user
     is played by the model `simulator`, or scripted; `judge` names the model that decides what no
-    rule can. `success` is "state" (the final state) or "state+reads" (with all results that gold
-    obtained), None for what each role says. What is stored is not run again. `gate` is the least
-    share of successes, `record` gets the replies of simulators and judges, `judgements` every
-    decision on a pair of values.
+    rule can. A session has at most `turns` replies of the agent (15, or 20 across scenarios) and
+    `calls` (60), of which `calls_per_turn` (20) stand between two replies. `success` is "state"
+    (the final state) or "state+reads" (with all results that gold obtained), None for what each
+    role says. What is stored is not run again. `gate` is the least share of successes, `record`
+    gets the replies of simulators and judges, `judgements` every decision on a pair of values.
 
     Returns the rates of each format with all trials. Raises InputError for what cannot be, before
     anything is asked; Unauthorized for a refused key, StoreError.
@@ -135,7 +136,8 @@ async def aflow_sessions(
         raise InputError(f"{one.assistant.name} has no place in any of these cases", "--agent")
     if left := len(chosen) - len(cases):
         watch.note(f"{one.assistant.name} has no place in {left} of {len(chosen)} cases")
-    settings = _session_settings(turns, calls, seconds, seed, flowbench=flowbench)
+    bounds = {"turns": turns, "calls": calls, "calls_per_turn": calls_per_turn}
+    settings = _session_settings(bounds, seconds, seed, flowbench=flowbench)
     cast = Cast(user, mode, opened_roles, settings, on_model)
     campaign = Campaign(
         level="session", cases=cases, assistants=assistants, trials=trials, limits=limits,
@@ -424,10 +426,12 @@ def _chat_model(
 
 
 def _session_settings(
-    turns: int | None, calls: int | None, seconds: float, seed: int, *, flowbench: bool
-) -> Any:
-    if flowbench:
-        if turns is not None or calls is not None:
-            raise InputError("it sets the limits; --turns and --calls have no place", "--flowbench")
-        return replace(SessionSettings.flowbench(seed=seed), seconds=seconds)
-    return SessionSettings(turns=turns, calls=calls or CALLS, seconds=seconds, seed=seed)
+    bounds: Mapping[str, int | None], seconds: float, seed: int, *, flowbench: bool
+) -> SessionSettings:
+    given = {name: bound for name, bound in bounds.items() if bound is not None}
+    if flowbench and given:
+        named = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise InputError(f"it sets the limits; {named} cannot be given beside it", "--flowbench")
+    settings = SessionSettings.flowbench() if flowbench else SessionSettings()
+    changed: dict[str, Any] = {**given, "seconds": seconds, "seed": seed}
+    return replace(settings, **changed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +12,7 @@ import typer
 from agenteval.cli import flow_roles, options
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import note, notify
-from agenteval.cli.options import LimitOptions, ModelOptions, OutputOptions, RunOptions
+from agenteval.cli.options import ChatOptions, LimitOptions, OutputOptions, RunOptions
 from agenteval.cli.outputs import check_record, check_writable, refuse_input
 from agenteval.cli.progress import following
 
@@ -41,7 +41,7 @@ _MOST_UNSCORED = typer.Option(help="Exit with 3 above this share without verdict
 
 
 @dataclass(frozen=True)
-class AgentOptions(ModelOptions):
+class AgentOptions(ChatOptions):
     """The agent under test, and how it is told the procedure."""
 
     agent: Annotated[
@@ -144,12 +144,17 @@ class FlowLimits(LimitOptions):
         ),
     ] = None
     timeout: Annotated[
-        float, typer.Option("--timeout", help="Seconds for one turn of the agent.", min=0.01)
+        float,
+        typer.Option(
+            "--timeout",
+            help="Seconds for one turn of the agent, and for one request of a simulator or judge.",
+            min=0.01,
+        ),
     ] = 180.0
 
     def arguments(self) -> dict[str, Any]:
-        """As the experiments take them; one request of a judge or simulator has its own time."""
-        return {"seconds": self.timeout, "limits": replace(self.limits(), timeout=120.0)}
+        """As the experiments take them."""
+        return {"seconds": self.timeout, "limits": self.limits()}
 
 
 @dataclass(frozen=True)
@@ -173,6 +178,10 @@ class SimulatorOptions:
     ] = None
     calls: Annotated[
         int | None, typer.Option(help="Calls of a session at most.", min=1, show_default="60")
+    ] = None
+    calls_per_turn: Annotated[
+        int | None,
+        typer.Option(help="Calls between two replies at most.", min=1, show_default="20"),
     ] = None
     flowbench: Annotated[
         bool,

@@ -60,7 +60,7 @@ def convert(
     file: Annotated[
         Path | None, typer.Option("-o", "--output", help="File to write. Default: the terminal.")
     ] = None,
-    model: options.Model = None,
+    model: options.ChatModel = None,
     base_url: options.BaseUrl = None,
     store: options.StorePath = None,
     record: options.Record = None,

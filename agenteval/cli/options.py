@@ -21,6 +21,13 @@ Model = Annotated[
         show_default=False,
     ),
 ]
+ChatModel = Annotated[
+    str | None,
+    typer.Option(
+        help="PROVIDER:MODEL, replay:FILE or autogen:FILE. Default: AGENTEVAL_MODEL.",
+        show_default=False,
+    ),
+]
 BaseUrl = Annotated[
     str | None,
     typer.Option(help="An OpenAI-compatible endpoint, e.g. http://127.0.0.1:8000/v1."),
@@ -91,6 +98,13 @@ class ModelOptions:
     def sampling(self) -> float | None:
         """The temperature; None leaves it to the endpoint."""
         return None if self.temperature is None or self.temperature < 0 else self.temperature
+
+
+@dataclass(frozen=True)
+class ChatOptions(ModelOptions):
+    """The same where the embedded model cannot be asked."""
+
+    model: ChatModel = None
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import typer
 from agenteval.cli import options, trace_annotate, trace_plant, trace_show
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import note, notify, warn
-from agenteval.cli.options import LimitOptions, ModelOptions, OutputOptions, RunOptions
+from agenteval.cli.options import ChatOptions, LimitOptions, OutputOptions, RunOptions
 from agenteval.cli.outputs import check_record, refuse_input
 from agenteval.cli.progress import following
 
@@ -90,7 +90,7 @@ class LocatorOptions:
 @grouped
 def locate(
     paths: Paths,
-    model: ModelOptions,
+    model: ChatOptions,
     how: LocatorOptions,
     limits: LimitOptions,
     run: RunOptions,

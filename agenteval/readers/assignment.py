@@ -8,19 +8,22 @@ that somebody asks: OpenInference and OpenTelemetry's GenAI both mark agents and
 from __future__ import annotations
 
 import ast
+import json
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from agenteval.readers.fields import INPUT, MESSAGES, OUTPUT, snake
 from agenteval.readers.messages import ROLES, Parts, is_answer, role_of
-from agenteval.readers.spans import json_or_none
+from agenteval.readers.spans import json_or_none, text_of
 from agenteval.records import Run, Span
 
 _NOTHING = frozenset({"", "null", "<null>", "none", "{}", "[]", '""', "undefined"})
 _REQUEST = ("task", "request", *INPUT)
 _AROUND = ("kwargs", "args", "arguments", *INPUT)  # what may hold the request one level further in
-_MOST_LITERAL = 1 << 20  # characters of a Python literal that is worth reading
+_MOST_LITERAL = 1 << 17  # characters of a Python literal that is worth reading
 _DEEPEST = 5
 
 
@@ -47,12 +50,12 @@ class Assignment:
 def assignment(run: Run) -> Assignment:
     """The assignment of a run; `input` and `output` count where they differ from what spans say.
 
-    The task is the first request in time, in this order of trust: of an agent span its task
-    argument or user message, else the text of a user span, else what a chain around the first model
-    call was asked, else the first user message to a model, else whatever went into the outermost
-    span. The instructions are the first system message to that agent. The ending is what that
-    agent gave back, in the last of its turns where it has several, else the last words of its
-    own model calls or its tool for final answers, else those of agents below it.
+    The task is the first request in time, in this order of trust: of an outermost agent its user
+    message or task argument, else the text of a user span, else what a chain before the first model
+    call was asked, else the first user message to a model, else what a nested agent was asked, else
+    whatever went into the outermost span. The instructions are the first system message to that
+    agent. The ending is what the agent gave back, in the last of its turns where it has several,
+    else the last words of its own model calls or its tool for answers, else those of agents below.
     """
     told = of_spans(run.spans)
     asked = next((m.content for m in run.messages if m.role == "user" and m.content), "")
@@ -75,92 +78,112 @@ def of_spans(spans: Sequence[Span]) -> Assignment:
     """The assignment that the spans of a run tell (see `assignment`)."""
     timed = all(span.start is not None for span in spans)
     ordered = sorted(spans, key=lambda s: s.start or 0.0) if timed else list(spans)
-    by_id = {span.id: span for span in ordered}
-    asked = next(_requests(ordered), None)
-    if asked is None:
+    tree = Tree(ordered)
+    giver, text = next(_requests(ordered, tree), (None, ""))
+    if giver is None:
         return Assignment()
-    giver, text = asked
-    owner = giver
-    while owner.kind == "llm" and owner.parent_id in by_id:
-        owner = by_id[owner.parent_id]
-    if owner.kind == "llm":
+    owner, above = giver, tree.above(giver)
+    if giver.kind in ("llm", "user") and above:
+        owner = next((s for s in reversed(above) if s.kind == "agent"), above[-1])
+    if owner.kind in ("llm", "user"):  # nothing holds the calls together
         return Assignment(Passage(text, giver.id), _rules(ordered), _last_words(ordered))
-    turns = list(_turns(owner, ordered))
-    own = _below(turns[-1], ordered, agents=False)
-    every = _below(turns[-1], ordered, agents=True)
-    answer = answer_in(turns[-1].output)
-    ending = Passage(answer, turns[-1].id) if answer else _last_words(own)
+    last = [s for s in ordered if s is owner or _goes_on(s, owner)][-1]
+    endings = (
+        Passage(next(_answers(last), ""), last.id),
+        _last_words(tree.below(last, agents=False)),
+        _last_words(tree.below(last, agents=True)),
+    )
     return Assignment(
         Passage(text, giver.id),
-        _rules([s for s in _below(owner, ordered, agents=True) if s.kind == "llm"] or ordered),
-        ending if ending.text else _last_words(every),
+        _rules(tree.below(owner, agents=True)),
+        next((ending for ending in endings if ending.text), Passage()),
     )
 
 
-def _turns(owner: Span, ordered: Sequence[Span]) -> Iterator[Span]:
-    """The span that was asked and those that went on for it: an agent called again by the same
-    caller, and further outermost steps that gave something back."""
-    for span in ordered:
-        alike = (span.kind, span.parent_id) == (owner.kind, owner.parent_id)
-        further = owner.kind == "chain" and owner.parent_id is None and answer_in(span.output)
-        if span is owner or (alike and (span.name == owner.name or further)):
-            yield span
+def _goes_on(span: Span, owner: Span) -> bool:
+    """Whether a span is a further turn: the agent called again by the same caller, or a further
+    outermost step that gave something back."""
+    alike = (span.kind, span.parent_id) == (owner.kind, owner.parent_id)
+    step = owner.kind == "chain" and owner.parent_id is None and any(_answers(span))
+    return alike and (span.name == owner.name or step)
 
 
-def _requests(ordered: Sequence[Span]) -> Iterator[tuple[Span, str]]:
+class Tree:
+    """Who stands above and below whom; a circle is cut."""
+
+    def __init__(self, ordered: Sequence[Span]) -> None:
+        self._ordered = ordered
+        self._by_id = {span.id: span for span in ordered}
+        self._children: dict[str | None, list[Span]] = {}
+        for span in ordered:
+            self._children.setdefault(span.parent_id, []).append(span)
+
+    def above(self, span: Span) -> list[Span]:
+        """The spans above, the nearest first."""
+        path: dict[str, Span] = {}
+        while (parent := self._by_id.get(span.parent_id or "")) and parent.id not in path:
+            path[parent.id] = span = parent
+        return list(path.values())
+
+    def below(self, top: Span, *, agents: bool) -> list[Span]:
+        """A span and all below it, in order; without `agents` not what lies in further agents."""
+        inside = self.under([top], agents=agents)
+        return [span for span in self._ordered if span is top or span.id in inside]
+
+    def under(self, tops: Iterable[Span], *, agents: bool) -> set[str]:
+        """The ids of all spans below some."""
+        inside, stack = set[str](), [top.id for top in tops]
+        while stack:
+            for span in self._children.get(stack.pop(), ()):
+                if span.id not in inside and (agents or span.kind != "agent"):
+                    inside.add(span.id)
+                    stack.append(span.id)
+        return inside
+
+
+def _requests(ordered: Sequence[Span], tree: Tree) -> Iterator[tuple[Span, str]]:
     """Spans with what was asked in them, those to be trusted most first."""
     first = next((i for i, s in enumerate(ordered) if s.kind == "llm"), len(ordered))
-    chains = [s for s in ordered[:first] if s.kind == "chain"]
-    tries: list[tuple[Span, str]] = [(s, _asked(s)) for s in ordered if s.kind == "agent"]
-    tries += [(s, s.input or s.output) for s in ordered if s.kind == "user"]
-    tries += [(s, request_in(s.input, plain=s.parent_id is None)) for s in chains]
-    tries += [(s, _asked(s)) for s in ordered if s.kind == "llm"]
-    tries += [(s, s.input) for s in ordered if s.kind != "tool"]
-    yield from ((span, text) for span, text in tries if says_something(text))
+    agents = [s for s in ordered if s.kind == "agent"]
+    nested = tree.under(agents, agents=True)
+    tries = chain(
+        ((s, _asked(s)) for s in agents if s.id not in nested),
+        ((s, s.input or s.output) for s in ordered if s.kind == "user"),
+        ((s, request_in(s.input, plain=s.parent_id is None))
+         for s in ordered[:first] if s.kind == "chain"),
+        ((s, _asked(s)) for s in ordered if s.kind == "llm"),
+        ((s, _asked(s)) for s in agents),
+        ((s, s.input) for s in ordered if s.kind != "tool"),
+    )  # fmt: skip
+    return ((span, text) for span, text in tries if says_something(text))
 
 
 def _asked(span: Span) -> str:
     """What an agent or a model was asked: the first words of a user, a task, or its input."""
-    users = (m.content for m in span.messages if m.role == "user" and m.content.strip())
+    users = (m.content for m in span.messages if m.role == "user")
     held = (v for k, v in span.attributes.items() if k.rpartition(".")[2] == "task")
-    texts = (v for v in held if isinstance(v, str) and says_something(v))
-    return next(users, "") or request_in(span.input) or next(texts, "")
+    texts = chain(users, [request_in(span.input)], (v for v in held if isinstance(v, str)))
+    return next(filter(says_something, texts), "")
 
 
 def _rules(spans: Iterable[Span]) -> Passage:
-    rules = (
-        Passage(m.content, s.id)
-        for s in spans for m in s.messages if m.role == "system" and m.content.strip()
-    )  # fmt: skip
-    return next(rules, Passage())
+    systems = (Passage(m.content, s.id) for s in spans for m in s.messages if m.role == "system")
+    return next((rules for rules in systems if rules.text.strip()), Passage())
 
 
-def _below(top: Span, ordered: Sequence[Span], *, agents: bool) -> list[Span]:
-    """A span and all below it, in order; without `agents` not what lies below further agents."""
-    children: dict[str | None, list[Span]] = {}
-    for span in ordered:
-        children.setdefault(span.parent_id, []).append(span)
-    inside, stack = {top.id}, [top.id]
-    while stack:
-        for span in children.get(stack.pop(), ()):
-            if span.id not in inside and (agents or span.kind != "agent"):
-                inside.add(span.id)
-                stack.append(span.id)
-    return [span for span in ordered if span.id in inside]
+def _answers(span: Span) -> Iterator[str]:
+    """What a span answered: its replies, the last first, else its output."""
+    texts = [m.content for m in reversed(span.reply)] or [answer_in(span.output)]
+    return (text for text in texts if is_answer(text))
 
 
 def _last_words(spans: Sequence[Span]) -> Passage:
     """The last answer of a model, or the last result of a tool that is named for answers."""
-    for span in reversed(spans):
-        texts: list[str] = []
-        if span.kind == "llm":
-            texts = [m.content for m in reversed(span.reply)] or [answer_in(span.output)]
-        elif span.kind == "tool" and snake(span.tool or span.name) in OUTPUT:
-            texts = [answer_in(span.output)]
-        for text in texts:
-            if is_answer(text):
-                return Passage(text, span.id)
-    return Passage()
+    speaking = (
+        s for s in reversed(spans)
+        if s.kind == "llm" or (s.kind == "tool" and snake(s.tool or s.name) in OUTPUT)
+    )  # fmt: skip
+    return next((Passage(text, s.id) for s in speaking for text in _answers(s)), Passage())
 
 
 # ---- requests and answers inside of values ------------------------------------------------------
@@ -178,8 +201,11 @@ def value_in(text: str) -> Any:
     value = json_or_none(text)
     if value is None and len(text) < _MOST_LITERAL:
         try:
-            value = ast.literal_eval(text.strip())
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of escapes that Python does not know
+                literal = ast.literal_eval(text.strip())
+            value = json.loads(json.dumps(literal, allow_nan=False))  # sets and bytes are no JSON
+        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
             return None
     return value if isinstance(value, (dict, list)) else None
 
@@ -212,16 +238,14 @@ def answer_in(text: str) -> str:
     """The answer in the output of a span: the last words of an assistant in a list of messages,
     the text of an object that holds nothing else, or the whole."""
     value = value_in(text)
-    if isinstance(value, dict) and len(value) == 1 and snake(str(next(iter(value)))) in OUTPUT:
-        value = next(iter(value.values()))
-        if isinstance(value, str):
-            return value if is_answer(value) else ""
-    rows = value if isinstance(value, list) else next(
-        (value[key] for key in MESSAGES if key in value), None
-    ) if isinstance(value, dict) else None  # fmt: skip
-    answers = [t for t in _texts(rows, "assistant") if is_answer(t)]
-    whole = text if says_something(text) and is_answer(text) else ""
-    return answers[-1] if answers else whole
+    rows = value
+    if isinstance(value, dict):
+        filled = [(k, v) for k, v in value.items() if v not in (None, "", [], {})]
+        if len(filled) == 1 and snake(str(filled[0][0])) in OUTPUT:
+            return answer_in(text_of(filled[0][1]))
+        rows = next((value[key] for key in MESSAGES if key in value), None)
+    *_, last = "", *filter(is_answer, _texts(rows, "assistant"))
+    return last or (text if says_something(text) and is_answer(text) else "")
 
 
 def _texts(rows: Any, role: str) -> Iterator[str]:

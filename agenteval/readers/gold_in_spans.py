@@ -5,22 +5,29 @@ and results of wrappers, as JSON, as JSON inside a text, or as Python prints it.
 searched for the names, quoted as keys, and what follows a name is replaced by MARK; the rest of
 the text stays as it is. What a model wrote (replies, arguments of tools) is the work, and stays.
 
-Two sets of names count. What can be nothing but gold (`gold.ONLY_GOLD`) is withheld everywhere.
-What was there before any model spoke cannot be the system's: there every name of gold or of a
-verdict is, as in the input of a run.
+What can be nothing but gold (`gold.ONLY_GOLD`) is withheld everywhere. What was there before any
+model spoke cannot be the system's, nor what an evaluator says: of objects there every name of gold
+or of a verdict is withheld, as in the input of a run. Other steps of the program are read as the
+output of a run is.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agenteval.readers.assignment import value_in
+from agenteval.readers.assignment import Tree, value_in
 from agenteval.readers.fields import Context, json_text, snake
-from agenteval.readers.gold import BESIDE_GOLD, ONLY_GOLD, withhold_from_input
+from agenteval.readers.gold import (
+    BESIDE_GOLD,
+    ONLY_GOLD,
+    withhold_from_input,
+    withhold_from_output,
+)
+from agenteval.readers.spans import json_or_none
 from agenteval.records import Message, Run, Span
 from agenteval.records.run import SpanEvent
 
@@ -37,6 +44,8 @@ _AFTER_STRING = re.compile(r"(?:\s|\\+[nrt])*(?:[,:}\])]|$)")
 # Also the places to fill in of a form that a prompt asks for.
 _NO_VALUE = re.compile(r"|null|None|\[\s*\]|\{\s*\}|\[withheld\]|<[^<>]*>|\.{3}|…")
 
+_Rule = Callable[[Any, str, dict[str, Any]], Any]  # of `gold`: value, path and what is kept
+
 
 def without_gold(run: Run) -> Run:
     """The run with gold withheld from its spans, and kept in its metadata as `withheld`."""
@@ -45,18 +54,14 @@ def without_gold(run: Run) -> Run:
     if not kept:
         return run
     before = run.metadata.get(WITHHELD)
-    kept = {**(before if isinstance(before, dict) else {}), **kept}
-    return run.model_copy(
-        update={"spans": tuple(spans), "metadata": {**run.metadata, WITHHELD: kept}}
-    )
+    metadata = {**run.metadata, WITHHELD: {**before, **kept} if isinstance(before, dict) else kept}
+    return run.model_copy(update={"spans": tuple(spans), "metadata": metadata})
 
 
 def withheld_from(run: Run) -> tuple[str, ...]:
     """The paths of what was withheld from the spans of a run."""
     kept = run.metadata.get(WITHHELD)
-    return (
-        tuple(path for path in kept if path.startswith("spans.")) if isinstance(kept, dict) else ()
-    )
+    return tuple(p for p in kept if p.startswith("spans.")) if isinstance(kept, dict) else ()
 
 
 def tell_withheld(paths: Collection[str], context: Context) -> None:
@@ -75,25 +80,15 @@ def withhold_from_spans(spans: Sequence[Span], kept: dict[str, Any]) -> list[Spa
 
 
 def _before_models(spans: Sequence[Span]) -> tuple[set[str], set[str]]:
-    """Ids of the spans that began, and of those that had ended, when the first model or agent
-    began. By time where all spans have it, else by their order."""
-    working = [i for i, s in enumerate(spans) if s.kind in ("llm", "agent")]
-    steps = [s for s in spans if s.kind not in ("llm", "tool")]
-    if spans and all(s.start is not None for s in spans):
-        first = min((spans[i].start or 0.0 for i in working), default=float("inf"))
-        return (
-            {s.id for s in steps if (s.start or 0.0) <= first},
-            {s.id for s in steps if working and s.end is not None and s.end <= first},
-        )
-    at = working[0] if working else len(spans)
-    parents = {s.id: s.parent_id for s in spans}
-    above: set[str | None] = set()
-    name: str | None = spans[at].id if working else None
-    while name is not None and name not in above:
-        above.add(name)
-        name = parents.get(name)
-    early = {s.id for s in spans[: at + 1] if s.kind not in ("llm", "tool")}
-    return early, early - above if working else set()
+    """Ids of the spans that stand before the first model or agent, itself and those around it
+    included; and of those that had ended then."""
+    working = (i for i, s in enumerate(spans) if s.kind in ("llm", "agent"))
+    first = next(working, len(spans))
+    begun = {s.id for s in spans[: first + 1] if s.kind not in ("llm", "tool")}
+    if first == len(spans):
+        return begun, set()
+    around = {s.id for s in Tree(spans).above(spans[first])}
+    return begun, begun - around - {spans[first].id}
 
 
 @dataclass
@@ -105,14 +100,19 @@ class _Cleaner:
 
     def span(self, span: Span, early_input: bool, early_output: bool) -> Span:
         at = f"spans.{span.id}"
+        later: _Rule | None = withhold_from_output if span.kind == "chain" else None
+        if str(span.attributes.get("openinference.span.kind")).upper() == "EVALUATOR":
+            later = withhold_from_input
+        given = withhold_from_input if early_input else later
+        made = withhold_from_input if early_output else later
         changed: dict[str, Any] = {
             "input": span.input if span.kind == "tool"
-            else self.text(span.input, early_input, f"{at}.input"),
+            else self.text(span.input, given, f"{at}.input"),
             "output": span.output if span.kind == "llm"
-            else self.text(span.output, early_output, f"{at}.output"),
-            "status_message": self.text(span.status_message, False, f"{at}.status_message"),
+            else self.text(span.output, made, f"{at}.output"),
+            "status_message": self.text(span.status_message, None, f"{at}.status_message"),
             "messages": tuple(self.message(m, f"{at}.messages") for m in span.messages),
-            "attributes": self.attributes(span.attributes, early_output, f"{at}.attributes"),
+            "attributes": self.attributes(span.attributes, made, f"{at}.attributes"),
             "events": tuple(self.event(e, f"{at}.events") for e in span.events),
         }  # fmt: skip
         changed = {k: v for k, v in changed.items() if v != getattr(span, k)}
@@ -121,42 +121,45 @@ class _Cleaner:
     def message(self, message: Message, path: str) -> Message:
         if message.role == "assistant":
             return message
-        clean = self._messages.get(id(message))
-        if clean is None:
-            content = self.text(message.content, False, path)
+        if id(message) not in self._messages:
+            content = self.text(message.content, None, path)
             same = content == message.content
             clean = message if same else message.model_copy(update={"content": content})
             self._messages[id(message)] = clean
-        return clean
+        return self._messages[id(message)]
 
     def event(self, event: SpanEvent, path: str) -> SpanEvent:
-        clean = self.attributes(event.attributes, False, path)
+        clean = self.attributes(event.attributes, None, path)
         same = clean == event.attributes
         return event if same else event.model_copy(update={"attributes": clean})
 
-    def attributes(self, flat: dict[str, Any], early: bool, path: str) -> dict[str, Any]:
+    def attributes(self, flat: dict[str, Any], rule: _Rule | None, path: str) -> dict[str, Any]:
         clean: dict[str, Any] = {}
         for key, value in flat.items():
             if value in (None, "", MARK):
                 clean[key] = value
-            elif any(snake(part) in ONLY_GOLD for part in key.split(".") if len(part) <= 40):
+            elif key.startswith("gen_ai.evaluation.") or any(
+                snake(part) in ONLY_GOLD for part in key.split(".") if len(part) <= 40
+            ):
                 clean[key] = self._keep(f"{path}.{key}", value)
             elif isinstance(value, str):
-                clean[key] = self.text(value, early, f"{path}.{key}")
+                clean[key] = self.text(value, rule, f"{path}.{key}")
             elif isinstance(value, (dict, list)):
                 whole = json.dumps(value, ensure_ascii=False)
-                text = self.text(whole, early, f"{path}.{key}")
-                clean[key] = value if text == whole else json.loads(text)
+                text = self.text(whole, rule, f"{path}.{key}")
+                made = value if text == whole else json_or_none(text)
+                clean[key] = text if made is None else made  # a text in it broke off inside of gold
             else:
                 clean[key] = value
         return clean
 
-    def text(self, text: str, early: bool, path: str) -> str:
-        """The text with MARK in the place of every value that stands under a name of gold."""
-        value = value_in(text) if early else None
-        if value is not None:
+    def text(self, text: str, rule: _Rule | None, path: str) -> str:
+        """The text with MARK in the place of every value that stands under a name of gold; of an
+        object first without what `rule` withholds."""
+        value = value_in(text) if rule else None
+        if rule is not None and value is not None:
             before = len(self.kept)
-            clean = withhold_from_input(value, path, self.kept)
+            clean = rule(value, path, self.kept)
             text = json_text(clean) if len(self.kept) > before else text
         pieces, at = [], 0
         for start, begin, name, mark_quote in _named(text):

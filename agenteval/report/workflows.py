@@ -46,7 +46,8 @@ from agenteval.trust.flow_flags import flow_flags
 _MOST_MESSAGES = 20
 _NOTABLE = 0.1  # of the sessions or calls of a system: more than that is said at the top
 _ENDS: dict[SessionEnd, str] = {
-    "turns": "limit of turns", "calls": "limit of calls", "agent": "agent stopped or silent",
+    "turns": "limit of turns", "calls": "limit of calls",
+    "turn_calls": "limit of calls in a turn", "agent": "agent stopped or silent",
 }  # fmt: skip
 
 

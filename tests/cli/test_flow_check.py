@@ -107,8 +107,8 @@ def test_users_recorded_calls_and_the_state_are_checked(check: Check, desk: Path
         "lend_book: reader_id: 20 is not of type 'string'",
         'error library_desk/cross profile profile jan: gold call lend_book(title="Dune"): '
         "'reader_id' is a required property",
-        f"error library_desk/backend backend {desk / 'backend.py'}: the backend has no `state`: "
-        "set self.state, a dict, in __init__",
+        f"error library_desk/backend backend {desk}/backend.py: the backend has no `state`: set "
+        "self.state, a dict, in __init__",
     ]
 
 

@@ -8,7 +8,8 @@ failure causes of arXiv 2406.14884, table 7:
 - a step left out: missing_step; with an extra call of the same tool: one wrong_order, at the call;
 - over several scenarios, a step left out in one run of a scenario that comes in its next run, where
   the call that took its place does not come again: one wrong_order, at that call;
-- an edge whose condition is false: wrong_transition, at the call that comes next;
+- an edge whose condition is false: wrong_transition, at the call that comes next; when no step
+  follows and, by what was returned, the only way on leads back: missing_step of that way;
 - any other extra call: wrong_order when its tool was a step before (repeated, and no edge leads
   back at no cost) or can still come (too early); otherwise it belongs to a branch that the walk
   did not take: wrong_transition.
@@ -31,7 +32,8 @@ from agenteval.evaluators.workflows.align import (
     returned_before,
     steppable,
 )
-from agenteval.evaluators.workflows.conditions import written
+from agenteval.evaluators.workflows.chart import Edge
+from agenteval.evaluators.workflows.conditions import Condition, written
 from agenteval.evaluators.workflows.procedure import Procedure
 from agenteval.records import Record
 
@@ -121,19 +123,12 @@ class _Naming:
     def deviations(self) -> list[Deviation]:
         found = self._swapped() if self.procedure.cross else []
         stepped: set[str] = set()
-        for move in self.moves:
+        for number, move in enumerate(self.moves):
             if move.kind == "extra":
                 found.append(self._extra(move, stepped))
             elif move.edge is not None and move.edge.condition and move.holds is False:
-                found.append(
-                    Deviation(
-                        cause="wrong_transition",
-                        at=move.at,
-                        tool=self.calls[move.at].tool if move.at < len(self.calls) else "",
-                        edge=(move.edge.source, move.edge.target),
-                        detail=f"not so: {written(move.edge.condition)}",
-                    )
-                )
+                last = all(m.kind != "step" for m in self.moves[number:])
+                found.append(self._false(move, move.edge, move.edge.condition, last=last))
             elif move.kind == "step":
                 call = self.calls[move.at]
                 stepped.add(call.tool)
@@ -144,6 +139,23 @@ class _Naming:
             Deviation(cause="missing_step", at=m.at, tool=self._tool(m), node=self._node(m))
             for m in self.skips
         ]
+
+    def _false(self, move: Move, edge: Edge, condition: Condition, *, last: bool) -> Deviation:
+        """A transition whose condition is false; `last`: no step follows it."""
+        begin, values = move.position or 0, returned_before(self.calls, move.at)
+        ways = self.procedure.reached(begin, returned=values)
+        if last and not any(self.procedure.positions[at].is_end for at in ways):
+            due = self.procedure.due(begin, values)
+            if due:
+                detail = f"again; not so: {written(condition)}"
+                return Deviation(cause="missing_step", at=move.at, tool=due[0], detail=detail)
+        return Deviation(
+            cause="wrong_transition",
+            at=move.at,
+            tool=self.calls[move.at].tool if move.at < len(self.calls) else "",
+            edge=(edge.source, edge.target),
+            detail=f"not so: {written(condition)}",
+        )
 
     def _swapped(self) -> list[Deviation]:
         """Two swapped calls that were read as two runs of a scenario, each without one of them.

@@ -108,15 +108,17 @@ class Procedure:
                     (queue.appendleft if position.tool is None else queue.append)(target)
         return None
 
-    def reached(self, *begin: int, without: str | None = None) -> Iterator[int]:
-        """All positions on some walk from these, nearest first, conditions aside, within their
-        scenarios; no call of the tool `without` is made."""
+    def reached(
+        self, *begin: int, without: str | None = None, returned: Returned | None = None
+    ) -> Iterator[int]:
+        """All positions on some walk from these, nearest first, within their scenarios; no call of
+        the tool `without` is made. Conditions aside, or by the values that were returned."""
         queue, seen = deque(begin), set(begin)
         while queue:
             at = queue.popleft()
             yield at
             if without is None or self.positions[at].tool != without:
-                new = [t for t in dict.fromkeys(self.following(at)) if t not in seen]
+                new = [t for t in dict.fromkeys(self.following(at, returned)) if t not in seen]
                 seen.update(new)
                 queue.extend(new)
 

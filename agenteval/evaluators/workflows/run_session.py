@@ -224,9 +224,9 @@ class Serving:
     """One agent serving one user. `messages` is the conversation without the instructions, `turns`
     counts the replies to the user.
 
-    `ended` says why the agent speaks no more: "calls" (it asked for one too many), "agent" (it was
-    stopped within its turn, or said nothing), "turns" (too many messages). Where it is None after
-    an empty reply, the user is to speak again.
+    `ended` says why the agent speaks no more: "calls" (it asked for one too many), "turn_calls" (in
+    one turn), "agent" (its time was over, or it said nothing), "turns" (too many messages). Where
+    it is None after an empty reply, the user is to speak again.
     """
 
     def __init__(
@@ -285,7 +285,7 @@ class Serving:
             full = len(self.calls) >= settings.calls
             silent = not said and not stopped
         if silent:
-            self.ended = "agent"
+            self.ended = "turn_calls" if stopped else "agent"
         elif full:
             self.ended = "calls"
         elif settings.messages is not None and len(self.messages) >= settings.messages:

@@ -9,22 +9,24 @@ from pydantic import Field, JsonValue
 from agenteval.agents.protocol import CallStatus
 from agenteval.records import FailureStatus, Message, Record, Usage
 
-# user: it said goodbye; turns, calls: a limit; agent: it was stopped within a turn of its own
-# (time, iterations), or did not answer.
-SessionEnd = Literal["user", "turns", "calls", "agent"]
+# user: it said goodbye; turns, calls, turn_calls: a limit, the last that of calls in one turn;
+# agent: its time for a turn was over, or it did not answer.
+SessionEnd = Literal["user", "turns", "calls", "turn_calls", "agent"]
 Answered = Literal["backend", "recorded", "model", "generated", "refused"]
 
 
 class SimulatorMistake(Record):
     """Something that a simulator did wrong. It is never charged to the agent.
 
-    `turn` counts the agent's turns before it. `kind` is a short name, `text` what was produced.
+    `turn` counts the agent's turns before it. `kind` is a short name, `text` what was produced, or
+    what could not be answered. `repaired`: it was made good before the agent met it.
     """
 
     who: Literal["user", "tools"]
     kind: str
     turn: int = Field(ge=0)
     text: str = ""
+    repaired: bool = False
 
 
 class SessionCall(Record):
@@ -76,6 +78,11 @@ class SessionLog(Record):
     usage: Usage = Usage()  # of the agent under test
     simulator_usage: Usage = Usage()
     model: str | None = None
+
+    @property
+    def spoiled_by(self) -> tuple[str, ...]:
+        """Simulators whose mistakes the agent met: "tools", "user", both, or none."""
+        return tuple(sorted({m.who for m in self.mistakes if not m.repaired}))
 
 
 class SessionFailure(Record):

@@ -40,6 +40,14 @@ _BOUNDS = (
     Column("f1_low", "F1\nlow", "number", "with all that is undecided wrong"),
     Column("f1_high", "F1\nhigh", "number", "with all that is undecided right"),
 )
+_ENDS = (
+    Column("success_low", "success\nlow", "number", "with all sessions without verdict failed"),
+    Column("success_high", "success\nhigh", "number", "with all of them succeeded"),
+)
+_MISSING = (
+    "Success leaves out sessions without a verdict, whichever way they ended; low and high are its "
+    "ends with all of them failed, and succeeded. What they lacked is told below."
+)
 _OPEN = (
     "Calls are undecided for want of a judge's word. Values that agree are decided by rule and "
     "those that differ wait for it, so the F1 of decided calls is optimistic: believe the bounds."
@@ -65,18 +73,23 @@ def result_tables(
 
 def _session_tables(known: Tallies) -> Iterator[Table]:
     whole, who = known.sessions_by(), _who(known.sessions)
+    sizes = {t.system: _sizes(t) for t in whole}
+    some = any(row["without_verdict"] for row in sizes.values())
     yield Table(
         "sessions",
         "Whole sessions",
-        (_AGENT, _FORMAT, _SUCCESS,
+        (_AGENT, _FORMAT, _SUCCESS, *(_ENDS if some else ()),
          Column("progress", "progress\n[95 %]", "number", "goals achieved of all goals"),
          _SESSIONS, _TASKS, _WITHOUT),
         tuple(
             {**who[t.system], "success": Estimate.of(t.success),
-             "progress": Estimate.of(t.progress), **_sizes(t)}
+             "progress": Estimate.of(t.progress), **sizes[t.system],
+             **(dict(zip(("success_low", "success_high"), t.bounds, strict=True))
+                if sizes[t.system]["without_verdict"] else {})}
             for t in whole
         ),
         _notes("Tasks are the units of all intervals: repeated sessions of a user add none.",
+               _MISSING if some else "",
                bare(i for t in whole for i in (t.success, t.progress)),
                unequal(known.sessions, "tasks"), suffixes(who)),
         "agent",
@@ -208,11 +221,9 @@ def _several(name: str, results: Sequence[SessionResult] | Sequence[TurnResult])
 
 
 def _sizes(t: SessionTally) -> dict[str, Cell]:
-    return {
-        "sessions": t.success.n,
-        "tasks": t.success.n_clusters or 0,
-        "without_verdict": sum(t.failures.values()) + t.undecided + t.pending,
-    }
+    without = sum(t.failures.values()) + t.undecided + t.pending
+    tasks = t.success.n_clusters or 0
+    return {"sessions": t.success.n, "tasks": tasks, "without_verdict": without}
 
 
 def _rates(found: Rates) -> dict[str, Cell]:
@@ -267,7 +278,7 @@ def _calls(whole: Sequence[SessionTally], who: Mapping[str, _Row]) -> Table:
 def _endings(whole: Sequence[SessionTally], who: Mapping[str, _Row]) -> Table:
     """Nothing where every user said goodbye and every call was carried out."""
     notable = [t for t in whole if t.cut_short or t.refused]
-    note = "Agent stopped: out of time or iterations within a turn, or it said nothing."
+    note = "Agent stopped: out of time within a turn, or it said nothing."
     left_out = "Agents whose users all said goodbye, without a refused call, are left out."
     return Table(
         "ended",
@@ -275,6 +286,7 @@ def _endings(whole: Sequence[SessionTally], who: Mapping[str, _Row]) -> Table:
         (_AGENT, _FORMAT, Column("sessions", "sessions", "count"),
          Column("user", "user said\ngoodbye", "count"), Column("turns", "limit of\nturns", "count"),
          Column("limit", "limit of\ncalls", "count"),
+         Column("turn_limit", "limit in\na turn", "count", "of calls, see --calls-per-turn"),
          Column("agent_stopped", "agent\nstopped", "count"),
          Column("calls", "calls", "count", "made in these sessions"),
          Column("malformed", "malformed", "count", "calls that could not be read"),
@@ -284,7 +296,7 @@ def _endings(whole: Sequence[SessionTally], who: Mapping[str, _Row]) -> Table:
         tuple(
             {**who[t.system], "sessions": t.ended.total(), "user": t.ended["user"],
              "turns": t.ended["turns"], "limit": t.ended["calls"],
-             "agent_stopped": t.ended["agent"],
+             "turn_limit": t.ended["turn_calls"], "agent_stopped": t.ended["agent"],
              "calls": t.statuses.total(), "malformed": t.statuses["malformed"],
              "bad_arguments": t.statuses["bad_arguments"],
              "unknown_tool": t.statuses["unknown_tool"]}

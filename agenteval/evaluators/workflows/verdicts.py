@@ -42,7 +42,7 @@ from agenteval.models.client import Client
 from agenteval.records import FailureStatus, Usage, canonical_json, content_hash
 from agenteval.records.score import INFRASTRUCTURE
 
-VERSION = 3  # of the rules of a verdict
+VERSION = 4  # of the rules of a verdict
 Decider = Literal["limit", "state", "judge", "simulator"]
 
 
@@ -153,17 +153,16 @@ class Verdicts:
         failures = _failed_on(equality, log) if counts.unjudged else []
         failures += [goals.status] if isinstance(goals, GoalsFailure) else []
         success, decided_by = _success(log, state, goals)
-        if success is False and any(m.who == "tools" for m in log.mistakes):
-            success, decided_by = None, "simulator"
         found = causes(walk, profile, log)
         # As in `causes`: gold sees the rest.
         reading = Conformance() if walk is None else conform(walk, calls, complete=False)
-        asked = goals.progress if isinstance(goals, GoalsVerdict) else None
+        progress = goals.progress if isinstance(goals, GoalsVerdict) else None
+        progress = progress if state is None else state.progress
         return SessionVerdict(
             success=success,
             decided_by=decided_by,
             demand=demand,
-            progress=asked if state is None else state.progress,
+            progress=None if decided_by == "simulator" else progress,
             state_success=state.success if state else None,
             state_goals=state.goals if state else (),
             differences=_differences(state) if state else (),
@@ -290,6 +289,9 @@ def _success(
     state: StateVerdict | None,
     judge: GoalsVerdict | GoalsFailure | None,
 ) -> tuple[bool | None, Decider | None]:
+    # Whichever way it ended: to keep the successes alone would raise the rate.
+    if log.spoiled_by:
+        return None, "simulator"
     if log.ended != "user":  # over a limit is a failure, whatever was done (section 9)
         return False, "limit"
     if state is not None:

@@ -15,6 +15,7 @@ from agenteval.evaluators.workflows.folder import read_role
 from agenteval.evaluators.workflows.mermaid import parse_chart
 from agenteval.evaluators.workflows.procedure import Procedure, compiled, procedure
 from agenteval.evaluators.workflows.scenario import WorkflowTool
+from tests.evaluators.workflows.boats import tool
 
 DESK = Path(__file__).parent / "library_desk"
 PAPER = Path(__file__).resolve().parents[4] / "shared/reference/workflows/paper_listings_en.txt"
@@ -98,6 +99,40 @@ def test_a_branch_whose_condition_is_false(complete: bool) -> None:
     assert (deviation.at, deviation.tool) == (1, "lend_book")
     assert deviation.edge == ("LB001", "LB002")
     assert "is_in = true" in deviation.detail
+
+
+LOOP = """flowchart TD
+A(s)-->B>call seek]
+B--Found (f = true)-->C>call take]-->E>call stamp]
+B--Not found (f = false)-->D[ask for another]-->B"""
+
+
+@pytest.mark.parametrize(
+    ("made", "complete", "told"),
+    [  # after a search in vain the only way on is another search
+        (["seek"], True, [("missing_step", 1, "seek"), ("missing_step", 1, "take"),
+                          ("missing_step", 1, "stamp")]),
+        (["seek"], False, []),
+        (["seek", "stamp"], False, [("wrong_order", 1, "stamp")]),
+        (["seek", "take", "stamp"], True, [("wrong_transition", 1, "take")]),
+    ],
+)  # fmt: skip
+def test_where_the_only_way_on_leads_back_that_step_is_due(
+    made: list[str], complete: bool, told: list[tuple[str, int, str]]
+) -> None:
+    calls = [Call(tool=t, returned={"f": False} if t == "seek" else None) for t in made]
+    tools = [tool("seek", {"f": {"type": "boolean"}}), tool("take", {}), tool("stamp", {})]
+    found = conform(compiled({"s": parse_chart(LOOP)}, tools), calls, complete=complete)
+    assert [(d.cause, d.at, d.tool) for d in found.deviations] == told
+    if told and told[0][0] == "wrong_order":
+        assert found.deviations[0].detail == "too early; due: seek"
+
+
+def test_branches_without_a_condition_are_counted_as_unchecked() -> None:
+    walk = chain("graph TD\nA[a_one]-->B{?}\nB-->C[a_two]\nB-->D[a_three]", "a_one", "a_two")
+    found = conform(walk, [Call(tool="a_one"), Call(tool="a_two")])
+    assert found.conforms
+    assert (found.edges, found.unchecked) == ((("A", "B"), ("B", "C")), 1)
 
 
 def test_a_value_that_was_not_returned_leaves_the_transition_unchecked() -> None:

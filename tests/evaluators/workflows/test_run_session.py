@@ -176,7 +176,7 @@ async def test_over_the_call_limit() -> None:
 
 async def test_over_the_call_limit_of_a_turn() -> None:
     found = await log(calling(4), SessionSettings(calls_per_turn=3))
-    assert (found.ended, len(found.calls), found.turns) == ("agent", 3, 0)
+    assert (found.ended, len(found.calls), found.turns) == ("turn_calls", 3, 0)
     assert (await log(calling(3), SessionSettings(calls_per_turn=3, turns=2))).ended == "turns"
 
 

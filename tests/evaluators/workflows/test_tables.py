@@ -201,7 +201,8 @@ def test_how_sessions_ended_is_counted_where_not_all_said_goodbye() -> None:
     assert "left out" in note(found)
     assert [dict(one) for one in found.rows] == [{
         "agent": "a", "format": "text", "sessions": 4, "user": 1, "turns": 2, "limit": 0,
-        "agent_stopped": 1, "calls": 5, "malformed": 1, "bad_arguments": 1, "unknown_tool": 1,
+        "turn_limit": 0, "agent_stopped": 1, "calls": 5, "malformed": 1, "bad_arguments": 1,
+        "unknown_tool": 1,
     }]  # fmt: skip
 
 

@@ -21,9 +21,9 @@ GONE = {**ROW, "true_answer": MARK}
 LEAKING = '{"true_answer": "1954", "is_correct": true}'
 
 
-def cleaned(text: str, **more: Any) -> str:
-    """The output of a step after the agent began, without gold."""
-    run = Run(id="r", spans=(Span(id="a", kind="agent"), Span(id="s", output=text, **more)))
+def cleaned(text: str, kind: Any = "tool") -> str:
+    """The output of a span after the agent began, without gold."""
+    run = Run(id="r", spans=(Span(id="a", kind="agent"), Span(id="s", kind=kind, output=text)))
     return without_gold(run).spans[1].output
 
 
@@ -56,6 +56,12 @@ def test_the_value_goes_and_the_rest_of_the_text_stays(name: str) -> None:
     assert cleaned(text) == expected.replace("#", MARK)
 
 
+def test_a_step_that_scores_tells_neither_gold_nor_verdict() -> None:
+    said = '{"prediction": "20", "expected": "41", "correct": false}'
+    assert cleaned(said, "chain") == '{"prediction": "20"}'
+    assert cleaned(said, "tool") == said  # a tool's own result
+
+
 _ANY = st.text(st.sampled_from("ab\\\"'{}[]:, \n"), max_size=12)
 
 
@@ -85,16 +91,20 @@ def test_what_was_there_before_the_models_is_the_users_and_their_words_are_their
         Span(id="agent", kind="agent", parent_id="main", input=row, output=row),
         Span(id="model", kind="llm", parent_id="agent", output=LEAKING, reply=(said,),
              messages=(Message(role="user", content=LEAKING), said)),
+        Span(id="eval", output='{"score": 0, "by": "x"}',
+             attributes={"openinference.span.kind": "EVALUATOR"}),
         Span(id="tool", kind="tool", parent_id="agent", input=LEAKING, output=LEAKING,
              events=(SpanEvent(name="e", attributes={"row": LEAKING}),)),
     )  # fmt: skip
     run = without_gold(Run(id="r", spans=spans))
-    main, load, agent, model, tool = run.spans
+    broken = Span(id="b", attributes={"rows": ["{'true_answer': 'abc", "more"]})
+    assert "abc" not in str(without_gold(Run(id="r", spans=(broken,))).spans)
+    main, load, agent, model, evaluated, tool = run.spans
     gone = f'{{"true_answer": "{MARK}", "is_correct": "{MARK}"}}'
     assert (main.input, main.output) == ('{"question": "q"}', row)  # the output is the system's
     assert load.output == agent.input == '{"question": "q"}'
     assert load.attributes == {"example.true_answer": MARK, "rows": [{"n": 2}]}
-    assert agent.output == row
+    assert (agent.output, evaluated.output) == (row, '{"by": "x"}')
     assert (model.output, model.reply, model.messages[1]) == (LEAKING, (said,), said)
     assert model.messages[0].content == gone
     assert (tool.input, tool.output, tool.events[0].attributes["row"]) == (LEAKING, gone, gone)
@@ -103,7 +113,8 @@ def test_what_was_there_before_the_models_is_the_users_and_their_words_are_their
         "spans.load.attributes.example.true_answer": 1954,
         "spans.load.attributes.rows[0].gold_patch": "+1", "spans.agent.input.answer": "1954",
         "spans.model.messages.true_answer": "1954", "spans.model.messages.is_correct": "true",
-        "spans.tool.output.true_answer": "1954", "spans.tool.output.is_correct": "true",
+        "spans.eval.output.score": 0, "spans.tool.output.true_answer": "1954",
+        "spans.tool.output.is_correct": "true",
         "spans.tool.events.row.true_answer": "1954", "spans.tool.events.row.is_correct": "true",
     }  # fmt: skip
     assert without_gold(run) is run
