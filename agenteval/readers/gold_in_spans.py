@@ -27,6 +27,7 @@ from agenteval.readers.gold import (
     withhold_from_input,
     withhold_from_output,
 )
+from agenteval.readers.spans import json_or_none
 from agenteval.records import Message, Run, Span
 from agenteval.records.run import SpanEvent
 
@@ -53,18 +54,14 @@ def without_gold(run: Run) -> Run:
     if not kept:
         return run
     before = run.metadata.get(WITHHELD)
-    kept = {**(before if isinstance(before, dict) else {}), **kept}
-    return run.model_copy(
-        update={"spans": tuple(spans), "metadata": {**run.metadata, WITHHELD: kept}}
-    )
+    metadata = {**run.metadata, WITHHELD: {**before, **kept} if isinstance(before, dict) else kept}
+    return run.model_copy(update={"spans": tuple(spans), "metadata": metadata})
 
 
 def withheld_from(run: Run) -> tuple[str, ...]:
     """The paths of what was withheld from the spans of a run."""
     kept = run.metadata.get(WITHHELD)
-    return (
-        tuple(path for path in kept if path.startswith("spans.")) if isinstance(kept, dict) else ()
-    )
+    return tuple(p for p in kept if p.startswith("spans.")) if isinstance(kept, dict) else ()
 
 
 def tell_withheld(paths: Collection[str], context: Context) -> None:
@@ -124,13 +121,12 @@ class _Cleaner:
     def message(self, message: Message, path: str) -> Message:
         if message.role == "assistant":
             return message
-        clean = self._messages.get(id(message))
-        if clean is None:
+        if id(message) not in self._messages:
             content = self.text(message.content, None, path)
             same = content == message.content
             clean = message if same else message.model_copy(update={"content": content})
             self._messages[id(message)] = clean
-        return clean
+        return self._messages[id(message)]
 
     def event(self, event: SpanEvent, path: str) -> SpanEvent:
         clean = self.attributes(event.attributes, None, path)
@@ -151,7 +147,8 @@ class _Cleaner:
             elif isinstance(value, (dict, list)):
                 whole = json.dumps(value, ensure_ascii=False)
                 text = self.text(whole, rule, f"{path}.{key}")
-                clean[key] = value if text == whole else json.loads(text)
+                made = value if text == whole else json_or_none(text)
+                clean[key] = text if made is None else made  # a text in it broke off inside of gold
             else:
                 clean[key] = value
         return clean

@@ -97,6 +97,8 @@ def test_what_was_there_before_the_models_is_the_users_and_their_words_are_their
              events=(SpanEvent(name="e", attributes={"row": LEAKING}),)),
     )  # fmt: skip
     run = without_gold(Run(id="r", spans=spans))
+    broken = Span(id="b", attributes={"rows": ["{'true_answer': 'abc", "more"]})
+    assert "abc" not in str(without_gold(Run(id="r", spans=(broken,))).spans)
     main, load, agent, model, evaluated, tool = run.spans
     gone = f'{{"true_answer": "{MARK}", "is_correct": "{MARK}"}}'
     assert (main.input, main.output) == ('{"question": "q"}', row)  # the output is the system's
