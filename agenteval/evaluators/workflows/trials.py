@@ -17,6 +17,7 @@ from agenteval.agents import AgentFailure, AgentLimits, System
 from agenteval.errors import BudgetExceeded, InputError
 from agenteval.evaluators.trials import TrialOutcome, TrialPlan
 from agenteval.evaluators.workflows.cases import OpenRole, SessionCase, TurnCase
+from agenteval.evaluators.workflows.instructions import instructions_prompt
 from agenteval.evaluators.workflows.measures import of_failure, of_session, of_turn
 from agenteval.evaluators.workflows.predict import predict
 from agenteval.evaluators.workflows.results import Level, SessionVerdict, TurnJudged
@@ -63,7 +64,7 @@ class Candidate:
         return {
             "agent": {"name": self.assistant.name, **self.assistant.parameters},
             "format": self.format,
-            "conditions": dict(self.conditions),
+            "conditions": {"instructions": instructions_prompt().sha256, **self.conditions},
         }
 
     @property
