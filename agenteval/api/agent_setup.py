@@ -38,6 +38,7 @@ class How(TypedDict, total=False):
     seconds: float
     turns: int
     strict: bool
+    log_order: bool
     limits: Limits
     record: str | Path | None
     dry_run: bool
@@ -50,7 +51,8 @@ class AgentSetup:
     `agent` is what `--agent` takes (openai, responses, react, autogen, python:MODULE:FUNCTION,
     command:CMD, mcp:CMD, scripted:NAME) or a function (request, tools), plain or async. The first
     four run on `model`. `seconds` and `turns` bound one case. `strict`: any call that could not be
-    carried out fails the case, and attempts before a restart count as well. `record` is a file to
+    carried out fails the case, and attempts before a restart count as well. `log_order`: calls made
+    at once count in the order of the log. `record` is a file to
     which every reply of the agent's model is appended. With `dry_run` nothing is
     sent or stored, no key is needed, and the report's `bill` says what would be asked.
     """
@@ -63,6 +65,7 @@ class AgentSetup:
     seconds: float = 180.0
     turns: int = 50
     strict: bool = False
+    log_order: bool = False
     limits: Limits = Limits(concurrency=4)  # noqa: RUF009  frozen
     record: str | Path | None = None
     dry_run: bool = False
@@ -70,7 +73,8 @@ class AgentSetup:
     @property
     def rules(self) -> Rules:
         """Limits of a case and rules of the oracle."""
-        return Rules(AgentLimits(self.seconds, self.turns), CheckRules(strict=self.strict))
+        check = CheckRules(strict=self.strict, log_order=self.log_order)
+        return Rules(AgentLimits(self.seconds, self.turns), check)
 
     def system(self) -> System:
         """The system alone, to know its name and key; nothing is opened or sent."""

@@ -273,6 +273,7 @@ def plan_report(
     suite: Suite | None = None,
     *,
     strict: bool = False,
+    log_order: bool = False,
     lexicon: str | Path | None = None,
 ) -> PlanReport:
     """What the stored trials of all systems tell (at the cases of a suite), with the causes of the
@@ -284,7 +285,8 @@ def plan_report(
     keys = None if suite is None else [case.sha256 for case in read_cases(suite, words)]
     with opened(store, create=False) as stored, stored.snapshot():
         unfinished = unfinished_trials(stored, [EVALUATOR], keys)
-        attempts = tuple(load_attempts(stored, CheckRules(strict=strict), cases=keys))
+        rules = CheckRules(strict=strict, log_order=log_order)
+        attempts = tuple(load_attempts(stored, rules, cases=keys))
         dissections = load_dissections(stored, cases=keys)
     if not attempts:
         told = "".join(f"; {one.line}" for one in unfinished)

@@ -294,7 +294,18 @@ async def _run(
     if ended.stopped:
         report = replace(report, unfinished=(why_stopped(ended, "not run"),), exit_code=3)
     what = "sessions" if campaign.level == "session" else "due calls"
-    rates = _session_rates(report) if campaign.level == "session" else _call_rates(report, campaign)
+    rates = session_rates(report) if campaign.level == "session" else _call_rates(report, campaign)
+    return judged_enough(report, rates, what, gate, max_unscored)
+
+
+def judged_enough(
+    report: WorkflowReport,
+    rates: Sequence[float | None],
+    what: str,
+    gate: float | None,
+    max_unscored: float,
+) -> WorkflowReport:
+    """The report with its gates: the share of these without a rate, and the mean of the others."""
     known = [rate for rate in rates if rate is not None]
     lost = len(rates) - len(known)
     gates = [unscored_gate(len(rates), lost, max_unscored, f"{what} have no verdict {_JUDGELESS}")]
@@ -307,7 +318,8 @@ async def _run(
     return report.gated(*gates)
 
 
-def _session_rates(report: WorkflowReport) -> list[float | None]:
+def session_rates(report: WorkflowReport) -> list[float | None]:
+    """1 for each success, 0 for each failure, None without a verdict."""
     verdicts = [r.verdict for r in report.sessions]
     return [None if v is None or v.success is None else float(v.success) for v in verdicts]
 

@@ -46,6 +46,14 @@ Strict = Annotated[
         "before a restart count as well.",
     ),
 ]
+LogOrder = Annotated[
+    bool,
+    typer.Option(
+        "--log-order",
+        help="Calls made at once count in the order of the log, as in the paper; else there is no "
+        "order between them.",
+    ),
+]
 RunsFile = Annotated[
     Path | None, typer.Option("--runs", help="Write the trials as runs, which quantify reads.")
 ]
@@ -81,14 +89,15 @@ class AgentOptions(ChatOptions):
     max_tokens: MaxTokens = None
     turns: Annotated[int, typer.Option(help="Turns of the agent for one case.", min=1)] = 50
     strict: Strict = False
+    log_order: LogOrder = False
 
     def how(self, limits: LimitOptions, run: TrialOptions | RunOptions) -> How:
         """What an experiment is told of it. Raises InputError for bounds that cannot hold."""
         return {
             "model": self.model, "base_url": self.base_url, "temperature": self.sampling,
             "max_tokens": self.max_tokens, "seconds": limits.timeout, "turns": self.turns,
-            "strict": self.strict, "limits": limits.limits(), "record": run.record,
-            "dry_run": run.dry_run,
+            "strict": self.strict, "log_order": self.log_order, "limits": limits.limits(),
+            "record": run.record, "dry_run": run.dry_run,
         }  # fmt: skip
 
 
@@ -331,6 +340,7 @@ def report(
     page: Annotated[Path | None, typer.Option("-o", "--output", help="HTML page to write.")] = None,
     runs: RunsFile = None,
     strict: Strict = False,
+    log_order: LogOrder = False,
     lexicon: Lexicon = None,
     store: options.StorePath = None,
 ) -> None:
@@ -340,7 +350,7 @@ def report(
 
     for path in (page, runs):
         refuse_input(path, [suite, lexicon], store=store)
-    report = plan_report(store, suite, strict=strict, lexicon=lexicon)
+    report = plan_report(store, suite, strict=strict, log_order=log_order, lexicon=lexicon)
     _write_runs(runs, report)
     if page is not None:
         write_atomically(page, report.page())

@@ -8,6 +8,8 @@ that somebody asks: OpenInference and OpenTelemetry's GenAI both mark agents and
 from __future__ import annotations
 
 import ast
+import json
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -15,7 +17,7 @@ from typing import Any
 
 from agenteval.readers.fields import INPUT, MESSAGES, OUTPUT, snake
 from agenteval.readers.messages import ROLES, Parts, is_answer, role_of
-from agenteval.readers.spans import json_or_none
+from agenteval.readers.spans import json_or_none, text_of
 from agenteval.records import Run, Span
 
 _NOTHING = frozenset({"", "null", "<null>", "none", "{}", "[]", '""', "undefined"})
@@ -199,8 +201,11 @@ def value_in(text: str) -> Any:
     value = json_or_none(text)
     if value is None and len(text) < _MOST_LITERAL:
         try:
-            value = ast.literal_eval(text.strip())
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of escapes that Python does not know
+                literal = ast.literal_eval(text.strip())
+            value = json.loads(json.dumps(literal, allow_nan=False))  # sets and bytes are no JSON
+        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
             return None
     return value if isinstance(value, (dict, list)) else None
 
@@ -233,11 +238,11 @@ def answer_in(text: str) -> str:
     """The answer in the output of a span: the last words of an assistant in a list of messages,
     the text of an object that holds nothing else, or the whole."""
     value = value_in(text)
-    if isinstance(value, dict) and len(value) == 1 and snake(str(next(iter(value)))) in OUTPUT:
-        (value,) = value.values()
-        text = value if isinstance(value, str) else text
     rows = value
     if isinstance(value, dict):
+        filled = [(k, v) for k, v in value.items() if v not in (None, "", [], {})]
+        if len(filled) == 1 and snake(str(filled[0][0])) in OUTPUT:
+            return answer_in(text_of(filled[0][1]))
         rows = next((value[key] for key in MESSAGES if key in value), None)
     *_, last = "", *filter(is_answer, _texts(rows, "assistant"))
     return last or (text if says_something(text) and is_answer(text) else "")

@@ -19,9 +19,9 @@ with an answer and with what can only be gold, or with problem and `solution`.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+from agenteval.readers.assignment import value_in
 from agenteval.readers.fields import (
     INPUT,
     OUTPUT,
@@ -99,12 +99,7 @@ def withhold_from_output(value: Any, path: str, kept: dict[str, Any]) -> Any:
 
 def _log_in(text: str) -> dict[str, Any] | None:
     """The object that a text is, when it has an answer."""
-    if not text.lstrip().startswith("{"):
-        return None
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    value = value_in(text)
     return value if isinstance(value, dict) and _has_answer(value) else None
 
 

@@ -27,17 +27,19 @@ from agenteval.readers.gold import (
     withhold_from_input,
     withhold_from_output,
 )
+from agenteval.readers.spans import json_or_none
 from agenteval.records import Message, Run, Span
 from agenteval.records.run import SpanEvent
 
 MARK = "[withheld]"
 WITHHELD = "withheld"  # key of a run's metadata: what was withheld, by where it stood
-# A quoted key with its colon; the equals sign of a field, as Python prints objects.
-_KEY = re.compile(r"(?P<quote>\\*[\"'])(?P<name>[A-Za-z][\w -]{2,40})(?P=quote)\s*:\s*")
+# A quoted key with its colon; the equals sign of a field, as Python prints objects. No search may
+# begin inside of a run of backslashes: it would take time in proportion to its square.
+_KEY = re.compile(r"(?<!\\)(?P<quote>\\*[\"'])(?P<name>[A-Za-z][\w -]{2,40})(?P=quote)\s*:\s*")
 _EQUALS = re.compile(r"=(?=\\*[\"'\[{(\d])")
 _FIELD = re.compile(r"(?<![\w.])[A-Za-z]\w{2,40}\Z")
 _QUOTE = re.compile(r"\\*[\"']")
-_TOKEN = re.compile(r"(\\*)([\"'])|[{}()\[\]]")
+_TOKEN = re.compile(r"(?<!\\)(\\*)([\"'])|[{}()\[\]]")
 _BARE = re.compile(r"<[^<>]*>|[^\s,}\])\\\"']*")
 _AFTER_STRING = re.compile(r"(?:\s|\\+[nrt])*(?:[,:}\])]|$)")
 # Also the places to fill in of a form that a prompt asks for.
@@ -53,18 +55,14 @@ def without_gold(run: Run) -> Run:
     if not kept:
         return run
     before = run.metadata.get(WITHHELD)
-    kept = {**(before if isinstance(before, dict) else {}), **kept}
-    return run.model_copy(
-        update={"spans": tuple(spans), "metadata": {**run.metadata, WITHHELD: kept}}
-    )
+    metadata = {**run.metadata, WITHHELD: {**before, **kept} if isinstance(before, dict) else kept}
+    return run.model_copy(update={"spans": tuple(spans), "metadata": metadata})
 
 
 def withheld_from(run: Run) -> tuple[str, ...]:
     """The paths of what was withheld from the spans of a run."""
     kept = run.metadata.get(WITHHELD)
-    return (
-        tuple(path for path in kept if path.startswith("spans.")) if isinstance(kept, dict) else ()
-    )
+    return tuple(p for p in kept if p.startswith("spans.")) if isinstance(kept, dict) else ()
 
 
 def tell_withheld(paths: Collection[str], context: Context) -> None:
@@ -124,13 +122,12 @@ class _Cleaner:
     def message(self, message: Message, path: str) -> Message:
         if message.role == "assistant":
             return message
-        clean = self._messages.get(id(message))
-        if clean is None:
+        if id(message) not in self._messages:
             content = self.text(message.content, None, path)
             same = content == message.content
             clean = message if same else message.model_copy(update={"content": content})
             self._messages[id(message)] = clean
-        return clean
+        return self._messages[id(message)]
 
     def event(self, event: SpanEvent, path: str) -> SpanEvent:
         clean = self.attributes(event.attributes, None, path)
@@ -151,7 +148,8 @@ class _Cleaner:
             elif isinstance(value, (dict, list)):
                 whole = json.dumps(value, ensure_ascii=False)
                 text = self.text(whole, rule, f"{path}.{key}")
-                clean[key] = value if text == whole else json.loads(text)
+                made = value if text == whole else json_or_none(text)
+                clean[key] = text if made is None else made  # a text in it broke off inside of gold
             else:
                 clean[key] = value
         return clean
@@ -166,11 +164,13 @@ class _Cleaner:
             text = json_text(clean) if len(self.kept) > before else text
         pieces, at = [], 0
         for start, begin, name, mark_quote in _named(text):
+            if start < at:  # inside of what went
+                continue
             end = _end_of_value(text, begin)
             value = text[begin:end]
             quote = _QUOTE.match(value)
             bare = value[quote.end() : -quote.end()] if quote else value
-            if start < at or _NO_VALUE.fullmatch(bare):  # inside of what went, or nothing
+            if _NO_VALUE.fullmatch(bare):
                 continue
             mark = self._keep(f"{path}.{name}", bare)
             around = quote[0] if quote else mark_quote
@@ -224,7 +224,7 @@ def _end_of_string(text: str, at: int, slashes: int, quote: str) -> int:
     What may follow a string is looked at as well, since quotes of Python inside of JSON have fewer
     backslashes than their depth tells. The end of the text where none is found.
     """
-    for match in re.compile(rf"(\\*){quote}").finditer(text, at):
+    for match in re.compile(rf"(?<!\\)(\\*){quote}").finditer(text, at):
         if _closes(len(match[1]), slashes) and _AFTER_STRING.match(text, match.end()):
             return match.end()
     return len(text)

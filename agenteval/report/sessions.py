@@ -80,7 +80,7 @@ _BY = {
     "limit": "a limit that was passed",
     "state": "the final state",
     "judge": "the judge",
-    "simulator": "nobody: simulated tools answered wrongly, so the failure is not the agent's",
+    "simulator": "nobody: a simulator made a mistake, which is not charged to the agent",
 }
 _CHART = {True: "no call departs from it", False: "departed from", None: "no call was made"}
 _RANK: dict[bool | None, int] = {False: 0, None: 1, True: 2}
@@ -192,7 +192,8 @@ def _found(
     blocks.append(_state(verdict))
     if log.mistakes:
         mistakes: list[Words] = [
-            [Piece(heading(f"{m.who}: {m.kind}", f"turn {m.turn + 1}"), "strong"),
+            [Piece(heading(f"{m.who}: {m.kind}", f"turn {m.turn + 1}",
+                           "made good" if m.repaired else ""), "strong"),
              f": {cut(m.text, _MOST_TEXT)}" if m.text else ""]
             for m in log.mistakes[:_MOST_LISTED]
         ]  # fmt: skip

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from agenteval.cli.main import COMMANDS
 from agenteval.readers.tasks import load_task
 from tests.cli.conftest import Cli
@@ -75,3 +77,21 @@ def test_the_list_of_commands_says_what_their_own_help_says(cli: Cli) -> None:
     assert "Did you mean 'quantify'" in cli("quantfy").err
     told = cli("quantify", "report", "--dry-run", "--criteria", "show")
     assert (told.code, "No such command" in told.err) == (2, False)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "flow session",
+        "flow turn",
+        "flow convert",
+        "plan test",
+        "plan dissect",
+        "plan capability",
+        "trace locate",
+    ],
+)
+def test_the_embedded_model_is_offered_only_where_it_can_be_asked(cli: Cli, command: str) -> None:
+    told = " ".join(cli(*command.split(), "--help").out.split())
+    assert "PROVIDER:MODEL, replay:FILE or autogen:FILE. Default: AGENTEVAL_MODEL." in told
+    assert "embedded" not in told

@@ -12,7 +12,8 @@ Outcome, the first that applies (arXiv 2404.17833, section 5, names the types bu
 
 A constraint is judged whenever all its actions were carried out, whatever the outcome. An order
 holds iff every call of the first action comes before every call of the second. In a base case the
-turns of the agent count: calls of one turn are simultaneous, so there is no order between them.
+turns of the agent count: calls of one turn are simultaneous, so there is no order between them
+(`CheckRules.log_order` takes the places in the log instead, as the paper does).
 In an extended case the calls count in the order of the log, also within a turn, because the agent
 says itself when each starts and overlaps are Parameter Errors already; without Parameter Errors,
 order of calls and order of times are the same. A time limit holds iff every call keeps it.
@@ -58,10 +59,12 @@ class CheckRules(Record):
     """How a log is read where arXiv 2404.17833 leaves it open.
 
     `strict`: any call that could not be carried out makes the outcome an Act Error, and the whole
-    log is graded as one, not only what followed the last restart.
+    log is graded as one, not only what followed the last restart. `log_order`: the position of an
+    action is its place in the log, as there, also among calls that were made at once.
     """
 
     strict: bool = False
+    log_order: bool = False
 
 
 class Violation(Record):
@@ -159,7 +162,7 @@ def check(
             if not rules.strict:
                 calls, graded_slips = [], 0
             continue
-        read = _call(case, event, number)
+        read = _call(case, event, number, number if rules.log_order else event.turn)
         if isinstance(read, _Call):
             calls.append(read)
         else:
@@ -202,15 +205,15 @@ def check(
     )
 
 
-def _call(case: Case, event: ToolEvent, number: int) -> _Call | str:
-    """The call, or why it was none."""
+def _call(case: Case, event: ToolEvent, number: int, place: int) -> _Call | str:
+    """The call, or why it was none; `place` is where it stands in a base case."""
     if event.status != "ok":
         return _SLIPS[event.status]
     action = case.index.get(event.name)
     if action is None:
         return _SLIPS["unknown_tool"]
     if case.hours is None:
-        return _Call(number, action, event.turn, None)
+        return _Call(number, action, place, None)
     start = _start(event)
     if start is None:
         return "it has no start hour"

@@ -38,7 +38,10 @@ MEASURES: tuple[Criterion, ...] = (PLAN, OUTCOME)
 
 def check_key(rules: CheckRules) -> str:
     """Content hash (hex) of the oracle and its rules: verdicts of other keys are made anew."""
-    return content_hash({"checker": CHECKER, **rules.model_dump(mode="json")})
+    told = rules.model_dump(mode="json")
+    if not rules.log_order:  # the key of the default is older than this rule
+        del told["log_order"]
+    return content_hash({"checker": CHECKER, **told})
 
 
 @dataclass(frozen=True, slots=True)

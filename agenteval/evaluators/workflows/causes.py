@@ -67,10 +67,10 @@ def causes(procedure: Procedure | None, profile: Profile, log: SessionLog) -> tu
     those that gold has not, or has empty, are free. What one deviation of a tool explains is not
     told twice. Without a chart (None) only 4, 5 and 6 are looked for.
 
-    Where a simulator answered a call wrongly (a mistake of `tools` in the turn of the call), no
-    deviation is charged that rests on the answer: at the calls of that turn, a repeat of one of
-    them, a false transition right after them, and all that only gold says of what comes later.
+    Where the agent met a simulator's mistake there is none: nothing of it is charged.
     """
+    if log.spoiled_by:
+        return ()
     return _Causes(procedure, profile.actions, log).deviations()
 
 
@@ -89,7 +89,7 @@ def primary(
 
 class _Causes:
     """What is known of a session. `match` are gold calls and the calls that stand for them, by
-    index; `spoiled` the calls that may have been answered wrongly."""
+    index."""
 
     def __init__(
         self, procedure: Procedure | None, gold: Sequence[Action], log: SessionLog
@@ -97,8 +97,6 @@ class _Causes:
         self.procedure, self.gold, self.log = procedure, gold, log
         self.calls = calls_of(log)
         self.reading = align(procedure, self.calls, complete=False) if procedure else None
-        turns = {m.turn for m in log.mistakes if m.who == "tools"}
-        self.spoiled = {at for at, call in enumerate(log.calls) if call.turn in turns}
 
         def rank(action: Action, call: Call) -> int:
             if not call.carried_out or action.tool != call.tool:
@@ -111,26 +109,13 @@ class _Causes:
         found: list[Deviation] = []
         if self.procedure and self.reading:
             by_chart = conformance(self.procedure, self.calls, self.reading).deviations
-            found = [self._named(d) for d in by_chart if not self._rests(d)]
+            found = [self._named(d) for d in by_chart]
             found += self._loops({d.at for d in found if d.cause != "missing_step"})
         found += self._against_gold(found)
         refused = {at for at, call in enumerate(self.calls) if not call.carried_out}
         # A step that is missing before a call that was refused comes before the refusal.
         return tuple(
             sorted(found, key=lambda d: (d.at, d.cause != "missing_step" or d.at not in refused))
-        )
-
-    def _rests(self, deviation: Deviation) -> bool:
-        """Whether a deviation of conformance rests on an answer that was wrong."""
-        at = deviation.at
-        if deviation.cause == "missing_step":
-            return any(s < at or self.calls[s].tool == deviation.tool for s in self.spoiled)
-        if at in self.spoiled:
-            return True
-        if deviation.cause == "wrong_transition" and at - 1 in self.spoiled:
-            return True
-        return at < len(self.calls) and any(
-            s < at and self.calls[s].tool == self.calls[at].tool for s in self.spoiled
         )
 
     def _named(self, deviation: Deviation) -> Deviation:
@@ -154,7 +139,7 @@ class _Causes:
         for at, ((before, call), (one, other)) in enumerate(pairs, 1):
             same = (call.tool, call.arguments) == (before.tool, before.arguments)
             both = call.carried_out and before.carried_out and one.turn == other.turn
-            if same and both and at not in told and at not in self.spoiled:
+            if same and both and at not in told:
                 yield Deviation(
                     cause="wrong_order", at=at, tool=call.tool, detail="repeated in the same turn"
                 )
@@ -181,8 +166,7 @@ class _Causes:
             if wrong and at not in told:
                 tool = self.calls[at].tool
                 new.append(Deviation(cause="tool_use", at=at, tool=tool, detail="; ".join(wrong)))
-        first = min(self.spoiled, default=len(self.calls) + 1)
-        return [d for d in new if d.at < first]
+        return new
 
     def _stood(self) -> dict[int, int]:
         """The match, and for gold calls that were not made the refused calls of their tools, in

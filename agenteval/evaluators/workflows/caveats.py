@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from agenteval.agents import AgentFailure
 from agenteval.evaluators.workflows.results import SessionResult, SessionVerdict, TurnResult
-from agenteval.evaluators.workflows.session import Prediction, SessionFailure
+from agenteval.evaluators.workflows.session import Prediction, SessionFailure, SessionLog
 from agenteval.evaluators.workflows.session_judge import GoalsFailure
 from agenteval.records.table import Column, Table
 from agenteval.stats import Interval
@@ -48,9 +48,11 @@ def losses_of_session(r: SessionResult) -> Iterator[Loss]:
     elif r.verdict is None:
         yield r.system, "not judged yet", ""
     elif r.verdict.success is None:
-        yield r.system, "no verdict: undecided", ""
+        who = " and ".join(log.spoiled_by) if isinstance(log, SessionLog) else ""
+        yield r.system, f"no verdict: {who or 'undecided'}", ""
     for m in log.mistakes if log and not isinstance(log, SessionFailure) else ():
-        yield r.system, f"simulator's mistake, {m.who}: {m.kind}", m.text
+        repaired = ", made good" if m.repaired else ""
+        yield r.system, f"simulator's mistake{repaired}, {m.who}: {m.kind}", m.text
     for status in r.verdict.failures if r.verdict else ():
         yield r.system, f"a judge failed: {status}", _judge_message(r.verdict, status)
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from pydantic import Field
@@ -15,6 +15,7 @@ from agenteval.evaluators.workflows.conditions import Comparison, Condition
 from agenteval.records import Record
 
 Shape = Literal["start", "reply", "call"]  # (Start), >a tool is called], and every other one
+RemarkKind = Literal["doubled", "no_label", "no_start", "no_arrow_head", "skipped"]
 
 
 class Node(Record):
@@ -47,7 +48,7 @@ class Edge(Record):
 class Remark(Record):
     """What was made of a text that can be read in more ways than one, or was passed over."""
 
-    kind: Literal["doubled", "no_label", "no_start", "no_arrow_head", "skipped"]
+    kind: RemarkKind
     message: str
     line: int = Field(default=0, ge=0)
 
@@ -127,3 +128,14 @@ def names_in(text: str, names: Iterable[str]) -> tuple[str, ...]:
         for match in WORD.finditer(text)
         if match.group() in known and not _FIELD.match(text, match.end())
     )
+
+
+def reached(begin: Iterable[str], to: Mapping[str, Iterable[str]]) -> set[str]:
+    """All nodes that can be reached, the first ones included."""
+    todo = list(begin)
+    seen = set(todo)
+    while todo:
+        new = set(to[todo.pop()]) - seen
+        seen |= new
+        todo += new
+    return seen

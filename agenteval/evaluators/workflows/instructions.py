@@ -25,6 +25,7 @@ _WORDS: dict[Format, str] = {
     "all": "description, pseudo-code and flowchart",
     "none": "",
     "no_tools": "",
+    "recorded": "",
 }
 
 
@@ -42,7 +43,8 @@ def instructions(role: Role, scenario_ids: Sequence[str], format: Format) -> str
     """The system prompt of an agent that serves these scenarios of a role.
 
     It holds the background, the rules, the procedures in the format one scenario after the other,
-    the tools (with no_tools only their names and those of their parameters) and the time. Texts of
+    what the tools return (not with no_tools) and the time. The tools themselves are offered beside
+    it (`tools_given`): function calling does not tell what a tool returns. Texts of
     the role enter as they are: they are its owner's, and nothing in them is interpreted.
     Raises InputError for no scenario, or one that the role does not have.
     """
@@ -51,13 +53,15 @@ def instructions(role: Role, scenario_ids: Sequence[str], format: Format) -> str
         {"title": s.title, "background": s.background, "procedure": _procedure(s, format)}
         for s in scenarios
     ]
+    tools = () if format == "no_tools" else role.tools_of(tuple(scenario_ids))
+    told = [tool for tool in tools if tool.returns]
     return instructions_prompt().render(
         title=role.title,
         background=role.background.strip(),
         scenarios=shown,
         many=len(shown) > 1,
         word=procedure_word(format),
-        tools=tools_text(role, scenario_ids, format),
+        returns="\n".join(f"- {tool.name}: {_schema(tool.returns)}" for tool in told),
         now=role.now,
     )
 
@@ -71,19 +75,6 @@ def tools_given(role: Role, scenario_ids: Sequence[str], format: Format) -> tupl
     _scenarios(role, scenario_ids)
     tools = role.tools_of(tuple(scenario_ids))
     return tuple(_bare(tool) if format == "no_tools" else tool.tool() for tool in tools)
-
-
-def tools_text(role: Role, scenario_ids: Sequence[str], format: Format) -> str:
-    """The tools in words: function calling does not tell what a tool returns."""
-    tools = role.tools_of(tuple(scenario_ids))
-    if format == "no_tools":
-        return "\n".join(f"- {tool.name}({', '.join(tool.properties)})" for tool in tools)
-    return "\n\n".join(
-        f"- {tool.name}: {tool.description}\n"
-        f"  Parameters (JSON schema): {_schema(tool.parameters)}"
-        + (f"\n  Returns (JSON schema): {_schema(tool.returns)}" if tool.returns else "")
-        for tool in tools
-    )
 
 
 def _scenarios(role: Role, scenario_ids: Sequence[str]) -> list[Scenario]:

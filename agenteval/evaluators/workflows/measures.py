@@ -42,7 +42,8 @@ def of_failure(failure: SessionFailure | AgentFailure) -> tuple[Measured, ...]:
 def of_session(verdict: SessionVerdict) -> tuple[Measured, ...]:
     """The results of a session that was judged."""
     status = next(iter(verdict.failures), UNDECIDED)
-    unknown = "nobody could decide it"
+    spoiled = verdict.decided_by == "simulator"
+    unknown = "a simulator made a mistake" if spoiled else "nobody could decide it"
     success = (
         failed((SUCCESS,), status, unknown)[0]
         if verdict.success is None

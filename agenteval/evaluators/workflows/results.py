@@ -49,11 +49,11 @@ class SessionVerdict(Record):
     """What was found out about one session.
 
     `success` is decided by a limit that was passed (no), else by the final state (`demand` says
-    what was asked of it), else by the judge; None when none of them can say, and for a failure
-    after simulated tools answered wrongly (`simulator`): that is not charged to the agent.
-    `progress` is the share of goals achieved, by whoever decided, the limit leaving it as it is.
-    `right`, `gold`, `generated` and `unjudged`
-    count calls as strict session metrics do; `sequence` is the F1 of the longest common subsequence
+    what was asked of it), else by the judge; None when none of them can say. A session in
+    which the agent met a simulator's mistake has none whichever way it ended (`simulator`), nor
+    progress and deviations. `progress` is the share of goals achieved, by whoever decided, the
+    limit leaving it as it is. `right`, `gold`, `generated` and `unjudged` count
+    calls as strict session metrics do; `sequence` is the F1 of the longest common subsequence
     of tool names with the gold calls. `conforms` (None without any call) and `fitness` are against
     the chart alone, None where the procedure has none (not `charted`); `deviations` are against the
     chart and gold. `cause` is the first deviation's,

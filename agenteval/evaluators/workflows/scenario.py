@@ -45,10 +45,12 @@ from agenteval.records import Record, canonical_json, content_hash
 
 Name = r"^[A-Za-z][A-Za-z0-9_]{0,63}$"
 # How the procedure is told: one format, all three, none, or none and the tools by name only.
-Format = Literal["text", "code", "flowchart", "all", "none", "no_tools"]
+Format = Literal["text", "code", "flowchart", "all", "none", "no_tools", "recorded"]
 Demand = Literal["state", "state+reads"]  # what success asks for
 _WRITTEN: tuple[Format, ...] = ("text", "code", "flowchart")
 FORMATS: tuple[Format, ...] = ("text", "code", "flowchart", "all", "none", "no_tools")
+RECORDED: Format = "recorded"  # of sessions held elsewhere: nobody here knows
+EVERY_FORMAT = (*FORMATS, RECORDED)
 CROSS = "cross"  # the folder beside the scenarios
 
 

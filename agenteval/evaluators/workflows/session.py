@@ -18,13 +18,15 @@ Answered = Literal["backend", "recorded", "model", "generated", "refused"]
 class SimulatorMistake(Record):
     """Something that a simulator did wrong. It is never charged to the agent.
 
-    `turn` counts the agent's turns before it. `kind` is a short name, `text` what was produced.
+    `turn` counts the agent's turns before it. `kind` is a short name, `text` what was produced, or
+    what could not be answered. `repaired`: it was made good before the agent met it.
     """
 
     who: Literal["user", "tools"]
     kind: str
     turn: int = Field(ge=0)
     text: str = ""
+    repaired: bool = False
 
 
 class SessionCall(Record):
@@ -43,12 +45,24 @@ class SessionCall(Record):
     step: int = Field(default=0, ge=0)
 
 
+class Change(Record):
+    """A place of a state, by keys and indices, with its new value, or no value any more."""
+
+    path: tuple[str | int, ...]
+    value: JsonValue = None
+    there: bool = False
+
+
 class SessionLog(Record):
     """A session of an agent with a user and tools, however it ended.
 
     `messages` are the whole conversation (user, assistant with its calls, tool), without the
     instructions. `turns` counts the agent's replies to the user. `state` is that of the backend at
     the end, None where there was none.
+
+    Of a recorded session the calls were replayed: `changes` is what they made of the first state,
+    `differing` has the indices of calls that answered otherwise than they had, and `reward` is what
+    the recording says that the session was worth.
     """
 
     messages: tuple[Message, ...] = ()
@@ -57,10 +71,18 @@ class SessionLog(Record):
     turns: int = Field(default=0, ge=0)
     mistakes: tuple[SimulatorMistake, ...] = ()
     state: JsonValue = None
+    changes: tuple[Change, ...] | None = None
+    differing: tuple[int, ...] = ()
+    reward: float | None = None
     seconds: float = Field(default=0.0, ge=0)
     usage: Usage = Usage()  # of the agent under test
     simulator_usage: Usage = Usage()
     model: str | None = None
+
+    @property
+    def spoiled_by(self) -> tuple[str, ...]:
+        """Simulators whose mistakes the agent met: "tools", "user", both, or none."""
+        return tuple(sorted({m.who for m in self.mistakes if not m.repaired}))
 
 
 class SessionFailure(Record):

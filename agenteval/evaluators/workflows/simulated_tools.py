@@ -133,8 +133,10 @@ class ToolSession:
         if recorded is not None:
             return self._told(tool, arguments, recorded, "recorded")
         assert self.model is not None
+        repaired = False
         try:
             value, usage = await self.model.answer(tool, arguments)
+            repaired = True
         except ReplyError as error:
             self.usage += error.spent or Usage()
             told = "twice the model's answer was none that it may return"
@@ -144,9 +146,12 @@ class ToolSession:
             raise
         finally:
             self.mistakes += [
-                SimulatorMistake(who="tools", kind="off_schema", turn=self.turn, text=text[:_KEPT])
+                SimulatorMistake(
+                    who="tools", kind="off_schema", turn=self.turn, text=text[:_KEPT],
+                    repaired=repaired,
+                )
                 for text in self.model.wrong
-            ]
+            ]  # fmt: skip
             self.model.wrong.clear()
         self.usage += usage
         return self._told(tool, arguments, value, "model")

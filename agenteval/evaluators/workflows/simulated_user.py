@@ -30,6 +30,19 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
+from agenteval.evaluators.workflows.plain_words import (
+    ANYTHING_ELSE,
+    ASKS,
+    CONFIRMS,
+    ENOUGH,
+    OPEN,
+    OR,
+    POLITE,
+    WISHES,
+    questions,
+    requested,
+    share,
+)
 from agenteval.evaluators.workflows.scenario import Profile
 from agenteval.evaluators.workflows.session import SimulatorMistake
 from agenteval.records import Message, Usage, content_hash
@@ -97,87 +110,155 @@ _ASIDE = 0.35  # chance of an aside at a turn, while there are any left
 _LOST = "Sorry, I do not follow."
 _WAITING = "Are you still there?"
 _NO_MORE = "No, thank you, that was all."
-_ANYTHING_ELSE = re.compile(r"\b(?:anything|something) else\b", re.I)
+_MOST_WISHES = 3  # times that it says what it would like
+_WISH = "What I would like:"
 
 
 class ScriptedUser:
-    """Says its opening, then the facts it is asked for, the first of its choices not yet said that
-    is offered, and [DONE] after a goodbye, or after two replies in a row that it does not follow,
-    or that it waits for in vain.
+    """Says its opening, then what it is asked for, and [DONE] after a goodbye, or after two replies
+    in a row that it does not follow, or that it waits for in vain.
 
-    The same seed says the same. Facts that are lists are told by how often they were asked for.
-    A question without the convention is understood when it holds the words of a fact's name.
+    The same seed says the same. Facts that are lists are told by how often they were asked for;
+    of the choices the first that was not said yet and is offered. Without the convention, it
+    understands a request by the words of a fact's name, and a question for its will by the words of
+    its next choice; else it says once more what it would like. A question that it cannot answer,
+    or to which it could only say the same for the third time, is its mistake (`cannot_answer`).
     """
 
     @property
     def parameters(self) -> dict[str, JsonValue]:
         """Its kind and version."""
-        return {"user": "scripted", "version": 2}
+        return {"user": "scripted", "version": 3}
 
     async def speak(self, heard: Heard) -> Said:
-        """The next words; never a mistake."""
+        """The next words."""
         return self.say(heard)
 
     def say(self, heard: Heard) -> Said:
         """The same, at once."""
         if not heard.own:
             return Said(heard.profile.opening)
-        text = _answer(heard)
+        text, able = _answer(heard)
+        own, agent = heard.own[-2:], heard.agent[-2:]
+        if own == (text, text) and agent[0] != agent[-1]:  # for ever, to whatever it is asked
+            text, able = None, False
+        mistake = SimulatorMistake(
+            who="user", kind="cannot_answer", turn=len(heard.agent),
+            text=heard.agent[-1][:_KEPT] if heard.agent else "",
+        )  # fmt: skip
+        mistakes = () if able else (mistake,)
         if text is None:
-            return Said(DONE, done=True)
+            return Said(DONE, done=True, mistakes=mistakes)
         aside = _aside(heard)
-        return Said(f"{text}\n{aside}" if aside else text)
+        return Said(f"{text}\n{aside}" if aside else text, mistakes=mistakes)
 
 
-def _answer(heard: Heard) -> str | None:
-    """What the last reply asks for; None when there is nothing more to say."""
+def _answer(heard: Heard) -> tuple[str | None, bool]:
+    """What the last reply asks for, None when there is nothing more to say; and whether the user
+    can answer it."""
     if heard.messages[-1].role == "user":  # nobody has answered
-        return None if heard.own[-1] == _WAITING else _WAITING
+        return None if heard.own[-1] == _WAITING else _WAITING, True
     last = heard.agent[-1] if heard.agent else ""
     names, labels = asked_for(last), offered(last)
-    if names or labels:
+    choice = _choice(heard, labels) if labels else ""
+    listed = choice == NONE_OF_THESE and POLITE.search(last)  # "Please give me:", facts
+    if names or (labels and not listed):
         parts = [tell({name: _fact(heard, name) for name in names})] if names else []
-        if labels:
-            parts.append(_choice(heard, labels))
-        return "\n".join(parts)
+        return "\n".join([*parts, *filter(None, [choice])]), True
     if says_goodbye(last):
-        return None
-    names = tuple(n for n in heard.profile.facts if "?" in last and _named(n, last))
-    if names:
-        return tell({name: _fact(heard, name) for name in names})
-    if _ANYTHING_ELSE.search(last):
-        return _NO_MORE
+        return None, True
+    if ASKS.search(last):
+        return _in_plain_words(heard, last)
     if heard.own[-1].startswith(_LOST):
-        return None
-    return f"{_LOST} {heard.profile.goals[0].text}"
+        return None, True
+    return f"{_LOST} {heard.profile.goals[0].text}", True
 
 
-def _named(name: str, text: str) -> bool:
-    words = set(re.findall(r"\w+", text.casefold()))
-    return all(word in words for word in name.casefold().split("_"))
+def _in_plain_words(heard: Heard, last: str) -> tuple[str | None, bool]:
+    """The answer to a question without the convention, and whether it is one."""
+    goals = [goal.text for goal in heard.profile.goals]
+    asked = questions(last)
+    if ANYTHING_ELSE.search(asked):
+        further = [text for text in goals[1:] if not _was_said(heard, text)]
+        return (f"Yes. {further[0]}" if further else _NO_MORE), True
+    facts = {name: _fact(heard, name) for name in requested(heard.profile, last)}
+    if CONFIRMS.search(asked):
+        known = all(str(value) in last for value in facts.values())
+        return ("Yes." if known else tell(facts)), True
+    for_fact = bool(OPEN.search(asked) or POLITE.search(asked))
+    for_will = not for_fact or bool(OR.search(asked))
+    if not for_fact:  # another value of what was told, or one of the alternatives
+        facts = {
+            name: value
+            for name, value in facts.items()
+            if not _was_said(heard, tell({name: value}))
+            and (_times_told(heard, name) or str(value).casefold() in asked.casefold())
+        }
+    parts = [*(_will(heard, asked) if for_will else ()), *([tell(facts)] if facts else [])]
+    if parts:
+        return "\n".join(parts), True
+    wish = " ".join((_WISH, *goals))
+    told = [text.startswith(_WISH) for text in heard.own]
+    if for_will or WISHES.search(asked):
+        if not told[-1] and sum(told) < _MOST_WISHES:
+            return wish, True
+    elif not any(told):  # all that it can say, and no answer
+        return wish, False
+    if heard.own[-1].startswith(_LOST):
+        return None, False
+    return f"{_LOST} {UNKNOWN}.", False
+
+
+def _will(heard: Heard, asked: str) -> list[str]:
+    """The user's next choice, where the question holds half of its words; after it has said what it
+    would like any choice that is left. "Yes." before the words of a sole proposal."""
+    left = _left(heard)
+    if left[:1] == [plain(choice) for choice in heard.profile.choices[:1]] and len(left) > 1:
+        left = left[1:]  # its opening stands for what it comes with
+    if not any(text.startswith(_WISH) for text in heard.own):
+        left = left[:1]
+    choice = next((choice for choice in left if share(choice, asked) >= ENOUGH), None)
+    if choice is None:
+        return []
+    agreed = share(choice, asked) == 1 and not OR.search(asked)
+    return [f"Yes. {choice}" if agreed else choice]
+
+
+def _left(heard: Heard) -> list[str]:
+    """The choices that were not said yet, in their order."""
+    spoken = Counter(
+        line.removeprefix("Yes. ").casefold() for text in heard.own[1:] for line in text.split("\n")
+    )
+    left = []
+    for choice in map(plain, heard.profile.choices):
+        if spoken[choice.casefold()] > 0:
+            spoken[choice.casefold()] -= 1
+        else:
+            left.append(choice)
+    return left
+
+
+def _was_said(heard: Heard, text: str) -> bool:
+    lines = {line for own in heard.own for line in own.split("\n")}
+    return all(line in lines or f"Yes. {line}" in lines for line in text.split("\n"))
+
+
+def _times_told(heard: Heard, name: str) -> int:
+    return sum(any(line.startswith(f"{name}: ") for line in t.split("\n")) for t in heard.own)
 
 
 def _fact(heard: Heard, name: str) -> JsonValue:
-    if name not in heard.profile.facts:
-        return UNKNOWN
-    fact = heard.profile.facts[name]
+    fact = heard.profile.facts.get(name, UNKNOWN)
     if not isinstance(fact, list):
         return fact
-    before = sum(name in asked_for(text) for text in heard.agent[:-1])
+    before = _times_told(heard, name)
     return fact[min(before, len(fact) - 1)] if fact else UNKNOWN
 
 
 def _choice(heard: Heard, labels: tuple[str, ...]) -> str:
     """The first of the choices that was not said yet and is offered."""
-    spoken = Counter(line.casefold() for text in heard.own[1:] for line in text.split("\n"))
     known = {plain(label).casefold() for label in labels}
-    for choice in heard.profile.choices:
-        words = plain(choice)
-        if spoken[words.casefold()] > 0:
-            spoken[words.casefold()] -= 1
-        elif words.casefold() in known:
-            return words
-    return NONE_OF_THESE
+    return next((c for c in _left(heard) if c.casefold() in known), NONE_OF_THESE)
 
 
 def _aside(heard: Heard) -> str | None:
@@ -191,6 +272,7 @@ def _aside(heard: Heard) -> str | None:
 
 
 UNKNOWN = "I do not know"
+_KEPT = 500  # characters of a mistake
 NONE_OF_THESE = "None of these, thank you."
 _ASKED = re.compile(r"`([A-Za-z]\w*)`|\[([A-Za-z]\w*)\]")
 _OPTION = re.compile(r"^- (.+?)\s*$", re.M)

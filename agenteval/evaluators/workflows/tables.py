@@ -15,6 +15,7 @@ from agenteval.evaluators.workflows.caveats import (
 )
 from agenteval.evaluators.workflows.conformance import CAUSES
 from agenteval.evaluators.workflows.rates import Rates
+from agenteval.evaluators.workflows.recorded_tables import recorded_tables
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
 from agenteval.evaluators.workflows.tallies import GROUPS, SessionTally, Tallies
 from agenteval.evaluators.workflows.turn_score import TurnTable
@@ -38,6 +39,14 @@ _TOOLS = (
 _BOUNDS = (
     Column("f1_low", "F1\nlow", "number", "with all that is undecided wrong"),
     Column("f1_high", "F1\nhigh", "number", "with all that is undecided right"),
+)
+_ENDS = (
+    Column("success_low", "success\nlow", "number", "with all sessions without verdict failed"),
+    Column("success_high", "success\nhigh", "number", "with all of them succeeded"),
+)
+_MISSING = (
+    "Success leaves out sessions without a verdict, whichever way they ended; low and high are its "
+    "ends with all of them failed, and succeeded. What they lacked is told below."
 )
 _OPEN = (
     "Calls are undecided for want of a judge's word. Values that agree are decided by rule and "
@@ -64,18 +73,23 @@ def result_tables(
 
 def _session_tables(known: Tallies) -> Iterator[Table]:
     whole, who = known.sessions_by(), _who(known.sessions)
+    sizes = {t.system: _sizes(t) for t in whole}
+    some = any(row["without_verdict"] for row in sizes.values())
     yield Table(
         "sessions",
         "Whole sessions",
-        (_AGENT, _FORMAT, _SUCCESS,
+        (_AGENT, _FORMAT, _SUCCESS, *(_ENDS if some else ()),
          Column("progress", "progress\n[95 %]", "number", "goals achieved of all goals"),
          _SESSIONS, _TASKS, _WITHOUT),
         tuple(
             {**who[t.system], "success": Estimate.of(t.success),
-             "progress": Estimate.of(t.progress), **_sizes(t)}
+             "progress": Estimate.of(t.progress), **sizes[t.system],
+             **(dict(zip(("success_low", "success_high"), t.bounds, strict=True))
+                if sizes[t.system]["without_verdict"] else {})}
             for t in whole
         ),
         _notes("Tasks are the units of all intervals: repeated sessions of a user add none.",
+               _MISSING if some else "",
                bare(i for t in whole for i in (t.success, t.progress)),
                unequal(known.sessions, "tasks"), suffixes(who)),
         "agent",
@@ -102,6 +116,7 @@ def _session_tables(known: Tallies) -> Iterator[Table]:
                "causes.", _unchecked(known.sessions), bare(t.conforms for t in whole)),
         "agent", detail=True,
     )  # fmt: skip
+    yield from recorded_tables(known.sessions)
     yield _calls(whole, who)
     yield _endings(whole, who)
     for name in GROUPS:
@@ -128,9 +143,10 @@ def _session_tables(known: Tallies) -> Iterator[Table]:
         tuple(
             {**who[t.system], "k": p.k, "rate": Estimate.of(p.rate), "tasks": p.rate.n,
              "left_out": p.left_out}
-            for t in whole for p in t.powers if p.k > 1
+            for t in whole for p in t.powers if len(t.powers) > 1
         ),
-        (), "agent", detail=True,
+        ("Unbiased: C(successes, k) / C(sessions, k) of each task, mean over tasks, which are "
+         "the units of all intervals.",), "agent",
     )  # fmt: skip
     yield Table(
         "judge",
@@ -205,11 +221,9 @@ def _several(name: str, results: Sequence[SessionResult] | Sequence[TurnResult])
 
 
 def _sizes(t: SessionTally) -> dict[str, Cell]:
-    return {
-        "sessions": t.success.n,
-        "tasks": t.success.n_clusters or 0,
-        "without_verdict": sum(t.failures.values()) + t.undecided + t.pending,
-    }
+    without = sum(t.failures.values()) + t.undecided + t.pending
+    tasks = t.success.n_clusters or 0
+    return {"sessions": t.success.n, "tasks": tasks, "without_verdict": without}
 
 
 def _rates(found: Rates) -> dict[str, Cell]:

@@ -62,12 +62,13 @@ class SessionTally:
     """The sessions of one system in one group.
 
     `success`, `progress`, `conforms` and `fitness` are over trials with a verdict that says it;
-    `undecided` are verdicts without success, `failures` trials without a session, by status, those
-    for a simulator apart in `simulators`; `pending` are sessions that are not judged yet, `judges`
-    what judges failed to say, by status. `mistakes` counts what simulators did wrong on the way.
-    Of sessions with a log, `ended` counts how they ended and `statuses` what became of their calls.
-    `turns`, `calls` are means per session; `usage` is the agent's, `simulated` the simulators',
-    `judging` that of judges.
+    `bounds` is success with all sessions without a verdict failed, and succeeded. Sessions that a
+    simulator spoiled are in no rate of calls. `undecided` are verdicts without success, `failures`
+    trials without a session, by status, those for a simulator apart in `simulators`; `pending` are
+    sessions that are not judged yet, `judges` what judges failed to say, by status. `mistakes`
+    counts what simulators did wrong on the way. Of sessions with a log, `ended` counts how they
+    ended and `statuses` what became of their calls. `turns`, `calls` are means per session; `usage`
+    is the agent's, `simulated` the simulators', `judging` that of judges.
     `agreement` is that of judge and final state, where both said something.
     """
 
@@ -75,6 +76,7 @@ class SessionTally:
     group: str
     tasks: int
     success: Interval
+    bounds: tuple[float, float]
     progress: Interval
     tool: Rates
     sequence: Interval
@@ -136,6 +138,7 @@ def session_tally(own: Sequence[SessionResult], group: str = ALL) -> SessionTall
     logs = [(r.case.task, r.log) for r in own if isinstance(r.log, SessionLog)]
     lost = [r.log for r in own if isinstance(r.log, SessionFailure)]
     seen = [log for _, log in logs] + [f.log for f in lost if f.log is not None]
+    fair = [(r.case.task, v) for r, v in judged if v.decided_by != "simulator"]
     trials: dict[str, list[bool]] = {r.case.task: [] for r in own}
     for r, v in judged:
         trials[r.case.task] += [] if v.success is None else [v.success]
@@ -144,16 +147,15 @@ def session_tally(own: Sequence[SessionResult], group: str = ALL) -> SessionTall
         group=group,
         tasks=len(trials),
         success=success_rate(own),
+        bounds=(_with_missing(own, 0.0), _with_missing(own, 1.0)),
         progress=_mean([(r.case.task, v.progress) for r, v in judged]),
         tool=rates(
-            [Counts(v.right, v.unjudged, v.generated, v.gold) for _, v in judged],
-            [r.case.task for r, _ in judged],
+            [Counts(v.right, v.unjudged, v.generated, v.gold) for _, v in fair],
+            [task for task, _ in fair],
         ),
-        sequence=_mean([(r.case.task, v.sequence) for r, v in judged]),
-        conforms=share(
-            [(r.case.task, float(v.conforms)) for r, v in judged if v.conforms is not None]
-        ),
-        fitness=_mean([(r.case.task, v.fitness) for r, v in judged]),
+        sequence=_mean([(task, v.sequence) for task, v in fair]),
+        conforms=share([(task, float(v.conforms)) for task, v in fair if v.conforms is not None]),
+        fitness=_mean([(task, v.fitness) for task, v in fair]),
         turns=_mean([(task, float(log.turns)) for task, log in logs], bounds=None),
         calls=_mean([(task, float(len(log.calls))) for task, log in logs], bounds=None),
         undecided=sum(v.success is None for _, v in judged),
@@ -180,6 +182,16 @@ def success_rate(own: Sequence[SessionResult]) -> Interval:
         for r in own
         if r.verdict is not None and r.verdict.success is not None
     ])  # fmt: skip
+
+
+def _with_missing(own: Sequence[SessionResult], value: float) -> float:
+    """The mean over tasks of the share of successes, this being the value of every session without
+    a verdict."""
+    tasks: dict[str, list[float]] = {}
+    for r in own:
+        success = None if r.verdict is None else r.verdict.success
+        tasks.setdefault(r.case.task, []).append(value if success is None else float(success))
+    return float(np.mean([np.mean(v) for v in tasks.values()]))
 
 
 def share(values: Sequence[tuple[Hashable, float]]) -> Interval:

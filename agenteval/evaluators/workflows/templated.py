@@ -1,11 +1,12 @@
 """An assistant that talks in the two text templates of arXiv 2406.14884 (listing 1).
 
-It has no function calling: the tools stand in its instructions, and every reply of the model is a
-Thought with a Response or with one call.
+It has no function calling: the tools stand behind its instructions, and every reply of the model is
+a Thought with a Response or with one call.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 
@@ -30,7 +31,7 @@ _MEANT = re.compile(
 
 
 def template_prompt() -> Prompt:
-    """What is added to the instructions: the two forms."""
+    """What is added to the instructions: the tools and the two forms."""
     return load_prompt("agenteval.evaluators.workflows", "agent_template")
 
 
@@ -56,7 +57,7 @@ class TemplateAssistant:
         for a failing endpoint.
         """
         line = Line(self._client, tools)
-        messages = [_system(dialogue), *template_history(dialogue.messages)]
+        messages = [_system(dialogue, tools), *template_history(dialogue.messages)]
         unreadable = 0
         while not tools.exhausted.is_set():
             reply = await line.ask(Request(tuple(messages), parameters=self._parameters))
@@ -120,9 +121,15 @@ def _as_call(item: Exchange) -> str:
     return "\n".join(lines)
 
 
-def _system(dialogue: Dialogue) -> WireMessage:
+def _system(dialogue: Dialogue, tools: Toolbox) -> WireMessage:
     instructions = dialogue.instructions or ""
-    text = template_prompt().render(instructions=instructions, chart=CHART_HEADING in instructions)
+    shown = [
+        {**tool.model_dump(), "parameters": json.dumps(tool.parameters, ensure_ascii=False)}
+        for tool in tools.tools
+    ]
+    text = template_prompt().render(
+        instructions=instructions, chart=CHART_HEADING in instructions, tools=shown
+    )
     return {"role": "system", "content": text}
 
 

@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from agenteval.errors import AgentevalError, ReplyError
+from agenteval.evaluators.workflows.plain_words import ANYTHING_ELSE, ASKS
 from agenteval.evaluators.workflows.session import SimulatorMistake
 from agenteval.evaluators.workflows.simulated_user import (
     DONE,
@@ -45,8 +46,8 @@ class UserOnModel:
     """A simulated user over a client.
 
     What it says is checked (see `check`); what is wrong is told to the model once, then asked anew
-    with another seed, twice in all. Who insists on leaving early is let go, the mistake being
-    recorded. Texts of the profile and of the agent enter as data, never as instructions.
+    with another seed, twice in all. Who insists on leaving early is let go: a mistake that the
+    agent meets. Texts of the profile and of the agent enter as data, never as instructions.
     """
 
     most_requests = _TRIES * MOST_REQUESTS  # that one turn of the user can take
@@ -104,6 +105,7 @@ class UserOnModel:
                 raise
             else:
                 usage += asked.usage
+                mistakes = [m.model_copy(update={"repaired": True}) for m in mistakes]
                 break
         else:
             if mistakes[-1].kind != "leaves_early":
@@ -165,12 +167,6 @@ _TEMPLATE = re.compile(
     r"^\W{0,3}(?:Thought|Action|Action Input|Observation|Response|Assistant|Agent)\W{0,2}:",
     re.M | re.I,
 )
-_ASKS = re.compile(
-    r"\?|\bplease (?:tell|give|enter|provide|share|state|confirm)\b|\b(?:tell|give) me\b|"
-    r"\bi (?:still )?need\b|\blet me know\b",
-    re.I,
-)
-_ANYTHING_ELSE = re.compile(r"\b(?:anything|something) (?:else|more)\b", re.I)
 
 
 class Mistake(ReplyError):
@@ -214,7 +210,7 @@ def _open(heard: Heard) -> str | None:
     for the first time: who leaves then has not been failed. None where there is none.
     """
     last = heard.agent[-1]
-    asked = _ASKS.search(last) and not says_goodbye(last) and not _ANYTHING_ELSE.search(last)
+    asked = ASKS.search(last) and not says_goodbye(last) and not ANYTHING_ELSE.search(last)
     if not asked or _same(last) in [_same(text) for text in heard.agent[:-1]]:
         return None
     said = "\n".join(m.content for m in heard.messages).casefold()

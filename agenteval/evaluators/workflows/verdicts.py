@@ -42,7 +42,7 @@ from agenteval.models.client import Client
 from agenteval.records import FailureStatus, Usage, canonical_json, content_hash
 from agenteval.records.score import INFRASTRUCTURE
 
-VERSION = 3  # of the rules of a verdict
+VERSION = 5  # of the rules of a verdict
 Decider = Literal["limit", "state", "judge", "simulator"]
 
 
@@ -136,7 +136,7 @@ class Verdicts:
         idle = 0
         for case in cases:
             self._procedure(case)
-            gold = self._gold_of(case)
+            gold = self.gold_of(case)
             idle += gold is not None and gold.idle(self.judges.demand_of(case))
         return idle
 
@@ -146,24 +146,23 @@ class Verdicts:
         profile, walk, calls = case.profile, self._procedure(case), calls_of(log)
         equality = self.equality(case)
         counts = await score_session(case.info.id, profile.actions, calls, equality)
-        gold = self._gold_of(case)
+        gold = self.gold_of(case)
         demand = self.judges.demand_of(case)
         state = None if gold is None else judged(gold, log, demand)
         goals = await self._goals(case, log)
         failures = _failed_on(equality, log) if counts.unjudged else []
         failures += [goals.status] if isinstance(goals, GoalsFailure) else []
         success, decided_by = _success(log, state, goals)
-        if success is False and any(m.who == "tools" for m in log.mistakes):
-            success, decided_by = None, "simulator"
         found = causes(walk, profile, log)
         # As in `causes`: gold sees the rest.
         reading = Conformance() if walk is None else conform(walk, calls, complete=False)
-        asked = goals.progress if isinstance(goals, GoalsVerdict) else None
+        progress = goals.progress if isinstance(goals, GoalsVerdict) else None
+        progress = progress if state is None else state.progress
         return SessionVerdict(
             success=success,
             decided_by=decided_by,
             demand=demand,
-            progress=asked if state is None else state.progress,
+            progress=None if decided_by == "simulator" else progress,
             state_success=state.success if state else None,
             state_goals=state.goals if state else (),
             differences=_differences(state) if state else (),
@@ -214,12 +213,15 @@ class Verdicts:
             self._procedures[key] = procedure(role, key[1]) if role.charted(key[1]) else None
         return self._procedures[key]
 
-    def _gold_of(self, case: SessionCase) -> Gold | None:
+    def gold_of(self, case: SessionCase) -> Gold | None:
+        """What the user's gold calls lead to; None for a role without a backend."""
         if case.of.backend is None:
             return None
         key = case.info.id, case.info.version
         if key not in self._gold:
-            self._gold[key] = gold_state(case.of.role, case.profile, case.of.backend)
+            self._gold[key] = gold_state(
+                case.of.role, case.profile, case.of.backend, recorded=case.recorded
+            )
         return self._gold[key]
 
     async def _goals(
@@ -287,6 +289,9 @@ def _success(
     state: StateVerdict | None,
     judge: GoalsVerdict | GoalsFailure | None,
 ) -> tuple[bool | None, Decider | None]:
+    # Whichever way it ended: to keep the successes alone would raise the rate.
+    if log.spoiled_by:
+        return None, "simulator"
     if log.ended != "user":  # over a limit is a failure, whatever was done (section 9)
         return False, "limit"
     if state is not None:

@@ -19,6 +19,7 @@ from tests.thorough import often
 
 Ending = Literal["finished", "timeout", "iterations"]
 STRICT = CheckRules(strict=True)
+LOGGED = CheckRules(log_order=True)
 
 
 def case(
@@ -77,6 +78,10 @@ AB = case(before("a", "b", 2))
         (log("ba", "c"), CheckRules(), "order_error"),
         (log("ac", "b"), CheckRules(), "pass"),
         (log("a", "cb"), CheckRules(), "pass"),
+        # in the order of the log
+        (log("ab", "c"), LOGGED, "pass"),
+        (log("ba", "c"), LOGGED, "order_error"),
+        (log("a", "ab", "c"), LOGGED, "pass"),
         # repeated calls
         (log("a", "a", "c", "b", "b"), CheckRules(), "pass"),
         (log("a", "b", "a", "c"), CheckRules(), "order_error"),
@@ -277,7 +282,7 @@ LOGS = st.builds(
     events=st.lists(EVENTS, max_size=10).map(tuple),
     ending=st.sampled_from(["finished", "finished", "timeout", "iterations"]),
 )
-RULES = st.builds(CheckRules, strict=st.booleans())
+RULES = st.builds(CheckRules, strict=st.booleans(), log_order=st.booleans())
 
 
 @settings(max_examples=often(80, 300), deadline=None)

@@ -32,7 +32,7 @@ def desk(scenarios: tuple[str, ...]) -> Procedure:
     return procedure(ROLE, scenarios)
 
 
-def session(*calls: Asked, one_turn: bool = False, spoiled: int | None = None) -> SessionLog:
+def session(*calls: Asked, one_turn: bool = False) -> SessionLog:
     backend, made = BACKEND(), []
     for turn, (tool, arguments) in enumerate(calls):
         try:
@@ -42,18 +42,13 @@ def session(*calls: Asked, one_turn: bool = False, spoiled: int | None = None) -
                 result, status = json.dumps(getattr(backend, tool)(**arguments)), "ok"
         except (ValueError, TypeError) as refused:
             result, status = str(refused), "bad_arguments"
-        if turn == spoiled:
-            result = json.dumps({"is_in": False, "shelf": ""})
         made.append(
             SessionCall(
                 tool=tool, arguments=arguments, status=status,
                 result=result, turn=0 if one_turn else turn,
             )
         )  # fmt: skip
-    mistakes = (
-        () if spoiled is None else (SimulatorMistake(who="tools", kind="wrong", turn=spoiled),)
-    )
-    return SessionLog(calls=tuple(made), ended="user", state=backend.state, mistakes=mistakes)
+    return SessionLog(calls=tuple(made), ended="user", state=backend.state)
 
 
 def find(title: str) -> Asked:
@@ -74,8 +69,7 @@ def told(profile: Profile, *calls: Asked, **how: Any) -> list[tuple[str, int, st
     found = causes(desk(profile.scenarios), profile, log)
     verdict = judged(gold_state(ROLE, profile, BACKEND), log, ROLE.success)
     assert verdict is not None
-    if "spoiled" not in how:
-        assert verdict.success == (not found)
+    assert verdict.success == (not found)
     return [(d.cause, d.at, d.tool) for d in found]
 
 
@@ -200,19 +194,13 @@ AA001--The user moves it-->AA003>call move]"""
 
 
 def test_what_a_simulator_spoiled_is_not_charged() -> None:
-    # Dune is in; the simulated tool says that it is out, and the agent acts on the truth or not.
-    assert told(HANA, find("Dune"), lend("Dune"), spoiled=0) == []
-    assert told(HANA, find("Dune"), spoiled=0) == []
-    assert told(HANA, find("Dune"), find("Dune"), lend("Dune"), spoiled=0) == []
-    # What went wrong before is charged all the same.
-    assert told(HANA, lend("Dune"), find("Dune"), spoiled=1) == [("wrong_order", 0, "lend_book")]
-    assert told(HANA, ("sing", {}), find("Dune"), spoiled=1) == [("tool_use", 0, "sing")]
-    # A mistake of the user's simulator spoils no answer.
-    log = session(find("Dune"))
-    user = log.model_copy(
-        update={"mistakes": (SimulatorMistake(who="user", kind="talks", turn=0),)}
-    )
-    assert causes(desk(("lend_book",)), HANA, user) == causes(desk(("lend_book",)), HANA, log)
+    mistakes = tuple(SimulatorMistake(who=who, kind="wrong", turn=0) for who in ("tools", "user"))
+    for mistake in mistakes:
+        spoiled = session(find("Dune")).model_copy(update={"mistakes": (mistake,)})
+        assert causes(desk(("lend_book",)), HANA, spoiled) == ()
+    repaired = tuple(m.model_copy(update={"repaired": True}) for m in mistakes)
+    log = session(find("Dune")).model_copy(update={"mistakes": repaired})
+    assert [d.cause for d in causes(desk(("lend_book",)), HANA, log)] == ["missing_step"]
 
 
 def test_calls_of_a_log() -> None:

@@ -98,6 +98,7 @@ def test_labels_are_split_into_intent_and_condition() -> None:
     ("body", "expected"),
     [
         ("A(s)--x y-->B[b]", [("A", "x y", "B")]),
+        ('A(s)\n -->B[b] %% c\n ;;B -- "x --> y" -->\nA', [("A", "", "B"), ("B", "x --> y", "A")]),
         ("A(s) -- x y --> B[b]", [("A", "x y", "B")]),
         ("A(s)-->|x y|B[b]", [("A", "x y", "B")]),
         ('A(s) --> | "x (y) | z" | B[b]', [("A", "x (y) | z", "B")]),
@@ -163,6 +164,25 @@ def test_charts_of_others_that_cannot_be_read(name: str, told: str) -> None:
     assert told in refused((FOREIGN / name).read_text())
 
 
+@pytest.mark.parametrize(
+    ("body", "starts", "begins"),
+    [
+        ("A[a]-->B(b)-->C((c))", ["A"], "A"),
+        ("B[b]-->A[a]\nC(c)-->B", ["C"], None),
+        ("A(a)-->B[b]-->A\nX[x]-->Y[y]", ["A"], None),  # X is unreachable
+        ("A[a]-->B[b]-->A", ["A"], "A"),
+        ("B[b]-->A[a]-->B\nX[x]-->A", ["X"], "X"),
+        ("A(a)-->A\nB(b)-->A", ["B"], None),
+        ("L[legend]\nA>find]-->B[b]", ["A"], "A"),
+    ],
+)
+def test_where_a_chart_begins(body: str, starts: list[str], begins: str | None) -> None:
+    found = chart(body)
+    assert [n.id for n in found.starts] == starts
+    assert found.begins == begins
+    assert any(r.kind == "no_start" for r in found.remarks) is bool(begins)
+
+
 def test_of_two_texts_the_later_one_stands_as_in_mermaid() -> None:
     found = chart("A(s)-->B[one]\nA-->B[two]\nB>two]-->B[two]")
     assert [(n.text, n.shape, n.line) for n in found.nodes if n.id == "B"] == [("two", "reply", 4)]
@@ -204,7 +224,7 @@ def test_the_same_node_may_be_declared_twice_with_the_same_text() -> None:
         ("A(s) x--> B[b]", "line 2, column 6", "the other way round"),
         ("A(s)-->B@{ shape: rect", "line 2, column 9", "`}` is missing"),
         ("A(s)-->B@{ shape: [ }", "line 2, column 9", "cannot be read"),
-        ("A(s)--a--B[b]--y-->C[c]", "line 2, column 5", "another arrow"),
+        ("A(s)--a--B[b]--y-->C[c]", "line 2, column 5", "has no arrow or is not closed"),
         ("A(s)-->B[b", "line 2, column 9", "`]` is missing"),
         ("A(s)-->B[b\nB--x-->C[c]", "line 2, column 9", "`]` is missing"),
         ("A(s)-->B[b\nB--x-->C(c)]", "line 2, column 9", "before the next arrow"),
@@ -212,7 +232,8 @@ def test_the_same_node_may_be_declared_twice_with_the_same_text() -> None:
         ("A(s)-->B[[b]\nB-->C[c]", "line 2, column 10", "this `[` in the label of B"),
         ("A(s)-->B[a [b], [c or\n[d] e]\nB-->C[c]", "line 2, column 17", "this `["),
         ("A(s)-->B{is (it {so}-->C[c]", "line 2, column 17", "this `{` in the label of B"),
-        ("A(s)-->B[one] two]-->C[c]", "line 2, column 15", "in quotes: A["),
+        ("A(s)-->B[one] two]-->C[c]", "line 2, column 15", "`two]-->C[c]` cannot stand here"),
+        ("A(s)-->B[one]]-->C[c]", "line 2, column 14", "this `]` closes nothing"),
         ("A(s)--a\nB-->C[c]", "line 2, column 5", "not closed before the next statement"),
         ("A(s)--a", "line 2, column 5", "no arrow"),
         ("A(s)-->|x\nB[b]", "line 2, column 5", "not closed"),
@@ -271,6 +292,17 @@ N = 100_000
         "A(s)\nThe auxiliary parameter information in the workflow is as follows:"
         + '"a": "' * 20_000,
         "%%" * N,
+        "%%{" * (N // 3),
+        "%%{\n" * (N // 4) + "}%%",
+        "subgraph a\n" * (N // 11),
+        "A" + "(" * (N // 2) + ")" * (N // 2),
+        "A--xA" * (N // 5),
+        "A" + "==xA" * 9000,
+        "A@{" + '"' * N,
+        "A[`" + "*" * N + "`]",
+        "A[" + "<b " * (N // 3) + "]",
+        "A\n" + "```mermaid\n~~~mermaid\n" * (N // 22),
+        "```mermaid\n" + "\n" * N + "graph",
         "\n" * N,
     ],
     ids=lambda text: text[:14],

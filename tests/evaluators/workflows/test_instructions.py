@@ -39,7 +39,7 @@ def role() -> Role:
 def test_the_knowledge_of_each_format(role: Role, format: Format) -> None:
     told = instructions(role, ["lend_book"], format)
     assert {name for name, mark in MARKS.items() if mark in told} == SHOWN[format]
-    assert ("by the" in told.split("Tools")[0]) == bool(SHOWN[format])
+    assert ("by the" in told.split("What the tools")[0]) == bool(SHOWN[format])
     assert "You serve the readers of a town library at its chat desk." in told
     assert "look it up first, then lend it" in told
     assert told.endswith("The current time is: 2031-03-12 10:00")
@@ -55,9 +55,11 @@ def test_the_knowledge_of_each_format(role: Role, format: Format) -> None:
 )  # fmt: skip
 def test_the_rules_speak_of_the_format(role: Role, format: Format, word: str) -> None:
     assert procedure_word(format) == word
+    again = "an earlier step and names no limit, take that step again when the user has something"
+    assert (again in instructions(role, BOTH, format)) == bool(word)
     rules = instructions(role, BOTH, format).partition("Rules")[2].partition("\n\nProcedure")[0]
     for other in ("description", "pseudo-code", "flowchart"):
-        assert (other in rules.partition("Tools")[0]) == (other in word)
+        assert (other in rules.partition("What the tools")[0]) == (other in word)
 
 
 def test_all_scenarios_one_after_the_other(role: Role) -> None:
@@ -69,20 +71,17 @@ def test_all_scenarios_one_after_the_other(role: Role) -> None:
     assert turned.index("RB000(") < turned.index("LB000(")
 
 
-def test_tools_in_words(role: Role) -> None:
-    told = instructions(role, ["return_book"], "none").partition("\nTools\n")[2]
-    lines = told.strip().splitlines()
-    assert lines[0] == "- return_book: Take a book back."
+def test_tools_stand_once_and_what_they_return_in_words(role: Role) -> None:
+    told = instructions(role, ["return_book"], "none")
     tool = role.scenario("return_book").tools[0]
-    assert json.loads(lines[1].partition(": ")[2]) == tool.parameters
-    assert json.loads(lines[2].partition(": ")[2]) == tool.returns
+    assert told.count(tool.name) == 1
+    assert tool.description not in told
+    returns = told.partition("What the tools return (JSON schemas)\n\n- return_book: ")[2]
+    assert json.loads(returns.splitlines()[0]) == tool.returns
 
 
 def test_tools_by_name_only(role: Role) -> None:
-    told = instructions(role, BOTH, "no_tools").partition("\nTools\n")[2]
-    assert told.strip().splitlines()[:3] == [
-        "- find_book(title)", "- lend_book(title, reader_id)", "- return_book(title)",
-    ]  # fmt: skip
+    assert "JSON schema" not in instructions(role, BOTH, "no_tools")
     find, lend, back = tools_given(role, BOTH, "no_tools")
     assert [find.name, lend.name, back.name] == ["find_book", "lend_book", "return_book"]
     assert lend.description == ""

@@ -167,7 +167,9 @@ async def test_a_models_answer_off_the_schema_is_repaired_and_recorded() -> None
     session.turn = 3
     assert "X1" in await box(session).call_async("find_book", {"title": "Dune"})
     assert session.mistakes == [
-        SimulatorMistake(who="tools", kind="off_schema", turn=3, text='{"is_in": "no"}')
+        SimulatorMistake(
+            who="tools", kind="off_schema", turn=3, text='{"is_in": "no"}', repaired=True
+        )
     ]
     assert len(asked) == 2
     assert session.usage.requests == 2

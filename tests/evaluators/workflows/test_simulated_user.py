@@ -71,6 +71,57 @@ def test_a_question_in_plain_words_is_understood_by_the_name_of_the_fact() -> No
     assert said.text == "title: Dune"
 
 
+def talk(profile: str, *replies: str) -> list[tuple[str, bool]]:
+    """What the user says to these, without asides, and whether it could answer."""
+    texts, answers = ["Hi"], []
+    known = PROFILES[profile].model_copy(update={"asides": ()})
+    for reply in replies:
+        said = USER.say(heard(known, *texts, reply))
+        assert [(m.who, m.kind, m.repaired) for m in said.mistakes] in (
+            [], [("user", "cannot_answer", False)],
+        )  # fmt: skip
+        answers.append((said.text, not said.mistakes))
+        texts += [reply, said.text]
+    return answers
+
+
+HANAS_WISH = "What I would like: Borrow Dune."
+LOST = "Sorry, I do not follow. I do not know."
+
+
+@pytest.mark.parametrize(
+    ("profile", "replies", "answers"),
+    [
+        # the second value of a fact, however it is asked for
+        ("jan", ["May I have the title, please?", "Not in. Which other title would you like?"],
+         [("title: Emma", True), ("title: Dune", True)]),
+        ("hana", ["Please share your reader id and the title."],
+         [("title: Dune\nreader_id: R-20", True)]),
+        ("hana", ["Please tell me:\n- Title\n- Reader id"],
+         [("title: Dune\nreader_id: R-20", True)]),
+        # questions for its will: its choice, yes, else what it would like, and no bare facts
+        ("jan", ["Do you want to ask for a book?"], [("Yes. Ask for a book", True)]),
+        ("hana", ["Would you like Dune or Emma?"], [("title: Dune", True)]),
+        ("hana", ["Which title?", "Dune is in. Shall I lend you this title?"],
+         [("title: Dune", True), (HANAS_WISH, True)]),
+        ("hana", ["Is the title Dune, is that right?"], [("Yes.", True)]),
+        ("hana", ["The title is Emma, is that right?"], [("title: Dune", True)]),
+        ("hana", ["How can I help you?"], [(HANAS_WISH, True)]),
+        # what it does not know is not the agent's fault
+        ("hana", ["What is your shoe size?", "Your shoe size, please?", "What is your hat size?"],
+         [(HANAS_WISH, False), (LOST, False), (DONE, False)]),
+        # one value for ever: other words for it are its fault, the same words are not
+        ("hana", ["Which title?", "What title?", "Another title, please?"],
+         [("title: Dune", True), ("title: Dune", True), (DONE, False)]),
+        ("hana", ["Which title?"] * 3, [("title: Dune", True)] * 3),
+    ],
+)  # fmt: skip
+def test_questions_in_plain_words(
+    profile: str, replies: list[str], answers: list[tuple[str, bool]]
+) -> None:
+    assert talk(profile, *replies) == answers
+
+
 def test_after_two_replies_that_it_does_not_follow_it_leaves() -> None:
     first = USER.say(heard("hana", "Hi", "The weather is fine."))
     assert first.text == "Sorry, I do not follow. Borrow Dune."

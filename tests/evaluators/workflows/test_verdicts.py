@@ -6,10 +6,11 @@ import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from agenteval.evaluators.workflows.cases import (
     session_cases,
     turn_cases,
 )
+from agenteval.evaluators.workflows.results import SessionResult
 from agenteval.evaluators.workflows.session import (
     Prediction,
     SessionCall,
@@ -28,6 +30,7 @@ from agenteval.evaluators.workflows.session import (
     SimulatorMistake,
 )
 from agenteval.evaluators.workflows.session_judge import GoalsFailure
+from agenteval.evaluators.workflows.tallies import session_tally, success_rate
 from agenteval.evaluators.workflows.verdicts import (
     Judges,
     Verdicts,
@@ -133,16 +136,53 @@ def test_a_limit_is_a_failure_whatever_was_done() -> None:
     assert found.cause == "other"  # it did everything, and did not come to an end
 
 
-def test_a_failure_after_a_wrong_answer_of_simulated_tools_is_not_the_agents() -> None:
-    wrong = SimulatorMistake(who="tools", kind="schema", turn=0)
-    spoiled = log(gold(CASES["hana"])[:1]).model_copy(update={"mistakes": (wrong,)})
-    found = say(CASES["hana"], spoiled)
+def spoiled(calls: Calls, who: Any, *, repaired: bool = False) -> SessionLog:
+    mistake = SimulatorMistake(who=who, kind="wrong", turn=0, repaired=repaired)
+    return log(calls).model_copy(update={"mistakes": (mistake,)})
+
+
+@pytest.mark.parametrize("who", ["tools", "user"])
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_session_that_a_simulator_spoiled_has_no_verdict_whichever_way_it_ended(
+    who: str, whole: bool
+) -> None:
+    calls = gold(CASES["hana"])[: None if whole else 1]
+    found = say(CASES["hana"], spoiled(calls, who))
     assert (found.success, found.decided_by, found.cause) == (None, "simulator", None)
-    whole = log(gold(CASES["hana"])).model_copy(update={"mistakes": (wrong,)})
-    assert say(CASES["hana"], whole).success is True
-    other = wrong.model_copy(update={"who": "user"})
-    left = log(gold(CASES["hana"])[:1]).model_copy(update={"mistakes": (other,)})
-    assert say(CASES["hana"], left).success is False  # it was asked again, and said something else
+    assert (found.progress, found.deviations, found.state_success) == (None, (), whole)
+    assert say(CASES["hana"], spoiled(calls, who, repaired=True)).success is whole
+
+
+@pytest.mark.parametrize(("harm", "kept"), [(0.0, 2 / 3), (0.5, 0.6)])
+def test_a_true_rate_lies_in_its_interval_whatever_simulators_spoil(
+    harm: float, kept: float
+) -> None:
+    """Truth is one half; mistakes befall every second session, and make this share of them fail.
+    `kept` is the mean rate were only failures to lose their verdict."""
+    info = {(w, b): session_of(w, b) for w, b in product((True, False), repeat=2)}
+    rng, inside, biased = np.random.default_rng(0), 0, []
+    for draw in range(400):
+        able, bad = rng.random(60) < 0.5, rng.random(60) < 0.5
+        whole = able & ~(bad & (rng.random(60) < harm))
+        own = [
+            replace(r, case=r.case.model_copy(update={"task": f"t{i}"}))
+            for i, r in enumerate(info[bool(w), bool(b)] for w, b in zip(whole, bad, strict=True))
+        ]
+        rate = success_rate(own)
+        assert rate.n == 60 - bad.sum()
+        inside += (rate.low or 0) <= 0.5 <= (rate.high or 1)
+        biased.append(whole.sum() / (60 - (bad & ~whole).sum()))
+        if draw < 10:
+            low, high = session_tally(own).bounds
+            assert low <= able.mean() <= high
+    assert 0.92 <= inside / 400 <= 0.99  # of 95 %; three standard deviations are 3 points
+    assert np.mean(biased) == pytest.approx(kept, abs=0.01)
+
+
+def session_of(whole: bool, bad: bool) -> SessionResult:
+    case, calls = CASES["hana"], gold(CASES["hana"])[: None if whole else 1]
+    held = spoiled(calls, "tools") if bad else log(calls)
+    return SessionResult(case.info, "s", "s", "text", {}, 0, held, say(case, held))
 
 
 def test_without_calls_nothing_follows_or_departs_from_the_chart() -> None:

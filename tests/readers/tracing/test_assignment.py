@@ -65,7 +65,8 @@ CASES = {
         ("Context: ...", "a"), ("It is 4.", "a"), ("Be brief.", "a"),
     ),
     "a chain asked before the prompt was made of it": (
-        [span("c", "chain", input='{"question": "2 + 2?", "k": 3}', output='{"answer": "4"}'),
+        [span("c", "chain", input='{"question": "2 + 2?", "k": 3}',
+              output='{"outputs": {"answer": "4"}, "kwargs": {}}'),
          span("m", "llm", "c", **MODEL)],
         ("2 + 2?", "c"), ("4", "c"), ("Be brief.", "m"),
     ),
@@ -120,6 +121,21 @@ def test_what_the_run_itself_says_counts_before_its_spans() -> None:
     assert (own.task, own.ending) == (Passage("Mine"), Passage("My end"))
     empty = assignment(Run(id="r", input="{}", output="<null>", spans=tuple(spans)))
     assert (empty.task, empty.ending) == (Passage(*task), Passage(*ending))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("text", [
+    "{1, 2}", "{'task': {1}}", "{b'x': 1}", "{[]: 1}", "{'a': '\\d'}", "[" * 9999, "{" * 9999,
+    "{1: 'task', 2: 1e999}", "{'true_answer': {1, 2}, 'answer': (1,)}", "['x', b'y']", "[1e999]",
+])  # fmt: skip
+def test_odd_literals_are_texts(tmp_path: Path, text: str) -> None:
+    rows = [{"trace_id": "a", "span_id": k, "name": k, "attributes": {
+        "openinference.span.kind": k, "input.value": text, "output.value": text}}
+        for k in ("CHAIN", "AGENT")]  # fmt: skip
+    (tmp_path / "t.json").write_text(json.dumps(rows))
+    run = read_traces(tmp_path / "t.json").runs[0]
+    assert assignment(run).task.text
+    assert Run.model_validate_json(run.model_dump_json()) == run
 
 
 @pytest.mark.skipif(not DEV.is_dir(), reason="needs ../shared/reference")
