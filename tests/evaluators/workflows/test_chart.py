@@ -164,6 +164,25 @@ def test_charts_of_others_that_cannot_be_read(name: str, told: str) -> None:
     assert told in refused((FOREIGN / name).read_text())
 
 
+@pytest.mark.parametrize(
+    ("body", "starts", "begins"),
+    [
+        ("A[a]-->B(b)-->C((c))", ["A"], "A"),
+        ("B[b]-->A[a]\nC(c)-->B", ["C"], None),
+        ("A(a)-->B[b]-->A\nX[x]-->Y[y]", ["A"], None),  # X is unreachable
+        ("A[a]-->B[b]-->A", ["A"], "A"),
+        ("B[b]-->A[a]-->B\nX[x]-->A", ["X"], "X"),
+        ("A(a)-->A\nB(b)-->A", ["B"], None),
+        ("L[legend]\nA>find]-->B[b]", ["A"], "A"),
+    ],
+)
+def test_where_a_chart_begins(body: str, starts: list[str], begins: str | None) -> None:
+    found = chart(body)
+    assert [n.id for n in found.starts] == starts
+    assert found.begins == begins
+    assert any(r.kind == "no_start" for r in found.remarks) is bool(begins)
+
+
 def test_of_two_texts_the_later_one_stands_as_in_mermaid() -> None:
     found = chart("A(s)-->B[one]\nA-->B[two]\nB>two]-->B[two]")
     assert [(n.text, n.shape, n.line) for n in found.nodes if n.id == "B"] == [("two", "reply", 4)]
