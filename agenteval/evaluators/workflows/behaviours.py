@@ -21,9 +21,9 @@ from pydantic import JsonValue
 from agenteval.agents import System
 from agenteval.errors import AgentevalError
 from agenteval.evaluators.workflows.align import Call, align
+from agenteval.evaluators.workflows.backend import StatefulBackend
 from agenteval.evaluators.workflows.chart import Edge
 from agenteval.evaluators.workflows.conformance import Cause, conform
-from agenteval.evaluators.workflows.folder import StatefulBackend
 from agenteval.evaluators.workflows.procedure import Procedure, procedure
 from agenteval.evaluators.workflows.scenario import Profile, Role
 from agenteval.evaluators.workflows.simulated_tools import ToolSimulator

@@ -11,13 +11,13 @@ from typing import Literal, TypeVar
 from pydantic import JsonValue
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.folder import (
+from agenteval.evaluators.workflows.backend import (
     BACKEND_FILE,
     StatefulBackend,
     backend_sha256,
     load_backend,
-    read_role,
 )
+from agenteval.evaluators.workflows.folder import read_role
 from agenteval.evaluators.workflows.predict import scenarios_of
 from agenteval.evaluators.workflows.results import CaseInfo
 from agenteval.evaluators.workflows.scenario import CROSS, Profile, RecordedSession, Role, Turn

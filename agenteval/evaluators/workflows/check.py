@@ -10,17 +10,11 @@ from pathlib import Path
 
 from agenteval.agents.toolbox import is_async
 from agenteval.errors import InputError
+from agenteval.evaluators.workflows.backend import fresh_backend, load_backend
 from agenteval.evaluators.workflows.chart import Chart
 from agenteval.evaluators.workflows.chart_check import Defect, Severity, check_chart
 from agenteval.evaluators.workflows.consistency import consistent
-from agenteval.evaluators.workflows.folder import (
-    find_role,
-    fresh_backend,
-    load_backend,
-    read_role,
-    read_text,
-    read_tools,
-)
+from agenteval.evaluators.workflows.folder import find_role, read_role, read_text, read_tools
 from agenteval.evaluators.workflows.mermaid import charts_in, parse_chart
 from agenteval.evaluators.workflows.profile_check import (
     annotation_defects,

@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import Field, JsonValue
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.folder import StatefulBackend, fresh_backend
+from agenteval.evaluators.workflows.backend import StatefulBackend, fresh_backend
 from agenteval.evaluators.workflows.scenario import (
     Action,
     Demand,

@@ -1,23 +1,17 @@
-"""Read the folder of a role (see `scenario`), and its backend."""
+"""Read the folder of a role (see `scenario`)."""
 
 from __future__ import annotations
 
 import difflib
-import hashlib
-import importlib.util
-import inspect
-import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Protocol, TypeVar, cast, get_type_hints
+from typing import Any, TypeVar
 
-from pydantic import JsonValue, PydanticUserError, TypeAdapter, ValidationError
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from agenteval import files
 from agenteval.errors import InputError
+from agenteval.evaluators.workflows.backend import BACKEND_FILE, tools_of_backend
 from agenteval.evaluators.workflows.scenario import (
     CROSS,
     Profile,
@@ -31,7 +25,7 @@ from agenteval.readers.strict_json import decode
 from agenteval.readers.strict_yaml import load_yaml
 from agenteval.readers.tasks import data_folders
 
-ROLE_FILE, BACKEND_FILE, SCENARIO_FILE = "role.yaml", "backend.py", "scenario.yaml"
+ROLE_FILE, SCENARIO_FILE = "role.yaml", "scenario.yaml"
 _PROFILES_FILE, _TOOLS_FILE = "profiles.yaml", "tools.json"
 _FILES = {"workflow.txt": "text", "policy.md": "text", "workflow.code": "code",
           "workflow.mmd": "flowchart"}  # fmt: skip
@@ -39,17 +33,6 @@ _PROFILES, _TOOLS = TypeAdapter(tuple[Profile, ...]), TypeAdapter(tuple[Workflow
 _ROLE, _SCENARIO, _SESSION = TypeAdapter(Role), TypeAdapter(Scenario), TypeAdapter(RecordedSession)
 _LARGEST = 1_000_000  # bytes of one file; people write a few thousand
 _R = TypeVar("_R")
-
-
-class StatefulBackend(Protocol):
-    """What backend.py defines as `Backend`: one method for each tool, and the state. Without such a
-    class the module itself is it: its functions and its `state`.
-
-    A method returns a JSON value; ValueError with a sentence refuses the arguments. Identifiers
-    it makes up follow from the arguments alone, so that the order of calls changes no state.
-    """
-
-    state: dict[str, Any]
 
 
 def role_folders() -> dict[str, Path]:
@@ -111,133 +94,6 @@ def read_role(folder: Path) -> Role:
     return role
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleBackend:
-    """A backend that is a module: its functions are the tools, its `state` is the state. Each one
-    made is a module of its own, run anew."""
-
-    path: Path
-
-    def __call__(self) -> StatefulBackend:
-        module: Any = _executed(self.path)
-        return module  # type: ignore[no-any-return]
-
-
-def load_backend(folder: Path) -> Callable[[], StatefulBackend]:
-    """The class `Backend` of a role's backend.py, or the module where it has a `state` and no such
-    class. This runs the file: it is code of the role.
-
-    Raises InputError when there is none or it cannot be imported.
-    """
-    path = folder / BACKEND_FILE
-    if not path.is_file():
-        raise InputError(f"a role needs a {BACKEND_FILE} to run sessions", str(folder))
-    module = _executed(path)
-    backend = getattr(module, "Backend", None)
-    if isinstance(backend, type):
-        return backend
-    if backend is None and hasattr(module, "state"):
-        return ModuleBackend(path)
-    raise InputError("there is no class Backend, and no functions with a `state`", str(path))
-
-
-def _executed(path: Path) -> ModuleType:
-    name = f"agenteval_backend_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:16]}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up there
-    try:
-        spec.loader.exec_module(module)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # also a script that calls sys.exit
-        sys.modules.pop(name, None)
-        told = f"cannot be imported ({type(error).__name__}: {error})"
-        raise InputError(told, str(path)) from error
-    return module
-
-
-def tools_of_backend(folder: Path) -> tuple[WorkflowTool, ...]:
-    """The public methods of a role's backend, or functions of its module, as tools: the schema of
-    the parameters follows from their annotations (pydantic), the description is the docstring, and
-    what is returned is left open. Raises InputError for an annotation that has no JSON schema."""
-    path = folder / BACKEND_FILE
-    if not path.is_file():
-        raise InputError(f"a role needs a {_TOOLS_FILE}, or a {BACKEND_FILE} whose methods are its "
-                         "tools", str(folder))  # fmt: skip
-    make = load_backend(folder)
-    backend = fresh_backend(make)
-    if isinstance(make, ModuleBackend):
-        own = {n: f for n, f in vars(backend).items()
-               if inspect.isfunction(f) and f.__module__ == vars(backend)["__name__"]}  # fmt: skip
-    else:
-        family = reversed(type(backend).__mro__)
-        names = [n for one in family for n, f in vars(one).items() if inspect.isroutine(f)]
-        own = {name: getattr(backend, name) for name in dict.fromkeys(names)}
-    tools = []
-    for name, function in own.items():
-        if name.startswith("_"):
-            continue
-        try:
-            plain = getattr(function, "__func__", function)
-            # Of a bound method pydantic does not resolve names in annotations.
-            plain.__annotations__ = get_type_hints(plain, include_extras=True)
-            parameters: TypeAdapter[Any] = TypeAdapter(cast("Any", function))
-            schema = parameters.json_schema(schema_generator=_Plain)
-        except (PydanticUserError, NameError, TypeError) as error:
-            reason = f"the parameters of {name} have no JSON schema ({str(error).splitlines()[0]})"
-            raise InputError(reason, str(path)) from error
-        data = {"name": name, "description": inspect.getdoc(function) or "", "parameters": schema}
-        tools.append(data)
-    if not tools:
-        raise InputError("there is no public method that could be a tool", str(path))
-    return _valid(_TOOLS, tools, path)
-
-
-class _Plain(GenerateJsonSchema):
-    """Without titles, which repeat the names."""
-
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        return False
-
-
-def fresh_backend(make_backend: Callable[[], StatefulBackend]) -> StatefulBackend:
-    """One in its first state. Raises InputError naming the file: it cannot be made, or has none."""
-    where = _file_of(make_backend)
-    try:
-        machine = make_backend()
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # also one that calls sys.exit
-        reason = f"{type(error).__name__}: {error}"
-        raise InputError(f"the backend of the role cannot be made: {reason}", where) from error
-    try:
-        _ = machine.state
-    except AttributeError as error:
-        reason = "the backend has no `state`: set self.state, a dict, in __init__"
-        raise InputError(reason, where) from error
-    except Exception as error:  # a property may raise anything
-        reason = f"{type(error).__name__}: {error}"
-        raise InputError(f"the state of the backend cannot be read: {reason}", where) from error
-    return machine
-
-
-def _file_of(make_backend: Callable[[], StatefulBackend]) -> str:
-    try:
-        if isinstance(make_backend, ModuleBackend):
-            return str(make_backend.path)
-        return inspect.getfile(make_backend)
-    except (TypeError, OSError):  # written in no file
-        return BACKEND_FILE
-
-
-def backend_sha256(folder: Path) -> str:
-    """Content hash (hex) of backend.py."""
-    return hashlib.sha256((folder / BACKEND_FILE).read_bytes()).hexdigest()
-
-
 def _scenario_folders(folder: Path) -> list[Path]:
     """Those of the scenarios. A folder with a part of one is a scenario that lacks its file."""
     parts = (SCENARIO_FILE, _TOOLS_FILE, *_FILES)
@@ -282,11 +138,15 @@ def _scenario(folder: Path, role: Path, role_id: str) -> Scenario:
             texts[format] = read_text(folder / name)
     if not any(text.strip() for text in texts.values()):
         raise InputError(f"a scenario needs one of {', '.join(_FILES)}", str(folder))
-    derived = folder == role and not (folder / _TOOLS_FILE).exists()
+    tools: tuple[WorkflowTool, ...]
+    if folder == role and not (folder / _TOOLS_FILE).exists():
+        tools = _valid(_TOOLS, tools_of_backend(role), role / BACKEND_FILE)
+    else:
+        tools = read_tools(folder / _TOOLS_FILE)
     parts = {
         "id": id,
         **texts,
-        "tools": tools_of_backend(role) if derived else read_tools(folder / _TOOLS_FILE),
+        "tools": tools,
         "profiles": _profiles(folder, id),
         "sessions": _sessions(folder),
     }

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from agenteval.agents.toolbox import AsyncBackend, Backend, is_async
 from agenteval.errors import AgentevalError, InputError, ReplyError
-from agenteval.evaluators.workflows.folder import StatefulBackend, fresh_backend
+from agenteval.evaluators.workflows.backend import StatefulBackend, fresh_backend
 from agenteval.evaluators.workflows.scenario import Profile, Role, WorkflowTool, complaint
 from agenteval.evaluators.workflows.session import Answered, SimulatorMistake
 from agenteval.evaluators.workflows.values import normalised

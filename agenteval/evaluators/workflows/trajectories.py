@@ -22,9 +22,9 @@ from pydantic import JsonValue, ValidationError
 
 from agenteval.agents.protocol import CallStatus
 from agenteval.errors import InputError
+from agenteval.evaluators.workflows.backend import StatefulBackend, fresh_backend
 from agenteval.evaluators.workflows.cases import OpenRole, SessionCase, session_case, session_cases
 from agenteval.evaluators.workflows.final_state import as_json, changes_of, held, same
-from agenteval.evaluators.workflows.folder import StatefulBackend, fresh_backend
 from agenteval.evaluators.workflows.scenario import (
     Action,
     Goal,

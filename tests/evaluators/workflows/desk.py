@@ -8,7 +8,8 @@ from typing import Any
 
 from agenteval.agents import Dialogue, System
 from agenteval.agents.toolbox import Toolbox
-from agenteval.evaluators.workflows.folder import load_backend, read_role
+from agenteval.evaluators.workflows.backend import load_backend
+from agenteval.evaluators.workflows.folder import read_role
 from agenteval.evaluators.workflows.scenario import Profile, Role, WorkflowTool
 from agenteval.evaluators.workflows.simulated_user import Heard
 from agenteval.models.client import Client, RetryPolicy

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from agenteval.evaluators.workflows.backend import load_backend
 from agenteval.evaluators.workflows.causes import calls_of, causes, primary
 from agenteval.evaluators.workflows.conformance import Deviation
 from agenteval.evaluators.workflows.final_state import gold_state, judged
-from agenteval.evaluators.workflows.folder import load_backend, read_role
+from agenteval.evaluators.workflows.folder import read_role
 from agenteval.evaluators.workflows.mermaid import parse_chart
 from agenteval.evaluators.workflows.procedure import Procedure, compiled, procedure
 from agenteval.evaluators.workflows.scenario import Action, Goal, Profile, WorkflowTool

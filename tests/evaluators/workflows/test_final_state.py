@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
+from agenteval.evaluators.workflows.backend import load_backend
 from agenteval.evaluators.workflows.final_state import (
     Gold,
     GoldGoal,
@@ -19,7 +20,7 @@ from agenteval.evaluators.workflows.final_state import (
     judged,
     same,
 )
-from agenteval.evaluators.workflows.folder import load_backend, read_role
+from agenteval.evaluators.workflows.folder import read_role
 from agenteval.evaluators.workflows.scenario import (
     Action,
     Goal,

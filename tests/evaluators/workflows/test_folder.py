@@ -11,14 +11,8 @@ from pathlib import Path
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.folder import (
-    backend_sha256,
-    find_role,
-    fresh_backend,
-    load_backend,
-    read_role,
-    role_folders,
-)
+from agenteval.evaluators.workflows.backend import backend_sha256, fresh_backend, load_backend
+from agenteval.evaluators.workflows.folder import find_role, read_role, role_folders
 
 DESK = Path(__file__).parent / "library_desk"
 

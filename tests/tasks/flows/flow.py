@@ -11,8 +11,9 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from agenteval.evaluators.workflows.backend import StatefulBackend, load_backend
 from agenteval.evaluators.workflows.chart import Chart
-from agenteval.evaluators.workflows.folder import StatefulBackend, load_backend, read_role
+from agenteval.evaluators.workflows.folder import read_role
 from agenteval.evaluators.workflows.mermaid import parse_chart
 from agenteval.evaluators.workflows.scenario import (
     CROSS,

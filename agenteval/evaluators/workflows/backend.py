@@ -1,0 +1,158 @@
+"""The backend of a role: the state behind its tools, and what each of them does (backend.py)."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Protocol, cast, get_type_hints
+
+from pydantic import PydanticUserError, TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
+
+from agenteval.errors import InputError
+
+BACKEND_FILE = "backend.py"
+
+
+class StatefulBackend(Protocol):
+    """What backend.py defines as `Backend`: one method for each tool, and the state. Without such a
+    class the module itself is it: its functions and its `state`.
+
+    A method returns a JSON value; ValueError with a sentence refuses the arguments. Identifiers
+    it makes up follow from the arguments alone, so that the order of calls changes no state.
+    """
+
+    state: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleBackend:
+    """A backend that is a module: its functions are the tools, its `state` is the state. Each one
+    made is a module of its own, run anew."""
+
+    path: Path
+
+    def __call__(self) -> StatefulBackend:
+        module: Any = _executed(self.path)
+        return module  # type: ignore[no-any-return]
+
+
+def load_backend(folder: Path) -> Callable[[], StatefulBackend]:
+    """The class `Backend` of a role's backend.py, or the module where it has a `state` and no such
+    class. This runs the file: it is code of the role.
+
+    Raises InputError when there is none or it cannot be imported.
+    """
+    path = folder / BACKEND_FILE
+    if not path.is_file():
+        raise InputError(f"a role needs a {BACKEND_FILE} to run sessions", str(folder))
+    module = _executed(path)
+    backend = getattr(module, "Backend", None)
+    if isinstance(backend, type):
+        return backend
+    if backend is None and hasattr(module, "state"):
+        return ModuleBackend(path)
+    raise InputError("there is no class Backend, and no functions with a `state`", str(path))
+
+
+def _executed(path: Path) -> ModuleType:
+    name = f"agenteval_backend_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:16]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up there
+    try:
+        spec.loader.exec_module(module)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # also a script that calls sys.exit
+        sys.modules.pop(name, None)
+        told = f"cannot be imported ({type(error).__name__}: {error})"
+        raise InputError(told, str(path)) from error
+    return module
+
+
+def tools_of_backend(folder: Path) -> list[dict[str, Any]]:
+    """The public methods of a role's backend, or functions of its module, as tools: the schema of
+    the parameters follows from their annotations (pydantic), the description is the docstring, and
+    what is returned is left open. Raises InputError for an annotation that has no JSON schema."""
+    path = folder / BACKEND_FILE
+    if not path.is_file():
+        raise InputError(f"a role needs a tools.json, or a {BACKEND_FILE} whose methods are its "
+                         "tools", str(folder))  # fmt: skip
+    make = load_backend(folder)
+    backend = fresh_backend(make)
+    if isinstance(make, ModuleBackend):
+        own = {n: f for n, f in vars(backend).items()
+               if inspect.isfunction(f) and f.__module__ == vars(backend)["__name__"]}  # fmt: skip
+    else:
+        family = reversed(type(backend).__mro__)
+        names = [n for one in family for n, f in vars(one).items() if inspect.isroutine(f)]
+        own = {name: getattr(backend, name) for name in dict.fromkeys(names)}
+    tools = []
+    for name, function in own.items():
+        if name.startswith("_"):
+            continue
+        try:
+            plain = getattr(function, "__func__", function)
+            # Of a bound method pydantic does not resolve names in annotations.
+            plain.__annotations__ = get_type_hints(plain, include_extras=True)
+            parameters: TypeAdapter[Any] = TypeAdapter(cast("Any", function))
+            schema = parameters.json_schema(schema_generator=_Plain)
+        except (PydanticUserError, NameError, TypeError) as error:
+            reason = f"the parameters of {name} have no JSON schema ({str(error).splitlines()[0]})"
+            raise InputError(reason, str(path)) from error
+        data = {"name": name, "description": inspect.getdoc(function) or "", "parameters": schema}
+        tools.append(data)
+    if not tools:
+        raise InputError("there is no public method that could be a tool", str(path))
+    return tools
+
+
+class _Plain(GenerateJsonSchema):
+    """Without titles, which repeat the names."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def fresh_backend(make_backend: Callable[[], StatefulBackend]) -> StatefulBackend:
+    """One in its first state. Raises InputError naming the file: it cannot be made, or has none."""
+    where = _file_of(make_backend)
+    try:
+        machine = make_backend()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # also one that calls sys.exit
+        reason = f"{type(error).__name__}: {error}"
+        raise InputError(f"the backend of the role cannot be made: {reason}", where) from error
+    try:
+        _ = machine.state
+    except AttributeError as error:
+        reason = "the backend has no `state`: set self.state, a dict, in __init__"
+        raise InputError(reason, where) from error
+    except Exception as error:  # a property may raise anything
+        reason = f"{type(error).__name__}: {error}"
+        raise InputError(f"the state of the backend cannot be read: {reason}", where) from error
+    return machine
+
+
+def _file_of(make_backend: Callable[[], StatefulBackend]) -> str:
+    try:
+        if isinstance(make_backend, ModuleBackend):
+            return str(make_backend.path)
+        return inspect.getfile(make_backend)
+    except (TypeError, OSError):  # written in no file
+        return BACKEND_FILE
+
+
+def backend_sha256(folder: Path) -> str:
+    """Content hash (hex) of backend.py."""
+    return hashlib.sha256((folder / BACKEND_FILE).read_bytes()).hexdigest()
