@@ -25,6 +25,7 @@ _WORDS: dict[Format, str] = {
     "all": "description, pseudo-code and flowchart",
     "none": "",
     "no_tools": "",
+    "as_given": "",
 }
 
 
