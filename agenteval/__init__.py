@@ -6,7 +6,8 @@ What users do; what asks a model or an agent has an async twin (`aquantify`, ...
     agree, compare                          questions to ratings
     plan_suite, plan_test, dissect          planning tests
     locate, detect, score_findings          errors in traces
-    flow_sessions, flow_turns, conform      workflows
+    flow_sessions, flow_turns, conform,     workflows
+    flow_import
     scores, sources, results, export, page  what is stored
 
 The names below load on first use, so that importing the package costs nothing.
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from agenteval.api.comparison import compare as compare
     from agenteval.api.dissections import adissect as adissect
     from agenteval.api.dissections import dissect as dissect
+    from agenteval.api.flow_import import flow_import as flow_import
     from agenteval.api.planning import aplan_test as aplan_test
     from agenteval.api.planning import plan_test as plan_test
     from agenteval.api.procedures import conform as conform
@@ -114,6 +116,7 @@ _HOME = {
     "aflow_sessions": "agenteval.api.workflows",
     "aflow_turns": "agenteval.api.workflows",
     "conform": "agenteval.api.procedures",
+    "flow_import": "agenteval.api.flow_import",
     "flow_sessions": "agenteval.api.workflows",
     "flow_turns": "agenteval.api.workflows",
 }

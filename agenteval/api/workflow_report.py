@@ -118,5 +118,5 @@ def _flat(trial: SessionResult | TurnResult) -> dict[str, Any]:
     names = _OF_SESSION if isinstance(trial, SessionResult) else _OF_TURN
     row |= {name: getattr(trial.verdict, name, None) for name in names}
     if isinstance(trial, SessionResult):
-        return row | {"seconds": trial.seconds}
+        return row | {"seconds": trial.seconds, "reward": getattr(trial.log, "reward", None)}
     return row | {"grade": None if trial.grade is None else trial.grade.score}

@@ -34,7 +34,7 @@ from agenteval.evaluators.workflows.folder import find_role, role_folders
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
 from agenteval.evaluators.workflows.row_cases import row_cases, rows_among
 from agenteval.evaluators.workflows.run_session import SessionSettings
-from agenteval.evaluators.workflows.scenario import FORMATS, Demand, Format
+from agenteval.evaluators.workflows.scenario import FORMATS, RECORDED, Demand, Format
 from agenteval.evaluators.workflows.stored import EVALUATORS, load_sessions, load_turns
 from agenteval.evaluators.workflows.verdicts import Judges, Verdicts
 from agenteval.models.factory import ModelChoice
@@ -202,7 +202,7 @@ async def aflow_turns(
             raise InputError("rows have their own prompt and no users to choose from: no --format, "
                              "--kind, --scenario or --profile", "ROLE")  # fmt: skip
         cases = row_cases(files)[:limit]
-        assistants = replace(assistants, formats=["as_given"])
+        assistants = replace(assistants, formats=[RECORDED])
     else:
         cases = turn_cases(read_roles(roles, backend=False), choice)[:limit]
         if not cases:
@@ -306,7 +306,18 @@ async def _run(
     if ended.stopped:
         report = replace(report, unfinished=(why_stopped(ended, "not run"),), exit_code=3)
     what = "sessions" if campaign.level == "session" else "due calls"
-    rates = _session_rates(report) if campaign.level == "session" else _call_rates(report, campaign)
+    rates = session_rates(report) if campaign.level == "session" else _call_rates(report, campaign)
+    return judged_enough(report, rates, what, gate, max_unscored)
+
+
+def judged_enough(
+    report: WorkflowReport,
+    rates: Sequence[float | None],
+    what: str,
+    gate: float | None,
+    max_unscored: float,
+) -> WorkflowReport:
+    """The report with its gates: the share of these without a rate, and the mean of the others."""
     known = [rate for rate in rates if rate is not None]
     lost = len(rates) - len(known)
     gates = [unscored_gate(len(rates), lost, max_unscored, f"{what} have no verdict {_JUDGELESS}")]
@@ -319,7 +330,8 @@ async def _run(
     return report.gated(*gates)
 
 
-def _session_rates(report: WorkflowReport) -> list[float | None]:
+def session_rates(report: WorkflowReport) -> list[float | None]:
+    """1 for each success, 0 for each failure, None without a verdict."""
     verdicts = [r.verdict for r in report.sessions]
     return [None if v is None or v.success is None else float(v.success) for v in verdicts]
 

@@ -239,6 +239,37 @@ def session(
     )  # fmt: skip
 
 
+@app.command("import")
+@grouped
+def import_(
+    output: OutputOptions,
+    role: Annotated[str, typer.Argument(help="Name of a role, or its folder.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Trajectories as JSON or JSON Lines: tau-bench's results, messages."),
+    ],
+    agent: Annotated[str, typer.Option(help="Whose sessions they are.")] = "recorded",
+    success: Annotated[str | None, _SUCCESS] = None,
+    gate: Annotated[
+        float | None, typer.Option(help="Exit with 1 below this share of successes.", min=0, max=1)
+    ] = None,
+    max_unscored: Annotated[float, _MOST_UNSCORED] = 0.1,
+    store: options.StorePath = None,
+) -> None:
+    """Store recorded sessions of an agent, with success by the state that their calls leave when
+    they are replayed.
+
+    The role's backend.py is run: it is code. Recorded rewards are kept beside the verdicts."""
+    from agenteval.api.flow_import import flow_import
+
+    with following("import", "sessions") as progress:
+        report = flow_import(
+            role, files, agent=agent, success=success, gate=gate, max_unscored=max_unscored,
+            store=store, notify=notify, progress=progress,
+        )  # fmt: skip
+    finish(report, output)
+
+
 @app.command("report")
 @grouped
 def report(

@@ -33,12 +33,13 @@ from agenteval.records.run import SpanEvent
 
 MARK = "[withheld]"
 WITHHELD = "withheld"  # key of a run's metadata: what was withheld, by where it stood
-# A quoted key with its colon; the equals sign of a field, as Python prints objects.
-_KEY = re.compile(r"(?P<quote>\\*[\"'])(?P<name>[A-Za-z][\w -]{2,40})(?P=quote)\s*:\s*")
+# A quoted key with its colon; the equals sign of a field, as Python prints objects. No search may
+# begin inside of a run of backslashes: it would take time in proportion to its square.
+_KEY = re.compile(r"(?<!\\)(?P<quote>\\*[\"'])(?P<name>[A-Za-z][\w -]{2,40})(?P=quote)\s*:\s*")
 _EQUALS = re.compile(r"=(?=\\*[\"'\[{(\d])")
 _FIELD = re.compile(r"(?<![\w.])[A-Za-z]\w{2,40}\Z")
 _QUOTE = re.compile(r"\\*[\"']")
-_TOKEN = re.compile(r"(\\*)([\"'])|[{}()\[\]]")
+_TOKEN = re.compile(r"(?<!\\)(\\*)([\"'])|[{}()\[\]]")
 _BARE = re.compile(r"<[^<>]*>|[^\s,}\])\\\"']*")
 _AFTER_STRING = re.compile(r"(?:\s|\\+[nrt])*(?:[,:}\])]|$)")
 # Also the places to fill in of a form that a prompt asks for.
@@ -163,11 +164,13 @@ class _Cleaner:
             text = json_text(clean) if len(self.kept) > before else text
         pieces, at = [], 0
         for start, begin, name, mark_quote in _named(text):
+            if start < at:  # inside of what went
+                continue
             end = _end_of_value(text, begin)
             value = text[begin:end]
             quote = _QUOTE.match(value)
             bare = value[quote.end() : -quote.end()] if quote else value
-            if start < at or _NO_VALUE.fullmatch(bare):  # inside of what went, or nothing
+            if _NO_VALUE.fullmatch(bare):
                 continue
             mark = self._keep(f"{path}.{name}", bare)
             around = quote[0] if quote else mark_quote
@@ -221,7 +224,7 @@ def _end_of_string(text: str, at: int, slashes: int, quote: str) -> int:
     What may follow a string is looked at as well, since quotes of Python inside of JSON have fewer
     backslashes than their depth tells. The end of the text where none is found.
     """
-    for match in re.compile(rf"(\\*){quote}").finditer(text, at):
+    for match in re.compile(rf"(?<!\\)(\\*){quote}").finditer(text, at):
         if _closes(len(match[1]), slashes) and _AFTER_STRING.match(text, match.end()):
             return match.end()
     return len(text)

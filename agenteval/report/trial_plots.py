@@ -18,7 +18,7 @@ from agenteval.evaluators.planning.contrasts import Contrast
 from agenteval.evaluators.planning.tallies import Tally
 from agenteval.evaluators.systems import Pair, by_system
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
-from agenteval.evaluators.workflows.scenario import STORED
+from agenteval.evaluators.workflows.scenario import EVERY_FORMAT
 from agenteval.evaluators.workflows.tallies import Tallies
 from agenteval.records.table import Estimate
 from agenteval.report import charts
@@ -160,7 +160,7 @@ def format_points(known: Tallies, level: str = "") -> Figure:
     if not drawn:
         raise InputError("there is no rate to draw")
     every = [key for rates in drawn.values() for key in rates]
-    formats = [f for f in STORED if f in {format for _, format, _ in every}]
+    formats = [f for f in EVERY_FORMAT if f in {format for _, format, _ in every}]
     domains = sorted({domain for *_, domain in every}, key=lambda d: (d != _ALL, d))
     if len(domains) == 2:
         domains = domains[:1]
@@ -170,7 +170,7 @@ def format_points(known: Tallies, level: str = "") -> Figure:
     left_out: list[str] = []
     for name, rates in drawn.items():
         agents = _agents(rates)
-        own = [f for f in STORED if any(f == format for _, format, _ in rates)]
+        own = [f for f in EVERY_FORMAT if any(f == format for _, format, _ in rates)]
         if by_agent:
             panels[name] = [_series(own[0], rates, [(a, own[0], domains[0]) for a in rows])]
             left_out += [a for a in agents if a not in rows]
@@ -190,7 +190,7 @@ def format_points(known: Tallies, level: str = "") -> Figure:
     notes = [f"whiskers: 95 %; at the right: {' or '.join(counted[k] for k in drawn)}"]
     if left_out:
         notes.append(f"not drawn: {listed(left_out)}")
-    in_series = any(series.name in STORED for some in panels.values() for series in some)
+    in_series = any(series.name in EVERY_FORMAT for some in panels.values() for series in some)
     shown = "Formats" if in_series and len(formats) > 1 else "Systems"
     return charts.rows(
         ["one domain" if row == _ALL and len(rows) == 1 else row for row in rows], panels,
@@ -202,7 +202,7 @@ def format_points(known: Tallies, level: str = "") -> Figure:
 def _series(name: str, rates: _Rates, keys: Sequence[tuple[str, str, str]]) -> Series:
     """The rates of these keys; a format has the same look in every chart."""
     own = [rates.get(key) for key in keys]
-    look = LOOKS[list(STORED).index(name)] if name in STORED else None
+    look = LOOKS[list(EVERY_FORMAT).index(name)] if name in EVERY_FORMAT else None
     return Series(
         name, [pair[0] if pair else None for pair in own], name.replace("_", " "), look=look,
         counts=[pair[1] if pair else 0 for pair in own],
@@ -249,7 +249,7 @@ def format_differences(pairs: Sequence[Pair], what: str = "success") -> Figure:
     known = [p for p in pairs if p.difference.mean is not None]
     if not known:
         raise InputError("no agent was tried in two formats on the same tasks")
-    order: list[str] = list(STORED)
+    order: list[str] = list(EVERY_FORMAT)
     known.sort(key=lambda p: (p.agent, order.index(p.first), order.index(p.second)))
     some, rest = known[:_MOST_PAIRS], len(known) - _MOST_PAIRS
     several = len({p.agent for p in known}) > 1

@@ -228,14 +228,19 @@ class Trials:
         `work` is what `missing` gave, or a part of it. `lock` is the evaluator whose lock is held
         meanwhile, where it is another. Raises StoreError.
         """
-        pairs = list(work)
-        most = max((number for _, number in pairs), default=-1) + 1
+        most: dict[str, int] = {}  # trials of each case
+        for key, number in work:
+            most[key] = max(most.get(key, 0), number + 1)
+        by_number: dict[int, list[str]] = {}
+        for key, trials in most.items():
+            by_number.setdefault(trials, []).append(key)
         plan = StoredExperiment(
             source_key(evaluator, system.key), evaluator, system.name,
             source_key(lock or evaluator, system.key),
-            (Grid(short(key for key, _ in pairs), most),), system.key,
+            tuple(Grid(short(keys), trials) for trials, keys in sorted(by_number.items())),
+            system.key,
         )  # fmt: skip
-        begun = begin(self._store, plan, idle=not pairs)
+        begun = begin(self._store, plan, idle=not most)
         begun.wait()
         return begun
 

@@ -290,6 +290,8 @@ CASES = (
         Step("flow turn meeting_rooms --agent openai --model m --base-url {url} --store s.db "
              "--dry-run --json", extract.dry),
         Step("flow report --store s.db -o page.html", extract.workflow_tables),
+        Step("flow import {root}/docs/tool_shed {root}/docs/tool_shed/trajectories.jsonl "
+             "--agent clerk --store i.db --json -q", extract.workflow_trials),
     ), answers.assistant),
     Case("flow_score", (
         Step("flow score turns.json --json --max-unscored 1", extract.workflow_scores),

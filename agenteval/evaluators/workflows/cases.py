@@ -95,7 +95,10 @@ class _Case:
 
 @dataclass(frozen=True, slots=True)
 class SessionCase(_Case):
-    """A user with goals, to be served in one session."""
+    """A user with goals, to be served in one session, or who was (`recorded`: see
+    `trajectories`)."""
+
+    recorded: bool = False
 
     @property
     def key(self) -> str:
@@ -164,13 +167,20 @@ def session_cases(roles: Sequence[OpenRole], choice: Choice | None = None) -> li
     choice = choice or Choice()
     _check_names(roles, choice)
     found = [
-        SessionCase(_session_info(of, group, profile), of, profile)
+        session_case(of, group, profile)
         for of in roles
         for group, profiles, _ in _groups(of.role, choice)
         for profile in profiles
         if choice.profiles is None or profile.id in choice.profiles
     ]
     return each_once(found)
+
+
+def session_case(
+    of: OpenRole, group: str, profile: Profile, *, recorded: bool = False
+) -> SessionCase:
+    """The case of one user; `group` is the middle of its name."""
+    return SessionCase(_session_info(of, group, profile), of, profile, recorded)
 
 
 def turn_cases(roles: Sequence[OpenRole], choice: Choice | None = None) -> list[TurnCase]:

@@ -15,6 +15,7 @@ from agenteval.evaluators.workflows.conditions import Comparison, Condition
 from agenteval.records import Record
 
 Shape = Literal["start", "reply", "call"]  # (Start), >a tool is called], and every other one
+RemarkKind = Literal["doubled", "no_label", "no_start", "no_arrow_head", "skipped"]
 
 
 class Node(Record):
@@ -47,7 +48,7 @@ class Edge(Record):
 class Remark(Record):
     """What was made of a text that can be read in more ways than one, or was passed over."""
 
-    kind: Literal["doubled", "no_label", "no_start", "no_arrow_head", "skipped"]
+    kind: RemarkKind
     message: str
     line: int = Field(default=0, ge=0)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import Field, JsonValue
@@ -27,7 +28,7 @@ from agenteval.evaluators.workflows.scenario import (
     WorkflowTool,
     complaint,
 )
-from agenteval.evaluators.workflows.session import SessionLog
+from agenteval.evaluators.workflows.session import Change, SessionLog
 from agenteval.evaluators.workflows.values import assigned, equal_by_rule, stands
 from agenteval.records import Record, canonical_json
 
@@ -61,13 +62,17 @@ class GoldGoal(Record):
         return tuple(d for d in self.done if d.told)
 
 
-class Gold(Record):
-    """The state after all gold calls, and what each goal does to it."""
+@dataclass(frozen=True, slots=True)
+class Gold:
+    """The state after all gold calls, and what each goal does to it. `begin` is the state before,
+    `changed` whether the two differ, and `refused` tells of calls that were not carried out."""
 
     profile: str
     state: JsonValue
     goals: tuple[GoldGoal, ...]
-    changed: bool = True  # whether this is another state than at the beginning
+    begin: JsonValue = None
+    changed: bool = True
+    refused: tuple[str, ...] = ()
 
     def idle(self, demand: Demand) -> bool:
         """Whether an agent that calls no tool, whatever it says, has success."""
@@ -113,8 +118,16 @@ class StateVerdict(Record):
     untold: tuple[str, ...] = ()
 
 
-def gold_state(role: Role, profile: Profile, make_backend: Callable[[], StatefulBackend]) -> Gold:
-    """The state that the profile's gold calls lead to, by executing them on a fresh backend.
+def gold_state(
+    role: Role,
+    profile: Profile,
+    make_backend: Callable[[], StatefulBackend],
+    *,
+    recorded: bool = False,
+) -> Gold:
+    """The state that the profile's gold calls lead to, by executing them on a fresh backend. Of a
+    `recorded` task, whose gold others wrote, a call that is refused or raises changes nothing, and
+    is told in `refused`.
 
     Raises InputError naming the profile and the call that does not fit the tool's schema, is
     refused, raises, or returns no JSON object where its tool has to; and for a backend that cannot
@@ -123,13 +136,19 @@ def gold_state(role: Role, profile: Profile, make_backend: Callable[[], Stateful
     tools = {tool.name: tool for tool in role.tools_of(profile.scenarios)}
     where = f"{role.id}, profile {profile.id}"
     backend = fresh_backend(make_backend)
-    state = _json(backend.state, f"{where}: the state")
-    begin, made = state, []
+    state = as_json(backend.state, f"{where}: the state")
+    begin, made, refused = state, [], []
     for goal in profile.goals:
         before, done = state, []
         for action in goal.actions:
-            result = _carried_out(backend, tools, action, where)
-            after = _json(backend.state, f"{where}: the state")
+            try:
+                result = _carried_out(backend, tools, action, where)
+            except InputError as error:
+                if not recorded:
+                    raise
+                refused.append(str(error))
+                continue
+            after = as_json(backend.state, f"{where}: the state")
             touched = [path for path, _, _ in _differing(state, after)]
             done.append((action, result, touched))
             state = after
@@ -148,7 +167,9 @@ def gold_state(role: Role, profile: Profile, make_backend: Callable[[], Stateful
         )
         for goal, (done, changes) in zip(profile.goals, made, strict=True)
     )
-    return Gold(profile=profile.id, state=state, goals=goals, changed=not same(begin, state))
+    # What did not change is the same object in both, which is quick to compare and kept once.
+    end = restored(begin, changes_of(begin, state))
+    return Gold(profile.id, end, goals, begin, not same(begin, end), tuple(refused))
 
 
 def judged(gold: Gold, log: SessionLog, demand: Demand = "state") -> StateVerdict | None:
@@ -162,8 +183,9 @@ def judged(gold: Gold, log: SessionLog, demand: Demand = "state") -> StateVerdic
     are told where they stand in a reply to the user. Where gold changes nothing, a session that
     changed anything has achieved no goal.
     """
-    if log.state is None:
+    if log.state is None and log.changes is None:
         return None
+    state = log.state if log.changes is None else restored(gold.begin, log.changes)
     told = [done for goal in gold.goals for done in goal.told]
     obtained = _obtained(told, log)
     unobtained = tuple(done.action for done in told if _key(done) not in obtained)
@@ -172,9 +194,9 @@ def judged(gold: Gold, log: SessionLog, demand: Demand = "state") -> StateVerdic
         words for goal in gold.goals for words in goal.words
         if not any(stands(words, reply) for reply in replies)
     ]  # fmt: skip
-    differences = [_difference(gold, *place) for place in _differing(gold.state, log.state)]
+    differences = [_difference(gold, *place) for place in _differing(gold.state, state)]
     goals = tuple(
-        all(_same_at(gold.state, log.state, path) for path in goal.changes)
+        all(_same_at(gold.state, state, path) for path in goal.changes)
         and all(_key(done) in obtained for done in goal.told)
         and not any(words in untold for words in goal.words)
         and (gold.changed or not differences)
@@ -210,7 +232,7 @@ def _carried_out(
         raise InputError(f"refused ({refused})", shown) from refused
     except Exception as error:
         raise InputError(f"fails ({type(error).__name__}: {error})", shown) from error
-    answer = _json(result, f"{shown}: the result")
+    answer = as_json(result, f"{shown}: the result")
     if tools[action.tool].returns and not isinstance(answer, dict):
         raise InputError("the result is no JSON object", shown)
     return answer
@@ -218,7 +240,7 @@ def _carried_out(
 
 def _key(done: Done) -> str:
     """One for calls with the same arguments and result: what was told once need not be again."""
-    return canonical_json([done.action.tool, done.action.arguments, done.result])
+    return canonical_json([done.action.tool, done.action.arguments, held(done.result)])
 
 
 def _obtained(told: Sequence[Done], log: SessionLog) -> frozenset[str]:
@@ -229,21 +251,66 @@ def _obtained(told: Sequence[Done], log: SessionLog) -> frozenset[str]:
     answers: dict[str, tuple[str, JsonValue, JsonValue]] = {}
     for call in log.calls:
         if call.status == "ok":
-            try:
-                result = json.loads(call.result)
-            except ValueError:  # an answer in words equals no result
-                continue
-            answer = call.tool, call.arguments, result
+            answer = call.tool, call.arguments, held(call.result)
             answers[canonical_json(list(answer))] = answer
     wanted = {_key(done): done for done in told}
 
     def rank(done: Done, tool: str, arguments: JsonValue, result: JsonValue) -> int:
-        if tool != done.action.tool or not same(done.result, result):
+        if tool != done.action.tool or not same(held(done.result), result):
             return 0
         return 2 if same(done.action.arguments, arguments) else 1
 
     pairs = assigned([[rank(done, *one) for one in answers.values()] for done in wanted.values()])
     return frozenset(list(wanted)[row] for row, _ in pairs)
+
+
+def held(value: JsonValue) -> JsonValue:
+    """What a text holds as JSON, as tools of others return it; any other value, or words, as they
+    are."""
+    while isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            break
+    return value
+
+
+def changes_of(begin: JsonValue, end: JsonValue) -> tuple[Change, ...]:
+    """What makes one state of another."""
+    return tuple(
+        Change(path=path) if right is _ABSENT else Change(path=path, value=right, there=True)
+        for path, _, right in _differing(begin, end)
+    )
+
+
+def restored(begin: JsonValue, changes: Sequence[Change]) -> JsonValue:
+    """The state with these changes; `begin` stays, and parts that do not change are shared."""
+    state: Any = [begin]
+    copied: dict[int, Any] = {}
+
+    def own(value: Any) -> Any:
+        if id(value) not in copied:
+            fresh = value.copy()
+            copied[id(fresh)] = fresh
+            return fresh
+        return value
+
+    # What is removed from a list stands at its end: the last goes first.
+    for change in (
+        *(c for c in changes if c.there),
+        *reversed([c for c in changes if not c.there]),
+    ):
+        at, keys = state, (0, *change.path)
+        for key in keys[:-1]:
+            at[key] = own(at[key])
+            at = at[key]
+        if not change.there:
+            del at[keys[-1]]
+        elif isinstance(at, list) and keys[-1] == len(at):
+            at.append(change.value)
+        else:
+            at[keys[-1]] = change.value
+    return state[0]  # type: ignore[no-any-return]
 
 
 def _same_at(left: JsonValue, right: JsonValue, path: Path) -> bool:
@@ -267,6 +334,8 @@ def same(left: Any, right: Any) -> bool:
 
 def _differing(left: Any, right: Any, path: Path = ()) -> Iterator[tuple[Path, Any, Any]]:
     """Where two JSON values differ, in order of paths: (path, left value, right value)."""
+    if left is right or (left == right and repr(left) == repr(right)):  # 1 == True, but not here
+        return
     if isinstance(left, dict) and isinstance(right, dict):
         for key in sorted({*left, *right}):
             yield from _differing(left.get(key, _ABSENT), right.get(key, _ABSENT), (*path, key))
@@ -301,7 +370,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _MAX_TOLD else text[: _MAX_TOLD - 1] + "…"
 
 
-def _json(value: object, where: str) -> JsonValue:
+def as_json(value: object, where: str) -> JsonValue:
     """A copy as JSON. Raises InputError."""
     try:
         copy: JsonValue = json.loads(json.dumps(value, ensure_ascii=False, allow_nan=False))

@@ -25,7 +25,7 @@ _WORDS: dict[Format, str] = {
     "all": "description, pseudo-code and flowchart",
     "none": "",
     "no_tools": "",
-    "as_given": "",
+    "recorded": "",
 }
 
 

@@ -20,17 +20,18 @@ from __future__ import annotations
 import html
 import json
 import re
-from typing import Literal, NoReturn
+from bisect import bisect
+from typing import NoReturn
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.chart import Chart, Edge, Node, Remark, Shape
+from agenteval.evaluators.workflows.chart import Chart, Edge, Node, Remark, RemarkKind, Shape
 from agenteval.evaluators.workflows.conditions import ConditionError, split_label
 from agenteval.readers.strict_yaml import load_yaml
 from agenteval.records import Record
 
-_IGNORED = re.compile(r"(?:\s|%%\{(?:[^%]|%(?!%))*\}%%|%%[^\n]*)*")
+_IGNORED = re.compile(r"(?:[\s;]|%%\{(?:[^%]|%(?!%))*\}%%|%%[^\n]*)*")
 _FENCE = re.compile(r"^[ \t]*(```|~~~|:::)[ \t]*\{?\.?mermaid\b[^\n]*\n(.*?)^[ \t]*\1", re.M | re.S)
-_FLOWCHART = re.compile(r"^\s*(?:flowchart|graph)\b", re.M)
+_FLOWCHART = re.compile(r"^[ \t]*(?:flowchart|graph)\b", re.M)
 _FRONT_MATTER = re.compile(r"\s*---[ \t]*\n(?:.*?\n)??[ \t]*---[ \t]*(?=\n|\Z)", re.S)
 # A line that ends with a full-width colon, or the colon alone before the first word.
 _STRAY = re.compile(r"[^\n]*\uff1a[ \t]*(?=\n|(?:flowchart|graph)\b)")
@@ -38,7 +39,9 @@ _HEAD = re.compile(
     r"(?:flowchart(?:-elk)?|graph)(?:[ \t]+(TD|TB|LR|RL|BT|BR|[<>^v]))?[ \t]*(?=[\n;]|\Z)"
 )
 _BLANKS = re.compile(r"[ \t\u00a0\u3000]*")
-_END = re.compile(r"[\n;]|\Z")
+_END = re.compile(r"(?:%%[^\n]*)?(?:[\n;]|\Z)")
+_BROKEN = re.compile(r"\s*(?=<?(?:--|==|-\.|~~~))")  # a line may end before a link, and behind it
+_SPACE = re.compile(r"\s*")
 _AND = re.compile("&")
 _ID = re.compile(r"\w+(?:[./-](?=\w)(?!-)\w+)*")
 _CLASS = re.compile(r":::[\w-]+")
@@ -55,13 +58,14 @@ _APPEARANCE = re.compile(
 # An x or o behind `--` ends the line when it stands apart, or when no label can follow.
 _LABELLED = "".join(
     rf"|{pair}(?![{pair[0]}>]|[xo](?:(?:(?<=\s{pair}[xo])|(?<=\s[xo]{pair}[xo]))(?=[ \t|])"
-    rf'|(?![^\n]*{pair})))(?P<label{i}>\s*"[^"]*"\s*(?={pair})|.*?)'
+    rf'|(?![^\n]*?{pair})))(?P<label{i}>\s*"[^"]*"\s*(?={pair})'
+    rf"|(?:[^{pair[0]}]|{pair[0]}(?!{pair[0]}))*+)"
     rf"(?P<close{i}>{pair}+(?:[{pair[0]}>]|[xo](?=\s)))"
     for i, pair in enumerate(("--", "=="))
 )
 _LINK = re.compile(
-    r"(?:[\w.-]+@(?=[<xo]?[-=~]))?(?P<tail>[<xo](?=--|==|-\.))?(?:"
-    r'-\.(?![.-])(?P<label2>\s*"[^"]*"\s*(?=\.)|.*?)(?P<close2>\.+-(?:>|[xo](?=\s)|(?=\s)))'
+    r"(?:\w[\w.]*@(?=[<xo]?[-=~]))?(?P<tail>[<xo](?=--|==|-\.))?(?:"
+    r'-\.(?![.-])(?P<label2>\s*"[^"]*"\s*(?=\.)|(?:[^.]|\.++(?!-))*+)(?P<close2>\.+-(?:>|[xo](?=\s)|(?=\s)))'
     + _LABELLED
     + r"|(?P<line>--+[->xo]|==+[=>xo]|-\.+-[>xo]?|~~~+)[ \t\u00a0\u3000]*+"
     r'(?:\|(?P<piped>\s*"[^"]*"\s*(?=\|)|[^|]*)\||(?!\|)))',
@@ -104,6 +108,9 @@ _KEYWORDS = frozenset(
     ("subgraph", "end", "classDef", "class", "style", "linkStyle", "click", "direction",
      "graph", "flowchart", "accTitle", "accDescr")
 )  # fmt: skip
+_HEADLESS = (
+    "edges without an arrow head are read from left to right, with o or x at both ends both ways"
+)
 _FORMS = (
     "A--label-->B, A-->|label|B, A-->B, A & B-->C, with nodes A(start), A[reply], A{question}, "
     "A>call]"
@@ -146,6 +153,7 @@ class _Link(Record):
 class _Parser:
     def __init__(self, text: str, where: str) -> None:
         self._text = text
+        self._breaks = [match.end() for match in re.finditer("\n", text)]
         self._where = where
         self._at = 0
         self._nodes: dict[str, Node] = {}
@@ -157,7 +165,6 @@ class _Parser:
         self._links: set[str] = set()  # ids of edges
         self._remarks: list[Remark] = []
         self._passed: dict[str, list[int]] = {}  # what was passed over → its lines
-        self._headless: list[int] = []  # lines of edges without an arrow head
 
     def chart(self) -> Chart:
         direction = self._head()
@@ -175,13 +182,14 @@ class _Parser:
             self._fail("this subgraph is not closed: a line `end` is missing", self._open[-1])
         self._finish_nodes()
         begins = self._finish_starts()
+        self._assumed()
         return Chart(
             direction=direction,
             nodes=tuple(self._nodes.values()),
             edges=tuple(self._edges),
             parameters=parameters,
             begins=begins,
-            remarks=(*self._remarks, *self._assumed()),
+            remarks=tuple(self._remarks),
         )
 
     def _head(self) -> str:
@@ -207,8 +215,11 @@ class _Parser:
     def _end(self) -> None:
         self._take(_BLANKS)
         if self._take(_END) is None:
-            self._fail(f"{self._shown()} cannot stand here; the forms are {_FORMS}; a label that "
-                       'has brackets of its own stands in quotes: A["label"]')  # fmt: skip
+            here = self._text[self._at]
+            if here in ")]}":
+                self._fail(f"this `{here}` closes nothing: remove it, or quote the label that it "
+                           'belongs to: A["label"]')  # fmt: skip
+            self._fail(f"{self._shown()} cannot stand here; the forms are {_FORMS}")
 
     def _apart(self) -> bool:
         """Whether a statement stood here that says nothing on the steps and their order."""
@@ -288,7 +299,7 @@ class _Parser:
         ):
             message = (f"{id} has one text or shape in line {known.line} and another in line "
                        f"{node.line}: the later one stands, as in Mermaid")  # fmt: skip
-            self._remarks.append(Remark(kind="doubled", message=message, line=node.line))
+            self._remark("doubled", message, node.line)
             self._nodes[id] = node
         (self._round.add if rounded else self._round.discard)(id)
 
@@ -305,14 +316,14 @@ class _Parser:
         if end < 0 or _ARROW.search(label):
             self._not_closed(id, opened, _CLOSERS[opener])
         self._at = end + 1
-        while len(label) > 2 and label[0] in _INNER[opener]:
+        for _ in range(2):
+            if len(label) < 3 or label[0] not in _INNER[opener]:
+                break
             last = label[0].translate(_MIRROR)
-            if last in ")]}" and _closing(label, 0, last) != len(label) - 1:
+            paired = last not in ")]}" or _closing(label, 0, last) == len(label) - 1
+            if not paired or label[-1].replace("\\", "/") != last:
                 break
-            if label[-1].replace("\\", "/") != last:
-                break
-            nested = opener + label[0] == "(("
-            opener, label = label[0] if nested else ">", label[1:-1]
+            opener, label = "(" if opener + label[0] == "((" else ">", label[1:-1]
         return label
 
     def _not_closed(self, id: str, opened: int, closer: str) -> NoReturn:
@@ -352,7 +363,7 @@ class _Parser:
 
     def _link(self) -> _Link | None:
         """What joins the nodes before and behind this place; None when a statement ends here."""
-        self._take(_BLANKS)
+        self._take(_BROKEN) or self._take(_BLANKS)
         start = self._at
         link = self._take(_LINK)
         if link is None:
@@ -366,19 +377,18 @@ class _Parser:
         raw, at = (link[group], link.start(group)) if group else ("", start)
         if _CONTINUES.search(self._text, at, link.end()):
             self._fail("the label is not closed before the next statement", start)
-        if group == "label0" and "--" in raw:
-            self._fail("the label holds another arrow: write A--label-->B", start)
         line = next(link[g] for g in ("line", "close0", "close1", "close2") if link[g])
         if link["tail"] and _ENDS[link["tail"]] != line[-1]:
             self._fail("an arrow with a head only where it begins: write it the other way round, "
                        "B-->A", start)  # fmt: skip
         if "@" in link.group().partition(line)[0]:
             self._links.add(link.group().partition("@")[0])
+        self._take(_SPACE)
         drawn = line[0] != "~"
         if not drawn:
             self._pass("~~~", start)
         elif line[-1] != ">":
-            self._headless.append(self._line(start))
+            self._pass(_HEADLESS, start)
         return _Link(label=raw, at=at, both=bool(link["tail"]), drawn=drawn)
 
     def _connect(self, sources: list[str], targets: list[str], link: _Link) -> None:
@@ -408,10 +418,8 @@ class _Parser:
             self._nodes[id] = Node(id=id, shape="reply", text=id, line=line)
         if bare:
             names = ", ".join(bare[:10]) + (", …" if len(bare) > 10 else "")
-            self._remarks.append(Remark(
-                kind="no_label", line=self._nodes[bare[0]].line,
-                message=f"without a label, so that the id stands for it: {names}",
-            ))  # fmt: skip
+            message = f"without a label, so that the id stands for it: {names}"
+            self._remark("no_label", message, self._nodes[bare[0]].line)
 
     def _finish_starts(self) -> str | None:
         """Round nodes that no edge enters are starts. Without any it is the first node that none
@@ -427,24 +435,22 @@ class _Parser:
         if starts:
             return None
         why = "the first one that no edge enters" if free else "the first of the chart"
-        self._remarks.append(Remark(
-            kind="no_start", line=self._nodes[first].line,
-            message=f"no node has the shape (Start): {first} is taken for it, {why}",
-        ))  # fmt: skip
+        message = f"no node has the shape (Start): {first} is taken for it, {why}"
+        self._remark("no_start", message, self._nodes[first].line)
         return first
 
-    def _assumed(self) -> list[Remark]:
+    def _assumed(self) -> None:
         """What was passed over in the text, and edges whose direction is not drawn."""
-        made: list[tuple[Literal["no_arrow_head", "skipped"], str, int]] = []
-        if self._headless:
-            listed = ", ".join(map(str, self._headless[:20]))
-            message = f"edges without an arrow head are read from left to right: lines {listed}"
-            made.append(("no_arrow_head", message, self._headless[0]))
         for what, lines in self._passed.items():
             listed = ", ".join(map(str, lines[:20])) + (", …" if len(lines) > 20 else "")
-            message = f"`{what}` says nothing on the procedure and was skipped: lines {listed}"
-            made.append(("skipped", message, lines[0]))
-        return [Remark(kind=kind, message=message, line=line) for kind, message, line in made]
+            if what == _HEADLESS:
+                self._remark("no_arrow_head", f"{what}: lines {listed}", lines[0])
+            else:
+                message = f"`{what}` says nothing on the procedure and was skipped: lines {listed}"
+                self._remark("skipped", message, lines[0])
+
+    def _remark(self, kind: RemarkKind, message: str, line: int) -> None:
+        self._remarks.append(Remark(kind=kind, message=message, line=line))
 
     def _pass(self, what: str, at: int) -> None:
         self._passed.setdefault(what, []).append(self._line(at))
@@ -467,7 +473,7 @@ class _Parser:
         return f"`{here}`" if here else "the end of the line"
 
     def _line(self, at: int) -> int:
-        return self._text.count("\n", 0, at) + 1
+        return bisect(self._breaks, at) + 1
 
     def _fail(self, problem: str, at: int | None = None) -> NoReturn:
         at = self._at if at is None else at

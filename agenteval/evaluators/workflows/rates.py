@@ -16,6 +16,7 @@ import numpy as np
 
 from agenteval.stats import Bootstrap, Interval, PassK, bootstrap_mean, bootstrap_sums, pass_hat_k
 from agenteval.stats.bootstrap import Floats
+from agenteval.stats.bounded import bounded_interval
 
 
 @dataclass(frozen=True)
@@ -102,11 +103,15 @@ def pass_powers(
     """pass^1 to pass^most, as far as some task has that many attempts with a verdict.
 
     `tasks` as (successes, attempts with a verdict). Each is the mean over tasks of `pass_hat_k`,
-    the interval by resampling tasks; tasks with fewer attempts are left out, as neither 0 nor 1.
+    the interval by resampling tasks, or for few tasks, or such that hardly differ, a bound that
+    holds all the same (`bounded_interval`); tasks with fewer attempts are left out, as neither 0
+    nor 1.
     """
     powers = []
     for k in range(1, min(most, max((n for _, n in tasks), default=0)) + 1):
         values = [v for c, n in tasks if (v := pass_hat_k(c, n, k)) is not None]
         rate = bootstrap_mean(values, how=(how or Resampling()).bootstrap())
+        if rate.low is None:
+            rate = bounded_interval(np.array(values), (0.0, 1.0))
         powers.append(PassK(rate, k, len(tasks) - len(values)))
     return tuple(powers)

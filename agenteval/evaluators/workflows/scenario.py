@@ -44,13 +44,13 @@ from agenteval.agents.protocol import Tool
 from agenteval.records import Record, canonical_json, content_hash
 
 Name = r"^[A-Za-z][A-Za-z0-9_]{0,63}$"
-# How the procedure is told: one format, all three, none, or none and the tools by name only;
-# as_given: by a prompt of the data's own.
-Format = Literal["text", "code", "flowchart", "all", "none", "no_tools", "as_given"]
+# How the procedure is told: one format, all three, none, or none and the tools by name only.
+Format = Literal["text", "code", "flowchart", "all", "none", "no_tools", "recorded"]
 Demand = Literal["state", "state+reads"]  # what success asks for
 _WRITTEN: tuple[Format, ...] = ("text", "code", "flowchart")
 FORMATS: tuple[Format, ...] = ("text", "code", "flowchart", "all", "none", "no_tools")
-STORED: tuple[Format, ...] = (*FORMATS, "as_given")
+RECORDED: Format = "recorded"  # by a prompt of the data's own, which may not be known here
+EVERY_FORMAT = (*FORMATS, RECORDED)
 CROSS = "cross"  # the folder beside the scenarios
 
 

@@ -45,12 +45,24 @@ class SessionCall(Record):
     step: int = Field(default=0, ge=0)
 
 
+class Change(Record):
+    """A place of a state, by keys and indices, with its new value, or no value any more."""
+
+    path: tuple[str | int, ...]
+    value: JsonValue = None
+    there: bool = False
+
+
 class SessionLog(Record):
     """A session of an agent with a user and tools, however it ended.
 
     `messages` are the whole conversation (user, assistant with its calls, tool), without the
     instructions. `turns` counts the agent's replies to the user. `state` is that of the backend at
     the end, None where there was none.
+
+    Of a recorded session the calls were replayed: `changes` is what they made of the first state,
+    `differing` has the indices of calls that answered otherwise than they had, and `reward` is what
+    the recording says that the session was worth.
     """
 
     messages: tuple[Message, ...] = ()
@@ -59,6 +71,9 @@ class SessionLog(Record):
     turns: int = Field(default=0, ge=0)
     mistakes: tuple[SimulatorMistake, ...] = ()
     state: JsonValue = None
+    changes: tuple[Change, ...] | None = None
+    differing: tuple[int, ...] = ()
+    reward: float | None = None
     seconds: float = Field(default=0.0, ge=0)
     usage: Usage = Usage()  # of the agent under test
     simulator_usage: Usage = Usage()

@@ -17,7 +17,7 @@ from agenteval.evaluators.workflows.results import (
     TurnJudged,
     TurnResult,
 )
-from agenteval.evaluators.workflows.scenario import STORED, Format
+from agenteval.evaluators.workflows.scenario import EVERY_FORMAT, Format
 from agenteval.evaluators.workflows.session import Prediction, SessionFailure, SessionLog
 from agenteval.records import content_hash
 from agenteval.store import Store, Trial, Trials, TrialSystem, distinct, of_one_state
@@ -89,7 +89,7 @@ def _rows(
         same, _, format, settings = known[trial.system_key]
         agent, case = agents[same], infos[trial.case_key]
         about: _About = case, f"{agent} · {format}", agent, format, settings, trial.trial
-        place = (agent, STORED.index(format), about[1], case.id, trial.trial)
+        place = (agent, EVERY_FORMAT.index(format), about[1], case.id, trial.trial)
         rows.append((place, about, trial))
     rows.sort(key=lambda row: row[0])
     return [(about, trial) for _, about, trial in rows]
@@ -101,7 +101,7 @@ def _system(stored: TrialSystem) -> tuple[str, str, Format, dict[str, JsonValue]
     try:
         same = content_hash([parameters["agent"], parameters["conditions"]])
         name, format = str(parameters["agent"]["name"]), parameters["format"]
-        STORED.index(format)
+        EVERY_FORMAT.index(format)
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(f"the system {stored.name!r} is damaged in the store") from error
     return same, name, format, parameters["conditions"]

@@ -15,6 +15,7 @@ from agenteval.evaluators.workflows.caveats import (
 )
 from agenteval.evaluators.workflows.conformance import CAUSES
 from agenteval.evaluators.workflows.rates import Rates
+from agenteval.evaluators.workflows.recorded_tables import recorded_tables
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
 from agenteval.evaluators.workflows.tallies import GROUPS, SessionTally, Tallies
 from agenteval.evaluators.workflows.turn_score import TurnTable
@@ -115,6 +116,7 @@ def _session_tables(known: Tallies) -> Iterator[Table]:
                "causes.", _unchecked(known.sessions), bare(t.conforms for t in whole)),
         "agent", detail=True,
     )  # fmt: skip
+    yield from recorded_tables(known.sessions)
     yield _calls(whole, who)
     yield _endings(whole, who)
     for name in GROUPS:
@@ -141,9 +143,10 @@ def _session_tables(known: Tallies) -> Iterator[Table]:
         tuple(
             {**who[t.system], "k": p.k, "rate": Estimate.of(p.rate), "tasks": p.rate.n,
              "left_out": p.left_out}
-            for t in whole for p in t.powers if p.k > 1
+            for t in whole for p in t.powers if len(t.powers) > 1
         ),
-        (), "agent", detail=True,
+        ("Unbiased: C(successes, k) / C(sessions, k) of each task, mean over tasks, which are "
+         "the units of all intervals.",), "agent",
     )  # fmt: skip
     yield Table(
         "judge",

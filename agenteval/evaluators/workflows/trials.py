@@ -7,7 +7,7 @@ from the log that is stored, without asking the assistant again.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -128,8 +128,10 @@ def open_work(  # noqa: PLR0913  each narrows what is open
     *,
     judges: Judges,
     retry_failed: bool = False,
+    only: Container[tuple[str, int]] | None = None,
 ) -> list[Work]:
-    """What the store lacks: trials, every case once before any comes twice, then verdicts."""
+    """What the store lacks: trials, every case once before any comes twice, then verdicts; of
+    `only` these, as (case key, number)."""
     tables, name = Trials(store), EVALUATORS[level]
     by_key = {case.key: case for case in cases}
     missing = tables.missing(
@@ -138,9 +140,13 @@ def open_work(  # noqa: PLR0913  each narrows what is open
     unjudged = [
         Work(by_key[t.case_key], t.trial, t)
         for t in tables.trials(name, by_key, [candidate.sha256])
-        if t.status == "done" and t.check_key != judges.key(by_key[t.case_key]) and t.trial < trials
+        if t.status == "done"
+        and (only is None or (t.case_key, t.trial) in only)
+        and t.check_key != judges.key(by_key[t.case_key])
+        and t.trial < trials
     ]
-    return [*(Work(by_key[key], number) for key, number in missing), *unjudged]
+    new = [(key, n) for key, n in missing if only is None or (key, n) in only]
+    return [*(Work(by_key[key], number) for key, number in new), *unjudged]
 
 
 def plan_workflows(  # noqa: PLR0913  each is one side of a campaign
@@ -153,6 +159,7 @@ def plan_workflows(  # noqa: PLR0913  each is one side of a campaign
     verdicts: Verdicts,
     *,
     retry_failed: bool = False,
+    only: Container[tuple[str, int]] | None = None,
 ) -> TrialPlan[Work]:
     """What the store lacks of sessions or single turns (see `open_work`), to be done by `act`.
 
@@ -161,9 +168,11 @@ def plan_workflows(  # noqa: PLR0913  each is one side of a campaign
     """
     work = open_work(
         store, level, cases, candidate, trials,
-        judges=verdicts.judges, retry_failed=retry_failed,
+        judges=verdicts.judges, retry_failed=retry_failed, only=only,
     )  # fmt: skip
     new = [(one.case.key, one.number) for one in work if one.stored is None]
+    if only is not None:  # recorded trials may lack numbers: what is planned here has all below one
+        new = [(key, n) for key, n in new if all((key, i) in only for i in range(n))]
     return TrialPlan(
         evaluator=EVALUATORS[level],
         system=TrialSystem(

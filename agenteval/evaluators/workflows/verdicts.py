@@ -135,7 +135,7 @@ class Verdicts:
         idle = 0
         for case in cases:
             self._procedure(case)
-            gold = self._gold_of(case)
+            gold = self.gold_of(case)
             idle += gold is not None and gold.idle(self.judges.demand_of(case))
         return idle
 
@@ -145,7 +145,7 @@ class Verdicts:
         profile, walk, calls = case.profile, self._procedure(case), calls_of(log)
         equality = self.equality(case)
         counts = await score_session(case.info.id, profile.actions, calls, equality)
-        gold = self._gold_of(case)
+        gold = self.gold_of(case)
         demand = self.judges.demand_of(case)
         state = None if gold is None else judged(gold, log, demand)
         goals = await self._goals(case, log)
@@ -211,12 +211,15 @@ class Verdicts:
             self._procedures[key] = procedure(role, key[1]) if role.charted(key[1]) else None
         return self._procedures[key]
 
-    def _gold_of(self, case: SessionCase) -> Gold | None:
+    def gold_of(self, case: SessionCase) -> Gold | None:
+        """What the user's gold calls lead to; None for a role without a backend."""
         if case.of.backend is None:
             return None
         key = case.info.id, case.info.version
         if key not in self._gold:
-            self._gold[key] = gold_state(case.of.role, case.profile, case.of.backend)
+            self._gold[key] = gold_state(
+                case.of.role, case.profile, case.of.backend, recorded=case.recorded
+            )
         return self._gold[key]
 
     async def _goals(

@@ -35,7 +35,7 @@ def written(folder: Path, *rows: dict[str, Any], name: str = "rows.jsonl") -> Pa
 
 def test_a_row_is_asked_as_it_is_recorded(tmp_path: Path) -> None:
     (case,) = row_cases([written(tmp_path, ROWS[3])])
-    dialogue, (tool,) = case.asked("as_given")
+    dialogue, (tool,) = case.asked("recorded")
     assert dialogue.instructions == MESSAGES[0]["content"]
     assert [m.role for m in dialogue.messages] == ["user", "assistant", "tool"]
     (call,) = dialogue.messages[1].tool_calls

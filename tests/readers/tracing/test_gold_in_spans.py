@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -120,6 +121,19 @@ def test_what_was_there_before_the_models_is_the_users_and_their_words_are_their
     assert without_gold(run) is run
 
 
+@pytest.mark.parametrize("text", [
+    "\\\\" * 300_000, '"true_answer": {' * 50_000, "'true_answer': '" * 50_000,
+    '"true_answer": "x' + '\\\\" ' * 100_000, '"' * 500_000, "true_answer=" * 50_000,
+    '"true_answer"' + " " * 500_000, '{"a":' * 50_000,
+])  # fmt: skip
+def test_hostile_texts_take_no_more_than_their_length(text: str) -> None:
+    started = time.process_time()
+    cleaned(text)
+    cleaned(text, "chain")
+    assert time.process_time() - started < 3
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(not DEV.is_dir(), reason="needs ../shared/reference")
 def test_no_gold_of_the_development_traces_is_left_and_no_evidence_goes() -> None:
     for path in sorted(DEV.glob("*/traces/*.json")):

@@ -1,0 +1,82 @@
+"""docs/recorded.md: a role of prose and Python, ten trajectories, and what is said of them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Cli
+
+DOCS = Path(__file__).parents[2] / "docs"
+SHED = DOCS / "tool_shed"
+TEXT = (DOCS / "recorded.md").read_text("utf-8")
+RUN = ("flow", "import", str(SHED), str(SHED / "trajectories.jsonl"), "--agent", "clerk")
+
+
+def lines(text: str) -> set[str]:
+    return {" ".join(line.split()) for line in text.splitlines() if line.strip()}
+
+
+def test_the_page_shows_the_role_and_what_comes_out(cli: Cli, tmp_path: Path) -> None:
+    files = [(SHED / name).read_text("utf-8") for name in ("policy.md", "backend.py")]
+    assert all(text in TEXT for text in files)
+    assert sum(len(text.splitlines()) for text in files) < 40
+    store = str(tmp_path / "a.db")
+    done = cli(*RUN, "--store", store, "-q")
+    assert done.code == 0, done.err
+    shown = TEXT.rpartition("## What it says")[2].split("```")[1]
+    assert {line for line in lines(shown) if not line.startswith("─")} <= lines(done.out)
+    again = cli(*RUN, "--store", store, "--json", "-q")
+    assert len(again.json["trials"]) == 10
+    assert all(t["verdict"]["conforms"] is None for t in again.json["trials"])
+    for command in (["show"], ["flow", "report", "-o", str(tmp_path / "a.html")],
+                    ["export", str(tmp_path / "a.csv")]):  # fmt: skip
+        assert cli(*command, "--store", store).code == 0, command
+    measures = cli("show", "--store", store, "--json").json
+    assert "not finished" not in json.dumps(measures)
+
+
+def test_one_that_cannot_be_replayed_is_one_line_and_the_rest_goes_on(
+    cli: Cli, tmp_path: Path
+) -> None:
+    rows = [json.loads(line) for line in (SHED / "trajectories.jsonl").read_text().splitlines()]
+    rows[4]["traj"][1]["tool_calls"][0]["function"]["name"] = "find_visitor"
+    del rows[5]["traj"]
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps(rows))
+    run = ("flow", "import", str(SHED), str(path), "--store", str(tmp_path / "a.db"))
+    done = cli(*run, "--json")
+    assert done.code == 3  # 2 of 10 have no verdict
+    assert f"{path}[4]: it calls 'find_visitor', a tool that the role has not; it has" in done.err
+    assert f"{path}[5]: a trajectory needs a list of messages" in done.err
+    statuses = sorted(t["status"] for t in done.json["trials"])
+    assert statuses == 8 * ["done"] + ["unscored:unsupported"]
+    assert cli(*run, "--max-unscored", "0.2", "--gate", "0.9").code == 1
+    rows[0]["traj"][0]["content"] = "Good evening."
+    path.write_text(json.dumps(rows))
+    other = cli(*run)
+    assert other.code == 2
+    assert "another session of recorded is stored as trial 0 of tool_shed/rec" in other.err
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda role: (role / "backend.py").unlink(), "a role needs a"),
+        (lambda role: (role / "t.jsonl").write_text("{"), "t.jsonl:1"),
+        (lambda role: (role / "t.jsonl").write_text("[3]"), "no trajectory can be taken"),
+    ],
+)
+def test_nothing_to_take(cli: Cli, tmp_path: Path, change: Any, told: str) -> None:
+    role = Path(shutil.copytree(SHED, tmp_path / "shed"))
+    (role / "t.jsonl").write_text("[]")
+    change(role)
+    store = tmp_path / "a.db"
+    done = cli("flow", "import", str(role), str(role / "t.jsonl"), "--store", str(store))
+    assert done.code == 2
+    assert told in done.err
+    assert not store.exists()

@@ -1,0 +1,189 @@
+"""Recorded trajectories are replayed on the tool shed of docs/recorded.md."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenteval.errors import InputError
+from agenteval.evaluators.workflows.cases import open_role
+from agenteval.evaluators.workflows.final_state import changes_of, restored
+from agenteval.evaluators.workflows.session import SessionFailure, SessionLog
+from agenteval.evaluators.workflows.trajectories import (
+    Reading,
+    case_of,
+    read_trajectories,
+    replayed,
+)
+
+SHED = Path(__file__).parents[3] / "docs/tool_shed"
+ROLE = open_role(SHED)
+M1 = {"has": [], "overdue": False}
+
+
+def call(name: str, arguments: Any, id: str = "c") -> dict[str, Any]:
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    function = {"name": name, "arguments": text}
+    return {"role": "assistant", "tool_calls": [{"id": id, "function": function}]}
+
+
+def answer(content: Any, id: str = "c") -> dict[str, Any]:
+    text = content if isinstance(content, str) else json.dumps(content)
+    return {"role": "tool", "tool_call_id": id, "content": text}
+
+
+HELLO = {"role": "user", "content": "Hello"}
+BYE = {"role": "user", "content": "###STOP###"}
+FIND = call("find_member", {"member": "M1"})
+
+
+def record(*messages: Any, **more: Any) -> dict[str, Any]:
+    task = {"actions": [], "outputs": [], "instruction": "Look."}
+    return {"task_id": 7, "trial": 0, "info": {"task": task}, "traj": list(messages), **more}
+
+
+def read(tmp_path: Path, value: Any, name: str = "a.json") -> Reading:
+    path = tmp_path / name
+    path.write_text(json.dumps(value), encoding="utf-8")
+    return read_trajectories([path])
+
+
+def replay(tmp_path: Path, *messages: Any, **more: Any) -> SessionLog | SessionFailure:
+    (one,) = read(tmp_path, record(HELLO, *messages, **more)).trajectories
+    return replayed(case_of(ROLE, one), one)
+
+
+@pytest.mark.parametrize(
+    ("messages", "status", "differing"),
+    [
+        ((FIND, answer(M1)), "ok", 0),
+        ((FIND,), "ok", 0),  # a log may end before the answer
+        ((FIND, answer({"has": ["saw"], "overdue": False})), "ok", 1),
+        ((call("find_member", {"member": "M9"}), answer("Error: none")), "bad_arguments", 0),
+        ((call("take_back", {"member": "M9", "tool": "saw"}), answer("Error: 'M9'")),
+         "bad_arguments", 0),
+        ((call("find_member", {"name": "M1"}), answer("no")), "bad_arguments", 0),
+        ((call("find_member", "not json"), answer("no")), "bad_arguments", 0),
+        ((call("find_person", {}), answer("Unknown action find_person")), "unknown_tool", 0),
+    ],
+)  # fmt: skip
+def test_what_becomes_of_a_call(
+    tmp_path: Path, messages: tuple[Any, ...], status: str, differing: int
+) -> None:
+    log = replay(tmp_path, *messages)
+    assert isinstance(log, SessionLog)
+    assert [c.status for c in log.calls] == [status]
+    assert len(log.differing) == differing
+    assert log.changes == ()
+
+
+@pytest.mark.parametrize(
+    ("messages", "status", "told"),
+    [
+        ((call("find_membr", {}), answer("ok")), "unscored:unsupported",
+         "it calls 'find_membr', a tool that the role has not; is 'find_member' meant?"),
+        ((call("take_back", {"member": "M9", "tool": "saw"}), answer({"fee": 0})),
+         "unscored:unsupported", "defect of the backend: take_back raised KeyError: 'M9'"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_replayed_has_no_verdict(
+    tmp_path: Path, messages: tuple[Any, ...], status: str, told: str
+) -> None:
+    failure = replay(tmp_path, *messages)
+    assert isinstance(failure, SessionFailure)
+    assert (failure.status, failure.who) == (status, "tools")
+    assert told in failure.message
+
+
+def test_ids_that_come_again_and_calls_side_by_side(tmp_path: Path) -> None:
+    lend = call("lend", {"member": "M1", "tool": "drill"})["tool_calls"][0]
+    both = {"role": "assistant", "content": "thinking",
+            "tool_calls": [{**FIND["tool_calls"][0], "id": "a"}, {**lend, "id": "b"}]}  # fmt: skip
+    done = {"role": "assistant", "content": "Done."}
+    answers = answer({"back_by": "x"}, "b"), answer(M1, "a")
+    log = replay(tmp_path, FIND, answer("first"), both, *answers, done, BYE, reward=1.0)
+    assert isinstance(log, SessionLog)
+    assert [json.loads(c.result) if "{" in c.result else c.result for c in log.calls] == [
+        "first", M1, {"back_by": "x"},
+    ]  # fmt: skip
+    assert (log.turns, log.ended, log.reward, log.differing) == (1, "user", 1.0, (0, 2))
+    assert {c.path: c.value for c in log.changes or ()} == {
+        ("tools", "drill"): "out", ("members", "M1", "has", 0): "drill",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("info", "last", "ended"),
+    [({}, HELLO, "user"), ({"reward_info": None}, HELLO, "turns"),
+     ({"reward_info": None}, BYE, "user"), ({"reward_info": {}}, HELLO, "user")],
+)  # fmt: skip
+def test_a_session_that_was_cut_off(tmp_path: Path, info: Any, last: Any, ended: str) -> None:
+    (one,) = read(tmp_path, record(FIND, last, info={"task": {"actions": []}, **info})).trajectories
+    assert one.ended == ended
+
+
+def test_a_recording_of_an_error_is_no_session(tmp_path: Path) -> None:
+    more = {"info": {"error": "Timeout", "task": {"actions": []}}, "reward": 0.0}
+    (one,) = read(tmp_path, record(**more)).trajectories
+    failure = replayed(case_of(ROLE, one), one)
+    assert isinstance(failure, SessionFailure)
+    assert (failure.status, failure.message) == ("unscored:missing", "Timeout")
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (3, "a trajectory is an object"),
+        ({"task_id": 1}, "needs a list of messages in `traj` or `messages`"),
+        (record(HELLO, trial=-1), "trial is a number from 0 to 9,999, not -1"),
+        (record(HELLO, reward="good"), "reward is a number, not 'good'"),
+        (record({"role": "wizard"}), "traj[0] has no known role"),
+        (record(HELLO, info={"task": {"actions": [{"kwargs": {}}]}}), "actions are objects"),
+    ],
+)
+def test_a_record_that_is_none_is_named_and_the_rest_goes_on(
+    tmp_path: Path, value: Any, told: str
+) -> None:
+    reading = read(tmp_path, [value, record(HELLO)])
+    assert [one.place for one in reading.trajectories] == [f"{tmp_path / 'a.json'}[1]"]
+    (problem,) = reading.problems
+    assert problem.startswith(f"{tmp_path / 'a.json'}[0]: ")
+    assert told in problem
+
+
+def test_whose_session_it_was(tmp_path: Path) -> None:
+    (one,) = read(tmp_path, {"id": "x y", "actions": [{"name": "respond", "kwargs": {}}],
+                             "messages": [HELLO]}).trajectories  # fmt: skip
+    case = case_of(ROLE, one)
+    assert case.profile.actions == ()
+    assert case.recorded
+    wrong = {"messages": [HELLO], "actions": [{"name": "sell", "arguments": {}}]}
+    (one,) = read(tmp_path, wrong).trajectories
+    with pytest.raises(InputError, match="what was wanted calls 'sell', a tool that the role has"):
+        case_of(ROLE, one)
+    (one,) = read(tmp_path, [HELLO]).trajectories  # bare messages
+    with pytest.raises(InputError, match="it names no task, and no `actions` say what was wanted"):
+        case_of(ROLE, one)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from(["", "x"]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2)
+    ),
+    max_leaves=8,
+)
+
+
+@given(begin=JSON, end=JSON)
+def test_changes_lead_from_one_state_to_the_other(begin: Any, end: Any) -> None:
+    before = json.dumps(begin)
+    assert json.dumps(restored(begin, changes_of(begin, end)), sort_keys=True) == json.dumps(
+        end, sort_keys=True
+    )
+    assert json.dumps(begin) == before
