@@ -55,6 +55,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "dissect": Benchmark("quality", ("--cases", "5", "--extended", "3", "--sample", "200")),
     "flow_golden": Benchmark("quality", ()),
     "flows": Benchmark("quality", ("--sessions", "40")),
+    "detectors": Benchmark("quality", ()),
     "traces": Benchmark("quality", ("--tokens", "200000", "800000", "--rounds", "1")),
 }
 GROUPS = tuple(dict.fromkeys(b.group for b in BENCHMARKS.values()))

@@ -144,14 +144,19 @@ def stats(traces: Traces, *, budget: int | None = None, notify: Notify | None = 
 
 
 def detect(
-    traces: Traces, *, taxonomy: TaxonomyLike = None, notify: Notify | None = None
+    traces: Traces,
+    *,
+    undecided: bool = False,
+    taxonomy: TaxonomyLike = None,
+    notify: Notify | None = None,
 ) -> FindingsReport:
-    """Find errors by rules alone: nothing is asked or stored."""
+    """Find errors by rules alone: nothing is asked or stored. With `undecided` also by rules that
+    were seen too rarely on annotated traces to say how often they are right."""
     watch, labels = Watch(notify), read_taxonomy(taxonomy)
     findings: dict[str, Findings] = {}
     flags: list[Flags] = []
     for run, _ in read_each(traces, watch):
-        findings[run.id] = Findings(trace=run.id, findings=tuple(detected(run, labels)))
+        findings[run.id] = Findings(trace=run.id, findings=detected(run, labels, None, undecided))
         flags.append(flags_of([run]))
     return _report([Finder("detectors", findings)], labels, watch, flags=together(flags))
 
@@ -246,6 +251,7 @@ def prepare_locate(
     model: str | None = None,
     base_url: str | None = None,
     detectors_only: bool = False,
+    undecided: bool = False,
     taxonomy: TaxonomyLike = None,
     mode: Literal["areas", "broad"] = "broad",
     context: int | None = None,
@@ -267,7 +273,8 @@ def prepare_locate(
     notify: Notify | None = None,
     progress: Progress | None = None,
 ) -> Location:
-    """Find errors in traces by asking a model; `detectors_only` stores what rules find instead.
+    """Find errors in traces by asking a model; `detectors_only` stores what rules find instead
+    (with `undecided` as in `detect`).
 
     `mode`: one question for each area of errors, or a broad one for all. `context` and
     `reply_tokens` are those of the model (None: the window of a well-known one, else 8,192),
@@ -282,7 +289,7 @@ def prepare_locate(
     work.
     """
     watch, labels = Watch(notify, progress), read_taxonomy(taxonomy)
-    finder: DetectorsFinder | LocatorFinder = DetectorsFinder(labels)
+    finder: DetectorsFinder | LocatorFinder = DetectorsFinder(labels, undecided)
     client: Callable[[Store | None], Client] | None = None
     if not detectors_only:
         choice = choose_model(model, base_url, need_key=not dry_run)

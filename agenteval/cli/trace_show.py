@@ -39,6 +39,9 @@ def show(
     detect: Annotated[
         bool, typer.Option("--detect", help="Find errors by rules, without a model.")
     ] = False,
+    undecided: Annotated[
+        bool, typer.Option("--undecided", help="With --detect: also rules not measured yet.")
+    ] = False,
     findings: FindingsDirs = None,
     stored: Annotated[
         bool, typer.Option("--stored", help="Show what finders have stored of this trace.")
@@ -70,7 +73,8 @@ def show(
     run = _chosen(path, trace)
     found: list[tuple[str, Findings]] = []
     if detect:
-        found += [("detectors", one) for one in detected([run], taxonomy=labels).findings]
+        report = detected([run], undecided=undecided, taxonomy=labels)
+        found += [("detectors", one) for one in report.findings]
     for folder in findings or ():
         every = read_findings(folder, labels, Watch(notify), f"findings {folder}")
         own = [(name_of(folder), one.findings) for one in every if one.trace == run.id]

@@ -76,7 +76,7 @@ def marks(folder: Path) -> dict[str, list[tuple[str, str]]]:
 
 
 def test_show_draws_the_tree_with_findings_at_their_spans(cli: Cli, folder: Path) -> None:
-    done = cli("trace", "show", f"traces/{LIMITED}.json", "--detect")
+    done = cli("trace", "show", f"traces/{LIMITED}.json", "--detect", "--undecided")
     assert done.code == 0, done.err
     lines = done.out.splitlines()
     tool = next(i for i, line in enumerate(lines) if "tool archive_search" in line)
@@ -148,13 +148,18 @@ def test_show_needs_to_know_which_of_several_traces(cli: Cli, folder: Path) -> N
 
 
 def test_rules_locate_without_a_model(cli: Cli, folder: Path) -> None:
-    done = cli("trace", "locate", "traces", "--detectors-only", "-o", "found")
+    done = cli("trace", "locate", "traces", "--detectors-only", "--undecided", "-o", "found")
     assert done.code == 0, done.err
     assert "detectors: 2 traces to examine" in done.err
     assert marks(folder / "found") == {WEATHER: [], LIMITED: [("Rate Limiting", REFUSED)]}
-    again = cli("trace", "locate", "traces", "--detectors-only", "--json")
+    again = cli("trace", "locate", "traces", "--detectors-only", "--undecided", "--json")
     assert "0 traces to examine, 2 done before" in again.err
     assert [len(row["findings"]) for row in again.json["findings"]] == [0, 1]
+    alone = cli("trace", "locate", "traces", "--detectors-only", "--json")  # another finder
+    assert [len(row["findings"]) for row in alone.json["findings"]] == [0, 0]
+    refused = cli("trace", "locate", "traces", "--undecided")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "--detectors-only" in refused.err
 
 
 def test_a_context_that_can_never_do_is_told_before_anything_is_asked(
@@ -178,7 +183,7 @@ def test_a_judge_locates_resumes_and_writes_the_official_layout(cli: Cli, folder
         again = locate(cli, server.base_url, "-o", "again")
         assert server.count == asked
         assert "0 traces to examine, 2 done before" in again.err
-    expected = {WEATHER: [("Tool-related", INVENTED)], LIMITED: [("Rate Limiting", REFUSED)]}
+    expected = {WEATHER: [("Tool-related", INVENTED)], LIMITED: []}
     assert marks(folder / "found") == marks(folder / "again") == expected
     first = json.loads((folder / "found" / f"{WEATHER}.json").read_text())
     assert first["scores"][0]["reliability_score"] == 2

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from agenteval.errors import Unauthorized
 from agenteval.evaluators.base import classify
 from agenteval.evaluators.traces.condense import Options, condense
-from agenteval.evaluators.traces.detectors import detect
+from agenteval.evaluators.traces.detectors import detect, measured
 from agenteval.evaluators.traces.locator import Located, Locator, Plan
 from agenteval.evaluators.traces.pieces import Condensed
 from agenteval.evaluators.traces.taxonomy import Taxonomy
@@ -88,11 +88,17 @@ def code_sha256(start: str) -> str:
     return whole.hexdigest()
 
 
+def _rules() -> str:
+    """Hash (hex) of the rules and of which are on."""
+    return content_hash({"code": code_sha256("detectors"), "measured": dict(measured())})
+
+
 @dataclass(frozen=True)
 class DetectorsFinder:
-    """The rules without a model."""
+    """The rules without a model: those that are measured, or with `undecided` all."""
 
     taxonomy: Taxonomy
+    undecided: bool = False
 
     @property
     def name(self) -> str:
@@ -100,11 +106,15 @@ class DetectorsFinder:
 
     @property
     def parameters(self) -> Mapping[str, JsonValue]:
-        return {"rules": code_sha256("detectors"), "taxonomy": self.taxonomy.sha256}
+        return {
+            "rules": _rules(),
+            "taxonomy": self.taxonomy.sha256,
+            "undecided": self.undecided,
+        }
 
     async def find(self, run: Run, attempt: int = 0) -> Found:
-        """Findings of all rules whose categories the taxonomy has."""
-        found = await asyncio.to_thread(detect, run, self.taxonomy)
+        """Findings of the rules whose categories the taxonomy has."""
+        found = await asyncio.to_thread(detect, run, self.taxonomy, None, self.undecided)
         return Found(Findings(trace=run.id, findings=tuple(found)))
 
 
@@ -127,7 +137,7 @@ class LocatorFinder:
             "source": self.locator.source.model_dump(mode="json"),
             "condensing": asdict(self.condensing),
             "condense": code_sha256("condense"),
-            "hints": code_sha256("detectors") if self.hints else None,
+            "hints": _rules() if self.hints else None,
             **({"with_reference": True} if self.with_reference else {}),
         }
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from pydantic import Field
@@ -128,3 +128,14 @@ def names_in(text: str, names: Iterable[str]) -> tuple[str, ...]:
         for match in WORD.finditer(text)
         if match.group() in known and not _FIELD.match(text, match.end())
     )
+
+
+def reached(begin: Iterable[str], to: Mapping[str, Iterable[str]]) -> set[str]:
+    """All nodes that can be reached, the first ones included."""
+    todo = list(begin)
+    seen = set(todo)
+    while todo:
+        new = set(to[todo.pop()]) - seen
+        seen |= new
+        todo += new
+    return seen

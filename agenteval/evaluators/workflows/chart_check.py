@@ -9,7 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, Literal
 
-from agenteval.evaluators.workflows.chart import WORD, Chart, Edge, Node, calls_by_node, names_in
+from agenteval.evaluators.workflows.chart import (
+    WORD,
+    Chart,
+    Edge,
+    Node,
+    calls_by_node,
+    names_in,
+    reached,
+)
 from agenteval.evaluators.workflows.conditions import Comparison, constant, is_date, plain
 from agenteval.evaluators.workflows.procedure import compiled
 from agenteval.evaluators.workflows.scenario import WorkflowTool
@@ -102,8 +110,8 @@ def _reach(chart: Chart) -> Iterator[Defect]:
         forward[edge.source].append(edge.target)
         back[edge.target].append(edge.source)
     starts = [n.id for n in chart.starts]
-    seen = _reached(starts, forward) if starts else set(forward)
-    leads_out = _reached([id for id in forward if not forward[id]], back)
+    seen = reached(starts, forward) if starts else set(forward)
+    leads_out = reached([id for id in forward if not forward[id]], back)
     for n in chart.nodes:
         if n.id not in seen:
             yield _at(n, "unreachable", f"{n.id} cannot be reached from the start")
@@ -119,7 +127,7 @@ def _reach(chart: Chart) -> Iterator[Defect]:
     told_of: set[str] = set()
     for n in chart.nodes:
         if n.id in stuck - told_of:
-            around = _reached([n.id], beside)
+            around = reached([n.id], beside)
             told_of |= around
             names = ", ".join(m.id for m in chart.nodes if m.id in around)
             yield _at(n, "no_exit", f"a cycle without exit: no end follows {names}")
@@ -132,24 +140,13 @@ def _unlimited(
     edge on an ordered value (`tries < 3`), which can count how often."""
     seen: set[str] = set()
     for node in chart.nodes:
-        if node.id in seen or node.id not in (ahead := _reached(forward[node.id], forward)):
+        if node.id in seen or node.id not in (ahead := reached(forward[node.id], forward)):
             continue
-        ids = ahead & _reached([node.id], back)
+        ids = ahead & reached([node.id], back)
         seen |= ids
         inside = [e for e in chart.edges if e.source in ids and e.target in ids and e.condition]
         if all(c.op in ("=", "!=") for e in inside if e.condition for c in e.condition.comparisons):
             yield [n for n in chart.nodes if n.id in ids]
-
-
-def _reached(begin: Iterable[str], to: Mapping[str, Iterable[str]]) -> set[str]:
-    """All nodes that can be reached, the first ones included."""
-    todo = list(begin)
-    seen = set(todo)
-    while todo:
-        new = set(to[todo.pop()]) - seen
-        seen |= new
-        todo += new
-    return seen
 
 
 def _same_labels(chart: Chart) -> Iterator[Defect]:

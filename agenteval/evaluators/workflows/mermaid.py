@@ -24,7 +24,15 @@ from bisect import bisect
 from typing import NoReturn
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.chart import Chart, Edge, Node, Remark, RemarkKind, Shape
+from agenteval.evaluators.workflows.chart import (
+    Chart,
+    Edge,
+    Node,
+    Remark,
+    RemarkKind,
+    Shape,
+    reached,
+)
 from agenteval.evaluators.workflows.conditions import ConditionError, split_label
 from agenteval.readers.strict_yaml import load_yaml
 from agenteval.records import Record
@@ -73,7 +81,7 @@ _LINK = re.compile(
 )
 _ENDS = {"<": ">", "x": "x", "o": "o"}
 # A line within a label that begins as a statement does.
-_CONTINUES = re.compile(r"\n[ \t]*(?:%%|\w+[ \t]*(?:[\[({>&]|--|==|-\.))")
+_CONTINUES = re.compile(r"\n[ \t]*(?:%%|\w+[ \t]*(?:[\[({>&]|--|==[=>]|-\.->))")
 _ARROW = re.compile(r"-->|==>|-\.->")
 _HEADING = re.compile(
     r"The[ \t]+auxiliary[ \t]+parameter[ \t]+information[ \t]+in[ \t]+the[ \t]+workflow[ \t]+"
@@ -422,20 +430,24 @@ class _Parser:
             self._remark("no_label", message, self._nodes[bare[0]].line)
 
     def _finish_starts(self) -> str | None:
-        """Round nodes that no edge enters are starts. Without any it is the first node that none
-        enters, else the first of all; its id is returned when it is not round."""
+        """Round nodes that no edge enters are starts. Without any it is the first of the nodes that
+        lead to the most nodes; its id is returned when it is not round."""
         entered = {edge.target for edge in self._edges if edge.source != edge.target}
-        sources = {edge.source for edge in self._edges}
-        starts = self._round - entered
-        free = [id for id in self._mentioned if id in sources - entered]
-        first = (free or list(self._mentioned))[0]
-        starts = starts or self._round & {first}
+        starts, first = self._round - entered, None
+        if not starts:
+            ways: dict[str, list[str]] = {id: [] for id in self._mentioned}
+            for edge in self._edges:
+                ways[edge.source].append(edge.target)
+            others = self._round | (ways.keys() - entered)
+            candidates = [id for n, id in enumerate(self._mentioned) if n == 0 or id in others]
+            first = max(candidates, key=lambda id: len(reached([id], ways)))  # the first of equals
+            starts = self._round & {first}
         for id in starts:
             self._nodes[id] = self._nodes[id].model_copy(update={"shape": "start"})
-        if starts:
+        if starts or first is None:
             return None
-        why = "the first one that no edge enters" if free else "the first of the chart"
-        message = f"no node has the shape (Start): {first} is taken for it, {why}"
+        message = (f"no node has the shape (Start): {first} is taken for it, since it is the first "
+                   "that leads to the most nodes")  # fmt: skip
         self._remark("no_start", message, self._nodes[first].line)
         return first
 

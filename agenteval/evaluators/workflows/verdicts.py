@@ -41,7 +41,7 @@ from agenteval.models.client import Client
 from agenteval.records import FailureStatus, Usage, canonical_json, content_hash
 from agenteval.records.score import INFRASTRUCTURE
 
-VERSION = 4  # of the rules of a verdict
+VERSION = 5  # of the rules of a verdict
 Decider = Literal["limit", "state", "judge", "simulator"]
 
 

@@ -110,6 +110,7 @@ def test_labels_are_split_into_intent_and_condition() -> None:
         ),
         ("A-->B\nA(s)\nB[b]", [("A", "", "B")]),
         ("A(s)--two or\n  more lines-->B[b]", [("A", "two or more lines", "B")]),
+        ("A(s)--so\nn == 1-->B[b]", [("A", "so n == 1", "B")]),
         ("A(s)--in 2-3 days-->B[b];\n%% A-->C\n\n", [("A", "in 2-3 days", "B")]),
         ("A(s)--x-->B[b]\r\nB--y-->B\r\n", [("A", "x", "B"), ("B", "y", "B")]),
     ],
@@ -162,6 +163,25 @@ def test_charts_in_the_styles_of_others(name: str) -> None:
 )
 def test_charts_of_others_that_cannot_be_read(name: str, told: str) -> None:
     assert told in refused((FOREIGN / name).read_text())
+
+
+@pytest.mark.parametrize(
+    ("body", "starts", "begins"),
+    [
+        ("A[a]-->B(b)-->C((c))", ["A"], "A"),
+        ("B[b]-->A[a]\nC(c)-->B", ["C"], None),
+        ("A(a)-->B[b]-->A\nX[x]-->Y[y]", ["A"], None),  # X is unreachable
+        ("A[a]-->B[b]-->A", ["A"], "A"),
+        ("B[b]-->A[a]-->B\nX[x]-->A", ["X"], "X"),
+        ("A(a)-->A\nB(b)-->A", ["B"], None),
+        ("L[legend]\nA>find]-->B[b]", ["A"], "A"),
+    ],
+)
+def test_where_a_chart_begins(body: str, starts: list[str], begins: str | None) -> None:
+    found = chart(body)
+    assert [n.id for n in found.starts] == starts
+    assert found.begins == begins
+    assert any(r.kind == "no_start" for r in found.remarks) is bool(begins)
 
 
 def test_of_two_texts_the_later_one_stands_as_in_mermaid() -> None:

@@ -55,6 +55,8 @@ def test_the_knowledge_of_each_format(role: Role, format: Format) -> None:
 )  # fmt: skip
 def test_the_rules_speak_of_the_format(role: Role, format: Format, word: str) -> None:
     assert procedure_word(format) == word
+    again = "an earlier step and names no limit, take that step again when the user has something"
+    assert (again in instructions(role, BOTH, format)) == bool(word)
     rules = instructions(role, BOTH, format).partition("Rules")[2].partition("\n\nProcedure")[0]
     for other in ("description", "pseudo-code", "flowchart"):
         assert (other in rules.partition("What the tools")[0]) == (other in word)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
 from agenteval.evaluators.traces.detectors.failures import Fact, Kind, Verdict, all_facts, classify
 from agenteval.evaluators.traces.detectors.registry import Hit, TraceView, quote, rule
-from agenteval.records import Impact, Span
+from agenteval.records import Impact
 
-_NO_FILE = re.compile(r"No such file or directory: b?['\"](.+?)['\"]")
 _RULES: dict[Kind, tuple[str, str, Impact, str]] = {
     "rate": (
         "rate-limit", "Rate Limiting", "MEDIUM",
@@ -24,13 +22,13 @@ _RULES: dict[Kind, tuple[str, str, Impact, str]] = {
     ),
     "missing": (
         "not-found", "Resource Not Found", "MEDIUM",
-        "The failed span names HTTP 404 or 410, a type for it, or a file that the call asked for "
-        "and that is not there; an empty search result is none.",
+        "The failed span names HTTP 404 or 410 or a type for it; an empty search result is none, "
+        "nor a file that the model's code did not find.",
     ),
     "service": (
         "service", "Service Errors", "HIGH",
-        "The failed span names HTTP 5xx or a type for it (certain), or could not reach the service "
-        "(confidence 0.7); a service that answers nonsense with 200 is not seen.",
+        "The failed span names HTTP 5xx or a type for it, or could not reach the service; one "
+        "that answers nonsense with 200 is not seen.",
     ),
     "timeout": (
         "timeout", "Timeout Issues", "MEDIUM",
@@ -41,11 +39,6 @@ _RULES: dict[Kind, tuple[str, str, Impact, str]] = {
         "exhaustion", "Resource Exhaustion", "HIGH",
         "The failed span names memory, disk or handles that ran out, by type or errno; a process "
         "that was killed without a word is not seen.",
-    ),
-    "setup": (
-        "environment", "Environment Setup Errors", "HIGH",
-        "The failed span names a missing module, program, credential or environment variable, or "
-        "rights that the process lacks; a wrong setting that raises nothing is not seen.",
     ),
     "context": (
         "context-overflow", "Context Handling Failures", "HIGH",
@@ -61,8 +54,7 @@ class Failures:
     def __init__(self, view: TraceView) -> None:
         self.view = view
         self.own: list[dict[Kind, tuple[Fact, Verdict]]] = [
-            _verdicts(span, told)
-            for span, told in zip(view.spans, view.once(all_facts), strict=True)
+            _verdicts(told) for told in view.once(all_facts)
         ]
         self.below: list[set[Kind]] = [set() for _ in view.spans]
         for i in range(len(view.spans) - 1, -1, -1):
@@ -100,25 +92,14 @@ class Failures:
         return above is not None and kind in self.own[above]
 
 
-def _verdicts(span: Span, told: Sequence[Fact]) -> dict[Kind, tuple[Fact, Verdict]]:
+def _verdicts(told: Sequence[Fact]) -> dict[Kind, tuple[Fact, Verdict]]:
     found: dict[Kind, tuple[Fact, Verdict]] = {}
     for fact in told:
-        verdict = _file(fact, span) or classify(fact)
+        verdict = classify(fact)
         if verdict is not None:
             found.setdefault(verdict.kind, (fact, verdict))
             break  # the first fact that says a kind; later ones repeat it in other words
     return found
-
-
-def _file(fact: Fact, span: Span) -> Verdict | None:
-    """A file that is not there: asked for by the call, or missing from the environment."""
-    path = _NO_FILE.search(fact.message[:2000])
-    if path is None:
-        return Verdict("missing", 0.7) if fact.type == "FileNotFoundError" else None
-    if span.kind == "tool" and path[1].rpartition("/")[2] in span.input:
-        return Verdict("missing", 0.8, path[0])
-    program = "/" not in path[1] and "\\" not in path[1]
-    return Verdict("setup", 0.8 if program else 0.7, path[0])
 
 
 def _failed_by(view: TraceView, kind: Kind) -> Iterator[Hit]:
@@ -138,7 +119,6 @@ def _failed_by(view: TraceView, kind: Kind) -> Iterator[Hit]:
             words or quote(span, span.status_message, span.name),
             f"{what} failed: {fact.type or verdict.words or f'HTTP {fact.code}'}",
             "HIGH" if known.spreads(i, kind) else None,
-            min(verdict.confidence, fact.sure),
         )
 
 

@@ -18,7 +18,6 @@ from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.traces.detectors.prose import without_quotes
 from agenteval.evaluators.traces.detectors.registry import TraceView
 from agenteval.records import Span
 
@@ -44,7 +43,7 @@ _BARE = re.compile(
     r"|HTTPS?ConnectionPool\(.*\).*"  # urllib3
     r"|Request timed out\.|Timed out while waiting for response to .*"
     r"|Command .* timed out after [\d.]+ seconds"
-    r"|\[Errno \d+\] .*|No module named '[\w.]+'|'[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+'"
+    r"|\[Errno \d+\] .*|No module named '[\w.]+'"
     r"|[\w.]+\(\) (?:got an unexpected keyword|missing \d+ required) .*"
     r"|[^\n]*\(<\w+>, line \d+\)",
     re.DOTALL,
@@ -55,14 +54,11 @@ _MOST = 200_000  # characters of an output that are read as JSON
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One failure as its span tells it; `type` is "" where only a text is known.
-
-    `sure` is below 1 where the span does not say that it failed."""
+    """One failure as its span tells it; `type` is "" where only a text is known."""
 
     type: str
     message: str
     code: int | None = None
-    sure: float = 1.0
 
 
 def all_facts(view: TraceView) -> list[list[Fact]]:
@@ -85,7 +81,7 @@ def facts(span: Span) -> list[Fact]:
     marked = span.kind == "tool" and any(mark in span.output for mark in _MARKS)
     value = _object(span.output) if marked else None
     if not failed(span) and not (value and any(value.get(mark) is True for mark in _MARKS)):
-        return [Fact("", span.output, sure=0.8)] if _bare(span) else []
+        return [Fact("", span.output)] if _bare(span) else []
     if told := list(_exceptions(span)):
         return told
     kind = span.attributes.get("error.type")
@@ -163,7 +159,7 @@ def _from_output(text: str) -> Fact:
 
 # -- which kind that is ----------------------------------------------------------------------------
 
-Kind = Literal["rate", "auth", "missing", "service", "timeout", "exhausted", "setup", "context"]
+Kind = Literal["rate", "auth", "missing", "service", "timeout", "exhausted", "context"]
 
 
 def _re(pattern: str) -> re.Pattern[str]:
@@ -194,8 +190,6 @@ _TYPES: Mapping[Kind, re.Pattern[str]] = {
         | BadGateway | ^(?:Model)?Overloaded(?:Error)?$ | ^InternalFailure$
         | ^InternalServiceError(?:Exception)?$ | ^ServerError$"""),
     "exhausted": _re(r"MemoryError$ | OutOfMemory | ^ResourceExhaustedError$ | ^DiskFull$"),
-    "setup": _re(r"""^ModuleNotFoundError$ | ^(?:No|Partial|Default)Credentials(?:Error)?$
-        | ^NoRegionError$ | ^ProfileNotFound$ | ^MissingEnvironment"""),
 }  # fmt: skip
 _UNREACHABLE = _re(r"""^(?:API)?ConnectionError$ | ^ConnectError$
     | ^Connection(?:Refused|Reset)Error$ | ^ClientConnector(?:DNS)?Error$ | ^NewConnectionError$
@@ -239,28 +233,15 @@ _GRPC_KINDS: Mapping[str, Kind] = {
     "DEADLINE_EXCEEDED": "timeout",
 }  # fmt: skip
 _ERRNO = re.compile(r"\[Errno (\d+)\]")  # numbers of Linux
-_ERRNO_KINDS: Mapping[str, tuple[Kind, float]] = {
+_ERRNO_KINDS: Mapping[str, Kind] = {
     # no space, quota of the disk, no memory, too many open files (of a process, of the system)
-    **dict.fromkeys(("28", "122", "12", "24", "23"), ("exhausted", 1.0)),
-    # permission denied, operation not permitted, read-only file system
-    **dict.fromkeys(("13", "1", "30"), ("setup", 1.0)),
-    "110": ("timeout", 1.0),
-    # connection refused, connection reset by peer
-    **dict.fromkeys(("111", "104"), ("service", 0.7)),
+    **dict.fromkeys(("28", "122", "12", "24", "23"), "exhausted"),
+    "110": "timeout",
+    **dict.fromkeys(("111", "104"), "service"),  # connection refused, reset by peer
 }
-_VARIABLE = r"(?-i:\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b)"
-_SETUP = re.compile(
-    rf"{_VARIABLE}['\"`]?\s+(?:environment variable\s+)?(?:(?:is|was|has)\s+)?"
-    r"(?:not\s+(?:been\s+)?(?:set|found|defined|configured)|missing|unset|undefined|must be set)"
-    r"|\b(?:missing|set(?:ting)?|add) (?:the |an? )?(?:required )?environment variable"
-    rf"|environment variable\W{{1,3}}{_VARIABLE}|{_VARIABLE}['\"`]? environment variable"
-    r"|\bNo module named\b|cannot open shared object file|\bcommand not found\b"
-    r"|\bapi[ _-]?key (?:is |was )?(?:missing|not (?:set|found|configured))"
-    r"|\bExecutable doesn't exist at\b|\bUnable to locate credentials\b",
-    re.IGNORECASE,
+_QUOTED = re.compile(  # what stands within quotation marks or backticks on one line
+    r"\"[^\"\n]{1,400}\"|“[^”\n]{1,400}”|(?<!\w)'[^'\n]{1,400}'(?!\w)|`[^`\n]{1,400}`"
 )
-_ENV_KEY = re.compile(rf"['\"]?({_VARIABLE})['\"]?", re.IGNORECASE)
-_ENV_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|ENDPOINT|URL$|CREDENTIALS")
 _WORDS: Mapping[Kind, re.Pattern[str]] = {
     "rate": _re(r"""\brate[-\ ]?limit(?:s|ed|ing)?\b[^.]{0,40}\b(?:exceed|reach|hit)
         | \b(?:exceed|reach|hit)(?:ed|ing)?\b[^.]{0,40}\brate[-\ ]?limit | \brate[-\ ]?limited\b
@@ -279,10 +260,9 @@ _HEAD = 800  # characters of a message that are read
 
 
 class Verdict(NamedTuple):
-    """A kind, how sure its form makes it, and the words that show it ("" if the type does)."""
+    """A kind, and the words that show it ("" if the type does)."""
 
     kind: Kind
-    confidence: float
     words: str = ""
 
 
@@ -295,36 +275,32 @@ def classify(fact: Fact) -> Verdict | None:
     head = head[:_HEAD]
     simple = fact.type.rpartition(".")[2]
     if _CONTEXT_TYPE.search(simple):
-        return Verdict("context", 1.0)
+        return Verdict("context")
     if match := _CONTEXT.search(head):
-        return Verdict("context", 1.0, match[0])
+        return Verdict("context", match[0])
     return (
-        _by_type(fact.type, head)
-        or _by_code(fact.code, 1.0)
+        _by_type(fact.type)
+        or _by_code(fact.code)
         or _by_form(head)
         or (None if simple in _DATA else _by_status_words(head))
         or _by_words(head, simple)
-        or (Verdict("service", 0.7) if _UNREACHABLE.search(simple) else None)
+        or (Verdict("service") if _UNREACHABLE.search(simple) else None)
     )
 
 
-def _by_type(dotted: str, head: str) -> Verdict | None:
+def _by_type(dotted: str) -> Verdict | None:
     simple = dotted.rpartition(".")[2]
-    if not simple and head[:1] != "'":  # the text of a KeyError is its key in quotation marks
+    if not simple:
         return None
     if simple == "ResourceExhausted":  # HTTP 429 at Google, memory elsewhere
-        return Verdict("rate" if "google" in dotted else "exhausted", 1.0)
+        return Verdict("rate" if "google" in dotted else "exhausted")
     for kind, pattern in _TYPES.items():
         if pattern.search(simple):
-            return Verdict(kind, 1.0)
-    if simple == "PermissionError":
-        return Verdict("setup", 1.0 if _ERRNO.search(head) else 0.8)
-    if simple in ("KeyError", "") and (match := _ENV_KEY.fullmatch(head)):
-        return Verdict("setup", 0.9, match[1]) if _ENV_SECRET.search(match[1]) else None
+            return Verdict(kind)
     return None
 
 
-def _by_code(code: int | None, confidence: float, words: str = "") -> Verdict | None:
+def _by_code(code: int | None, words: str = "") -> Verdict | None:
     """By an HTTP status; None for one that says no kind, as 400 or 422."""
     if code is None:
         return None
@@ -333,42 +309,40 @@ def _by_code(code: int | None, confidence: float, words: str = "") -> Verdict | 
         429: "rate", 504: "timeout", 507: "exhausted",
     }  # fmt: skip
     kind = kinds.get(code) or ("service" if 500 <= code <= 599 else None)
-    return kind and Verdict(kind, min(confidence, 0.7) if code == 504 else confidence, words)
+    return kind and Verdict(kind, words)
 
 
 def _by_form(head: str) -> Verdict | None:
     """What the message is in the fixed form of a library."""
     if match := _SDK_STATUS.search(head):
-        return _by_code(int(next(filter(None, match.groups()))), 1.0, match[0])
+        return _by_code(int(next(filter(None, match.groups()))), match[0])
     if match := _BOTO.search(head):
         code = match[1]
-        return _by_type(code, "") or _by_code(int(code) if code.isdigit() else None, 1.0, code)
+        return _by_type(code) or _by_code(int(code) if code.isdigit() else None, code)
     if (match := _GRPC.search(head)) and match[1] in _GRPC_KINDS:
-        return Verdict(_GRPC_KINDS[match[1]], 1.0, match[0])
+        return Verdict(_GRPC_KINDS[match[1]], match[0])
     if (match := _ERRNO.search(head)) and match[1] in _ERRNO_KINDS:
-        return Verdict(*_ERRNO_KINDS[match[1]], match[0])
+        return Verdict(_ERRNO_KINDS[match[1]], match[0])
     for named in _NAMED.finditer(head):
-        if verdict := _by_type(named[1], ""):
-            return Verdict(verdict.kind, 0.95, named[1])
+        if verdict := _by_type(named[1]):
+            return Verdict(verdict.kind, named[1])
     return None
 
 
 def _by_status_words(head: str) -> Verdict | None:
-    plain = without_quotes(head)
+    plain = _QUOTED.sub(" ", head)
     if match := _PHRASE.search(plain):
-        return _by_code(_PHRASES[match[0].lower()], 0.95, match[0])
+        return _by_code(_PHRASES[match[0].lower()], match[0])
     if match := _ANY_STATUS.search(plain):
-        return _by_code(int(match[1] or match[2]), 0.9, match[0])
+        return _by_code(int(match[1] or match[2]), match[0])
     return None
 
 
 def _by_words(head: str, simple: str) -> Verdict | None:
-    if match := _SETUP.search(head):
-        return Verdict("setup", 0.95, match[0])
     if simple in _DATA:
         return None
-    plain = without_quotes(head.partition("\n")[0])
+    plain = _QUOTED.sub(" ", head.partition("\n")[0])
     for kind, pattern in _WORDS.items():
         if match := pattern.search(plain):
-            return Verdict(kind, 0.9, match[0])
+            return Verdict(kind, match[0])
     return None

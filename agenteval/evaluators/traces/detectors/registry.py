@@ -4,9 +4,10 @@ rules and their register. `detect` applies them to a run."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.resources import files
 from typing import Any, TypeVar
 
 from pydantic import JsonValue
@@ -180,26 +181,36 @@ class Hit:
     evidence: str
     description: str
     impact: Impact | None = None
-    confidence: float | None = None
 
 
 Check = Callable[[TraceView], Iterator[Hit]]
 
 
+@cache
+def measured() -> Mapping[str, float]:
+    """Precision of rules by name, as `python -m benchmarks.detectors` measured it on traces that
+    people annotated, each trace left out in its turn (data/traces/detectors.json).
+
+    A rule is here if it made ten flags or more and was surely better than chance."""
+    text = files("agenteval.data").joinpath("traces/detectors.json").read_text("utf-8")
+    rules: dict[str, float] = json.loads(text)["precision"]
+    return rules
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One detector. `certain` says what makes it certain and what it does not cover.
-
-    `confidence` is the share of its findings expected to be right by their form, as judged by its
-    author; it is no measurement.
-    """
+    """One detector. `certain` says what it goes by and what it does not cover."""
 
     name: str
     category: str
     impact: Impact
-    confidence: float
     certain: str
     check: Check
+
+    @property
+    def confidence(self) -> float | None:
+        """The measured share of its findings that are right; None where too few were seen."""
+        return measured().get(self.name)
 
     def __call__(self, view: TraceView) -> Iterator[Finding]:
         """Findings of one trace, in no particular order."""
@@ -210,7 +221,7 @@ class Rule:
                 evidence=hit.evidence,
                 description=hit.description,
                 impact=hit.impact or self.impact,
-                confidence=self.confidence if hit.confidence is None else hit.confidence,
+                confidence=self.confidence,
                 source=f"detector:{self.name}",
             )
 
@@ -218,24 +229,26 @@ class Rule:
 RULES: dict[str, Rule] = {}
 
 
-def rule(
-    name: str, category: str, impact: Impact, certain: str, confidence: float = 1.0
-) -> Callable[[Check], Check]:
+def rule(name: str, category: str, impact: Impact, certain: str) -> Callable[[Check], Check]:
     """Register a function as the rule `name`; ValueError when the name is taken."""
 
     def register(check: Check) -> Check:
         if name in RULES:
             raise ValueError(f"two detectors are named {name!r}")
-        RULES[name] = Rule(name, category, impact, confidence, certain, check)
+        RULES[name] = Rule(name, category, impact, certain, check)
         return check
 
     return register
 
 
 def detect(
-    run: Run, taxonomy: Taxonomy | None = None, only: Collection[str] | None = None
+    run: Run,
+    taxonomy: Taxonomy | None = None,
+    only: Collection[str] | None = None,
+    undecided: bool = False,
 ) -> tuple[Finding, ...]:
-    """Findings of all rules (or of those named in `only`), in the order of the spans, then rules.
+    """Findings of the rules that are measured (with `undecided` of all, with `only` of those
+    named), in the order of the spans, then rules.
 
     With a taxonomy, a rule whose category it does not know is left out, and findings carry the
     name of the leaf. Raises InputError for a name in `only` that no rule has.
@@ -246,7 +259,11 @@ def detect(
     view = TraceView(run)
     found: list[tuple[int, int, int, Finding]] = []
     for order, each in enumerate(RULES.values()):
-        if only is not None and each.name not in only:
+        if (
+            not (undecided or each.confidence is not None)
+            if only is None
+            else (each.name not in only)
+        ):
             continue
         leaf = None if taxonomy is None else taxonomy.find(each.category)
         if taxonomy is not None and (leaf is None or not leaf.assigned):

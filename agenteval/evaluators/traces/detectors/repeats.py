@@ -173,7 +173,6 @@ def _hit(call: Call, description: str) -> Hit:
     "The same tool was called three times or more with equal arguments and equal results, with no "
     "new message of the user and nothing but reading calls between; waiting tools, "
     "acknowledgements, results that say 'not yet' and repeats in other words are not covered.",
-    confidence=0.95,
 )
 def repeated_call(view: TraceView) -> Iterator[Hit]:
     """The last of equal calls, one for each tool in an epoch of a conversation."""

@@ -1,19 +1,18 @@
-"""Calls that no tool could have taken (broken arguments, unknown names, violated schemas), and
-tools that were defined wrongly, as far as the trace proves it. Nothing is fetched for a schema."""
+"""Calls that no tool could have taken: broken arguments, unknown names, violated schemas, as far as
+the trace proves it. Nothing is fetched for a schema."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.traces.detectors.conversations import Call, Conversations
-from agenteval.evaluators.traces.detectors.failures import Fact, all_facts, failed
-from agenteval.evaluators.traces.detectors.prose import without_blocks
+from agenteval.evaluators.traces.detectors.conversations import Conversations
+from agenteval.evaluators.traces.detectors.failures import failed
 from agenteval.evaluators.traces.detectors.registry import (
     Hit,
     TraceView,
@@ -107,7 +106,6 @@ def violation(arguments: JsonValue, text: str) -> str | None:
     return f"{where + ': ' if where else ''}{error.message[:300]}"
 
 
-_TAGGED = re.compile(r"^[ \t]*<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL | re.MULTILINE)
 _UNKNOWN = re.compile(
     r"\s*(?:Error: tool '([^'\n]{1,200})' not found in any workbench"  # AutoGen AgentChat
     r"|Error: (\S{1,200}) is not a valid tool, try one of \[.*\]\."  # LangGraph
@@ -164,28 +162,6 @@ def _no_json(text: str) -> bool:
     except (ValueError, RecursionError):
         return True
     return False
-
-
-@rule(
-    "malformed-call-text",
-    "Formatting Errors",
-    "MEDIUM",
-    "A reply holds a <tool_call> element (the form of Hermes and Qwen) that is no JSON, and no "
-    "call was read from the reply; other forms of calls in text, and quoted ones, are not covered.",
-    confidence=0.95,
-)
-def malformed_call_text(view: TraceView) -> Iterator[Hit]:
-    """The first such reply of the trace."""
-    for span in view.llms:
-        for message in span.reply:
-            if not span.tools or message.tool_calls or "<tool_call>" not in message.content:
-                continue
-            for found in _TAGGED.finditer(without_blocks(message.content)):
-                inside = found[1].strip()
-                if inside[:1] == "{" and _no_json(inside):
-                    words = quote(span, found[0], inside)
-                    yield Hit(span, words, "a call in the text of the reply is no JSON")
-                    return
 
 
 @rule(
@@ -261,97 +237,3 @@ def _answered(view: TraceView, seen: set[str]) -> Iterator[Hit]:
         if name is not None and name == span.tool and name not in seen:
             seen.add(name)
             yield Hit(span, quote(span, span.output), f"the framework has no tool {name!r}")
-
-
-_UNEXPECTED = re.compile(r"got an unexpected keyword argument '(\w+)'")
-_MISSING = re.compile(r"missing \d+ required (?:positional|keyword-only) arguments?: (.+)")
-
-
-def _offers(view: TraceView) -> Iterator[tuple[Span, ToolSpec]]:
-    """Each tool with the first request that offers it in this form."""
-    seen: set[tuple[str, str, str]] = set()
-    objects: set[int] = set()
-    for span in view.llms:
-        for tool in span.tools:
-            if id(tool) in objects:
-                continue
-            objects.add(id(tool))
-            text = "" if tool.parameters is None else schema_text(tool.parameters)
-            if (tool.name, tool.description, text) not in seen:
-                seen.add((tool.name, tool.description, text))
-                yield span, tool
-
-
-@rule(
-    "invalid-tool-schema",
-    "Tool Definition Issues",
-    "MEDIUM",
-    "A tool was offered with parameters that are no valid JSON schema, or require a property that "
-    "a closed schema does not have; a schema that is valid and wrong is not covered.",
-)
-def invalid_tool_schema(view: TraceView) -> Iterator[Hit]:
-    """The first offer of each such tool."""
-    seen: set[str] = set()
-    for span, tool in _offers(view):
-        if tool.parameters is None or tool.name in seen:
-            continue
-        wrong = invalid(schema_text(tool.parameters)) or _impossible(tool)
-        if wrong:
-            seen.add(tool.name)
-            yield Hit(
-                span, quote(span, tool.name), f"the schema of tool {tool.name!r} is wrong: {wrong}"
-            )
-
-
-def _impossible(tool: ToolSpec) -> str:
-    """A required property that must not be there; "" if there is none."""
-    given = tool.parameters or {}
-    required, has = given.get("required"), given.get("properties")
-    if given.get("additionalProperties") is not False or not isinstance(required, list):
-        return ""
-    if "patternProperties" in given or not isinstance(has, dict | None):
-        return ""
-    lost = [name for name in required if isinstance(name, str) and name not in (has or {})]
-    return f"it requires {lost[0]!r} and allows no such property" if lost else ""
-
-
-@rule(
-    "definition-mismatch",
-    "Tool Definition Issues",
-    "HIGH",
-    "The tool refused, as a Python function does, an argument that its offered schema names, or "
-    "missed one that the schema does not; mismatches in meaning are not covered.",
-)
-def definition_mismatch(view: TraceView) -> Iterator[Hit]:
-    """The first such execution of each tool."""
-    seen: set[str] = set()
-    told = view.once(all_facts)
-    for conversation in view.once(Conversations).all:
-        for call in conversation.calls:
-            if call.execution is None or call.name in seen:
-                continue
-            words = _mismatch(call, told[view.position[call.execution.id]])
-            if words:
-                seen.add(call.name)
-                yield Hit(
-                    call.execution,
-                    quote(call.execution, words, call.execution.output),
-                    f"{call.name} does not take what its definition says",
-                )
-
-
-def _mismatch(call: Call, told: Sequence[Fact]) -> str:
-    offered = next((tool for tool in call.span.tools if tool.name == call.name), None)
-    if offered is None or offered.parameters is None:
-        return ""
-    has, required = offered.parameters.get("properties"), offered.parameters.get("required")
-    names = set(has) if isinstance(has, dict) else set()
-    needed = {n for n in required if isinstance(n, str)} if isinstance(required, list) else set()
-    for fact in told:
-        found = _UNEXPECTED.search(fact.message[:2000])
-        if found and found[1] in names:
-            return found[0]
-        lost = _MISSING.search(fact.message[:2000])
-        if lost and not set(re.findall(r"'(\w+)'", lost[1])) & needed:
-            return lost[0]
-    return ""

@@ -20,49 +20,49 @@ from agenteval.records import Message, Run, Span, SpanEvent, ToolCall, ToolSpec
 from tests.evaluators.traces.detectors.conftest import Trace, check, named, tool_spec
 from tests.thorough import often
 
-LEAVES = {  # of the specification, section 2
-    "Tool-related", "Formatting Errors", "Instruction Non-compliance", "Tool Definition Issues",
-    "Environment Setup Errors", "Rate Limiting", "Authentication Errors", "Service Errors",
-    "Resource Not Found", "Resource Exhaustion", "Timeout Issues", "Context Handling Failures",
-    "Resource Abuse",
-}  # fmt: skip
+DATA = Path(agenteval.__file__).parent / "data" / "traces"
 
 
 def test_rules_are_described() -> None:
-    assert {r.category for r in RULES.values()} == LEAVES
     for each in RULES.values():
         assert 60 < len(each.certain) < 400
         assert "not" in each.certain or "none" in each.certain  # what it does not cover
-        assert 0 < each.confidence <= 1
     with pytest.raises(ValueError, match="two detectors"):
         rule("timeout", "x", "LOW", "")(lambda view: iter(()))
 
 
-def test_only_some_rules() -> None:
-    trace = Trace(system="End every reply with the word OVER.")
+def late() -> Run:
+    trace = Trace()
+    step = trace.add(kind="chain", status="error", events=(named("NameError", "no name x"),))
+    trace.ask("x", parent_id=step)
     trace.add(kind="tool", tool="f", status="error", events=(named("TimeoutError", "late"),))
-    trace.ask("Rome.")
-    assert trace.names() == ["timeout", "end-marker"]
-    assert [f.category for f in trace.found("timeout")] == ["Timeout Issues"]
+    return Run(id="t", spans=tuple(trace.spans))
+
+
+def test_a_rule_that_is_not_measured_is_off_until_it_is_asked_for() -> None:
+    def names(**how: Any) -> list[tuple[str, float | None]]:
+        return [(f.source, f.confidence) for f in detect(late(), **how)]
+
+    kept = json.loads((DATA / "detectors.json").read_text())["precision"]
+    sure = ("detector:failed-code", kept["failed-code"])
+    assert kept.keys() == {"failed-code"}
+    assert names() == [sure]
+    assert names(undecided=True) == [sure, ("detector:timeout", None)]
+    assert names(only=["timeout"]) == [("detector:timeout", None)]
+    assert names(only=()) == []
     with pytest.raises(InputError, match="no detector 'time'"):
-        trace.found("time")
-    assert detect(Run(id="t", spans=tuple(trace.spans)), only=()) == ()
+        names(only=["time"])
 
 
 def test_categories_of_a_taxonomy() -> None:
-    trace = Trace(system="End every reply with the word OVER.")
-    trace.add(kind="tool", tool="f", status="error", events=(named("TimeoutError", "late"),))
-    trace.ask("Rome.")
-
     def leaf(name: str, *aliases: str, assigned: bool = True) -> Leaf:
         return Leaf(name=name, area="a", group="g", definition="d", aliases=aliases,
                     assigned=assigned)  # fmt: skip
 
     own = Taxonomy(name="own", leaves=(leaf("Too slow", "timeout issues"), leaf("Other")))
-    run = Run(id="t", spans=tuple(trace.spans))
-    assert [f.category for f in detect(run, own)] == ["Too slow"]
+    assert [f.category for f in detect(late(), own, undecided=True)] == ["Too slow"]
     silent = Taxonomy(name="own", leaves=(leaf("Timeout Issues", assigned=False),))
-    assert detect(run, silent) == ()
+    assert detect(late(), silent, undecided=True) == ()
 
 
 TEXTS = st.one_of(
@@ -140,9 +140,9 @@ SPANS = st.builds(
 def test_any_run_at_all(spans: list[Span]) -> None:
     run = Run(id="t", spans=tuple(spans))
     before = run.model_copy(deep=True)
-    found = detect(run)
+    found = detect(run, undecided=True)
     check(run, found)
-    assert found == detect(run)
+    assert found == detect(run, undecided=True)
     positions = [next(i for i, s in enumerate(spans) if s.id == f.span) for f in found]
     assert positions == sorted(positions)
     assert before == run
@@ -153,7 +153,7 @@ def long_trace(requests: int) -> Run:
     spec = tool_spec("search", required=("q",), q={"type": "string"})
     spans: list[Span] = [Span(id="root", kind="agent")]
     for start in range(0, requests, 50):
-        trace = Trace(system="End every reply with the word OVER.", tools=(spec,))
+        trace = Trace(tools=(spec,))
         for n in range(start, min(start + 50, requests)):
             trace.step("search", {"q": f"page {n % 7}"}, f"text of page {n % 7} " * 20)
         trace.ask("Done. OVER")
@@ -172,7 +172,7 @@ def test_time_grows_with_size() -> None:
     for requests in (1_250, 5_000):
         run = long_trace(requests)
         begun = time.process_time()
-        detect(run)
+        detect(run, undecided=True)
         seconds.append(time.process_time() - begun)
     assert seconds[1] < 12 * max(seconds[0], 0.05)  # 4 times the spans; quadratic would be 16
 
@@ -191,7 +191,7 @@ def test_many_spans_in_one_conversation() -> None:
             input=json.dumps({"n": n % 3}), output="KeyError: no such thing",
         ))  # fmt: skip
     begun = time.process_time()
-    found = detect(Run(id="many", spans=tuple(spans)))
+    found = detect(Run(id="many", spans=tuple(spans)), undecided=True)
     assert time.process_time() - begun < count * 30 / 50_000  # of the processor: a tenth of it
     assert [(f.source, f.span) for f in found] == [("detector:call-loop", f"l{count - 1}")]
 
@@ -207,8 +207,7 @@ def test_many_spans_in_one_conversation() -> None:
 )  # fmt: skip
 def test_hostile_texts_take_no_longer_than_others(text: str) -> None:
     trace = Trace(
-        system=text + "\nEnd every reply with the word OVER. Answer in at most 10 words.\n"
-        "Reply with JSON only.",
+        system=text,
         user=text,
         tools=(tool_spec("search_web"),),
     )
@@ -221,8 +220,7 @@ def test_hostile_texts_take_no_longer_than_others(text: str) -> None:
 
 
 def test_every_category_is_a_leaf() -> None:
-    file = Path(agenteval.__file__).parent / "data" / "traces" / "taxonomy.json"
-    taxonomy = Taxonomy.model_validate_json(file.read_text(encoding="utf-8"))
+    taxonomy = Taxonomy.model_validate_json((DATA / "taxonomy.json").read_text("utf-8"))
     for each in RULES.values():
         leaf = taxonomy.find(each.category)
         assert leaf is not None

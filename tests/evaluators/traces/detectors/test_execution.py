@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import importlib
 import json
 import os
 import socket
@@ -13,7 +12,6 @@ import sys
 import urllib.error
 from collections.abc import Callable
 from email.message import Message as Headers
-from pathlib import Path
 
 import httpx2
 import openai
@@ -32,7 +30,6 @@ MISSING = [("not-found", "Resource Not Found")]
 SERVICE = [("service", "Service Errors")]
 TIMEOUT = [("timeout", "Timeout Issues")]
 EXHAUSTED = [("exhaustion", "Resource Exhaustion")]
-SETUP = [("environment", "Environment Setup Errors")]
 CONTEXT = [("context-overflow", "Context Handling Failures")]
 URL_ = "http://127.0.0.1/x"
 
@@ -150,27 +147,6 @@ def test_timeouts() -> None:
         assert failing(message="Tool execution failed", output=text) == TIMEOUT, text
 
 
-def test_environment(tmp_path: Path) -> None:
-    errors = [
-        thrown(lambda: importlib.import_module("no_such_module_of_anyone")),
-        thrown(lambda: os.environ["NO_SUCH_SERVICE_API_KEY"]),
-        thrown(lambda: subprocess.run(["no-such-program-of-anyone"])),
-        PermissionError(errno.EACCES, os.strerror(errno.EACCES), "/data/ledger.csv"),
-        OSError(errno.EROFS, os.strerror(errno.EROFS), "/data"),
-        thrown(lambda: openai.OpenAI(api_key=None)) if "OPENAI_API_KEY" not in os.environ else
-        RuntimeError("OPENAI_API_KEY is not set"),
-    ]  # fmt: skip
-    for error in errors:
-        assert failing(raised(error), message=str(error)) == SETUP, repr(error)
-    for text in (
-        "/bin/bash: line 1: ffmpeg: command not found",
-        "Environment variable WEATHER_API_KEY is not set",
-        "Unable to locate credentials",
-        "Error executing tool plot: No module named 'pandas'",
-    ):
-        assert failing(message="Tool execution failed", output=text) == SETUP, text
-
-
 def test_exhaustion() -> None:
     for error in (
         MemoryError(),
@@ -183,14 +159,6 @@ def test_exhaustion() -> None:
     assert failing(named("torch.cuda.OutOfMemoryError", text)) == EXHAUSTED
     assert failing(named("torch.OutOfMemoryError", text)) == EXHAUSTED
     assert failing(named("RuntimeError", text)) == EXHAUSTED
-
-
-def test_a_file_that_the_call_asked_for_and_one_that_it_did_not(tmp_path: Path) -> None:
-    path = tmp_path / "report.txt"
-    error = thrown(path.read_text)
-    asked = json.dumps({"path": str(path)})
-    assert failing(raised(error), message=str(error), input=asked) == MISSING
-    assert failing(raised(error), message=str(error), input='{"city": "Rome"}') == SETUP
 
 
 @pytest.mark.parametrize(
@@ -213,7 +181,6 @@ def test_a_file_that_the_call_asked_for_and_one_that_it_did_not(tmp_path: Path) 
          "calling the GetItem operation: no", MISSING),
         ("botocore.exceptions.ClientError", "An error occurred (404) when calling the HeadObject "
          "operation: Not Found", MISSING),
-        ("botocore.exceptions.NoCredentialsError", "Unable to locate credentials", SETUP),
         ("litellm.exceptions.RateLimitError", "litellm.RateLimitError: OpenAIException - x", RATE),
         ("litellm.exceptions.ContextWindowExceededError", "litellm.BadRequestError: x", CONTEXT),
         ("duckduckgo_search.exceptions.RatelimitException", "202 Ratelimit", RATE),
@@ -321,8 +288,6 @@ def test_an_instrumentation_whose_status_is_always_ok(
 
 def test_bare_texts_of_exceptions() -> None:
     for error, expected in (
-        (thrown(lambda: os.environ["NO_SUCH_SERVICE_API_KEY"]), SETUP),
-        (thrown(lambda: importlib.import_module("no_such_module_of_anyone")), SETUP),
         (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), EXHAUSTED),
         (openai.APITimeoutError(httpx2.Request("GET", URL_)), TIMEOUT),
         (KeyError("PRODUCT_NAME"), []),
@@ -376,7 +341,7 @@ def test_the_first_instance_for_each_tool() -> None:
     assert [f.span for f in trace.found()] == [first, other]
 
 
-def test_unreachable_services_are_less_certain() -> None:
+def test_unreachable_services() -> None:
     closed = socket.create_server(("127.0.0.1", 0))
     port = closed.getsockname()[1]
     closed.close()
@@ -384,7 +349,7 @@ def test_unreachable_services_are_less_certain() -> None:
     trace = Trace()
     trace.add(kind="tool", tool="get", status="error", events=(raised(error),))
     (finding,) = trace.found()
-    assert (finding.category, finding.confidence) == ("Service Errors", 0.7)
+    assert finding.category == "Service Errors"
 
 
 def test_events_of_other_kinds() -> None:

@@ -53,7 +53,7 @@ async def trace(
             await drive(made(AGENTS[agent](endpoint, client)), "Go on a trip.", tools)
         await client.close()
     (run,) = read_traces(file).runs
-    findings = detect(run)
+    findings = detect(run, undecided=True)
     check(run, findings)
     return run, list(findings)
 
@@ -170,7 +170,7 @@ async def test_tools_of_autogen_that_raise(tmp_path: Path) -> None:
         agent = AssistantAgent("helper", client, tools=[fetch_page, add], max_tool_iterations=9)
         await agent.run(task="Go on.")
     runs = read_traces(file).runs
-    found = [f for run in runs for f in detect(run)]
+    found = [f for run in runs for f in detect(run, undecided=True)]
     tools = {s.id: s.tool for run in runs for s in run.spans if s.kind == "tool"}
     assert set(tools.values()) == {"fetch_page", "add", "fly"}
     assert [(f.category, tools[f.span]) for f in found] == [

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from agenteval.records import ToolSpec
-from tests.evaluators.traces.detectors.conftest import Trace, failing, raised, tool_spec
+from tests.evaluators.traces.detectors.conftest import Trace, tool_spec
 
 SEARCH = tool_spec("search_web", required=("query",), query={"type": "string"},
                    top={"type": "integer", "minimum": 1})  # fmt: skip
@@ -157,114 +155,3 @@ def test_tools_that_are_not_unknown() -> None:
     two.ask("", ("search_web", {"query": "x"}))
     two.ask("", ("book", {"day": "mon"}), tools=(BOOK,))
     assert two.found() == []
-
-
-def test_calls_in_the_text_of_a_reply() -> None:
-    broken = '<tool_call>\n{"name": "search_web", "arguments": {"query": "rome}\n</tool_call>'
-    trace = Trace(tools=(SEARCH,))
-    at = trace.ask("I will search.\n" + broken)
-    assert [(f.source, f.span) for f in trace.found()] == [("detector:malformed-call-text", at)]
-    for text in (
-        broken.replace('"rome}', '"rome"}}'),
-        f"The form is:\n```\n{broken}\n```\nas you know.",
-        'A log line held "<tool_call>{broken" and no more.',
-    ):
-        other = Trace(tools=(SEARCH,))
-        other.ask(text)
-        assert other.found() == [], text
-
-
-def test_code_that_does_not_parse() -> None:
-    trace = Trace(tools=(tool_spec("python", code={"type": "string"}),))
-    at = trace.ask("", ("python", {"code": "print('a'"}))
-    try:
-        compile("print('a'", "<string>", "exec")
-    except SyntaxError as error:
-        trace.run("python", str(error), status="error", events=(raised(error),))
-    assert [(f.source, f.span) for f in trace.found()] == [("detector:code-syntax", at)]
-    fine = Trace(tools=(tool_spec("python", code={"type": "string"}),))
-    fine.step("python", {"code": "help(SyntaxError)"}, "SyntaxError: Invalid syntax.")
-    assert fine.found() == []
-
-
-def test_replies_that_the_framework_could_not_read() -> None:
-    trace = Trace()
-    step = trace.add(
-        kind="chain", name="Step 1", status="error",
-        events=(_event("smolagents.utils.AgentParsingError", "Error in code parsing: ..."),),
-    )  # fmt: skip
-    at = trace.ask("I would rather talk.", parent_id=step)
-    (finding,) = trace.found()
-    assert (finding.source, finding.span) == ("detector:unreadable-reply", at)
-    assert finding.evidence == "I would rather talk."
-    assert failing(_event("app.ParsingReport", "all is well"), kind="chain") == []
-
-
-def _event(kind: str, message: str):  # type: ignore[no-untyped-def]
-    from tests.evaluators.traces.detectors.conftest import named
-
-    return named(kind, message)
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"type": "objekt", "properties": {}},
-        {"type": "object", "properties": {"a": {"type": "str"}}},
-        {"type": "object", "required": "a", "properties": {"a": {}}},
-        {"type": "object", "required": ["b"], "properties": {"a": {}},
-         "additionalProperties": False},
-    ],
-)  # fmt: skip
-def test_schemas_that_are_wrong(schema: dict[str, object]) -> None:
-    trace = Trace(tools=(ToolSpec.model_validate({"name": "f", "parameters": schema}),))
-    at = trace.ask("Good.")
-    trace.ask("Again.")
-    (finding,) = trace.found()
-    assert (finding.source, finding.span) == ("detector:invalid-tool-schema", at)
-    assert finding.category == "Tool Definition Issues"
-
-
-def test_schemas_that_are_only_unusual() -> None:
-    for schema in (
-        {},
-        {"type": "object"},
-        {"type": "object", "required": ["b"], "properties": {"a": {}}},
-        {"type": ["object", "null"], "x-note": "str"},
-        {"$schema": "http://json-schema.org/draft-04/schema#", "type": "object",
-         "properties": {"a": {"type": "integer", "minimum": 0, "exclusiveMinimum": True}}},
-    ):  # fmt: skip
-        trace = Trace(tools=(ToolSpec.model_validate({"name": "f", "parameters": schema}),))
-        trace.ask("Good.")
-        assert trace.found() == [], json.dumps(schema)
-
-
-def _call(function: object, **arguments: object) -> TypeError:
-    try:
-        function(**arguments)  # type: ignore[operator]
-    except TypeError as error:
-        return error
-    raise AssertionError
-
-
-def _search(*, text: str) -> str:
-    return text
-
-
-def test_definitions_that_the_function_does_not_keep() -> None:
-    spec = tool_spec("search", required=("query",), query={"type": "string"})
-    trace = Trace(tools=(spec,))
-    trace.ask("", ("search", {"query": "x"}))
-    error = _call(_search, query="x")
-    at = trace.run("search", str(error), status="error", events=(raised(error),))
-    (finding,) = trace.found()
-    assert (finding.source, finding.span) == ("detector:definition-mismatch", at)
-    assert "unexpected keyword argument 'query'" in finding.evidence
-    # the model's own invention is none of the definition's
-    open_ = tool_spec("search", required=("text",), text={"type": "string"})
-    for arguments in ({"text": "x", "lang": "en"}, {}):
-        other = Trace(tools=(open_,))
-        other.ask("", ("search", arguments))
-        error = _call(_search, **arguments)
-        other.run("search", str(error), status="error", events=(raised(error),))
-        assert "definition-mismatch" not in other.names()
