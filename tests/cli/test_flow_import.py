@@ -63,6 +63,36 @@ def test_one_that_cannot_be_replayed_is_one_line_and_the_rest_goes_on(
     assert "another session of recorded is stored as trial 0 of tool_shed/rec" in other.err
 
 
+def test_logs_of_users_and_gold_that_is_refused(cli: Cli, tmp_path: Path) -> None:
+    """A log in OpenAI's older form is that of the role's user; what the backend refuses of a task's
+    actions is named, and the task wants what is left of them."""
+    role = Path(shutil.copytree(SHED, tmp_path / "shed"))
+    (role / "profiles.yaml").write_text(
+        "- {id: mo, persona: x, opening: x, goals: [{text: x, actions: [{tool: lend, "
+        "arguments: {member: M1, tool: drill}}]}]}\n"
+    )
+    arguments = json.dumps({"member": "M1", "tool": "drill"})
+    lend = {"role": "assistant", "function_call": {"name": "lend", "arguments": arguments}}
+    back = {"role": "function", "name": "lend", "content": '{"back_by": "2031-05-21"}'}
+    saw = {"name": "lend", "arguments": {"member": "M1", "tool": "saw"}}
+    hello = {"role": "user", "content": "Hello"}
+    rows: list[Any] = [
+        {"task_id": "mo", "messages": [hello, lend, back]},
+        {"task_id": "mo", "messages": [hello]},
+        [hello, lend, back],  # of the only user
+        {"task_id": "other", "messages": [hello], "actions": [saw]},
+    ]
+    (role / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = cli("flow", "import", str(role), str(role / "t.jsonl"), "--json")
+    assert done.code == 0, done.err
+    found = {(t["case"], t["trial"]): t["verdict"]["success"] for t in done.json["trials"]}
+    assert found == {
+        ("shed/shed/mo", 0): True, ("shed/shed/mo", 1): False, ("shed/shed/mo", 2): True,
+        ("shed/recorded/other", 0): True,
+    }  # fmt: skip
+    assert 'other: gold call lend({"member": "M1", "tool": "saw"}): refused (The saw' in done.err
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [

@@ -81,7 +81,7 @@ _LINK = re.compile(
 )
 _ENDS = {"<": ">", "x": "x", "o": "o"}
 # A line within a label that begins as a statement does.
-_CONTINUES = re.compile(r"\n[ \t]*(?:%%|\w+[ \t]*(?:[\[({>&]|--|==|-\.))")
+_CONTINUES = re.compile(r"\n[ \t]*(?:%%|\w+[ \t]*(?:[\[({>&]|--|==[=>]|-\.->))")
 _ARROW = re.compile(r"-->|==>|-\.->")
 _HEADING = re.compile(
     r"The[ \t]+auxiliary[ \t]+parameter[ \t]+information[ \t]+in[ \t]+the[ \t]+workflow[ \t]+"

@@ -35,7 +35,8 @@ def profile_defects(
     profiles: Sequence[Profile], tools: Sequence[WorkflowTool], now: str
 ) -> tuple[Defect, ...]:
     """What is wrong with users: gold calls that their tools do not take (errors), no goal that
-    needs a call, and arguments of gold calls that the user cannot tell (warnings).
+    needs a call or says what is to be told, and arguments of gold calls that the user cannot tell
+    (warnings).
 
     A user can tell its facts (of a parameter it has a fact of: that one) and what stands in its
     opening, goals, choices and behaviours; `now` is the time, which the agent knows. A value may
@@ -48,14 +49,9 @@ def profile_defects(
     found: list[Defect] = []
     for profile in profiles:
         where = f"profile {profile.id}"
-        if not profile.actions:
-            told = "" if any(goal.told for goal in profile.goals) else " and nothing is to be told"
-            found.append(
-                _defect(
-                    f"{where}: no goal needs a call{told}: success is that nothing is changed",
-                    "warning",
-                )
-            )
+        if not (profile.actions or any(goal.told for goal in profile.goals)):
+            told = f"{where}: no goal needs a call and nothing is to be told"
+            found.append(_defect(f"{told}: success is that nothing is changed", "warning"))
         knowledge = _Knowledge.of(profile, now)
         for action in profile.actions:
             tool = by_name.get(action.tool)

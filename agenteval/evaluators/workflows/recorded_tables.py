@@ -15,13 +15,13 @@ _MOST = 100
 
 def recorded_tables(sessions: Sequence[SessionResult]) -> Iterator[Table]:
     """How often rewards and verdicts agree, and each session in which they contradict each other;
-    without rows where nothing is recorded."""
+    without rows where no reward is recorded and each call was answered as it had been."""
     rows: list[dict[str, Cell]] = []
     contradictions: list[dict[str, Cell]] = []
     for system, own in by_system(sessions).items():
         logs = [(r, r.log) for r in own if isinstance(r.log, SessionLog)]
         replays = [log for _, log in logs if log.changes is not None]
-        if not replays:
+        if not any(log.reward is not None or log.differing for log in replays):
             continue
         rewarded = [(r, log) for r, log in logs if log.reward is not None]
         pairs = [(_said(log), r.verdict and r.verdict.success) for r, log in rewarded]

@@ -21,6 +21,7 @@ from agenteval.evaluators.workflows.tallies import GROUPS, SessionTally, Tallies
 from agenteval.evaluators.workflows.turn_score import TurnTable
 from agenteval.records import Usage
 from agenteval.records.table import Cell, Column, Estimate, Table
+from agenteval.text import plural
 
 _AGENT = Column("agent", "agent")
 _FORMAT = Column("format", "format", hint="how the procedure is told")
@@ -113,7 +114,8 @@ def _session_tables(known: Tallies) -> Iterator[Table]:
             for t in whole
         ),
         _notes("A beginning of a walk follows the chart too; what is missing is told by the "
-               "causes.", _unchecked(known.sessions), bare(t.conforms for t in whole)),
+               "causes.", _uncharted(known.sessions), _unchecked(known.sessions),
+               bare(t.conforms for t in whole)),
         "agent", detail=True,
     )  # fmt: skip
     yield from recorded_tables(known.sessions)
@@ -238,6 +240,12 @@ def _rates(found: Rates) -> dict[str, Cell]:
 def _bounds(found: Rates) -> dict[str, Cell]:
     """The bounds of F1 where anything is undecided."""
     return {"f1_low": found.f1.low, "f1_high": found.f1.high} if found.undecided else {}
+
+
+def _uncharted(sessions: Sequence[SessionResult]) -> str:
+    """Of how many sessions there is nothing to follow."""
+    without = sum(r.verdict is not None and not r.verdict.charted for r in sessions)
+    return f"{plural(without, 'session')} without a chart: not applicable." if without else ""
 
 
 def _unchecked(sessions: Sequence[SessionResult]) -> str:

@@ -110,6 +110,7 @@ def test_labels_are_split_into_intent_and_condition() -> None:
         ),
         ("A-->B\nA(s)\nB[b]", [("A", "", "B")]),
         ("A(s)--two or\n  more lines-->B[b]", [("A", "two or more lines", "B")]),
+        ("A(s)--so\nn == 1-->B[b]", [("A", "so n == 1", "B")]),
         ("A(s)--in 2-3 days-->B[b];\n%% A-->C\n\n", [("A", "in 2-3 days", "B")]),
         ("A(s)--x-->B[b]\r\nB--y-->B\r\n", [("A", "x", "B"), ("B", "y", "B")]),
     ],
