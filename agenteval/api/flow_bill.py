@@ -13,7 +13,7 @@ from agenteval.api.running import planned
 from agenteval.evaluators.workflows.cast import Cast
 from agenteval.evaluators.workflows.convert import Told, convert, questions
 from agenteval.evaluators.workflows.instructions import instructions, tools_given
-from agenteval.evaluators.workflows.predict import predict
+from agenteval.evaluators.workflows.predict import predict_next
 from agenteval.evaluators.workflows.scenario import Scenario
 from agenteval.evaluators.workflows.session import Prediction, SessionLog
 from agenteval.evaluators.workflows.simulated_tools import ToolModel
@@ -108,7 +108,7 @@ def _agent(part: Part, one: Candidate, cases: Sequence[Case], cast: Cast | None)
             whole: Any = case
             role = case.of.role
             if cast is None:
-                work: Any = predict(role, whole.session, whole.index, one.assistant, one.format)
+                work: Any = predict_next(one.assistant, *whole.asked(one.format))
                 usual, most = 1, 1
             else:
                 given = role.given(case.profile.scenarios)

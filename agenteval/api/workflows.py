@@ -32,8 +32,9 @@ from agenteval.evaluators.workflows.cases import (
 from agenteval.evaluators.workflows.cast import Cast, check_players
 from agenteval.evaluators.workflows.folder import find_role, role_folders
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
+from agenteval.evaluators.workflows.row_cases import row_cases, rows_among
 from agenteval.evaluators.workflows.run_session import SessionSettings
-from agenteval.evaluators.workflows.scenario import FORMATS, Demand, Format
+from agenteval.evaluators.workflows.scenario import FORMATS, RECORDED, Demand, Format
 from agenteval.evaluators.workflows.stored import EVALUATORS, load_sessions, load_turns
 from agenteval.evaluators.workflows.verdicts import Judges, Verdicts
 from agenteval.models.factory import ModelChoice
@@ -176,7 +177,9 @@ async def aflow_turns(
     progress: Progress | None = None,
 ) -> WorkflowReport:
     """Predict every turn of recorded sessions from the talk before it, and compare with what was
-    done. `gate` is the least share of due calls that are right; the rest is as in `flow_sessions`.
+    done. `roles` may also be files of turn rows in FlowBench's format (.json, .jsonl): the agent is
+    given the row's own prompt, talk and tools. `gate` is the least share of due calls that are
+    right; the rest is as in `flow_sessions`.
     """
     if isinstance(agent, str) and agent.startswith("scripted:"):
         raise InputError("scripted assistants lead whole sessions (flow session); they cannot take "
@@ -192,10 +195,19 @@ async def aflow_turns(
     replace(assistants, formats=["none"]).candidates({})  # told before any file is read
     judging = _chat_model(judge, judge_url, "--judge", need_key=not dry_run)
     limits.budget()
-    cases = turn_cases(read_roles(roles, backend=False), _choice(kind, scenarios, profiles))[:limit]
-    if not cases:
-        raise InputError("no recorded turn is left by these choices", "ROLE")
-    assistants = replace(assistants, formats=told_in(assistants.formats, cases))
+    choice = _choice(kind, scenarios, profiles)
+    listed = [roles] if isinstance(roles, str | Path | OpenRole) else list(roles or ())
+    if files := rows_among(listed):
+        if formats or choice != Choice():
+            raise InputError("rows have their own prompt and no users to choose from: no --format, "
+                             "--kind, --scenario or --profile", "ROLE")  # fmt: skip
+        cases = row_cases(files)[:limit]
+        assistants = replace(assistants, formats=[RECORDED])
+    else:
+        cases = turn_cases(read_roles(roles, backend=False), choice)[:limit]
+        if not cases:
+            raise InputError("no recorded turn is left by these choices", "ROLE")
+        assistants = replace(assistants, formats=told_in(assistants.formats, cases))
     campaign = Campaign(
         level="turn", cases=cases, assistants=assistants, trials=trials, limits=limits,
         retry_failed=retry_failed, judge=judging, turn_limits=AgentLimits(seconds=seconds),

@@ -202,7 +202,9 @@ def turn(
     output: OutputOptions,
     roles: _Roles = None,
 ) -> None:
-    """Predict every turn from the recorded talk before it, and compare with what was done."""
+    """Predict every turn from the recorded talk before it, and compare with what was done.
+
+    ROLE may be files of turn rows in FlowBench's format: then the agent gets their own prompts."""
     from agenteval.api.workflows import flow_turns
 
     _experiment(

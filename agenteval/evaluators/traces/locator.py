@@ -1,7 +1,7 @@
 """The locator: a judge that reads a trace in parts, and says which errors stand where.
 
 Every part goes to the model with the kinds of errors, the task, notes on what came before, and
-what exact rules found in it. What comes back is checked (the span exists, the kind is known, the
+what rules found in it. What comes back is checked (the span exists, the kind is known, the
 quoted words stand in the span) before it counts. A part that could not be judged is recorded as
 such: it never passes for a part without errors. After TRAIL (arXiv 2505.08638), whose judges read
 a whole trace at once and fail on long ones.
@@ -172,7 +172,7 @@ class Locator:
     ) -> Findings:
         """The errors of a run, its grades, what was said and not taken, and what was not judged.
 
-        `hints` are the findings of exact rules. When no part could be judged, `status` is the
+        `hints` are the findings of rules. When no part could be judged, `status` is the
         kind of the first failure and there are no findings, those of rules neither. Raises
         InputError when the context leaves no room for spans, and Unauthorized.
         """

@@ -6,10 +6,12 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 from pydantic import JsonValue
 
+from agenteval.agents import Dialogue
+from agenteval.agents.protocol import Tool
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.backend import (
     BACKEND_FILE,
@@ -18,10 +20,18 @@ from agenteval.evaluators.workflows.backend import (
     load_backend,
 )
 from agenteval.evaluators.workflows.folder import read_role
-from agenteval.evaluators.workflows.predict import scenarios_of
+from agenteval.evaluators.workflows.predict import given_at, history, scenarios_of
 from agenteval.evaluators.workflows.results import CaseInfo
-from agenteval.evaluators.workflows.scenario import CROSS, Profile, RecordedSession, Role, Turn
-from agenteval.records import content_hash
+from agenteval.evaluators.workflows.scenario import (
+    CROSS,
+    Format,
+    Profile,
+    RecordedSession,
+    Role,
+    Turn,
+)
+from agenteval.evaluators.workflows.turn_score import GoldTurn, gold_turns
+from agenteval.records import Message, content_hash
 
 Kind = Literal["all", "single", "cross"]
 
@@ -111,10 +121,26 @@ class TurnCase(_Case):
     session: RecordedSession
     index: int
 
+    in_words: ClassVar[bool] = False  # whether calls may stand in the agent's words
+
     @property
     def turn(self) -> Turn:
         """The gold turn."""
         return self.session.turns[self.index]
+
+    @property
+    def gold(self) -> GoldTurn:
+        """The same as it is scored."""
+        return next(g for g in gold_turns(self.session) if g.turn == self.index)
+
+    @property
+    def before(self) -> tuple[Message, ...]:
+        """The talk before the turn."""
+        return history(self.session.turns[: self.index])
+
+    def asked(self, format: Format) -> tuple[Dialogue, tuple[Tool, ...]]:
+        """What the agent is given: instructions with the talk so far, and tools."""
+        return given_at(self.of.role, self.session, self.index, format)
 
     @property
     def key(self) -> str:
@@ -147,7 +173,7 @@ def session_cases(roles: Sequence[OpenRole], choice: Choice | None = None) -> li
         for profile in profiles
         if choice.profiles is None or profile.id in choice.profiles
     ]
-    return _each_once(found)
+    return each_once(found)
 
 
 def session_case(
@@ -172,10 +198,10 @@ def turn_cases(roles: Sequence[OpenRole], choice: Choice | None = None) -> list[
                 profile = by_id[session.profile]
                 if choice.profiles is None or profile.id in choice.profiles:
                     found += _turns(of, group, profile, session)
-    return _each_once(found)
+    return each_once(found)
 
 
-def _each_once(cases: list[_C]) -> list[_C]:
+def each_once(cases: list[_C]) -> list[_C]:
     """The cases. Raises InputError for two of one name: trials of them could not be told apart."""
     seen: set[str] = set()
     for case in cases:

@@ -25,7 +25,9 @@ from agenteval.evaluators.workflows.reply_text import read_actions, read_object
 from agenteval.evaluators.workflows.scenario import Action
 from agenteval.evaluators.workflows.turn_score import GoldTurn
 from agenteval.files import LARGE, read_text
+from agenteval.readers.messages import parse_messages
 from agenteval.readers.strict_json import Notes, decode
+from agenteval.records import Message
 
 Level = Literal["turn", "session"]
 Row = Mapping[str, Any]
@@ -51,6 +53,8 @@ class TurnRow:
     schemas: dict[str, dict[str, JsonValue]]
     history: str = ""
     workflow: str = ""
+    messages: tuple[Message, ...] = ()  # without the prompt
+    number: int = 0  # of the turn, as its id says, else as many as were before
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +84,9 @@ class Rows:
     sessions: tuple[SessionRow, ...] = ()
 
 
-def read_rows(path: Path, level: Level | None = None) -> Rows:
-    """The rows of a file; the level is told by the first row where it is not given.
+def read_rows(path: Path, level: Level | None = None, *, predicted: bool = True) -> Rows:
+    """The rows of a file; the level is told by the first row where it is not given. Turns must have
+    a prediction, or with `predicted=False` messages.
 
     Raises InputError with the file, the row (from 1) and what is wrong with it.
     """
@@ -89,7 +94,8 @@ def read_rows(path: Path, level: Level | None = None) -> Rows:
     if level is None:
         level = "session" if any(key in rows[0][1] for key in _SESSION_KEYS) else "turn"
     if level == "turn":
-        return Rows("turn", turns=tuple(_turn(row, at, i) for i, (at, row) in enumerate(rows)))
+        return Rows("turn", turns=tuple(_turn(row, at, i, predicted=predicted)
+                                        for i, (at, row) in enumerate(rows)))  # fmt: skip
     return Rows("session", sessions=tuple(_session(row, at) for at, row in rows))
 
 
@@ -132,7 +138,7 @@ def _documents(path: Path) -> list[tuple[str, Row]]:
     return rows
 
 
-def _turn(row: Row, at: str, index: int) -> TurnRow:
+def _turn(row: Row, at: str, index: int, *, predicted: bool) -> TurnRow:
     truth = row.get("ground_truth")
     truth = truth if isinstance(truth, dict) else {}
     thought = row.get("gt_thought", truth.get("thought"))
@@ -157,10 +163,15 @@ def _turn(row: Row, at: str, index: int) -> TurnRow:
         intent=intent.strip() or None if isinstance(intent, str) else None,
     )  # fmt: skip
     return TurnRow(
-        where=at, gold=gold, predict=_text(row, _PREDICT, at, needed=True),
+        where=at, gold=gold, predict=_text(row, _PREDICT, at, needed=True) if predicted else "",
         action=action, action_input=text, prompt=prompt, schemas=told_schemas(row, prompt),
         history="\n".join(f"{role}: {content}" for role, content in said),
         workflow=_text(row, _WORKFLOW, at),
+        messages=() if predicted else tuple(
+            message for message in parse_messages(row.get("messages", []), "messages", at).messages
+            if message.role != "system"
+        ),
+        number=int(turn_number[1]) if turn_number else gold.turn,
     )  # fmt: skip
 
 

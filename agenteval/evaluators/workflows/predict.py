@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agenteval.agents import Dialogue, System, drive
-from agenteval.agents.protocol import AgentFailure, AgentLimits, AgentLog
+from agenteval.agents.protocol import AgentFailure, AgentLimits, AgentLog, Tool
 from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.instructions import instructions, tools_given
@@ -34,13 +34,38 @@ async def predict(
     """
     if not 0 <= index < len(session.turns) or session.turns[index].kind == "user":
         raise InputError(f"{session.id} has no turn of an agent at {index}")
+    return await predict_next(system, *given_at(role, session, index, format), limits)
+
+
+async def predict_next(
+    system: System,
+    dialogue: Dialogue,
+    tools: Sequence[Tool],
+    limits: AgentLimits | None = None,
+    *,
+    in_words: bool = False,
+) -> Prediction | AgentFailure:
+    """The first thing that the agent does in the dialogue, as `predict`. With `in_words` a call or
+    reply in the templates of arXiv 2406.14884 is one, whatever the agent's own form is."""
+    box = Toolbox(tools, _nothing, limits, stop_after=1)
+    log = await drive(system.make(), dialogue, box)
+    if isinstance(log, AgentFailure):
+        return log
+    prediction, read = _prediction(log, tuple(box.beyond)), read_reply(log.output)
+    if not in_words or prediction.form != "reply" or read.form == "unreadable":
+        return prediction
+    kept = ("form", "tool", "arguments", "further", "response")
+    return prediction.model_copy(update={name: getattr(read, name) for name in kept})
+
+
+def given_at(
+    role: Role, session: RecordedSession, index: int, format: Format
+) -> tuple[Dialogue, tuple[Tool, ...]]:
+    """Instructions with the talk before a turn, and the tools."""
     ids = scenarios_of(role, session)
-    tools = Toolbox(tools_given(role, ids, format), _nothing, limits, stop_after=1)
-    dialogue = Dialogue(
-        instructions=instructions(role, ids, format), messages=history(session.turns[:index])
-    )
-    log = await drive(system.make(), dialogue, tools)
-    return log if isinstance(log, AgentFailure) else _prediction(log, tuple(tools.beyond))
+    before = history(session.turns[:index])
+    dialogue = Dialogue(instructions=instructions(role, ids, format), messages=before)
+    return dialogue, tools_given(role, ids, format)
 
 
 def scenarios_of(role: Role, session: RecordedSession) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ Format = Literal["text", "code", "flowchart", "all", "none", "no_tools", "record
 Demand = Literal["state", "state+reads"]  # what success asks for
 _WRITTEN: tuple[Format, ...] = ("text", "code", "flowchart")
 FORMATS: tuple[Format, ...] = ("text", "code", "flowchart", "all", "none", "no_tools")
-RECORDED: Format = "recorded"  # of sessions held elsewhere: nobody here knows
+RECORDED: Format = "recorded"  # by a prompt of the data's own, which may not be known here
 EVERY_FORMAT = (*FORMATS, RECORDED)
 CROSS = "cross"  # the folder beside the scenarios
 

@@ -19,7 +19,7 @@ from agenteval.evaluators.trials import TrialOutcome, TrialPlan
 from agenteval.evaluators.workflows.cases import OpenRole, SessionCase, TurnCase
 from agenteval.evaluators.workflows.instructions import instructions_prompt
 from agenteval.evaluators.workflows.measures import of_failure, of_session, of_turn
-from agenteval.evaluators.workflows.predict import predict
+from agenteval.evaluators.workflows.predict import predict_next
 from agenteval.evaluators.workflows.results import Level, SessionVerdict, TurnJudged
 from agenteval.evaluators.workflows.run_session import SessionSettings, run_session
 from agenteval.evaluators.workflows.scenario import Format
@@ -96,8 +96,9 @@ def turns(limits: AgentLimits) -> Act:
     """Predicts single turns."""
 
     async def act(case: TurnCase, candidate: Candidate, number: int) -> Log:
-        assistant, format = _present(candidate, case), candidate.format
-        return await predict(case.of.role, case.session, case.index, assistant, format, limits)
+        given = case.asked(candidate.format)
+        assistant = _present(candidate, case)
+        return await predict_next(assistant, *given, limits, in_words=case.in_words)
 
     return act
 

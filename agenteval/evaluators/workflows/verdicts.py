@@ -23,7 +23,6 @@ from agenteval.evaluators.workflows.causes import calls_of, causes, primary
 from agenteval.evaluators.workflows.conformance import Conformance, conform
 from agenteval.evaluators.workflows.equality import Equality, EqualityJudge, Schema, TextJudge
 from agenteval.evaluators.workflows.final_state import Gold, StateVerdict, gold_state, judged
-from agenteval.evaluators.workflows.predict import history
 from agenteval.evaluators.workflows.procedure import Procedure, procedure
 from agenteval.evaluators.workflows.response_judge import Reply, ResponseJudge, ResponseVerdict
 from agenteval.evaluators.workflows.results import SessionVerdict, TurnJudged
@@ -37,7 +36,7 @@ from agenteval.evaluators.workflows.session_judge import (
     dialogue_text,
 )
 from agenteval.evaluators.workflows.session_score import score_session
-from agenteval.evaluators.workflows.turn_score import gold_turns, score_turn
+from agenteval.evaluators.workflows.turn_score import score_turn
 from agenteval.models.client import Client
 from agenteval.records import FailureStatus, Usage, canonical_json, content_hash
 from agenteval.records.score import INFRASTRUCTURE
@@ -187,13 +186,12 @@ class Verdicts:
     async def turn(self, case: TurnCase, prediction: Prediction) -> TurnJudged:
         """The verdict on a predicted turn, with the grade of a reply where a judge grades it.
         Raises Unauthorized from a judge."""
-        gold = next(g for g in gold_turns(case.session) if g.turn == case.index)
         equality = self.equality(case)
-        verdict = await score_turn(gold, prediction, equality)
+        verdict = await score_turn(case.gold, prediction, equality)
         grade: ResponseVerdict | None = None
         response = self.judges.response
         if response is not None and case.turn.kind == "reply" and prediction.form == "reply":
-            before = dialogue_text(history(case.session.turns[: case.index]))
+            before = dialogue_text(case.before)
             reply = Reply(prediction.response, case.turn.text, case.workflow, before)
             grade = await response.grade(reply)
         failures = [one.status for one in verdict.parameters if one.status is not None]

@@ -190,7 +190,7 @@ async def test_hints_are_shown_as_certain_stay_as_they_are_and_unknown_ones_are_
 
     judge, transport = locator(answer)
     findings = await judge.locate(run, condensed, [hint, *lost])
-    assert "These are certain" in user_text(transport.requests[0])
+    assert "by rules, and recorded" in user_text(transport.requests[0])
     assert "S1: rate limiting: HTTP 429".replace("rate l", "Rate L") in user_text(
         transport.requests[0]
     )
