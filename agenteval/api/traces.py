@@ -29,6 +29,7 @@ from agenteval.evaluators.traces.finders import DetectorsFinder, LocatorFinder, 
 from agenteval.evaluators.traces.forest import Bounds
 from agenteval.evaluators.traces.locator import Locator
 from agenteval.evaluators.traces.locator_prompt import LocatorOptions
+from agenteval.evaluators.traces.locator_quotes import QuoteCheck
 from agenteval.evaluators.traces.outline import Outline, outline, trace_key
 from agenteval.evaluators.traces.score import Scoring, evaluate
 from agenteval.evaluators.traces.score_tables import score_tables
@@ -259,6 +260,7 @@ def prepare_locate(
     repeats: int = 1,
     budget: int = 100_000,
     hints: bool = True,
+    quotes: QuoteCheck = "step",
     with_reference: bool = False,
     temperature: float | None = 1.0,
     seed: int = 0,
@@ -278,8 +280,9 @@ def prepare_locate(
 
     `mode`: one question for each area of errors, or a broad one for all. `context` and
     `reply_tokens` are those of the model (None: the window of a well-known one, else 8,192),
-    `budget` the tokens of a condensed trace; each part is judged `repeats` times. With `hints` the
-    judge is told what rules have found; `with_reference` shows it the gold answers that stand in
+    `budget` the tokens of a condensed trace; each part is judged `repeats` times. `quotes`
+    says where quoted words must stand to count (see `Quotes`). With `hints` the judge is told what
+    rules have found; `with_reference` shows it the gold answers that stand in
     spans and are withheld otherwise. `limit`: only the first traces. `output` is a folder that
     findings are to be written to later. Only what `store` lacks is examined; `max_unscored` is the
     share that may stay without. With `dry_run` nothing is sent or stored, and the report's `bill`
@@ -307,6 +310,7 @@ def prepare_locate(
         options = LocatorOptions(
             mode=mode, context=context or context_of(choice.name) or UNKNOWN,
             reply_tokens=reply_tokens, repeats=repeats, temperature=temperature, seed=seed,
+            quotes=quotes,
         )  # fmt: skip
         locator = Locator(connect(None), labels, options, legend=LEGEND)
         locator.check()

@@ -85,6 +85,10 @@ class LocatorOptions:
     budget: Annotated[
         int, typer.Option(help="Tokens of a condensed trace; longer texts are cut.", min=256)
     ] = 100_000
+    quotes: Annotated[
+        Literal["span", "step", "off"],
+        typer.Option(help="Where quoted words must stand: in the span, in its step, anywhere."),
+    ] = "step"
     no_hints: Annotated[
         bool, typer.Option("--no-hints", help="Do not tell the judge what rules have found.")
     ] = False
@@ -127,7 +131,7 @@ def locate(
         detectors_only=how.detectors_only, undecided=how.undecided, taxonomy=how.taxonomy,
         mode="areas" if how.mode is Mode.areas else "broad", context=how.context,
         reply_tokens=how.reply_tokens, repeats=how.repeats, budget=how.budget,
-        hints=not how.no_hints, with_reference=how.with_reference,
+        hints=not how.no_hints, quotes=how.quotes, with_reference=how.with_reference,
         temperature=model.sampling, seed=how.seed, limit=limit,
         output=folder, store=run.store, record=run.record, retry_failed=run.retry_failed,
         max_unscored=max_unscored, limits=limits.limits(), dry_run=run.dry_run,

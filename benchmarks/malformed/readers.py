@@ -15,9 +15,10 @@ from agenteval.agents.arguments import as_object
 from agenteval.agents.react_text import read_step
 from agenteval.errors import ReplyError
 from agenteval.evaluators.planning.invent import read_professions
+from agenteval.evaluators.traces.locator_quotes import Quotes
 from agenteval.evaluators.traces.locator_reply import Named, check, read_grades
 from agenteval.evaluators.traces.locator_reply import read_reply as read_findings
-from agenteval.evaluators.traces.locator_text import flat
+from agenteval.evaluators.traces.pieces import Condensed, Piece
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
 from agenteval.evaluators.utility.critic_reply import read_criteria
 from agenteval.evaluators.workflows.equality import read_equal
@@ -27,6 +28,7 @@ from agenteval.evaluators.workflows.scenario import Role, WorkflowTool
 from agenteval.evaluators.workflows.session_judge import SessionText, read_goals
 from agenteval.evaluators.workflows.simulated_tools import ToolModel
 from agenteval.models.client import Client, RetryPolicy
+from agenteval.records import Run
 from agenteval.testing.scripted import ScriptedTransport
 from benchmarks.malformed.corpus import FOLDER, lines, text_of
 
@@ -65,8 +67,9 @@ def critic(text: str) -> Any:
 def locator(text: str) -> Any:
     """Findings that pass the checks, how many do not, and whether the reply broke off."""
     read = read_findings(text)
-    flat_text = {index: flat(text) for index, text in SPANS.items()}.get
-    checked = [check(item, ASKED, TAXONOMY, flat_text) for item in read.value[0]]
+    pieces = tuple(Piece(index, index, "llm", text, 0) for index, text in SPANS.items())
+    quotes = Quotes(Run(id="t"), Condensed("t", pieces, 0))
+    checked = [check(item, ASKED, TAXONOMY, quotes) for item in read.value[0]]
     named = [f"{one.index} {one.category}" for one in checked if isinstance(one, Named)]
     return {"found": named, "rejected": len(checked) - len(named), "cut": read.gap is not None}
 

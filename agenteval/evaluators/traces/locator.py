@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, TypeVar
 
 from agenteval.errors import TooLong, Unauthorized
@@ -28,6 +27,7 @@ from agenteval.evaluators.traces.locator_prompt import (
     LocatorOptions,
     Question,
 )
+from agenteval.evaluators.traces.locator_quotes import Quotes
 from agenteval.evaluators.traces.locator_reply import (
     Meter,
     Named,
@@ -39,7 +39,6 @@ from agenteval.evaluators.traces.locator_reply import (
 )
 from agenteval.evaluators.traces.locator_text import (
     Row,
-    flat,
     prompt_tokens,
     refit,
     rows_of,
@@ -61,7 +60,6 @@ _SMALLEST, _LEAST = 8, 150  # a part is halved down to this share of the room, a
 _HINT = 60  # tokens of a hint
 _ERROR = 400  # tokens of an error in the list for the grades: whole, unless it rambles
 _FOUND = 160  # characters of one error among those found already
-_FLAT = 32  # flattened texts of spans that are kept
 _WEIGHT = {"HIGH": 0, "MEDIUM": 1, "LOW": 2, None: 3}
 
 
@@ -188,14 +186,10 @@ class Locator:
             return Located(Findings(trace=run.id, status="unscored:missing", message=message))
         hints, unknown = self._known(run, hints)
         layout, cut = self._layout(run, condensed, hints)
-        meter, texts = Meter(self.client, attempt), {p.index: p.text for p in condensed.pieces}
-
-        @lru_cache(maxsize=_FLAT)
-        def flat_text(index: str) -> str | None:
-            return flat(texts[index]) if index in texts else None
-
+        meter = Meter(self.client, attempt)
+        quotes = Quotes(run, condensed, self.options.quotes)
         lanes = [
-            (_Lane(self._asking, question, repeat, meter, flat_text), rows)
+            (_Lane(self._asking, question, repeat, meter, quotes), rows)
             for question, rows in layout
             for repeat in range(self.options.repeats)
         ]
@@ -321,6 +315,8 @@ def _message(readings: Sequence[Reading], cut: Sequence[str]) -> str:
     entries, taken = sum(r.said for r in readings), sum(len(r.named) for r in readings)
     if taken < entries:
         sentences.append(f"{entries - taken} of {entries} entries of the judge did not hold")
+    if near := sum(named.near for r in readings for named in r.named):
+        sentences.append(f"{near} quote words of another span of their step")
     if cut:
         sentences.append(f"{len(cut)} spans were shown without their middle")
     return "; ".join(sentences)
@@ -347,7 +343,7 @@ class _Lane:
         question: Question,
         repeat: int,
         meter: Meter,
-        flat_text: Callable[[str], str | None],
+        quotes: Quotes,
     ) -> None:
         self.question = question
         self.repeat = repeat
@@ -355,7 +351,7 @@ class _Lane:
         self.carry = Carry()
         self._asking = asking
         self._meter = meter
-        self._flat_text = flat_text
+        self._quotes = quotes
         self._room = question.room
         self._in_a_row = 0
         self._stopped: tuple[FailureStatus, str] | None = None
@@ -393,7 +389,7 @@ class _Lane:
         items, summary = answer.value
         asked = [leaf.name for leaf in self.question.leaves]
         taxonomy = self._asking.taxonomy
-        checked = [check(item, asked, taxonomy, self._flat_text) for item in items]
+        checked = [check(item, asked, taxonomy, self._quotes) for item in items]
         named = tuple(entry for entry in checked if isinstance(entry, Named))
         rejected = [entry for entry in checked if isinstance(entry, Rejected)]
         if answer.gap is not None:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import JsonValue
 
 from agenteval.errors import InputError
+from agenteval.evaluators.traces.locator_quotes import QuoteCheck
 from agenteval.evaluators.traces.locator_reply import grades_schema, reply_schema
 from agenteval.evaluators.traces.locator_text import Row, prompt_tokens, shorten, tokens
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
@@ -51,6 +52,7 @@ class LocatorOptions:
     temperature: float | None = 1.0  # None leaves it to the endpoint
     seed: int = 0
     grades: bool = True
+    quotes: QuoteCheck = "step"  # where quoted words must stand
 
     def __post_init__(self) -> None:
         for name, least in {"context": 512, "reply_tokens": 64, "repeats": 1}.items():

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from agenteval.errors import AgentevalError, BadRequest, Filtered, ReplyError
 from agenteval.evaluators.traces.annotations import OVERALL, to_number
-from agenteval.evaluators.traces.locator_text import quoted_in
+from agenteval.evaluators.traces.locator_quotes import Quotes
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
 from agenteval.models.client import Client
 from agenteval.models.reply import parse_reply
@@ -123,7 +123,7 @@ _PLACEHOLDER = "<index>"  # as in the prompt
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A finding that passed the checks."""
+    """A finding that passed the checks; `near`: its words stand in another span of its step."""
 
     index: str
     category: str
@@ -131,6 +131,7 @@ class Named:
     description: str
     impact: Impact | None
     confidence: float | None
+    near: bool = False
 
 
 def reply_schema(leaves: Sequence[Leaf]) -> dict[str, Any]:
@@ -185,22 +186,24 @@ def _listed(value: Any) -> list[Any] | None:
     return value if all(span is not None for span in spans) else None
 
 
+_NEAR = 0.5  # what is left of a confidence where the words stand in another span of the step
+
+
 def check(
-    item: Any, asked: Collection[str], taxonomy: Taxonomy, flat_text: Callable[[str], str | None]
+    item: Any, asked: Collection[str], taxonomy: Taxonomy, quotes: Quotes
 ) -> Named | Rejected:
     """The finding that an entry states, or why it is none. Nothing is guessed.
 
-    The index must exist in the trace (`flat_text` gives the flattened text of its span), the
-    category must be a leaf that was `asked` for (or another spelling of one), and the quoted words
-    must stand in the span.
+    The index must exist in the trace, the category must be a leaf that was `asked` for (or another
+    spelling of one), and the quoted words must stand in the span; where they stand in its step,
+    the finding has half its confidence and is `near`, unless `quotes` has another rule.
     """
     if not isinstance(item, dict):
         return _rejected("not an object", item)
     span, label = _first(item, _SPAN), item.get("category")
     match = _INDEX.fullmatch(span) if isinstance(span, str) else None
     index = match[1].upper() if match else ""
-    text = flat_text(index)
-    if text is None:
+    if index not in quotes:
         return _rejected(f"there is no span {span!r:.60}", item)
     leaf = _leaf_of(label, taxonomy)
     if leaf is None:
@@ -209,18 +212,23 @@ def check(
         return _rejected(f"{leaf.name} was not asked for", item)
     evidence = _first(item, ("evidence", "quote"))
     evidence = evidence.strip() if isinstance(evidence, str) else ""
-    wrong = quoted_in(evidence, text)
-    if wrong is not None:
-        return _rejected(wrong, item)
+    problem = quotes.problem(index, evidence)
+    near = problem is not None and quotes.stands_near(index, evidence)
+    if problem is not None and not near:
+        return _rejected(problem, item)
     # 0 to 1; anything else is unknown, since 85 may mean many things
     number = to_number(item.get("confidence"))
+    confidence = number if number is not None and 0 <= number <= 1 else None
+    if confidence is not None and near:
+        confidence *= _NEAR
     return Named(
         index=index,
         category=leaf.name,
         evidence=evidence,
         description=_text(item.get("description")),
         impact=_IMPACTS.get(_text(item.get("impact")).upper()),
-        confidence=number if number is not None and 0 <= number <= 1 else None,
+        confidence=confidence,
+        near=near,
     )
 
 

@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.errors import ReplyError, Transient
+from agenteval.evaluators.traces.locator_quotes import QuoteCheck, Quotes
 from agenteval.evaluators.traces.locator_reply import Named, check, read_grades, read_reply
 from agenteval.evaluators.traces.locator_text import flat, quoted_in, shorten, tokens, windows
 from agenteval.models.prompts import neutralise
 from agenteval.models.wire import Request
-from agenteval.records import GRADES, Rejected
+from agenteval.records import GRADES, Rejected, Run, Span
 from tests.evaluators.traces.locator_world import TAXONOMY, entry, honest, locator, made, user_text
 
 TEXTS = {
@@ -26,10 +27,9 @@ TEXTS = {
 ASKED = [leaf.name for leaf in TAXONOMY.assigned if leaf.area == "Thought"]
 
 
-def of(item: Any) -> Named | Rejected:
-    return check(
-        item, ASKED, TAXONOMY, lambda index: flat(TEXTS[index]) if index in TEXTS else None
-    )
+def of(item: Any, run: Run | None = None, rule: QuoteCheck = "step") -> Named | Rejected:
+    whole, condensed = made(list(TEXTS.values()))
+    return check(item, ASKED, TAXONOMY, Quotes(run or whole, condensed, rule))
 
 
 def checked(**more: Any) -> Named | Rejected:
@@ -54,6 +54,34 @@ def test_an_index_may_be_dressed(said: str) -> None:
     found = checked(span=said)
     assert isinstance(found, Named)
     assert found.index == "S1"
+
+
+def test_words_of_the_step_count_half_and_words_of_the_span_whole() -> None:
+    step = {"parent_id": "step", "kind": "llm"}
+    run = Run(id="t", spans=(
+        Span(id="root", kind="agent"),
+        Span(id="step", parent_id="root", kind="chain", output="The step gave up at once."),
+        Span(id="span-1", input="what it was sent before", **step),
+        Span(id="span-2", **step),
+        Span(id="span-3", parent_id="root", kind="llm", output="words of a later step"),
+    ))  # fmt: skip
+
+    def finding(words: str, rule: QuoteCheck = "step") -> Named | Rejected:
+        return of(entry("S1", "Invention", words) | {"confidence": 0.8}, run, rule)
+
+    for words, confidence, near in (
+        ("count nine birds", 0.8, False),  # as it was shown
+        ("what it was sent before", 0.8, False),  # in the trace, shown as a reference
+        ("gave up at once", 0.4, True),  # of the step around it
+        ('"bird": "', 0.4, True),  # of what else the step holds
+    ):
+        named = finding(words)
+        assert isinstance(named, Named)
+        assert (named.confidence, named.near) == (confidence, near)
+    for words in ("words of a later step", "stands nowhere at all"):
+        assert isinstance(finding(words), Rejected)
+        assert isinstance(finding(words, "off"), Named)
+    assert isinstance(finding("gave up at once", "span"), Rejected)
 
 
 @pytest.mark.parametrize(
