@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +43,13 @@ from agenteval.evaluators.workflows.session import (
 )
 from agenteval.files import opened
 from agenteval.readers.messages import is_message_list, parse_messages
-from agenteval.readers.strict_json import Notes, read_items
+from agenteval.readers.strict_json import Notes, decode_arguments, read_items
 from agenteval.records import Message, ToolCall, content_hash
 
 _MOST_TRIALS = 10_000
 _REPLY = "respond"  # of tau-bench: a reply to the user among the actions
 _STOP = "###STOP###"  # what its user writes that has nothing more to say
+_OUTPUT = "API output: "
 _ERROR = "error"  # how its tools begin an answer that refuses
 
 
@@ -106,7 +108,7 @@ def _trajectory(value: Any, place: str) -> Trajectory:
         raise InputError("a trajectory needs a list of messages in `traj` or `messages`", place)
     info = record.get("info")
     info = info if isinstance(info, dict) else {}
-    messages = tuple(parse_messages(record[key], key, place).messages)
+    messages = tuple(_spelled_out(parse_messages(record[key], key, place).messages))
     error = "" if messages else str(info.get("error") or "the recording holds no message")
     said = [m.content for m in messages if m.role == "user"]
     cut = "reward_info" in info and info["reward_info"] is None and _STOP not in "".join(said[-1:])
@@ -121,6 +123,31 @@ def _trajectory(value: Any, place: str) -> Trajectory:
         ended="turns" if cut else "user",
         error=error,
     )
+
+
+def _spelled_out(messages: Sequence[Message]) -> Iterator[Message]:
+    """The messages with calls as calls that tau-bench's agents without function calling write as
+    text: JSON after "Action:", answered by the user with "API output: "."""
+    answered = False
+    for message, following in zip_longest(messages, messages[1:]):
+        before, answered = answered, False
+        if before:
+            yield Message(role="tool", content=message.content.removeprefix(_OUTPUT))
+            continue
+        action = None
+        if message.role == "assistant" and not message.tool_calls and "Action:" in message.content:
+            action = decode_arguments(message.content.rpartition("Action:")[2].strip())
+        if not isinstance(action, dict) or not isinstance(action.get("name"), str):
+            yield message
+            continue
+        arguments = action.get("arguments")
+        if action["name"] == _REPLY:
+            told = arguments.get("content") if isinstance(arguments, dict) else None
+            yield message.model_copy(update={"content": str(told or "")})
+            continue
+        answered = following is not None and following.content.startswith(_OUTPUT)
+        call = ToolCall(name=action["name"], arguments=arguments)
+        yield message.model_copy(update={"tool_calls": (call,)} if answered else {})
 
 
 def _is_name(value: Any) -> bool:

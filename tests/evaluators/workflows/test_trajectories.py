@@ -117,6 +117,21 @@ def test_ids_that_come_again_and_calls_side_by_side(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_calls_that_are_written_as_text(tmp_path: Path) -> None:
+    def act(name: str, **arguments: Any) -> dict[str, Any]:
+        text = json.dumps({"name": name, "arguments": arguments})
+        return {"role": "assistant", "content": f"Thought: so.\nAction:\n{text}"}
+
+    output = {"role": "user", "content": f"API output: {json.dumps(M1)}"}
+    log = replay(tmp_path, act("find_member", member="M1"), output,
+                 act("respond", content="Nothing."), BYE)  # fmt: skip
+    assert isinstance(log, SessionLog)
+    (found,) = log.calls
+    assert (found.tool, found.status, json.loads(found.result)) == ("find_member", "ok", M1)
+    assert [m.content for m in log.messages if m.role == "assistant"][1:] == ["Nothing."]
+    assert (log.turns, log.differing) == (1, ())
+
+
 @pytest.mark.parametrize(
     ("info", "last", "ended"),
     [({}, HELLO, "user"), ({"reward_info": None}, HELLO, "turns"),
