@@ -23,7 +23,7 @@ from agenteval.records import Run, content_hash
 SUMMARY = 300  # tokens of the notes carried from part to part
 # Tokens at a context of 8,192, and the most at larger ones: of the task and of the ending of a run,
 # and of the agent's instructions
-_TASK, _RULES = (400, 2000), (150, 1000)
+_TASK, _RULES = (400, 2000), (150, 1500)
 _NO_RULES = 6000  # a context below this has no room for the agent's instructions
 _GUIDED = 24  # how to tell kinds apart is said where the context has room for it so many times
 _LEAST_ROOM = 200  # tokens for spans; less would be one sentence at a time
@@ -265,7 +265,7 @@ _A_RULE = re.compile(
     r"|\b(?:must|never|always|only|do not|don't|should|required|forbidden)\b",
     re.IGNORECASE,
 )
-_RULE_LINE = 240  # characters of one line of instructions
+_RULE_LINE = 160  # characters of one line of instructions
 _CODE = re.compile(r"^\s*(```|~~~)")
 
 
