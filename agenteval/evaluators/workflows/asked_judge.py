@@ -30,10 +30,10 @@ class JudgeOptions:
 
     def parameters(self) -> dict[str, Any]:
         """As requests hold them."""
-        found: dict[str, Any] = {"seed": self.seed, "max_tokens": self.max_tokens}
+        parameters: dict[str, Any] = {"seed": self.seed, "max_tokens": self.max_tokens}
         if self.temperature is not None:
-            found["temperature"] = self.temperature
-        return found
+            parameters["temperature"] = self.temperature
+        return parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,24 +106,24 @@ def reason_of(members: dict[str, Any], name: str) -> str:
     return text.strip()[:2000]
 
 
-def yes_or_no(said: Any, name: str) -> bool:
+def yes_or_no(answer: Any, name: str) -> bool:
     """True or false, also in words. Raises ReplyError for anything else."""
-    if isinstance(said, bool):
-        return said
-    word = said.strip().lower() if isinstance(said, str) else ""
+    if isinstance(answer, bool):
+        return answer
+    word = answer.strip().lower() if isinstance(answer, str) else ""
     if word in ("yes", "true", "no", "false"):
         return word in ("yes", "true")
     raise ReplyError(f"{name} must be true or false")
 
 
-def number_of(said: Any) -> float | None:
+def number_of(answer: Any) -> float | None:
     """A finite number, also written as text; None for anything else."""
-    if isinstance(said, bool) or not isinstance(said, int | float | str):
+    if isinstance(answer, bool) or not isinstance(answer, int | float | str):
         return None
-    if isinstance(said, str) and "_" in said:  # Python's 1_0 is nobody's number
+    if isinstance(answer, str) and "_" in answer:  # Python's 1_0 is nobody's number
         return None
     try:
-        number = float(said)
+        number = float(answer)
     except (ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None

@@ -74,8 +74,8 @@ def _executed(path: Path) -> ModuleType:
         raise
     except BaseException as error:  # also a script that calls sys.exit
         sys.modules.pop(name, None)
-        told = f"cannot be imported ({type(error).__name__}: {error})"
-        raise InputError(told, str(path)) from error
+        problem = f"cannot be imported ({type(error).__name__}: {error})"
+        raise InputError(problem, str(path)) from error
     return module
 
 

@@ -57,8 +57,8 @@ def scripted_assistants(
     scenario has no chart, which they walk by."""
     if not role.charted(profile.scenarios):
         return {}
-    found = behaviours(role, profile, seed=seed, backend=backend)
-    return {name: b.system for name, b in found.items() if b.system is not None}
+    every = behaviours(role, profile, seed=seed, backend=backend)
+    return {name: b.system for name, b in every.items() if b.system is not None}
 
 
 def behaviours(
@@ -74,10 +74,10 @@ def behaviours(
     rehearsal = Rehearsal(book, role, profile, backend, seed) if backend else None
     skip = _skipping(book, role, profile, rehearsal, seed)
     plans: dict[Kind, Plan | str] = {"perfect": Plan(), "skips_step": skip}
-    found: dict[str, Behaviour] = {}
+    by_name: dict[str, Behaviour] = {}
     for kind, plan in plans.items():
         if isinstance(plan, str):
-            found[kind] = Behaviour(kind, why_not=plan)
+            by_name[kind] = Behaviour(kind, why_not=plan)
             continue
         parameters: dict[str, JsonValue] = {
             "adapter": "scripted",
@@ -90,8 +90,8 @@ def behaviours(
         if kind != "perfect":
             parameters["profile"] = content_hash(profile.model_dump(mode="json"))
         system = System(f"scripted:{kind}", partial(Walker, book, plan), parameters)
-        found[kind] = Behaviour(kind, CAUSE[kind], plan.at, system)
-    return found
+        by_name[kind] = Behaviour(kind, CAUSE[kind], plan.at, system)
+    return by_name
 
 
 def _skipping(
@@ -134,8 +134,8 @@ def _skipping(
 
 def _misses(walk: Procedure, calls: Sequence[Call], at: int) -> bool:
     """Whether a step is missing from the calls without this one, and nothing else is wrong."""
-    found = conform(walk, [*calls[:at], *calls[at + 1 :]]).deviations
-    return [d.cause for d in found] == ["missing_step"]
+    deviations = conform(walk, [*calls[:at], *calls[at + 1 :]]).deviations
+    return [d.cause for d in deviations] == ["missing_step"]
 
 
 @dataclass(frozen=True)
@@ -152,11 +152,11 @@ class Rehearsal:
         """(tool, arguments, result) of what an assistant with this plan calls; no result of a call
         that was refused. Raises AgentevalError for a broken backend."""
         tools = ToolSimulator("backend", backend=self.backend).open(self.role, self.profile)
-        said = [Message(role="user", content=self.profile.opening)]
+        messages = [Message(role="user", content=self.profile.opening)]
         made: list[tuple[str, dict[str, JsonValue], str | None]] = []
         walk = lead(self.book, plan)
         step = next(walk)
-        while len(made) < _MOST and len(said) < 2 * _MOST:
+        while len(made) < _MOST and len(messages) < 2 * _MOST:
             if isinstance(step, Do):
                 try:
                     result = tools.backend(step.tool, step.arguments)
@@ -167,12 +167,12 @@ class Rehearsal:
                 made.append((step.tool, step.arguments, result))
                 step = walk.send(result or "Not carried out.")
                 continue
-            said.append(Message(role="assistant", content=step.text))
-            heard = Heard(self.profile, self.role.now, tuple(said), self.seed)
+            messages.append(Message(role="assistant", content=step.text))
+            heard = Heard(self.profile, self.role.now, tuple(messages), self.seed)
             answer = ScriptedUser().say(heard)
             if answer.done:
                 break
-            said.append(Message(role="user", content=answer.text))
+            messages.append(Message(role="user", content=answer.text))
             step = walk.send(answer.text)
         return tuple(made)
 

@@ -146,8 +146,8 @@ class TurnCase(_Case):
     def key(self) -> str:
         """Content hash (hex) of the conversation up to and with the turn, and the knowledge."""
         turns = [t.model_dump(mode="json") for t in self.session.turns[: self.index + 1]]
-        told = scenarios_of(self.of.role, self.session)
-        return content_hash(["turn", self.info.task, turns, self.of.knowledge(told)])
+        scenarios = scenarios_of(self.of.role, self.session)
+        return content_hash(["turn", self.info.task, turns, self.of.knowledge(scenarios)])
 
 
 _C = TypeVar("_C", SessionCase, TurnCase)
@@ -166,14 +166,14 @@ def session_cases(roles: Sequence[OpenRole], choice: Choice | None = None) -> li
     """A case for each chosen profile. Raises InputError for a name that no role has."""
     choice = choice or Choice()
     _check_names(roles, choice)
-    found = [
+    cases = [
         session_case(of, group, profile)
         for of in roles
         for group, profiles, _ in _groups(of.role, choice)
         for profile in profiles
         if choice.profiles is None or profile.id in choice.profiles
     ]
-    return each_once(found)
+    return each_once(cases)
 
 
 def session_case(
@@ -190,15 +190,15 @@ def turn_cases(roles: Sequence[OpenRole], choice: Choice | None = None) -> list[
     """
     choice = choice or Choice()
     _check_names(roles, choice)
-    found = []
+    cases = []
     for of in roles:
         for group, profiles, sessions in _groups(of.role, choice):
             by_id = {p.id: p for p in profiles}
             for session in sessions:
                 profile = by_id[session.profile]
                 if choice.profiles is None or profile.id in choice.profiles:
-                    found += _turns(of, group, profile, session)
-    return each_once(found)
+                    cases += _turns(of, group, profile, session)
+    return each_once(cases)
 
 
 def each_once(cases: list[_C]) -> list[_C]:

@@ -106,16 +106,18 @@ class _Causes:
         self.match = dict(assigned([[rank(a, call) for call in self.calls] for a in gold]))
 
     def deviations(self) -> tuple[Deviation, ...]:
-        found: list[Deviation] = []
+        deviations: list[Deviation] = []
         if self.procedure and self.reading:
             by_chart = conformance(self.procedure, self.calls, self.reading).deviations
-            found = [self._named(d) for d in by_chart]
-            found += self._loops({d.at for d in found if d.cause != "missing_step"})
-        found += self._against_gold(found)
+            deviations = [self._named(d) for d in by_chart]
+            deviations += self._loops({d.at for d in deviations if d.cause != "missing_step"})
+        deviations += self._against_gold(deviations)
         refused = {at for at, call in enumerate(self.calls) if not call.carried_out}
         # A step that is missing before a call that was refused comes before the refusal.
         return tuple(
-            sorted(found, key=lambda d: (d.at, d.cause != "missing_step" or d.at not in refused))
+            sorted(
+                deviations, key=lambda d: (d.at, d.cause != "missing_step" or d.at not in refused)
+            )
         )
 
     def _named(self, deviation: Deviation) -> Deviation:
@@ -145,7 +147,7 @@ class _Causes:
                 )
 
     def _against_gold(self, found: Sequence[Deviation]) -> list[Deviation]:
-        told = {d.at for d in found if d.cause != "missing_step"}
+        seen = {d.at for d in found if d.cause != "missing_step"}
         explained = [d.tool for d in found if d.cause == "missing_step" or self._is_refusal(d)]
         stood = self._stood()
         missing: list[tuple[int, str]] = []
@@ -159,11 +161,11 @@ class _Causes:
             after = max((at + 1 for i, at in stood.items() if i < index), default=0)
             following = [at for i, at in stood.items() if i > index and at >= after]
             missing.append((min(following, default=len(self.calls)), action.tool))
-        new = self._astray(missing, told | set(self.match.values()))
+        new = self._astray(missing, seen | set(self.match.values()))
         new += [Deviation(cause="missing_step", at=at, tool=tool) for at, tool in missing]
         for index, at in sorted(self.match.items()):
             wrong = _wrong(self.gold[index], self.calls[at])
-            if wrong and at not in told:
+            if wrong and at not in seen:
                 tool = self.calls[at].tool
                 new.append(Deviation(cause="tool_use", at=at, tool=tool, detail="; ".join(wrong)))
         return new

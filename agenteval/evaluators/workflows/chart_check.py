@@ -75,13 +75,13 @@ def _at(at: Node | Edge, kind: Kind, message: str, severity: Severity = "error")
 
 def check_chart(chart: Chart, tools: Sequence[WorkflowTool]) -> tuple[Defect, ...]:
     """All defects by line, those of no line last. Without `tools` only the shape is checked."""
-    found = [*_remarks(chart), *_starts(chart), *_reach(chart), *_same_labels(chart)]
+    defects = [*_remarks(chart), *_starts(chart), *_reach(chart), *_same_labels(chart)]
     if tools:
-        found += _tools(chart, tools)
-        found += _conditions(chart, tools)
-        if not any(d.severity == "error" for d in found):  # else values cannot be gone through
-            found += _values(chart, tools)
-    return tuple(sorted(found, key=lambda d: (d.line == 0, d.line)))
+        defects += _tools(chart, tools)
+        defects += _conditions(chart, tools)
+        if not any(d.severity == "error" for d in defects):  # else values cannot be gone through
+            defects += _values(chart, tools)
+    return tuple(sorted(defects, key=lambda d: (d.line == 0, d.line)))
 
 
 def _remarks(chart: Chart) -> Iterator[Defect]:
@@ -116,8 +116,8 @@ def _reach(chart: Chart) -> Iterator[Defect]:
         if n.id not in seen:
             yield _at(n, "unreachable", f"{n.id} cannot be reached from the start")
         if n.shape == "call" and not forward[n.id]:
-            told = f"nothing follows {n.id}, which calls a tool"
-            yield _at(n, "dead_end", told, "warning")
+            problem = f"nothing follows {n.id}, which calls a tool"
+            yield _at(n, "dead_end", problem, "warning")
     for cycle in _unlimited(chart, forward, back):
         message = (f"nothing says how often {', '.join(n.id for n in cycle)} can be gone through: "
                    "agents are told, with nothing new from the user once at most")  # fmt: skip
@@ -157,9 +157,9 @@ def _same_labels(chart: Chart) -> Iterator[Defect]:
             twice = known.target == edge.target
             label = f"the label {edge.label!r}" if edge.label else "no label"
             what = "the same edge twice" if twice else f"to {known.target} and to {edge.target}"
-            told = f"{edge.source} has two edges with {label}: {what}"
+            problem = f"{edge.source} has two edges with {label}: {what}"
             severity: Severity = "error" if edge.label and not twice else "warning"
-            yield _at(edge, "same_label", told, severity)
+            yield _at(edge, "same_label", problem, severity)
 
 
 def _tools(chart: Chart, tools: Sequence[WorkflowTool]) -> Iterator[Defect]:
@@ -183,11 +183,11 @@ def _tools(chart: Chart, tools: Sequence[WorkflowTool]) -> Iterator[Defect]:
             yield Defect(kind="unused_tool", message=f"no node calls {name}", severity="warning")
     for name, description in chart.parameters.items():
         owner = next((t.name for t in tools if name in t.properties), None)
-        told = f"the auxiliary parameter {name} has no description"
+        problem = f"the auxiliary parameter {name} has no description"
         if owner:
-            told = f"the auxiliary parameter {name} is one of {owner}; its schema describes it"
+            problem = f"the auxiliary parameter {name} is one of {owner}; its schema describes it"
         if owner or not description:
-            yield Defect(kind="parameter", message=told, severity="warning")
+            yield Defect(kind="parameter", message=problem, severity="warning")
 
 
 def _call_node(
@@ -198,16 +198,16 @@ def _call_node(
         words = dict.fromkeys([*strange, *(w for w in WORD.findall(node.text) if len(w) > 3)])
         hint = next((h for w in words if (h := near_name(w, names))), "")
         hint = hint or f"; known: {', '.join(names)}"
-        told = f" ({', '.join(strange)} is none)" if strange else ""
-        yield _at(node, "no_tool", f"{node.id} names no known tool{told}{hint}")
+        unknown = f" ({', '.join(strange)} is none)" if strange else ""
+        yield _at(node, "no_tool", f"{node.id} names no known tool{unknown}{hint}")
         return
     for word in strange:
-        told = f"{node.id} names {word}, which is no tool{near_name(word, names)}"
-        yield _at(node, "unknown_tool", told)
+        unknown = f"{node.id} names {word}, which is no tool{near_name(word, names)}"
+        yield _at(node, "unknown_tool", unknown)
     for name, count in Counter(here).items():
         if count > 1:
-            told = f"{node.id} names {name} {count} times, which is read as one call"
-            yield _at(node, "repeated_tool", told, "warning")
+            unknown = f"{node.id} names {name} {count} times, which is read as one call"
+            yield _at(node, "repeated_tool", unknown, "warning")
 
 
 def near_name(word: str, names: Iterable[str]) -> str:
@@ -279,8 +279,8 @@ def _comparison(
     callers = [t for t in owners if t.name in before]
     if not callers:
         names = " or ".join(t.name for t in owners)
-        told = f"{c.name} is tested at {edge.source}, which no call of {names} comes before"
-        yield _at(edge, "field_not_yet", told)
+        problem = f"{c.name} is tested at {edge.source}, which no call of {names} comes before"
+        yield _at(edge, "field_not_yet", problem)
         return
     problems = [value_problem(c, t.returned(c.field)) for t in callers]
     if all(problems):
@@ -325,8 +325,8 @@ def _values(chart: Chart, tools: Sequence[WorkflowTool]) -> Iterator[Defect]:
         world = World.of(tools, chart.comparisons)
         visited = relation(compiled({"": chart}, tools), world).visited
     except TooLarge as error:
-        told = f"conditions were not checked for gaps and overlaps: {error}"
-        yield Defect(kind="too_large", message=told, severity="warning")
+        problem = f"conditions were not checked for gaps and overlaps: {error}"
+        yield Defect(kind="too_large", message=problem, severity="warning")
         return
     states: dict[str, set[State]] = {}
     for (_, state), nodes in visited.items():
@@ -339,8 +339,8 @@ def _values(chart: Chart, tools: Sequence[WorkflowTool]) -> Iterator[Defect]:
         if tested == list(edges):
             yield from _gap(node, tested, world, here)
         if len(tested) > _MOST_COMPARED:
-            told = f"{node.id} has over {_MOST_COMPARED} conditions: not checked for overlaps"
-            yield _at(node, "too_large", told, "warning")
+            problem = f"{node.id} has over {_MOST_COMPARED} conditions: not checked for overlaps"
+            yield _at(node, "too_large", problem, "warning")
         else:
             yield from _overlaps(tested, world, here)
 
@@ -356,19 +356,19 @@ def _told(edges: Sequence[Edge], world: World, state: State) -> str:
 def _gap(node: Node, edges: Sequence[Edge], world: World, states: list[State]) -> Iterator[Defect]:
     for state in states:
         if edges and all(_right(e, world, state) is False for e in edges):
-            told = f"no edge of {node.id} is right when {_told(edges, world, state)}"
-            yield _at(node, "gap", told, "warning")
+            problem = f"no edge of {node.id} is right when {_told(edges, world, state)}"
+            yield _at(node, "gap", problem, "warning")
             return
 
 
 def _overlaps(edges: Sequence[Edge], world: World, states: list[State]) -> Iterator[Defect]:
-    told: set[int] = set()  # edges with one overlap need no second
+    reported: set[int] = set()  # edges with one overlap need no second
     for one, other in combinations(edges, 2):
-        if id(other) in told or one.target == other.target:
+        if id(other) in reported or one.target == other.target:
             continue
         for state in states:
             if _right(one, world, state) and _right(other, world, state):
-                told.add(id(other))
+                reported.add(id(other))
                 yield _at(
                     other, "overlap",
                     f"the edges of {one.source} to {one.target} and {other.target} are both right "

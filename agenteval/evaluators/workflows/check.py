@@ -139,23 +139,23 @@ def backend_defects(folder: Path, tools: Sequence[WorkflowTool]) -> tuple[Defect
         shared = fresh_backend(make_backend).state is backend.state
     except InputError as error:
         return (_defect(str(error)),)
-    found = []
+    defects = []
     if shared:
-        told = "two sessions share one state: set self.state in __init__"
-        found.append(_defect(told, "warning"))
+        problem = "two sessions share one state: set self.state in __init__"
+        defects.append(_defect(problem, "warning"))
     try:
         json.dumps(backend.state, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        found.append(_defect(f"the state is no JSON value ({error})"))
+        defects.append(_defect(f"the state is no JSON value ({error})"))
     for tool in tools:
         method = getattr(backend, tool.name, None)
         if not callable(method):
-            found.append(_defect(f"the backend has no method {tool.name}"))
+            defects.append(_defect(f"the backend has no method {tool.name}"))
         elif is_async(method):
-            found.append(_defect(f"{tool.name} is an `async def`; it answers at once"))
+            defects.append(_defect(f"{tool.name} is an `async def`; it answers at once"))
         else:
-            found += _signature(tool, method)
-    return tuple(found)
+            defects += _signature(tool, method)
+    return tuple(defects)
 
 
 def _signature(tool: WorkflowTool, method: Callable[..., object]) -> Iterator[Defect]:

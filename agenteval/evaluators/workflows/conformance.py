@@ -121,21 +121,23 @@ class _Naming:
         self.skips = [m for m in moves if m.kind == "skip"]
 
     def deviations(self) -> list[Deviation]:
-        found = self._swapped() if self.procedure.cross else []
+        deviations = self._swapped() if self.procedure.cross else []
         stepped: set[str] = set()
         for number, move in enumerate(self.moves):
             if move.kind == "extra":
-                found.append(self._extra(move, stepped))
+                deviations.append(self._extra(move, stepped))
             elif move.edge is not None and move.edge.condition and move.holds is False:
                 last = all(m.kind != "step" for m in self.moves[number:])
-                found.append(self._false(move, move.edge, move.edge.condition, last=last))
+                deviations.append(self._false(move, move.edge, move.edge.condition, last=last))
             elif move.kind == "step":
                 call = self.calls[move.at]
                 stepped.add(call.tool)
                 if names := lacking(self.procedure, call):
                     detail = f"without required {', '.join(names)}"
-                    found.append(self._deviation("tool_use", move.at, self._node(move), detail))
-        return found + [
+                    deviations.append(
+                        self._deviation("tool_use", move.at, self._node(move), detail)
+                    )
+        return deviations + [
             Deviation(cause="missing_step", at=m.at, tool=self._tool(m), node=self._node(m))
             for m in self.skips
         ]
@@ -163,7 +165,7 @@ class _Naming:
         A step is left out in a run and comes in the next run of the scenario, but the call that
         came in its place does not come there again. What is explained so is taken from `skips`.
         """
-        found = []
+        swaps = []
         for first, second in self._runs():
             again = {self.calls[m.at].tool for m in second if m.kind == "step"}
             for skip in [m for m in first if m.kind == "skip" and self._tool(m) in again]:
@@ -175,8 +177,8 @@ class _Naming:
                 for other in [m for m in second if m in self.skips and self._tool(m) == early][:1]:
                     self.skips.remove(other)
                 detail = f"too early; due: {self._tool(skip)}"
-                found.append(self._deviation("wrong_order", step.at, self._node(step), detail))
-        return found
+                swaps.append(self._deviation("wrong_order", step.at, self._node(step), detail))
+        return swaps
 
     def _runs(self) -> list[tuple[list[Move], list[Move]]]:
         """The steps done or left out in each run of a scenario, with those of its next run."""

@@ -75,24 +75,24 @@ def code_defects(code: Code, chart: Chart, tools: Sequence[WorkflowTool]) -> tup
     if any(d.severity == "error" for d in code.defects):
         return code.defects
     known = list(dict.fromkeys(e.intent for e in chart.edges if e.intent))
-    found = list(code.defects)
+    defects = list(code.defects)
     for intent in code.intents:
         if intent not in known:
             near = difflib.get_close_matches(intent, known, 1)
             hint = f"; is {near[0]!r} meant?" if near else ""
-            told = f"user_says({intent!r}) is the intent of no edge{hint}"
-            found.append(Defect(kind="unknown_intent", message=told))
-    return (*found, *_named("the code", code.tools, code.fields, chart, tools))
+            problem = f"user_says({intent!r}) is the intent of no edge{hint}"
+            defects.append(Defect(kind="unknown_intent", message=problem))
+    return (*defects, *_named("the code", code.tools, code.fields, chart, tools))
 
 
 def text_defects(text: str, chart: Chart, tools: Sequence[WorkflowTool]) -> list[Defect]:
     """What the text does not tell as the chart does."""
     names = [t.name for t in tools]
     mentioned = list(dict.fromkeys(names_in(text, names)))
-    found = list(_named("the text", mentioned, set(WORD.findall(text)), chart, tools))
+    defects = list(_named("the text", mentioned, set(WORD.findall(text)), chart, tools))
     for word in tool_like(text, names, known_words(tools, chart.parameters)):
-        told = f"the text names {word}, which is no tool, parameter or field"
-        found.append(Defect(kind="unknown_tool", message=told + near_name(word, names)))
+        problem = f"the text names {word}, which is no tool, parameter or field"
+        defects.append(Defect(kind="unknown_tool", message=problem + near_name(word, names)))
     # Two tools in an order in which no walk through the chart calls them first. Code is not asked:
     # its lines stand in the order of its branches.
     called = [name for name in mentioned if name in chart.called(names)]
@@ -100,9 +100,11 @@ def text_defects(text: str, chart: Chart, tools: Sequence[WorkflowTool]) -> list
         walks = compiled({"": chart}, tools)
         for first, second in combinations(called, 2):
             if _possible(walks, second, first) and not _possible(walks, first, second):
-                told = f"the text names {first} before {second}; in the chart {second} comes first"
-                found.append(Defect(kind="order", message=told))
-    return found
+                problem = (
+                    f"the text names {first} before {second}; in the chart {second} comes first"
+                )
+                defects.append(Defect(kind="order", message=problem))
+    return defects
 
 
 def _named(
@@ -116,16 +118,16 @@ def _named(
     called = chart.called(t.name for t in tools)
     for name in called:
         if name not in mentioned:
-            told = f"{what} does not name {name}, which the chart calls"
-            yield Defect(kind="missing_tool", message=told)
+            problem = f"{what} does not name {name}, which the chart calls"
+            yield Defect(kind="missing_tool", message=problem)
     for name in mentioned:
         if name not in called:
-            told = f"{what} names {name}, which the chart never calls"
-            yield Defect(kind="unknown_tool", message=told)
+            problem = f"{what} names {name}, which the chart never calls"
+            yield Defect(kind="unknown_tool", message=problem)
     for name in dict.fromkeys(c.field for c in chart.comparisons):
         if name not in fields:
-            told = f"{what} does not name {name}, which edges test"
-            yield Defect(kind="missing_field", message=told)
+            problem = f"{what} does not name {name}, which edges test"
+            yield Defect(kind="missing_field", message=problem)
 
 
 def _possible(walks: Procedure, first: str, second: str) -> bool:
@@ -149,12 +151,12 @@ def chart_against_chart(
     (ours, mine), (theirs, yours) = (
         (name, relation(compiled({name: chart}, tools), world)) for name, chart in (one, other)
     )
-    told = [
+    differences = [
         *_differences(ours, mine, theirs, yours, world),
         *_differences(theirs, yours, ours, mine, world),
     ]
-    more = len(told) - _MOST
-    return [*told[:_MOST], f"and {more} further differences"] if more > 0 else told
+    more = len(differences) - _MOST
+    return [*differences[:_MOST], f"and {more} further differences"] if more > 0 else differences
 
 
 def _differences(
@@ -202,11 +204,11 @@ def read_code(text: str, tools: Sequence[WorkflowTool], parameters: Iterable[str
         names = _Names(tree, tools, parameters)
         names.visit(tree)
     except SyntaxError as error:
-        told = f"the code is not Python: {error.msg}, line {error.lineno}"
-        return Code(defects=(Defect(kind="unreadable", message=told),))
+        problem = f"the code is not Python: {error.msg}, line {error.lineno}"
+        return Code(defects=(Defect(kind="unreadable", message=problem),))
     except (ValueError, RecursionError, MemoryError) as error:
-        told = f"the code cannot be read: {error or type(error).__name__}"
-        return Code(defects=(Defect(kind="unreadable", message=told),))
+        problem = f"the code cannot be read: {error or type(error).__name__}"
+        return Code(defects=(Defect(kind="unreadable", message=problem),))
     ordered = sorted(names.defects, key=lambda entry: entry[0])
     return Code(
         tuple(dict.fromkeys(names.called)),
@@ -242,8 +244,8 @@ class _Names(ast.NodeVisitor):
         return ""
 
     def _tell(self, kind: Kind, node: ast.expr, message: str, severity: Severity = "error") -> None:
-        told = f"line {node.lineno} of the code: {message}"
-        self.defects.append((node.lineno, Defect(kind=kind, message=told, severity=severity)))
+        problem = f"line {node.lineno} of the code: {message}"
+        self.defects.append((node.lineno, Defect(kind=kind, message=problem, severity=severity)))
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         """A field of what a tool returned."""
@@ -263,8 +265,8 @@ class _Names(ast.NodeVisitor):
             tools = self._results.get(owner.id, tools)
         fields = [f for t in sorted(tools) for f in self._tools[t].fields]
         if tools and name not in fields:
-            told = f"{', '.join(sorted(tools))} does not return {name}{meant(name, fields)}"
-            self._tell("unknown_field", node, told)
+            problem = f"{', '.join(sorted(tools))} does not return {name}{meant(name, fields)}"
+            self._tell("unknown_field", node, problem)
 
     def visit_Call(self, node: ast.Call) -> None:
         """A call of a tool, talk, or a name that is neither."""
@@ -282,11 +284,11 @@ class _Names(ast.NodeVisitor):
             constant = values[0] if len(values) == 1 else None
             text = constant.value if isinstance(constant, ast.Constant) else None
             if name == "ask" and text not in self._known:
-                told = f"ask names {text!r}, which is no parameter of a tool"
-                self._tell("parameter", node, told, "warning")
+                problem = f"ask names {text!r}, which is no parameter of a tool"
+                self._tell("parameter", node, problem, "warning")
             elif name == "user_says" and not isinstance(text, str):
-                told = 'user_says needs the intent of an edge: user_says("...")'
-                self._tell("unknown_intent", node, told)
+                problem = 'user_says needs the intent of an edge: user_says("...")'
+                self._tell("unknown_intent", node, problem)
             elif name == "user_says":
                 self.intents.append(str(text))
         elif name not in _BUILTINS:

@@ -177,6 +177,6 @@ def _errors(defects: Iterable[Defect]) -> list[str]:
 def unfenced(reply: str) -> str:
     """What stands in the reply's only fence, or all of it, with one line feed at its end; "" for
     nothing."""
-    found = _FENCED.findall(reply)
-    text = (found[0] if len(found) == 1 else reply).strip()
+    blocks = _FENCED.findall(reply)
+    text = (blocks[0] if len(blocks) == 1 else reply).strip()
     return text + "\n" if text else ""

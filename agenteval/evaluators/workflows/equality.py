@@ -58,7 +58,7 @@ class Judgement(Record):
 
 def decided(judged: Sequence[Judgement]) -> Decision:
     """Right when all are equal, wrong when one is different, else undecided."""
-    verdicts = {one.verdict for one in judged}
+    verdicts = {judgement.verdict for judgement in judged}
     if "different" in verdicts:
         return "wrong"
     return "undecided" if "unjudged" in verdicts else "right"
@@ -131,8 +131,10 @@ class Equality:
         if made.verdict == "unjudged" and self.judge is not None:
             parts = await asyncio.gather(*(self._ask(tool, pair) for pair in open_pairs))
             worst: tuple[Same, ...] = ("different", "unjudged", "equal")
-            told = min(parts, key=lambda one: worst.index(one.verdict))
-            made = told.model_copy(update={"parameter": parameter, "gold": gold, "given": given})
+            decisive = min(parts, key=lambda one: worst.index(one.verdict))
+            made = decisive.model_copy(
+                update={"parameter": parameter, "gold": gold, "given": given}
+            )
         self._log[key] = made
         return made
 

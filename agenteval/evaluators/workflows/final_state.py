@@ -186,9 +186,9 @@ def judged(gold: Gold, log: SessionLog, demand: Demand = "state") -> StateVerdic
     if log.state is None and log.changes is None:
         return None
     state = log.state if log.changes is None else restored(gold.begin, log.changes)
-    told = [done for goal in gold.goals for done in goal.told]
-    obtained = _obtained(told, log)
-    unobtained = tuple(done.action for done in told if _key(done) not in obtained)
+    goal_calls = [done for goal in gold.goals for done in goal.told]
+    obtained = _obtained(goal_calls, log)
+    unobtained = tuple(done.action for done in goal_calls if _key(done) not in obtained)
     replies = [m.content for m in log.messages if m.role == "assistant" and not m.tool_calls]
     untold = [
         words for goal in gold.goals for words in goal.words
@@ -243,7 +243,7 @@ def _key(done: Done) -> str:
     return canonical_json([done.action.tool, done.action.arguments, held(done.result)])
 
 
-def _obtained(told: Sequence[Done], log: SessionLog) -> frozenset[str]:
+def _obtained(goal_calls: Sequence[Done], log: SessionLog) -> frozenset[str]:
     """The keys of gold's calls that have their result in the session.
 
     The session's answers are given out one to one, first to the calls with the same arguments.
@@ -253,7 +253,7 @@ def _obtained(told: Sequence[Done], log: SessionLog) -> frozenset[str]:
         if call.status == "ok":
             answer = call.tool, call.arguments, held(call.result)
             answers[canonical_json(list(answer))] = answer
-    wanted = {_key(done): done for done in told}
+    wanted = {_key(done): done for done in goal_calls}
 
     def rank(done: Done, tool: str, arguments: JsonValue, result: JsonValue) -> int:
         if tool != done.action.tool or not same(held(done.result), result):

@@ -148,13 +148,13 @@ def _turn(row: Row, at: str, index: int, *, predicted: bool) -> TurnRow:
     action, text, arguments = _gold_call(thought, at)
     messages = _messages(row.get("messages", []), "messages", at)
     prompt = "\n\n".join(content for role, content in messages if role == "system")
-    said = [(role, content) for role, content in messages if role != "system"]
+    spoken = [(role, content) for role, content in messages if role != "system"]
     id = _id(row, at, f"row{index}")
     turn_number = _TURN_ID.search(id)
     node, intent = (thought.get(name) for name in ("current_node", "intent"))
     gold = GoldTurn(
         session=str(row.get("session") or (id[: turn_number.start()] if turn_number else id)),
-        turn=len(said) or index,
+        turn=len(spoken) or index,
         scenario=str(row.get("scenario") or ""),
         action=None if action is None
         else Action(tool=action.removeprefix("functions."), arguments=arguments),
@@ -165,7 +165,7 @@ def _turn(row: Row, at: str, index: int, *, predicted: bool) -> TurnRow:
     return TurnRow(
         where=at, gold=gold, predict=_text(row, _PREDICT, at, needed=True) if predicted else "",
         action=action, action_input=text, prompt=prompt, schemas=told_schemas(row, prompt),
-        history="\n".join(f"{role}: {content}" for role, content in said),
+        history="\n".join(f"{role}: {content}" for role, content in spoken),
         workflow=_text(row, _WORKFLOW, at),
         messages=() if predicted else tuple(
             message for message in parse_messages(row.get("messages", []), "messages", at).messages
@@ -238,7 +238,7 @@ def _session(row: Row, at: str) -> SessionRow:
 def _dialogue(row: Row, at: str) -> tuple[str, str]:
     """The whole dialogue, and what of it the agent said where the roles are told."""
     listed = row.get("gen_dialog_list")
-    by_agent, said = None, list[tuple[str, str]]()
+    by_agent, spoken = None, list[tuple[str, str]]()
     if isinstance(listed, list) and listed and all(
         isinstance(m, dict) and "role" in m for m in listed
     ):  # fmt: skip
@@ -247,15 +247,15 @@ def _dialogue(row: Row, at: str) -> tuple[str, str]:
             raise InputError(
                 f"role must be one of {', '.join(sorted(_ROLES))}, not {unknown[0]!r:.40}", at
             )
-        said = _messages(listed, "gen_dialog_list", at)
-        by_agent = "\n\n".join(content for role, content in said if role == "assistant")
+        spoken = _messages(listed, "gen_dialog_list", at)
+        by_agent = "\n\n".join(content for role, content in spoken if role == "assistant")
     for key in ("gen_dialog_str", "gen_actions_string"):
         if row.get(key) is not None:
             text = _text(row, (key,), at)
             return text, text if by_agent is None else by_agent
     if by_agent is None:
         raise InputError("gen_dialog_str is missing (or gen_dialog_list with roles)", at)
-    return "\n\n".join(f"{role}:\n{content}" for role, content in said), by_agent
+    return "\n\n".join(f"{role}:\n{content}" for role, content in spoken), by_agent
 
 
 def _id(row: Row, at: str, otherwise: str) -> str:
@@ -284,7 +284,7 @@ _INPUT = re.compile(r"^Input parameters:[ \t]*", re.M)
 
 def told_schemas(row: Mapping[str, Any], prompt: str) -> dict[str, dict[str, JsonValue]]:
     """Schemas of the parameters by tool: those of the prompt, and those of the row's `apis`."""
-    found = dict(toolbox(prompt))
+    tools = dict(toolbox(prompt))
     apis = row.get("apis")
     for api in apis if isinstance(apis, list) else []:
         if not isinstance(api, dict):
@@ -295,8 +295,8 @@ def told_schemas(row: Mapping[str, Any], prompt: str) -> dict[str, dict[str, Jso
             None,
         )
         if isinstance(name, str) and parameters is not None:
-            found.setdefault(name, _schema(parameters))
-    return found
+            tools.setdefault(name, _schema(parameters))
+    return tools
 
 
 def _schema(parameters: dict[str, Any]) -> dict[str, JsonValue]:
@@ -313,12 +313,12 @@ def _schema(parameters: dict[str, Any]) -> dict[str, JsonValue]:
 def toolbox(prompt: str) -> dict[str, dict[str, JsonValue]]:
     """Schemas of the parameters of the tools that a system prompt describes ("API: <name>", then
     "Input parameters: <JSON>"); tools whose parameters cannot be read are left out."""
-    found: dict[str, dict[str, JsonValue]] = {}
+    tools: dict[str, dict[str, JsonValue]] = {}
     names = list(_API.finditer(prompt))
     for i, name in enumerate(names):
         end = names[i + 1].start() if i + 1 < len(names) else len(prompt)
         start = _INPUT.search(prompt, name.end(), end)
         parameters = read_object(prompt[start.end() : end]) if start else None
         if parameters is not None:
-            found[name.group(1)] = _schema(parameters)
-    return found
+            tools[name.group(1)] = _schema(parameters)
+    return tools

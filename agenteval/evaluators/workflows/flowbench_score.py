@@ -100,9 +100,9 @@ async def score_turn_rows(
             asked = Reply(prediction.response, gold.response, text, row.history)
             return verdict, await judges.response.grade(asked)
 
-    found = await asyncio.gather(*(one(row) for row in rows))
-    verdicts = tuple(verdict for verdict, _ in found)
-    grades = tuple(grade for _, grade in found)
+    scored = await asyncio.gather(*(one(row) for row in rows))
+    verdicts = tuple(verdict for verdict, _ in scored)
+    grades = tuple(grade for _, grade in scored)
     graded = grades if any(grade is not None for grade in grades) else None
     usage = sum((g.usage for g in grades if g is not None), equalities.usage)
     return TurnScores(turn_table(verdicts, graded, how), verdicts, graded, equalities.log, usage)
@@ -126,10 +126,10 @@ async def score_session_rows(
             session = SessionText(row.dialogue, text, wanted=row.wanted)
             return counts, await judges.session.judge(session)
 
-    found = await asyncio.gather(*(one(row) for row in rows))
-    counts = tuple(one for one, _ in found)
-    judged = tuple(goals for _, goals in found if goals is not None)
-    cases = [c.session for (c, goals) in found if goals is not None]
+    scored = await asyncio.gather(*(one(row) for row in rows))
+    counts = tuple(one for one, _ in scored)
+    judged = tuple(goals for _, goals in scored if goals is not None)
+    cases = [c.session for (c, goals) in scored if goals is not None]
     return SessionScores(
         session_table(counts, [c.session for c in counts], how),
         counts,
@@ -175,13 +175,13 @@ async def published_session_rows(
     sums = []
     for otherwise in ("no", "yes"):
         asking = answers.or_else(otherwise)
-        found = [
+        scored = [
             await reference.score_session(
                 row.gold_text, row.dialogue, asking, published=as_released
             )
             for row in rows
         ]
-        sums.append(tuple(found))
+        sums.append(tuple(scored))
     return Published(sessions=(sums[0], sums[1]), open=answers.open)
 
 

@@ -116,12 +116,12 @@ def _visible(folder: Path) -> list[Path]:
         raise InputError(f"cannot read ({error.strerror})", str(folder)) from error
 
 
-def _whole(found: dict[str, Any], about: Mapping[str, JsonValue], path: Path) -> dict[str, Any]:
+def _whole(held: dict[str, Any], about: Mapping[str, JsonValue], path: Path) -> dict[str, Any]:
     """Both together: what a file says of itself cannot be what other files hold."""
-    doubled = next((key for key in about if key in found), None)
+    doubled = next((key for key in about if key in held), None)
     if doubled is not None:
         raise InputError(f"{doubled} cannot stand here: it follows from the folder", str(path))
-    return {**found, **about}
+    return {**held, **about}
 
 
 def _scenario(folder: Path, role: Path, role_id: str) -> Scenario:
@@ -187,12 +187,12 @@ def _profiles(folder: Path, scenario: str = "") -> tuple[Profile, ...]:
 
 
 def _sessions(folder: Path) -> tuple[RecordedSession, ...]:
-    found = []
+    sessions = []
     for path in _visible(folder / "sessions"):
         _not_short(path)
         if path.suffix == ".yaml":
-            found.append(_valid(_SESSION, _mapping(path), path))
-    return tuple(found)
+            sessions.append(_valid(_SESSION, _mapping(path), path))
+    return tuple(sessions)
 
 
 def _not_short(path: Path) -> None:
@@ -300,15 +300,15 @@ def _in_words(
         )
         meant += near
     if len(unknown) == 1:
-        place, told = (*place, unknown[0]), "unknown key"
+        place, problem = (*place, unknown[0]), "unknown key"
     else:
-        told = f"unknown keys {', '.join(unknown)}"
+        problem = f"unknown keys {', '.join(unknown)}"
     if meant:
         verb = "is" if len(meant) == 1 else "are"
-        told += f"; {verb} {', '.join(f'`{name}`' for name in meant)} meant?"
-    told += f"{' ' if meant else '; '}allowed: {', '.join(allowed)}"
+        problem += f"; {verb} {', '.join(f'`{name}`' for name in meant)} meant?"
+    problem += f"{' ' if meant else '; '}allowed: {', '.join(allowed)}"
     left = [name for name in missing if name not in meant]
-    return line(place, told + (f"; missing: {', '.join(left)}" if left else ""))
+    return line(place, problem + (f"; missing: {', '.join(left)}" if left else ""))
 
 
 def _keys(schema: dict[str, Any], place: Sequence[int | str]) -> tuple[str, ...]:

@@ -54,14 +54,14 @@ def instructions(role: Role, scenario_ids: Sequence[str], format: Format) -> str
         for s in scenarios
     ]
     tools = () if format == "no_tools" else role.tools_of(tuple(scenario_ids))
-    told = [tool for tool in tools if tool.returns]
+    returning = [tool for tool in tools if tool.returns]
     return instructions_prompt().render(
         title=role.title,
         background=role.background.strip(),
         scenarios=shown,
         many=len(shown) > 1,
         word=procedure_word(format),
-        returns="\n".join(f"- {tool.name}: {_schema(tool.returns)}" for tool in told),
+        returns="\n".join(f"- {tool.name}: {_schema(tool.returns)}" for tool in returning),
         now=role.now,
     )
 

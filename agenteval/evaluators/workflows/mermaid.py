@@ -134,11 +134,11 @@ def parse_chart(text: str, where: str = "flowchart") -> Chart:
     InputError with line and column for what is no flowchart, or of which it is not clear what it
     means as a procedure (see the module), and for a Markdown text with several charts.
     """
-    found = charts_in(text)
-    if len(found) > 1:
-        lines = ", ".join(str(1 + len(one) - len(one.lstrip("\n"))) for one in found)
-        raise InputError(f"{len(found)} charts, at lines {lines}, where one is meant", where)
-    return _Parser(found[0], where).chart()
+    charts = charts_in(text)
+    if len(charts) > 1:
+        lines = ", ".join(str(1 + len(one) - len(one.lstrip("\n"))) for one in charts)
+        raise InputError(f"{len(charts)} charts, at lines {lines}, where one is meant", where)
+    return _Parser(charts[0], where).chart()
 
 
 def charts_in(text: str) -> list[str]:
@@ -146,7 +146,7 @@ def charts_in(text: str) -> list[str]:
     lines stand before it; the text itself when it has no such block."""
     text = text.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     blocks = ["\n" * text.count("\n", 0, f.start(2)) + f[2] for f in _FENCE.finditer(text)]
-    return [one for one in blocks if _FLOWCHART.search(one)] or blocks[:1] or [text]
+    return [block for block in blocks if _FLOWCHART.search(block)] or blocks[:1] or [text]
 
 
 class _Link(Record):

@@ -46,24 +46,24 @@ def profile_defects(
     user that is asked for it by name answers from its facts.
     """
     by_name = {tool.name: tool for tool in tools}
-    found: list[Defect] = []
+    defects: list[Defect] = []
     for profile in profiles:
         where = f"profile {profile.id}"
         if not (profile.actions or any(goal.told for goal in profile.goals)):
             told = f"{where}: no goal needs a call and nothing is to be told"
-            found.append(_defect(f"{told}: success is that nothing is changed", "warning"))
+            defects.append(_defect(f"{told}: success is that nothing is changed", "warning"))
         knowledge = _Knowledge.of(profile, now)
         for action in profile.actions:
             tool = by_name.get(action.tool)
             if tool is None:
-                found.append(_defect(f"{where}: there is no tool {action.tool}"))
+                defects.append(_defect(f"{where}: there is no tool {action.tool}"))
                 continue
             problem = complaint(tool.parameters, action.arguments)
             if problem:
-                found.append(_defect(f"{where}: gold call {_shown(action)}: {problem}"))
-            found += knowledge.unknown(where, tool, action)
+                defects.append(_defect(f"{where}: gold call {_shown(action)}: {problem}"))
+            defects += knowledge.unknown(where, tool, action)
             knowledge.returned += _fields(tool.returns)
-    return _once(found)
+    return _once(defects)
 
 
 def session_defects(
@@ -74,7 +74,7 @@ def session_defects(
     A result that is no object, and so is never replayed, is a warning.
     """
     by_name = {tool.name: tool for tool in tools}
-    found: list[Defect] = []
+    defects: list[Defect] = []
     for session in sessions:
         for i, turn in enumerate(session.turns):
             if turn.kind != "call":
@@ -82,16 +82,16 @@ def session_defects(
             where = f"session {session.id}, turn {i}"
             tool = by_name.get(turn.tool)
             if tool is None:
-                found.append(_defect(f"{where}: there is no tool {turn.tool}"))
+                defects.append(_defect(f"{where}: there is no tool {turn.tool}"))
                 continue
             problem = complaint(tool.parameters, turn.arguments)
             if problem:
-                found.append(_defect(f"{where}: arguments of {turn.tool}: {problem}"))
+                defects.append(_defect(f"{where}: arguments of {turn.tool}: {problem}"))
             problem = complaint(tool.returns, turn.result)
             if problem:  # words instead of an object may be those of a refusal
                 severity: Severity = "error" if isinstance(turn.result, dict) else "warning"
-                found.append(_defect(f"{where}: result of {turn.tool}: {problem}", severity))
-    return tuple(found)
+                defects.append(_defect(f"{where}: result of {turn.tool}: {problem}", severity))
+    return tuple(defects)
 
 
 @dataclass(slots=True)
@@ -120,11 +120,11 @@ class _Knowledge:
             lost = [v for v in _leaves(value) if not self._known(name, v, schema)]
             call = f"{where}: gold call {_shown(action)}"
             if lost:
-                told = f"{call}: the user cannot tell {name} {_json(lost[0])}"
-                yield _defect(f"{told}, and no call before returns it", "warning")
+                problem = f"{call}: the user cannot tell {name} {_json(lost[0])}"
+                yield _defect(f"{problem}, and no call before returns it", "warning")
             elif name in tool.required and not self._named(name, value, schema):
-                told = f"{call}: the user has no fact {name}"
-                yield _defect(f"{told} to tell when it is asked for it", "warning")
+                problem = f"{call}: the user has no fact {name}"
+                yield _defect(f"{problem} to tell when it is asked for it", "warning")
 
     def _known(self, name: str, value: JsonValue, schema: _Schema) -> bool:
         if value in (None, "") or _is_fixed(schema) or self._returned(name, value):
@@ -159,14 +159,14 @@ def _fields(schema: JsonValue, depth: int = 0) -> list[tuple[str, _Schema]]:
     """The fields that a schema names, with those inside them, lists among them."""
     if not isinstance(schema, dict) or depth > _INSIDE:
         return []
-    found: list[tuple[str, _Schema]] = []
+    fields: list[tuple[str, _Schema]] = []
     properties = schema.get("properties")
     for name, inner in properties.items() if isinstance(properties, dict) else ():
         if isinstance(inner, dict):
-            found += [(name, inner), *_fields(inner, depth + 1)]
+            fields += [(name, inner), *_fields(inner, depth + 1)]
             items = inner.get("items")
-            found += [(name, items)] if isinstance(items, dict) else []
-    return found + _fields(schema.get("items"), depth + 1)
+            fields += [(name, items)] if isinstance(items, dict) else []
+    return fields + _fields(schema.get("items"), depth + 1)
 
 
 def _is_fixed(schema: _Schema) -> bool:
@@ -222,12 +222,12 @@ def annotation_defects(
     `charts` are those of the role, by the scenario's id. A choice is a label or an intent of an
     edge in one of the profile's scenarios.
     """
-    found: list[Defect] = []
+    defects: list[Defect] = []
     for profile in profiles:
         known = {
             word for id in profile.scenarios if id in charts for word in _edge_words(charts[id])
         }
-        found += [
+        defects += [
             _unknown(f"profile {profile.id}: the choice", choice, known)
             for choice in profile.choices
             if choice not in known
@@ -235,8 +235,8 @@ def annotation_defects(
     for session in sessions:
         for i, turn in enumerate(session.turns):
             if turn.kind != "user":
-                found += _turn(f"session {session.id}, turn {i}: ", turn, charts)
-    return tuple(found)
+                defects += _turn(f"session {session.id}, turn {i}: ", turn, charts)
+    return tuple(defects)
 
 
 def _turn(where: str, turn: Turn, charts: Mapping[str, Chart]) -> Iterator[Defect]:

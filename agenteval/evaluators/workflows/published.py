@@ -187,9 +187,9 @@ async def score_session(
 
 def micro(sessions: Sequence[ReferenceCounts]) -> tuple[float | None, float | None]:
     """Precision and recall over sessions: sum right / sum generated, sum right / sum gold."""
-    right = sum(one.right for one in sessions)
-    generated = sum(one.generated for one in sessions)
-    gold = sum(one.gold for one in sessions)
+    right = sum(session.right for session in sessions)
+    generated = sum(session.generated for session in sessions)
+    gold = sum(session.gold for session in sessions)
     return (right / generated if generated else None), (right / gold if gold else None)
 
 

@@ -84,9 +84,9 @@ def rates(
 
         def statistic(totals: Floats) -> Floats:
             below = totals[:, 2:] @ np.array(weights, dtype=np.float64) - share * totals[:, 1]
-            found = np.full(len(totals), np.nan)
-            np.divide(share * totals[:, 0], below, out=found, where=below > 0)
-            return found
+            rate = np.full(len(totals), np.nan)
+            np.divide(share * totals[:, 0], below, out=rate, where=below > 0)
+            return rate
 
         known = bootstrap_sums(parts, statistic, list(cases), how=how.bootstrap())
         whole = weights[0] * predicted + weights[1] * gold

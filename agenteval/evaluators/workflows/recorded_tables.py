@@ -28,9 +28,9 @@ def recorded_tables(sessions: Sequence[SessionResult]) -> Iterator[Table]:
         rows.append({
             "system": system,
             "rewards": len(pairs),
-            "agree": sum(said is not None and said is done for said, done in pairs),
-            "reward_only": sum(said is True and done is False for said, done in pairs),
-            "state_only": sum(said is False and done is True for said, done in pairs),
+            "agree": sum(reward is not None and reward is done for reward, done in pairs),
+            "reward_only": sum(reward is True and done is False for reward, done in pairs),
+            "state_only": sum(reward is False and done is True for reward, done in pairs),
             "neither": sum(None in pair for pair in pairs),
             "calls": sum(len(log.calls) for log in replays),
             "differing": sum(len(log.differing) for log in replays),
@@ -38,8 +38,8 @@ def recorded_tables(sessions: Sequence[SessionResult]) -> Iterator[Table]:
         contradictions += [
             {"system": system, "case": r.case.id, "trial": r.trial, "reward": log.reward,
              "success": "yes" if done else "no", "why": _why(r, log)}
-            for (r, log), (said, done) in zip(rewarded, pairs, strict=True)
-            if None not in (said, done) and said is not done
+            for (r, log), (reward, done) in zip(rewarded, pairs, strict=True)
+            if None not in (reward, done) and reward is not done
         ]  # fmt: skip
     yield Table(
         "rewards", "Recorded rewards against success",

@@ -84,14 +84,14 @@ def read_actions(text: str) -> tuple[Call, ...]:
 
 def thought_items(thought: str) -> ThoughtItems:
     """`current_node=`, `last_node=` and `intent=` of a thought. `None` and `null` name nothing."""
-    found: dict[str, str | None] = {}
+    nodes: dict[str, str | None] = {}
     for match in _NODE.finditer(thought):
         name = match.group(2)
-        found[match.group(1).lower()] = None if name.lower() in _NO_TOOL else name
+        nodes[match.group(1).lower()] = None if name.lower() in _NO_TOOL else name
     intent = None
     for match in _INTENT.finditer(thought):
         intent = _intent(match.group("value")) or intent
-    return ThoughtItems(found.get("current"), found.get("last"), intent)
+    return ThoughtItems(nodes.get("current"), nodes.get("last"), intent)
 
 
 def read_object(text: str) -> dict[str, JsonValue] | None:
@@ -111,8 +111,8 @@ def read_object(text: str) -> dict[str, JsonValue] | None:
         return None
     if _depth(value) > MAX_DEPTH:
         return None
-    found: dict[str, JsonValue] = _whole_characters(value) if "\\u" in text else value
-    return found
+    decoded: dict[str, JsonValue] = _whole_characters(value) if "\\u" in text else value
+    return decoded
 
 
 def _parts(text: str) -> list[tuple[str, str]]:

@@ -95,10 +95,10 @@ def read_score(text: str) -> dict[str, Any]:
     without a reason for each part.
     """
     members = parse_reply(text, lambda value: isinstance(value, dict) and "score" in value).value
-    found: dict[str, Any] = {part: reason_of(members, part) for part in PARTS}
+    reasons: dict[str, Any] = {part: reason_of(members, part) for part in PARTS}
     score = number_of(members["score"])
     if score is None:
         raise ReplyError(f"score must be a number, not {members['score']!r:.40}")
     if not WORST <= score <= BEST:
         raise OffScale(f"score must lie from 0 to 10, not {score!r}")
-    return found | {"score": score}
+    return reasons | {"score": score}

@@ -126,8 +126,8 @@ def _talk(messages: Sequence[Message]) -> Iterator[Message]:
             if calls:
                 yield message.model_copy(update={"tool_call_id": calls.pop(0)})
             else:
-                told = f"{message.name or 'A tool'} returned: {message.content}"
-                yield Message(role="user", content=told)
+                content = f"{message.name or 'A tool'} returned: {message.content}"
+                yield Message(role="user", content=content)
             continue
         if message.role == "assistant":
             answered = at + 1 < len(messages) and messages[at + 1].role == "tool"

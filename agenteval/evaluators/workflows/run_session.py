@@ -163,16 +163,16 @@ class _Course:
 
     async def _speak(self) -> tuple[str, bool]:
         try:
-            said = await self.user.speak(self.heard)
+            turn = await self.user.speak(self.heard)
         except AgentevalError as error:
             self.user_usage += error.spent or Usage()
             self.mistakes += getattr(error, "mistakes", ())
             raise
-        self.user_usage += said.usage
-        self.mistakes += said.mistakes
-        if said.text != DONE:
-            self._hear(Message(role="user", content=said.text))
-        return said.text, said.done
+        self.user_usage += turn.usage
+        self.mistakes += turn.mistakes
+        if turn.text != DONE:
+            self._hear(Message(role="user", content=turn.text))
+        return turn.text, turn.done
 
     def _hear(self, message: Message) -> None:
         self.heard = replace(self.heard, messages=(*self.heard.messages, message))
@@ -276,14 +276,14 @@ class Serving:
             self._keep(AgentLog(events=done.events, usage=done.usage), dialogue)
             raise TurnFailed(done, tools=box.defect is not None)
         self._keep(done, dialogue)
-        said = bool(done.output.strip())
-        self.turns += said
+        spoke = bool(done.output.strip())
+        self.turns += spoke
         stopped = done.ending == "iterations"
         full = stopped and allowed == left
-        silent = not said and not full
+        silent = not spoke and not full
         if settings.published:
             full = len(self.calls) >= settings.calls
-            silent = not said and not stopped
+            silent = not spoke and not stopped
         if silent:
             self.ended = "turn_calls" if stopped else "agent"
         elif full:

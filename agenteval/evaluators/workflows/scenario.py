@@ -87,8 +87,8 @@ class WorkflowTool(Record):
     @property
     def properties(self) -> dict[str, JsonValue]:
         """Schemas of the parameters by name."""
-        found = self.parameters.get("properties")
-        return found if isinstance(found, dict) else {}
+        properties = self.parameters.get("properties")
+        return properties if isinstance(properties, dict) else {}
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -281,16 +281,16 @@ class Role(Record):
         """Tools that two scenarios define in two ways, each in a sentence: a user of one scenario
         is served with its own."""
         first: dict[str, tuple[str, WorkflowTool]] = {}
-        found = []
+        tools = []
         for scenario in self.scenarios:
             for tool in scenario.tools:
                 other, known = first.setdefault(tool.name, (scenario.id, tool))
                 if known != tool:
-                    found.append(
+                    tools.append(
                         f"the tool {tool.name!r} is defined otherwise in {scenario.id} than in "
                         f"{other}: each has its own, users of several have that of {other}"
                     )
-        return tuple(found)
+        return tuple(tools)
 
     @cached_property
     def sha256(self) -> str:

@@ -129,12 +129,12 @@ def read_goals(text: str, session: SessionText) -> GoalsVerdict:
     if not all(isinstance(row, dict) for row in rows) or not rows:
         raise ReplyError("goals must be a list with one object for each goal")
     names = _names(rows, session)
-    said = yes_or_no(members.get("success"), "success")
+    success = yes_or_no(members.get("success"), "success")
     body = _squeezed(session.dialogue)
     ordered = sorted(zip(names, rows, strict=True), key=lambda pair: pair[0][0])
-    found = tuple(_goal(name, row, body) for (_, name), row in ordered)
+    goals = tuple(_goal(name, row, body) for (_, name), row in ordered)
     return GoalsVerdict(
-        goals=found, achieved=sum(g.achieved for g in found), total=len(found), said=said
+        goals=goals, achieved=sum(g.achieved for g in goals), total=len(goals), said=success
     )
 
 
@@ -147,8 +147,8 @@ def dialogue_text(messages: Sequence[Message]) -> str:
     lines = []
     for message in messages:
         if message.content.strip():
-            said = "\n    ".join(message.content.strip().splitlines())
-            lines.append(f"{message.role}: {said}")
+            content = "\n    ".join(message.content.strip().splitlines())
+            lines.append(f"{message.role}: {content}")
         lines += [
             f"{message.role} calls {call.name}: {canonical_json(call.arguments)}"
             for call in message.tool_calls
@@ -179,14 +179,16 @@ def goals_table(
     """Means over sessions; intervals resample `cases` (one label per verdict, default: each)."""
     how = how or Resampling()
     known = [i for i, v in enumerate(verdicts) if isinstance(v, GoalsVerdict) and v.total]
-    found = [v for i in known if isinstance(v := verdicts[i], GoalsVerdict)]
+    judged_goals = [v for i in known if isinstance(v := verdicts[i], GoalsVerdict)]
     labels = None if cases is None else [cases[i] for i in known]
-    success = bootstrap_mean([float(bool(v.success)) for v in found], labels, how=how.bootstrap())
-    done = [v.achieved / v.total for v in found]
+    success = bootstrap_mean(
+        [float(bool(v.success)) for v in judged_goals], labels, how=how.bootstrap()
+    )
+    done = [v.achieved / v.total for v in judged_goals]
     progress = bootstrap_mean(done, labels, how=how.bootstrap())
     failures: Counter[str] = Counter(v.status for v in verdicts if isinstance(v, GoalsFailure))
     without = sum(isinstance(v, GoalsVerdict) and not v.total for v in verdicts)
-    unquoted = sum(v.unquoted for v in found)
+    unquoted = sum(v.unquoted for v in judged_goals)
     return GoalsTable(len(verdicts), success, progress, dict(failures), without, unquoted)
 
 

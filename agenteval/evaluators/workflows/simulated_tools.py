@@ -70,8 +70,8 @@ class ToolSimulator:
                 if not callable(method):
                     raise InputError(f"the backend of the role has no method {name}")
                 if is_async(method):
-                    told = f"the backend's {name} is an `async def`; it has to answer at once"
-                    raise InputError(told)
+                    problem = f"the backend's {name} is an `async def`; it has to answer at once"
+                    raise InputError(problem)
         if self._recorded:
             session.recorded = Recorded(role, profile, tools)
         if self._client is not None:
@@ -114,8 +114,8 @@ class ToolSession:
         try:
             return json.loads(json.dumps(self.machine.state, allow_nan=False))  # type: ignore[no-any-return]
         except Exception as error:  # also what a property of the backend's own raises
-            told = f"{type(error).__name__}: {error}"
-            raise AgentevalError(f"the state of the backend is no JSON value: {told}") from error
+            problem = f"{type(error).__name__}: {error}"
+            raise AgentevalError(f"the state of the backend is no JSON value: {problem}") from error
 
     def _at_once(self, name: str, arguments: Mapping[str, Any]) -> str:
         tool, recorded = self._looked_up(name, arguments)
@@ -139,8 +139,8 @@ class ToolSession:
             repaired = True
         except ReplyError as error:
             self.usage += error.spent or Usage()
-            told = "twice the model's answer was none that it may return"
-            raise AgentevalError(f"{name} cannot be answered: {told}") from error
+            problem = "twice the model's answer was none that it may return"
+            raise AgentevalError(f"{name} cannot be answered: {problem}") from error
         except AgentevalError as error:
             self.usage += error.spent or Usage()
             raise
@@ -174,8 +174,8 @@ class ToolSession:
             if type(error) is ValueError:
                 self._note(tool.name, arguments, "backend")  # its refusal is its answer
                 raise
-            told = f"{type(error).__name__}: {error}"
-            raise AgentevalError(f"defect of the backend: {tool.name} raised {told}") from error
+            raised = f"{type(error).__name__}: {error}"
+            raise AgentevalError(f"defect of the backend: {tool.name} raised {raised}") from error
         if inspect.iscoroutine(value):
             value.close()
             raise AgentevalError(f"defect of the backend: {tool.name} has to be awaited")
@@ -195,8 +195,8 @@ class ToolSession:
         except (TypeError, ValueError, RecursionError) as error:
             problem = f"no JSON value ({error})"
         if problem:
-            told = f"{tool.name} returned what its schema forbids: {problem[:_KEPT]}"
-            raise AgentevalError(f"defect of the {answered} tools: {told}")
+            returned = f"{tool.name} returned what its schema forbids: {problem[:_KEPT]}"
+            raise AgentevalError(f"defect of the {answered} tools: {returned}")
         self._note(tool.name, arguments, answered)
         return text
 

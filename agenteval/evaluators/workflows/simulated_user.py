@@ -353,6 +353,6 @@ def chosen(text: str, labels: Sequence[str]) -> str | None:
     exact = next((label for label in labels if plain(label).casefold() in lines), None)
     if exact is not None:
         return exact
-    said = plain(text).casefold()
-    found = [label for label in labels if plain(label).casefold() in said]
-    return max(found, key=len, default=None)
+    folded = plain(text).casefold()
+    named = [label for label in labels if plain(label).casefold() in folded]
+    return max(named, key=len, default=None)

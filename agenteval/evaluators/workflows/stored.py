@@ -59,8 +59,8 @@ def load_turns(
             if t.status != "done"
             else Prediction.model_validate(t.log)
         )
-        said = (judged.turn, judged.grade, judged.failures) if judged else (None, None, ())
-        results.append(TurnResult(*about, prediction, *said))
+        verdict = (judged.turn, judged.grade, judged.failures) if judged else (None, None, ())
+        results.append(TurnResult(*about, prediction, *verdict))
     return results
 
 

@@ -228,18 +228,18 @@ def _sizes(t: SessionTally) -> dict[str, Cell]:
     return {"sessions": t.success.n, "tasks": tasks, "without_verdict": without}
 
 
-def _rates(found: Rates) -> dict[str, Cell]:
+def _rates(rates: Rates) -> dict[str, Cell]:
     """Precision, recall, F1 of what is decided."""
     return {
-        "precision": Estimate.of(found.precision.known),
-        "recall": Estimate.of(found.recall.known),
-        "f1": Estimate.of(found.f1.known),
+        "precision": Estimate.of(rates.precision.known),
+        "recall": Estimate.of(rates.recall.known),
+        "f1": Estimate.of(rates.f1.known),
     }
 
 
-def _bounds(found: Rates) -> dict[str, Cell]:
+def _bounds(rates: Rates) -> dict[str, Cell]:
     """The bounds of F1 where anything is undecided."""
-    return {"f1_low": found.f1.low, "f1_high": found.f1.high} if found.undecided else {}
+    return {"f1_low": rates.f1.low, "f1_high": rates.f1.high} if rates.undecided else {}
 
 
 def _uncharted(sessions: Sequence[SessionResult]) -> str:
@@ -416,14 +416,14 @@ def _turns(
 
 
 def _responses(table: TurnTable) -> dict[str, Cell]:
-    found = table.response
-    if found is None:
+    response = table.response
+    if response is None:
         return {"graded": 0, "not_graded": 0, "no_reply": 0}
     return {
-        "response": Estimate.of(found.mean),
-        "graded": found.mean.n,
-        "not_graded": sum(found.failures.values()),
-        "no_reply": found.no_reply,
+        "response": Estimate.of(response.mean),
+        "graded": response.mean.n,
+        "not_graded": sum(response.failures.values()),
+        "no_reply": response.no_reply,
     }
 
 

@@ -201,10 +201,10 @@ def share(values: Sequence[tuple[Hashable, float]]) -> Interval:
     for task, value in values:
         tasks.setdefault(task, []).append(value)
     if len(tasks) == len(values):
-        found = proportion_interval(int(sum(v for _, v in values)), len(values))
+        interval = proportion_interval(int(sum(v for _, v in values)), len(values))
     else:
-        found = bounded_interval(np.array([np.mean(v) for v in tasks.values()]), (0.0, 1.0))
-    return replace(found, n=len(values), n_clusters=len(tasks))
+        interval = bounded_interval(np.array([np.mean(v) for v in tasks.values()]), (0.0, 1.0))
+    return replace(interval, n=len(values), n_clusters=len(tasks))
 
 
 def _mean(
@@ -232,14 +232,14 @@ def _agreement(own: Sequence[SessionResult]) -> Kappa | None:
 
 def causes(results: Iterable[SessionResult]) -> list[CauseShare]:
     """Failed sessions of each system by cause; a system without any is left out."""
-    found = []
+    shares = []
     for system, own in by_system(results).items():
         failed = [r.verdict for r in own if r.verdict is not None and r.verdict.success is False]
         counts: Counter[str] = Counter(v.cause or "other" for v in failed)
         if failed:
             ordered = {name: counts[name] for name in (*CAUSES, "other")}
-            found.append(CauseShare(system, len(failed), ordered))
-    return found
+            shares.append(CauseShare(system, len(failed), ordered))
+    return shares
 
 
 def turn_tally(own: Sequence[TurnResult]) -> TurnTable:

@@ -61,27 +61,27 @@ class TemplateAssistant:
         unreadable = 0
         while not tools.exhausted.is_set():
             reply = await line.ask(Request(tuple(messages), parameters=self._parameters))
-            said = read_reply(reply.text)
+            prediction = read_reply(reply.text)
             number = f"template_{len(messages)}"
             if reply.refusal:
                 tools.say(Message(role="assistant", content=reply.text))
                 return reply.text
-            if said.form == "unreadable":
+            if prediction.form == "unreadable":
                 unreadable += 1
                 tools.malformed(reply.text)
                 if unreadable == _TRIES or tools.exhausted.is_set():
-                    _say(said, number, tools)
+                    _say(prediction, number, tools)
                     return "" if _MEANT.search(reply.text) else reply.text.strip()
-                told = again_prompt().render()
+                answer_text = again_prompt().render()
             else:
-                _say(said, number, tools)
-                if said.form == "reply":
-                    return said.response
+                _say(prediction, number, tools)
+                if prediction.form == "reply":
+                    return prediction.response
                 unreadable = 0
-                answer = await tools.call_async(said.tool, said.arguments)
-                told = _result(said.tool, answer)
+                answer = await tools.call_async(prediction.tool, prediction.arguments)
+                answer_text = _result(prediction.tool, answer)
                 tools.say(Message(role="tool", content=answer, tool_call_id=number))
-            messages += [_said(reply), {"role": "user", "content": told}]
+            messages += [_said(reply), {"role": "user", "content": answer_text}]
         return ""
 
 
@@ -142,8 +142,8 @@ def _said(reply: Reply) -> WireMessage:
     return {"role": "assistant", "content": reply.text or "(nothing)"}
 
 
-def _say(said: Prediction, number: str, tools: Toolbox) -> None:
+def _say(prediction: Prediction, number: str, tools: Toolbox) -> None:
     calls: tuple[ToolCall, ...] = ()
-    if said.form == "call":
-        calls = (ToolCall(name=said.tool, arguments=said.arguments, id=number),)
-    tools.say(Message(role="assistant", content=said.raw, tool_calls=calls))
+    if prediction.form == "call":
+        calls = (ToolCall(name=prediction.tool, arguments=prediction.arguments, id=number),)
+    tools.say(Message(role="assistant", content=prediction.raw, tool_calls=calls))

@@ -110,8 +110,12 @@ def _trajectory(value: Any, place: str) -> Trajectory:
     info = info if isinstance(info, dict) else {}
     messages = tuple(_spelled_out(parse_messages(record[key], key, place).messages))
     error = "" if messages else str(info.get("error") or "the recording holds no message")
-    said = [m.content for m in messages if m.role == "user"]
-    cut = "reward_info" in info and info["reward_info"] is None and _STOP not in "".join(said[-1:])
+    user_texts = [m.content for m in messages if m.role == "user"]
+    cut = (
+        "reward_info" in info
+        and info["reward_info"] is None
+        and _STOP not in "".join(user_texts[-1:])
+    )
     task = next((record[k] for k in ("task_id", "task", "id") if _is_name(record.get(k))), "")
     return Trajectory(
         place=place,
@@ -142,8 +146,8 @@ def _spelled_out(messages: Sequence[Message]) -> Iterator[Message]:
             continue
         arguments = action.get("arguments")
         if action["name"] == _REPLY:
-            told = arguments.get("content") if isinstance(arguments, dict) else None
-            yield message.model_copy(update={"content": str(told or "")})
+            content = arguments.get("content") if isinstance(arguments, dict) else None
+            yield message.model_copy(update={"content": str(content or "")})
             continue
         answered = following is not None and following.content.startswith(_OUTPUT)
         call = ToolCall(name=action["name"], arguments=arguments)
@@ -169,23 +173,25 @@ def _reward(value: Any, place: str) -> float | None:
 def _goal(record: Mapping[str, Any], info: Mapping[str, Any], place: str) -> Goal | None:
     """What was wanted, where the record says it."""
     wanted = next(
-        (one for one in (info.get("task"), record.get("task"), info, record)
-         if isinstance(one, dict) and "actions" in one), None,
+        (source for source in (info.get("task"), record.get("task"), info, record)
+         if isinstance(source, dict) and "actions" in source), None,
     )  # fmt: skip
     if wanted is None:
         return None
     try:
         actions = tuple(
-            Action(tool=one["name"], arguments=one.get("kwargs", one.get("arguments")) or {})
-            for one in wanted["actions"] or ()
-            if one["name"] != _REPLY
+            Action(
+                tool=source["name"], arguments=source.get("kwargs", source.get("arguments")) or {}
+            )
+            for source in wanted["actions"] or ()
+            if source["name"] != _REPLY
         )
-        told = tuple(map(str, wanted.get("outputs") or ()))
+        outputs = tuple(map(str, wanted.get("outputs") or ()))
     except (KeyError, TypeError, AttributeError, ValidationError) as error:
         raise InputError(
             f"actions are objects with `name` and `kwargs` ({error})", place
         ) from error
-    return Goal(text=str(wanted.get("instruction") or ""), actions=actions, told=told)
+    return Goal(text=str(wanted.get("instruction") or ""), actions=actions, told=outputs)
 
 
 def case_of(of: OpenRole, one: Trajectory) -> SessionCase:
@@ -308,8 +314,8 @@ class _Replay:
             refused = type(error) is ValueError or (answer or "").lower().startswith(_ERROR)
             if refused or complaint(self.tools[call.name].parameters, arguments):
                 return "bad_arguments", str(error)
-            told = f"defect of the backend: {call.name} raised {type(error).__name__}: {error}"
-            raise InputError(told, self.one.place) from error
+            problem = f"defect of the backend: {call.name} raised {type(error).__name__}: {error}"
+            raise InputError(problem, self.one.place) from error
         value = as_json(value, f"{self.one.place}: the result of {call.name}")
         return "ok", value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 

@@ -104,10 +104,10 @@ def turns(limits: AgentLimits) -> Act:
 
 
 def _present(candidate: Candidate, case: Case) -> System:
-    found = candidate.at(case)
-    if found is None:
+    system = candidate.at(case)
+    if system is None:
         raise InputError(f"{candidate.assistant.name} has no place in {case.info.id}")
-    return found
+    return system
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,21 +235,25 @@ class _Trialled:
         self, case: Case, trial: Trial
     ) -> tuple[Trial, tuple[FailureStatus, str] | None]:
         """The trial with its verdict, and how the infrastructure failed a judge."""
-        said = await self._verdict(case, trial)
-        key = self.verdicts.judges.key_with(case, said.failures)
-        results = of_session(said) if isinstance(said, SessionVerdict) else of_turn(said)
-        judged = trial.judged(key, said.outcome, said.model_dump(mode="json"), results)
-        return judged, _broken(said)
+        verdict = await self._verdict(case, trial)
+        key = self.verdicts.judges.key_with(case, verdict.failures)
+        results = of_session(verdict) if isinstance(verdict, SessionVerdict) else of_turn(verdict)
+        judged = trial.judged(key, verdict.outcome, verdict.model_dump(mode="json"), results)
+        return judged, _broken(verdict)
 
     async def _verdict(self, case: Case, trial: Trial) -> SessionVerdict | TurnJudged:
         """A new verdict; its usage is that of earlier ones on the same log as well."""
-        said: SessionVerdict | TurnJudged
+        verdict: SessionVerdict | TurnJudged
         if isinstance(case, SessionCase):
-            said = await self.verdicts.session(case, SessionLog.model_validate(trial.log))
+            verdict = await self.verdicts.session(case, SessionLog.model_validate(trial.log))
         else:
-            said = await self.verdicts.turn(case, Prediction.model_validate(trial.log))
+            verdict = await self.verdicts.turn(case, Prediction.model_validate(trial.log))
         before = judges_usage(trial)
-        return said.model_copy(update={"usage": before + said.usage}) if before.requests else said
+        return (
+            verdict.model_copy(update={"usage": before + verdict.usage})
+            if before.requests
+            else verdict
+        )
 
     def _failed(self, work: Work, error: BudgetExceeded, started: float) -> Trial:
         spent = error.spent if isinstance(error.spent, Usage) else Usage()
@@ -280,17 +284,17 @@ class _Trialled:
         )
 
 
-def _broken(said: SessionVerdict | TurnJudged) -> tuple[FailureStatus, str] | None:
+def _broken(verdict: SessionVerdict | TurnJudged) -> tuple[FailureStatus, str] | None:
     """The status of a judge that the infrastructure failed, the end of the budget first."""
-    broken = sorted((f for f in said.failures if f in INFRASTRUCTURE), key="error:budget".__ne__)
+    broken = sorted((f for f in verdict.failures if f in INFRASTRUCTURE), key="error:budget".__ne__)
     if not broken:
         return None
-    failed: list[Any] = [said.judge] if isinstance(said, SessionVerdict) else [
-        said.grade, *said.turn.parameters
+    failed: list[Any] = [verdict.judge] if isinstance(verdict, SessionVerdict) else [
+        verdict.grade, *verdict.turn.parameters
     ]  # fmt: skip
     words = [one.message for one in failed if getattr(one, "status", None) == broken[0]]
-    told = "the cap on calls or cost is reached" if broken[0] == "error:budget" else broken[0]
-    return broken[0], f"a judge failed: {next(filter(None, words), told)}"
+    reason = "the cap on calls or cost is reached" if broken[0] == "error:budget" else broken[0]
+    return broken[0], f"a judge failed: {next(filter(None, words), reason)}"
 
 
 def judges_usage(trial: Trial) -> Usage:

@@ -81,19 +81,19 @@ class TurnFailure(Record):
 
 def gold_turns(session: RecordedSession) -> tuple[GoldTurn, ...]:
     """Every call and reply of a recorded session, with the index of its turn."""
-    found = []
+    turns = []
     for i, turn in enumerate(session.turns):
         if turn.kind == "user":
             continue
         action = Action(tool=turn.tool, arguments=turn.arguments) if turn.kind == "call" else None
-        found.append(
+        turns.append(
             GoldTurn(
                 session=session.id, turn=i, scenario=turn.scenario, action=action,
                 response=turn.text if turn.kind == "reply" else "", node=turn.node,
                 intent=turn.intent,
             )
         )  # fmt: skip
-    return tuple(found)
+    return tuple(turns)
 
 
 async def score_turn(gold: GoldTurn, prediction: Prediction, equality: Equality) -> TurnVerdict:
@@ -215,10 +215,10 @@ def _tool(verdict: TurnVerdict) -> Counts:
 
 
 def _parameters(verdict: TurnVerdict, *, free: bool) -> Counts:
-    said = Counter(one.verdict for one in verdict.parameters if free or verdict.name_right)
+    verdicts = Counter(one.verdict for one in verdict.parameters if free or verdict.name_right)
     return Counts(
-        right=said["equal"],
-        undecided=said["unjudged"],
+        right=verdicts["equal"],
+        undecided=verdicts["unjudged"],
         predicted=verdict.given_parameters,
         gold=verdict.gold_parameters,
     )

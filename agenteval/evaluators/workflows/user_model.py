@@ -188,8 +188,8 @@ def check(text: str, heard: Heard) -> None:
         raise Mistake("plays_agent", "the reply is written like one of the assistant, not the user")
     if len(words) > LONGEST:
         raise Mistake("too_long", f"the reply has {len(words)} characters; say it in at most 200")
-    said = [_same(one) for one in heard.own]
-    if words and len(said) >= 2 and _same(words) == said[-1] == said[-2]:
+    own = [_same(one) for one in heard.own]
+    if words and len(own) >= 2 and _same(words) == own[-1] == own[-2]:
         raise Mistake("repeats", "the reply repeats the last two word for word")
     made_up = invented(words, heard)
     if made_up:
@@ -213,13 +213,13 @@ def _open(heard: Heard) -> str | None:
     asked = ASKS.search(last) and not says_goodbye(last) and not ANYTHING_ELSE.search(last)
     if not asked or _same(last) in [_same(text) for text in heard.agent[:-1]]:
         return None
-    said = "\n".join(m.content for m in heard.messages).casefold()
+    dialogue = "\n".join(m.content for m in heard.messages).casefold()
     for action in heard.profile.actions:
         for name, value in action.arguments.items():
             fact = heard.profile.facts.get(name)
             known = value == fact or (isinstance(fact, list) and value in fact)
             plain = isinstance(value, str | int | float) and not isinstance(value, bool)
-            if known and plain and str(value).casefold() not in said:
+            if known and plain and str(value).casefold() not in dialogue:
                 return name
     return None
 
@@ -244,12 +244,12 @@ def invented(text: str, heard: Heard) -> tuple[str, ...]:
     """
     known = _known(heard)
     numbers = {int(n) for n in re.findall(r"\d{1,18}", known)}
-    found = []
+    tokens = []
     for match in _TOKEN.finditer(text):
         token = match.group().rstrip(".:/-")
         if _names_something(token) and not _is_known(token.casefold(), known, numbers):
-            found.append(token)
-    return tuple(dict.fromkeys(found))
+            tokens.append(token)
+    return tuple(dict.fromkeys(tokens))
 
 
 def _names_something(token: str) -> bool:

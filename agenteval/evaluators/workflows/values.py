@@ -119,16 +119,16 @@ def tokens(text: str) -> tuple[str, ...]:
     name such as a_b. Numbers go by value ("2.50" is "2.5", "1,000" is "1000", ".5" is "0.5"), but
     not those with leading zeros or right behind a letter, which may be codes ("v1.10").
     """
-    found: list[str] = []
+    words: list[str] = []
     run: list[str] = []
     for chunk in fold(text).split():
         if _NAME.search(chunk):
-            found += _pieces(" ".join(run))
-            found.append(chunk.strip(_AROUND))
+            words += _pieces(" ".join(run))
+            words.append(chunk.strip(_AROUND))
             run = []
         else:
             run.append(chunk)
-    return (*found, *_pieces(" ".join(run)))
+    return (*words, *_pieces(" ".join(run)))
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -147,7 +147,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _words(text: str) -> list[str]:
-    found: list[str] = []
+    words: list[str] = []
     word: list[str] = []
     for char in text:
         kind = unicodedata.category(char)[0]
@@ -155,11 +155,11 @@ def _words(text: str) -> list[str]:
             word.append(char)
             continue
         if word:
-            found.append("".join(word))
+            words.append("".join(word))
             word = []
         if kind == "S" or char in _MEANT:
-            found.append(char)
-    return [*found, "".join(word)] if word else found
+            words.append(char)
+    return [*words, "".join(word)] if word else words
 
 
 def _number(text: str) -> str:

@@ -177,8 +177,8 @@ class _Scene:
             return self.told[name]
         for _, result in reversed(self.returned):
             if name in result:
-                found: JsonValue = result[name]
-                return found
+                value: JsonValue = result[name]
+                return value
         return None
 
 
@@ -282,16 +282,16 @@ class _Walk:
             for name, written in values.items():
                 if written != UNKNOWN:
                     scene.told[name] = read_value(written, properties[name])
-        found: dict[str, JsonValue] = {
+        arguments: dict[str, JsonValue] = {
             n: value for n in properties if (value := scene.known(n)) is not None
         }
         for name in spec.required:
-            if name not in found:
+            if name not in arguments:
                 guess = self._plan.guess(self._calls - 1, name)
                 if guess is None:
                     return None
-                found[name] = guess
-        return found
+                arguments[name] = guess
+        return arguments
 
     def _next(self, scene: _Scene, node: Node) -> Generator[Say | Do, str, Edge | None]:
         """The edge to follow; None at an end."""
