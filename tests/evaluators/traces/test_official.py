@@ -205,23 +205,48 @@ def test_what_is_left_out_is_counted_by_reason() -> None:
         case(good[:-1] + ",}", good, "4"),
         case(good, '{"errors": [{"category": ["x"], "location": "a"}]}', "5"),
         case('{"errors": 1}', good, "6"),
-        *(case(good, f'{{"errors": [], "scores": {scores}}}', f"7 {scores}") for scores in (
-            '{"overall": 3}', "3", '[{"overall": [4]}]', '[{"reliability_score": Infinity}]')),
-    )  # fmt: skip
+        case('{"errors": [], "scores": {"overall": 3}}', good, "7"),
+    )
     assert found.traces == 1
     assert found.location.mean == 1.0
     assert found.skipped == {
         "prediction missing": 1,
         "prediction unreadable": 1,
         "gold unreadable": 1,
-        "prediction not in form": 5,
-        "gold not in form": 1,
+        "prediction not in form": 1,
+        "gold not in form": 2,
     }
 
 
-@pytest.mark.parametrize("errors", ["{}", '""', "[]"])
-def test_errors_that_hold_nothing_are_none(errors: str) -> None:
-    assert scored(case(text((FORMAT, "a")), f'{{"errors": {errors}}}')).traces == 1
+@pytest.mark.parametrize(
+    ("errors", "scores", "read"),  # None: the program stops, and leaves the trace out
+    [
+        ("{}", "[]", {}), ('""', "[]", {}), ("[]", "[]", {}), ("0", "[]", None),
+        ("null", "[]", None), ('{"category": "x"}', "[]", None), ('["x"]', "[]", None),
+        ('[{"location": ["a"], "category": "x"}]', "[]", None),
+        ("[]", "{}", {}), ("[]", '""', {}), ("[]", "null", {}), ("[]", "0", {}),
+        ("[]", '{"overall": 3}', None), ("[]", "3", None), ("[]", "[3]", None),
+        ("[]", "[null]", None), ("[]", '[{"overall": 3}, "x"]', {"overall": 3.0}),
+        *(("[]", f'[{{"{key}": [4]}}]', None) for key in SCORES.values()),
+        ("[]", '[{"plan_opt_score": {"score": 4}}]', None),
+        ("[]", '[{"plan_opt_score": [], "overall": {}}]', {"plan_opt": -1.0, "overall": -1.0}),
+        *(("[]", f'[{{"reliability_score": {big}}}]', None) for big in ("Infinity", "-1e999")),
+        ("[]", '[{"reliability_score": "inf"}]', {"reliability": -1.0}),
+        ("[]", '[{"overall": Infinity}]', {"overall": float("inf")}),
+        ("[]", '[{"overall": "inf"}]', {"overall": float("inf")}),
+    ],
+)  # fmt: skip
+def test_what_is_in_form(errors: str, scores: str, read: dict[str, float] | None) -> None:
+    one = case(text((FORMAT, "a")), f'{{"errors": {errors}, "scores": {scores}}}')
+    assert one.skipped == ("prediction not in form" if read is None else None)
+    assert (one.predicted and one.predicted.scores) == read
+
+
+def test_an_infinite_score_of_gold_is_not_cut_and_leaves_no_correlation() -> None:
+    gold = (text(reliability_score=float("inf")), text(reliability_score=3))
+    found = scored(*(case(g, text(reliability_score=2 + i), str(i)) for i, g in enumerate(gold)))
+    pearson = found.pearson["reliability"]
+    assert (found.traces, pearson.n, pearson.reason) == (2, 2, "not finite")
 
 
 def test_no_trace_left_is_no_figure() -> None:
