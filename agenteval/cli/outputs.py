@@ -44,11 +44,11 @@ def check_writable(path: Path | None) -> None:
         raise InputError(f"cannot write (no right to write in {folder})", str(path))
 
 
-def _same(one: str | Path, output: Path) -> bool:
+def _same(other: str | Path, output: Path) -> bool:
     try:
-        return Path(one).samefile(output)
+        return Path(other).samefile(output)
     except FileNotFoundError:  # both may be still to be made
-        return os.path.realpath(one) == os.path.realpath(output)
+        return os.path.realpath(other) == os.path.realpath(output)
     except (OSError, ValueError):  # what is no file is told later
         return False
 

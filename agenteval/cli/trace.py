@@ -195,8 +195,8 @@ def score(
     }
     report = score_findings(
         gold, pred, traces=traces, official=official,
-        tolerance=["ancestor" if one is Tolerance.ancestor else "neighbour"
-                   for one in tolerance or ()],
+        tolerance=["ancestor" if kind is Tolerance.ancestor else "neighbour"
+                   for kind in tolerance or ()],
         without_errors=worth[without_errors], leave_out_missing=leave_out_missing,
         taxonomy=taxonomy, seed=seed, gate=gate, max_unscored=max_unscored, notify=notify,
     )  # fmt: skip
@@ -240,12 +240,12 @@ def report(
     from agenteval.api.traces import findings_report
 
     refuse_input(page, [*(paths or ()), gold, taxonomy], store=store)
-    found = findings_report(
+    report = findings_report(
         paths, findings=findings or (), gold=gold, taxonomy=taxonomy, store=store, notify=notify
     )
     if page is not None:
         from agenteval.files import write_atomically
 
-        write_atomically(page, found.page(most_traces=most, spans=spans))
+        write_atomically(page, report.page(most_traces=most, spans=spans))
         note(f"written: {page}")
-    finish(found, output)
+    finish(report, output)

@@ -71,25 +71,25 @@ def show(
 
     labels = read_taxonomy(taxonomy)
     run = _chosen(path, trace)
-    found: list[tuple[str, Findings]] = []
+    by_finder: list[tuple[str, Findings]] = []
     if detect:
         report = detected([run], undecided=undecided, taxonomy=labels)
-        found += [("detectors", one) for one in report.findings]
+        by_finder += [("detectors", one) for one in report.findings]
     for folder in findings or ():
         every = read_findings(folder, labels, Watch(notify), f"findings {folder}")
         own = [(name_of(folder), one.findings) for one in every if one.trace == run.id]
-        found += own
+        by_finder += own
         if not own:
             note(f"{folder} has nothing about trace {run.id}")
     if stored:
         with opened(store, create=False) as kept, kept.snapshot():
             own = [(one.finder, one.findings)
                    for one in load_findings(kept, traces=[trace_key(run)])]  # fmt: skip
-        found += own
+        by_finder += own
         if not own:
             note("nothing is stored of this trace; run `agenteval trace locate`")
     known = {span.id for span in run.spans}
-    for _, one in found:
+    for _, one in by_finder:
         lost = [f"{f.category} at {f.span!r}" for f in one.findings if f.span not in known]
         if lost:
             warn(f"{len(lost)} findings stand at no span of this trace: {'; '.join(lost[:3])}")
@@ -100,10 +100,10 @@ def show(
         print_json({
             "trace": seen.model_dump(mode="json"),
             "signs": signs,
-            "findings": [{"finder": n, **f.model_dump(mode="json")} for n, f in found],
+            "findings": [{"finder": n, **f.model_dump(mode="json")} for n, f in by_finder],
         })  # fmt: skip
         return
-    print_trace(seen, found, most=spans, chars=chars)
+    print_trace(seen, by_finder, most=spans, chars=chars)
     if signs:
         listed = clean(", ".join(signs))
         out().print(f"[yellow]its text seems to talk to the judge: {listed}[/yellow]")

@@ -57,13 +57,13 @@ def assignment(run: Run) -> Assignment:
     agent. The ending is what the agent gave back, in the last of its turns where it has several,
     else the last words of its own model calls or its tool for answers, else those of agents below.
     """
-    told = of_spans(run.spans)
+    by_spans = of_spans(run.spans)
     asked = next((m.content for m in run.messages if m.role == "user" and m.content), "")
     rules = next((m.content for m in run.messages if m.role == "system"), "")
     return Assignment(
-        _preferred(run.input, told.task, asked),
-        told.instructions if told.instructions.text else Passage(rules),
-        _preferred(run.output, told.ending, ""),
+        _preferred(run.input, by_spans.task, asked),
+        by_spans.instructions if by_spans.instructions.text else Passage(rules),
+        _preferred(run.output, by_spans.ending, ""),
     )
 
 

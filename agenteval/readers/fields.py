@@ -244,8 +244,8 @@ def refuse_other_references(rows: Rows, context: Context) -> None:
             tell(rows[0][0], key, context)
 
 
-def _refuse(one: tuple[str, Any], other: tuple[str, Any], context: Context) -> None:
-    first, second = (f"{key!r} ({shorten(value)})" for key, value in (one, other))
+def _refuse(first_given: tuple[str, Any], other: tuple[str, Any], context: Context) -> None:
+    first, second = (f"{key!r} ({shorten(value)})" for key, value in (first_given, other))
     raise InputError(f"{first} and {second} differ: only one can be true", context.place)
 
 

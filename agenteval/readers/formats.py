@@ -141,8 +141,8 @@ def _steps(value: Any) -> list[dict[str, str]]:
         return []
     messages = []
     for action, observation in pairs:
-        said = action["log"] if isinstance(action, dict) and "log" in action else action
-        messages.append({"role": "assistant", "content": plain_text(said)})
+        content = action["log"] if isinstance(action, dict) and "log" in action else action
+        messages.append({"role": "assistant", "content": plain_text(content)})
         messages.append({"role": "tool", "content": plain_text(observation)})
     return messages
 

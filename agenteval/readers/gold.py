@@ -136,7 +136,7 @@ def left_visible(value: Any, path: str, *, own: bool = True) -> list[str]:
     `own` says that the value is the system's. What a tool or a user says of `success` or of a
     `score` is its own result: there only names of gold are told.
     """
-    found: dict[str, None] = {}
+    paths: dict[str, None] = {}
     stack = [(value, path)]
     while stack:
         item, at = stack.pop()
@@ -146,9 +146,9 @@ def left_visible(value: Any, path: str, *, own: bool = True) -> list[str]:
             names = _telling(own, own and _has_answer(item))
             for key in item:
                 if snake(key) in names and key.lower() not in _IN_TEXT:
-                    found[f"{at}.{key}"] = None
+                    paths[f"{at}.{key}"] = None
             stack.extend((child, f"{at}.{key}") for key, child in reversed(item.items()))
-    return list(found)
+    return list(paths)
 
 
 def _telling(own: bool, answered: bool) -> frozenset[str]:

@@ -174,7 +174,7 @@ class Sign:
 
 def find_signs(text: str) -> tuple[Sign, ...]:
     """At most one sign of each name, in the order of the module's list. Linear in the text."""
-    found = [*_characters(text)]
+    signs = [*_characters(text)]
     plain = _folded(text)
     lines = plain.split("\n")
     for name, (words, pattern) in PATTERNS.items():
@@ -185,11 +185,11 @@ def find_signs(text: str) -> tuple[Sign, ...]:
         if name == "instruction to the judge":
             worth = worth.replace("_", " ")  # as file names have it
         if hit := pattern.search(worth):
-            found.append(Sign(name, _excerpt(worth, hit.start())))
+            signs.append(Sign(name, _excerpt(worth, hit.start())))
     if hidden := _decoded(text):
-        found.append(Sign("encoded", _excerpt(hidden, 0)))
+        signs.append(Sign("encoded", _excerpt(hidden, 0)))
     order = {name: i for i, name in enumerate(NAMES)}
-    return tuple(sorted(found, key=lambda sign: order[sign.name]))
+    return tuple(sorted(signs, key=lambda sign: order[sign.name]))
 
 
 NAMES = (*PATTERNS, "invisible characters", "bidirectional", "control characters",
@@ -203,11 +203,11 @@ def view_signs(view: View) -> tuple[Sign, ...]:
 
 def texts_signs(texts: Iterable[str]) -> tuple[Sign, ...]:
     """Signs in any of the texts, each name once."""
-    found: dict[str, Sign] = {}
+    signs: dict[str, Sign] = {}
     for text in texts:
         for sign in find_signs(text):
-            found.setdefault(sign.name, sign)
-    return tuple(sorted(found.values(), key=lambda sign: NAMES.index(sign.name)))
+            signs.setdefault(sign.name, sign)
+    return tuple(sorted(signs.values(), key=lambda sign: NAMES.index(sign.name)))
 
 
 def _characters(text: str) -> Iterable[Sign]:

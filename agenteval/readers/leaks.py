@@ -90,7 +90,9 @@ def find_leaks(run: Run, view: View) -> list[Leak]:
 
 def leak_lines(run: Run, view: View) -> list[str]:
     """The leaks of a run for people, one line each."""
-    return [f"{run.id}: {one.kind} in {one.where}: {one.excerpt}" for one in find_leaks(run, view)]
+    return [
+        f"{run.id}: {leak.kind} in {leak.where}: {leak.excerpt}" for leak in find_leaks(run, view)
+    ]
 
 
 def _left_visible(run: Run) -> list[Leak]:

@@ -225,8 +225,8 @@ class Parts:
             inner.add(next((part[k] for k in ("response", "result", "content") if k in part), None))
             self.result_objects.extend(inner.objects)
             number = _text_or_none(part.get("tool_use_id", part.get("id")))
-            told = "\n".join(inner.texts)
-            self.results.append(Message(role="tool", content=told, tool_call_id=number))
+            content = "\n".join(inner.texts)
+            self.results.append(Message(role="tool", content=content, tool_call_id=number))
         elif isinstance(kind, str) and kind in _PLACEHOLDERS:
             self.texts.append(_PLACEHOLDERS[kind])
         elif (text := _part_text(part)) is not None:

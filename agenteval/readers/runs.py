@@ -77,19 +77,19 @@ def read_runs(source: str | Path, *, task: str = "") -> ReadResult:
     run; broken files and recordings are errors.
     """
     piped = Found([SourceFile(Path("-"), "stdin")], [], single=True)
-    found = piped if str(source) == "-" else find(source)
-    reading = _Reading(task, found.single)
+    sources = piped if str(source) == "-" else find(source)
+    reading = _Reading(task, sources.single)
     with collector_paused():
-        for file in found.files:
+        for file in sources.files:
             reason = reading.read(file)
             if reason:
-                found.skipped.append(Skipped(str(file.path), reason))
+                sources.skipped.append(Skipped(str(file.path), reason))
     if not reading.runs:
-        passed = f" ({len(found.skipped)} file(s) skipped)" if found.skipped else ""
+        passed = f" ({len(sources.skipped)} file(s) skipped)" if sources.skipped else ""
         raise InputError(f"no runs found{passed}", str(source))
     reading.tell_almost_equal()
     return ReadResult(
-        reading.runs, sorted(found.skipped, key=lambda s: s.path), reading.notes.lines()
+        reading.runs, sorted(sources.skipped, key=lambda s: s.path), reading.notes.lines()
     )
 
 
@@ -180,18 +180,18 @@ class _Reading:
             batch.append(self._run(form, item, name))
             if len(batch) > MOST_RUNS:
                 raise InputError(f"more than {MOST_RUNS:,} runs", item.place)
-        case_ids = [one.case_id for one in batch]
+        case_ids = [read.case_id for read in batch]
         if len(batch) > 1 and any(case_ids):
             if None not in case_ids and len(set(case_ids)) == len(batch):
                 prefix = "" if self.single else f"{file.name}:"
                 batch = [
-                    replace(one, run=one.run.model_copy(update={"id": f"{prefix}{one.case_id}"}))
-                    for one in batch
+                    replace(read, run=read.run.model_copy(update={"id": f"{prefix}{read.case_id}"}))
+                    for read in batch
                 ]
             else:
-                told = "case ids repeat or are missing, so runs are named by their line"
-                self.notes.add(told, str(file.path))
-        self._add((one.run, one.place) for one in batch)
+                note = "case ids repeat or are missing, so runs are named by their line"
+                self.notes.add(note, str(file.path))
+        self._add((read.run, read.place) for read in batch)
         return None if batch else "empty"
 
     def _run(self, form: Format, item: Item, name: str) -> _Numbered:
@@ -211,13 +211,13 @@ class _Reading:
     def tell_almost_equal(self) -> None:
         """One warning for all inputs that are another's but for the white space around them."""
         first: dict[str, Run] = {}
-        told: set[str] = set()
+        reported: set[str] = set()
         text = ""
         for run in self.runs:
             bare = run.input.strip()
             other = first.setdefault(bare, run)
-            if bare and run.input != other.input and run.input not in told:
-                told.add(run.input)
+            if bare and run.input != other.input and run.input not in reported:
+                reported.add(run.input)
                 text = text or (
                     f"the input differs from that of run {other.id!r} in white space around it "
                     "only; they count as two cases"
@@ -261,8 +261,8 @@ def is_recording(value: Any) -> bool:
     hashed = isinstance(key, str) and re.fullmatch("[0-9a-f]{64}", key) is not None
     if hashed and (whole or value.keys() >= {"run", "repeat", "attempt"}):
         return True
-    told = whole or ("reply" not in value and isinstance(value.get("text"), str))
-    return told and value.keys() <= _OF_RECORDINGS
+    plain = whole or ("reply" not in value and isinstance(value.get("text"), str))
+    return plain and value.keys() <= _OF_RECORDINGS
 
 
 def described(value: Any) -> str:
@@ -319,21 +319,21 @@ def find(source: str | Path) -> Found:
     if "\0" in text or not text:
         raise InputError("an empty path or one with a NUL character names no file")
     path = Path(text)
-    found = Found([], [])
+    sources = Found([], [])
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
         if not any(c in text for c in _WILD):
             raise InputError("no such file or folder", text) from None
-        _match(text, found)
-        return found
+        _match(text, sources)
+        return sources
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", text) from None
     if not stat.S_ISDIR(mode):
         return Found([SourceFile(path, path.stem)], [], single=True)
-    for inside in _walk(path, found.skipped):
-        _sort_in(inside, path, found)
-    return found
+    for inside in _walk(path, sources.skipped):
+        _sort_in(inside, path, sources)
+    return sources
 
 
 def _match(pattern: str, found: Found) -> None:

@@ -80,8 +80,8 @@ def read_scores(
                 f"first in line {first}",
                 where,
             )
-        told = (texts["case"], texts["system"], success)
-        if about.setdefault(texts["run"], told) != told:
+        facts = (texts["case"], texts["system"], success)
+        if about.setdefault(texts["run"], facts) != facts:
             raise InputError(
                 f"run {texts['run']!r} has another case, system or success than in an earlier line",
                 where,
@@ -152,11 +152,11 @@ def _columns(names: tuple[str, ...]) -> tuple[dict[str, str], tuple[str, ...]]:
     """
     fields = {name: _KNOWN[name] for name in names if name in _KNOWN}
     exact = set(fields.values())
-    told = []
+    notes = []
     for name in names:
         meant = _KNOWN.get(snake(name)) if name not in fields and len(name) <= _LONGEST else None
         if meant is not None and meant in exact:
-            told.append(f"column {name!r} is not read; {meant!r} is")
+            notes.append(f"column {name!r} is not read; {meant!r} is")
         elif meant is not None:
             fields[name] = meant
     present = set(fields.values())
@@ -167,8 +167,8 @@ def _columns(names: tuple[str, ...]) -> tuple[dict[str, str], tuple[str, ...]]:
         alike = difflib.get_close_matches(plain, _KNOWN, n=1, cutoff=_ALIKE)
         near = _MEANT.get(plain) or next(iter(alike), None)
         if near is not None and _KNOWN[near] not in present:
-            told.append(f"column {name!r} is not read; did you mean {near!r}?")
-    return fields, tuple(told)
+            notes.append(f"column {name!r} is not read; did you mean {near!r}?")
+    return fields, tuple(notes)
 
 
 def _renamed(row: dict[str, Any], where: str, file: str) -> dict[str, Any]:

@@ -246,8 +246,8 @@ def read_items(
         number, offset, data = first
         data += stream.read(max(0, largest + 4 - len(data)))
         if offset + len(data) > largest + 3:
-            told = f"a JSON document larger than {largest:,} bytes; JSON lines may be larger"
-            raise InputError(told, name)
+            problem = f"a JSON document larger than {largest:,} bytes; JSON lines may be larger"
+            raise InputError(problem, name)
         # Line numbers of errors count from the start of the file, so blank lines are put back.
         text = "\n" * (number - 1) + decoded(data, name, line=number, offset=offset)
         yield Item(by(text, name, None, notes), name, None)

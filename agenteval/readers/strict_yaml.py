@@ -155,11 +155,11 @@ def load_yaml(text: str, where: str) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{where}:{mark.line + 1}:{mark.column + 1}" if mark else where
-        told = ", ".join(filter(None, (error.context, error.problem)))
-        raise InputError(f"not valid YAML ({told})", place) from None
+        problem = ", ".join(filter(None, (error.context, error.problem)))
+        raise InputError(f"not valid YAML ({problem})", place) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        told = " ".join(str(error).split())[:200]
-        raise InputError(f"not valid YAML ({told})", where) from None
+        problem = " ".join(str(error).split())[:200]
+        raise InputError(f"not valid YAML ({problem})", where) from None
 
 
 def read_yaml(path: Path, most: int = SMALL) -> Any:

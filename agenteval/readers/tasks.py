@@ -51,12 +51,12 @@ def data_folders(kind: str) -> list[Path]:
 
 def task_names() -> list[str]:
     """Names of all tasks that can be found."""
-    found = {
+    folders = {
         path.parent.name
         for folder in data_folders("tasks")
         for path in folder.glob(f"*/{TASK_FILE}")
     }
-    return sorted(found)
+    return sorted(folders)
 
 
 def find_task(name: str) -> TaskFolder:

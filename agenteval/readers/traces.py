@@ -162,13 +162,13 @@ def runs_of(
         if not with_gold:
             spans = withhold_from_spans(spans, kept)
             tell_withheld(kept, context)
-        told = of_spans(spans)
+        assigned = of_spans(spans)
         yield Run(
             id=number or name,
             task=task,
             system=_system(spans, trace.resource),
-            input=told.task.text,
-            output=told.ending.text,
+            input=assigned.task.text,
+            output=assigned.ending.text,
             messages=tuple(_each_once(spans)),
             spans=tuple(spans),
             metadata={

@@ -60,8 +60,8 @@ def _trajectory(run: Run) -> str:
     messages = _without_problem(run)
     turns = [_turn(message) for message in messages]
     last = next((m for m in reversed(messages) if is_answer(m.content) or m.tool_calls), None)
-    said = last is not None and last.content.strip() == run.output.strip()
-    if run.output.strip() and not said:
+    repeated = last is not None and last.content.strip() == run.output.strip()
+    if run.output.strip() and not repeated:
         turns.append(f"{FINAL}\n{_plain(run.output)}")
     return "\n\n".join(turns)
 
@@ -133,8 +133,8 @@ def _spans(run: Run) -> str:
 
 def _results(span: Span) -> list[str]:
     """What came out of a span: its reply or output, and the errors."""
-    said = "\n".join(message.content for message in span.reply if message.content)
-    given = said or ("" if span.reply else span.output)
+    reply = "\n".join(message.content for message in span.reply if message.content)
+    given = reply or ("" if span.reply else span.output)
     texts = [given] if given else _first(span.attributes, _SPAN_OUTPUT)
     texts += _first(span.attributes, _SPAN_ERROR)
     for event in span.events:

@@ -50,7 +50,11 @@ def read_folder(source: str | Path, taxonomy: Taxonomy | None = None) -> list[An
     Raises InputError when there is no such file, a file is too large, or two files annotate the
     same trace, since which of them counts would be a guess.
     """
-    files = [one.path for one in find(source).files if one.path.suffix.lower() == ".json"]
+    files = [
+        source_file.path
+        for source_file in find(source).files
+        if source_file.path.suffix.lower() == ".json"
+    ]
     if not files:
         raise InputError("no .json file, one per trace, is here", str(source))
     read: dict[str, Path] = {}
@@ -70,21 +74,28 @@ def write_folder(folder: Path, findings: Iterable[Findings], *, extra: bool = Fa
     Raises InputError for an id that is no file name and for what the system refuses.
     """
     paths, taken = [], set[str]()
-    for one in findings:
-        path = file_in(folder, one.trace, ".json", taken)
-        write_atomically(path, official_text(one, extra=extra))
+    for findings_of_trace in findings:
+        path = file_in(folder, findings_of_trace.trace, ".json", taken)
+        write_atomically(path, official_text(findings_of_trace, extra=extra))
         paths.append(path)
     return paths
 
 
 def pair_up(gold: Sequence[Annotation], predicted: Sequence[Annotation]) -> Pairing:
     """Predictions by the id of their trace, else by the file name, as the official scorer does."""
-    by_trace = {one.trace: one for one in predicted}
-    matched = {one.trace for one in gold} & set(by_trace)
-    by_name = {one.name: one for one in predicted if one.trace not in matched}
-    pairs = tuple((one, by_trace.get(one.trace) or by_name.pop(one.name, None)) for one in gold)
+    by_trace = {annotation.trace: annotation for annotation in predicted}
+    matched = {annotation.trace for annotation in gold} & set(by_trace)
+    by_name = {
+        annotation.name: annotation for annotation in predicted if annotation.trace not in matched
+    }
+    pairs = tuple(
+        (annotation, by_trace.get(annotation.trace) or by_name.pop(annotation.name, None))
+        for annotation in gold
+    )
     used = {match.trace for _, match in pairs if match is not None}
-    return Pairing(pairs, tuple(one for one in predicted if one.trace not in used))
+    return Pairing(
+        pairs, tuple(annotation for annotation in predicted if annotation.trace not in used)
+    )
 
 
 def _read(path: Path) -> str:
@@ -154,13 +165,13 @@ def read_sheet(
         problems.append(f"trace {trace!r} is not among the traces given")
     scores = value.get("scores")
     scores = scores if isinstance(scores, list) else [scores] if scores else []
-    stated = [key for one in scores if isinstance(one, dict) for key in one]
+    stated = [key for grades in scores if isinstance(grades, dict) for key in grades]
     problems += [f"scores: unknown key {key!r}, known are {', '.join(_SCORES)}"
                  for key in stated if key not in _SCORES]  # fmt: skip
     errors = value.get("errors")
     wanted = {
         "errors": [] if errors is None else errors,
-        "scores": [_without_null(one) for one in scores],
+        "scores": [_without_null(grades) for grades in scores],
     }
     annotation = read_annotation(json.dumps(wanted), trace, taxonomy)
     problems += annotation.warnings
@@ -170,8 +181,8 @@ def read_sheet(
     for number, error in enumerate(errors if isinstance(errors, list) else (), 1):
         if isinstance(error, dict):
             problems += _of_error(error, f"error {number}", spans_of.get(trace))
-    told = tuple(f"{path}: {problem}" for problem in dict.fromkeys(problems))
-    return FilledSheet(trace, None if told or errors is None else annotation.findings, told)
+    lines = tuple(f"{path}: {problem}" for problem in dict.fromkeys(problems))
+    return FilledSheet(trace, None if lines or errors is None else annotation.findings, lines)
 
 
 def _without_null(scores: Any) -> Any:

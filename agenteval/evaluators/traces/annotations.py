@@ -78,13 +78,13 @@ def official_object(findings: Findings, *, extra: bool = False) -> dict[str, Any
     if findings.status is not None:
         raise ValueError(f"{findings.trace}: {findings.status}, there are no findings to write")
     errors = []
-    for one in findings.findings:
-        error: dict[str, Any] = {"category": one.category, "location": one.span}
-        error |= {"evidence": one.evidence, "description": one.description}
-        error |= {"impact": one.impact} if one.impact else {}
+    for finding in findings.findings:
+        error: dict[str, Any] = {"category": finding.category, "location": finding.span}
+        error |= {"evidence": finding.evidence, "description": finding.description}
+        error |= {"impact": finding.impact} if finding.impact else {}
         if extra:
-            error |= {} if one.confidence is None else {"confidence": one.confidence}
-            error |= {"source": one.source} if one.source else {}
+            error |= {} if finding.confidence is None else {"confidence": finding.confidence}
+            error |= {"source": finding.source} if finding.source else {}
         errors.append(error)
     scores: dict[str, Any] = {}
     for name in GRADES:
@@ -158,7 +158,7 @@ def _is_annotation(value: Any) -> bool:
         return "errors" in value or "scores" in value
     if not isinstance(value, list) or not value:
         return False
-    return all(isinstance(one, dict) and "category" in one for one in value)
+    return all(isinstance(entry, dict) and "category" in entry for entry in value)
 
 
 def _trace_id(value: Mapping[str, Any], name: str, notes: list[str]) -> str:
@@ -176,7 +176,7 @@ def _trace_id(value: Mapping[str, Any], name: str, notes: list[str]) -> str:
 def _findings(
     errors: list[Any], labels: Taxonomy, notes: list[str]
 ) -> tuple[tuple[Finding, ...], tuple[Rejected, ...]]:
-    found: list[Finding] = []
+    findings: list[Finding] = []
     rejected: list[Rejected] = []
     for number, error in enumerate(errors, 1):
         place = f"error {number}"
@@ -193,8 +193,8 @@ def _findings(
             )
             continue
         rest = _rest(fields, place, notes)
-        found += [Finding(span=span, category=category, **rest) for span in locations]
-    return tuple(found), tuple(rejected)
+        findings += [Finding(span=span, category=category, **rest) for span in locations]
+    return tuple(findings), tuple(rejected)
 
 
 def _fields(error: Mapping[str, Any], place: str, notes: list[str]) -> dict[str, Any]:
@@ -228,7 +228,7 @@ def _category(value: Any, labels: Taxonomy, place: str, notes: list[str]) -> str
 def _locations(value: Any, place: str, notes: list[str]) -> list[str]:
     if isinstance(value, list):
         notes.append(f"{place}: {len(value)} locations")
-        return [_text(one).strip() for one in value] or [""]
+        return [_text(entry).strip() for entry in value] or [""]
     text = _text(value).strip()
     if any(c.isspace() for c in text):
         notes.append(f"{place}: location {text[:80]!r} is no span id")

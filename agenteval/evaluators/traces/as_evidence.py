@@ -44,17 +44,17 @@ def _lines(findings: Findings | None, spans: Mapping[str, Span]) -> list[str]:
     return [*lines, f"... and {rest} more"] if rest > 0 else lines
 
 
-def _told(one: Finding, spans: Mapping[str, Span]) -> str:
-    span = spans.get(one.span)
-    place = f"{span.kind} {_line(span.name)}" if span else f"span {_line(one.span)}"
-    text = f"{_line(one.category)} at {place}"
-    if one.impact:
-        text += f", impact {one.impact}"
-    if one.confidence is not None:
-        text += f", confidence {one.confidence:.2f}"
-    if one.description:
-        text += f": {_line(one.description)}"
-    return text + (f' (quoted: "{_line(one.evidence)}")' if one.evidence else "")
+def _told(finding: Finding, spans: Mapping[str, Span]) -> str:
+    span = spans.get(finding.span)
+    place = f"{span.kind} {_line(span.name)}" if span else f"span {_line(finding.span)}"
+    text = f"{_line(finding.category)} at {place}"
+    if finding.impact:
+        text += f", impact {finding.impact}"
+    if finding.confidence is not None:
+        text += f", confidence {finding.confidence:.2f}"
+    if finding.description:
+        text += f": {_line(finding.description)}"
+    return text + (f' (quoted: "{_line(finding.evidence)}")' if finding.evidence else "")
 
 
 def _line(text: str) -> str:

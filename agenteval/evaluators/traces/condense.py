@@ -100,11 +100,11 @@ def source_tokens(run: Run) -> int:
 def _parents(spans: Sequence[Span]) -> list[int | None]:
     """The position of each span's parent; None for roots, and for parents that come later."""
     first: dict[str, int] = {}
-    found: list[int | None] = []
+    parents: list[int | None] = []
     for i, span in enumerate(spans):
-        found.append(first.get(span.parent_id) if span.parent_id is not None else None)
+        parents.append(first.get(span.parent_id) if span.parent_id is not None else None)
         first.setdefault(span.id, i)
-    return found
+    return parents
 
 
 def _drafts(

@@ -171,13 +171,13 @@ def terms(text: str) -> Iterable[str]:
 def segments(text: str, width: int = WIDTH) -> list[str]:
     """The lines of a text with their ends, longer ones than `width` (60, 120 or WIDTH characters)
     in segments; together they are the text."""
-    found: list[str] = []
+    passages: list[str] = []
     for line in text.splitlines(keepends=True):
         if len(line) <= width:
-            found.append(line)
+            passages.append(line)
         else:
-            found.extend(_SEGMENTS[width].findall(line))
-    return found
+            passages.extend(_SEGMENTS[width].findall(line))
+    return passages
 
 
 def mark(characters: int) -> str:

@@ -38,7 +38,7 @@ def wrappers(spans: Sequence[Span], parents: Sequence[int | None]) -> list[str |
     for i, parent in enumerate(parents):
         if parent is not None:
             children[parent].append(i)
-    texts, names, told = set(_texts(spans)), set[str](), set[tuple[str, str]]()
+    texts, names, known_pairs = set(_texts(spans)), set[str](), set[tuple[str, str]]()
 
     def known(i: int, side: int) -> bool:
         """Whether all that the input (side 0) or output (side -1) says stands in other spans."""
@@ -63,8 +63,8 @@ def wrappers(spans: Sequence[Span], parents: Sequence[int | None]) -> list[str |
                 if TELLING.search(key) or (isinstance(value, str) and STRONG.stands_in(value))
             }
             first = name not in names and (span.kind == "agent" or not children[i])
-            needed = not pairs <= told or first or not (known(i, 0) and known(i, -1))
-            told |= pairs
+            needed = not pairs <= known_pairs or first or not (known(i, 0) and known(i, -1))
+            known_pairs |= pairs
         names.add(name)
         if needed:  # what it says, those below it need not say again
             texts.update(t for t in (span.input.strip(), span.output.strip()) if t)
@@ -237,10 +237,10 @@ class Seen:
         """Where the same tool was called before with the same arguments (the first and the last
         ones), and how often."""
         before = self._calls.setdefault((tool, same(arguments)), [])
-        found = list(before) if len(before) < 5 else [before[0], "...", *before[-2:]]
+        listed = list(before) if len(before) < 5 else [before[0], "...", *before[-2:]]
         times = len(before)
         before.append(here)
-        return found, times
+        return listed, times
 
     def arguments(self, text: str, here: str) -> str:
         """Arguments of a call. They stay where they stood before, for no call can be judged

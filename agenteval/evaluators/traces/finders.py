@@ -114,8 +114,8 @@ class DetectorsFinder:
 
     async def find(self, run: Run, attempt: int = 0) -> Found:
         """Findings of the rules whose categories the taxonomy has."""
-        found = await asyncio.to_thread(detect, run, self.taxonomy, None, self.undecided)
-        return Found(Findings(trace=run.id, findings=tuple(found)))
+        findings = await asyncio.to_thread(detect, run, self.taxonomy, None, self.undecided)
+        return Found(Findings(trace=run.id, findings=tuple(findings)))
 
 
 @dataclass(frozen=True)

@@ -244,8 +244,8 @@ class Locator:
         for hint in hints:
             leaf = self.taxonomy.find(hint.category)
             if leaf is None or hint.span not in spans:
-                said = hint.model_dump(mode="json")
-                bad.append(Rejected(why="a rule named an unknown span or category", said=said))
+                stated = hint.model_dump(mode="json")
+                bad.append(Rejected(why="a rule named an unknown span or category", said=stated))
             else:
                 good.append(hint.model_copy(update={"category": leaf.name}))
         return tuple(good), tuple(bad)
@@ -263,7 +263,7 @@ class Locator:
         indices = {piece.span: piece.index for piece in condensed.pieces}
         for question in self._asking.questions(run, indices):
             slices = list(slices_of(condensed.pieces, lines, question.room))
-            cut |= {one.index: None for one in slices if one.note}
+            cut |= {part.index: None for part in slices if part.note}
             layout.append((question, list(rows_of(slices, question.room))))
         return layout, tuple(cut)
 
@@ -443,7 +443,7 @@ def _last_lines(text: str) -> str:
 
 async def _together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     """The results of all, in their order; when one raises, the others are cancelled first."""
-    tasks = [asyncio.create_task(one) for one in work]
+    tasks = [asyncio.create_task(coroutine) for coroutine in work]
     try:
         return list(await asyncio.gather(*tasks))
     finally:

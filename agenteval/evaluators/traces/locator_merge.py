@@ -115,8 +115,8 @@ def confidence(by_repeat: Mapping[int, Sequence[Named]], read: int) -> float | N
     share = len(by_repeat) / read
     stated = [
         max(known)
-        for said in by_repeat.values()
-        if (known := [n.confidence for n in said if n.confidence is not None])
+        for votes_of_one in by_repeat.values()
+        if (known := [n.confidence for n in votes_of_one if n.confidence is not None])
     ]
     if stated:
         return share * math.fsum(stated) / len(stated)
@@ -135,8 +135,8 @@ def _once_each(
             stay.append((index, finding))
             continue
         why = f"the error of {first} again: its {leaf.locate} span is marked"
-        said = finding.model_dump(mode="json", exclude={"span", "source"})
-        rejected.append(Rejected(why=why, said={"index": index, **said}))
+        stated = finding.model_dump(mode="json", exclude={"span", "source"})
+        rejected.append(Rejected(why=why, said={"index": index, **stated}))
     return stay
 
 

@@ -129,10 +129,11 @@ class Asking:
             summary_words=SUMMARY // 2,
             nonce=NONCE,
         )
-        told = assignment(run)
+        assigned = assignment(run)
         bare = Question(
-            area, leaves, system, self._short(told.task.text, _TASK), _origin(run, told.task),
-            self._rules(told), indices.get(told.instructions.span or "", ""), run.id, 0,
+            area, leaves, system,
+            self._short(assigned.task.text, _TASK), _origin(run, assigned.task),
+            self._rules(assigned), indices.get(assigned.instructions.span or "", ""), run.id, 0,
         )  # fmt: skip
         room = self._room(self.part(bare, Row((), again=9_999), FULL, 0, ("x",)))
         if room < _LEAST_ROOM:
@@ -172,7 +173,7 @@ class Asking:
     ) -> Request:
         """The request on one part; `hints` default to those of its slices."""
         if hints is None:
-            hints = [line for one in row.slices for line in one.hints]
+            hints = [line for part in row.slices for line in part.hints]
         whole = any(s.index == question.rules_at and len(s.text) == s.total for s in row.slices)
         user = _PROMPTS["locator_user"].render(
             task=question.task,
@@ -205,13 +206,13 @@ class Asking:
 
     def repair(self, request: Request, problem: str, text: str) -> Request:
         """The request again, with the beginning of its reply and what was wrong with it."""
-        said = shorten(neutralise(text), _SHOWN_AGAIN) or "(empty)"
+        beginning = shorten(neutralise(text), _SHOWN_AGAIN) or "(empty)"
         words = _PROMPTS["locator_repair"].render(problem=problem[:_PROBLEM])
         return replace(
             request,
             messages=(
                 *request.messages,
-                {"role": "assistant", "content": said},
+                {"role": "assistant", "content": beginning},
                 {"role": "user", "content": words},
             ),
             role=f"{request.role}:repair",
@@ -228,13 +229,13 @@ class Asking:
         """The request for the grades. `errors` are lines with the gravest first; as many are told
         as the context leaves room for."""
         system = _PROMPTS["grades_system"].render(nonce=NONCE)
-        told = assignment(run)
+        assigned = assignment(run)
 
         def make(found: str) -> Request:
             user = _PROMPTS["grades_user"].render(
-                task=self._short(told.task.text, _TASK),
-                rules=self._rules(told),
-                task_from=_origin(run, told.task),
+                task=self._short(assigned.task.text, _TASK),
+                rules=self._rules(assigned),
+                task_from=_origin(run, assigned.task),
                 notes=[(name, shorten(neutralise(text), SUMMARY)) for name, text in notes],
                 found=found,
                 ending=self._short(ending.text, _TASK),

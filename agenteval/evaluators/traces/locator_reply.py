@@ -236,19 +236,19 @@ def _first(item: Mapping[Any, Any], names: Sequence[str]) -> Any:
     return next((item[n] for n in names if item.get(n) is not None), None)
 
 
-def _leaf_of(said: Any, taxonomy: Taxonomy) -> Leaf | None:
+def _leaf_of(label: Any, taxonomy: Taxonomy) -> Leaf | None:
     """The leaf named, alone, at the end of its path ("Planning > Goal Deviation"), or before an
     explanation in brackets ("Tool-related (makes up a result)")."""
-    if not isinstance(said, str):
+    if not isinstance(label, str):
         return None
-    bare = re.sub(r"[(\[].*", "", said, flags=re.DOTALL)
-    names = (said, re.split(r"[>/:]", said)[-1], bare, re.split(r"[>/:]", bare)[-1])
+    bare = re.sub(r"[(\[].*", "", label, flags=re.DOTALL)
+    names = (label, re.split(r"[>/:]", label)[-1], bare, re.split(r"[>/:]", bare)[-1])
     leaf = next(filter(None, map(taxonomy.find, names)), None)
     return leaf if leaf is not None and leaf.assigned else None
 
 
-def _text(said: Any) -> str:
-    return said.strip()[:2000] if isinstance(said, str) else ""
+def _text(value: Any) -> str:
+    return value.strip()[:2000] if isinstance(value, str) else ""
 
 
 def _rejected(why: str, said: Any) -> Rejected:
@@ -305,8 +305,8 @@ def _members(value: Any) -> dict[str, Any] | None:
     for row in value if isinstance(value, list) else [value]:
         if not isinstance(row, dict):
             continue
-        for one in (row, *(v for v in row.values() if isinstance(v, dict | list))):
-            inner = one[0] if isinstance(one, list) and one else one
+        for holder in (row, *(v for v in row.values() if isinstance(v, dict | list))):
+            inner = holder[0] if isinstance(holder, list) and holder else holder
             if isinstance(inner, dict) and any(_entry(inner, n) is not None for n in GRADES):
                 return {**inner, **({OVERALL: row[OVERALL]} if OVERALL in row else {})}
     return None
@@ -324,14 +324,14 @@ def _score(entry: Any) -> Any:
 
 def _grade(members: Mapping[str, Any], name: str) -> Grade:
     entry = _entry(members, name)
-    said, reason = _score(entry), members.get(f"{name}_reasoning")
+    score, reason = _score(entry), members.get(f"{name}_reasoning")
     if isinstance(entry, dict):
         words = (entry.get(key) for key in ("reason", "reasoning", "explanation"))
-        reason = next((one for one in words if isinstance(one, str)), None)
-    reason, number = _text(reason), to_number(said)
+        reason = next((text for text in words if isinstance(text, str)), None)
+    reason, number = _text(reason), to_number(score)
     if reason == _UNFILLED:
         return Grade(value=None, reason="the reply repeats the form instead of a reason")
     if number is not None and WORST <= number <= BEST:
         return Grade(value=number, reason=reason)
-    why = "not given" if said is None else f"{said!r:.40} is no score from 1 to 5"
+    why = "not given" if score is None else f"{score!r:.40} is no score from 1 to 5"
     return Grade(value=None, reason=f"{why}. {reason}".strip())

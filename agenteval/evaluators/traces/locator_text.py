@@ -100,10 +100,10 @@ def quoted_in(quote: str, flat_text: str) -> str | None:
         return "the pieces quoted are too short to be found again"
     at = 0
     for piece in pieces:
-        found = flat_text.find(piece, at)
-        if found < 0:
+        position = flat_text.find(piece, at)
+        if position < 0:
             return "the quoted words are not in the span"
-        at = found + len(piece)
+        at = position + len(piece)
     return None
 
 
@@ -190,26 +190,26 @@ def slices_of(
         yield from parts
 
 
-def refit(one: Slice, room: int) -> Iterator[Slice]:
+def refit(whole: Slice, room: int) -> Iterator[Slice]:
     """The slice, or the slices of at most `room` tokens that it has to be cut into."""
-    if one.tokens <= room:
-        yield one
+    if whole.tokens <= room:
+        yield whole
         return
-    digits = len(f"{one.total}")
-    frame = replace(one, text="", start=10**digits, total=10**digits, note=_NOTE)
+    digits = len(f"{whole.total}")
+    frame = replace(whole, text="", start=10**digits, total=10**digits, note=_NOTE)
     first = 3 * (room - frame.tokens - 1)
     if first < 24:  # no room beside the hints: they are the smaller loss
         frame = replace(frame, hints=())
-        one = replace(one, hints=())
+        whole = replace(whole, hints=())
         first = max(3 * (room - frame.tokens - 1), 24)
-    for start, end in windows(one.text, first):
-        last = end == len(one.text)
+    for start, end in windows(whole.text, first):
+        last = end == len(whole.text)
         yield replace(
-            one,
-            text=one.text[start:end],
-            start=one.start + start,
-            hints=one.hints if start == 0 else (),
-            note=one.note if last else "",
+            whole,
+            text=whole.text[start:end],
+            start=whole.start + start,
+            hints=whole.hints if start == 0 else (),
+            note=whole.note if last else "",
         )
 
 
@@ -219,7 +219,7 @@ def rows_of(slices: Sequence[Slice], room: int, overlap: int = OVERLAP) -> Itera
     Up to `overlap` slices are shown again at the start of the next row, if they take no more than
     a quarter of it. A slice that is larger than the room stands alone.
     """
-    costs = [one.tokens for one in slices]
+    costs = [piece.tokens for piece in slices]
     at = 0
     while at < len(slices):
         begin, used = at, costs[at]

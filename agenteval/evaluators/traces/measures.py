@@ -19,7 +19,7 @@ def of_findings(findings: Findings) -> tuple[Measured, ...]:
     """The results of a trace: what was found, and the grades that were given."""
     if findings.status is not None:
         return failed(MEASURES, findings.status, findings.message)
-    high = any(one.impact == "HIGH" for one in findings.findings)
+    high = any(finding.impact == "HIGH" for finding in findings.findings)
     grades = [
         place(_GRADES[name], grade.value)
         for name, grade in findings.grades.items()

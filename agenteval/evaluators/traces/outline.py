@@ -67,13 +67,13 @@ def outline(run: Run, *, most: int = MOST_SPANS, excerpt: int = EXCERPT) -> Outl
     The input of an LLM span is the last message it was sent, its output the reply.
     """
     used = [n for n in map(tokens_of, run.spans) if n is not None]
-    told = assignment(run)
+    assigned = assignment(run)
     return Outline(
         trace=run.id,
-        task=cut_short(told.task.text, 8 * excerpt),
-        task_span=told.task.span,
-        ending=cut_short(told.ending.text, 8 * excerpt),
-        ending_span=told.ending.span,
+        task=cut_short(assigned.task.text, 8 * excerpt),
+        task_span=assigned.task.span,
+        ending=cut_short(assigned.ending.text, 8 * excerpt),
+        ending_span=assigned.ending.span,
         withheld=withheld_from(run),
         spans=tuple(_span(span, excerpt) for span in run.spans[:most]),
         kinds=dict(Counter(span.kind for span in run.spans)),
@@ -148,9 +148,9 @@ def _note(span: Span) -> str:
     if span.status_message:
         return span.status_message
     for event in span.events:
-        told = event.attributes.get("exception.message") or event.attributes.get("exception.type")
-        if told:
-            return str(told)
+        raised = event.attributes.get("exception.message") or event.attributes.get("exception.type")
+        if raised:
+            return str(raised)
     return ""
 
 

@@ -79,4 +79,4 @@ class Nearness:
 
 def skeleton(spans: Sequence[Span]) -> tuple[Span, ...]:
     """The spans without what they say: all that scoring needs of them, for a fraction of memory."""
-    return tuple(Span(id=one.id, parent_id=one.parent_id, kind=one.kind) for one in spans)
+    return tuple(Span(id=span.id, parent_id=span.parent_id, kind=span.kind) for span in spans)

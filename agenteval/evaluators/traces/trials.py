@@ -122,12 +122,12 @@ def attempts_of(tables: Trials, key: str, cases: Sequence[str]) -> dict[str, int
 
     Where the infrastructure failed the number stays, so that what was answered is not asked again.
     """
-    found = {}
+    stored = {}
     for trial in tables.trials(EVALUATOR, cases, [key]):
         before = trial.log.get(_ATTEMPT)
         content = trial.status != "done" and trial.status not in INFRASTRUCTURE
-        found[trial.case_key] = (before if isinstance(before, int) else 0) + content
-    return found
+        stored[trial.case_key] = (before if isinstance(before, int) else 0) + content
+    return stored
 
 
 @of_one_state
@@ -162,12 +162,12 @@ def distinct_names(systems: Iterable[TrialSystem]) -> dict[str, str]:
         options = [dict(_leaves(system.parameters)) for system in group]
         differing = [
             key
-            for key in dict.fromkeys(key for one in options for key in one)
-            if len({str(one.get(key)) for one in options}) > 1
+            for key in dict.fromkeys(key for chosen in options for key in chosen)
+            if len({str(chosen.get(key)) for chosen in options}) > 1
         ]
         for system, own in zip(group, options, strict=True):
-            told = ", ".join(f"{key} {_brief(own.get(key))}" for key in differing[:3])
-            names[system.key] = f"{name} [{told}]" if told else name
+            listed = ", ".join(f"{key} {_brief(own.get(key))}" for key in differing[:3])
+            names[system.key] = f"{name} [{listed}]" if listed else name
     return distinct(names)
 
 
@@ -189,14 +189,14 @@ def _brief(value: str | None) -> str:
 def load_outlines(store: Store, traces: Iterable[str] | None = None) -> dict[str, Outline]:
     """Outlines of the stored traces by trace key. Raises StoreError for a damaged one."""
     wanted = None if traces is None else set(traces)
-    found = {}
+    outlines = {}
     for case in Trials(store).cases(EVALUATOR):
         if wanted is None or case.key in wanted:
             try:
-                found[case.key] = Outline.model_validate(case.body)
+                outlines[case.key] = Outline.model_validate(case.body)
             except ValidationError as error:
                 raise StoreError(f"the trace {case.id!r} is damaged in the store") from error
-    return found
+    return outlines
 
 
 def _findings(trial: Trial) -> Findings:

@@ -54,7 +54,7 @@ class Failures:
     def __init__(self, view: TraceView) -> None:
         self.view = view
         self.own: list[dict[Kind, tuple[Fact, Verdict]]] = [
-            _verdicts(told) for told in view.once(all_facts)
+            _verdicts(facts) for facts in view.once(all_facts)
         ]
         self.below: list[set[Kind]] = [set() for _ in view.spans]
         for i in range(len(view.spans) - 1, -1, -1):
@@ -92,14 +92,14 @@ class Failures:
         return above is not None and kind in self.own[above]
 
 
-def _verdicts(told: Sequence[Fact]) -> dict[Kind, tuple[Fact, Verdict]]:
-    found: dict[Kind, tuple[Fact, Verdict]] = {}
-    for fact in told:
+def _verdicts(facts: Sequence[Fact]) -> dict[Kind, tuple[Fact, Verdict]]:
+    verdicts: dict[Kind, tuple[Fact, Verdict]] = {}
+    for fact in facts:
         verdict = classify(fact)
         if verdict is not None:
-            found.setdefault(verdict.kind, (fact, verdict))
+            verdicts.setdefault(verdict.kind, (fact, verdict))
             break  # the first fact that says a kind; later ones repeat it in other words
-    return found
+    return verdicts
 
 
 def _failed_by(view: TraceView, kind: Kind) -> Iterator[Hit]:

@@ -82,15 +82,15 @@ def facts(span: Span) -> list[Fact]:
     value = _object(span.output) if marked else None
     if not failed(span) and not (value and any(value.get(mark) is True for mark in _MARKS)):
         return [Fact("", span.output)] if _bare(span) else []
-    if told := list(_exceptions(span)):
-        return told
+    if own := list(_exceptions(span)):
+        return own
     kind = span.attributes.get("error.type")
     dotted = kind if isinstance(kind, str) and kind not in _GENERIC else ""
     code = _status_code(span.attributes)
     if dotted.isdigit():
         code, dotted = code or _as_code(dotted), ""
-    told = [Fact(dotted, span.status_message, code)]
-    return [*told, _from_output(span.output)] if span.kind == "tool" else told
+    own = [Fact(dotted, span.status_message, code)]
+    return [*own, _from_output(span.output)] if span.kind == "tool" else own
 
 
 def _bare(span: Span) -> bool:

@@ -60,8 +60,8 @@ class TraceView:
         """What `make` returns for this view, worked out once for all rules."""
         if make not in self._made:
             self._made[make] = make(self)
-        found: T = self._made[make]
-        return found
+        made: T = self._made[make]
+        return made
 
     @cached_property
     def llms(self) -> list[Span]:
@@ -101,7 +101,7 @@ class TraceView:
         """Every message that a model was sent, once, with the first span that holds it."""
         seen_objects: set[int] = set()
         seen: set[MessageKey] = set()
-        found = []
+        first_sent = []
         for span in self.llms:
             for message in span.messages:
                 if id(message) in seen_objects:
@@ -110,8 +110,8 @@ class TraceView:
                 key = self.key(message)
                 if key not in seen:
                     seen.add(key)
-                    found.append((span, message))
-        return found
+                    first_sent.append((span, message))
+        return first_sent
 
 
 def _told(request: Span) -> bool:
@@ -257,7 +257,7 @@ def detect(
     if unknown:
         raise InputError(f"no detector {unknown[0]!r} (there are: {', '.join(sorted(RULES))})")
     view = TraceView(run)
-    found: list[tuple[int, int, int, Finding]] = []
+    rows: list[tuple[int, int, int, Finding]] = []
     for order, each in enumerate(RULES.values()):
         if (
             not (undecided or each.confidence is not None)
@@ -271,6 +271,6 @@ def detect(
         for number, finding in enumerate(each(view)):
             if leaf is not None and leaf.name != finding.category:
                 finding = finding.model_copy(update={"category": leaf.name})
-            found.append((view.position[finding.span], order, number, finding))
-    found.sort(key=lambda row: row[:3])
-    return tuple(row[3] for row in found)
+            rows.append((view.position[finding.span], order, number, finding))
+    rows.sort(key=lambda row: row[:3])
+    return tuple(row[3] for row in rows)

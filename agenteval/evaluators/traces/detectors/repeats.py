@@ -117,12 +117,12 @@ class _Row:
     the same one, a call that tells nothing has one of its own."""
 
     def __init__(self, view: TraceView, calls: list[Call]) -> None:
-        self.calls, told = calls, view.once(all_facts)
+        self.calls, facts = calls, view.once(all_facts)
         known: dict[tuple[tuple[str, str], str], int] = {}
         self.codes: list[int] = []
         for i, call in enumerate(calls):
             ran = call.execution
-            if not telling(call, told[view.position[ran.id]] if ran else ()):
+            if not telling(call, facts[view.position[ran.id]] if ran else ()):
                 self.codes.append(-1 - i)
             else:
                 self.codes.append(known.setdefault((call.same, call.result or ""), len(known)))

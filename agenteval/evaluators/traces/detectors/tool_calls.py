@@ -43,10 +43,10 @@ def _draft(schema: dict[str, JsonValue]) -> Any:
     if named is None:
         return Draft202012Validator
     find: Any = validators.validator_for
-    found = find({"$schema": named}, default=None) if isinstance(named, str) else None
-    if found is None:
+    draft = find({"$schema": named}, default=None) if isinstance(named, str) else None
+    if draft is None:
         raise Unchecked
-    return found
+    return draft
 
 
 @lru_cache(maxsize=512)
@@ -216,8 +216,8 @@ def unknown_tool(view: TraceView) -> Iterator[Hit]:
 
 def _denied(text: str) -> str | None:
     """The name of the tool that a framework says it does not have."""
-    found = _UNKNOWN.fullmatch(text) if len(text) < 10_000 else None
-    return next(filter(None, found.groups()), None) if found else None
+    match = _UNKNOWN.fullmatch(text) if len(text) < 10_000 else None
+    return next(filter(None, match.groups()), None) if match else None
 
 
 def _answered(view: TraceView, seen: set[str]) -> Iterator[Hit]:

@@ -319,8 +319,8 @@ def write(harvest: Harvest, out: Path) -> None:
     """Write the gold and the index; the traces are there already."""
     made = (*harvest.planted, *harvest.negatives)
     (out / "gold").mkdir(parents=True, exist_ok=True)
-    write_folder(out / "gold", [one.gold for one in made])
-    lines = [json.dumps(_line(one), ensure_ascii=False) + "\n" for one in made]
+    write_folder(out / "gold", [planted.gold for planted in made])
+    lines = [json.dumps(_line(planted), ensure_ascii=False) + "\n" for planted in made]
     write_atomically(out / "index.jsonl", "".join(lines))
 
 
