@@ -54,7 +54,7 @@ from agenteval.readers.assignment import Passage, assignment
 from agenteval.records import FailureStatus, Finding, Findings, Grade, Rejected, Run, Source, Usage
 
 T = TypeVar("T")
-_VERSION = 3
+_VERSION = 4
 _GIVE_UP = 3  # parts that fail in a row, for other reasons than their reply
 _SMALLEST, _LEAST = 8, 150  # a part is halved down to this share of the room, and so many tokens
 _HINT = 60  # tokens of a hint

@@ -61,7 +61,7 @@ def test_words_of_the_step_count_half_and_words_of_the_span_whole() -> None:
     run = Run(id="t", spans=(
         Span(id="root", kind="agent"),
         Span(id="step", parent_id="root", kind="chain", output="The step gave up at once."),
-        Span(id="span-1", input="what it was sent before", **step),
+        Span(id="span-1", input="what it was sent before", output="what it gave back", **step),
         Span(id="span-2", **step),
         Span(id="span-3", parent_id="root", kind="llm", output="words of a later step"),
     ))  # fmt: skip
@@ -71,14 +71,17 @@ def test_words_of_the_step_count_half_and_words_of_the_span_whole() -> None:
 
     for words, confidence, near in (
         ("count nine birds", 0.8, False),  # as it was shown
-        ("what it was sent before", 0.8, False),  # in the trace, shown as a reference
+        ("what it gave back", 0.8, False),  # its own, shown as a reference
+        ("count nine birds\nwhich it did not say", 0.8, False),  # one of two lines
+        ("the agnet went on to count nine birds", 0.8, False),  # a slip
+        ("what it was sent before", 0.4, True),  # of its request
         ("gave up at once", 0.4, True),  # of the step around it
         ('"bird": "', 0.4, True),  # of what else the step holds
     ):
         named = finding(words)
         assert isinstance(named, Named)
         assert (named.confidence, named.near) == (confidence, near)
-    for words in ("words of a later step", "stands nowhere at all"):
+    for words in ("words of a later step", "stands nowhere at all", "agent\nnine"):
         assert isinstance(finding(words), Rejected)
         assert isinstance(finding(words, "off"), Named)
     assert isinstance(finding("gave up at once", "span"), Rejected)
