@@ -92,7 +92,7 @@ async def aflow_import(
     if ended.stopped:
         report = replace(report, unfinished=(why_stopped(ended, "not replayed"),), exit_code=3)
     rates = [*session_rates(report), *(None for _ in reading.problems)]
-    return judged_enough(report, rates, "sessions", gate, max_unscored)
+    return judged_enough(report, rates, "sessions", gate, max_unscored, "")
 
 
 flow_import = synchronous(aflow_import)
@@ -131,6 +131,11 @@ def _refuse_others(store: Store, candidate: Candidate, numbered: _Numbered) -> N
         if case is None or one is None or trial.status != "done":
             continue
         log = SessionLog.model_validate(trial.log)
+        if log.reward != one.reward:
+            raise InputError(
+                f"trial {trial.trial} of {case.info.id} is stored with the reward {log.reward}, "
+                f"not {one.reward}; give these another name with --agent", one.place,
+            )  # fmt: skip
         if log.messages != tuple(m for m in one.messages if m.role != "system"):
             raise InputError(
                 f"another session of {candidate.assistant.name} is stored as trial {trial.trial} "

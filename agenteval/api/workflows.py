@@ -134,7 +134,10 @@ async def aflow_sessions(
     (one, *_) = assistants.candidates({})
     cases = [case for case in chosen if one.for_case is None or one.at(case) is not None]
     if not cases:
-        raise InputError(f"{one.assistant.name} has no place in any of these cases", "--agent")
+        walks = " (it walks a chart)" if one.assistant.name.startswith("scripted:") else ""
+        raise InputError(
+            f"{one.assistant.name} has no place in any of these cases{walks}", "--agent"
+        )
     if left := len(chosen) - len(cases):
         watch.note(f"{one.assistant.name} has no place in {left} of {len(chosen)} cases")
     bounds = {"turns": turns, "calls": calls, "calls_per_turn": calls_per_turn}
@@ -316,11 +319,15 @@ def judged_enough(
     what: str,
     gate: float | None,
     max_unscored: float,
+    hint: str = _JUDGELESS,
 ) -> WorkflowReport:
-    """The report with its gates: the share of these without a rate, and the mean of the others."""
+    """The report with its gates: the share of these without a rate, and the mean of the others;
+    `hint` says what may help the first."""
     known = [rate for rate in rates if rate is not None]
     lost = len(rates) - len(known)
-    gates = [unscored_gate(len(rates), lost, max_unscored, f"{what} have no verdict {_JUDGELESS}")]
+    gates = [
+        unscored_gate(len(rates), lost, max_unscored, f"{what} have no verdict {hint}".strip())
+    ]
     if gate is not None:
         mean = sum(known) / len(known) if known else None
         of = f"of {len(known)} {what}, {lost} without verdict"

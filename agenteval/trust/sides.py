@@ -180,11 +180,15 @@ class Wanted:
         return judge if not self.two_places and judge is not None else self.place_names[side]
 
     def system_of(self, table: ScoreTable, side: int) -> ScoreTable:
-        """The rows of the system asked for on this side; one alone is meant for both."""
+        """The rows of the system asked for on this side; one alone is meant for both. An agent that
+        was given procedures in one form only need not name it."""
         if not self.systems:
             return table
         name = self.systems[min(side, len(self.systems) - 1)]
         rows = table.of(system=name)
+        in_one_form = [s for s in table.present("system") if s.startswith(f"{name} · ")]
+        if not len(rows) and len(in_one_form) == 1:
+            return table.of(system=in_one_form[0])
         if not len(rows):
             known = ", ".join(sorted(table.present("system"))) or "none named"
             raise InputError(
@@ -285,6 +289,9 @@ def _agents(wanted: Wanted, stores: Sequence[Store]) -> tuple[str, str] | None:
             return None
         judges = {key for key, _ in store.sources()}
         sources = [(k, s) for k, s in store.sources(trials=True) if k not in judges]
+        short = {s.model for _, s in sources if s.model.startswith(f"{name} · ")}
+        if len(short) == 1 and all(s.model != name for _, s in sources):
+            (name,) = short  # `clerk` is meant by `clerk · flowchart`, its one form
         tried.append({s.evaluator: k for k, s in sources if s.model == name})
     if not all(tried):
         return None

@@ -10,10 +10,11 @@ off, and `info.error` tells of one that never was.
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import zip_longest
 from pathlib import Path
@@ -88,6 +89,12 @@ def read_trajectories(paths: Sequence[Path]) -> Reading:
                         reading.trajectories.append(_trajectory(value, place))
                     except InputError as error:
                         reading.problems.append(str(error))
+    # a session that never was may not say what was wanted: other trials of the task do
+    goals = {t.task: t.goal for t in reading.trajectories if t.task and t.goal is not None}
+    reading.trajectories = [
+        replace(t, goal=goals.get(t.task)) if t.error and t.goal is None else t
+        for t in reading.trajectories
+    ]
     return reading
 
 
@@ -186,12 +193,16 @@ def _goal(record: Mapping[str, Any], info: Mapping[str, Any], place: str) -> Goa
             for source in wanted["actions"] or ()
             if source["name"] != _REPLY
         )
-        outputs = tuple(map(str, wanted.get("outputs") or ()))
     except (KeyError, TypeError, AttributeError, ValidationError) as error:
         raise InputError(
             f"actions are objects with `name` and `kwargs` ({error})", place
         ) from error
-    return Goal(text=str(wanted.get("instruction") or ""), actions=actions, told=outputs)
+    outputs = wanted.get("outputs") or []
+    if not isinstance(outputs, list):
+        raise InputError(f"outputs is a list of texts, not {outputs!r:.40}", place)
+    return Goal(
+        text=str(wanted.get("instruction") or ""), actions=actions, told=tuple(map(str, outputs))
+    )
 
 
 def case_of(of: OpenRole, one: Trajectory) -> SessionCase:
@@ -206,8 +217,12 @@ def case_of(of: OpenRole, one: Trajectory) -> SessionCase:
         if not one.task and len(known) == 1:
             return next(iter(known.values()))
         users = f"; its users are {', '.join(known)}" if known else ""
-        task = f"the task {one.task!r} is no user of the role" if one.task else "it names no task"
-        raise InputError(f"{task}, and no `actions` say what was wanted{users}", one.place)
+        task = (
+            f"the task {one.task!r} is no user of the role" if one.task
+            else "it names no task (`task_id`)"
+        )  # fmt: skip
+        lost = f" (there was no session: {one.error[:200]})" if one.error else ""
+        raise InputError(f"{task}, and no `actions` say what was wanted{users}{lost}", one.place)
     scenarios = tuple(s.id for s in of.role.scenarios)
     tools = {tool.name: tool for tool in of.role.tools_of(scenarios)}
     for action in one.goal.actions:
@@ -237,9 +252,10 @@ def _known(name: str, tools: Mapping[str, WorkflowTool], what: str, place: str) 
 def replayed(case: SessionCase, one: Trajectory) -> SessionLog | SessionFailure:
     """The session with the calls carried out on a fresh backend of the role, in their order.
 
-    A call keeps the answer that it had. One that the backend refuses, whose arguments do not fit
-    its tool, or whose answer was a refusal then, changes nothing further. What else the backend
-    raises is its defect: a failure, as is a call of a tool that the role has not.
+    A call keeps the answer that it had. One that the backend refuses, or whose arguments do not fit
+    its tool, leaves the state as it was; one whose answer was a refusal then is not carried out.
+    What else the backend raises is its defect: a failure, as is a call of a tool that the role has
+    not.
     """
     if one.error:
         return SessionFailure(status="unscored:missing", message=one.error[:500])
@@ -308,11 +324,15 @@ class _Replay:
         method = getattr(self.backend, call.name, None)
         if not callable(method):
             raise InputError(f"the backend has no method {call.name}", self.one.place)
+        if answer is not None and answer.lower().startswith(_ERROR):
+            return "bad_arguments", answer
+        before = copy.deepcopy(self.backend.state)
         try:
             value = method(**json.loads(json.dumps(arguments)))
         except Exception as error:
-            refused = type(error) is ValueError or (answer or "").lower().startswith(_ERROR)
-            if refused or complaint(self.tools[call.name].parameters, arguments):
+            if type(error) is ValueError or complaint(self.tools[call.name].parameters, arguments):
+                self.backend.state.clear()  # in place: a module's functions know no other
+                self.backend.state.update(before)
                 return "bad_arguments", str(error)
             problem = f"defect of the backend: {call.name} raised {type(error).__name__}: {error}"
             raise InputError(problem, self.one.place) from error

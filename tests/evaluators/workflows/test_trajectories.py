@@ -100,6 +100,51 @@ def test_what_cannot_be_replayed_has_no_verdict(
     assert told in failure.message
 
 
+@pytest.mark.parametrize(
+    ("asked", "told", "changed"),
+    [
+        ({"member": "M1", "tool": "drill"}, {"back_by": "2031-05-21"}, True),
+        ({"member": "M1", "tool": "drill"}, "Error: system down", False),  # it was refused then
+        ({"member": "M9", "tool": "drill"}, "Error: 'M9'", False),  # the method breaks half way
+    ],
+)
+def test_a_call_that_was_refused_changes_nothing(
+    tmp_path: Path, asked: dict[str, str], told: Any, changed: bool
+) -> None:
+    log = replay(tmp_path, call("lend", asked), answer(told))
+    assert isinstance(log, SessionLog)
+    assert bool(log.changes) == changed
+
+
+def test_a_call_that_the_backend_refuses_half_way_leaves_the_state(tmp_path: Path) -> None:
+    role = tmp_path / "bikes"
+    role.mkdir()
+    (role / "policy.md").write_text("Repair bicycles.", encoding="utf-8")
+    (role / "backend.py").write_text(
+        "state = {'tubes': 3}\n\n"
+        'def book(order: str) -> dict:\n    """Book a repair."""\n    state[\'tubes\'] -= 1\n'
+        "    if order != 'B1':\n        raise ValueError('no such order')\n    return {}\n",
+        encoding="utf-8",
+    )
+    calls = [call("book", {"order": name}, name) for name in ("B9", "B1")]
+    (one,) = read(tmp_path, record(HELLO, *calls)).trajectories
+    log = replayed(case_of(open_role(role), one), one)
+    assert isinstance(log, SessionLog)
+    assert [c.status for c in log.calls] == ["bad_arguments", "ok"]
+    assert restored({"tubes": 3}, log.changes) == {"tubes": 2}
+
+
+def test_a_session_that_never_was_has_the_goal_of_its_task(tmp_path: Path) -> None:
+    crashed = {"task_id": 7, "trial": 1, "info": {"error": "boom"}, "traj": []}
+    _, lost = read(tmp_path, [record(HELLO), crashed]).trajectories
+    failure = replayed(case_of(ROLE, lost), lost)
+    assert isinstance(failure, SessionFailure)
+    assert failure.message == "boom"
+    (alone,) = read(tmp_path, [crashed]).trajectories
+    with pytest.raises(InputError, match="boom"):
+        case_of(ROLE, alone)
+
+
 def test_ids_that_come_again_and_calls_side_by_side(tmp_path: Path) -> None:
     lend = call("lend", {"member": "M1", "tool": "drill"})["tool_calls"][0]
     both = {"role": "assistant", "content": "thinking",
@@ -159,6 +204,7 @@ def test_a_recording_of_an_error_is_no_session(tmp_path: Path) -> None:
         (record(HELLO, reward="good"), "reward is a number, not 'good'"),
         (record({"role": "wizard"}), "traj[0] has no known role"),
         (record(HELLO, info={"task": {"actions": [{"kwargs": {}}]}}), "actions are objects"),
+        (record(HELLO, info={"task": {"actions": [], "outputs": "15"}}), "outputs is a list"),
     ],
 )
 def test_a_record_that_is_none_is_named_and_the_rest_goes_on(
@@ -182,7 +228,7 @@ def test_whose_session_it_was(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="what was wanted calls 'sell', a tool that the role has"):
         case_of(ROLE, one)
     (one,) = read(tmp_path, [HELLO]).trajectories  # bare messages
-    with pytest.raises(InputError, match="it names no task, and no `actions` say what was wanted"):
+    with pytest.raises(InputError, match=r"it names no task \(`task_id`\), and no `actions` say"):
         case_of(ROLE, one)
 
 
