@@ -22,6 +22,7 @@ from agenteval.cli.main import COMMANDS, typed
 from benchmarks.folders import ROOT
 
 DESK = ROOT / "tests/evaluators/workflows/library_desk"
+SHED = ROOT / "docs/tool_shed"
 _SPAN = "00000000000000a1"
 _TRACE = "0000000000000000000000000000aaaa"
 
@@ -73,6 +74,7 @@ def world(folder: Path) -> None:
     _json(folder / "words.json", {"schema": 1, "topics": [topic]})
     _traces(folder)
     shutil.copytree(DESK, folder / "desk")
+    shutil.copytree(SHED, folder / "shed")
     _flow_rows(folder)
 
 
@@ -249,6 +251,11 @@ DOORS = (
     Door("flow session", "roles", "desk/role.yaml", "yaml",
          ("flow", "session", "{d}/desk", "--agent", "scripted:perfect", "--user",
           "scripted", "--store", "{d}/s.db"), (0, 1, 2, 4)),
+    Door("flow import", "role", "shed/policy.md", "text",
+         ("flow", "import", "{d}/shed", "{d}/shed/trajectories.jsonl", "--store", "{d}/s.db")),
+    Door("flow import", "files", "shed/trajectories.jsonl", "lines",
+         ("flow", "import", "{d}/shed", "{d}/shed/trajectories.jsonl", "--store", "{d}/s.db"),
+         (0, 3), lenient=True),
     Door("flow convert", "role", "desk/lend_book/tools.json", "json",
          ("flow", "convert", "{d}/desk", "lend_book", "--to", "code", "-o", "{d}/made"), (2,)),
     Door("flow score", "files", "rows.jsonl", "lines", ("flow", "score", "{d}/rows.jsonl")),
@@ -265,7 +272,7 @@ _NO_INPUT = {
     "a", "b", "criterion", "fail_under", "junit", "run", "n", "constraints", "words", "times",
     "topic", "agent", "trace", "system", "own", "category", "scenario", "formats", "kind",
     "scenarios", "profiles", "judge", "judge_url", "judgements", "user", "simulator",
-    "simulator_url", "to", "figure", "name", "folder", "file",
+    "simulator_url", "to", "figure", "name", "folder", "file", "success",
 }  # fmt: skip
 # The same words mean a file in one command and none in the other.
 _ELSEWHERE = {
