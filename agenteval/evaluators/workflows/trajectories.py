@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -172,9 +173,10 @@ def _trial(value: Any, place: str) -> int | None:
 
 
 def _reward(value: Any, place: str) -> float | None:
-    if value is None or (isinstance(value, int | float) and value == value):
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is None or (number and abs(value) <= sys.float_info.max):
         return None if value is None else float(value)
-    raise InputError(f"reward is a number, not {value!r}", place)
+    raise InputError(f"reward is a number, not {value!r:.40}", place)
 
 
 def _goal(record: Mapping[str, Any], info: Mapping[str, Any], place: str) -> Goal | None:

@@ -202,6 +202,8 @@ def test_a_recording_of_an_error_is_no_session(tmp_path: Path) -> None:
         ({"task_id": 1}, "needs a list of messages in `traj` or `messages`"),
         (record(HELLO, trial=-1), "trial is a number from 0 to 9,999, not -1"),
         (record(HELLO, reward="good"), "reward is a number, not 'good'"),
+        (record(HELLO, reward=10**400), "reward is a number, not 1000"),
+        (record(HELLO, reward=True), "reward is a number, not True"),
         (record({"role": "wizard"}), "traj[0] has no known role"),
         (record(HELLO, info={"task": {"actions": [{"kwargs": {}}]}}), "actions are objects"),
         (record(HELLO, info={"task": {"actions": [], "outputs": "15"}}), "outputs is a list"),
