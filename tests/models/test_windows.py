@@ -10,13 +10,15 @@ from agenteval.models.windows import context_of
 @pytest.mark.parametrize(
     ("model", "tokens"),
     [
-        ("gpt-3.5-turbo-0125", 16_385),
         ("gpt-4o-mini", 128_000),
         ("openai/gpt-4.1", 128_000),  # it takes more, judges find less in longer prompts
         ("o3-mini", 128_000),
         ("claude-sonnet-4-5", 128_000),
         ("models/gemini-2.5-flash", 128_000),
-        ("deepseek-chat", 64_000),
+        ("gpt-4o-realtime-preview", None),  # 32,000
+        ("gpt-4o-transcribe", None),
+        ("gemini-2.5-flash-image", None),
+        ("mistral-large-2402", None),  # 32,000; the later ones take more
         ("gpt-4", None),  # 8,192, as of any unknown one
         ("my-gpt-4o-copy", None),
         ("llama-3.1-8b", None),  # whoever serves it sets its window

@@ -125,7 +125,6 @@ class Asking:
             groups=[(name, list(g)) for name, g in groupby(leaves, key=lambda leaf: leaf.group)],
             guidance=guidance,
             any_last=any(leaf.locate == "last" for leaf in leaves),
-            summary=True,
             summary_words=SUMMARY // 2,
             nonce=NONCE,
         )
@@ -184,7 +183,6 @@ class Asking:
             parts=row.slices,
             again=row.again,
             hints="\n".join(hints) if hints else None,
-            summary=True,
         )
         schema = reply_schema(question.leaves)
         return self._request("locator", question.run_id, (question.system, user), schema, repeat)

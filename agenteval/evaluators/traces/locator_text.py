@@ -47,6 +47,7 @@ def shorten(text: str, most: int) -> str:
     room = max(3 * most - 60, 0)  # the mark takes up to 60 bytes
     head = data[: room * 2 // 3].decode("utf-8", "ignore")
     tail = data[len(data) - room // 3 :].decode("utf-8", "ignore") if room >= 3 else ""
+    head, tail = re.sub(r"\S{1,30}$", "", head), re.sub(r"^\S{1,30}", "", tail)  # whole words
     left_out = len(text) - len(head) - len(tail)
     return f"{head}\n[... {left_out:,} characters left out ...]\n{tail}"
 
