@@ -15,6 +15,7 @@ import os
 import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote
 
@@ -208,3 +209,15 @@ def encodable(value: str) -> str:
 def plural(count: int, word: str) -> str:
     """As in "1 case", "3,000 cases" and "2 criteria"."""
     return f"{count:,} {word if count == 1 else _IRREGULAR.get(word, word + 's')}"
+
+
+def raised_at(error: BaseException, file: str | None = None) -> str:
+    """Where in somebody else's code it was raised, as " (FILE, line 3: the line)"; "" where nowhere.
+
+    The innermost line of `file`, else the innermost outside of this package.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    package = str(Path(__file__).parent)
+    outside = [frame for frame in frames if not frame.filename.startswith(package)]
+    own = [frame for frame in outside if frame.filename == file] or outside
+    return f" ({own[-1].filename}, line {own[-1].lineno}: {own[-1].line})" if own else ""

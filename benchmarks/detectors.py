@@ -1,9 +1,9 @@
 """The rules for traces against people's annotations: is each better than chance?
 
-    python -m benchmarks.detectors [--data ../shared/reference/traces/trail_dev] [--write]
+    python -m benchmarks.detectors [--data FOLDER] [--write]
 
-Needs TRAIL's traces with annotations (folders `traces` and `gold` in each folder of --data), which
-are not in the repository. A flag is a hit where an annotation marks the same span with the same
+Needs TRAIL's traces with annotations (github.com/patronus-ai/trail-benchmark; folders `traces` and
+`gold` in each folder of --data), which are not in the repository. A flag is a hit where an annotation marks the same span with the same
 category; each pair counts once. Chance places as many flags on random spans of the same trace, of
 the kinds that people mark with this category; `p` is the exact probability of as many hits (a sum
 of hypergeometric numbers, one for each trace). Intervals resample traces. A rule is on if it made

@@ -24,7 +24,7 @@ from agenteval.errors import (
     Unauthorized,
 )
 from agenteval.records import FailureStatus
-from agenteval.text import redacted
+from agenteval.text import raised_at, redacted
 
 _log = logging.getLogger(__name__)
 _GRACE = 2.0  # seconds a cancelled agent gets to close its connections
@@ -219,6 +219,8 @@ def _failure(error: Exception, tools: Toolbox, seconds: float, about: str = "") 
 def _text(error: Exception) -> str:
     name = type(error).__name__
     try:
-        return str(error) if isinstance(error, AgentevalError) else f"unexpected {name}: {error}"
+        if isinstance(error, AgentevalError):
+            return str(error)
+        return f"unexpected {name}: {error}{raised_at(error)}"
     except Exception:  # noqa: BLE001  an exception of the agent's own may fail to print
         return f"unexpected {name}"

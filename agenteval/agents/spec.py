@@ -43,7 +43,8 @@ class AgentSettings:
     """What the adapters that run a model themselves are given; the others take no notice of it.
 
     `model` and `base_url` are read as everywhere (`choose_model`). `concurrency` is the number of
-    cases run at once. `budget` is shared by all cases. Without `need_key` a hosted model may lack
+    cases run at once. A request may take as long as a case (`seconds`), and the usual two minutes
+    where that is less. `budget` is shared by all cases. Without `need_key` a hosted model may lack
     its key: what is only planned asks nobody. Every reply is appended to the file `record`.
     """
 
@@ -52,6 +53,7 @@ class AgentSettings:
     temperature: float | None = 0.0
     max_tokens: int | None = None
     concurrency: int = 64
+    seconds: float = 0.0
     budget: Budget | None = None
     need_key: bool = True
     record: Path | None = None
@@ -287,5 +289,6 @@ def _endpoint(adapter: str, settings: AgentSettings) -> Endpoint:
         api_key=choice.api_key,
         temperature=settings.temperature,
         max_tokens=settings.max_tokens,
+        timeout=max(120.0, settings.seconds),
         recording=choice.path,
     )

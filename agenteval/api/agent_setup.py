@@ -103,6 +103,7 @@ class AgentSetup:
             temperature=self.temperature,
             max_tokens=self.max_tokens,
             concurrency=self.limits.concurrency,
+            seconds=self.seconds,
             budget=None if spent is None else self.limits.budget(spent),
             need_key=not self.dry_run,
             record=Path(self.record) if self.record and not self.dry_run else None,

@@ -47,7 +47,7 @@ async def aflow_import(
     """Recorded trajectories (see `trajectories`) as sessions of `agent`: their calls are replayed
     on the role's backend, and success is judged by the state that they leave. Nobody is asked.
 
-    A record that cannot be taken is noted, one that cannot be replayed is stored as a failure too;
+    A record that cannot be taken, or whose wanted calls do not fit the tools, is noted, one that cannot be replayed is stored as a failure too;
     the rest goes on. What is stored is not replayed again. A recorded reward is kept beside the
     verdict, and where the two contradict each other is listed. `success`, `gate` and `max_unscored`
     are those of `flow_sessions`. Raises InputError where no trajectory can be taken.
@@ -60,10 +60,16 @@ async def aflow_import(
     names = [files] if isinstance(files, str | Path) else files
     reading = read_trajectories([Path(name) for name in names])
     numbered = _numbered(of, reading.trajectories, reading.problems)
+    verdicts = Verdicts(Judges(demand=demand))
+    for key, (case, trajectory) in list(numbered.items()):
+        try:
+            verdicts.gold_of(case)
+        except InputError as error:  # what was wanted cannot be known: no verdict on the agent
+            reading.problems.append(f"{trajectory.place}: {error}")
+            del numbered[key]
     watch.warn_list("left out", reading.problems, most=_MOST_TOLD)
     if not numbered:
         raise InputError("no trajectory can be taken", ", ".join(map(str, names)))
-    verdicts = Verdicts(Judges(demand=demand))
     cases = {case.key: case for case, _ in numbered.values()}
     if idle := verdicts.prepare(cases.values()):
         watch.note(idle_note(idle, len(cases)))

@@ -110,7 +110,7 @@ async def aflow_sessions(
         _formats(formats),
         AgentSettings(
             model=model, base_url=base_url, temperature=temperature, max_tokens=max_tokens,
-            concurrency=limits.concurrency, need_key=not dry_run,
+            concurrency=limits.concurrency, seconds=seconds, need_key=not dry_run,
         ),
         seed,
     )  # fmt: skip
@@ -192,7 +192,7 @@ async def aflow_turns(
         _formats(formats),
         AgentSettings(
             model=model, base_url=base_url, temperature=temperature, max_tokens=max_tokens,
-            concurrency=limits.concurrency, need_key=not dry_run,
+            concurrency=limits.concurrency, seconds=seconds, need_key=not dry_run,
         ),
     )  # fmt: skip
     replace(assistants, formats=["none"]).candidates({})  # told before any file is read

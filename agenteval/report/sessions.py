@@ -69,6 +69,7 @@ _ANSWERED = {
     "generated": "answered by a generator",
     "refused": "refused",
 }
+_NOT_DONE = {"bad_arguments": "refused", "unknown_tool": "no such tool"}
 _ENDED = {
     "user": "the user ended it",
     "turns": "stopped at the limit of turns",
@@ -150,7 +151,7 @@ def _session(id: str, result: SessionResult) -> Item:
     badges = [outcome, *([badge("talks to the judge", "repair")] if signs else [])]
     cause = verdict.cause.replace("_", " ") if verdict.cause else ""
     about = heading(cause, plural(log.turns, "turn"), plural(len(log.calls), "call"),
-                    f"trial {result.trial + 1}" if result.trial else "")  # fmt: skip
+                    f"trial {result.trial}" if result.trial else "")  # fmt: skip
     reachable = {card.id for card in cards if card.id}
     blocks: list[Block] = [
         *signs_text(signs),
@@ -335,7 +336,7 @@ class _Talk:
             *(Text(_mark(d, tool=False), "warning") for d in wrong),
         ]
         refused = call.status != "ok"
-        answered = call.status.replace("_", " ") if refused else _ANSWERED[call.answered]
+        answered = _NOT_DONE.get(call.status, call.status) if refused else _ANSWERED[call.answered]
         kind = "call wrong" if wrong else "call refused" if refused else "call"
         head = f"call {number}, {answered}"
         self.cards.append(Card(head, blocks, kind, _anchor(self.id, number)))
@@ -448,7 +449,7 @@ def _turn(result: TurnResult, seen: Counter[str]) -> Item:
     blocks = [*signs_text(signs), Facts([f for f in facts if f[1]]), Lines(lines, "Differs")]
     badges = [badge(WRONG[outcome_of(verdict)], "drop")]
     badges += [badge("talks to the judge", "repair")] if signs else []
-    trial = f"trial {result.trial + 1}" if result.trial else ""
+    trial = f"trial {result.trial}" if result.trial else ""
     title = heading(result.case.id, result.system, trial)
     return Item(unique_id("turn", result, seen), title, blocks, badges, kind="case")
 

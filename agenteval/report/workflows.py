@@ -286,5 +286,5 @@ def _lost(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> lis
 
 
 def _message(result: SessionResult | TurnResult, text: str) -> Words:
-    name = heading(result.case.id, result.system, f"trial {result.trial + 1}")
+    name = heading(result.case.id, result.system, f"trial {result.trial}")
     return [Piece(name, "strong"), f": {cut(text, 2_000)}"]

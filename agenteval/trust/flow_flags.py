@@ -67,7 +67,7 @@ def row_flags(rows: Rows) -> Flags:
 
 
 def _name(result: Result) -> str:
-    return result.case.id + (f", trial {result.trial + 1}" if result.trial else "")
+    return result.case.id + (f", trial {result.trial}" if result.trial else "")
 
 
 def _of_session(log: SessionLog) -> Iterator[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.agents import AgentLimits, Tool, Toolbox, drive
+from agenteval.agents import AgentLimits, Tool, Toolbox, drive, endpoint
 from agenteval.agents.process import without_secrets
 from agenteval.agents.spec import AgentSettings, opened, system
 from agenteval.errors import InputError
@@ -289,3 +289,11 @@ def test_the_docs_hold_an_example_of_every_adapter():
         system("zzzzzz")
     for form in str(caught.value).split("are: ")[1].split(", "):
         assert f"| `{form}` |" in text
+
+
+@pytest.mark.parametrize(("seconds", "timeout"), [(20, 120), (300, 300)])
+def test_a_request_may_take_as_long_as_a_case(monkeypatch, seconds, timeout):
+    asked = []
+    monkeypatch.setattr(endpoint, "connect", lambda of, **_: asked.append(of.timeout))
+    system("openai", AgentSettings(model="m", base_url="http://127.0.0.1:9/v1", seconds=seconds))
+    assert asked == [timeout]

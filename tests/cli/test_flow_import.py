@@ -107,6 +107,27 @@ def test_logs_of_users_and_gold_that_is_refused(cli: Cli, tmp_path: Path) -> Non
     assert 'other: gold call lend({"member": "M1", "tool": "saw"}): refused (The saw' in done.err
 
 
+def test_a_task_whose_wanted_calls_do_not_fit_the_tools_has_no_verdict(
+    cli: Cli, tmp_path: Path
+) -> None:
+    """Whoever did nothing would have what was wanted, and whoever did it would not."""
+    hello = {"role": "user", "content": "Hello"}
+    good = {"member": "M1", "tool": "drill"}
+    rows = [
+        {"task_id": str(n), "messages": [hello], "actions": [{"name": "lend", "arguments": of}]}
+        for n, of in enumerate((good, {"membr": "M1", "tool": "drill"}, good | {"member": "M9"}))
+    ]
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps(rows))
+    store = ("--store", str(tmp_path / "a.db"))
+    done = cli("flow", "import", str(SHED), str(path), "--json", "--max-unscored", "1", *store)
+    assert done.code == 0, done.err
+    assert [t["case"] for t in done.json["trials"]] == ["tool_shed/recorded/task_0"]
+    for n, why in (1, "'membr'"), (2, "fails (KeyError: 'M9')"):
+        (line,) = [text for text in done.err.splitlines() if f"{path}[{n}]" in text]
+        assert why in line
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [

@@ -189,7 +189,7 @@ def test_the_talk_has_every_call_with_its_answer_and_deviations_at_their_calls()
         ("user", "user, turn 1"), ("thought", "agent, to itself"),
         ("call wrong", "call 1, answered by the backend"), ("agent", "agent"),
         ("user", "user, turn 2"), ("call refused", "call 2, malformed"), ("missing", "not done"),
-        ("call wrong", "call 3, bad arguments"), ("agent", "agent"), ("missing", "not done"),
+        ("call wrong", "call 3, refused"), ("agent", "agent"), ("missing", "not done"),
     ]  # fmt: skip
     by_id = {c.id: words_of(c.blocks) for c in cards if c.id}
     assert set(by_id) == {"s-c1", "s-c2", "s-c3", "s-end"}

@@ -67,5 +67,5 @@ def test_where_there_is_nothing_to_judge_nothing_is_examined() -> None:
     gone = turn(AgentFailure(status="error:infrastructure", message=EVIL))
     assert (flow_signs(lost), flow_signs(gone)) == (None, None)
     found = flow_flags([lost, session(log), session(log, trial=2)], [gone])
-    assert [flag.run for flag in found.found] == ["d/s/ann", "d/s/ann, trial 3"]
+    assert [flag.run for flag in found.found] == ["d/s/ann", "d/s/ann, trial 2"]
     assert found.examined == 2

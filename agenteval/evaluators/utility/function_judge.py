@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -28,7 +27,7 @@ from agenteval.records import (
     Source,
     content_hash,
 )
-from agenteval.text import redacted
+from agenteval.text import raised_at, redacted
 
 JudgeFunction = Callable[[Run, Criterion], Any | Awaitable[Any]]
 
@@ -116,15 +115,9 @@ class FunctionJudge:
         except AgentevalError:
             raise
         except Exception as error:  # noqa: BLE001  whatever the user's code raises
-            message = f"{type(error).__name__}: {error}"
-            frames = traceback.extract_tb(error.__traceback__)[1:]
             code = getattr(inspect.unwrap(self.function), "__code__", None)
-            # the innermost line of the function's own file that led to it, else of any
-            own = [f for f in frames if code is not None and f.filename == code.co_filename]
-            if frames:
-                frame = (own or frames)[-1]
-                message += f" ({frame.filename}, line {frame.lineno}: {frame.line})"
-            return NoAnswer("error:judge", message)
+            place = raised_at(error, code.co_filename if code else None)
+            return NoAnswer("error:judge", f"{type(error).__name__}: {error}{place}")
         return read_judgement(returned, criterion)
 
 

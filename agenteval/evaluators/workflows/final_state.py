@@ -126,8 +126,8 @@ def gold_state(
     recorded: bool = False,
 ) -> Gold:
     """The state that the profile's gold calls lead to, by executing them on a fresh backend. Of a
-    `recorded` task, whose gold others wrote, a call that is refused or raises changes nothing, and
-    is told in `refused`.
+    `recorded` task, whose gold others wrote, a call that the backend refuses (ValueError) changes
+    nothing, and is told in `refused`.
 
     Raises InputError naming the profile and the call that does not fit the tool's schema, is
     refused, raises, or returns no JSON object where its tool has to; and for a backend that cannot
@@ -144,7 +144,7 @@ def gold_state(
             try:
                 result = _carried_out(backend, tools, action, where)
             except InputError as error:
-                if not recorded:
+                if not (recorded and isinstance(error.__cause__, ValueError)):
                     raise
                 refused.append(str(error))
                 continue

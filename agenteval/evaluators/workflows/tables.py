@@ -89,7 +89,8 @@ def _session_tables(known: Tallies) -> Iterator[Table]:
                 if sizes[t.system]["without_verdict"] else {})}
             for t in whole
         ),
-        _notes("Tasks are the units of all intervals: repeated sessions of a user add none.",
+        _notes("Success is the mean over tasks, progress over sessions. Tasks are the units of all "
+               "intervals: repeated sessions of a user add none.",
                _MISSING if some else "",
                bare(i for t in whole for i in (t.success, t.progress)),
                unequal(known.sessions, "tasks"), suffixes(who)),
@@ -298,8 +299,8 @@ def _endings(whole: Sequence[SessionTally], who: Mapping[str, _Row]) -> Table:
          Column("agent_stopped", "agent\nstopped", "count"),
          Column("calls", "calls", "count", "made in these sessions"),
          Column("malformed", "malformed", "count", "calls that could not be read"),
-         Column("bad_arguments", "bad\narguments", "count",
-                "calls whose arguments are not as the tool declares"),
+         Column("bad_arguments", "refused", "count",
+                "calls whose arguments the tool does not declare, or that it refused"),
          Column("unknown_tool", "unknown\ntool", "count", "calls of a tool that there is not")),
         tuple(
             {**who[t.system], "sessions": t.ended.total(), "user": t.ended["user"],
