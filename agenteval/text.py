@@ -212,7 +212,7 @@ def plural(count: int, word: str) -> str:
 
 
 def raised_at(error: BaseException, file: str | None = None) -> str:
-    """Where in somebody else's code it was raised, as " (FILE, line 3: the line)"; "" where nowhere.
+    """Where in somebody else's code it was raised, as " (FILE, line 3: the line)"; "" for nowhere.
 
     The innermost line of `file`, else the innermost outside of this package.
     """

@@ -3,13 +3,14 @@
     python -m benchmarks.detectors [--data FOLDER] [--write]
 
 Needs TRAIL's traces with annotations (github.com/patronus-ai/trail-benchmark; folders `traces` and
-`gold` in each folder of --data), which are not in the repository. A flag is a hit where an annotation marks the same span with the same
-category; each pair counts once. Chance places as many flags on random spans of the same trace, of
-the kinds that people mark with this category; `p` is the exact probability of as many hits (a sum
-of hypergeometric numbers, one for each trace). Intervals resample traces. A rule is on if it made
-ten flags or more and p is below .05. Leave-one-trace-out, this is decided on all traces but one and
-counted on that one; the precision of those flags is the rule's confidence. --write keeps it in
-agenteval/data/traces/detectors.json. `benchmarks/results.md` shows one line for each rule.
+`gold` in each folder of --data), which are not in the repository. A flag is a hit where an
+annotation marks the same span with the same category; each pair counts once. Chance places as many
+flags on random spans of the same trace, of the kinds that people mark with this category; `p` is
+the exact probability of as many hits (a sum of hypergeometric numbers, one for each trace).
+Intervals resample traces. A rule is on if it made ten flags or more and p is below .05. Leave-one-
+trace-out, this is decided on all traces but one and counted on that one; the precision of those
+flags is the rule's confidence. --write keeps it in agenteval/data/traces/detectors.json.
+`benchmarks/results.md` shows one line for each rule.
 """
 
 from __future__ import annotations
