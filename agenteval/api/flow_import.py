@@ -47,10 +47,11 @@ async def aflow_import(
     """Recorded trajectories (see `trajectories`) as sessions of `agent`: their calls are replayed
     on the role's backend, and success is judged by the state that they leave. Nobody is asked.
 
-    A record that cannot be taken, or whose wanted calls do not fit the tools, is noted, one that cannot be replayed is stored as a failure too;
-    the rest goes on. What is stored is not replayed again. A recorded reward is kept beside the
-    verdict, and where the two contradict each other is listed. `success`, `gate` and `max_unscored`
-    are those of `flow_sessions`. Raises InputError where no trajectory can be taken.
+    A record that cannot be taken, or whose wanted calls do not fit the tools, is noted, one that
+    cannot be replayed is stored as a failure too; the rest goes on. What is stored is not replayed
+    again. A recorded reward is kept beside the verdict, and where the two contradict each other is
+    listed. `success`, `gate` and `max_unscored` are those of `flow_sessions`. Raises InputError
+    where no trajectory can be taken.
     """
     watch = Watch(notify, progress)
     demand = demanded(success)
