@@ -6,23 +6,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agenteval.api.running import Watch
-from agenteval.errors import InputError, Unauthorized
-from agenteval.evaluators.base import Evaluator
+from agenteval.errors import BadRequest, InputError, Unauthorized
+from agenteval.evaluators.base import Evaluator, Unit
 from agenteval.evaluators.utility.criteria_file import find_criteria, load_criteria
 from agenteval.evaluators.utility.embedded import EmbeddedJudge
 from agenteval.evaluators.utility.function_judge import FunctionJudge, JudgeFunction
 from agenteval.evaluators.utility.plan import CellPlan, Item
-from agenteval.evaluators.utility.quantifier import Guarded, QuantifierOptions, chat_judge
+from agenteval.evaluators.utility.quantifier import (
+    Guarded,
+    Quantifier,
+    QuantifierOptions,
+    chat_judge,
+)
 from agenteval.experiment import Ended, Experiment
 from agenteval.models.factory import ModelChoice, choose_model, make_client
 from agenteval.models.limits import Limits
-from agenteval.readers import make_view, read_runs
+from agenteval.models.replay import ReplayTransport
+from agenteval.readers import degenerate, make_view, read_runs
 from agenteval.readers.leaks import leak_lines
-from agenteval.readers.tasks import TaskFolder, find_task
+from agenteval.readers.tasks import TaskFolder, find_task, recording_of
 from agenteval.records import CriteriaSet, Criterion, Run, Task, View
 from agenteval.store.rows import case_key
 from agenteval.text import plural
@@ -62,11 +69,38 @@ class Judging:
     @cached_property
     def choice(self) -> ModelChoice | None:
         """The model that judges; None for a function. Raises InputError as `choose_model`."""
-        return (
-            None
-            if callable(self.judge)
-            else choose_model(self.judge, self.base_url, need_key=self.need_key)
+        if callable(self.judge):
+            return None
+        choice = choose_model(self.judge, self.base_url, need_key=self.need_key)
+        if choice.provider == "recorded":
+            return replace(choice, path=recording_of(self.task.name, "judge"))
+        return choice
+
+    @cached_property
+    def recording(self) -> ReplayTransport | None:
+        """The recorded replies that judge; None for any other judge."""
+        if self.choice is None or self.choice.provider != "recorded" or not self.choice.path:
+            return None
+        return ReplayTransport(self.choice.path, "recorded")
+
+    def refuse_unrecorded(self, texts: Iterable[tuple[str, Sequence[Item]]]) -> None:
+        """Raise InputError for the first of these texts, by variant, whose judgement is not
+        recorded, where recorded replies judge: nothing is written then."""
+        if self.recording is None or self.choice is None:
+            return
+        quantifier = Quantifier(
+            make_client(self.choice, self.limits, None), self.task, self.options
         )
+        for variant, items in texts:
+            for (run, view), repeat in product(items, range(self.repeats)):
+                if degenerate(run) is not None:
+                    continue
+                for some in quantifier.batches(self.criteria):
+                    request, _ = quantifier.request(Unit(run, view, some, repeat, variant))
+                    try:
+                        self.recording.find(request)
+                    except BadRequest as error:
+                        raise InputError(str(error), "--model recorded") from error
 
     @property
     def asks_nobody(self) -> bool:
@@ -96,6 +130,11 @@ class Judging:
     def say_judge(self) -> None:
         """What is to be known of a judge that nobody chose, or that sees little. Raises InputError
         for a model that cannot be chosen: nothing is made on the disk before."""
+        if self.recording is not None:
+            self.watch.note(
+                "judge: replies of a capable large language model, written offline and recorded "
+                f"in {self.recording.path}"
+            )
         if self.choice is not None and self.choice.kind == "embedded":
             why = ", since no other is configured" if self.judge is None else ""
             self.watch.note(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +47,14 @@ from agenteval.evaluators.utility.proposals import (
     choose_embedder,
     propose_by_chat,
     propose_from_bank,
+    refuse_unrecorded,
 )
 from agenteval.experiment import Ended, answered
 from agenteval.files import write_atomically
 from agenteval.models.factory import ModelChoice, choose_model, make_client
 from agenteval.models.limits import Limits
 from agenteval.readers import make_view
+from agenteval.readers.tasks import recording_of
 from agenteval.records import Task
 from agenteval.records.base import content_hash
 from agenteval.records.score import INFRASTRUCTURE
@@ -107,6 +109,8 @@ async def apropose(
     folder = read_task(task)
     watch = Watch(notify)
     choice = choose_model(model, base_url, need_key=not dry_run)
+    if choice.provider == "recorded":
+        choice = replace(choice, path=recording_of(str(folder.path), "critic"))
     options = CriticOptions(
         seeds=tuple(range(seed, seed + seeds)),
         tau=tau,
@@ -125,6 +129,12 @@ async def apropose(
         limits = limits or Limits()
         bill = await asyncio.to_thread(criteria_bill, choice, options, folder.task, limits, store)
         return CriteriaReport(title="criteria", tables=(), proposals=None, bill=bill)
+    if choice.provider == "recorded":
+        refuse_unrecorded(choice, options, folder.task)
+        watch.note(
+            "critics: replies of a capable large language model, written offline and recorded in "
+            f"{choice.path}"
+        )
     if choice.kind == "embedded":
         with at_once():
             proposals = propose_from_bank(choice, options, folder.task)
@@ -160,6 +170,11 @@ async def ask_critics(
     """What a chat model proposes. When it is cancelled, nothing more is asked, and the replies
     under way are kept before CancelledError is raised."""
     embedder = choose_embedder(choice, options)
+    if embedder is None and options.tau is None:
+        watch.note(
+            "no embedder is installed (agenteval[local]): equal names merge"
+            + (", and what the critic calls one idea" if options.consolidate else "")
+        )
     with opened(store) as kept:
         client = make_client(choice, limits, kept, record=record)
         try:
@@ -231,6 +246,7 @@ async def aquantify(
             title="quantify", tables=(), source=evaluator.source, criteria=judging.criteria,
             ratings=(), cells=0, store=Path(), bill=bill,
         )  # fmt: skip
+    judging.refuse_unrecorded([(ORIGINAL, judging.items)])
     judging.say_judge()
     with opened(store) as kept:
         warn_of_versions(kept, judging.items, judging.watch)

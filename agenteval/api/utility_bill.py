@@ -49,7 +49,7 @@ StorePath = str | Path | Store | None
 
 def notes_on(choice: ModelChoice | None) -> tuple[str, ...]:
     """What is to be said of where the replies come from."""
-    if choice is None or choice.provider != "replay":
+    if choice is None or choice.provider not in ("replay", "recorded"):
         return ()
     return ("the replies come from a recording: no endpoint is asked, nothing is paid",)
 

@@ -53,11 +53,12 @@ from agenteval.models.limits import Limits
 from agenteval.readers.scores import read_scores
 from agenteval.records import CriteriaSet, Criterion, Source, Task
 from agenteval.records.verification import VerifiedSet
-from agenteval.stats.scores import ScoreTable
+from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store
 from agenteval.trust.flagged import flags_of
 from agenteval.trust.verification import (
     DEFAULT_OPERATORS,
+    Copies,
     Material,
     make_copies,
     plan_verification,
@@ -137,9 +138,7 @@ async def averify(
         limit=limit, retry_failed=retry_failed, limits=limits, record=record, version=version,
         need_key=not dry_run,
     )  # fmt: skip
-    if rounds > 1 and callable(judge):
-        raise InputError("further rounds ask critics: the judge must be a model", "--rounds")
-    _ = judging.choice  # InputError for one that cannot be had, before anything is made
+    _refuse_more(judging, probes=probes, rounds=rounds)
     probing = ProbeOptions.like(options, attacked=attacked) if probes else None
     if dry_run:
         from agenteval.api.utility_bill import verify_bill  # circular
@@ -170,6 +169,15 @@ class _How:
     probing: ProbeOptions | None
     rounds: int
     output: Path | None
+
+
+def _refuse_more(judging: Judging, *, probes: bool, rounds: int) -> None:
+    """Raise InputError for a judge that cannot be had, or not asked so, before anything is made."""
+    if rounds > 1 and judging.choice is None:
+        raise InputError("further rounds ask critics: the judge must be a model", "--rounds")
+    if judging.recording is not None and (probes or rounds > 1):
+        option = "--probes" if probes else "--rounds"
+        raise InputError("only judgements of runs and their copies are recorded", option)
 
 
 async def _verified(judging: Judging, store: str | Path | Store | None, how: _How) -> VerifyReport:
@@ -207,16 +215,27 @@ def _material(
     judging: Judging, criteria: tuple[Criterion, ...], operators: Sequence[str], share: float
 ) -> Material:
     """Runs and perturbed copies, and a word on those that equal their original and on what nobody
-    expects. Raises InputError for an unknown operator."""
+    expects. Of recorded replies only the copies that are recorded. Raises InputError for an unknown
+    operator, and for what is not recorded."""
     copies = make_copies(
         judging.items, operators or DEFAULT_OPERATORS, share=share, seed=judging.options.seed
     )
     warn_unchanged(copies, len(judging.items), judging.watch)
+    if judging.recording is not None:
+        recorded = judging.recording.copied
+        copies = [_only(copy, recorded) for copy in copies]
     if not any(c.expect for c in criteria):
         judging.watch.warn(
             "no criterion says what a perturbation should do (`expect`): only controls are judged"
         )
+    judging.refuse_unrecorded([(ORIGINAL, judging.items), *((c.variant, c.items) for c in copies)])
     return Material(judging.items, tuple(copies), criteria, judging.repeats)
+
+
+def _only(copies: Copies, recorded: frozenset[tuple[str, str]]) -> Copies:
+    """The copies that are recorded; all of them where none of this perturbation is."""
+    items = tuple(i for i in copies.items if (i[0].id, copies.variant) in recorded)
+    return replace(copies, items=items or copies.items)
 
 
 async def _round(

@@ -1,4 +1,4 @@
-"""The model a user means: `provider:model`, `embedded`, `replay:FILE`, `autogen:FILE`."""
+"""The model a user means: `provider:model`, `embedded`, `recorded`, `replay:FILE`, ..."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ def choose_model(
 
     Environment: AGENTEVAL_MODEL, AGENTEVAL_BASE_URL, AGENTEVAL_API_KEY, and the providers' own
     key variables. Raises InputError for an unknown provider or a missing file, and for a missing
-    key unless `need_key` is False: what asks nobody, such as a dry run, needs none.
+    key unless `need_key` is False: what asks nobody, such as a dry run, needs none. `recorded` has
+    no path yet: which recording is meant depends on the task (`readers.tasks.with_recording`).
     """
     explicit = bool(spec and not base_url)  # a model asked for, and no URL beside it
     base_url = _url(base_url or _variable("AGENTEVAL_BASE_URL"))
@@ -79,6 +80,8 @@ def choose_model(
         return ModelChoice("embedded", spec, "embedded", path=_existing(name, spec))
     if spec == "embedded" and (explicit or not base_url):
         return ModelChoice("embedded", spec, "embedded")
+    if spec == "recorded":
+        return ModelChoice("chat", spec, spec)
     if provider in ("replay", "autogen"):
         return ModelChoice("chat", spec, provider, path=_existing(name, spec))
     if base_url:
@@ -169,6 +172,12 @@ def _existing(name: str, spec: str) -> Path:
 
 def make_transport(choice: ModelChoice) -> Transport:
     """The transport of a chat model. Raises InputError for a file it cannot use."""
+    if choice.provider == "recorded":
+        if choice.path is None:
+            raise InputError(
+                "replies are recorded for tasks, to criteria, quantify and verify", "--model"
+            )
+        return ReplayTransport(choice.path, "recorded")
     if choice.provider == "replay" and choice.path:
         return ReplayTransport(choice.path)
     if choice.provider == "autogen" and choice.path:

@@ -1,8 +1,10 @@
 """Recordings: replies in the place of a model, and the recorder that writes them.
 
 A recording is a JSON-lines file. Each line holds the reply (`text`, or the whole `reply` object a
-recorder writes) and how to find it: `key`, the hash of the logical request, or `run`, `repeat`
-and `role` for replies recorded elsewhere. A line with a key and no reply says that this run, too,
+recorder writes) and how to find it: `key`, the hash of the logical request; or, for replies
+recorded elsewhere or to prompts worded otherwise, `run`, `repeat` and `role`. With `about`, the
+hashes of what was judged and by which criteria, such a reply answers for nothing else, and
+`variant` tells perturbed copies apart. A line with a key and no reply says that this run, too,
 made the request of the key: its reply stands in an earlier line. Of two replies to one key the
 first stands.
 """
@@ -20,8 +22,10 @@ from typing import Any, NamedTuple
 from agenteval.errors import AgentevalError, BadRequest, InputError
 from agenteval.files import LINES, decoded, is_database, read_bytes, refused
 from agenteval.models.wire import Reply, Request, one_line
+from agenteval.records import canonical_json
 
 Cell = tuple[str, int, str]  # run, repeat, role
+Address = tuple[str, str, int, str]  # run, variant, repeat, role
 Mark = tuple[str | None, str | None, str]  # key, run, role
 
 
@@ -35,16 +39,23 @@ class ReplayTransport:
 
     recorded = True  # a client asks it for requests as they are recorded, without a nonce
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, model: str | None = None) -> None:
         self.path = path
-        self.model = f"replay:{path.name}"
+        self._name = model or path.name
+        self.model = model or f"replay:{path.name}"
         self._by_key: dict[str, Reply] = {}
+        self._by_address: dict[Address, dict[str, tuple[dict[str, str], Reply]]] = {}
         self._by_cell: dict[Cell, Reply | None] = {}  # None: recorded with more than one request
         data = read_bytes(path, LINES)
         self.endpoint = f"replay:{hashlib.sha256(data).hexdigest()[:16]}"
         for line in _lines(data, path):
             if line.key is not None:
                 self._by_key[line.key] = line.reply
+            if line.about:
+                if line.first:
+                    at = self._by_address.setdefault(line.address, {})
+                    at.setdefault(canonical_json(line.about), (line.about, line.reply))
+                continue
             if line.cell is not None and line.first:
                 known = self._by_cell.setdefault(line.cell, line.reply)
                 if known is None or _content(known) == _content(line.reply):
@@ -52,21 +63,47 @@ class ReplayTransport:
                 if line.key is None:
                     raise InputError(f"a second, different reply for {line.cell!r}", line.where)
                 self._by_cell[line.cell] = None  # the hash alone tells them apart
-        if not self._by_key and not self._by_cell:
+        if not self._by_key and not self._by_cell and not self._by_address:
             raise InputError("the recording holds no reply", str(path))
 
     async def send(self, request: Request) -> Reply:
-        """The recorded reply: by hash, else by (run, repeat, role), else by (run, repeat)."""
+        """The recorded reply, see `find`."""
+        return self.find(request)
+
+    @property
+    def copied(self) -> frozenset[tuple[str, str]]:
+        """(run, variant) of the perturbed copies that are recorded."""
+        return frozenset((run, variant) for run, variant, _, _ in self._by_address if variant)
+
+    def find(self, request: Request) -> Reply:
+        """The recorded reply: by hash, else by run, variant, repeat and role where it is about the
+        same; for lines that do not say what they are about by (run, repeat, role), else by (run,
+        repeat). Raises BadRequest for what is not recorded."""
         reply = self._by_key.get(request.logical_hash())
-        if reply is None and request.attempt == 0 and request.run_id is not None:
+        if reply is None and request.attempt == 0 and request.about:
+            address = request.run_id or "", request.variant, request.repeat, request.role
+            recorded = self._by_address.get(address, {})
+            if recorded:
+                about = dict(request.about)
+                _, reply = recorded.get(canonical_json(about), (None, None))
+                if reply is None:
+                    (known, _), *_ = recorded.values()
+                    other = [n for n, value in about.items() if known.get(n) != value]
+                    raise BadRequest(
+                        f"{self._name}: the reply on {request.run_id or request.role!r} is about "
+                        f"{'other ' + ' and '.join(other) if other else 'something else'}"
+                    )
+        legacy = request.attempt == 0 and not request.variant
+        if reply is None and legacy and request.run_id is not None:
             cell = (request.run_id, request.repeat, request.role)
             reply = self._by_cell.get(cell)
             # a repair is never the first reply
             if reply is None and cell not in self._by_cell and ":" not in request.role:
                 reply = self._by_cell.get((request.run_id, request.repeat, ""))
         if reply is None:
+            copy = f" ({request.variant})" if request.variant else ""
             raise BadRequest(
-                f"{self.path.name} holds no reply for run {request.run_id or ''!r}, "
+                f"{self._name} holds no reply for run {request.run_id or ''!r}{copy}, "
                 f"repeat {request.repeat}, role {request.role!r}"
             )
         return reply
@@ -115,6 +152,10 @@ class FileRecorder:
             return
         entry: dict[str, Any] = {"key": key, "run": run, "repeat": request.repeat,
                                  "attempt": request.attempt, "role": request.role}  # fmt: skip
+        if request.variant:
+            entry["variant"] = request.variant
+        if request.about:
+            entry["about"] = dict(request.about)
         if key not in self._keys:
             entry["reply"] = reply.to_json()
         line = json.dumps(entry, ensure_ascii=True, allow_nan=False).encode() + b"\n"
@@ -165,6 +206,8 @@ class _Line(NamedTuple):
     cell: Cell | None
     first: bool
     reply: Reply
+    address: Address
+    about: dict[str, str]
 
 
 def _lines(data: bytes, path: Path) -> Iterator[_Line]:
@@ -194,7 +237,12 @@ def _lines(data: bytes, path: Path) -> Iterator[_Line]:
             except (ValueError, KeyError, TypeError) as error:
                 raise InputError(f"not a recorded reply ({one_line(error)})", where) from error
             reply = reply if key is None else replies.setdefault(key, reply)
-        yield _Line(where, key, cell, not entry.get("attempt"), reply)
+        about = entry.get("about") or {}
+        if not isinstance(about, dict):
+            raise InputError("`about` must be an object", where)
+        run, repeat, role = cell or ("", entry.get("repeat", 0), entry.get("role") or "")
+        address = run, _text(entry, "variant", where) or "", repeat, role
+        yield _Line(where, key, cell, not entry.get("attempt"), reply, address, about)
 
 
 def _text(entry: dict[str, Any], name: str, where: str) -> str | None:

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -25,8 +26,9 @@ class Request:
 
     `messages` follow OpenAI's wire format. `schema` is the JSON schema of the reply. `repeat` and
     `attempt` are part of the identity, so repeats never answer for one another and a fresh try of
-    a reply that was not in form is really sent. `role` and `run_id` say what the request is for;
-    they help to find recorded replies and are not part of the identity.
+    a reply that was not in form is really sent. `role`, `run_id`, `variant` (of a perturbed copy)
+    and `about` (hashes of what it is about, by name) say what the request is for; they help to find
+    recorded replies when prompts are worded anew, and are not part of the identity.
     """
 
     messages: tuple[WireMessage, ...]
@@ -38,6 +40,8 @@ class Request:
     tool_choice: str | dict[str, Any] | None = None
     role: str = ""
     run_id: str | None = None
+    variant: str = ""
+    about: Mapping[str, str] = field(default_factory=dict)
 
     def logical(self) -> dict[str, Any]:
         """Everything that identifies the request apart from who answers it."""

@@ -76,6 +76,19 @@ def find_task(name: str) -> TaskFolder:
     raise InputError(f"no task {name!r}; {hint}", "--task")
 
 
+def recording_of(task: str, kind: str) -> Path:
+    """The recorded replies of a capable model that come with a task: those of the `judge` or of
+    the `critic`. Raises InputError where there are none."""
+    path = find_task(task).path / "recorded" / f"{kind}.jsonl"
+    if path.is_file():
+        return path
+    names = [n for n in task_names() if (find_task(n).path / "recorded" / path.name).is_file()]
+    raise InputError(
+        f"no {kind} is recorded for the task {task}; there is one for {', '.join(names) or 'none'}",
+        "--model recorded",
+    )
+
+
 def load_task(path: Path) -> Task:
     """Task of a task.yaml. Raises InputError naming line or key."""
     data = read_yaml(path)

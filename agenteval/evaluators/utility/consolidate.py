@@ -189,8 +189,8 @@ class Consolidator:
     def request(self, criteria: Sequence[Criterion]) -> Request:
         """The request for a list of entries.
 
-        It names no run: the numbers in a reply mean something for this very list alone, so a
-        recorded reply is found by the whole request only.
+        The numbers in a reply mean something for this very list alone, so it names no run, and a
+        recorded reply is found where it is about the same list.
         """
         values: dict[str, Any] = {
             "nonce": NONCE,
@@ -206,6 +206,7 @@ class Consolidator:
             schema=_SCHEMA,
             parameters=sampling(0, self.temperature),
             role="consolidate",
+            about={"list": content_hash([[c.name, c.description] for c in criteria])},
         )
 
     async def consolidate(self, names: Names, before: Sequence[int]) -> Consolidation:

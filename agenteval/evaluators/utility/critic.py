@@ -104,6 +104,18 @@ class _Asker:
             repeat=seed,
             role=role,
             run_id=self.task.name,
+            about={
+                "description or examples": content_hash(
+                    [
+                        self.task.description,
+                        *(
+                            [e.input, e.output]
+                            for kind in ("success", "failed")
+                            for e in values.get(kind, ())
+                        ),
+                    ]
+                )
+            },
         )
 
     async def _ask(

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from agenteval.errors import ModelUnavailable
+from agenteval.errors import BadRequest, InputError, ModelUnavailable
 from agenteval.evaluators.utility.bank import draw, rank_bank
 from agenteval.evaluators.utility.consolidate import Consolidation, Consolidator
 from agenteval.evaluators.utility.critic import Critic, FailedProposal, Proposal
@@ -20,7 +20,9 @@ from agenteval.evaluators.utility.rubric_check import RubricIssue, check_criteri
 from agenteval.models import weights
 from agenteval.models.client import Client
 from agenteval.models.embeddings import Embedder, make_embedder
-from agenteval.models.factory import ModelChoice, no_model
+from agenteval.models.factory import ModelChoice, make_client, no_model
+from agenteval.models.limits import Limits
+from agenteval.models.replay import ReplayTransport
 from agenteval.records import CriteriaSet, Criterion, Task
 from agenteval.stats import UniqueCurve, unique_curve
 
@@ -123,8 +125,8 @@ def propose_from_bank(choice: ModelChoice, options: CriticOptions, task: Task) -
 
 
 def choose_embedder(choice: ModelChoice, options: CriticOptions) -> Embedder | None:
-    """The embedder; None where merging by equal names is all that was asked for. Raises
-    ModelUnavailable."""
+    """The embedder; None where merging by equal names is all that was asked for, and for a chat
+    critic where none is installed and none was asked for. Raises ModelUnavailable."""
     if options.tau == 1 and choice.kind != "embedded" and not options.bank:
         return None
     try:
@@ -132,7 +134,20 @@ def choose_embedder(choice: ModelChoice, options: CriticOptions) -> Embedder | N
     except ModelUnavailable as error:
         if choice.kind == "embedded":
             raise no_model(error) from error
+        if options.tau is None and options.embedder is None and not options.bank:
+            return None
         raise
+
+
+def refuse_unrecorded(choice: ModelChoice, options: CriticOptions, task: Task) -> None:
+    """Raise InputError for the first seed whose critic is not recorded: nothing is written."""
+    client = make_client(choice, Limits(), None)
+    critic = Critic(client, task, use_examples=options.use_examples)
+    for seed in options.seeds:
+        try:
+            cast(ReplayTransport, client.transport).find(critic.request(seed))
+        except BadRequest as error:
+            raise InputError(str(error), "--model recorded") from error
 
 
 async def propose_by_chat(

@@ -23,6 +23,7 @@ from agenteval.models.prompts import DATAMARK, datamarked, load_prompt, neutrali
 from agenteval.models.wire import NONCE, Reply, Request
 from agenteval.readers import degenerate
 from agenteval.records import CallRecord, Criterion, Score, Source, Task, Usage, content_hash
+from agenteval.stats.scores import ORIGINAL
 
 _PACKAGE = "agenteval.evaluators.utility"
 _VERSION = 1
@@ -131,6 +132,18 @@ class Quantifier:
             attempt=unit.attempt,
             role="quantifier",
             run_id=unit.run.id,
+            variant="" if unit.variant == ORIGINAL else unit.variant,
+            about={
+                "text": content_hash(
+                    [values["problem"], values["trajectory"], values["reference"]]
+                ),
+                "criteria": content_hash(
+                    sorted(
+                        [path, c.name, c.description, c.hint, list(c.accepted_values)]
+                        for path, c in shown
+                    )
+                ),
+            },
         )
         return request, tuple(path for path, _ in shown)
 
