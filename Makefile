@@ -2,23 +2,29 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# torch is installed first and by itself. On Linux the default wheel brings gigabytes of CUDA; for
-# the CPU build: make demo TORCH="torch --index-url https://download.pytorch.org/whl/cpu"
+# torch is installed first and by itself. On Linux the default wheel brings gigabytes of CUDA, so the
+# CPU build is taken where its index answers within seconds; another: make TORCH="torch==2.9 ...".
 TORCH ?= torch==2.13.0
-# Extra arguments of the demo, e.g. DEMO="--limit 6 --repeats 1".
+CPU := https://download.pytorch.org/whl/cpu
+# Extra arguments of the demo, e.g. DEMO="--dir here".
 DEMO ?=
 JOBS ?= 2
 
-.PHONY: demo test test-all lint size bench bench-soak bench-crash bench-hostile bench-speed browser clean weights
+.PHONY: demo test test-all lint size bench bench-soak bench-crash bench-hostile bench-speed browser clean
 
-demo: $(VENV)/local weights
-	$(BIN)/agenteval demo $(DEMO)
+# First what is recorded or needs no model; then the local critic, which has to be fetched.
+demo: $(VENV)/base
+	@$(BIN)/agenteval demo $(DEMO)
+	@test -e $(VENV)/local || echo "Now the critic on this machine: torch is fetched (200 MB; 2 GB" \
+		"where only the CUDA build is to be had). Ctrl-C leaves it at this."
+	@$(MAKE) --no-print-directory $(VENV)/local
+	@$(BIN)/agenteval demo --local
 
-test: $(VENV)/dev weights lint
+test: $(VENV)/dev lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "not slow"
 
-# What `make test` leaves out: kills, crashes, signals, weights, browser, load. At most half an hour.
-test-all: $(VENV)/dev weights
+# What `make test` leaves out: kills, crashes, signals, browser, load. At most half an hour.
+test-all: $(VENV)/dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m slow
 
 lint: $(VENV)/dev
@@ -31,11 +37,11 @@ lint: $(VENV)/dev
 size: $(VENV)/dev
 	$(BIN)/python -m benchmarks.size
 
-bench: $(VENV)/dev weights
+bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks
 
 # A part of the benchmarks; at most 20 minutes each on two cores, hostile half an hour.
-bench-soak bench-crash bench-hostile bench-speed: bench-%: $(VENV)/dev weights
+bench-soak bench-crash bench-hostile bench-speed: bench-%: $(VENV)/dev
 	$(BIN)/python -m benchmarks $*
 
 # Chromium for the tests of the report, from Debian, when root and not there yet. Without it these
@@ -47,15 +53,18 @@ browser:
 		> /dev/null || echo "browser: chromium could not be installed"; \
 	fi
 
-# No network when the weights are there already.
-weights: $(VENV)/local
-	@$(BIN)/agenteval models pull > /dev/null
-
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
+$(VENV)/base: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
 $(VENV)/torch: | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
+	@index=$(if $(filter file,$(origin TORCH)),$$(test "$$(uname -s)" = Linux && $(BIN)/python -c \
+		"import urllib.request as u; u.urlopen('$(CPU)/torch/', timeout=4)" 2> /dev/null \
+		&& echo "--index-url $(CPU)")); \
+	set -x; $(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH) $$index
 	@touch $@
 
 $(VENV)/local: pyproject.toml | $(VENV)/torch

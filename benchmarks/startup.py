@@ -25,7 +25,7 @@ from benchmarks.outcome import Row, finish
 HEAVY = frozenset(
     {"autogen", "autogen_agentchat", "autogen_core", "autogen_ext", "datasets", "matplotlib"}
     | {"numpy", "openai", "pandas", "scipy", "sentence_transformers", "sklearn", "sqlalchemy"}
-    | {"torch", "transformers", "xllamacpp"}
+    | {"torch", "transformers"}
 )
 TARGET = 0.35  # seconds, `agenteval --help` on the machine of reference
 SCRIPT = Path(sys.executable).parent / "agenteval"

@@ -38,14 +38,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-# Tests that load sentence-transformers, torch or weights: ten seconds, so on one worker.
-_HEAVY = {"tiny", "make_tiny", "real_model"}
-
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        heavy = item.get_closest_marker("local") or _HEAVY & set(getattr(item, "fixturenames", ()))
+        heavy = item.get_closest_marker("local")  # loads torch, ten seconds: on one worker
         if heavy and not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group("local"))
         if getattr(config.option, "loadgroup", False):

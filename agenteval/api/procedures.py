@@ -219,8 +219,7 @@ async def aflow_convert(
         known = ", ".join(s.id for s in read.scenarios)
         raise InputError(f"the role {read.id} has no scenario {scenario!r}; it has {known}")
     choice = chat_choice(model, base_url, "converting needs a chat model: PROVIDER:MODEL, or "
-                          "--base-url (`agenteval models serve` serves the embedded one, which is "
-                          "small for this)", need_key=not dry_run)  # fmt: skip
+                          "--base-url", need_key=not dry_run)  # fmt: skip
     scene, from_, into = read.scenario(scenario), told[begin], told[to]
     if dry_run:  # what is rehearsed runs in a loop of its own
         bill = await asyncio.to_thread(convert_bill, choice, scene, from_, into, store)

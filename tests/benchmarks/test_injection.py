@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from agenteval.models.embedded.chat import chat_prefix
 from benchmarks.injection.__main__ import attacked, attacks, controls, measure
 from benchmarks.injection.judges import others
 from benchmarks.injection.probes import Place, utility
@@ -90,14 +89,3 @@ def test_other_pairs_of_slot_and_attack(n: int) -> None:
     texts = [a["text"] for a in attacks()]
     _, changed, _ = asyncio.run(attacked(probe, texts[n % 5 :: 5], 3))
     assert changed == []
-
-
-@pytest.mark.parametrize("attack", attacks(), ids=lambda a: a["id"])
-def test_a_likelihood_text_has_the_turns_of_the_template_alone(attack: dict[str, Any]) -> None:
-    """No marker and no nonce there: what counts is that no text opens or ends a turn."""
-    asked = f"{attack['text']}<|im_end|>{attack['text']}"
-    text, honest = (
-        chat_prefix([{"role": "user", "content": c}]) for c in (asked, "What is 2 + 2?")
-    )
-    for token in ("<|im_start|>", "<|im_end|>", "<|endoftext|>"):
-        assert text.count(token) == honest.count(token)

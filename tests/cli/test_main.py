@@ -14,7 +14,7 @@ from tests.cli.conftest import Cli
 
 HEAVY = ("autogen_core", "autogen_agentchat", "autogen_ext", "openai", "sentence_transformers",
          "torch", "transformers", "sklearn", "matplotlib", "scipy", "sqlalchemy", "numpy",
-         "pydantic", "xllamacpp")  # fmt: skip
+         "pydantic")  # fmt: skip
 
 
 def test_help_and_import_load_nothing_heavy() -> None:
@@ -32,7 +32,7 @@ def test_help_and_import_load_nothing_heavy() -> None:
 
 def test_version_and_help(cli: Cli) -> None:
     assert cli("--version").out.strip() == "0.1.0"
-    for command in ("demo", "init", "criteria", "quantify", "show", "export", "doctor", "models"):
+    for command in ("demo", "init", "criteria", "quantify", "show", "export", "doctor"):
         assert command in cli("--help").out
         assert cli(command, "--help").code == 0
 
@@ -46,12 +46,6 @@ def test_init_makes_a_folder_that_reads_back(cli: Cli, tmp_path: Path) -> None:
     again = cli("init", "letters")
     assert again.code == 2
     assert "exists already" in again.err
-
-
-def test_models_are_listed_as_json(cli: Cli) -> None:
-    (row,) = cli("models", "list", "--json").json
-    assert row["name"] == "smollm2-135m-instruct"
-    assert row["path"] is None or Path(row["path"]).suffix == ".gguf"
 
 
 def test_unknown_option_is_wrong_use(cli: Cli) -> None:

@@ -83,7 +83,9 @@ def phrasings(concepts: list[dict[str, Any]]) -> Iterator[tuple[str, str, str]]:
 
 
 def test_head(bank: dict[str, Any]) -> None:
-    assert set(bank) == {"schema", "about", "license", "concepts"}
+    assert set(bank) == {"schema", "about", "license", "kinds", "core", "concepts"}
+    assert set(bank["kinds"]) == GROUPS - {"general"}
+    assert set(bank["core"]) < {c["id"] for c in bank["concepts"] if c["group"] == "general"}
     assert bank["schema"] == 1
     assert bank["license"] == "Apache-2.0"
     assert bank["about"].strip()

@@ -18,7 +18,6 @@ from tests.golden.freeze import differences, frozen, run
 NOT_FROZEN = {
     "demo": "runs the local model; `make demo` is its test",
     "doctor": "tells about the machine; its exit code for bad input is frozen",
-    "models": "fetches and serves weights",
 }
 
 

@@ -30,14 +30,6 @@ def test_nothing_configured_means_the_embedded_model(spec: str | None) -> None:
     assert (choice.kind, choice.path) == ("embedded", None)
 
 
-def test_another_file_for_the_embedded_model(tmp_path: Path) -> None:
-    file = tmp_path / "x.gguf"
-    file.touch()
-    assert choose_model(f"embedded:{file}").path == file
-    with pytest.raises(InputError, match="no file"):
-        choose_model(f"embedded:{file}x")
-
-
 @pytest.mark.parametrize(
     ("spec", "provider", "name", "url"),
     [

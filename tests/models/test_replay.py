@@ -57,6 +57,34 @@ async def test_what_was_recorded_is_answered(file: Path) -> None:
     await replay.close()
 
 
+async def test_what_says_what_it_is_about_answers_for_nothing_else(file: Path) -> None:
+    """Words of a prompt may change; the text that is judged and the criteria may not."""
+    about = {"text": "t1", "criteria": "c1"}
+    copy = {"run_id": "r1", "role": "quantifier", "variant": "pad:0.25:0"}
+    recorder = FileRecorder(file)
+    recorder.record(ask("a", run_id="r1", role="quantifier", about=about), REPLY)
+    recorder.record(ask("b", about=about | {"text": "t2"}, **copy), Reply("of the copy"))
+    recorder.record(ask("c", role="consolidate", about={"list": "l1"}), Reply("ideas"))
+    replay = ReplayTransport(file)
+    assert replay.copied == {("r1", "pad:0.25:0")}
+    found = replay.find(ask("new words", run_id="r1", role="quantifier", about=about))
+    assert found == REPLY
+    assert replay.find(ask("new", about=about | {"text": "t2"}, **copy)).text == "of the copy"
+    assert replay.find(ask("new", role="consolidate", about={"list": "l1"})).text == "ideas"
+    for request, told in [
+        (ask("n", run_id="r1", role="quantifier", about=about | {"criteria": "c2"}),
+         "the reply on 'r1' is about other criteria"),
+        (ask("n", run_id="r1", role="quantifier", about={"text": "t2", "criteria": "c2"}),
+         "about other text and criteria"),
+        (ask("n", role="consolidate", about={"list": "l2"}), "about other list"),
+        (ask("n", run_id="r1", role="quantifier", repeat=1, about=about), "repeat 1"),
+        (ask("n", about=about, **copy | {"variant": "truncate:0.25:0"}), r"\(truncate:0.25:0\)"),
+        (ask("n", run_id="r2", role="quantifier", about=about), "run 'r2'"),
+    ]:  # fmt: skip
+        with pytest.raises(BadRequest, match=told):
+            replay.find(request)
+
+
 @pytest.mark.parametrize(
     "request_",
     [

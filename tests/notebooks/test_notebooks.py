@@ -17,8 +17,6 @@ from typing import Any
 
 import pytest
 
-from agenteval.models import weights
-
 pytestmark = pytest.mark.slow
 
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
@@ -139,8 +137,6 @@ def test_it_is_stored_with_its_outputs_and_in_short_cells(name: str) -> None:
     "name", [pytest.param(n, marks=[pytest.mark.local] if n in LOCAL else []) for n in FIGURES]
 )
 def test_it_runs_offline_with_all_figures(name: str, tmp_path: Path) -> None:
-    if name in LOCAL and weights.locate() is None:
-        pytest.skip("needs the weights: agenteval models pull")
     folder = tmp_path / "notebooks"
     shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     for beside in ("tasks", "criteria"):

@@ -1,11 +1,10 @@
 """The criteria bank, and the embedded critic: it cannot write criteria, so it retrieves them.
 
-The bank holds concepts written by the maintainers, three phrasings each. A phrasing is ranked by
-the sum of standardised evidence: cosine of its text with the task's, and the language model's gain,
-mean log P(phrasing | task) - mean log P(phrasing | any task). With examples there is a third:
-log P(phrasing | success) - log P(phrasing | failure), so examples that are swapped or removed
-change the ranking. Each seed draws phrasings and perturbs the ranking with Gumbel noise, so that
-seeds differ as runs of a critic do; what it takes is diversified.
+The bank holds concepts written by the maintainers, three phrasings each, in kinds of task; the
+general ones belong to all kinds. What kind a task is, is told by the nearest of the example tasks
+that each kind has. Within these kinds a concept is ranked by the cosine of its nearest phrasing
+with the task's description and examples. Each seed draws phrasings and perturbs the ranking with
+Gumbel noise, so that seeds differ as runs of a critic do; what it takes is diversified.
 """
 
 from __future__ import annotations
@@ -15,22 +14,21 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agenteval.models.embedded.chat import chat_prefix
+from agenteval.errors import InputError
 from agenteval.models.embeddings import Embedder
-from agenteval.records import Criterion, Example, Provenance, Task
+from agenteval.records import Criterion, Provenance, Task
 
-if TYPE_CHECKING:
-    from agenteval.models.embedded.likelihood import LikelihoodModel
-
-_SHORTLIST = 32  # concepts the language model is asked about, nearest first
-_EXAMPLE_CHARS = 1600  # of all examples of a kind, so that a shortlist is scored in seconds
-_ANY_TASK = "An AI system does a task."
-_QUESTION = "Name one criterion by which the quality of this work should be judged."
+GENERAL = "general"  # the kind that fits every task
+_NEAR = 0.04  # a second kind counts when its nearest example is so close to the best one
+_MOST_KINDS = 2
+_OF_KIND, _OF_GENERAL = 5, 3  # nearest concepts that are proposed from, beside the core
+_FLOOR = 0.7  # of the best cosine in the kind: what is farther is left out
+_EXAMPLES = 0.5  # weight of the examples beside the description
 _NOISE = 0.35  # scale of the Gumbel noise, in standard deviations of the ranking
 _REPULSION = 1.0  # weight of the cosine to what is already taken
 
@@ -64,9 +62,16 @@ class Concept:
 
 
 @functools.cache
+def _file() -> dict[str, Any]:
+    bank: dict[str, Any] = json.loads(
+        files("agenteval.data").joinpath("bank.json").read_text("utf-8")
+    )
+    return bank
+
+
+@functools.cache
 def load_bank() -> tuple[Concept, ...]:
     """All concepts, in the order of the file."""
-    text = files("agenteval.data").joinpath("bank.json").read_text("utf-8")
     return tuple(
         Concept(
             id=entry["id"],
@@ -74,79 +79,89 @@ def load_bank() -> tuple[Concept, ...]:
             phrasings=tuple((p["name"], p["description"]) for p in entry["phrasings"]),
             record=entry,
         )
-        for entry in json.loads(text)["concepts"]
+        for entry in _file()["concepts"]
     )
+
+
+def task_kinds() -> tuple[str, ...]:
+    """Kinds of task that the bank knows, without the general one."""
+    return tuple(_file()["kinds"])
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Evidence for every shortlisted phrasing; rows are concepts, columns phrasings."""
+    """The concepts that a task is proposed from, nearest first; `kinds` are those of the task.
+    `vectors` (concepts, phrasings, d) has unit rows, `score` is their cosine with the task."""
 
     concepts: tuple[Concept, ...]
-    score: Vector  # (concepts, phrasings), sum of standardised evidence
-    vectors: Vector  # (concepts, phrasings, d), unit rows
+    score: Vector
+    vectors: Vector
+    kinds: tuple[str, ...]
 
 
 def rank_bank(
-    task: Task,
-    embedder: Embedder,
-    model: LikelihoodModel | None,
-    *,
-    use_examples: bool = False,
+    task: Task, embedder: Embedder, *, use_examples: bool = False, kinds: Sequence[str] = ()
 ) -> Ranking:
-    """Rank the bank for a task. Without a language model the cosine alone decides."""
-    concepts = load_bank()
-    phrasings = len(concepts[0].phrasings)
+    """Rank what of the bank is relevant to a task: the nearest concepts of its `kinds` (default:
+    guessed) and of the general ones. Raises InputError for an unknown kind."""
+    if unknown := [kind for kind in kinds if kind not in task_kinds()]:
+        raise InputError(f"no kind {unknown[0]!r}; known: {', '.join(task_kinds())}", "--kind")
+    about = _about(task, embedder, use_examples=use_examples)
+    kinds = tuple(dict.fromkeys(kinds)) or _guess(about, embedder)
+    concepts = [c for c in load_bank() if c.group in (*kinds, GENERAL)]
     texts = [f"{name}: {text}" for c in concepts for name, text in c.phrasings]
-    rows = np.asarray(embedder.embed([f"{task.name}: {task.description}", *texts]), dtype=float)
-    cosine = (rows[1:] @ rows[0]).reshape(len(concepts), phrasings)
-    order = np.argsort(-cosine.mean(axis=1), kind="stable")[:_SHORTLIST]
-    vectors = rows[1:].reshape(len(concepts), phrasings, -1)[order]
-    short = tuple(concepts[i] for i in order)
-    score = _standard(cosine[order])
-    if model is not None:
-        about = f"{task.name}. {task.description}"
-        known = _loglik(model, about, short)
-        score = score + _standard(known - _loglik(model, _ANY_TASK, short))
-        if use_examples and task.examples:
-            after_success, after_failure = (
-                _loglik(model, about + _shown(examples, verdict), short) if examples else known
-                for examples, verdict in (
-                    (task.examples.success, "good"),
-                    (task.examples.failed, "poor"),
-                )
-            )
-            score = score + _standard(after_success - after_failure)
-    return Ranking(short, score, vectors)
+    vectors = np.asarray(embedder.embed(texts), dtype=float).reshape(len(concepts), -1, about.size)
+    score = vectors @ about
+    nearest = score.max(axis=1)
+    kept = [i for i, c in enumerate(concepts) if c.id in _file()["core"]]
+    for kind, most in [*((kind, _OF_KIND) for kind in kinds), (GENERAL, _OF_GENERAL)]:
+        own = [i for i, c in enumerate(concepts) if c.group == kind and i not in kept]
+        own.sort(key=lambda i: -nearest[i])
+        kept += [i for i in own[:most] if nearest[i] >= _FLOOR * nearest[own[0]]]
+    kept.sort(key=lambda i: -nearest[i])
+    return Ranking(tuple(concepts[i] for i in kept), score[kept], vectors[kept], kinds)
 
 
-def _shown(examples: Sequence[Example], verdict: str) -> str:
-    each = _EXAMPLE_CHARS // len(examples)
-    texts = [f"{e.input}\n{e.output}"[:each] for e in examples]
-    return f"\n\nExamples of {verdict} work:\n" + "\n\n".join(texts)
+def ranking_cost(task: Task, kinds: Sequence[str] = ()) -> tuple[int, int, int]:
+    """Requests that `rank_bank` makes of an endpoint, and their tokens at least and at most."""
+    size = dict.fromkeys((*task_kinds(), GENERAL), 0)
+    for concept in load_bank():
+        size[concept.group] += sum(len(f"{n}: {text}".encode()) for n, text in concept.phrasings)
+    fixed = len(task.description.encode()) + size.pop(GENERAL)
+    if kinds:
+        ranked = [sum(size[kind] for kind in kinds)] * 2
+    else:
+        fixed += sum(len(text.encode()) for texts in _file()["kinds"].values() for text in texts)
+        ordered = sorted(size.values())
+        ranked = [ordered[0], sum(ordered[-_MOST_KINDS:])]
+    return 3 - bool(kinds), (fixed + ranked[0]) // 3, (fixed + ranked[1]) // 3
 
 
-def _loglik(model: LikelihoodModel, situation: str, concepts: Sequence[Concept]) -> Vector:
-    """Mean token log-likelihood of each concept's first phrasing, as a column.
-
-    One phrasing stands for its concept: all of them would take three times as long and say the
-    same of the concept.
-    """
-    prefix = chat_prefix([{"role": "user", "content": f"{situation}\n\n{_QUESTION}"}])
-    pairs = [(prefix, "{}: {}".format(*c.phrasings[0])) for c in concepts]
-    means = [float(np.mean(t.logprobs)) for t in model.many(pairs)]
-    return np.asarray(means).reshape(len(concepts), 1)
+def _about(task: Task, embedder: Embedder, *, use_examples: bool) -> Vector:
+    """Unit vector of the description, and of the examples with less weight."""
+    examples = task.examples if use_examples else None
+    shown = [*examples.success, *examples.failed] if examples else []
+    texts = [task.description, *(f"{e.input}\n{e.output}" for e in shown)]
+    rows = np.asarray(embedder.embed(texts), dtype=float)
+    about: Vector = rows[0] + (_EXAMPLES * rows[1:].mean(axis=0) if shown else 0)
+    return about / np.linalg.norm(about)
 
 
-def _standard(values: Vector) -> Vector:
-    spread = float(values.std())
-    return (values - values.mean()) / spread if spread > 0 else np.zeros_like(values)
+def _guess(about: Vector, embedder: Embedder) -> tuple[str, ...]:
+    """The kinds with the nearest example tasks, nearest first."""
+    examples = [(kind, text) for kind, texts in _file()["kinds"].items() for text in texts]
+    cosines = np.asarray(embedder.embed([text for _, text in examples]), dtype=float) @ about
+    nearest: dict[str, float] = {}
+    for i in np.argsort(-cosines, kind="stable"):
+        nearest.setdefault(examples[i][0], float(cosines[i]))
+    best = max(nearest.values())
+    return tuple(k for k, cosine in nearest.items() if cosine >= best - _NEAR)[:_MOST_KINDS]
 
 
 def draw(ranking: Ranking, seed: int, *, count: int = 6) -> list[Criterion]:
     """The criteria one seed proposes: `count` distinct concepts, best first.
 
-    The noise is drawn for the whole shortlist first, so a seed's draw depends on nothing else.
+    The noise is drawn for the whole ranking first, so a seed's draw depends on nothing else.
     """
     rng = np.random.default_rng(seed)
     rows = np.arange(len(ranking.concepts))

@@ -36,16 +36,20 @@ def find_criteria(task: str) -> Path:
 
     Raises InputError when there is neither.
     """
-    folders = data_folders("criteria")
     for name in (f"{task}.json", f"{task}.reviewed.json"):
-        for folder in folders:
-            if (folder / name).is_file():
-                return folder / name
+        if path := criteria_named(name):
+            return path
     raise InputError(
         f"no criteria for task {task!r}; make them with `agenteval criteria --task {task}` "
         "or name a file with --criteria",
         "--criteria",
     )
+
+
+def criteria_named(name: str) -> Path | None:
+    """The nearest criteria file of this name; None without one."""
+    paths = (folder / name for folder in data_folders("criteria"))
+    return next((path for path in paths if path.is_file()), None)
 
 
 def load_criteria(path: Path, *, task: str = "") -> Loaded:

@@ -17,7 +17,6 @@ from agenteval.evaluators.utility.consolidate import Consolidation, Consolidator
 from agenteval.evaluators.utility.critic import Critic, FailedProposal, Proposal
 from agenteval.evaluators.utility.merge import Names, NearMiss, threshold
 from agenteval.evaluators.utility.rubric_check import RubricIssue, check_criteria
-from agenteval.models import weights
 from agenteval.models.client import Client
 from agenteval.models.embeddings import Embedder, make_embedder
 from agenteval.models.factory import ModelChoice, make_client, no_model
@@ -45,6 +44,7 @@ class CriticOptions:
     min_seeds: int = 1
     temperature: float | None = 1.0
     consolidate: bool = True
+    kinds: tuple[str, ...] = ()  # of the task, for what comes from the bank; guessed without
 
     @property
     def asks_the_same(self) -> bool:
@@ -61,7 +61,7 @@ class Proposals:
     `consolidation` is None where no chat model was asked to consolidate. `curves` gives, per
     threshold, the number of unique criteria for M = 1..N seeds by embedding alone (the exact
     expectation, and a 95 % band over resamples), `merged_curve` that of the criteria as merged;
-    None when no seed answered.
+    None when no seed answered. `kinds` are those of the task by which the bank was searched.
     """
 
     criteria: CriteriaSet
@@ -79,6 +79,7 @@ class Proposals:
     near_misses: tuple[NearMiss, ...] = ()
     consolidation: Consolidation | None = None
     merged_curve: UniqueCurve | None = None
+    kinds: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """A plain JSON value of everything."""
@@ -97,6 +98,7 @@ class Proposals:
             "unique_curves": {f"{tau:g}": asdict(curve) for tau, curve in self.curves.items()},
             "merged_curve": None if self.merged_curve is None else asdict(self.merged_curve),
             "near_misses": [asdict(n) for n in self.near_misses],
+            "kinds": list(self.kinds),
             "consolidation": None if self.consolidation is None else self.consolidation.to_json(),
         }
 
@@ -107,21 +109,20 @@ def propose_from_bank(choice: ModelChoice, options: CriticOptions, task: Task) -
     Raises ModelUnavailable when the local parts are missing, InputError for a threshold that does
     not fit.
     """
-    from agenteval.models.embedded.likelihood import LikelihoodModel
-
     embedder = choose_embedder(choice, options)
     if embedder is None:
         raise ModelUnavailable("the embedded critic needs an embedder")
-    try:
-        model = LikelihoodModel.load(choice.path or weights.require())
-    except ModelUnavailable as error:
-        raise no_model(error) from error
-    ranking = rank_bank(task, embedder, model, use_examples=options.use_examples)
+    ranking = rank_bank(task, embedder, use_examples=options.use_examples, kinds=options.kinds)
     sets = [draw(ranking, seed) for seed in options.seeds]
     names = _names(sets, options, embedder)
     labels = names.partition(threshold(embedder, options.tau))
+    concepts = [criterion.provenance.concept for criterion in names.representatives]
+    for first, concept in enumerate(concepts):  # phrasings of one concept are known to be the same
+        same = {labels[n] for n, other in enumerate(concepts) if other == concept}
+        labels = [labels[first] if label in same else label for label in labels]
     how = "embedded (retrieval from the bank)"
-    return _merged(task, options, names, sets, embedder, how, labels)
+    merged = _merged(task, options, names, sets, embedder, how, labels)
+    return replace(merged, kinds=ranking.kinds)
 
 
 def choose_embedder(choice: ModelChoice, options: CriticOptions) -> Embedder | None:
@@ -160,9 +161,8 @@ async def propose_by_chat(
     bank: list[Criterion] = []  # entries nearest to the task, to inspire the critic
     if options.bank:
         nearest = make_embedder(options.embedder, base_url=options.base_url)
-        ranking = rank_bank(task, nearest, None)
-        order = np.argsort(-ranking.score.mean(axis=1), kind="stable")[:_FROM_BANK]
-        bank = [ranking.concepts[i].criterion(0) for i in order]
+        ranking = rank_bank(task, nearest, kinds=options.kinds)
+        bank = [concept.criterion(0) for concept in ranking.concepts[:_FROM_BANK]]
     critic = Critic(
         client,
         task,

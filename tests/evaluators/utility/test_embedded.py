@@ -167,8 +167,7 @@ def test_score_and_source() -> None:
     ("asked", "text", "why"),
     [
         (criterion("Empathy"), TEXT, "nothing else has been shown to hold"),
-        (criterion("Coherence"), TEXT, "grades coherence on tasks that it was not calibrated on"),
-        (criterion("Accuracy", "calculation-accuracy"), TEXT, "grades calculation-accuracy"),
+        (criterion("Accuracy", "calculation-accuracy"), TEXT, "nothing else"),
         (criterion("Conciseness", "empathy"), TEXT, "nothing else"),  # known to be another
         (criterion("Conciseness of style"), TEXT, "nothing else"),
         (criterion("c", "conciseness", scale="nominal"), TEXT, "ordered accepted values"),
