@@ -149,20 +149,7 @@ async def apropose(
             choice, options, folder.task, limits or Limits(), store, path, watch
         )
     if proposals.kinds:
-        guessed = "" if kinds else "guessed; --kind says otherwise; "
-        watch.note(
-            f"kind of task: {', '.join(proposals.kinds)} ({guessed}left out: "
-            f"{', '.join(kind for kind in task_kinds() if kind not in proposals.kinds)})"
-        )
-        rated = [
-            c.name for c in proposals.criteria.criteria if c.provenance.concept in load_kinds()
-        ]
-        watch.note(
-            f"of these the embedded judge rates {', '.join(rated) or 'none'}; the others need a "
-            "model or a function as a judge"
-        )
-        if reviewed := criteria_named(f"{folder.task.name}.reviewed.json"):
-            watch.note(f"for this task there is a set that people reviewed: --criteria {reviewed}")
+        _say_bank(proposals, folder.task.name, watch, guessed=not kinds)
     if not proposals.criteria.criteria:
         for failure in proposals.failures:
             watch.warn(f"seed {failure.seed}: {failure.status}: {failure.message}")
@@ -176,6 +163,20 @@ async def apropose(
     if written is not None:
         save_criteria(written, proposals.criteria)
     return criteria_report(proposals, written, watch.notes)
+
+
+def _say_bank(proposals: Proposals, task: str, watch: Watch, *, guessed: bool) -> None:
+    """What the proposals of the embedded critic are of, and what can be done with them."""
+    left_out = ", ".join(kind for kind in task_kinds() if kind not in proposals.kinds)
+    how = "guessed; --kind says otherwise; " if guessed else ""
+    watch.note(f"kind of task: {', '.join(proposals.kinds)} ({how}left out: {left_out})")
+    rated = [c.name for c in proposals.criteria.criteria if c.provenance.concept in load_kinds()]
+    watch.note(
+        f"of these the embedded judge rates {', '.join(rated) or 'none'}; the others need a model "
+        "or a function as a judge"
+    )
+    if reviewed := criteria_named(f"{task}.reviewed.json"):
+        watch.note(f"for this task there is a set that people reviewed: --criteria {reviewed}")
 
 
 async def ask_critics(

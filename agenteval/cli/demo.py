@@ -37,12 +37,15 @@ def demo(
               "agenteval criteria --task support --model embedded")  # fmt: skip
         utility.propose("support", model="embedded", notify=notify).print(console=out())
         return
-    from agenteval.evaluators.utility.criteria_file import find_criteria
+    from agenteval.evaluators.utility.criteria_file import criteria_named
     from agenteval.files import refused
     from agenteval.readers.tasks import find_task
 
     runs = (find_task(TASK).path / "runs.jsonl").resolve()
-    reviewed = find_criteria(TASK).resolve()
+    reviewed = criteria_named(f"{TASK}.reviewed.json")
+    if reviewed is None:
+        raise typer.BadParameter(f"criteria/{TASK}.reviewed.json is missing here")
+    reviewed = reviewed.resolve()
     target = folder or Path(tempfile.mkdtemp(prefix="agenteval-demo-"))
     try:
         target.mkdir(parents=True, exist_ok=True)

@@ -31,7 +31,7 @@ def doctor(
     store: options.StorePath = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Check versions, the extra `local`, the configured judge and the store. Exit 3 if any fails."""
+    """Check versions, the extra `local`, the judge and the store. Exit 3 if one fails."""
     checks = [*_versions(), *_local(), *_model(model, base_url), *_store(store)]
     if as_json:
         print_json([{"check": n, "fine": ok, "found": found} for n, ok, found in checks])
