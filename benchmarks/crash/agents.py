@@ -78,7 +78,10 @@ def commands(
     locate = ("trace", "locate", "traces", *model, "--limit", str(traces), "-o", "found")
     return {
         "flow session": (asks(*session, "--agent", "scripted:perfect", *many), ()),
-        "flow session model": (asks(*session, "--agent", "template", *model, "--turns", "2"), ()),
+        # The scripted user understands little of what a test server says: sessions without verdict.
+        "flow session model": (
+            asks(*session, "--agent", "template", *model, "--turns", "2", "--max-unscored", "1"), ()
+        ),
         "flow turn": (asks(*predict, *many), ()),
         "trace locate": (asks(*locate), found),
     }
