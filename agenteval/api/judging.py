@@ -182,6 +182,7 @@ def read_judging(
     judge: str | JudgeFunction | None = None,
     task: str | Task | None = None,
     system: str | None = None,
+    mapping: Mapping[str, str] | None = None,
     base_url: str | None = None,
     repeats: int = 1,
     seed: int = 0,
@@ -201,7 +202,7 @@ def read_judging(
     if not (judge is None or isinstance(judge, str) or callable(judge)):
         raise InputError("a judge is a model's name or a function of (run, criterion)", "judge")
     name = task.name if isinstance(task, Task) else task or ""
-    every = read_run_list(runs, name, watch)
+    every = read_run_list(runs, name, watch, mapping)
     read = every[:limit]
     watch.note(f"{len(every)} runs read" + (f", the first {len(read)} used" if limit else ""))
     found_task = _task_of(read, task, runs, described=not callable(judge))
@@ -228,11 +229,13 @@ def read_judging(
     )  # fmt: skip
 
 
-def read_run_list(runs: Runs, task: str, watch: Watch) -> list[Run]:
+def read_run_list(
+    runs: Runs, task: str, watch: Watch, mapping: Mapping[str, str] | None = None
+) -> list[Run]:
     """The runs of a path, or those given. Raises InputError."""
     if not isinstance(runs, str | Path):
         return list(runs)
-    result = read_runs(runs, task=task)
+    result = read_runs(runs, task=task, mapping=mapping)
     for skipped in result.skipped:
         watch.note(f"skipped {skipped.path}: {skipped.reason}")
     watch.warn_list("warnings while reading:", result.warnings)

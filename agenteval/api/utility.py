@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -218,6 +218,7 @@ async def aquantify(
     judge: str | JudgeFunction | None = None,
     task: str | Task | None = None,
     system: str | None = None,
+    mapping: Mapping[str, str] | None = None,
     base_url: str | None = None,
     store: str | Path | Store | None = None,
     repeats: int = 1,
@@ -242,9 +243,11 @@ async def aquantify(
     `runs`: a path (file, folder, pattern) or Run records. `criteria`: a file, a CriteriaSet or
     Criterion records; None: those found by the name of the task. `judge`: a model's name
     ("openai:gpt-4o-mini", "embedded", ...) or a function, see `FunctionJudge`, for which `version`
-    may be needed; None: AGENTEVAL_MODEL, else the embedded judge. `task` is needed where neither
-    runs nor their folder name it and the judge is a model. `findings` is a folder of errors found
-    in the runs' traces, shown to the judge; `with_reference` shows it the reference answers.
+    may be needed; None: AGENTEVAL_MODEL, else the embedded judge. `mapping` says which column of a
+    table is which field (`{"output": "bot_reply"}`; None: what the task says). `task` is needed
+    where neither runs nor their folder name it and the judge is a model. `findings` is a folder of
+    errors found in the runs' traces, shown to the judge; `with_reference` shows it the reference
+    answers.
 
     The report's `exit_code` is 3 where the budget or an outage ended it early, which `unfinished`
     explains, and where more than the share `max_unscored` of the results are missing, which is a
@@ -253,7 +256,7 @@ async def aquantify(
     """
     judging = read_judging(
         runs, criteria, watch=Watch(notify, progress), judge=judge, task=task, system=system,
-        base_url=base_url, repeats=repeats, seed=seed, one_per_call=one_per_call,
+        mapping=mapping, base_url=base_url, repeats=repeats, seed=seed, one_per_call=one_per_call,
         temperature=temperature, with_reference=with_reference, findings=findings,
         datamark=datamark, limit=limit, retry_failed=retry_failed, limits=limits, record=record,
         version=version, need_key=not dry_run,
@@ -346,6 +349,7 @@ def perturb(
     share: float = 0.25,
     seed: int = 0,
     limit: int | None = None,
+    mapping: Mapping[str, str] | None = None,
     notify: Notify | None = None,
 ) -> PerturbReport:
     """The text of every run and of perturbed copies; the same seed makes the same copies.
@@ -353,7 +357,7 @@ def perturb(
     Raises InputError for runs that cannot be read and for an unknown perturbation.
     """
     watch = Watch(notify)
-    items = [(run, make_view(run)) for run in read_run_list(runs, "", watch)[:limit]]
+    items = [(run, make_view(run)) for run in read_run_list(runs, "", watch, mapping)[:limit]]
     copies = make_copies(items, perturbations or DEFAULT_OPERATORS, share=share, seed=seed)
     warn_unchanged(copies, len(items), watch)
     texts = [(ORIGINAL, items), *((c.variant, c.items) for c in copies)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -80,6 +80,7 @@ async def averify(
     scores: str | Path | None = None,
     task: str | Task | None = None,
     system: str | None = None,
+    mapping: Mapping[str, str] | None = None,
     base_url: str | None = None,
     store: str | Path | Store | None = None,
     repeats: int = 2,
@@ -133,7 +134,8 @@ async def averify(
     if options.deterministic and not callable(judge):
         raise InputError("is said of ratings made elsewhere (--scores)", "--deterministic")
     judging = read_judging(
-        runs, criteria, watch=watch, judge=judge, task=task, system=system, base_url=base_url,
+        runs, criteria, watch=watch, judge=judge, task=task, system=system, mapping=mapping,
+        base_url=base_url,
         repeats=repeats, seed=seed, one_per_call=one_per_call, temperature=temperature,
         limit=limit, retry_failed=retry_failed, limits=limits, record=record, version=version,
         need_key=not dry_run,

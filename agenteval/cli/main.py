@@ -30,7 +30,7 @@ from agenteval.text import guard_logs, redacted, visible
 COMMANDS = {
     "demo": "Judge 60 solutions by a capable judge (recorded) and by one that counts words; "
     "compare.",
-    "init": "Make the folder of a new task: task.yaml, runs.jsonl and README.md to fill in.",
+    "init": "Make the folder of a new task; with a file of runs also criteria, and a first page.",
     "criteria": "Propose criteria, merge paraphrases, check the scales, write criteria/TASK.json.",
     "quantify": "Score every run on every criterion.",
     "verify": "Judge every run and perturbed copies of it; say which criteria and whether to "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -47,6 +48,15 @@ SystemName = Annotated[
         show_default=False,
     ),
 ]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map",
+        help="FIELD=COLUMN,... where the names of columns or keys do not tell: input, output, "
+        "success, id, system, reference. Default: what task.yaml says.",
+        show_default=False,
+    ),
+]
 Seed = Annotated[int, typer.Option(help="Seed of everything that is drawn.", min=0)]
 Concurrency = Annotated[
     int, typer.Option("-j", "--concurrency", help="Requests in flight at most.", min=1, max=512)
@@ -77,6 +87,13 @@ RetryFailed = Annotated[
 ]
 
 
+def read_columns(pairs: list[str] | None) -> dict[str, str] | None:
+    """What `--map` says; None without. Raises InputError."""
+    from agenteval.readers.table_files import read_mapping
+
+    return None if pairs is None else read_mapping(pairs)
+
+
 @dataclass(frozen=True)
 class OutputOptions:
     """How a command tells what it found."""
@@ -93,6 +110,19 @@ class ModelOptions:
     model: Model = None
     base_url: BaseUrl = None
     temperature: Temperature = 1.0
+    header: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=VALUE of a header that every request carries, e.g. for a gateway; may be "
+            "given often. Also AGENTEVAL_HEADERS, one a line.",
+            show_default=False,
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.header:  # for every endpoint of this process
+            own = [os.environ.get("AGENTEVAL_HEADERS", ""), *self.header]
+            os.environ["AGENTEVAL_HEADERS"] = "\n".join(own)
 
     @property
     def sampling(self) -> float | None:
@@ -153,6 +183,7 @@ class JudgeOptions(ModelOptions):
         Path | None,
         typer.Option(help="Criteria file. Default: criteria/TASK.json, else the reviewed set."),
     ] = None
+    columns: Columns = None
     system: SystemName = None
     repeats: Repeats = 1
     seed: Seed = 0
@@ -167,7 +198,7 @@ class JudgeOptions(ModelOptions):
             "judge": self.model, "base_url": self.base_url, "temperature": self.sampling,
             "task": self.task, "criteria": self.criteria, "system": self.system,
             "repeats": self.repeats, "seed": self.seed, "one_per_call": self.one_per_call,
-            "limit": self.limit,
+            "limit": self.limit, "mapping": read_columns(self.columns),
         }  # fmt: skip
 
 

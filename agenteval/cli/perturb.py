@@ -19,6 +19,7 @@ def perturb(
     output: Annotated[Path, typer.Option("-o", "--output", help="Where the texts go, as JSONL.")],
     copies: options.CopyOptions,
     *,
+    columns: options.Columns = None,
     seed: options.Seed = 0,
     limit: options.FirstRuns = None,
     quiet: options.Quiet = False,
@@ -29,7 +30,13 @@ def perturb(
     Verbosity.level = -1 if quiet else Verbosity.level
     refuse_input(output, [runs])
     report = utility.perturb(
-        runs, copies.perturb or (), share=copies.drop, seed=seed, limit=limit, notify=notify
+        runs,
+        copies.perturb or (),
+        share=copies.drop,
+        seed=seed,
+        limit=limit,
+        mapping=options.read_columns(columns),
+        notify=notify,
     )
     report.write(output)
     note(f"{report.title} written to {output}")

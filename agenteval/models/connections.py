@@ -10,15 +10,34 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import re
 import ssl
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NoReturn
 
 from agenteval.errors import BadRequest, InputError
+from agenteval.text import keep_secret
 
 _WAY = "agenteval.way"  # in a request's extensions: the URLs asked for so far
 _MOST = 3  # redirects in a row; the body goes out again with each
+
+
+HEADERS = "AGENTEVAL_HEADERS"  # environment variable: Name=value, one a line
+
+
+def extra_headers() -> dict[str, str]:
+    """Headers that every request to an endpoint carries besides its own, such as those of a
+    gateway, from the environment. Their values are kept out of messages. Raises InputError."""
+    headers: dict[str, str] = {}
+    for line in filter(None, map(str.strip, os.environ.get(HEADERS, "").splitlines())):
+        name, sign, value = (part.strip() for part in line.partition("="))
+        if not sign or not re.fullmatch(r"[A-Za-z0-9-]+", name) or not value.isascii():
+            raise InputError(f"{name[:40]!r}: write NAME=VALUE, NAME of letters, digits, hyphens",
+                             "--header")  # fmt: skip
+        keep_secret([value])
+        headers[name] = value
+    return headers
 
 
 class Redirected(BadRequest):

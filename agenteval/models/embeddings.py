@@ -23,7 +23,7 @@ from agenteval.errors import (
     RequestTimeout,
     Transient,
 )
-from agenteval.models.connections import hopeless, open_plain_connections
+from agenteval.models.connections import extra_headers, hopeless, open_plain_connections
 from agenteval.models.openai import status_error
 from agenteval.models.wire import one_line
 from agenteval.text import keep_secret, url_secrets
@@ -116,7 +116,7 @@ class EndpointEmbedder:
         try:
             self._client = openai.OpenAI(
                 base_url=base_url, api_key=api_key, max_retries=MAX_RETRIES, timeout=TIMEOUT,
-                http_client=open_plain_connections(),
+                http_client=open_plain_connections(), default_headers=extra_headers(),
             )  # fmt: skip
         except openai.OpenAIError as error:
             raise InputError(f"embeddings endpoint: {one_line(error)}") from error

@@ -24,7 +24,13 @@ from agenteval.errors import (
     Transient,
     Unauthorized,
 )
-from agenteval.models.connections import Redirected, hopeless, http_library, open_connections
+from agenteval.models.connections import (
+    Redirected,
+    extra_headers,
+    hopeless,
+    http_library,
+    open_connections,
+)
 from agenteval.models.waiting import may_retry, retry_after
 from agenteval.models.wire import (
     Reply,
@@ -89,6 +95,7 @@ class OpenAITransport:
         keep_secret(secrets)  # what a library or an endpoint says may repeat them
         spelled = {s.encode() for secret in secrets for s in spellings(secret)}
         self._bytes = sorted(spelled, key=len, reverse=True)  # a whole before its parts
+        self._headers = extra_headers()
         self._mode = 0
         self._refused: set[str] = set()
         self._bad_schemas: set[str] = set()
@@ -106,6 +113,7 @@ class OpenAITransport:
                 max_retries=0,
                 timeout=openai.Timeout(None, connect=_CONNECT_SECONDS),
                 http_client=open_connections(self._url),
+                default_headers=self._headers,
             )
         return self._sdk
 

@@ -64,8 +64,9 @@ FIELDS = {
 _BY_NAME = {name: (key, rank) for key, names in FIELDS.items() for rank, name in enumerate(names)}
 
 _VERDICTS = {
-    "true": True, "pass": True, "passed": True, "correct": True, "1": True,
-    "false": False, "fail": False, "failed": False, "incorrect": False, "0": False,
+    "true": True, "pass": True, "passed": True, "correct": True, "1": True, "yes": True, "y": True,
+    "false": False, "fail": False, "failed": False, "incorrect": False, "0": False, "no": False,
+    "n": False,
 }  # fmt: skip
 
 # A worked solution beside the answer is no second answer.
@@ -144,7 +145,7 @@ def verdict(value: Any, key: str, place: str) -> bool | None:
     """True, False or None (null) from the value of a success field.
 
     Raises InputError, naming the key, for anything but booleans, 0, 1 and the words true, false,
-    pass, fail, passed, failed, correct, incorrect: a guess would be a wrong label.
+    yes, no, pass, fail, passed, failed, correct, incorrect: a guess would be a wrong label.
     """
     if value is None or isinstance(value, bool):
         return value
@@ -153,8 +154,8 @@ def verdict(value: Any, key: str, place: str) -> bool | None:
     if isinstance(value, str) and (word := value.strip().lower()) in _VERDICTS:
         return _VERDICTS[word]
     raise InputError(
-        f"{key!r} is {shorten(value)}: a verdict must be true, false, 1, 0, pass, fail, correct, "
-        "incorrect or null (an expected answer belongs under 'reference')",
+        f"{key!r} is {shorten(value)}: a verdict must be true, false, yes, no, 1, 0, pass, fail, "
+        "correct, incorrect or null (an expected answer belongs under 'reference')",
         place,
     )
 

@@ -8,10 +8,10 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,12 @@ from agenteval.readers.formats import FORMATS, NEEDS, Format, recognise
 from agenteval.readers.gold_in_spans import tell_withheld, withheld_from, without_gold
 from agenteval.readers.problems import first_problem
 from agenteval.readers.strict_json import Item, Notes, read_items
+from agenteval.readers.table_files import SUFFIXES as TABLES
+from agenteval.readers.table_files import check_mapping, is_table, mapped, table_items
+from agenteval.readers.tasks import mapping_of
 from agenteval.records import Run
 
-SUFFIXES = (".json", ".jsonl", ".ndjson")
+SUFFIXES = (".json", ".jsonl", ".ndjson", *TABLES)
 MOST_RUNS = 1_000_000
 _WILD = "*?["
 _HEAD = 65536  # bytes that are looked through for a sign of traces
@@ -56,12 +59,15 @@ class ReadResult:
     warnings: list[str]
 
 
-def read_runs(source: str | Path, *, task: str = "") -> ReadResult:
+def read_runs(
+    source: str | Path, *, task: str = "", mapping: Mapping[str, str] | None = None
+) -> ReadResult:
     """All runs of a file, a folder (with its folders), a glob pattern, or "-" (standard input).
 
-    Files hold JSON or JSON lines in UTF-8; the form of each record is told by its content (see
-    `formats`); a file of traces gives one run for each trace (see `traces`). `task` is given to
-    runs that name none.
+    Files hold JSON or JSON lines in UTF-8, or a table (CSV, TSV); the form of each record is told
+    by its content (see `formats`); a file of traces gives one run for each trace (see `traces`).
+    `task` is given to runs that name none. `mapping` says which column (or key) is which field;
+    None: what the task says (`map` in its task.yaml, also beside the file).
 
     The id of a run is its own (`id`, `run_id`, ...). Else it is made from the place: the path
     relative to the folder, without suffix (the stem for a single file), with ":" and the number of
@@ -78,7 +84,9 @@ def read_runs(source: str | Path, *, task: str = "") -> ReadResult:
     """
     piped = Found([SourceFile(Path("-"), "stdin")], [], single=True)
     sources = piped if str(source) == "-" else find(source)
-    reading = _Reading(task, sources.single)
+    if mapping is None:
+        mapping = mapping_of(task, Path(source))
+    reading = _Reading(task, sources.single, mapping)
     with collector_paused():
         for file in sources.files:
             reason = reading.read(file)
@@ -120,6 +128,7 @@ class _Reading:
 
     task: str
     single: bool
+    mapping: Mapping[str, str]
     notes: Notes = field(default_factory=Notes)
     runs: list[Run] = field(default_factory=list)
     places: dict[str, str] = field(default_factory=dict)  # id -> where it was read
@@ -137,12 +146,17 @@ class _Reading:
                 return None
         with nullcontext(sys.stdin.buffer) if piped else opened(file.path, display) as stream:
             lines = file.path.suffix.lower() in (".jsonl", ".ndjson")
-            items = read_items(stream, display, self.notes, lines=lines)
+            items = (
+                table_items(stream, display)
+                if is_table(file.path)
+                else read_items(stream, display, self.notes, lines=lines)
+            )
             try:
                 first = next(items, None)
                 if first is None:
                     return "empty"
                 items = chain([first], items)
+                check_mapping(first.value, self.mapping, first.place)
                 if not (_may_be_trace(first.value) and traces.is_trace(first.value)):
                     return self._records(items, file)
                 # A trace of which the beginning of the file, or standard input, could not tell.
@@ -166,6 +180,7 @@ class _Reading:
         """Read records that are runs of their own; the reason when the first is none."""
         batch: list[_Numbered] = []
         for number, item in _numbered(items):
+            item = replace(item, value=mapped(item.value, self.mapping))
             if is_recording(item.value):
                 raise InputError("a recording of replies (--record), no runs", item.place)
             form = recognise(item.value)
@@ -244,6 +259,21 @@ def _numbered(items: Iterator[Item]) -> Iterator[tuple[int | None, Item]]:
                 yield i + 1, Item(value, f"{item.place}[{i}]", None)
         else:
             yield None, item
+
+
+def first_records(file: SourceFile, most: int = 200) -> list[dict[str, Any]]:
+    """The first records of a file as they stand, to look at; none where it holds no objects.
+    Raises InputError."""
+    display, notes = str(file.path), Notes()
+    with opened(file.path, display) as stream:
+        lines = file.path.suffix.lower() in (".jsonl", ".ndjson")
+        items = (
+            table_items(stream, display)
+            if is_table(file.path)
+            else read_items(stream, display, notes, lines=lines)
+        )
+        values = [item.value for _, item in islice(_numbered(items), most)]
+    return [value for value in values if isinstance(value, dict)]
 
 
 def is_recording(value: Any) -> bool:

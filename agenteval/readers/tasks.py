@@ -76,6 +76,14 @@ def find_task(name: str) -> TaskFolder:
     raise InputError(f"no task {name!r}; {hint}", "--task")
 
 
+def mapping_of(task: str, runs: Path) -> dict[str, str]:
+    """Which column of its runs is which field, as the task says, else the task.yaml beside them."""
+    if task and ((Path(task) / TASK_FILE).is_file() or Path(task).name in task_names()):
+        return dict(find_task(task).task.map)
+    beside = (runs if runs.is_dir() else runs.parent) / TASK_FILE
+    return dict(load_task(beside).map) if beside.is_file() else {}
+
+
 def recording_of(task: str, kind: str) -> Path:
     """The recorded replies of a capable model that come with a task: those of the `judge` or of
     the `critic`. Raises InputError where there are none."""

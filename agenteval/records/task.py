@@ -25,8 +25,10 @@ class Examples(Record):
 
 
 class Task(Record):
-    """Name, description and examples of the job that is evaluated."""
+    """Name, description and examples of the job that is evaluated. `map` says which column of its
+    runs is which field, where the names do not tell."""
 
     name: str = Field(min_length=1)
     description: str = Field(min_length=1)
     examples: Examples = Examples()
+    map: dict[str, str] = Field(default_factory=dict)

@@ -80,7 +80,8 @@ def commands(
         "flow session": (asks(*session, "--agent", "scripted:perfect", *many), ()),
         # The scripted user understands little of what a test server says: sessions without verdict.
         "flow session model": (
-            asks(*session, "--agent", "template", *model, "--turns", "2", "--max-unscored", "1"), ()
+            asks(*session, "--agent", "template", *model, "--turns", "2", "--max-unscored", "1"),
+            (),
         ),
         "flow turn": (asks(*predict, *many), ()),
         "trace locate": (asks(*locate), found),

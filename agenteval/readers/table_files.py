@@ -1,0 +1,164 @@
+"""Tables as files of runs: CSV and TSV, and which column is which field of a run."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from agenteval.errors import InputError
+from agenteval.files import decoded
+from agenteval.readers.fields import FIELDS, field_of, snake, verdict
+from agenteval.readers.strict_json import Item
+
+SUFFIXES = (".csv", ".tsv")
+MAPPED = ("input", "output", "success", "id", "system", "task", "reference", "messages")
+_DELIMITERS = ",;\t|"
+_LONG = 20  # characters on average of a column that holds texts
+
+# Words in the names of columns, for a guess; the names that tools use are known without (`fields`).
+_WORDS = {
+    "output": "output answer reply response bot assistant agent completion antwort ausgabe",
+    "input": "input question message request query prompt customer user mail problem frage anfrage "
+             "kunde eingabe",
+    "success": "success successful resolved solved correct passed ok helpful erfolg gelöst richtig",
+    "id": "id nr no number key nummer",
+    "system": "system version model variant release",
+    "reference": "reference expected gold truth target erwartet soll",
+}  # fmt: skip
+
+
+def table_items(stream: BinaryIO, name: str) -> Iterator[Item]:
+    """The rows of a table with a head line, as objects of texts; empty cells are left out.
+
+    UTF-8, with or without a byte order mark; columns are parted by comma, semicolon, tab or bar,
+    whichever the head line holds most of. Raises InputError, naming file and line, for a head line
+    with a name that is empty or stands twice, a row with more cells, and what is no CSV.
+    """
+    text = decoded(stream.read(), name).removeprefix("\ufeff")
+    head_line = re.sub(r'"[^"]*"', "", text.partition("\n")[0])
+    delimiter = max(_DELIMITERS, key=head_line.count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        head = [cell.strip() for cell in next(reader, [])]
+        for column in head:
+            if not column or head.count(column) > 1:
+                what = f"the column {column!r} stands twice" if column else "a column has no name"
+                raise InputError(f"{what} in the head line", f"{name}:1")
+        line = reader.line_num + 1
+        for cells in reader:
+            place, line = f"{name}:{line}", reader.line_num + 1
+            if len(cells) > len(head):
+                raise InputError(
+                    f"{len(cells)} cells, and the head line names {len(head)} columns", place
+                )
+            row = {key: cell for key, cell in zip(head, cells, strict=False) if cell.strip()}
+            if row:
+                yield Item(row, place, int(place.rpartition(":")[2]))
+    except csv.Error as error:
+        raise InputError(f"is not CSV ({error})", f"{name}:{reader.line_num}") from None
+
+
+def read_mapping(pairs: Sequence[str]) -> dict[str, str]:
+    """`["input=customer_message,output=reply"]` as columns by field. Raises InputError."""
+    mapping: dict[str, str] = {}
+    for pair in (part for text in pairs for part in text.split(",")):
+        name, sign, column = (part.strip() for part in pair.partition("="))
+        if not sign or not column or name not in MAPPED:
+            raise InputError(
+                f"{pair!r}: write FIELD=COLUMN with a field of {', '.join(MAPPED)}", "--map"
+            )
+        if mapping.setdefault(name, column) != column:
+            raise InputError(f"{name} is mapped twice", "--map")
+    return mapping
+
+
+def mapped(record: Any, mapping: Mapping[str, str]) -> Any:
+    """The record with its columns under the names of fields. What stood there under such a name
+    keeps a place of its own (`output (unmapped)`)."""
+    if not mapping or not isinstance(record, dict):
+        return record
+    columns = {column: name for name, column in mapping.items()}
+    taken = {key: f"{key} (unmapped)" for key in record if key in mapping and key not in columns}
+    return {columns.get(key) or taken.get(key, key): value for key, value in record.items()}
+
+
+def check_mapping(record: Any, mapping: Mapping[str, str], place: str) -> None:
+    """Raise InputError for a column of the mapping that the first record has not."""
+    if not mapping or not isinstance(record, dict):
+        return
+    for name, column in mapping.items():
+        if column not in record:
+            raise InputError(
+                f"there is no column {column!r} for {name}; there are {', '.join(record)}", place
+            )
+
+
+def guess_mapping(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Columns by field, as names and contents suggest; no more than is plain.
+
+    A name that tools use counts most, then words in the name, then what the column holds: texts for
+    input and output (of two such columns without a telling name the first is the input), verdicts
+    for success, different values for ids. Raises InputError where no column can be the output.
+    """
+    columns = list(dict.fromkeys(key for record in records for key in record))
+    values = {key: [r[key] for r in records if r.get(key) not in (None, "")] for key in columns}
+    found: dict[str, str] = {}
+    for name in ("success", "id", "system", "reference", "output", "input"):
+        ranked = [
+            (score, -at, key)
+            for at, key in enumerate(columns)
+            if key not in found.values()
+            and (score := _named(key, name))
+            and _holds(values[key], name, len(records))
+        ]
+        if ranked:
+            found[name] = max(ranked)[2]
+    texts = [key for key in columns
+             if key not in found.values() and _average(values[key]) >= _LONG]  # fmt: skip
+    for name in ("input", "output"):
+        if name not in found and len(texts) == ("input" not in found) + ("output" not in found):
+            found[name] = texts.pop(0)
+    if "output" not in found and not any((field_of(c) or ("",))[0] == "messages" for c in columns):
+        raise InputError(
+            f"which column is what the system answered? There are {', '.join(columns[:20])}; "
+            "say --map output=COLUMN,input=COLUMN"
+        )
+    return {name: found[name] for name in MAPPED if name in found}
+
+
+def _named(key: str, name: str) -> int:
+    """3 for a name that tools use for the field, 1 for words that suggest it, 0 for others."""
+    known = field_of(key)
+    if known is not None:
+        return 3 if FIELDS[known[0]] is FIELDS[name] else 0
+    words = snake(key).split("_")
+    return int(any(word in _WORDS[name].split() for word in words))
+
+
+def _holds(values: Sequence[Any], name: str, rows: int) -> bool:
+    """Whether what a column holds can be this field."""
+    if not values:
+        return False
+    if name == "success":
+        try:
+            return all(verdict(value, name, "") is not None for value in values)
+        except InputError:
+            return False
+    if name == "id":
+        return len(values) == rows == len({str(value) for value in values})
+    if name in ("input", "output"):
+        return all(isinstance(value, str) for value in values) and len(set(values)) > 1
+    return name != "system" or len({str(value) for value in values}) <= max(1, rows // 2)
+
+
+def _average(values: Sequence[Any]) -> float:
+    return sum(len(v) for v in values if isinstance(v, str)) / len(values) if values else 0.0
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file is read as a table, by its name."""
+    return path.suffix.lower() in SUFFIXES

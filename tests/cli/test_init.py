@@ -1,0 +1,84 @@
+"""agenteval init with a file of runs: from a table to the first page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agenteval.readers.tasks import load_task
+from agenteval.testing import serve
+from tests.cli.conftest import Cli
+
+TABLE = "Nr;Anfrage;Antwort;Erfolg\n" + "".join(
+    f"{n};Wo ist meine Lampe Nummer {n}?;Sie kommt am Montag, Nummer {n}. Tut uns leid!;"
+    f"{'yes' if n % 2 else 'no'}\n"
+    for n in range(12)
+)
+WHAT = ("--description", "It answers mails to a shop for lamps.")
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AGENTEVAL_HEADERS", "")  # --header adds to it
+    (tmp_path / "mails.csv").write_text(TABLE)
+    return Path("mails.csv")
+
+
+def test_a_task_with_its_mapping_and_nobody_asked(cli: Cli, table: Path) -> None:
+    done = cli("init", "shop", table, *WHAT, "--no-run")
+    assert done.code == 0, done.err
+    assert "output    = Antwort   Sie kommt am Montag" in done.out
+    assert "6 succeeded, 6 failed, 0 without" in done.out
+    task = load_task(Path("tasks/shop/task.yaml"))
+    assert task.map == {"input": "Anfrage", "output": "Antwort", "success": "Erfolg", "id": "Nr"}
+    assert [len(kind) for kind in (task.examples.success, task.examples.failed)] == [1, 1]
+    assert not Path("agenteval.db").exists()
+    criteria = Path(__file__).parents[2] / "criteria/support.reviewed.json"
+    dry = ("--task", "shop", "--dry-run", "--model", "embedded")
+    read = cli("quantify", table, "--criteria", criteria, *dry)
+    assert "runs: 12 of task shop" in read.out
+
+
+def test_to_the_first_page(cli: Cli, table: Path) -> None:
+    def reply(body: dict, number: int) -> str:
+        if "criteria" in body["response_format"]["json_schema"]["schema"]["properties"]:
+            return (
+                '{"criteria": [{"name": "Politeness", "description": "Is it polite?", "scale": '
+                '"ordinal", "accepted_values": ["rude", "curt", "polite"], "order": '
+                '"worst_to_best", "allow_na": false, "expect": {}}]}'
+            )
+        return '{"politeness": {"explanation": "Tut uns leid", "label": "polite"}}'
+
+    with serve(reply) as server:
+        done = cli("init", "shop", table, *WHAT, "--model", "m", "--base-url", server.base_url,
+                   "--header", "X-Team=lamps")  # fmt: skip
+        assert done.code == 0, done.err
+        assert {request.headers["x-team"] for request in server.requests} == {"lamps"}
+    for words in ("$ agenteval criteria", "--dry-run", "--limit 10", "report.html", "verify"):
+        assert words in done.out
+    assert Path("criteria/shop.json").is_file()
+    assert "10 runs of 10 cases" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("shop", "mails.csv"), "--description: say in two or three sentences"),
+        (("shop", "odd.csv", *WHAT), "odd.csv: which column is what the system answered?"),
+        (("shop", "mails.csv", "--map", "output=Reply", *WHAT), "there is no column 'Reply'"),
+        (("old", "mails.csv", *WHAT), "this folder exists already"),
+        (("shop", "none.csv", *WHAT), "no such file"),
+    ],
+)
+def test_what_is_refused_writes_nothing(
+    cli: Cli, table: Path, arguments: tuple[str, ...], told: str
+) -> None:
+    Path("odd.csv").write_text("a,b\n1,2\n3,4\n")
+    Path("tasks/old").mkdir(parents=True)
+    before = sorted(Path().rglob("*"))
+    done = cli("init", *arguments)
+    assert done.code == 2
+    assert told in done.err
+    assert sorted(Path().rglob("*")) == before
