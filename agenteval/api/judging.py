@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from agenteval.api.running import Watch
 from agenteval.errors import BadRequest, InputError, Unauthorized
 from agenteval.evaluators.base import Evaluator, Unit
+from agenteval.evaluators.utility.computed import WithComputed, check_computed
 from agenteval.evaluators.utility.criteria_file import find_criteria, load_criteria
 from agenteval.evaluators.utility.embedded import EmbeddedJudge
 from agenteval.evaluators.utility.function_judge import FunctionJudge, JudgeFunction
@@ -65,6 +66,7 @@ class Judging:
     version: str | None  # of a judge that is a function
     watch: Watch
     need_key: bool = True  # where nobody is asked, a missing key is no error
+    allow_code: bool = False  # of a computed criterion that runs what a system wrote
 
     @cached_property
     def choice(self) -> ModelChoice | None:
@@ -95,7 +97,7 @@ class Judging:
             for (run, view), repeat in product(items, range(self.repeats)):
                 if degenerate(run) is not None:
                     continue
-                for some in quantifier.batches(self.criteria):
+                for some in quantifier.batches([c for c in self.criteria if not c.judge]):
                     request, _ = quantifier.request(Unit(run, view, some, repeat, variant))
                     try:
                         self.recording.find(request)
@@ -112,6 +114,12 @@ class Judging:
 
         A cap on requests or money counts what the store says that this judge took before.
         """
+        evaluator, client = self._judge(store, **changes)
+        if any(criterion.judge for criterion in self.criteria):
+            evaluator = WithComputed(evaluator, allow_code=self.allow_code)
+        return evaluator, client
+
+    def _judge(self, store: Store | None, **changes: Any) -> tuple[Evaluator, Client | None]:
         if callable(self.judge):
             if self.options.datamark:
                 raise InputError("a function reads no instructions to be marked off", "--datamark")
@@ -197,6 +205,7 @@ def read_judging(
     record: str | Path | None = None,
     version: str | None = None,
     need_key: bool = True,
+    allow_code: bool = False,
 ) -> Judging:
     """Read and check everything before the store is opened. Raises InputError."""
     if not (judge is None or isinstance(judge, str) or callable(judge)):
@@ -220,9 +229,13 @@ def read_judging(
     if not with_reference and not callable(judge):
         leaks = [line for run, view in items for line in leak_lines(run, view)]
         watch.warn_list("the judge may see the answer or the verdict:", leaks, most=5)
+    wanted = read_criteria(criteria, found_task.name, watch)
+    check_computed(wanted, [run.reference for run in read])
+    if computed := [c.name for c in wanted if c.judge]:
+        watch.note(f"computed from the references, without a model: {', '.join(computed)}")
     return Judging(
         items=tuple(items), task=found_task, judge=judge, base_url=base_url, repeats=repeats,
-        criteria=read_criteria(criteria, found_task.name, watch), retry_failed=retry_failed,
+        criteria=wanted, retry_failed=retry_failed, allow_code=allow_code,
         options=QuantifierOptions(one_per_call, temperature, seed=seed, datamark=datamark),
         limits=limits or Limits(), record=None if record is None else Path(record),
         version=version, watch=watch, need_key=need_key,

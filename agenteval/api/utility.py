@@ -234,6 +234,7 @@ async def aquantify(
     limits: Limits | None = None,
     record: str | Path | None = None,
     version: str | None = None,
+    allow_code: bool = False,
     dry_run: bool = False,
     notify: Notify | None = None,
     progress: Progress | None = None,
@@ -259,7 +260,7 @@ async def aquantify(
         mapping=mapping, base_url=base_url, repeats=repeats, seed=seed, one_per_call=one_per_call,
         temperature=temperature, with_reference=with_reference, findings=findings,
         datamark=datamark, limit=limit, retry_failed=retry_failed, limits=limits, record=record,
-        version=version, need_key=not dry_run,
+        version=version, need_key=not dry_run, allow_code=allow_code,
     )  # fmt: skip
     if dry_run:
         from agenteval.api.utility_bill import quantify_bill  # circular

@@ -99,6 +99,7 @@ async def averify(
     limits: Limits | None = None,
     record: str | Path | None = None,
     version: str | None = None,
+    allow_code: bool = False,
     dry_run: bool = False,
     notify: Notify | None = None,
     progress: Progress | None = None,
@@ -138,7 +139,7 @@ async def averify(
         base_url=base_url,
         repeats=repeats, seed=seed, one_per_call=one_per_call, temperature=temperature,
         limit=limit, retry_failed=retry_failed, limits=limits, record=record, version=version,
-        need_key=not dry_run,
+        need_key=not dry_run, allow_code=allow_code,
     )  # fmt: skip
     _refuse_more(judging, probes=probes, rounds=rounds)
     probing = ProbeOptions.like(options, attacked=attacked) if probes else None

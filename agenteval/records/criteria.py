@@ -66,7 +66,8 @@ class Criterion(Record):
 
     `accepted_values` run from worst to best when `order` says so; their rank over levels - 1 is
     the value of a score. A nominal criterion has no order and is never averaged. A criterion with
-    `sub_criteria` is scored through them and aggregated by `aggregation`.
+    `sub_criteria` is scored through them and aggregated by `aggregation`. With a `judge` it is
+    computed from the run's reference, see `evaluators.utility.computed`; no model is asked.
     """
 
     id: str = ""
@@ -82,6 +83,10 @@ class Criterion(Record):
     numeric_range: tuple[float, float] | None = None  # worst, best; numeric scale only
     sub_criteria: Annotated[tuple[Criterion, ...], FAIL_FAST] = ()
     aggregation: Aggregation = "mean"
+    judge: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    judge_options: dict[str, JsonValue] = Field(
+        default_factory=dict, exclude_if=lambda value: not value
+    )
     expect: dict[str, Direction] = Field(default_factory=dict)
     provenance: Provenance = Provenance()
     verification: dict[str, JsonValue] | None = None
@@ -123,7 +128,9 @@ class Criterion(Record):
         return content_hash(self._judged())
 
     def _judged(self) -> dict[str, object]:
+        computed = {"judge": self.judge, "options": self.judge_options, "version": 1}
         return {
+            **({"computed": computed} if self.judge else {}),
             "id": self.id,
             "name": self.name,
             "description": self.description,

@@ -1,0 +1,196 @@
+"""Criteria computed from a reference: right, wrong, or no score, by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agenteval
+from agenteval.errors import InputError
+from agenteval.evaluators.base import Unit, judge
+from agenteval.evaluators.utility.computed import (
+    KINDS,
+    WithComputed,
+    check_computed,
+    final_answer,
+)
+from agenteval.evaluators.utility.embedded import EmbeddedJudge
+from agenteval.readers import make_view
+from agenteval.records import Criterion, Failure, Run, Score
+from agenteval.testing import serve
+
+ROOT = Path(__file__).parents[3]
+
+
+def criterion(kind: str, **options: Any) -> Criterion:
+    return Criterion(name="Right", accepted_values=("wrong", "right"), scale="binary",
+                     judge=kind, judge_options=options)  # fmt: skip
+
+
+def result(kind: str, output: str, reference: str | None, **options: Any) -> Score | Failure:
+    run = Run(id="r", input="q", output=output, reference=reference)
+    unit = Unit(run, make_view(run), (criterion(kind, **options),))
+    (only,) = asyncio.run(judge(WithComputed(EmbeddedJudge(), allow_code=True), unit)).results
+    return only
+
+
+CASES = [
+    ("exact", "Bonn ", "bonn", {}, True),
+    ("exact", "Bonn", "bonn", {"case": True}, False),
+    ("exact", "It is Bonn", "bonn", {}, False),
+    ("numeric", "We add 3 and 4.\n\nAnswer: 7 apples", "7", {}, True),
+    ("numeric", "First 7, then 9. The result is 8.", "7", {}, False),
+    ("numeric", "So the total is $1,234.50.", "1234.5", {}, True),
+    ("numeric", "That is 12 %.", "0.12", {}, True),
+    ("numeric", "$\\boxed{\\frac{3}{4}}$ as 3 of 4 do", "0.75", {}, True),
+    ("numeric", "x = 3.14", "3.14159", {}, False),
+    ("numeric", "x = 3.14", "3.14159", {"absolute": 0.01}, True),
+    ("numeric", "x = 102", "100", {"relative": 0.02}, True),
+    ("numeric", "I cannot say.", "7", {}, False),
+    ("expression", "The length is 8·√5, about 17.9.", "8*sqrt(5)", {}, True),
+    ("expression", "$$\\boxed{24\\pi - 18\\sqrt{3}}$$", "24*pi - 18*sqrt(3)", {}, True),
+    ("expression", "Answer: (x+1)^2", "x^2 + 2x + 1", {}, True),
+    ("expression", "Answer: (x+1)^2", "x^2 + 2x", {}, False),
+    ("expression", "Answer: k = 4, 0", "0, 4", {}, True),
+    ("expression", "Answer: k = 4", "0, 4", {}, False),
+    ("expression", "The solutions are x = 2, 9.", "9", {}, False),
+    ("set", "Answer: red, 2 and Blue", "blue; red; 2.0", {}, True),
+    ("set", "Answer: red", "blue, red", {}, False),
+    ("json", 'Here: {"b": [1, 2], "a": 1.0}', '{"a": 1, "b": [1, 2]}', {}, True),
+    ("json", '{"a": 1, "b": [2, 1]}', '{"a": 1, "b": [1, 2]}', {}, False),
+    ("json", '{"a": 1, "b": 9}', '{"a": 1, "b": 2}', {"keys": ["a"]}, True),
+    ("json", "none", '{"a": 1}', {}, False),
+    ("regex", "Your ticket is AB-123.", r"\b[A-Z]{2}-\d{3}\b", {}, True),
+    ("regex", "no ticket", None, {"pattern": r"[A-Z]{2}-\d{3}"}, False),
+    ("unit_test", "```python\ndef f(x):\n    return x + 1\n```", "assert f(1) == 2", {}, True),
+    ("unit_test", "def f(x): return x", None, {"test": "assert f(1) == 2"}, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "output", "reference", "options", "right"), CASES)
+def test_right_and_wrong(
+    kind: str, output: str, reference: str | None, options: dict[str, Any], right: bool
+) -> None:
+    found = result(kind, output, reference, **options)
+    assert isinstance(found, Score), found
+    assert (found.label, found.value) == (("right", 1.0) if right else ("wrong", 0.0))
+    assert found.explanation
+
+
+@pytest.mark.parametrize(
+    ("kind", "output", "reference", "status", "told"),
+    [
+        ("numeric", "7", None, "unscored:unsupported", "the run has no reference"),
+        ("numeric", "7", "seven", "unscored:unsupported", "'seven' holds no number"),
+        ("json", "7", "{", "unscored:unsupported", "the reference cannot be used"),
+        ("unit_test", "while True: pass", "x", "error:timeout", "not done after"),
+        ("regex", "a" * 40, "(a+)+b", "error:timeout", "not done after"),
+    ],
+)
+def test_what_cannot_be_judged_has_no_score(
+    kind: str, output: str, reference: str | None, status: str, told: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("agenteval.evaluators.utility.computed.SECONDS", 1.0)
+    found = result(kind, output, reference)
+    assert isinstance(found, Failure)
+    assert (found.status, told in found.message) == (status, True)
+
+
+def test_code_is_run_only_where_it_is_allowed() -> None:
+    run = Run(id="r", output="x = 1", reference="assert x == 1")
+    unit = Unit(run, make_view(run), (criterion("unit_test"),))
+    (found,) = asyncio.run(judge(WithComputed(EmbeddedJudge()), unit)).results
+    assert isinstance(found, Failure)
+    assert "--allow-code" in found.message
+
+
+def test_an_expression_is_no_way_into_python() -> None:
+    for text in ("__import__('os').system('true')", "9**9**9**9**9**9**9", "x.__class__", "f(2)"):
+        found = result("expression", f"Answer: {text}", "2")
+        assert isinstance(found, Score)
+        assert found.label == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"judge": "magic"}, "no judge 'magic'; known: exact, numeric, "),
+        ({"judge": "numeric", "judge_options": {"keys": []}}, "numeric has no option 'keys'"),
+        ({"judge": "regex", "judge_options": {"pattern": "("}}, "the pattern cannot be used"),
+        ({"judge": "numeric", "scale": "nominal"}, "levels from wrong to right"),
+        ({"judge": "numeric", "allow_na": True}, "levels from wrong to right"),
+        ({"judge": "json"}, "no run has a reference that json can use"),
+        ({"judge_options": {"case": True}}, "judge_options need a judge"),
+    ],
+)
+def test_what_is_refused(change: dict[str, Any], told: str) -> None:
+    asked = Criterion.model_validate(
+        {"name": "R", "accepted_values": ["no", "yes"], "scale": "binary"} | change
+    )
+    with pytest.raises(InputError, match=told):
+        check_computed([asked], ["seven", None])
+
+
+def test_beside_a_model_that_is_not_asked_for_it(tmp_path: Path) -> None:
+    """One table, one request for a run; the copy without its answer is wrong."""
+    clear = Criterion(name="Clear", accepted_values=("no", "yes"), scale="binary")
+    runs = [
+        Run(id=f"r{n}", task="t", input=f"q{n}", output=f"We add.\nAnswer: {n}", reference="2")
+        for n in (1, 2)
+    ]
+
+    notes = []
+
+    def say(note: Any) -> None:
+        if "computed" in str(note):
+            notes.append(str(note))
+
+    def reply(body: dict[str, Any], _: int) -> str:
+        assert "Right" not in body["messages"][1]["content"]
+        return '{"clear": {"explanation": "it is", "label": "yes"}}'
+
+    with serve(reply) as server:
+        report = agenteval.quantify(
+            runs, [clear, criterion("numeric")], judge="m", base_url=server.base_url, notify=say,
+            task=agenteval.Task(name="t", description="d"), store=tmp_path / "s.db",
+        )  # fmt: skip
+        assert len(server.requests) == 2
+    values = {(s.criterion_id, s.explanation): s.value for s in report.scores}
+    assert values["right", "states 1, the reference is 2"] == 0
+    assert values["right", "states 2, the reference is 2"] == 1
+    assert len(values) == 3  # both are clear in the same words
+    assert notes == ["computed from the references, without a model: Right"]
+
+
+def test_mathematics(tmp_path: Path) -> None:
+    """Success was set by those who wrote the runs; two systems state an answer in passing."""
+    report = agenteval.quantify(
+        ROOT / "tasks/math/runs.jsonl", ROOT / "criteria/math.answer.json", judge="embedded",
+        store=tmp_path / "s.db",
+    )  # fmt: skip
+    success = {row["run_id"]: row["success"] for row in report.records()}
+    labels = {row["run_id"]: row["label"] == "right" for row in report.records()}
+    assert {run for run in labels if labels[run] != success[run]} == {
+        "math-03-coder", "math-20-coder",
+    }  # fmt: skip
+
+
+def test_the_answer_of_a_text() -> None:
+    assert final_answer("It is 3. So x = 4.") == "So x = 4."
+    assert final_answer("The answer is 5, since\nall others fail.") == "5, since"
+    assert final_answer("\\boxed{\\frac{1}{2}} or \\boxed{{3}}") == "{3}"
+
+
+def test_the_page_names_every_kind_and_its_example_is_read() -> None:
+    page = (ROOT / "docs/computed.md").read_text("utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.M)) - {"judge"} == set(KINDS)
+    example = json.loads(page.split("```json")[1].split("```")[0])
+    criteria = [Criterion.model_validate(one) for one in example["criteria"]]
+    check_computed(criteria, ["3.50"])
+    assert [c.judge for c in criteria] == ["numeric", None]
