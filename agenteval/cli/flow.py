@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agenteval.cli import flow_roles, options
+from agenteval.cli import flow_init, flow_roles, options
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import note, notify
 from agenteval.cli.options import ChatOptions, LimitOptions, OutputOptions, RunOptions
@@ -25,6 +25,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+app.command("init")(flow_init.init)
 app.command("check")(flow_roles.check)
 app.command("convert")(flow_roles.convert)
 
