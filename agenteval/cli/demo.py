@@ -32,11 +32,13 @@ def demo(
         bool, typer.Option("--local", help="Only the critic on this machine (extra `local`).")
     ] = False,
 ) -> None:
-    """Judge 60 solutions by a capable judge (recorded) and by one that counts words; compare."""
-    from agenteval.api import agreement, comparison, stored, verifying
+    """Judge solutions by a capable judge (recorded), a poor and a bad one; tell them apart."""
+    from agenteval.api import agreement, comparison, stored, utility, verifying
 
     if local:
-        _criteria()
+        _step(6, "A critic without a model picks criteria from a bank",
+              "agenteval criteria --task support --model embedded")  # fmt: skip
+        utility.propose("support", model="embedded", notify=notify).print(console=out())
         return
     from agenteval.evaluators.utility.criteria_file import criteria_named
     from agenteval.files import refused
@@ -59,7 +61,13 @@ def demo(
     console.print(_ABOUT)
     told = f"tasks/{TASK}/recorded/runs.jsonl"
 
-    _step(1, "A capable judge: can it be trusted?",
+    _step(1, "Criteria: five critics propose, and what they call one idea is merged",
+          f"agenteval criteria --task {TASK} --model recorded")  # fmt: skip
+    utility.propose(TASK, model="recorded", output=f"criteria/{TASK}.json", notify=notify).print(
+        console=console
+    )
+
+    _step(2, "A capable judge: can it be trusted?",
           f"agenteval verify {told} --model recorded --repeats 1")  # fmt: skip
     verified = verifying.verify(
         runs, reviewed, judge="recorded", task=TASK, repeats=1, notify=notify
@@ -68,18 +76,18 @@ def demo(
     style.save(verified.plot.perturbations(), "capable.png")
     page = stored.page(Path("capable.html"))
 
-    _step(2, "The embedded judge, which only counts words, on the same runs",
+    _step(3, "The embedded judge, which only counts words, on the same runs",
           f"agenteval verify {told} --model embedded")  # fmt: skip
     verifying.verify(runs, reviewed, judge="embedded", task=TASK, notify=notify).print(
         console=console
     )
 
-    _step(3, "A function that gives long answers high marks, as a judge of everything",
+    _step(4, "A function that gives long answers high marks, as a judge of everything",
           "report = agenteval.verify(runs, judge=long_is_good)")  # fmt: skip
     long = verifying.verify(runs, reviewed, judge=_long_is_good, task=TASK, store="long.db")
     console.print(f"the judge: {long.judge.verdict}: {'; '.join(long.judge.reasons)}")
 
-    _step(4, "The capable judge beside people, and beside the one that counts words",
+    _step(5, "The capable judge beside people, and beside the one that counts words",
           f"agenteval agree --labels tasks/{TASK}/ratings.jsonl --rater A")  # fmt: skip
     agreement.agree(
         task / "ratings.jsonl", raters=["A"], judges="recorded", criteria=reviewed
@@ -94,22 +102,6 @@ def demo(
 
 def _long_is_good(run: Run, criterion: Criterion) -> float:
     return min(1.0, len(run.output) / 2000)
-
-
-def _criteria() -> None:
-    """What needs the embedder of the extra `local`: merging, and the critic without a model."""
-    from agenteval.api import utility
-
-    _step(5, "Criteria: four critics propose (recorded), paraphrases merge by an embedder",
-          f"agenteval criteria --task {TASK} --model recorded --seeds 4 --min-seeds 2")  # fmt: skip
-    with tempfile.TemporaryDirectory() as folder:
-        utility.propose(
-            TASK, model="recorded", seeds=4, min_seeds=2, consolidate=False, notify=notify,
-            store=Path(folder) / "demo.db",
-        ).print(console=out())  # fmt: skip
-    _step(6, "A critic without a model picks criteria from a bank",
-          "agenteval criteria --task support --model embedded")  # fmt: skip
-    utility.propose("support", model="embedded", notify=notify).print(console=out())
 
 
 def next_steps(folder: Path) -> list[str]:

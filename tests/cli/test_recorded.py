@@ -31,16 +31,23 @@ def test_every_reply_is_read(cli: Cli, tmp_path: Path) -> None:
     assert {row["status"] for row in rows} == {"scored"}
 
 
-@pytest.mark.parametrize("task", ["math", "household", "support"])
-def test_the_critics_of_a_task(cli: Cli, tmp_path: Path, task: str) -> None:
-    ask = ("criteria", "--task", ROOT / "tasks" / task, "--model", "recorded", "--tau", "1",
+@pytest.mark.parametrize(
+    ("task", "seeds", "merged"),
+    [("math", ("--seeds", "5"), 14), ("math", ("--seeds", "4", "--seed", "5"), None),
+     ("household", ("--seeds", "4"), None), ("support", ("--seeds", "4"), None)],
+)  # fmt: skip
+def test_the_critics_of_a_task(
+    cli: Cli, tmp_path: Path, task: str, seeds: tuple[str, ...], merged: int | None
+) -> None:
+    ask = ("criteria", "--task", ROOT / "tasks" / task, "--model", "recorded",
            "--store", tmp_path / "a.db", "-o", tmp_path / "c.json")  # fmt: skip
-    done = cli(*ask, "--seeds", "4", "--json")
+    done = cli(*ask, *seeds, "--json", *(() if merged else ("--tau", "1")))
     assert done.code == 0, done.err
-    assert done.json["seeds_answered"] == 4
+    assert done.json["seeds_answered"] == int(seeds[1])
     assert done.json["proposed"] >= 24
+    assert merged is None or len(done.json["criteria"]["criteria"]) == merged
     (tmp_path / "c.json").unlink()
-    refused = cli(*ask, "--seeds", "5")
+    refused = cli(*ask, "--seeds", "10")
     assert (refused.code, "holds no reply" in refused.err) == (2, True)
     assert not (tmp_path / "c.json").exists()
 
