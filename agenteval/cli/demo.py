@@ -73,7 +73,8 @@ def demo(
         runs, reviewed, judge="recorded", task=TASK, repeats=1, notify=notify
     )
     verified.print(console=console)
-    style.save(verified.plot.perturbations(), "capable.png")
+    style.save(verified.plot.perturbations(), "copies.png")
+    style.save(verified.plot.radar(), "radar.png")
     page = stored.page(Path("capable.html"))
 
     _step(3, "The embedded judge, which only counts words, on the same runs",
@@ -107,7 +108,7 @@ def _long_is_good(run: Run, criterion: Criterion) -> float:
 def next_steps(folder: Path) -> list[str]:
     """What to try next, as lines of a shell that work from wherever they are pasted."""
     return [
-        f"page: {folder / 'capable.html'}",
+        f"page: {folder / 'capable.html'}; pictures beside it: radar.png, copies.png",
         "next:",
         f"  cd {shlex.quote(str(folder))}",
         "  agenteval show --run math-01-duo",
