@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -39,13 +40,17 @@ def table_items(stream: BinaryIO, name: str) -> Iterator[Item]:
     with a name that is empty or stands twice, a row with more cells, and what is no CSV.
     """
     text = decoded(stream.read(), name).removeprefix("\ufeff")
+    if "\0" in text:
+        raise InputError(
+            "a NUL character", f"{name}:{text[: text.index(chr(0))].count(chr(10)) + 1}"
+        )
     head_line = re.sub(r'"[^"]*"', "", text.partition("\n")[0])
     delimiter = max(_DELIMITERS, key=head_line.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         head = [cell.strip() for cell in next(reader, [])]
-        for column in head:
-            if not column or head.count(column) > 1:
+        for column, times in Counter(head).items():
+            if not column or times > 1:
                 what = f"the column {column!r} stands twice" if column else "a column has no name"
                 raise InputError(f"{what} in the head line", f"{name}:1")
         line = reader.line_num + 1
@@ -93,7 +98,8 @@ def check_mapping(record: Any, mapping: Mapping[str, str], place: str) -> None:
     for name, column in mapping.items():
         if column not in record:
             raise InputError(
-                f"there is no column {column!r} for {name}; there are {', '.join(record)}", place
+                f"there is no column {column!r} for {name}; there are {', '.join([*record][:20])}",
+                place,
             )
 
 

@@ -57,6 +57,10 @@ def world(folder: Path) -> None:
         for i, s in enumerate("abab")
     ]  # fmt: skip
     _lines(folder / "runs.jsonl", runs)
+    rows = "".join(f"{run['input']},{run['output']},{run['success']}\n" for run in runs)
+    (folder / "mails.csv").write_text(
+        f"question,answer,success\n{rows.replace(', since', '; since')}"
+    )
     criteria = [{"name": "accuracy", "description": "Is the sum right?", "scale": "ordinal",
                  "order": "worst_to_best", "accepted_values": ["wrong", "right"]}]  # fmt: skip
     _json(folder / "criteria.json", {"schema": 1, "task": "t", "criteria": criteria})
@@ -127,6 +131,7 @@ _LABELLED = ("--labels", "{d}/scores.csv", "--scores", "{d}/scores.jsonl")
 _GOLD_FILE, _FOUND_FILE = f"gold/{_TRACE}.json", f"found/{_TRACE}.json"
 DOORS = (
     Door("quantify", "runs", "runs.jsonl", "lines", ("quantify", _RUNS, *_DRY)),
+    Door("quantify", "runs", "mails.csv", "csv", ("quantify", "{d}/mails.csv", *_DRY)),
     Door("quantify", "criteria", "criteria.json", "json", ("quantify", _RUNS, *_DRY)),
     Door("quantify", "task", "t/task.yaml", "yaml", ("quantify", _RUNS, *_DRY)),
     Door("quantify", "findings", _FOUND_FILE, "json",
@@ -266,7 +271,7 @@ DOORS = (
 )  # fmt: skip
 
 # Texts that name no file, and files that are written.
-_NO_INPUT = {
+_NO_INPUT = {"header", "columns", "description",
     "base_url", "model", "embedder", "output", "record", "store", "source", "rater", "perturb",
     "operators", "page",
     "a", "b", "criterion", "fail_under", "junit", "run", "n", "constraints", "words", "times",
@@ -279,6 +284,7 @@ _ELSEWHERE = {
     ("report", "task"), ("compare", "task"), ("agree", "task"),  # names in the store
     ("flow session", "tools"), ("flow report", "role"),  # a way to simulate them; names
     ("plan test", "runs"), ("plan report", "runs"),  # written
+    ("init", "runs"),  # read as by quantify; a second time the folder exists
 }  # fmt: skip
 
 

@@ -56,6 +56,7 @@ def test_the_task_says_which_column_is_which(tmp_path: Path) -> None:
         ('output\n"x\n', r"r.csv:2: is not CSV"),
         ("output,success\nx,perhaps\n", r"r.csv:2: 'success' is 'perhaps': a verdict must be"),
         ("said\nx\n", r"r.csv:2: no known form of a run"),
+        ("output\nx\0\n", r"r.csv:2: a NUL character"),
         ("", "no runs found"),
     ],
 )
