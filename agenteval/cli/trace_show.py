@@ -154,6 +154,13 @@ def print_trace(seen: Outline, found: list[tuple[str, Findings]], *, most: int, 
     out().print(root, soft_wrap=False)
     for finder, one in found:
         out().print(_summary(finder, one))
+        explained = {finding.span for finding in one.findings}
+        failed = [s.id for s in seen.spans if s.status == "error" and s.id not in explained]
+        if finder == "detectors" and failed:
+            out().print(
+                f"[yellow]{plural(len(failed), 'span')} with status error that no rule explains: "
+                f"{_short(', '.join(failed), _WORDS)}; trace locate --model reads them[/yellow]"
+            )
 
 
 def _add(above: Tree, node: Drawn, at: dict[str, list[tuple[str, Finding]]], chars: int) -> None:

@@ -35,6 +35,15 @@ def test_rows_become_runs(tmp_path: Path, name: str, text: str) -> None:
     assert (first.success, second.success, second.output) == (True, False, "No.")
 
 
+def test_a_blank_cell_is_an_empty_answer_and_no_missing_column(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text(
+        "ticket_id,customer_message,bot_reply,resolved\n1,q,,yes\n2,r\n,,\n"
+    )
+    first, second = read_runs(tmp_path / "r.csv", mapping=SHOP).runs
+    assert (first.output, first.success) == ("", True)
+    assert (second.output, second.success) == ("", None)
+
+
 def test_the_task_says_which_column_is_which(tmp_path: Path) -> None:
     (tmp_path / "task.yaml").write_text(
         "name: t\ndescription: d\nmap: {output: said, input: was}\n"
