@@ -7,11 +7,14 @@ import os
 import shlex
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agenteval.cli.console import clean, notify, out
+
+if TYPE_CHECKING:
+    from agenteval.records import Criterion, Run
 
 TASK = "math"
 _ABOUT = (
@@ -29,22 +32,23 @@ def demo(
         bool, typer.Option("--local", help="Only the critic on this machine (extra `local`).")
     ] = False,
 ) -> None:
-    """Judge 60 solutions by a capable judge (recorded) and by one that counts words; compare."""
+    """Judge solutions by a capable judge (recorded), a poor and a bad one; tell them apart."""
     from agenteval.api import agreement, comparison, stored, utility, verifying
 
     if local:
-        _step(5, "A critic on this machine picks criteria from the bank",
+        _step(6, "A critic without a model picks criteria from a bank",
               "agenteval criteria --task support --model embedded")  # fmt: skip
         utility.propose("support", model="embedded", notify=notify).print(console=out())
         return
     from agenteval.evaluators.utility.criteria_file import criteria_named
     from agenteval.files import refused
     from agenteval.readers.tasks import find_task
+    from agenteval.report import style
 
-    runs = (find_task(TASK).path / "runs.jsonl").resolve()
-    reviewed = criteria_named(f"{TASK}.reviewed.json")
-    if reviewed is None:
-        raise typer.BadParameter(f"criteria/{TASK}.reviewed.json is missing here")
+    task = find_task(TASK).path.resolve()
+    runs, reviewed = task / "recorded" / "runs.jsonl", criteria_named(f"{TASK}.reviewed.json")
+    if reviewed is None or not runs.is_file():
+        raise typer.BadParameter(f"the task {TASK} lacks its criteria or its recorded replies")
     reviewed = reviewed.resolve()
     target = folder or Path(tempfile.mkdtemp(prefix="agenteval-demo-"))
     try:
@@ -55,34 +59,49 @@ def demo(
     os.chdir(target)
     console = out()
     console.print(_ABOUT)
-    told = f"tasks/{TASK}/runs.jsonl"
+    told = f"tasks/{TASK}/recorded/runs.jsonl"
 
-    _step(1, "Criteria: five critics propose, what means the same is merged",
+    _step(1, "Criteria: five critics propose, and what they call one idea is merged",
           f"agenteval criteria --task {TASK} --model recorded")  # fmt: skip
     utility.propose(TASK, model="recorded", output=f"criteria/{TASK}.json", notify=notify).print(
         console=console
     )
 
-    _step(2, "A capable judge: can it be trusted?", f"agenteval verify {told} --model recorded")
-    verified = verifying.verify(runs, reviewed, judge="recorded", task=TASK, notify=notify)
+    _step(2, "A capable judge: can it be trusted?",
+          f"agenteval verify {told} --model recorded --repeats 1")  # fmt: skip
+    verified = verifying.verify(
+        runs, reviewed, judge="recorded", task=TASK, repeats=1, notify=notify
+    )
     verified.print(console=console)
-    page = stored.page(Path("capable.html"), source="recorded")
+    style.save(verified.plot.perturbations(), "capable.png")
+    page = stored.page(Path("capable.html"))
 
-    _step(3, "A judge that counts words, on the same runs",
+    _step(3, "The embedded judge, which only counts words, on the same runs",
           f"agenteval verify {told} --model embedded")  # fmt: skip
     verifying.verify(runs, reviewed, judge="embedded", task=TASK, notify=notify).print(
         console=console
     )
 
-    _step(4, "The two beside each other, and the capable one beside people",
+    _step(4, "A function that gives long answers high marks, as a judge of everything",
+          "report = agenteval.verify(runs, judge=long_is_good)")  # fmt: skip
+    long = verifying.verify(runs, reviewed, judge=_long_is_good, task=TASK, store="long.db")
+    console.print(f"the judge: {long.judge.verdict}: {'; '.join(long.judge.reasons)}")
+
+    _step(5, "The capable judge beside people, and beside the one that counts words",
           f"agenteval agree --labels tasks/{TASK}/ratings.jsonl --rater A")  # fmt: skip
-    comparison.compare(judges=("recorded", "embedded")).print(console=console)
     agreement.agree(
-        runs.parent / "ratings.jsonl", raters=["A"], judges="recorded", criteria=reviewed
+        task / "ratings.jsonl", raters=["A"], judges="recorded", criteria=reviewed
     ).print(console=console)
+    comparison.compare(judges=("recorded", "embedded (length)"), only=["conciseness"]).print(
+        console=console
+    )
     page.print(console=console)
     for line in next_steps(target if target.is_absolute() else began / target):
         console.print(clean(line), soft_wrap=True)
+
+
+def _long_is_good(run: Run, criterion: Criterion) -> float:
+    return min(1.0, len(run.output) / 2000)
 
 
 def next_steps(folder: Path) -> list[str]:

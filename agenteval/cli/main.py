@@ -28,8 +28,7 @@ from agenteval.text import guard_logs, redacted, visible
 # The commands and groups, each a module of this package that is imported when it is called, with
 # the first sentence of its help.
 COMMANDS = {
-    "demo": "Judge 60 solutions by a capable judge (recorded) and by one that counts words; "
-    "compare.",
+    "demo": "Judge solutions by a capable judge (recorded), a poor and a bad one; tell them apart.",
     "init": "Make the folder of a new task; with a file of runs also criteria, and a first page.",
     "criteria": "Propose criteria, merge paraphrases, check the scales, write criteria/TASK.json.",
     "quantify": "Score every run on every criterion.",

@@ -225,7 +225,7 @@ def _lines(data: bytes, path: Path) -> Iterator[_Line]:
         if not isinstance(entry, dict):
             raise InputError("not a recorded reply (no JSON object)", where)
         key, cell = _text(entry, "key", where), _cell(entry, where)
-        if key is None and cell is None:
+        if key is None and cell is None and not entry.get("about"):
             raise InputError("a recorded reply needs `key`, or `run` with `repeat`", where)
         if key is not None and not entry.keys() & {"reply", "text"}:
             if key not in replies:

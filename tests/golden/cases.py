@@ -213,7 +213,10 @@ CASES = (
     Case("perturb", (
         Step("perturb {tasks}/math/runs.jsonl -o copies.jsonl", extract.copies),
     )),
-    Case("init", (Step("init shop", extract.files), Step("init shop", extract.refused))),
+    Case("init", (
+        Step("init shop", extract.files), Step("init shop", extract.refused),
+        Step("flow init desk", extract.files),
+    )),
     Case("plan", (
         Step("plan synth --n 3-4 --count 12 --seed 1 -o made.jsonl", extract.suite),
         Step("plan synth --extended --n 3 --count 4 --seed 1 -o long.jsonl", extract.suite),

@@ -16,7 +16,7 @@ from tests.golden.files import FROZEN
 from tests.golden.freeze import differences, frozen, run
 
 NOT_FROZEN = {
-    "demo": "runs the local model; `make demo` is its test",
+    "demo": "`tests/cli/test_recorded.py` runs it",
     "doctor": "tells about the machine; its exit code for bad input is frozen",
 }
 

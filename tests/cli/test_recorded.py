@@ -1,0 +1,105 @@
+"""Recorded replies: the demo runs on them, and they answer for nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli
+
+ROOT = Path(__file__).parents[2]
+RUNS = ROOT / "tasks/math/recorded/runs.jsonl"
+MATH = ("--task", ROOT / "tasks/math", "--criteria", ROOT / "criteria/math.reviewed.json",
+        "--model", "recorded")  # fmt: skip
+
+
+def test_every_reply_is_read(cli: Cli, tmp_path: Path) -> None:
+    done = cli("verify", RUNS, *MATH, "--repeats", "1", "--store", tmp_path / "a.db", "--json",
+               "-o", tmp_path / "v.json")  # fmt: skip
+    assert done.code == 0, done.err
+    assert "written offline" in done.err
+    ratings = cli("export", tmp_path / "r.jsonl", "--with-copies", "--store", tmp_path / "a.db")
+    assert ratings.code == 0, ratings.err
+    rows = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+    assert len(rows) == 20 * 6 * 9
+    assert {row["status"] for row in rows} == {"scored"}
+
+
+@pytest.mark.parametrize(
+    ("task", "seeds", "merged"),
+    [("math", ("--seeds", "5"), 14), ("math", ("--seeds", "4", "--seed", "5"), None),
+     ("household", ("--seeds", "4"), None), ("support", ("--seeds", "4"), None)],
+)  # fmt: skip
+def test_the_critics_of_a_task(
+    cli: Cli, tmp_path: Path, task: str, seeds: tuple[str, ...], merged: int | None
+) -> None:
+    ask = ("criteria", "--task", ROOT / "tasks" / task, "--model", "recorded",
+           "--store", tmp_path / "a.db", "-o", tmp_path / "c.json")  # fmt: skip
+    done = cli(*ask, *seeds, "--json", *(() if merged else ("--tau", "1")))
+    assert done.code == 0, done.err
+    assert done.json["seeds_answered"] == int(seeds[1])
+    assert done.json["proposed"] >= 24
+    assert merged is None or len(done.json["criteria"]["criteria"]) == merged
+    (tmp_path / "c.json").unlink()
+    refused = cli(*ask, "--seeds", "10")
+    assert (refused.code, "holds no reply" in refused.err) == (2, True)
+    assert not (tmp_path / "c.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((ROOT / "tasks/math/runs.jsonl", *MATH), "holds no reply for run 'math-01-stepwise'"),
+        ((RUNS, *MATH, "--repeats", "2"), "repeat 1"),
+        ((RUNS, *MATH, "--one-per-call"), "is about other criteria"),
+        ((ROOT / "tasks/support/runs.jsonl", "--task", ROOT / "tasks/support", "--model",
+          "recorded", "--criteria", ROOT / "criteria/support.reviewed.json"),
+         "no judge is recorded for the task support; there is one for math"),
+    ],
+)  # fmt: skip
+def test_anything_else_is_one_line(
+    cli: Cli, tmp_path: Path, arguments: tuple[object, ...], told: str
+) -> None:
+    store = tmp_path / "a.db"
+    done = cli("quantify", *arguments, "--store", store)
+    assert (done.code, told in done.err) == (2, True), done.err
+    assert not store.exists()
+
+
+def test_a_run_that_was_changed_is_another(cli: Cli, tmp_path: Path) -> None:
+    changed = tmp_path / "runs.jsonl"
+    changed.write_text(RUNS.read_text("utf-8").replace("36", "37"))
+    done = cli("quantify", changed, *MATH, "--store", tmp_path / "a.db")
+    assert (done.code, "the reply on 'math-01-duo' is about other text" in done.err) == (2, True)
+    for more in ("--probes", "--rounds=2"):
+        done = cli("verify", RUNS, *MATH, "--repeats", "1", more, "--store", tmp_path / "a.db")
+        assert (done.code, "only judgements of runs and their copies" in done.err) == (2, True)
+    perturbed = ("--perturb", "truncate", "--store", tmp_path / "a.db")
+    done = cli("verify", RUNS, *MATH, "--repeats", "1", *perturbed)
+    assert (done.code, "(truncate:0.25:0)" in done.err) == (2, True)
+
+
+def test_the_demo_and_what_it_says_next(tmp_path: Path) -> None:
+    """It works in a folder of its own; its last lines work wherever they are pasted."""
+    place = tmp_path / "a demo's"
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("AGENTEVAL", "OPENAI"))}
+    done = subprocess.run(
+        [sys.executable, "-m", "agenteval", "demo", "--dir", str(place)], cwd=tmp_path,
+        env=environment | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "the judge: not trustworthy: scores fall with the length only" in done.stdout
+    assert [p.name for p in tmp_path.iterdir()] == [place.name]
+    assert (place / "capable.html").is_file()
+    lines = done.stdout.partition("next:\n")[2].splitlines()[:2]
+    shell = f'set -e; agenteval() {{ {shlex.quote(sys.executable)} -m agenteval "$@"; }}\n'
+    shown = subprocess.run(
+        ["bash", "-c", shell + "\n".join(lines)], cwd=tmp_path, capture_output=True, text=True,
+        env=environment | {"PYTHONPATH": str(ROOT)}, check=True,
+    )  # fmt: skip
+    assert "math-01-duo" in shown.stdout
