@@ -60,6 +60,7 @@ def test_to_the_first_page(cli: Cli, table: Path) -> None:
         assert words in done.out
     assert Path("criteria/shop.json").is_file()
     assert "10 runs of 10 cases" in done.out
+    assert "Wo ist meine Lampe Nummer 0?" in cli("show", "--run", "0").out
 
 
 def test_an_endpoint_that_is_gone(cli: Cli, table: Path) -> None:
