@@ -13,7 +13,7 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.command import grouped
-from agenteval.cli.console import clean, note, notify, out
+from agenteval.cli.console import clean, note, notify, out, warn
 from agenteval.errors import AgentevalError, InputError
 from agenteval.text import redacted
 
@@ -156,7 +156,12 @@ def _mapping(
             mapping = guess_mapping(records)
         except InputError as error:
             raise InputError(str(error), str(runs)) from None
-    read = read_runs(runs, mapping=mapping or {}).runs
+    result = read_runs(runs, mapping=mapping or {})
+    read = result.runs
+    for skipped in result.skipped:
+        note(f"skipped {skipped.path}: {skipped.reason}")
+    for line in result.warnings:
+        warn(line)
     out().print(f"{len(read)} runs in {clean(runs)}; columns are read as:")
     columns = dict.fromkeys(key for record in records for key in record)
     left = [key for key in columns if key not in (mapping or {}).values() and not field_of(key)]

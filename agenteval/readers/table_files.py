@@ -13,11 +13,12 @@ from typing import Any, BinaryIO
 from agenteval.errors import InputError
 from agenteval.files import decoded
 from agenteval.readers.fields import FIELDS, field_of, snake, verdict
-from agenteval.readers.strict_json import Item
+from agenteval.readers.strict_json import Item, Notes
 
 SUFFIXES = (".csv", ".tsv")
 MAPPED = ("input", "output", "success", "id", "system", "task", "reference", "messages")
 _DELIMITERS = ",;\t|"
+_KNOWN = 3  # rank from which a name is one that tools use
 _LONG = 20  # characters on average of a column that holds texts
 
 # Words in the names of columns, for a guess; the names that tools use are known without (`fields`).
@@ -88,15 +89,21 @@ def mapped(record: Any, mapping: Mapping[str, str]) -> Any:
     return {columns.get(key) or taken.get(key, key): value for key, value in record.items()}
 
 
-def check_mapping(record: Any, mapping: Mapping[str, str], place: str) -> None:
-    """Raise InputError for a column of the mapping that the first record has not."""
+def check_mapping(
+    record: Any, mapping: Mapping[str, str], place: str, notes: Notes | None = None
+) -> None:
+    """Raise InputError for a column of the mapping that the first record has not. With `notes`,
+    where the mapping is the task's and the file may be another, only what a run needs is demanded;
+    of the rest there is a warning."""
     if not mapping or not isinstance(record, dict):
         return
     for name, column in mapping.items():
-        if column not in record:
-            raise InputError(
-                f"there is no column {column!r} for {name}; there are {', '.join(record)}", place
-            )
+        if column in record:
+            continue
+        problem = f"there is no column {column!r} for {name}; there are {', '.join(record)}"
+        if notes is None or name in ("input", "output", "messages"):
+            raise InputError(problem, place)
+        notes.add(problem, place)
 
 
 def guess_mapping(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
@@ -117,7 +124,10 @@ def guess_mapping(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
                 for at, key in enumerate(columns)
                 if key not in found.values()
                 and (score := _named(key, name))
-                and _holds(values[key], name, len(records))
+                and (
+                    _holds(values[key], name, len(records))
+                    or (name in ("input", "output") and score >= _KNOWN)
+                )
             ),
             reverse=True,
         )
@@ -141,11 +151,11 @@ def guess_mapping(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _named(key: str, name: str) -> int:
-    """From 3 on for a name that tools use for the field, the usual ones more; 1 or 2 for as many
-    words that suggest it; 0 for others."""
+    """From `_KNOWN` on for a name that tools use for the field, the usual ones more; 1 or 2 for as
+    many words that suggest it; 0 for others."""
     known = field_of(key)
     if known is not None:
-        return 3 + len(FIELDS[name]) - known[1] if FIELDS[known[0]] is FIELDS[name] else 0
+        return _KNOWN + len(FIELDS[name]) - known[1] if FIELDS[known[0]] is FIELDS[name] else 0
     words = re.split(r"[\W_]+", snake(key))
     return min(2, sum(word in _WORDS[name].split() for word in words))
 
