@@ -280,9 +280,10 @@ def _tables(sides: Sides, comparison: Comparison) -> tuple[Table, ...]:
         )
         for row in comparison.rows
     ]
-    notes = [
-        f"{_verdict(comparison, row)} {row.criterion}: {row.reason}" for row in comparison.rows
-    ]
+    verdicts: dict[tuple[str, str], list[str]] = {}
+    for row in comparison.rows:
+        verdicts.setdefault((_verdict(comparison, row), row.reason), []).append(row.criterion)
+    notes = [f"{verdict} {', '.join(of)}: {why}" for (verdict, why), of in verdicts.items()]
     title = f"{len(comparison.common)} common cases, one pair each ({within})"
     notes += [*_missing(comparison), *sides.about]
     return (
@@ -293,9 +294,12 @@ def _tables(sides: Sides, comparison: Comparison) -> tuple[Table, ...]:
 
 
 def _missing(comparison: Comparison) -> list[str]:
-    """What has no value, by criterion and side."""
+    """What has no value, by criterion and side; criteria of which the same is to be said share a
+    line."""
     lines = []
+    missing: dict[tuple[str, str], list[str]] = {}
     for row in comparison.rows:
+        sides: dict[str, list[str]] = {}
         for side, counts in zip("AB", row.counts, strict=True):
             if row.unordered:
                 listed = ", ".join(f"{label} {n}" for label, n in counts.labels.items())
@@ -305,7 +309,10 @@ def _missing(comparison: Comparison) -> list[str]:
                 if counts.not_applicable:
                     kinds.append(f"{counts.not_applicable} not applicable")
                 told = f"{', '.join(kinds)} of {counts.ratings}"
-                lines.append(f"not rated: {row.criterion}, {side}: {told}")
+                sides.setdefault(told, []).append(side)
+        for told, of_sides in sides.items():
+            missing.setdefault((" and ".join(of_sides), told), []).append(row.criterion)
+    lines += [f"not rated: {', '.join(of)}, {side}: {told}" for (side, told), of in missing.items()]
     return lines
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agenteval.api.running import Watch
-from agenteval.errors import BadRequest, InputError, Unauthorized
+from agenteval.errors import BadRequest, InputError
 from agenteval.evaluators.base import Evaluator, Unit
 from agenteval.evaluators.utility.computed import WithComputed, check_computed
 from agenteval.evaluators.utility.criteria_file import find_criteria, load_criteria
@@ -150,8 +150,7 @@ class Judging:
             )
 
     async def run(self, plan: CellPlan, client: Client | None, store: Store) -> Ended:
-        """Run a plan of this judge and close its client. Raises CancelledError when interrupted,
-        and Unauthorized with the names of the variables that the key is read from."""
+        """Run a plan of this judge and close its client. Raises CancelledError when interrupted."""
         left = (
             f", {plan.failed} without a score and left so (--retry-failed asks again)"
             if plan.failed
@@ -174,9 +173,6 @@ class Judging:
         self.watch.progress(experiment.progress)
         try:
             return await experiment.run(self.watch.progress)
-        except Unauthorized as error:
-            names = self.choice.key_variables if self.choice else ""
-            raise Unauthorized(f"{error}; the key is read from {names}") from error
         finally:
             if client is not None:
                 await client.close()

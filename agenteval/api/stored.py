@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from agenteval.api.agreement import known_criteria
 from agenteval.api.reports import ScoreReport, score_report
@@ -27,6 +28,8 @@ from agenteval.text import plural
 from agenteval.trust.flagged import stored_flags
 from agenteval.trust.means import load_ratings
 from agenteval.trust.sides import pick_source
+
+_SHOWN = 4000  # characters of a run's text that `results` shows
 
 
 def scores(
@@ -118,7 +121,8 @@ def sources(store: str | Path | Store | None = None) -> Report:
 def results(
     run: str, store: str | Path | Store | None = None, *, source: str | None = None
 ) -> Report:
-    """All that one source (default: the latest) says of one run, with its explanations.
+    """All that one source (default: the latest) says of one run, with its explanations, and the
+    text that it was shown.
 
     Raises InputError for an unknown run or source, StoreError for a store that cannot be read.
     """
@@ -135,6 +139,7 @@ def results(
         }
         flags = stored_flags(known, {run}, key)
         unfinished = [open_.line for open_ in unfinished_of(known, [key])]
+        bodies = [body for _, body in known.bodies(keys)]
     ended = {True: "success", False: "failed", None: "success unknown"}[ratings[0].success]
     rows = [
         {
@@ -161,13 +166,24 @@ def results(
     )
     return Report(
         title=f"{run}  system {ratings[0].system}  {ended}",
-        tables=(table,),
+        tables=(_texts(bodies), table),
         notes=tuple(
             f"its text seems to talk to the judge: {', '.join(flag.signs)}" for flag in flags.found
         ),
         unfinished=tuple(unfinished),
         data={"run": run, "system": ratings[0].system, "success": ratings[0].success},
     )
+
+
+def _texts(bodies: Sequence[Mapping[str, Any]]) -> Table:
+    """What was put to the system, and what it did, as far as they are kept."""
+    rows = [
+        {"part": name, "text": text if len(text) <= _SHOWN else text[:_SHOWN] + " …"}
+        for body in bodies
+        for name, text in (("input", body.get("problem")), ("done", body.get("trajectory")))
+        if text
+    ]
+    return Table("texts", "", (Column("part", "run"), Column("text", "text")), tuple(rows))
 
 
 def export(

@@ -151,18 +151,27 @@ async def apropose(
     if proposals.kinds:
         _say_bank(proposals, folder.task.name, watch, guessed=not kinds)
     if not proposals.criteria.criteria:
-        for failure in proposals.failures:
-            watch.warn(f"seed {failure.seed}: {failure.status}: {failure.message}")
-        if proposals.proposed:
-            raise ModelError(
-                f"none of {proposals.proposed} proposals came from {min_seeds} seeds or more; "
-                "nothing was written"
-            )
-        raise ModelError("no seed gave a readable criterion; nothing was written")
+        raise _nothing_readable(proposals, min_seeds, watch)
     written = None if output is None else Path(output)
     if written is not None:
         save_criteria(written, proposals.criteria)
     return criteria_report(proposals, written, watch.notes)
+
+
+def _nothing_readable(proposals: Proposals, min_seeds: int, watch: Watch) -> ModelError:
+    """The error where no criterion is left, after a line for each reason why seeds failed."""
+    by_reason: dict[str, list[str]] = {}
+    for failure in proposals.failures:
+        reason = f"{failure.status}: {failure.message}"
+        by_reason.setdefault(reason, []).append(str(failure.seed))
+    for reason, failed in by_reason.items():
+        watch.warn(f"{'seeds' if failed[1:] else 'seed'} {', '.join(failed)}: {reason}")
+    if proposals.proposed:
+        return ModelError(
+            f"none of {proposals.proposed} proposals came from {min_seeds} seeds or more; "
+            "no criteria were written"
+        )
+    return ModelError("no seed gave a readable criterion; no criteria were written")
 
 
 def _say_bank(proposals: Proposals, task: str, watch: Watch, *, guessed: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.console import clean, out, print_json
-from agenteval.errors import AgentevalError, NoStoreYet
+from agenteval.errors import AgentevalError, InputError, NoStoreYet
 from agenteval.text import public_url
 
 if TYPE_CHECKING:
@@ -31,8 +32,12 @@ def doctor(
     store: options.StorePath = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Check versions, the extra `local`, the judge and the store. Exit 3 if one fails."""
-    checks = [*_versions(), *_local(), *_model(model, base_url), *_store(store)]
+    """Check versions, the extra `local`, the judge, tasks with their criteria, and the store.
+
+    Exit 3 if one fails; what is only missing is told with the command that makes it."""
+    checks = [
+        *_versions(), *_local(), *_model(model, base_url), *_tasks(), *_store(store)
+    ]  # fmt: skip
     if as_json:
         print_json([{"check": n, "fine": ok, "found": found} for n, ok, found in checks])
     else:
@@ -64,17 +69,33 @@ def _local() -> Iterator[Check]:
         yield "local extra", None, f"missing {', '.join(missing)}: pip install 'agenteval[local]'"
         return
     yield "local extra", True, "installed"
+    from agenteval.errors import ModelUnavailable
+    from agenteval.models.embeddings import DEFAULT_MODEL, SentenceTransformerEmbedder
+
+    try:
+        SentenceTransformerEmbedder()
+        yield "weights", True, DEFAULT_MODEL
+    except ModelUnavailable as error:
+        yield "weights", False, str(error)
 
 
 def _model(spec: str | None, base_url: str | None) -> Iterator[Check]:
     import asyncio
 
-    from agenteval.models.factory import choose_model
+    from agenteval.models.factory import PROVIDERS, choose_model
 
     try:
         choice = choose_model(spec, base_url)
         if choice.kind == "embedded":
-            yield "judge", None, "embedded (conciseness by length only); name another with --model"
+            keys = sorted({key for _, key in PROVIDERS.values() if key and os.environ.get(key)})
+            yield (
+                "judge",
+                None,
+                (
+                    "embedded (conciseness by length only); another with --model PROVIDER:MODEL "
+                    f"or --base-url URL; keys are set for: {', '.join(keys) or 'no provider'}"
+                ),
+            )
             return
         yield "judge", True, asyncio.run(_ask(choice))
     except AgentevalError as error:
@@ -98,6 +119,30 @@ async def _ask(choice: ModelChoice) -> str:
         await client.close()
     where = public_url(choice.base_url) if choice.base_url else choice.provider
     return f"{choice.name} answers in {reply.latency:.2f} s ({where})"
+
+
+def _tasks() -> Iterator[Check]:
+    """The tasks of this folder, and what each lacks before its runs can be judged."""
+    from agenteval.evaluators.utility.criteria_file import criteria_named
+    from agenteval.readers.tasks import TASK_FILE, load_task
+
+    files = sorted(Path("tasks").glob(f"*/{TASK_FILE}"))
+    if not files:
+        yield "tasks", None, "none in ./tasks: agenteval init NAME RUNS.csv makes one"
+    for file in files:
+        try:
+            task = load_task(file)
+        except InputError as error:
+            yield f"task {file.parent.name}", False, str(error)
+            continue
+        paths = (criteria_named(f"{task.name}{end}.json") for end in ("", ".reviewed"))
+        criteria = next((path for path in paths if path), None)
+        lacks = f"no criteria yet: agenteval criteria --task {file.parent}"
+        yield (
+            f"task {task.name}",
+            criteria is not None or None,
+            (f"criteria: {criteria}" if criteria else lacks),
+        )
 
 
 def _store(store: Path | None) -> Iterator[Check]:

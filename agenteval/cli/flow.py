@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,13 +11,14 @@ import typer
 
 from agenteval.cli import flow_init, flow_roles, options
 from agenteval.cli.command import finish, grouped
-from agenteval.cli.console import note, notify
+from agenteval.cli.console import clean, note, notify, out
 from agenteval.cli.options import ChatOptions, LimitOptions, OutputOptions, RunOptions
 from agenteval.cli.outputs import check_record, check_writable, refuse_input
 from agenteval.cli.progress import following
 
 if TYPE_CHECKING:
     from agenteval.api.workflow_report import WorkflowReport
+    from agenteval.evaluators.workflows.results import SessionResult
 
 app = typer.Typer(
     help="Evaluate agents that serve users by a procedure: turn by turn against recorded "
@@ -227,6 +228,9 @@ def session(
     roles: _Roles = None,
     success: Annotated[str | None, _SUCCESS] = None,
     seed: options.Seed = 0,
+    show: Annotated[
+        int, typer.Option("--show", help="Print the talk of this many failed sessions.", min=0)
+    ] = 0,
 ) -> None:
     """Let an agent serve every user of the roles. Stop it at any time; the same command goes on.
 
@@ -234,7 +238,7 @@ def session(
     from agenteval.api.workflows import flow_sessions
 
     _experiment(
-        flow_sessions, "session", run, output, roles=roles, seed=seed, success=success,
+        flow_sessions, "session", run, output, show, roles=roles, seed=seed, success=success,
         **agent.arguments(), **vars(cases), **vars(players), **verdicts.arguments(),
         **limits.arguments(),
     )  # fmt: skip
@@ -382,6 +386,7 @@ def _experiment(
     level: str,
     run: RunOptions,
     output: OutputOptions,
+    show: int = 0,
     **arguments: Any,
 ) -> None:
     """Run sessions or turns and show what came of them, or what they would ask."""
@@ -394,4 +399,23 @@ def _experiment(
             store=run.store, record=run.record, retry_failed=run.retry_failed,
             dry_run=run.dry_run, notify=notify, progress=progress, **arguments,
         )  # fmt: skip
+    if not output.as_json:
+        _print_failed(report.sessions, show)
     finish(report, output)
+
+
+def _print_failed(sessions: Sequence[SessionResult], most: int) -> None:
+    """The talk of the first sessions that failed or broke off, with the calls in their places."""
+    from agenteval.evaluators.workflows.session import SessionLog
+    from agenteval.readers.fields import json_text
+
+    failed = [s for s in sessions if s.verdict is None or s.verdict.success is False]
+    for session in failed[:most]:
+        log = session.log if isinstance(session.log, SessionLog) else session.log.log
+        why = session.verdict.cause if session.verdict else getattr(session.log, "message", "")
+        name = f"{session.case.id}, {session.system}, trial {session.trial}"
+        out().print(f"[bold]{clean(name)}[/bold]  [red]{clean(why or 'failed')}[/red]")
+        for message in log.messages if log else ():
+            calls = [f"{c.name}({json_text(c.arguments)})" for c in message.tool_calls]
+            text = "; ".join(filter(None, (" ".join(message.content.split()), *calls)))
+            out().print(f"  [dim]{message.role:9}[/dim] {clean(text)}", soft_wrap=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,8 +13,9 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.command import grouped
-from agenteval.cli.console import clean, notify, out
-from agenteval.errors import InputError
+from agenteval.cli.console import clean, note, notify, out, warn
+from agenteval.errors import AgentevalError, InputError
+from agenteval.text import redacted
 
 if TYPE_CHECKING:
     from agenteval.records import Run
@@ -52,13 +55,20 @@ _FIRST = 10  # runs that are judged at once
 
 @grouped
 def init(
-    name: Annotated[str, typer.Argument(help="Name of the task: letters, digits, hyphens.")],
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="Name of the task: letters, digits, hyphens. Default: that of the file of runs.",
+            show_default=False,
+        ),
+    ] = None,
     runs: Annotated[
         Path | None,
         typer.Argument(help="Runs of the system: CSV, TSV, JSON, JSON lines, or a folder."),
     ] = None,
     *,
     model: options.ModelOptions,
+    limits: options.LimitOptions,
     folder: Annotated[Path, typer.Option(help="Where tasks live.")] = Path("tasks"),
     columns: options.Columns = None,
     description: Annotated[
@@ -71,11 +81,15 @@ def init(
     store: options.StorePath = None,
 ) -> None:
     """Make the folder of a new task; with a file of runs also criteria, and a first page."""
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", name):
-        raise InputError("use letters, digits, hyphens and underscores, at most 64", "NAME")
+    from agenteval.models.factory import choose_model
+
+    name, runs = _named(name, runs)
     target = folder / name
     if target.exists():
         raise InputError("this folder exists already; nothing was changed", str(target))
+    criteria = Path("criteria") / f"{name}.json"
+    if runs is not None and not no_run and criteria.exists():
+        raise InputError("these criteria exist already; nothing was changed", str(criteria))
     if runs is None:
         _write(target, _TASK.format(name=name), _README.format(
             name=name, where="`runs.jsonl` holds one run per line", runs=f"{target}/runs.jsonl"
@@ -84,6 +98,8 @@ def init(
             f"{target}: fill in task.yaml and runs.jsonl, then `agenteval criteria --task {name}`"
         )
         return
+    if not no_run:  # a missing key or a wrong URL is told before anything is written
+        choose_model(model.model, model.base_url)
     asks = sys.stdin.isatty() and not yes
     mapping, read = _mapping(runs, options.read_columns(columns), asks=asks)
     if description is None and asks:
@@ -97,7 +113,22 @@ def init(
     if no_run:
         out().print(f"next: agenteval criteria --task {target}")
         return
-    _first_page(name, target, runs, model, store, asks=asks)
+    try:
+        _first_page(target, runs, criteria, model, limits, store, asks=asks)
+    except AgentevalError:
+        note(f"{target} is written and stays; go on with the last command above, then the next")
+        raise
+
+
+def _named(name: str | None, runs: Path | None) -> tuple[str, Path | None]:
+    """The task's name and the runs; a file alone names its task. Raises InputError."""
+    if runs is None and name is not None and Path(name).is_file():
+        name, runs = re.sub("[^A-Za-z0-9]+", "-", Path(name).stem).strip("-"), Path(name)
+    if name is None:
+        raise InputError("say NAME, a file of runs, or both", "NAME")
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", name):
+        raise InputError("use letters, digits, hyphens and underscores, at most 64", "NAME")
+    return name, runs
 
 
 def _write(target: Path, task: str, readme: str, runs: str | None = None) -> None:
@@ -114,6 +145,7 @@ def _mapping(
     """Which column is which field, shown with two values each, and the runs read so. Raises
     InputError where it cannot be told, and when the user says no."""
     from agenteval.readers import read_runs
+    from agenteval.readers.fields import field_of
     from agenteval.readers.runs import find, first_records
     from agenteval.readers.table_files import guess_mapping
 
@@ -124,12 +156,19 @@ def _mapping(
             mapping = guess_mapping(records)
         except InputError as error:
             raise InputError(str(error), str(runs)) from None
-    read = read_runs(runs, mapping=mapping or {}).runs
+    result = read_runs(runs, mapping=mapping or {})
+    read = result.runs
+    for skipped in result.skipped:
+        note(f"skipped {skipped.path}: {skipped.reason}")
+    for line in result.warnings:
+        warn(line)
     out().print(f"{len(read)} runs in {clean(runs)}; columns are read as:")
-    for field, column in (mapping or {}).items():
-        values = [str(r[column]) for r in records if r.get(column)][:2]
-        shown = " | ".join(" ".join(v.split())[:40] for v in values)
-        out().print(f"  {field:9} = {clean(column)}   [dim]{clean(shown)}[/dim]")
+    columns = dict.fromkeys(key for record in records for key in record)
+    left = [key for key in columns if key not in (mapping or {}).values() and not field_of(key)]
+    for field, column in [*(mapping or {}).items(), *(("", key) for key in left)]:
+        values = [str(r[column]) for r in records if r.get(column) is not None][:2]
+        shown = clean(" | ".join(" ".join(v.split())[:40] for v in values))
+        out().print(f"  {field or '(aside)':9} = {clean(column)}   [dim]{shown}[/dim]")
     known = [r.success for r in read if r.success is not None]
     out().print(f"  {sum(known)} succeeded, {len(known) - sum(known)} failed, "
                 f"{len(read) - len(known)} without a word on success")  # fmt: skip
@@ -162,47 +201,61 @@ def _task_yaml(name: str, description: str, mapping: dict[str, str], runs: list[
 
 
 def _first_page(
-    name: str, target: Path, runs: Path, model: options.ModelOptions, store: Path | None, *,
-    asks: bool,
+    target: Path, runs: Path, criteria: Path, model: options.ModelOptions,
+    limits: options.LimitOptions, store: Path | None, *, asks: bool,
 ) -> None:  # fmt: skip
     """Criteria, the price of all runs, ten runs judged, the page. Each step says which command does
-    it alone."""
+    it alone. Ends with the exit code of the judging where that is not 0."""
     from agenteval.api import stored, utility
 
-    how = f" --model {model.model}" if model.model else ""
-    common: dict[str, Any] = {
-        "model": model.model,
+    how: dict[str, Any] = {
         "base_url": model.base_url,
         "temperature": model.sampling,
-    }
-    criteria = Path("criteria") / f"{name}.json"
-    _step(f"agenteval criteria --task {target}{how}")
-    utility.propose(
-        target, **common, output=criteria, store=store, notify=notify
-    ).print(console=out())  # fmt: skip
-    judge: dict[str, Any] = {
-        "judge": common.pop("model"),
-        **common,
-        "task": str(target),
         "store": store,
     }
-    _step(f"agenteval quantify {runs} --task {target}{how} --dry-run")
+    bounds = limits.limits()
+    flags = _flags(model, limits, store)
+    of_runs = ["quantify", str(runs), "--task", str(target), *flags]
+    _step("criteria", "--task", str(target), *flags)
+    utility.propose(
+        target, model=model.model, output=criteria, limits=bounds, notify=notify, **how
+    ).print(console=out())  # fmt: skip
+    judge: dict[str, Any] = {"judge": model.model, "task": str(target), "limits": bounds, **how}
+    _step(*of_runs, "--dry-run")
     utility.quantify(runs, criteria, **judge, dry_run=True).print(console=out())
     if asks and not typer.confirm(f"Judge the first {_FIRST} runs now?", default=True):
         return
-    _step(f"agenteval quantify {runs} --task {target}{how} --limit {_FIRST}")
-    utility.quantify(runs, criteria, **judge, limit=_FIRST, notify=notify).print(console=out())
-    _step("agenteval report -o report.html")
+    _step(*of_runs, "--limit", str(_FIRST))
+    judged = utility.quantify(runs, criteria, **judge, limit=_FIRST, notify=notify)
+    judged.print(console=out())
+    _step("report", "-o", "report.html", *(["--store", str(store)] if store else []))
     stored.page(Path("report.html"), store=store).print(console=out())
-    if model.model in (None, "embedded") and not model.base_url:
+    if judged.source.model.startswith("embedded"):
         out().print(
             "next: a judge that can rate these criteria: --model openai:gpt-4o, --base-url URL, or "
-            f"a function (docs/python.md); then read and edit {criteria}"
+            f"a function (docs/first-run.md); then read and edit {criteria}"
         )
-        return
-    out().print(f"next: read {criteria}, then `agenteval verify {runs} --task {target}{how}`: "
-                "can this judge be trusted?")  # fmt: skip
+    else:
+        out().print(f"next: read {criteria}; can this judge be trusted?")
+        _step("verify", *of_runs[1:])
+    if judged.exit_code:
+        raise typer.Exit(judged.exit_code)
 
 
-def _step(command: str) -> None:
-    out().print(f"[dim]$ {clean(command)}[/dim]", soft_wrap=True)
+def _flags(
+    model: options.ModelOptions, limits: options.LimitOptions, store: Path | None
+) -> list[str]:
+    """The options that say the same to another command; the values of headers may be keys."""
+    given: list[tuple[str, object, object]] = [
+        ("--model", model.model, None), ("--base-url", model.base_url, None),
+        ("--temperature", model.temperature, 1.0), ("--store", store, None),
+        *(("--header", f"{text.partition('=')[0]}=...", None) for text in model.header or ()),
+        *((f"--{field.name.replace('_', '-')}", getattr(limits, field.name), field.default)
+          for field in fields(limits)),
+    ]  # fmt: skip
+    return [word for name, value, usual in given if value != usual for word in (name, str(value))]
+
+
+def _step(*words: str) -> None:
+    command = shlex.join(("agenteval", *words))
+    out().print(f"[dim]$ {clean(redacted(command))}[/dim]", soft_wrap=True)

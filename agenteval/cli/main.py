@@ -40,7 +40,8 @@ COMMANDS = {
     "report": "Write one HTML page: what can be trusted, what was measured, what is missing.",
     "show": "Print what is stored of a judge, an agent under test or a finder.",
     "export": "Write the stored results on the runs to a file, one row per result.",
-    "doctor": "Check versions, the extra `local`, the judge and the store.",
+    "doctor": "Check versions, the extra `local`, the judge, tasks with their criteria, and the "
+    "store.",
     "plan": "Test whether an agent can plan: requests with known constraints, mock tools, exact "
     "verdicts without a judge.",
     "trace": "Find, locate and grade errors in traces of agents, and measure whoever finds them.",

@@ -154,6 +154,23 @@ def print_trace(seen: Outline, found: list[tuple[str, Findings]], *, most: int, 
     out().print(root, soft_wrap=False)
     for finder, one in found:
         out().print(_summary(finder, one))
+        if finder == "detectors" and (failed := _unexplained(seen, one)):
+            out().print(
+                f"[yellow]{plural(len(failed), 'span')} with status error that no rule explains: "
+                f"{_short(', '.join(failed), _WORDS)}; trace locate --model reads them[/yellow]"
+            )
+
+
+def _unexplained(seen: Outline, found: Findings) -> list[str]:
+    """Ids of spans with an error without a finding at them, or below, from where it rises."""
+    above = {span.id: span.parent_id for span in seen.spans}
+    explained: set[str] = set()
+    for finding in found.findings:
+        span: str | None = finding.span
+        while span is not None and span not in explained:
+            explained.add(span)
+            span = above.get(span)
+    return [s.id for s in seen.spans if s.status == "error" and s.id not in explained]
 
 
 def _add(above: Tree, node: Drawn, at: dict[str, list[tuple[str, Finding]]], chars: int) -> None:

@@ -182,7 +182,10 @@ def make_transport(choice: ModelChoice) -> Transport:
         from agenteval.models.autogen import AutogenTransport
 
         return AutogenTransport.from_config(choice.path)
-    return OpenAITransport(choice.name, base_url=choice.base_url, api_key=choice.api_key)
+    return OpenAITransport(
+        choice.name, base_url=choice.base_url, api_key=choice.api_key,
+        key_variables=choice.key_variables,
+    )  # fmt: skip
 
 
 class Keeper(ReplyCache, Protocol):

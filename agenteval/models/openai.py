@@ -80,10 +80,12 @@ class OpenAITransport:
     Steps down from JSON schema to JSON mode to plain text when the endpoint refuses the form,
     leaves out parameters it does not take, and remembers both; each step is one request, raised
     as Simplified. `endpoint` is the URL without credentials. Raises InputError for a key that
-    cannot be sent.
+    cannot be sent. A refused key is told with `key_variables`, where it was read from.
     """
 
-    def __init__(self, model: str, *, base_url: str | None, api_key: str | None) -> None:
+    def __init__(
+        self, model: str, *, base_url: str | None, api_key: str | None, key_variables: str = ""
+    ) -> None:
         url = base_url or "https://api.openai.com/v1"
         self.model = model
         self.endpoint = public_url(url)
@@ -95,6 +97,7 @@ class OpenAITransport:
         keep_secret(secrets)  # what a library or an endpoint says may repeat them
         spelled = {s.encode() for secret in secrets for s in spellings(secret)}
         self._bytes = sorted(spelled, key=len, reverse=True)  # a whole before its parts
+        self._key_variables = key_variables
         self._headers = extra_headers()
         self._mode = 0
         self._refused: set[str] = set()
@@ -125,6 +128,11 @@ class OpenAITransport:
         try:
             payload = await self._post(body)
             return read_completion(payload, mode, time.monotonic() - started, self.endpoint)
+        except Unauthorized as error:
+            if not self._key_variables:
+                raise
+            where = f"the key is read from {self._key_variables}, headers from --header"
+            raise Unauthorized(f"{error}; {where}") from None
         except BadRequest as error:
             given_up = self._simplify(str(error).lower(), mode, body, request)
             if given_up is None:

@@ -67,6 +67,11 @@ _VERDICTS = {
     "true": True, "pass": True, "passed": True, "correct": True, "1": True, "yes": True, "y": True,
     "false": False, "fail": False, "failed": False, "incorrect": False, "0": False, "no": False,
     "n": False,
+    # spreadsheets write truth values in the language of their user
+    "ja": True, "wahr": True, "oui": True, "vrai": True, "sí": True, "verdadero": True, "sì": True,
+    "vero": True, "sim": True, "verdadeiro": True, "waar": True,
+    "nein": False, "falsch": False, "non": False, "faux": False, "falso": False, "não": False,
+    "nee": False, "onwaar": False,
 }  # fmt: skip
 
 # A worked solution beside the answer is no second answer.
@@ -145,7 +150,8 @@ def verdict(value: Any, key: str, place: str) -> bool | None:
     """True, False or None (null) from the value of a success field.
 
     Raises InputError, naming the key, for anything but booleans, 0, 1 and the words true, false,
-    yes, no, pass, fail, passed, failed, correct, incorrect: a guess would be a wrong label.
+    yes, no, pass, fail, passed, failed, correct, incorrect (yes, no, true and false also in
+    German, French, Spanish, Italian, Portuguese, Dutch): a guess would be a wrong label.
     """
     if value is None or isinstance(value, bool):
         return value

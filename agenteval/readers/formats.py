@@ -61,7 +61,10 @@ from agenteval.readers.messages import (
 )
 from agenteval.records import Span
 
-NEEDS = f"a run needs an output ({', '.join(OUTPUT)}), messages ({', '.join(MESSAGES)}) or spans"
+NEEDS = (
+    f"a run needs an output ({', '.join(OUTPUT)}), messages ({', '.join(MESSAGES)}) or spans; "
+    "which of other names it is: --map output=NAME,input=NAME"
+)
 _LOG_MARKS = frozenset({"is_correct", "correct_ans", "check_result", "response_with_ans"})
 _OTHER_SIDE = {"user": "assistant", "assistant": "user"}
 

@@ -84,9 +84,8 @@ def read_runs(
     """
     piped = Found([SourceFile(Path("-"), "stdin")], [], single=True)
     sources = piped if str(source) == "-" else find(source)
-    if mapping is None:
-        mapping = mapping_of(task, Path(source))
-    reading = _Reading(task, sources.single, mapping)
+    columns = mapping_of(task, Path(source)) if mapping is None else mapping
+    reading = _Reading(task, sources.single, columns, given=mapping is not None)
     with collector_paused():
         for file in sources.files:
             reason = reading.read(file)
@@ -129,6 +128,7 @@ class _Reading:
     task: str
     single: bool
     mapping: Mapping[str, str]
+    given: bool  # the mapping is of these runs, not of the task
     notes: Notes = field(default_factory=Notes)
     runs: list[Run] = field(default_factory=list)
     places: dict[str, str] = field(default_factory=dict)  # id -> where it was read
@@ -156,7 +156,9 @@ class _Reading:
                 if first is None:
                     return "empty"
                 items = chain([first], items)
-                check_mapping(first.value, self.mapping, first.place)
+                check_mapping(
+                    first.value, self.mapping, first.place, None if self.given else self.notes
+                )
                 if not (_may_be_trace(first.value) and traces.is_trace(first.value)):
                     return self._records(items, file)
                 # A trace of which the beginning of the file, or standard input, could not tell.

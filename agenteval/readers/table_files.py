@@ -6,17 +6,19 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from agenteval.errors import InputError
 from agenteval.files import decoded
 from agenteval.readers.fields import FIELDS, field_of, snake, verdict
-from agenteval.readers.strict_json import Item
+from agenteval.readers.strict_json import Item, Notes
 
 SUFFIXES = (".csv", ".tsv")
 MAPPED = ("input", "output", "success", "id", "system", "task", "reference", "messages")
 _DELIMITERS = ",;\t|"
+_KNOWN = 3  # rank from which a name is one that tools use
 _LONG = 20  # characters on average of a column that holds texts
 
 # Words in the names of columns, for a guess; the names that tools use are known without (`fields`).
@@ -32,7 +34,7 @@ _WORDS = {
 
 
 def table_items(stream: BinaryIO, name: str) -> Iterator[Item]:
-    """The rows of a table with a head line, as objects of texts; empty cells are left out.
+    """The rows of a table with a head line, as objects of texts; a blank cell is null.
 
     UTF-8, with or without a byte order mark; columns are parted by comma, semicolon, tab or bar,
     whichever the head line holds most of. Raises InputError, naming file and line, for a head line
@@ -55,8 +57,9 @@ def table_items(stream: BinaryIO, name: str) -> Iterator[Item]:
                 raise InputError(
                     f"{len(cells)} cells, and the head line names {len(head)} columns", place
                 )
-            row = {key: cell for key, cell in zip(head, cells, strict=False) if cell.strip()}
-            if row:
+            if any(map(str.strip, cells)):
+                filled = [cell if cell.strip() else None for cell in cells]
+                row = dict(zip_longest(head, filled))
                 yield Item(row, place, int(place.rpartition(":")[2]))
     except csv.Error as error:
         raise InputError(f"is not CSV ({error})", f"{name}:{reader.line_num}") from None
@@ -86,15 +89,21 @@ def mapped(record: Any, mapping: Mapping[str, str]) -> Any:
     return {columns.get(key) or taken.get(key, key): value for key, value in record.items()}
 
 
-def check_mapping(record: Any, mapping: Mapping[str, str], place: str) -> None:
-    """Raise InputError for a column of the mapping that the first record has not."""
+def check_mapping(
+    record: Any, mapping: Mapping[str, str], place: str, notes: Notes | None = None
+) -> None:
+    """Raise InputError for a column of the mapping that the first record has not. With `notes`,
+    where the mapping is the task's and the file may be another, only what a run needs is demanded;
+    of the rest there is a warning."""
     if not mapping or not isinstance(record, dict):
         return
     for name, column in mapping.items():
-        if column not in record:
-            raise InputError(
-                f"there is no column {column!r} for {name}; there are {', '.join(record)}", place
-            )
+        if column in record:
+            continue
+        problem = f"there is no column {column!r} for {name}; there are {', '.join(record)}"
+        if notes is None or name in ("input", "output", "messages"):
+            raise InputError(problem, place)
+        notes.add(problem, place)
 
 
 def guess_mapping(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
@@ -102,21 +111,32 @@ def guess_mapping(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
     A name that tools use counts most, then words in the name, then what the column holds: texts for
     input and output (of two such columns without a telling name the first is the input), verdicts
-    for success, different values for ids. Raises InputError where no column can be the output.
+    for success, different values for ids. Raises InputError where no column can be the output, and
+    where two columns can be the input, or the output, equally well.
     """
     columns = list(dict.fromkeys(key for record in records for key in record))
     values = {key: [r[key] for r in records if r.get(key) not in (None, "")] for key in columns}
     found: dict[str, str] = {}
     for name in ("success", "id", "system", "reference", "output", "input"):
-        ranked = [
-            (score, -at, key)
-            for at, key in enumerate(columns)
-            if key not in found.values()
-            and (score := _named(key, name))
-            and _holds(values[key], name, len(records))
-        ]
+        ranked = sorted(
+            (
+                (score, _average(values[key]) >= _LONG, -at, key)
+                for at, key in enumerate(columns)
+                if key not in found.values()
+                and (score := _named(key, name))
+                and (
+                    _holds(values[key], name, len(records))
+                    or (name in ("input", "output") and score >= _KNOWN)
+                )
+            ),
+            reverse=True,
+        )
+        if name in ("input", "output") and len(ranked) > 1 and ranked[0][:2] == ranked[1][:2]:
+            raise InputError(
+                f"{ranked[0][3]} or {ranked[1][3]}: which is the {name}? Say --map {name}=COLUMN"
+            )
         if ranked:
-            found[name] = max(ranked)[2]
+            found[name] = ranked[0][3]
     texts = [key for key in columns
              if key not in found.values() and _average(values[key]) >= _LONG]  # fmt: skip
     for name in ("input", "output"):
@@ -131,12 +151,13 @@ def guess_mapping(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _named(key: str, name: str) -> int:
-    """3 for a name that tools use for the field, 1 for words that suggest it, 0 for others."""
+    """From `_KNOWN` on for a name that tools use for the field, the usual ones more; 1 or 2 for as
+    many words that suggest it; 0 for others."""
     known = field_of(key)
     if known is not None:
-        return 3 if FIELDS[known[0]] is FIELDS[name] else 0
-    words = snake(key).split("_")
-    return int(any(word in _WORDS[name].split() for word in words))
+        return _KNOWN + len(FIELDS[name]) - known[1] if FIELDS[known[0]] is FIELDS[name] else 0
+    words = re.split(r"[\W_]+", snake(key))
+    return min(2, sum(word in _WORDS[name].split() for word in words))
 
 
 def _holds(values: Sequence[Any], name: str, rows: int) -> bool:

@@ -249,6 +249,19 @@ def test_hostile_names_stay_text(cli: Cli, tmp_path: Path) -> None:
     assert case.get("name") == "[bold]x�[31m</testcase>&"
 
 
+def test_what_is_said_of_several_criteria_stands_in_one_line(cli: Cli, tmp_path: Path) -> None:
+    lines = [
+        {"run": f"r{i}", "criterion": name, "system": "s", "status": "unscored:unsupported"}
+        for i in range(24) for name in ("depth", "tone")
+    ]  # fmt: skip
+    for name in "ab":
+        text = "".join(json.dumps(x) + "\n" for x in lines)
+        (tmp_path / f"{name}.jsonl").write_text(text)
+    shown = cli("compare", "--scores", "a.jsonl", "--with", "b.jsonl")
+    assert "cannot tell depth, tone: no case has a value on both sides" in shown.out, shown.err
+    assert "not rated: depth, tone, A and B: 24 unsupported of 24" in shown.out
+
+
 # ---- bad input -----------------------------------------------------------------------------------
 
 

@@ -46,6 +46,9 @@ def test_every_line_of_the_page(cli: Cli, tmp_path: Path, monkeypatch: pytest.Mo
     assert sum(len([x for x in text.splitlines() if x.strip()]) for text in own) <= 40
     with serve(answer) as server:
         for language, text in BLOCKS:
+            if language == "json":
+                Path("criteria/own.json").write_text(text)
+                continue
             if language == "python":
                 name = text.partition("# ")[2].partition("\n")[0]
                 Path(name).write_text(text)
@@ -68,8 +71,13 @@ def test_every_line_of_the_page(cli: Cli, tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_new_role_is_sound(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert cli("flow", "init", "returns").code == 0
+    Path("mute.py").write_text("def serve(messages, tools):\n    return 'I never look.'\n")
     checked = cli("flow", "check", "returns", "--json")
     assert checked.code == 0, checked.err
+    shown = cli("flow", "session", "returns", "--agent", "python:mute:serve", "--user", "scripted",
+                "--show", "1")  # fmt: skip
+    assert "  user      Hello, I want to give an order back." in shown.out, shown.err
+    assert "I never look." in shown.out
     again = cli("flow", "init", "returns")
     assert (again.code, "nothing was changed" in again.err) == (2, True)
     assert cli("flow", "init", "a b").code == 2

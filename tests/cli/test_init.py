@@ -12,7 +12,7 @@ from tests.cli.conftest import Cli
 
 TABLE = "Nr;Anfrage;Antwort;Erfolg\n" + "".join(
     f"{n};Wo ist meine Lampe Nummer {n}?;Sie kommt am Montag, Nummer {n}. Tut uns leid!;"
-    f"{'yes' if n % 2 else 'no'}\n"
+    f"{'ja' if n % 2 else 'nein'}\n"
     for n in range(12)
 )
 WHAT = ("--description", "It answers mails to a shop for lamps.")
@@ -60,6 +60,19 @@ def test_to_the_first_page(cli: Cli, table: Path) -> None:
         assert words in done.out
     assert Path("criteria/shop.json").is_file()
     assert "10 runs of 10 cases" in done.out
+    assert "Wo ist meine Lampe Nummer 0?" in cli("show", "--run", "0").out
+
+
+def test_an_endpoint_that_is_gone(cli: Cli, table: Path) -> None:
+    url = "http://127.0.0.1:9/v1"
+    done = cli("init", table, *WHAT, "--model", "m", "--base-url", url)  # the file names the task
+    assert done.code == 3
+    assert f"seeds 0, 1, 2, 3, 4: error:infrastructure: {url}: cannot connect" in done.err
+    assert "tasks/mails is written and stays" in done.err
+    assert f"$ agenteval criteria --task tasks/mails --model m --base-url {url}\n" in done.out
+    checked = cli("doctor", "--model", "m", "--base-url", url)
+    assert "agenteval criteria --task tasks/mails" in checked.out
+    assert (checked.code, "no criteria yet" in checked.out) == (3, True)
 
 
 @pytest.mark.parametrize(
@@ -70,13 +83,21 @@ def test_to_the_first_page(cli: Cli, table: Path) -> None:
         (("shop", "mails.csv", "--map", "output=Reply", *WHAT), "there is no column 'Reply'"),
         (("old", "mails.csv", *WHAT), "this folder exists already"),
         (("shop", "none.csv", *WHAT), "no such file"),
+        (("shop", "two.csv", *WHAT), "bot_reply or agent_reply: which is the output?"),
+        (("mails.csv", "--model", "openai:m", *WHAT), "openai needs a key in OPENAI_API_KEY"),
+        (("kept", "mails.csv", *WHAT), "these criteria exist already"),
+        (WHAT, "say NAME, a file of runs, or both"),
     ],
 )
 def test_what_is_refused_writes_nothing(
-    cli: Cli, table: Path, arguments: tuple[str, ...], told: str
+    cli: Cli, table: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], told: str
 ) -> None:
     Path("odd.csv").write_text("a,b\n1,2\n3,4\n")
+    Path("two.csv").write_text("bot_reply,agent_reply\na,b\nc,d\n")
     Path("tasks/old").mkdir(parents=True)
+    Path("criteria").mkdir()
+    Path("criteria/kept.json").touch()
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     before = sorted(Path().rglob("*"))
     done = cli("init", *arguments)
     assert done.code == 2

@@ -110,6 +110,7 @@ def test_show_obeys_nothing_that_a_trace_says(cli: Cli, tmp_path: Path) -> None:
     assert done.code == 0, done.err
     assert not any(c in done.out for c in "\x1b\x07\u202e")
     assert "[red]x[/red]" in done.out
+    assert "1 span with status error that no rule explains: " in done.out
 
 
 def test_show_is_bounded_for_very_many_spans(cli: Cli, tmp_path: Path) -> None:

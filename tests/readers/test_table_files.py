@@ -35,6 +35,36 @@ def test_rows_become_runs(tmp_path: Path, name: str, text: str) -> None:
     assert (first.success, second.success, second.output) == (True, False, "No.")
 
 
+def test_a_second_file_of_the_task_may_lack_what_a_run_can_do_without(tmp_path: Path) -> None:
+    (tmp_path / "task.yaml").write_text(
+        "name: t\ndescription: d\nmap: {output: said, input: was, system: version}\n"
+    )
+    (tmp_path / "r.csv").write_text("was,said\nq,a\n")
+    read = read_runs(tmp_path / "r.csv")
+    assert (read.runs[0].output, read.runs[0].system) == ("a", "unnamed")
+    (warning,) = read.warnings
+    assert "there is no column 'version' for system; there are was, said" in warning
+    (tmp_path / "r.csv").write_text("was,version\nq,a\n")
+    with pytest.raises(InputError, match="there is no column 'said' for output"):
+        read_runs(tmp_path / "r.csv")
+
+
+def test_names_that_tools_use_need_no_telling_contents() -> None:
+    assert guess_mapping([{"input": "x", "output": "y"}]) == {
+        "input": "input",
+        "output": "output",
+    }
+
+
+def test_a_blank_cell_is_an_empty_answer_and_no_missing_column(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text(
+        "ticket_id,customer_message,bot_reply,resolved\n1,q,,yes\n2,r\n,,\n"
+    )
+    first, second = read_runs(tmp_path / "r.csv", mapping=SHOP).runs
+    assert (first.output, first.success) == ("", True)
+    assert (second.output, second.success) == ("", None)
+
+
 def test_the_task_says_which_column_is_which(tmp_path: Path) -> None:
     (tmp_path / "task.yaml").write_text(
         "name: t\ndescription: d\nmap: {output: said, input: was}\n"

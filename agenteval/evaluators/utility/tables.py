@@ -93,7 +93,9 @@ def _figures(result: VerifiedSet, names: Mapping[str, str]) -> Table:
         }
         for verification in result.criteria
     )
-    return Table("figures", "what the verdicts rest on", columns, rows, detail=True)
+    legend = "nearest rho: rank correlation with the most similar criterion; ✓ passes, ✗ does not"
+    title = "what the verdicts rest on"
+    return Table("figures", title, columns, rows, (legend,), detail=True)
 
 
 def _checked(check: Check | None) -> Estimate:
