@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -84,6 +83,8 @@ class WithComputed:
             )
         except TimeoutError as error:
             return NoAnswer("error:timeout", str(error))
+        except Ambiguous as error:
+            return NoAnswer("unscored:parse", str(error))
         except ValueError as error:  # of the reference, not of the answer
             return NoAnswer("unscored:unsupported", f"the reference cannot be used: {error}")
         label = criterion.accepted_values[-1 if right else 0]
@@ -175,25 +176,43 @@ def _plain(text: str) -> str:
 
 def _stated(text: str) -> str:
     """What stands behind the last "=", else the last ":", else the first "is" or "are"."""
-    for sign, which in ((r"=", -1), (r":", -1), (r"\b(?:is|are)\b", 1)):
+    for sign, which in ((r"=", -1), (r":(?!\d)", -1), (r"\b(?:is|are)\b", 1)):
         parts = re.split(sign, text, maxsplit=1 if which == 1 else 0)
         if len(parts) > 1 and re.search(r"\d|pi\b", parts[which]):
             return parts[which]
     return text
 
 
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?:\s*/\s*\d+(?:\.\d+)?)?|-?\.\d+")
+_NUMBER = re.compile(
+    r"(?:(?<![\w)])-)?\d+(?:\.\d+)?(?:[eE][-+]?\d{1,3}(?!\d))?(?:\s*/\s*\d+(?:\.\d+)?)?|-?\.\d+"
+)
+# What makes a number a part of something else: an expression, a list, a range, a date, a mixed
+# number, a decimal comma.
+_BEFORE = re.compile(r"(?:[\w)]\s*[*^/+]{1,2}\s*\(?|\d\s*-\s*|sqrt\s*\(|\d[,:.eE ]|\d\s*,\s+)$")
+_AFTER = re.compile(
+    r"\s*(?:[*^/√²³½¼¾]|pi\b|sqrt|[-+]\s*[\d(]|(?:,|\bor\b|\band\b)\s*-?\d+\W*$|\d)|[,:.]\d|-\d|[eE]\d"
+)
+_MOST_DIGITS = 300
+
+
+class Ambiguous(ValueError):
+    """An answer that states no single plain number."""
 
 
 def number_of(text: str) -> Fraction | None:
     """The first number behind what leads to the answer, else the last one of the text; a percentage
-    is its hundredth. None without one."""
+    is its hundredth. None without one. Raises Ambiguous where that number is a part of something
+    else: an expression, a list, a range, a date, a mixed number, a decimal comma."""
     text = re.sub(r"\((-?\d+)\)/\((-?\d+)\)", r"\1/\2", text)
-    found = [*_NUMBER.finditer(_stated(text))][:1] or [*_NUMBER.finditer(text)][-1:]
+    lead = _stated(text)
+    found = [*_NUMBER.finditer(lead)][: 1 if lead != text else None][-1:]
     if not found:
         return None
     source, end = found[0].string, found[0].end()
     top, _, bottom = found[0].group().replace(" ", "").partition("/")
+    before, after = source[: found[0].start()], _AFTER.match(source, end)
+    if len(top) + len(bottom) > _MOST_DIGITS or _BEFORE.search(before) or after:
+        raise Ambiguous(f"no single plain number: {source.strip()[:80]!r}")
     try:
         value = Fraction(top) / Fraction(bottom or 1)
     except ZeroDivisionError:
@@ -201,18 +220,31 @@ def number_of(text: str) -> Fraction | None:
     return value / 100 if source[end : end + 2].strip().startswith("%") else value
 
 
+def _reference_number(reference: str) -> Fraction | None:
+    try:
+        return number_of(_plain(reference))
+    except Ambiguous:
+        return None
+
+
 def _numeric(text: str, reference: str, options: Mapping[str, Any]) -> tuple[bool, str]:
-    wanted = number_of(_plain(reference))
+    wanted = _reference_number(reference)
     if wanted is None:
         raise ValueError(f"{reference[:40]!r} holds no number")
     stated = number_of(final_answer(text))
     if stated is None:
         return False, "no number is stated"
-    near = math.isclose(
-        stated, wanted, rel_tol=float(options.get("relative", 1e-9)),
-        abs_tol=float(options.get("absolute", 1e-12)),
-    )  # fmt: skip
-    return near, f"states {float(stated):g}, the reference is {float(wanted):g}"
+    share = Fraction(options.get("relative", 1e-9)) * max(abs(stated), abs(wanted))
+    near = abs(stated - wanted) <= max(share, Fraction(options.get("absolute", 1e-12)))
+    return near, f"states {_shown(stated)}, the reference is {_shown(wanted)}"
+
+
+def _shown(value: Fraction) -> str:
+    return (
+        str(value)[:40]
+        if max(abs(value.numerator), value.denominator) > 10**15
+        else f"{float(value):g}"
+    )
 
 
 def _exact(text: str, reference: str, options: Mapping[str, Any]) -> tuple[bool, str]:
@@ -301,7 +333,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "json": ("keys",), "regex": ("pattern",), "unit_test": ("test",),
 }  # fmt: skip
 _USABLE: dict[str, Callable[[str], bool]] = {
-    "numeric": lambda reference: number_of(_plain(reference)) is not None,
+    "numeric": lambda reference: _reference_number(reference) is not None,
     "json": _is_json, "expression": _is_expression,
 }  # fmt: skip
 KINDS = tuple(_KINDS)

@@ -13,6 +13,10 @@ from agenteval.errors import ModelUnavailable
 
 _FUNCTIONS = ("sqrt", "exp", "log", "ln", "sin", "cos", "tan")
 _TOKEN = re.compile(r"\d+(?:\.\d+)?|\.\d+|[A-Za-z]+|\*\*|[-+*/^()]|\s+")
+# A power or exp of a power or exp: its value may have more digits than there is memory.
+_TOWER = re.compile(
+    r"(?:\^|\*\*)[\s(-]*(?:[\d.]+|[A-Za-z]+)[\s)]*(?:\^|\*\*)|exp\b.*(?:exp\b|\^|\*\*)|(?:\^|\*\*).*exp\b"
+)
 _LONGEST, _LARGEST_POWER = 200, 1000
 _POINTS = ((0.37, 1.21), (1.93, 0.58), (2.71, 3.14))  # where letters are tried
 
@@ -36,7 +40,12 @@ def expressions_of(text: str) -> list[Any]:
 
 
 def _parsed(text: str) -> Any:
-    if not text or len(text) > _LONGEST or not re.search(r"\d|pi\b", text):
+    if (
+        not text
+        or len(text) > _LONGEST
+        or not re.search(r"\d|pi\b", text)
+        or re.search(r"\d[eE]\d", text)
+    ):
         return None
     try:
         from sympy import Symbol
@@ -53,7 +62,11 @@ def _parsed(text: str) -> Any:
     if "".join(tokens) != text or any(len(w) > 1 and w not in (*_FUNCTIONS, "pi") for w in words):
         return None
     powers = re.findall(r"(?:\^|\*\*)\s*\(?-?(\d+)", text)
-    if any(int(power) > _LARGEST_POWER for power in powers) or len(powers) > 5:
+    if (
+        _TOWER.search(text)
+        or any(int(power) > _LARGEST_POWER for power in powers)
+        or len(powers) > 5
+    ):
         return None
     letters: dict[str, Any] = {w: Symbol(w) for w in words if len(w) == 1}
     rules = (*standard_transformations, convert_xor, implicit_multiplication)

@@ -52,6 +52,9 @@ CASES = [
     ("numeric", "x = 3.14", "3.14159", {"absolute": 0.01}, True),
     ("numeric", "x = 102", "100", {"relative": 0.02}, True),
     ("numeric", "I cannot say.", "7", {}, False),
+    ("numeric", "Of the 729 rows, 448 obey the rule.", "448", {}, True),
+    ("numeric", "In 3 days she earns $1,200.50 in all.", "1200.5", {}, True),
+    ("numeric", "Answer: 1e999", "5", {}, False),
     ("expression", "The length is 8·√5, about 17.9.", "8*sqrt(5)", {}, True),
     ("expression", "$$\\boxed{24\\pi - 18\\sqrt{3}}$$", "24*pi - 18*sqrt(3)", {}, True),
     ("expression", "Answer: (x+1)^2", "x^2 + 2x + 1", {}, True),
@@ -102,6 +105,18 @@ def test_what_cannot_be_judged_has_no_score(
     assert (found.status, told in found.message) == (status, True)
 
 
+@pytest.mark.parametrize(
+    "output",
+    ["It is 3π.", "It is 3*sqrt(5).", "3^7", "2**3", "3²", "Answer: 3,14", "Answer: 1.234,56",
+     "Answer: 3-20", "Answer: 2024-05-03", "Answer: 3:30", "Answer: 3 1/2", "Answer: 5 + 3",
+     "Answer: 3×10^3", "x = 3, 9", "It is 3 or 9.", "3" * 500],
+)  # fmt: skip
+def test_a_number_that_is_a_part_of_something_else_is_no_answer(output: str) -> None:
+    found = result("numeric", output, "3")
+    assert isinstance(found, Failure)
+    assert (found.status, "no single plain number" in found.message) == ("unscored:parse", True)
+
+
 def test_code_is_run_only_where_it_is_allowed() -> None:
     run = Run(id="r", output="x = 1", reference="assert x == 1")
     unit = Unit(run, make_view(run), (criterion("unit_test"),))
@@ -111,7 +126,8 @@ def test_code_is_run_only_where_it_is_allowed() -> None:
 
 
 def test_an_expression_is_no_way_into_python() -> None:
-    for text in ("__import__('os').system('true')", "9**9**9**9**9**9**9", "x.__class__", "f(2)"):
+    for text in ("__import__('os').system('true')", "9**9**9**9**9**9**9", "x.__class__", "f(2)",
+                 "9^9^9^9", "(9^999)^(999)", "exp(exp(exp(99)))", "1e99999999"):  # fmt: skip
         found = result("expression", f"Answer: {text}", "2")
         assert isinstance(found, Score)
         assert found.label == "wrong"
