@@ -57,10 +57,9 @@ def world(folder: Path) -> None:
         for i, s in enumerate("abab")
     ]  # fmt: skip
     _lines(folder / "runs.jsonl", runs)
-    rows = "".join(f"{run['input']},{run['output']},{run['success']}\n" for run in runs)
-    (folder / "mails.csv").write_text(
-        f"question,answer,success\n{rows.replace(', since', '; since')}"
-    )
+    table = ["question,answer,success\n"]
+    table += [f'"{run["input"]}","{run["output"]}",{run["success"]}\n' for run in runs]
+    (folder / "mails.csv").write_text("".join(table))
     criteria = [{"name": "accuracy", "description": "Is the sum right?", "scale": "ordinal",
                  "order": "worst_to_best", "accepted_values": ["wrong", "right"]}]  # fmt: skip
     _json(folder / "criteria.json", {"schema": 1, "task": "t", "criteria": criteria})
