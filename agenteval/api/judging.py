@@ -31,7 +31,7 @@ from agenteval.models.replay import ReplayTransport
 from agenteval.readers import degenerate, make_view, read_runs
 from agenteval.readers.leaks import leak_lines
 from agenteval.readers.tasks import TaskFolder, find_task, recording_of
-from agenteval.records import CriteriaSet, Criterion, Run, Task, View
+from agenteval.records import CriteriaSet, Criterion, Run, Task, View, content_hash
 from agenteval.store.rows import case_key
 from agenteval.text import plural
 from agenteval.trust.means import cases_answered_twice
@@ -228,6 +228,12 @@ def read_judging(
     wanted = read_criteria(criteria, found_task.name, watch)
     check_computed(wanted, [run.reference for run in read])
     if computed := [c.name for c in wanted if c.judge]:
+        items = [
+            (run, View.model_validate(
+                {**view.model_dump(), "computed_from": content_hash(run.reference)}
+            ))
+            for run, view in items
+        ]  # fmt: skip
         watch.note(f"computed from the references, without a model: {', '.join(computed)}")
     return Judging(
         items=tuple(items), task=found_task, judge=judge, base_url=base_url, repeats=repeats,

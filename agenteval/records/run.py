@@ -130,7 +130,8 @@ class View(Record):
 
     `problem` is the input, `trajectory` the rendered work of the system, `reference` is set only
     when the user asked to show it. `sha256` identifies the view: the same view is never judged
-    twice by the same source. `origin` is the sha256 of the view that this one was made from by a
+    twice by the same source. `computed_from` is the hash of the reference where criteria are
+    computed from it. `origin` is the sha256 of the view that this one was made from by a
     perturbation; it is not shown and not part of the hash.
     """
 
@@ -139,8 +140,9 @@ class View(Record):
     trajectory: str
     reference: str | None = None
     origin: str | None = None
+    computed_from: str | None = Field(default=None, exclude_if=lambda value: value is None)
 
     @cached_property
     def sha256(self) -> str:
-        """Content hash (hex) over the run id and everything shown."""
+        """Content hash (hex) over the run id and everything shown or computed from."""
         return content_hash(self.model_dump(exclude={"origin"}))

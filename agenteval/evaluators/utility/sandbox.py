@@ -13,12 +13,14 @@ import tempfile
 from pathlib import Path
 
 _MEMORY = 1 << 30
+_SECONDS = 60  # of CPU; the clock ends it earlier
 _SEARCH = "import re, sys; p, t = sys.stdin.read().split('\\0', 1); print(bool(re.search(p, t)))"
 
 
 def _limits() -> None:
     import resource
 
+    resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 24, 1 << 24))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

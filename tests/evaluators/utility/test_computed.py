@@ -184,6 +184,15 @@ def test_beside_a_model_that_is_not_asked_for_it(tmp_path: Path) -> None:
     assert notes == ["computed from the references, without a model: Right"]
 
 
+def test_a_corrected_reference_is_judged_anew(tmp_path: Path) -> None:
+    for reference, label in (("4", "right"), ("5", "wrong"), ("4", "right")):
+        run = Run(id="r", task="t", output="Answer: 4", reference=reference)
+        report = agenteval.quantify([run], [criterion("numeric")], judge="embedded",
+                                    task=agenteval.Task(name="t", description="d"),
+                                    store=tmp_path / "s.db")  # fmt: skip
+        assert [score.label for score in report.scores] == [label]
+
+
 def test_mathematics(tmp_path: Path) -> None:
     """Success was set by those who wrote the runs; two systems state an answer in passing."""
     report = agenteval.quantify(
