@@ -33,8 +33,8 @@ def test_every_reply_is_read(cli: Cli, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("task", "seeds", "merged"),
-    [("math", ("--seeds", "5"), 14), ("math", ("--seeds", "4", "--seed", "5"), None),
-     ("household", ("--seeds", "4"), None), ("support", ("--seeds", "4"), None)],
+    [("math", ("--seeds", "5"), 14), ("math", ("--seeds", "5", "--seed", "5"), None),
+     ("household", ("--seeds", "5"), None), ("support", ("--seeds", "5"), None)],
 )  # fmt: skip
 def test_the_critics_of_a_task(
     cli: Cli, tmp_path: Path, task: str, seeds: tuple[str, ...], merged: int | None
@@ -47,7 +47,7 @@ def test_the_critics_of_a_task(
     assert done.json["proposed"] >= 24
     assert merged is None or len(done.json["criteria"]["criteria"]) == merged
     (tmp_path / "c.json").unlink()
-    refused = cli(*ask, "--seeds", "10")
+    refused = cli(*ask, "--seeds", "11")
     assert (refused.code, "holds no reply" in refused.err) == (2, True)
     assert not (tmp_path / "c.json").exists()
 
