@@ -56,7 +56,7 @@ def read_scores(
     variant (default "original"). A value is a number in [0, 1]; a label is looked up in the
     criterion's accepted values, so `criteria` must be given when there are only labels. Where a
     value contradicts its label beside the criteria that define it, the label counts; one warning
-    in the log says how many do. With `rater` only rows of that rater are read. Case, spacing and
+    in the log says how many do. Rows of a sample that have no label yet are left alone. With `rater` only rows of that rater are read. Case, spacing and
     hyphens in the names of fields do not matter. Other fields are left alone; one whose name is
     almost that of a field which is missing is told of in the log.
 
@@ -68,9 +68,13 @@ def read_scores(
     seen: dict[tuple[Any, ...], int] = {}
     about: dict[str | None, tuple[Any, ...]] = {}
     against: list[str] = []
+    unlabelled = 0
     for number, row in score_rows(file):
         where = f"{file}:{number}"
         if rater is not None and row.get("rater") != rater:
+            continue
+        if row.get("sample") and all(row.get(f) in (None, "") for f in ("label", "value", "status")):
+            unlabelled += 1  # of a sheet that people are filling in
             continue
         texts, repeat, success, value = _read(row, known, where, against)
         key = (texts["run"], texts["criterion"], texts["variant"], repeat)
@@ -89,6 +93,7 @@ def read_scores(
         builder.add(texts, repeat=repeat, success=success, value=value)
     if not seen:
         among = f" of rater {rater!r}" if rater is not None else ""
+        among += f" ({unlabelled} rows wait for a label)" if unlabelled else ""
         raise InputError(f"there are no ratings{among} in this file", str(file))
     if against:
         _log.warning(
