@@ -110,7 +110,8 @@ def agree(
     The mean of each criterion is corrected by labels that `sample_to_label` drew: the labels' file
     says so itself, or `sample` is the file that was drawn. `random_labels` declares that labels
     without a sample were drawn at random. `alt_test` asks whether a judge may stand in for one of
-    at least three raters, who costs `epsilon` more (Calderon et al. 2025). With `gate` a criterion that fewer than `min_runs` runs were rated on by both sets the exit code 4.
+    at least three raters, who costs `epsilon` more (Calderon et al. 2025). With `gate` a criterion
+    that fewer than `min_runs` runs were rated on by both sets the exit code 4.
 
     Raises InputError for what cannot be used, StoreError for a store that cannot be read.
     """
@@ -131,7 +132,9 @@ def agree(
             raise InputError("give --store or --scores, not both", "--scores")
         tables = _from_files(given, judges, labels, raters, known)
     else:
-        tables, known = _from_store(store, judges, task and Path(task).name, known, notes, unfinished)
+        tables, known = _from_store(
+            store, judges, task and Path(task).name, known, notes, unfinished
+        )
     people: dict[str, ScoreTable] = {}
     if isinstance(labels, ScoreTable):
         people = {"people": labels}
@@ -204,8 +207,8 @@ def _sample(labels: Ratings | None, sample: str | Path | None) -> Sample | None:
 @dataclass(frozen=True, kw_only=True)
 class SampleReport(Report):
     """Runs for people to label. `sample` holds their weights, `sheet` a row for each run and
-    criterion: run, case, system, criterion, an empty label and rater, the allowed levels, weight and
-    sample, and with the first row of a run its problem and text."""
+    criterion: run, case, system, criterion, an empty label and rater, the allowed levels, weight
+    and sample, and with the first row of a run its problem and text."""
 
     sample: Sample
     sheet: tuple[dict[str, Any], ...]
@@ -235,19 +238,10 @@ def sample_to_label(
     """
     if n < 1:
         raise InputError(f"{n} runs cannot be drawn", "--n")
-    known, notes = known_criteria(criteria, task)
-    if scores is not None:
-        chosen = (judge,) if judge else ()
-        tables = _from_files([scores], chosen, None, (), known)
-        if len(tables) > 1:
-            raise InputError(f"choose a judge: {', '.join(tables)}", "--source")
-    else:
-        judges = (judge,) if judge else ()
-        tables, known = _from_store(store, judges, task and Path(task).name, known, notes, unfinished := [])
-        notes += unfinished
+    name, table, known, notes = judge_table(scores, store, judge, task, criteria)
     if runs is not None:
-        tables, _ = _placed(tables, {}, None, runs, notes)
-    ((name, table),) = tables.items()
+        placed, _ = _placed({name: table}, {}, None, runs, notes)
+        table = placed[name]
     read: Sequence[Run] = ()
     if runs is not None:
         read = read_runs(str(runs)).runs if isinstance(runs, str | Path) else tuple(runs)
@@ -281,6 +275,33 @@ def sample_to_label(
         sample=sample,
         sheet=tuple(sheet),
     )
+
+
+def judge_table(
+    scores: Ratings | None,
+    store: str | Path | Store | None,
+    judge: str | None,
+    task: str | None,
+    criteria: Criteria | None,
+) -> tuple[str, ScoreTable, tuple[Criterion, ...], list[str]]:
+    """Name and ratings of one judge, of a store (the latest unless named) or of ratings made
+    elsewhere, with the criteria, and what must be said. Raises InputError where it is not one."""
+    known, notes = known_criteria(criteria, task)
+    judges = (judge,) if judge else ()
+    if scores is not None:
+        tables = _from_files([scores], judges, None, (), known)
+        if len(tables) > 1:
+            raise InputError(f"choose a judge: {', '.join(tables)}", "--source")
+    else:
+        unfinished: list[str] = []
+        name = task and Path(task).name
+        tables, known = _from_store(store, judges, name, known, notes, unfinished)
+        notes += unfinished
+    ((name, table),) = tables.items()
+    rated = table.present("criterion")
+    unknown = [c for c in rated if c not in {k.id for k in known}]
+    numeric = (Criterion(id=c, name=c, scale="numeric", numeric_range=(0, 1)) for c in unknown)
+    return name, table, (*known, *numeric), notes
 
 
 def _facts(table: ScoreTable) -> set[tuple[str, str, str]]:

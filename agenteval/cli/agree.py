@@ -14,7 +14,6 @@ from agenteval.cli.console import note
 from agenteval.cli.options import OutputOptions
 from agenteval.cli.outputs import refuse_input
 
-
 app = typer.Typer(
     help="Compare the judge with ratings by people; audit the success labels; draw what to label.",
     rich_markup_mode=None,

@@ -31,6 +31,7 @@ COMMANDS = {
     "demo": "Judge solutions by a capable judge (recorded), a poor and a bad one; tell them apart.",
     "init": "Make the folder of a new task; with a file of runs also criteria, and a first page.",
     "criteria": "Propose criteria, merge paraphrases, check the scales, write criteria/TASK.json.",
+    "design": "Say what cases × repeats will cost and show, before the first call.",
     "quantify": "Score every run on every criterion.",
     "verify": "Judge every run and perturbed copies of it; say which criteria and whether to "
     "trust.",

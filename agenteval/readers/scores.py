@@ -56,9 +56,10 @@ def read_scores(
     variant (default "original"). A value is a number in [0, 1]; a label is looked up in the
     criterion's accepted values, so `criteria` must be given when there are only labels. Where a
     value contradicts its label beside the criteria that define it, the label counts; one warning
-    in the log says how many do. Rows of a sample that have no label yet are left alone. With `rater` only rows of that rater are read. Case, spacing and
-    hyphens in the names of fields do not matter. Other fields are left alone; one whose name is
-    almost that of a field which is missing is told of in the log.
+    in the log says how many do. Rows of a sample that have no label yet are left alone. With
+    `rater` only rows of that rater are read. Case, spacing and hyphens in the names of fields do
+    not matter. Other fields are left alone; one whose name is almost that of a field which is
+    missing is told of in the log.
 
     Raises InputError naming file and line for a row that cannot be used: nothing is guessed.
     """
@@ -73,7 +74,9 @@ def read_scores(
         where = f"{file}:{number}"
         if rater is not None and row.get("rater") != rater:
             continue
-        if row.get("sample") and all(row.get(f) in (None, "") for f in ("label", "value", "status")):
+        if row.get("sample") and all(
+            row.get(f) in (None, "") for f in ("label", "value", "status")
+        ):
             unlabelled += 1  # of a sheet that people are filling in
             continue
         texts, repeat, success, value = _read(row, known, where, against)

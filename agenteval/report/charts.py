@@ -292,8 +292,8 @@ def lines(  # noqa: PLR0913  each is a part of the chart
     """Means joined by lines with their intervals as bands and whiskers, a panel for each key.
 
     Bands that are a `spread` and no uncertainty stand alone. `level` is a dashed line across,
-    `guess` places and values of a dotted line for comparison, such as what random answers reach. One panel can be
-    drawn into `ax`.
+    `guess` places and values of a dotted line for comparison, such as what random answers reach.
+    One panel can be drawn into `ax`.
     """
     from matplotlib.lines import Line2D
 

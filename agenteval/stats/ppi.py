@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agenteval.stats.interval import Interval
 from agenteval.stats.vectors import Floats, check_level, finite_vector
@@ -73,15 +74,15 @@ def powered_mean(
         raise ValueError(f"a value lies outside the bounds {bounds}")
     where = bounds, level
     units = codes.max(initial=-1) + 1
-    judge = _interval(_mean(rated), np.bincount(codes, _deviations(rated, n)), n, units, where)
+    judge = _interval(_mean(rated), _summed(codes, _deviations(rated, n)), n, units, where)
     if not known.any():
         nothing = Interval(None, None, None, None, 0, 0, "none", "no labels")
         return PoweredMean(judge, nothing, nothing, 0.0, None)
     share = np.where(known, weight, 0.0) / weight[known].sum()
     of_people = float(share @ np.where(known, told, 0.0))
     of_judge = float(share @ rated)  # on the labelled runs
-    a = np.bincount(codes, share * (np.where(known, told, 0.0) - of_people))
-    b = np.bincount(codes, (rated - _mean(rated)) / n - share * (rated - of_judge))
+    a = _summed(codes, share * (np.where(known, told, 0.0) - of_people))
+    b = _summed(codes, (rated - _mean(rated)) / n - share * (rated - of_judge))
     useful = float(b @ b) > 1e-18
     power = float(np.clip(-(a @ b) / (b @ b), 0.0, 1.0)) if useful else 0.0
     labelled = int(known.sum()), len(np.unique(codes[known]))
@@ -104,7 +105,11 @@ def _deviations(values: Floats, n: int) -> Floats:
     return (values - _mean(values)) / max(n, 1)
 
 
-def _codes(clusters: Sequence[Hashable] | None, n: int) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+def _summed(codes: NDArray[np.intp], values: Floats) -> Floats:
+    return np.asarray(np.bincount(codes, values), dtype=np.float64)
+
+
+def _codes(clusters: Sequence[Hashable] | None, n: int) -> NDArray[np.intp]:
     if clusters is None:
         return np.arange(n, dtype=np.intp)
     if len(clusters) != n:

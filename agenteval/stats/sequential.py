@@ -85,7 +85,7 @@ def look_level(n: int, planned: int, *, level: float = 0.95) -> float:
     if not 1 <= n <= planned:
         raise ValueError(f"{n} of {planned} cases")
     z = _last(level) if n == planned else BOUNDARY * math.sqrt(planned / n)
-    return 1 - 2 * _beyond(z)
+    return 1 - max(2 * _beyond(z), 1e-15)  # what a float can tell from 1
 
 
 def hopeless(differences: Sequence[float] | Floats, planned: int, *, level: float = 0.95) -> bool:

@@ -80,6 +80,8 @@ def disagreement_table(
         for d in found[:MOST]
     ]  # fmt: skip
     more = len(found) - MOST
-    notes = (f"{plural(more, 'pair')} of run and criterion more differ by less",) if more > 0 else ()
+    notes = (
+        (f"{plural(more, 'pair')} of run and criterion more differ by less",) if more > 0 else ()
+    )
     title = f"Where {among} disagree most"
     return Table("disagreement", title, columns, tuple(rows), notes, detail=detail)

@@ -82,8 +82,10 @@ def _means(found: Sequence[LabelledBy], names: Mapping[str, str]) -> Table:
                 notes.setdefault("the judge's ratings say nothing about the labels", []).append(
                     whose
                 )
-            for count, what in ((m.unlabelled, "of the sample without a label yet"),
-                                (m.unrated, "with a label but no rating by the judge")):
+            for count, what in (
+                (m.unlabelled, "of the sample without a label yet"),
+                (m.unrated, "with a label but no rating by the judge"),
+            ):
                 if count:
                     notes.setdefault(f"{plural(count, 'run')} {what}", []).append(whose)
     return Table(
@@ -142,7 +144,7 @@ def _tests(replacing: Sequence[Replacing], names: Mapping[str, str]) -> Table:
     columns = (
         _JUDGE, _ID, Column("criterion", "criterion"),
         Column("verdict", "may replace\na person"),
-        Column("winning_rate", "raters\nbeaten", "share", "adjusted p at most .05; half are needed"),
+        Column("winning_rate", "raters\nbeaten", "share", "adjusted p up to .05; half must be"),
         Column("mean_advantage", "agrees at\nleast as well", "share",
                "runs on which the judge agrees with the others as well as the one left out"),
         Column("raters", "runs shared, by rater"),

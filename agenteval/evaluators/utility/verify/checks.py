@@ -89,7 +89,9 @@ def agreement(evidence: Evidence, options: VerifyOptions) -> Check:
         reason = "one repeat: nothing shows whether the judge agrees with itself"
         return Check(name="agreement", outcome="unknown", reason=reason, unit="alpha")
     numeric = evidence.criterion.scale == "numeric"
-    how = Bootstrap(np.random.default_rng(options.seed), resamples=options.resamples)
+    how = Bootstrap(
+        np.random.default_rng(options.seed), resamples=options.resamples, level=1 - options.alpha
+    )
     alpha = krippendorff_alpha(
         matrix.values, "interval" if numeric else "ordinal", clusters=matrix.case, bootstrap=how
     )
@@ -143,7 +145,7 @@ def separation(evidence: Evidence, options: VerifyOptions) -> Check:
         reason = "success is unknown: nothing to tell apart"
         return Check(name="discrimination", outcome="unknown", reason=reason, unit="AUC")
     good, bad = (matrix.mean[known & (matrix.success == s)] for s in (1, 0))
-    separation = discrimination(good, bad)
+    separation = discrimination(good, bad, level=1 - options.alpha)
     area = separation.auc
     outcome: Outcome = "unknown"
     reason = area.reason or ""
