@@ -271,6 +271,7 @@ async def aquantify(
     gate of the report. With `dry_run` nothing is sent or stored, and its `bill` says what would be
     asked. Raises InputError for what cannot be used, StoreError, Unauthorized.
     """
+    rule = until if isinstance(until, Until) or until is None else Until.of(str(until))
     judging = read_judging(
         runs, criteria, watch=Watch(notify, progress), judge=judge, task=task, system=system,
         mapping=mapping, base_url=base_url, repeats=repeats, seed=seed, one_per_call=one_per_call,
@@ -287,7 +288,6 @@ async def aquantify(
             title="quantify", tables=(), source=evaluator.source, criteria=judging.criteria,
             ratings=(), cells=0, store=Path(), bill=bill,
         )  # fmt: skip
-    rule = until if isinstance(until, Until) or until is None else Until.of(str(until))
     if rule is not None:
         rule.check(sorted({run.system for run, _ in judging.items}))
     judging.refuse_unrecorded([(ORIGINAL, judging.items)])

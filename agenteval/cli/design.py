@@ -35,8 +35,10 @@ def design(
     task: options.TaskName = None,
     criteria: Annotated[Path | None, typer.Option(help="Criteria file: the levels.")] = None,
 ) -> None:
-    """Say what cases × repeats will cost and show, from ratings like those to come, or from the
-    widest spread that there can be."""
+    """Say what cases × repeats will cost and show, before the first call.
+
+    The spread is that of ratings like those to come, or the widest that there can be.
+    """
     from agenteval.api.design import design as design_for
 
     report = design_for(

@@ -74,10 +74,8 @@ def read_scores(
         where = f"{file}:{number}"
         if rater is not None and row.get("rater") != rater:
             continue
-        if row.get("sample") and all(
-            row.get(f) in (None, "") for f in ("label", "value", "status")
-        ):
-            unlabelled += 1  # of a sheet that people are filling in
+        if waits_for_label(row):
+            unlabelled += 1
             continue
         texts, repeat, success, value = _read(row, known, where, against)
         key = (texts["run"], texts["criterion"], texts["variant"], repeat)
@@ -104,6 +102,13 @@ def read_scores(
             "criteria count (first: %s)", file, len(against), len(seen), against[0],
         )  # fmt: skip
     return builder.table()
+
+
+def waits_for_label(row: Mapping[str, Any]) -> bool:
+    """Whether a row is of a sheet that people are filling in, and has no label yet."""
+    return bool(row.get("sample")) and all(
+        row.get(field) in (None, "") for field in ("label", "value", "status")
+    )
 
 
 def score_rows(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:

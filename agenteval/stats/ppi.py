@@ -73,7 +73,7 @@ def powered_mean(
     if not all(bounds[0] <= v <= bounds[1] for v in (*rated, *told[known])):
         raise ValueError(f"a value lies outside the bounds {bounds}")
     where = bounds, level
-    units = codes.max(initial=-1) + 1
+    units = int(codes.max(initial=-1)) + 1
     judge = _interval(_mean(rated), _summed(codes, _deviations(rated, n)), n, units, where)
     if not known.any():
         nothing = Interval(None, None, None, None, 0, 0, "none", "no labels")
