@@ -93,7 +93,7 @@ def agree(
     ] = False,
     seed: options.Seed = 0,
 ) -> None:
-    """Compare the judge with ratings by people; audit the success labels.
+    """Compare the judge with ratings by people; audit the success labels; draw what to label.
 
     \b
     agree sample --n 100 -o labels.csv     draw what people should label

@@ -36,8 +36,8 @@ COMMANDS = {
     "verify": "Judge every run and perturbed copies of it; say which criteria and whether to "
     "trust.",
     "perturb": "Write the text of every run and of perturbed copies; rate them, then verify.",
-    "agree": "Compare the judge with ratings by people, draw what these should label; audit the "
-    "success labels.",
+    "agree": "Compare the judge with ratings by people; audit the success labels; draw what to "
+    "label.",
     "compare": "Compare A with B on the cases that both have: difference, interval, verdict.",
     "report": "Write one HTML page: what can be trusted, what was measured, what is missing.",
     "show": "Print what is stored of a judge, an agent under test or a finder.",

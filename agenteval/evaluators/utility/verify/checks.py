@@ -13,6 +13,7 @@ from agenteval.records.verification import Check, Outcome
 from agenteval.stats import Bootstrap, flip_rate, krippendorff_alpha
 from agenteval.stats.discrimination import discrimination
 
+UNSUPPORTED = "this judge cannot grade it: unsupported"
 _RARE = 0.1  # share of deviating repeats that alpha cannot weigh when nearly all else is equal
 
 
@@ -27,7 +28,7 @@ def coverage(evidence: Evidence, options: VerifyOptions) -> Check:
     statuses = {s: n for s, n in table.statuses().items() if ":" in s}
     check = Check(name="coverage", outcome="unknown", reason="", estimate=made, n=len(table))
     if set(statuses) == {"unscored:unsupported"} and made == 0:
-        return check.model_copy(update={"reason": "this judge cannot grade it: unsupported"})
+        return check.model_copy(update={"reason": UNSUPPORTED})
     gathered = []  # where failures gather
     cases, inverse = np.unique(table.case.codes, return_inverse=True)
     total = np.bincount(inverse)
