@@ -107,5 +107,5 @@ def test_a_judge_without_prompts_is_told_what_does_not_apply(tmp_path: Path) -> 
     full = judged(Answers(family.perfect(), seed=1), tmp_path, cases=20)
     bare = type(full)(full.judges, full.runs, full.criteria, full.table, full.lengths)
     probes = {p.name: p for p in examine(bare, OPTIONS)}
-    assert [probes[name].reason for name in ASKED] == [NO_LIST, NO_SCALE, NO_SCALE]
+    assert [probes[name].reason for name in ASKED] == [NO_LIST, *[NO_SCALE] * 3]
     assert probes["scale use"].outcome == "pass"
