@@ -150,7 +150,7 @@ async def apropose(
         proposals = await ask_critics(
             choice, options, folder.task, limits or Limits(), store, path, watch
         )
-    if proposals.kinds:
+    if choice.kind == "embedded":
         _say_bank(proposals, folder.task.name, watch, guessed=not kinds)
     if not proposals.criteria.criteria:
         raise _nothing_readable(proposals, min_seeds, watch)
@@ -180,7 +180,13 @@ def _say_bank(proposals: Proposals, task: str, watch: Watch, *, guessed: bool) -
     """What the proposals of the embedded critic are of, and what can be done with them."""
     left_out = ", ".join(kind for kind in task_kinds() if kind not in proposals.kinds)
     how = "guessed; --kind says otherwise; " if guessed else ""
-    watch.note(f"kind of task: {', '.join(proposals.kinds)} ({how}left out: {left_out})")
+    if proposals.kinds:
+        watch.note(f"kind of task: {', '.join(proposals.kinds)} ({how}left out: {left_out})")
+    else:
+        watch.note(
+            "kind of task: none that the bank knows is near, so general criteria alone; --kind takes "
+            f"{', '.join(task_kinds())}"
+        )
     rated = [c.name for c in proposals.criteria.criteria if c.provenance.concept in load_kinds()]
     watch.note(
         f"of these the embedded judge rates {', '.join(rated) or 'none'}; the others need a model "
