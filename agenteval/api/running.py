@@ -263,5 +263,5 @@ def opened(store: str | Path | Store | None = None, *, create: bool = True) -> I
     if isinstance(store, Store):
         yield store
         return
-    with Store(Path(store) if store is not None else default_path(), create=create) as own:
+    with Store(store if store is not None else default_path(), create=create) as own:
         yield own

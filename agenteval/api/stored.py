@@ -55,7 +55,7 @@ def scores(
             [c for c in known.newest_criteria(key).values() if c.id in rated],
             ratings,
             known.usage(key),
-            known.path,
+            known.address,
             stored_flags(known, {r.run_id for r in ratings}, key),
             notes=notes,
             unfinished=[open_.line for open_ in unfinished],

@@ -343,7 +343,7 @@ def _scored(
         why = why_stopped(ended, "calls not made")
         unfinished, code = (f"not complete: {far}; {why}; the same command goes on",), 3
     return score_report(
-        source, plan.criteria, ratings, usage, store.path, flags_of(plan.items),
+        source, plan.criteria, ratings, usage, store.address, flags_of(plan.items),
         cells=plan.cells, notes=judging.watch.notes, unfinished=unfinished, exit_code=code,
     )  # fmt: skip
 
