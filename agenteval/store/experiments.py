@@ -343,6 +343,13 @@ def unfinished_trials(
     return _unfinished(store, known, cases)
 
 
+def at_work(store: Store, lock: str) -> str | None:
+    """Who holds the lock of an experiment at this moment, in words; None when nobody does."""
+    if isinstance(store.place, Path):
+        return holder(store.place, lock)
+    return postgres_holder(store.engine, lock)
+
+
 def _unfinished(
     store: Store, known: Iterable[StoredExperiment], rows: Iterable[str] | None
 ) -> list[Unfinished]:
@@ -359,10 +366,5 @@ def _unfinished(
             stored = experiment.stored(connection)
         # Killed between the last result and the end: nothing is missing.
         if stored < experiment.planned:
-            at_work = (
-                holder(store.place, experiment.lock)
-                if isinstance(store.place, Path)
-                else postgres_holder(store.engine, experiment.lock)
-            )
-            left.append(Unfinished(experiment, stored, at_work))
+            left.append(Unfinished(experiment, stored, at_work(store, experiment.lock)))
     return left

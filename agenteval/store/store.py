@@ -419,6 +419,19 @@ def _of_source(query: Select[Any], source_key: str, variant: str | None) -> Sele
     return query.order_by(c.item_key, c.variant, c.criterion_key, c.repeat)
 
 
+def is_there(address: str | Path) -> bool:
+    """Whether there is a store already: a file, or tables in the database. Raises StoreError for a
+    database that cannot be opened."""
+    place = store_place(address)
+    if isinstance(place, Path):
+        return place.is_file()
+    try:
+        Store(address, create=False).close()
+    except NoStoreYet:
+        return False
+    return True
+
+
 def default_path() -> str:
     """`AGENTEVAL_STORE`, else `agenteval.db` in the working folder."""
     return os.environ.get("AGENTEVAL_STORE", "agenteval.db")
