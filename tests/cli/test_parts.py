@@ -88,7 +88,7 @@ def test_parts_and_the_whole_do_not_work_at_once(tmp_path: Path) -> None:
 
     one(Part(1, 2))
     with Store(tmp_path / "s.db") as store:
-        ((key, source),) = store.sources()
+        ((key, _),) = store.sources()
         whole = content_hash([key, "sums"])
         with store.engine.begin() as connection:  # as if that part had more to do
             connection.exec_driver_sql("UPDATE experiments SET finished = NULL")
