@@ -51,8 +51,7 @@ OPENED = {"flow", "trace"}  # their figures are read from the file
 def on(case: Case, database: str) -> tuple[Case, dict[str, str]]:
     """The case with a database instead of the file s.db, and its lines by the new ones."""
     steps = tuple(
-        replace(step, line=step.line.replace("--store s.db", f"--store {database}"))
-        for step in case.steps
+        replace(step, line=step.line.replace(" s.db", f" {database}")) for step in case.steps
     )
     lines = {new.line: old.line for new, old in zip(steps, case.steps, strict=True)}
     return replace(case, steps=steps), lines
