@@ -113,7 +113,7 @@ async def averify(
     criteria with their verdicts are written to `output` where one is named, after each round;
     `{task}` in it stands for the name of the task.
 
-    With `scores` instead of `runs`, ratings made elsewhere (CSV or JSONL) are examined.
+    With `scores` instead of `runs`, ratings made elsewhere (a table or a log) are examined.
     `options` holds the thresholds. Where the judging stopped early the verdict is "not enough
     data", `unfinished` says why and `exit_code` is 3. With `dry_run` nothing is sent or stored, and
     the report's `bill` says what would be asked of a judge of runs. Raises as `quantify`.

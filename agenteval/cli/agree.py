@@ -16,7 +16,7 @@ from agenteval.cli.options import OutputOptions
 def agree(
     output: OutputOptions,
     labels: Annotated[
-        Path | None, typer.Option(help="Ratings by people (CSV or JSONL), to compare with.")
+        Path | None, typer.Option(help="Ratings by people (a table or a log), to compare with.")
     ] = None,
     rater: Annotated[
         list[str] | None,

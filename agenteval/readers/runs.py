@@ -22,6 +22,7 @@ from agenteval.files import opened
 from agenteval.readers.fields import Context
 from agenteval.readers.formats import FORMATS, NEEDS, Format, recognise
 from agenteval.readers.gold_in_spans import tell_withheld, withheld_from, without_gold
+from agenteval.readers.logs import logged_records
 from agenteval.readers.problems import first_problem
 from agenteval.readers.strict_json import Item, Notes, read_items
 from agenteval.readers.table_files import SUFFIXES as TABLES
@@ -29,7 +30,7 @@ from agenteval.readers.table_files import check_mapping, is_table, mapped, table
 from agenteval.readers.tasks import mapping_of
 from agenteval.records import Run
 
-SUFFIXES = (".json", ".jsonl", ".ndjson", *TABLES)
+SUFFIXES = (".json", ".jsonl", ".ndjson", *TABLES, ".eval")
 MOST_RUNS = 1_000_000
 _WILD = "*?["
 _HEAD = 65536  # bytes that are looked through for a sign of traces
@@ -64,8 +65,9 @@ def read_runs(
 ) -> ReadResult:
     """All runs of a file, a folder (with its folders), a glob pattern, or "-" (standard input).
 
-    Files hold JSON or JSON lines in UTF-8, or a table (CSV, TSV); the form of each record is told
-    by its content (see `formats`); a file of traces gives one run for each trace (see `traces`).
+    Files hold JSON or JSON lines in UTF-8, or a table (CSV, TSV, Parquet, Arrow); the form of each
+    record is told by its content (see `formats`). A file of traces gives one run for each trace
+    (see `traces`), a log of another tool one for each sample (see `logs`).
     `task` is given to runs that name none. `mapping` says which column (or key) is which field;
     None: what the task says (`map` in its task.yaml, also beside the file).
 
@@ -139,6 +141,8 @@ class _Reading:
 
         piped = str(file.path) == "-"
         display = "standard input" if piped else str(file.path)
+        if not piped and (logged := logged_records(file.path, self.notes)) is not None:
+            return self._records(logged, file, self.mapping if self.given else {})
         if not piped and looks_like_traces(file.path):
             runs = traces.trace_runs(file, self.task, self.notes, sure=False)
             if isinstance(runs, list):
@@ -160,7 +164,7 @@ class _Reading:
                     first.value, self.mapping, first.place, None if self.given else self.notes
                 )
                 if not (_may_be_trace(first.value) and traces.is_trace(first.value)):
-                    return self._records(items, file)
+                    return self._records(items, file, self.mapping)
                 # A trace of which the beginning of the file, or standard input, could not tell.
                 runs = list(traces.runs_of(items, file.name, display, self.task, self.notes))
                 self._add((run, display) for run in runs)
@@ -178,11 +182,13 @@ class _Reading:
                 raise InputError(f"more than {MOST_RUNS:,} runs", place)
             self.runs.append(run)
 
-    def _records(self, items: Iterator[Item], file: SourceFile) -> str | None:
+    def _records(
+        self, items: Iterator[Item], file: SourceFile, mapping: Mapping[str, str]
+    ) -> str | None:
         """Read records that are runs of their own; the reason when the first is none."""
         batch: list[_Numbered] = []
         for number, item in _numbered(items):
-            item = replace(item, value=mapped(item.value, self.mapping))
+            item = replace(item, value=mapped(item.value, mapping))
             if is_recording(item.value):
                 raise InputError("a recording of replies (--record), no runs", item.place)
             form = recognise(item.value)
@@ -267,6 +273,8 @@ def first_records(file: SourceFile, most: int = 200) -> list[dict[str, Any]]:
     """The first records of a file as they stand, to look at; none where it holds no objects.
     Raises InputError."""
     display, notes = str(file.path), Notes()
+    if (logged := logged_records(file.path, notes)) is not None:
+        return [item.value for item in islice(logged, most)]
     with opened(file.path, display) as stream:
         lines = file.path.suffix.lower() in (".jsonl", ".ndjson")
         items = (
