@@ -56,16 +56,16 @@ def eval_samples(path: Path, notes: Notes) -> Iterator[Sample]:
         names = [entry for entry in entries.infos if _SAMPLE.fullmatch(entry)]
         log.check(len(names), "reductions.json" in entries.infos)
         for entry in names:
-            yield log.sample(entries.sample(entry), f"{name}:{entry}")
+            yield log.checked(entries.sample(entry), f"{name}:{entry}")
 
 
 def json_samples(header: dict[str, Any], name: str, notes: Notes) -> Iterator[Sample]:
     """The samples of a `.json` log, of which `header` is the decoded document."""
-    samples = header.get("samples") or []
     log = _Log(header, name, notes)
+    samples = header.get("samples") or []
     log.check(len(samples), bool(header.get("reductions")))
     for i, sample in enumerate(samples):
-        yield log.sample(sample, f"{name}:samples[{i}]")
+        yield log.checked(sample, f"{name}:samples[{i}]")
 
 
 @dataclass(frozen=True)
@@ -152,12 +152,10 @@ class _Log:
     def __init__(self, header: Any, name: str, notes: Notes) -> None:
         spec = header.get("eval") if isinstance(header, dict) else None
         version = header.get("version") if isinstance(header, dict) else None
-        if version != _VERSION:
+        if version != _VERSION or not isinstance(spec, dict) or "model" not in spec:
             raise InputError(
                 f"a log of inspect in version {version}; version {_VERSION} is read", name
             )
-        if not isinstance(spec, dict) or not isinstance(spec.get("model"), str):
-            raise InputError("no log of inspect: its header names no model", name)
         self._name, self._notes = name, notes
         self._status = header.get("status", "started")
         self._task = str(spec.get("task") or "").rpartition("/")[2]  # of PACKAGE/TASK the task
@@ -190,8 +188,14 @@ class _Log:
                 f"{self._status})", self._name,
             )  # fmt: skip
 
-    def sample(self, sample: Any, place: str) -> Sample:
+    def checked(self, sample: Any, place: str) -> Sample:
         """One sample of the log. Raises InputError for what is none."""
+        try:
+            return self._sample(sample, place)
+        except (AttributeError, KeyError, TypeError) as error:  # a list for an object, and the like
+            raise InputError(f"no sample as inspect writes it ({error})", place) from None
+
+    def _sample(self, sample: Any, place: str) -> Sample:
         number = sample.get("epoch") if isinstance(sample, dict) else None
         if type(number) is not int or number < 1 or type(sample.get("id")) not in (str, int):
             raise InputError("no sample of inspect, which has an id and an epoch from 1", place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from agenteval.readers.table_files import TYPED, is_table, table_file
 _PROMPTFOO = re.compile(rb'\s*\{\s*(?:"evalId"\s*:\s*(?:"[^"]*"|null)\s*,\s*)?"results"\s*:\s*\{')
 _SPLIT = re.compile(rb'\s*\{\s*"columns"\s*:\s*\[')
 _HEAD = 4096
+_RUBRIC = re.compile("rubric|g-eval|closedqa")  # assertions whose value is what a model is asked
 # Columns of a scorer in tables of mlflow: `mlflow.genai.evaluate`, and `mlflow.evaluate` before it.
 _SCORER = re.compile(r"(.+)/(?:value|score)")
 _TOLD = ("rationale", "justification")
@@ -98,8 +99,8 @@ def _head(path: Path) -> bytes:
 def promptfoo_samples(document: Any, name: str) -> Iterator[Sample]:
     """The results of `promptfoo eval -o FILE.json`, read from the types of promptfoo 0.121.
 
-    Each assertion is a criterion: its metric, else its type; a second one of the same name gets a
-    number. A test that was repeated has repeats. Raises InputError.
+    Each assertion is a criterion: its metric, else its type, with the text of a rubric; a second
+    one of the same name gets a number. A test that was repeated has repeats. Raises InputError.
     """
     summary = document["results"]
     results = summary.get("results")
@@ -124,9 +125,6 @@ def promptfoo_samples(document: Any, name: str) -> Iterator[Sample]:
             system += f" · prompt {prompts.index(result.get('promptId')) + 1}"
         asked = (result.get("prompt") or {}).get("raw")
         output = (result.get("response") or {}).get("output")
-        why = str(result.get("error") or "it was not graded")
-        grading = result.get("gradingResult") or {}
-        components = grading.get("componentResults") or ([grading] if "score" in grading else [])
         record: dict[str, Any] = {
             "sample_id": names[-1] if names.count(names[-1]) == 1 else f"{names[-1]}:{len(names)}",
             "input": result.get("vars") or test.get("vars") or asked,
@@ -139,20 +137,28 @@ def promptfoo_samples(document: Any, name: str) -> Iterator[Sample]:
         if output is not None:
             content = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
             record["messages"].append({"role": "assistant", "content": content})
-        scores = _assertions(components)
-        yield Sample(place, names[0], len(names) - 1, system, record, scores, why)
+        yield Sample(place, names[0], len(names) - 1, system, record, _assertions(result))
 
 
-def _assertions(components: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The ratings of one result. A grader that failed gave none, whatever its score says."""
+def _assertions(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The ratings of one result. A grader that failed gave none, whatever its score says; where
+    nothing was graded, what was to be asserted has none."""
+    grading = result.get("gradingResult") or {}
+    parts = grading.get("componentResults") or ([grading] if "score" in grading else [])
+    if not parts:
+        why = str(result.get("error") or "it was not graded")
+        wanted = result["testCase"].get("assert") or ()
+        parts = [{"assertion": a, "reason": why, "metadata": {"graderError": True}} for a in wanted]
     scores: dict[str, dict[str, Any]] = {}
-    for part in components:
+    for part in parts:
         assertion = part.get("assertion") or {}
-        name, number = str(assertion.get("metric") or assertion.get("type") or "score"), 2
-        while name in scores:
-            name, number = f"{name.removesuffix(f' ({number - 1})')} ({number})", number + 1
-        broken = (part.get("metadata") or {}).get("graderError")
-        reason = part.get("reason")
+        kind, value = str(assertion.get("type") or "score"), assertion.get("value")
+        asked = _RUBRIC.search(kind) and isinstance(value, str)
+        plain = str(assertion.get("metric") or (f"{kind}: {value}" if asked else kind))
+        name = next(
+            n for n in chain([plain], (f"{plain} ({i})" for i in count(2))) if n not in scores
+        )
+        broken, reason = (part.get("metadata") or {}).get("graderError"), part.get("reason")
         scores[name] = failed(str(reason)) if broken else rating(part.get("score"), reason)
     return scores
 

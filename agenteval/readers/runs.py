@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from agenteval.errors import InputError
 from agenteval.files import opened
 from agenteval.readers.fields import Context
-from agenteval.readers.formats import FORMATS, NEEDS, Format, recognise
+from agenteval.readers.formats import FORMATS, NEEDS, Format, is_part, recognise
 from agenteval.readers.gold_in_spans import tell_withheld, withheld_from, without_gold
 from agenteval.readers.logs import logged_records
 from agenteval.readers.problems import first_problem
@@ -82,7 +82,7 @@ def read_runs(
     Raises InputError, naming file and line, for what cannot be read, for two runs of one id, for
     a line of a recording of replies, and when there is no run at all. In a folder or pattern,
     files of other kinds are listed in `skipped` instead, and so are files whose first value is no
-    run; broken files and recordings are errors.
+    run and logs of which no sample can be read; broken files and recordings are errors.
     """
     piped = Found([SourceFile(Path("-"), "stdin")], [], single=True)
     sources = piped if str(source) == "-" else find(source)
@@ -142,6 +142,13 @@ class _Reading:
         piped = str(file.path) == "-"
         display = "standard input" if piped else str(file.path)
         if not piped and (logged := logged_records(file.path, self.notes)) is not None:
+            try:
+                first = next(logged, None)
+            except InputError as error:  # a log of nothing, of another version, no whole archive
+                if self.single:
+                    raise
+                return str(error).removeprefix(f"{error.where}: ")
+            logged = chain([] if first is None else [first], logged)
             return self._records(logged, file, self.mapping if self.given else {})
         if not piped and looks_like_traces(file.path):
             runs = traces.trace_runs(file, self.task, self.notes, sure=False)
@@ -188,6 +195,9 @@ class _Reading:
         """Read records that are runs of their own; the reason when the first is none."""
         batch: list[_Numbered] = []
         for number, item in _numbered(items):
+            if is_part(item.value):
+                self.notes.add("steps inside other runs are left out", str(file.path))
+                continue
             item = replace(item, value=mapped(item.value, mapping))
             if is_recording(item.value):
                 raise InputError("a recording of replies (--record), no runs", item.place)

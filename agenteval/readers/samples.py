@@ -23,8 +23,8 @@ class Sample:
 
     `record` holds the run under names that `fields` knows. `run` and `repeat` say which rating this
     is. `scores` are fields of ratings by criterion (`rating`, `failed`); `why` is the reason where
-    a criterion that others of the log have is missing here. `told` is what a reader of the run
-    should know.
+    a criterion that others of the log have is missing here, None where it was not asked. `told` is
+    what a reader of the run should know.
     """
 
     place: str
@@ -33,7 +33,7 @@ class Sample:
     system: str | None
     record: dict[str, Any]
     scores: dict[str, dict[str, Any]]
-    why: str = "no score"
+    why: str | None = None
     told: str = ""
 
 
@@ -85,10 +85,15 @@ def rating_rows(samples: Iterable[Sample], name: str) -> Iterator[tuple[str, dic
         rows.append((replace(sample, record={}), content_hash(text) if text else sample.run))
     criteria = dict.fromkeys(criterion for sample, _ in rows for criterion in sample.scores)
     if not criteria:
-        raise InputError(f"none of its {len(rows)} samples has a score: {rows[0][0].why}", name)
+        why = next((sample.why for sample, _ in rows if sample.why), "none was scored")
+        raise InputError(f"none of its {len(rows)} samples has a score: {why}", name)
     for sample, case in rows:
         for criterion in criteria:
-            yield sample.place, {
-                "run": sample.run, "case": case, "system": sample.system, "repeat": sample.repeat,
-                "criterion": criterion, **sample.scores.get(criterion, failed(sample.why)),
-            }  # fmt: skip
+            score = sample.scores.get(criterion)
+            if score is None and sample.why is not None:
+                score = failed(sample.why)
+            if score is not None:
+                yield sample.place, {
+                    "run": sample.run, "case": case, "system": sample.system,
+                    "repeat": sample.repeat, "criterion": criterion, **score,
+                }  # fmt: skip
