@@ -3,7 +3,7 @@
 What users do; what asks a model or an agent has an async twin (`aquantify`, ...):
 
     propose, quantify, verify, perturb      criteria, scores, trust in a judge
-    agree, compare                          questions to ratings
+    agree, compare, sample_to_label, design questions to ratings
     plan_suite, plan_test, dissect          planning tests
     locate, detect, score_findings          errors in traces
     flow_sessions, flow_turns, conform,     workflows
@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agenteval.api.agreement import agree as agree
+    from agenteval.api.agreement import sample_to_label as sample_to_label
     from agenteval.api.comparison import compare as compare
+    from agenteval.api.design import design as design
     from agenteval.api.dissections import adissect as adissect
     from agenteval.api.dissections import dissect as dissect
     from agenteval.api.flow_import import flow_import as flow_import
@@ -78,9 +80,11 @@ _HOME = {
     # questions to ratings and to what is stored
     "agree": "agenteval.api.agreement",
     "compare": "agenteval.api.comparison",
+    "design": "agenteval.api.design",
     "export": "agenteval.api.stored",
     "page": "agenteval.api.stored",
     "results": "agenteval.api.stored",
+    "sample_to_label": "agenteval.api.agreement",
     "scores": "agenteval.api.stored",
     "sources": "agenteval.api.stored",
     # what all share

@@ -4,27 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from agenteval.api.judging import Criteria, read_criteria
 from agenteval.api.running import Watch, opened
 from agenteval.errors import InputError
 from agenteval.files import same_file
-from agenteval.readers import read_runs
+from agenteval.readers import make_view, read_runs
 from agenteval.records import Criterion, Run
 from agenteval.records.base import content_hash
+from agenteval.records.table import Cell, Column, Table
+from agenteval.report.page import report_page
+from agenteval.report.plots import reliability_lines
 from agenteval.report.report import Report
 from agenteval.stats.scores import ScoreTable
 from agenteval.store import Store
 from agenteval.trust.agreement import Agreement, AgreeOptions
 from agenteval.trust.agreement import agree as agreement_of
 from agenteval.trust.agreement_tables import AuditBy, JudgeAndRater, PanelOf, agreement_tables
+from agenteval.trust.disagreement import disagreement_table, disagreements
 from agenteval.trust.gates import Gate
 from agenteval.trust.label_audit import audit as audit_labels
 from agenteval.trust.label_audit import with_and_without
-from agenteval.trust.panel import RaterAgreement, agreement_among
+from agenteval.trust.label_tables import LabelledBy, Replacing, label_tables
+from agenteval.trust.labelled_means import calibrations, labelled_means
+from agenteval.trust.panel import RaterAgreement, agreement_among, replacing
 from agenteval.trust.panel import panel as panel_of
 from agenteval.trust.ratings import with_runs
+from agenteval.trust.sampling import By, Sample, draw, read_sample
 from agenteval.trust.sides import StoredJudge, chosen_raters, file_table, raters_in
 
 Ratings = str | Path | ScoreTable
@@ -32,13 +41,32 @@ Ratings = str | Path | ScoreTable
 
 @dataclass(frozen=True, kw_only=True)
 class AgreementReport(Report):
-    """Every judge against every rater, the raters among each other, the judges as a panel, and the
-    success labels that a judge contradicts; each is empty where it was not asked for."""
+    """Every judge against every rater, the raters among each other, the judges as a panel, the
+    success labels that a judge contradicts, corrected means with calibration, and the tests whether
+    a judge may stand in for people; each is empty where it was not asked for."""
 
     pairs: tuple[JudgeAndRater, ...]
     raters: tuple[RaterAgreement, ...]
     panels: tuple[PanelOf, ...]
     audits: tuple[AuditBy, ...]
+    labelled: tuple[LabelledBy, ...] = ()
+    replacing: tuple[Replacing, ...] = ()
+
+    def page(self) -> str:
+        """Everything as one self-contained HTML page, with a reliability chart for each judge and
+        rater."""
+        names = {str(r["criterion_id"]): str(r["criterion"]) for r in self.tables[0].rows}
+        plan = [
+            (
+                f"Reliability of {own.judge}, labels of {own.rater}",
+                "What people say of the runs to which the judge gave a value. On the dotted line "
+                "the value can be read as theirs; below it the judge is too kind.",
+                partial(reliability_lines, own.calibrations, names),
+            )
+            for own in self.labelled
+            if own.calibrations
+        ]
+        return report_page(self.title, self.tables, self.notes, self.unfinished, plan)
 
     @property
     def criteria(self) -> Mapping[str, Agreement]:
@@ -62,6 +90,10 @@ def agree(
     min_runs: int = 30,
     audit: bool = False,
     confusion: bool = False,
+    sample: str | Path | None = None,
+    random_labels: bool = False,
+    alt_test: bool = False,
+    epsilon: float = 0.2,
     gate: bool = False,
     seed: int = 0,
 ) -> AgreementReport:
@@ -73,13 +105,23 @@ def agree(
     store (by model or start of the hash; default: the latest). `criteria` (a file, a set or a
     list; else those of the task) say the levels, worst to best. `runs` give case and success;
     default: runs.jsonl beside the labels. `cut` is the value from which on a run is good, for the
-    corrected rate. `audit` lists runs whose success label a judge contradicts. With `gate` a
-    criterion that fewer than `min_runs` runs were rated on by both sets the exit code 4.
+    corrected rate. `audit` lists runs whose success label a judge contradicts.
+
+    The mean of each criterion is corrected by labels that `sample_to_label` drew: the labels' file
+    says so itself, or `sample` is the file that was drawn. `random_labels` declares that labels
+    without a sample were drawn at random. `alt_test` asks whether a judge may stand in for one of
+    at least three raters, who costs `epsilon` more (Calderon et al. 2025). With `gate` a criterion
+    that fewer than `min_runs` runs were rated on by both sets the exit code 4.
 
     Raises InputError for what cannot be used, StoreError for a store that cannot be read.
     """
     if labels is None and not audit:
         raise InputError("give ratings to compare with, or --audit", "--labels")
+    if alt_test and labels is None:
+        raise InputError("asks for labels of several people", "--alt-test")
+    if not 0 <= epsilon < 1:
+        raise InputError(f"epsilon {epsilon} must lie from 0 up to 1", "--epsilon")
+    drawn = _sample(labels, sample)
     options = AgreeOptions(few=min_runs, cut=cut, seed=seed)
     judges = (judges,) if isinstance(judges, str) else tuple(judges)
     known, notes = known_criteria(criteria, task)
@@ -90,7 +132,9 @@ def agree(
             raise InputError("give --store or --scores, not both", "--scores")
         tables = _from_files(given, judges, labels, raters, known)
     else:
-        tables, known = _from_store(store, judges, task, known, notes, unfinished)
+        tables, known = _from_store(
+            store, judges, task and Path(task).name, known, notes, unfinished
+        )
     people: dict[str, ScoreTable] = {}
     if isinstance(labels, ScoreTable):
         people = {"people": labels}
@@ -115,11 +159,28 @@ def agree(
         contradicted = {s.run for s in suspects if s.against}
         audits.append(AuditBy(judge, suspects, tuple(with_and_without(table, contradicted))))
     among = agreement_among(people, known, options) if len(people) > 1 else []
+    labelled = [
+        LabelledBy(
+            judge, rater,
+            tuple(labelled_means(table, by_rater, known, drawn, random=random_labels)),
+            tuple(calibrations(table, by_rater, known)),
+        )
+        for judge, table in tables.items() for rater, by_rater in people.items()
+    ]  # fmt: skip
+    tests = [
+        Replacing(judge, tuple(people), replacing(table, people, known, epsilon=epsilon))
+        for judge, table in tables.items() if alt_test
+    ]  # fmt: skip
+    names = {c.id: c.name for c in known}
     report = AgreementReport(
         title=f"{', '.join(tables)} against labels of {', '.join(people)}" if people
         else f"label audit by {', '.join(tables)}",
-        tables=agreement_tables(
-            pairs, among, panels, audits, {c.id: c.name for c in known}, confusion=confusion
+        tables=(
+            *agreement_tables(pairs, among, panels, audits, names, confusion=confusion),
+            *label_tables(labelled, tests, names),
+            disagreement_table(
+                disagreements({**tables, **people}), names, "repeats, judges and people"
+            ),
         ),
         notes=tuple(notes),
         unfinished=tuple(unfinished),
@@ -127,8 +188,129 @@ def agree(
         raters=tuple(among),
         panels=tuple(panels),
         audits=tuple(audits),
+        labelled=tuple(labelled),
+        replacing=tuple(tests),
     )  # fmt: skip
     return report.gated(*_gates(pairs, min_runs)) if gate else report
+
+
+def _sample(labels: Ratings | None, sample: str | Path | None) -> Sample | None:
+    """How the labels were drawn, as their own file or `sample` says; None where neither does."""
+    if sample is not None:
+        drawn = read_sample(Path(sample))
+        if drawn is None:
+            raise InputError("this file names no sample", str(sample))
+        return drawn
+    return read_sample(Path(labels)) if isinstance(labels, str | Path) else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleReport(Report):
+    """Runs for people to label. `sample` holds their weights, `sheet` a row for each run and
+    criterion: run, case, system, criterion, an empty label and rater, the allowed levels, weight
+    and sample, and with the first row of a run its problem and text."""
+
+    sample: Sample
+    sheet: tuple[dict[str, Any], ...]
+
+    def records(self) -> list[dict[str, Any]]:
+        """The sheet."""
+        return [dict(row) for row in self.sheet]
+
+
+def sample_to_label(
+    n: int,
+    *,
+    by: By = "random",
+    seed: int = 0,
+    scores: Ratings | None = None,
+    store: str | Path | Store | None = None,
+    judge: str | None = None,
+    task: str | None = None,
+    criteria: Criteria | None = None,
+    runs: str | Path | Sequence[Run] | None = None,
+) -> SampleReport:
+    """Draw `n` of the runs that a judge rated, for people to label, as `trust.sampling.draw` does.
+
+    The ratings are those of the store's latest judge, of `judge`, or of `scores`. Texts are those
+    of `runs`, which need not be given. Save the report as .csv or .jsonl, have the empty labels
+    filled in, and give the file to `agree`. Raises InputError as `agree`, and for n below 1.
+    """
+    if n < 1:
+        raise InputError(f"{n} runs cannot be drawn", "--n")
+    name, table, known, notes = judge_table(scores, store, judge, task, criteria)
+    if runs is not None:
+        placed, _ = _placed({name: table}, {}, None, runs, notes)
+        table = placed[name]
+    read: Sequence[Run] = ()
+    if runs is not None:
+        read = read_runs(str(runs)).runs if isinstance(runs, str | Path) else tuple(runs)
+    texts = {run.id: make_view(run) for run in read}
+    sample = draw(table, n, by=by, seed=seed)
+    ids = table.present("criterion")
+    levels = {c.id: " | ".join(c.accepted_values) for c in known}
+    facts = {run: (case, system) for run, case, system in _facts(table)}
+    sheet = []
+    for run, weight in sample.weights.items():
+        view = texts.get(run)
+        for number, criterion in enumerate(ids):
+            first = number == 0 and view is not None
+            sheet.append({
+                "run": run, "case": facts[run][0], "system": facts[run][1],
+                "criterion": criterion, "label": None, "rater": None,
+                "allowed": levels.get(criterion, ""), "weight": round(weight, 6),
+                "sample": sample.name, "problem": view.problem if first and view else None,
+                "text": view.trajectory if first and view else None,
+            })  # fmt: skip
+    columns = (Column("run", "run"), Column("system", "system"),
+               Column("weight", "weight", "number", "runs that it stands for"))  # fmt: skip
+    rows: list[dict[str, Cell]] = [
+        {"run": run, "system": facts[run][1], "weight": weight}
+        for run, weight in sample.weights.items()
+    ]
+    return SampleReport(
+        title=f"to be labelled, of the runs that {name} rated: {sample.name}",
+        tables=(Table("sample", "Runs to label", columns, tuple(rows), detail=True),),
+        notes=tuple(notes),
+        sample=sample,
+        sheet=tuple(sheet),
+    )
+
+
+def judge_table(
+    scores: Ratings | None,
+    store: str | Path | Store | None,
+    judge: str | None,
+    task: str | None,
+    criteria: Criteria | None,
+) -> tuple[str, ScoreTable, tuple[Criterion, ...], list[str]]:
+    """Name and ratings of one judge, of a store (the latest unless named) or of ratings made
+    elsewhere, with the criteria, and what must be said. Raises InputError where it is not one."""
+    known, notes = known_criteria(criteria, task)
+    judges = (judge,) if judge else ()
+    if scores is not None:
+        tables = _from_files([scores], judges, None, (), known)
+        if len(tables) > 1:
+            raise InputError(f"choose a judge: {', '.join(tables)}", "--source")
+    else:
+        unfinished: list[str] = []
+        name = task and Path(task).name
+        tables, known = _from_store(store, judges, name, known, notes, unfinished)
+        notes += unfinished
+    ((name, table),) = tables.items()
+    rated = table.present("criterion")
+    unknown = [c for c in rated if c not in {k.id for k in known}]
+    numeric = (Criterion(id=c, name=c, scale="numeric", numeric_range=(0, 1)) for c in unknown)
+    return name, table, (*known, *numeric), notes
+
+
+def _facts(table: ScoreTable) -> set[tuple[str, str, str]]:
+    """Run, case and system of every run."""
+    codes = zip(table.run.codes, table.case.codes, table.system.codes, strict=True)
+    return {
+        (table.run.names[r], table.case.names[c], table.system.names[s] if s >= 0 else "")
+        for r, c, s in set(codes)
+    }
 
 
 def _gates(pairs: Iterable[JudgeAndRater], least: int) -> list[Gate]:

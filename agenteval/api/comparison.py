@@ -90,6 +90,7 @@ def compare(
     only: Sequence[str] | None = None,
     margin: float = 0.05,
     min_cases: int = 20,
+    planned: int | None = None,
     fail_under: Mapping[str, float] | Iterable[tuple[str, float]] = (),
     fail_if: FailIf | None = None,
     undecided_passes: bool = False,
@@ -104,9 +105,11 @@ def compare(
     without values; `only` restricts the rows by id.
 
     Differences are B minus A in shares of the scale (0 worst, 1 best). Up to `margin` one does not
-    matter; below `min_cases` common cases nothing is decided. `fail_under` sets a gate that B's
-    mean on a criterion is not below a value, `fail_if` ("surely-worse", "not-surely-as-good") one
-    on every row. Gates set `exit_code`: 1 missed, 4 undecided unless `undecided_passes`.
+    matter; below `min_cases` common cases nothing is decided. Who looks while cases still come in,
+    in random order, says how many are `planned`: then verdicts and intervals hold at all looks
+    together. `fail_under` sets a gate that B's mean on a criterion is not below a value, `fail_if`
+    ("surely-worse", "not-surely-as-good") one on every row. Gates set `exit_code`: 1 missed, 4
+    undecided unless `undecided_passes`.
 
     Raises InputError for what cannot be compared, StoreError for a store that cannot be read.
     """
@@ -116,7 +119,7 @@ def compare(
     sides = _sides(systems, judges, store, scores, other, task, criteria)
     comparison = compare_tables(
         sides.first, sides.second, pair_by=sides.pair_by, criteria=only,
-        options=CompareOptions(margin=margin, min_cases=min_cases, seed=seed),
+        options=CompareOptions(margin=margin, min_cases=min_cases, seed=seed, planned=planned),
     )  # fmt: skip
     limits = fail_under.items() if isinstance(fail_under, Mapping) else fail_under
     gates = [under_gate(comparison, name, value) for name, value in limits]

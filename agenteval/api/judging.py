@@ -161,6 +161,14 @@ class Judging:
             f"{plan.cells} cells{kept}{left}; {plan.open} to judge in {len(plan.units)} calls"
         )
 
+        try:
+            return await self.run_plan(plan, client, store)
+        finally:
+            if client is not None:
+                await client.close()
+
+    async def run_plan(self, plan: CellPlan, client: Client | None, store: Store) -> Ended:
+        """The same without a word, and with the client left open."""
         if client is not None:
             # Twice as many workers as requests in flight: while some wait for their commit, others
             # keep every connection busy (an idle one is polled by the HTTP pool at each request).
@@ -171,11 +179,7 @@ class Judging:
             plan, store, workers=workers, client=client, on_interrupt=self.watch.note
         )
         self.watch.progress(experiment.progress)
-        try:
-            return await experiment.run(self.watch.progress)
-        finally:
-            if client is not None:
-                await client.close()
+        return await experiment.run(self.watch.progress)
 
 
 def read_judging(

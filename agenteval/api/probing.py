@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 OTHER_WAYS: dict[str, dict[str, Any]] = {
     "scale order": {"reversed_scale": True},
     "wording": {"wording": "b"},
+    "rewording": {"reworded": True},
 }
 
 
@@ -77,6 +78,7 @@ async def probe(
         placed=placed,
         reversed_scale=others.get("scale order"),
         wording=others.get("wording"),
+        rewording=others.get("rewording"),
         injected=injected,
     )
     return examine(judged, options)

@@ -25,9 +25,11 @@ from agenteval.report import plots
 from agenteval.report.report import Report
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
 from agenteval.store import Store
+from agenteval.trust.disagreement import disagreement_table, disagreements
 from agenteval.trust.flagged import Flags
 from agenteval.trust.gates import UNSCORED, Gate, exit_code, unscored_gate
 from agenteval.trust.means import ALL, Rating, Row, summarize
+from agenteval.trust.spread import spread_line, spread_table, spreads
 from agenteval.trust.tables import outcomes, score_notes, score_tables, score_title, spent
 
 if TYPE_CHECKING:
@@ -119,14 +121,7 @@ class ScoreReport(Report):
     @cached_property
     def table(self) -> ScoreTable:
         """The ratings in columns, as the functions of `agenteval.stats` take them."""
-        builder = TableBuilder()
-        for r in self.ratings:
-            names = {
-                "run": r.run_id, "case": r.case, "system": r.system, "criterion": r.criterion_id,
-                "variant": ORIGINAL, "status": r.status, "label": r.label,
-            }  # fmt: skip
-            builder.add(names, repeat=r.repeat, success=r.success, value=r.value)
-        return builder.table()
+        return rating_table(self.ratings)
 
     @property
     def plot(self) -> Plots:
@@ -183,6 +178,18 @@ class ScoreReport(Report):
         return Gate("min-mean", "undecided", f"{span} holds {least:g}", name, least)
 
 
+def rating_table(ratings: Sequence[Rating]) -> ScoreTable:
+    """Ratings of originals in columns."""
+    builder = TableBuilder()
+    for r in ratings:
+        names = {
+            "run": r.run_id, "case": r.case, "system": r.system, "criterion": r.criterion_id,
+            "variant": ORIGINAL, "status": r.status, "label": r.label,
+        }  # fmt: skip
+        builder.add(names, repeat=r.repeat, success=r.success, value=r.value)
+    return builder.table()
+
+
 def score_report(
     source: Source,
     criteria: Sequence[Criterion],
@@ -207,9 +214,19 @@ def score_report(
         f"spent: {spent(usage)}; store: {near}",
     )
     flagged = (flags.line,) if flags.found else ()
+    names = {c.id: c.name for c in criteria}
+    table = rating_table(ratings)
+    found = spreads(table, criteria)
+    bought = spread_line(found)
     return ScoreReport(
         title=score_title(source, criteria, ratings) if rated else "",
-        tables=score_tables(ratings, criteria, levels=levels, foot=foot) if rated else (),
+        tables=(
+            *score_tables(
+                ratings, criteria, levels=levels, foot=(*([bought] if bought else ()), *foot)
+            ),
+            *([spread_table(found, names)] if found else ()),
+            disagreement_table(disagreements({source.model: table}), names, "repeats"),
+        ) if rated else (),
         notes=(*notes, *(score_notes(source, ratings) if rated else ()), *flagged),
         unfinished=tuple(unfinished),
         data={
@@ -226,7 +243,7 @@ def score_report(
         cells=len(ratings) if cells is None else cells,
         store=store,
         exit_code=exit_code,
-    )
+    )  # fmt: skip
 
 
 _CODES = {"trustworthy": 0, "not enough data": 4, "not trustworthy": 5}

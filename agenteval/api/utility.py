@@ -36,6 +36,7 @@ from agenteval.api.running import (
     synchronous,
     why_stopped,
 )
+from agenteval.api.stopping import judge_until
 from agenteval.errors import ModelError
 from agenteval.evaluators.base import Evaluator
 from agenteval.evaluators.utility.bank import task_kinds
@@ -66,6 +67,7 @@ from agenteval.stats.scores import ORIGINAL
 from agenteval.store import Store
 from agenteval.trust.flagged import flags_of
 from agenteval.trust.means import load_ratings
+from agenteval.trust.stopping import Until
 from agenteval.trust.verification import (
     DEFAULT_OPERATORS,
     make_copies,
@@ -240,6 +242,7 @@ async def aquantify(
     limit: int | None = None,
     retry_failed: bool = False,
     max_unscored: float = 0.1,
+    until: str | float | Until | None = None,
     limits: Limits | None = None,
     record: str | Path | None = None,
     version: str | None = None,
@@ -259,11 +262,16 @@ async def aquantify(
     errors found in the runs' traces, shown to the judge; `with_reference` shows it the reference
     answers.
 
+    With `until` cases are judged in random order (of `seed`) and only as many as it takes: a width
+    that no always-valid interval of a mean exceeds, or "decided" for two systems of which it is to
+    be known which is better; see `trust.stopping.Until`. Where it stopped is among the notes.
+
     The report's `exit_code` is 3 where the budget or an outage ended it early, which `unfinished`
     explains, and where more than the share `max_unscored` of the results are missing, which is a
     gate of the report. With `dry_run` nothing is sent or stored, and its `bill` says what would be
     asked. Raises InputError for what cannot be used, StoreError, Unauthorized.
     """
+    rule = until if isinstance(until, Until) or until is None else Until.of(str(until))
     judging = read_judging(
         runs, criteria, watch=Watch(notify, progress), judge=judge, task=task, system=system,
         mapping=mapping, base_url=base_url, repeats=repeats, seed=seed, one_per_call=one_per_call,
@@ -280,6 +288,8 @@ async def aquantify(
             title="quantify", tables=(), source=evaluator.source, criteria=judging.criteria,
             ratings=(), cells=0, store=Path(), bill=bill,
         )  # fmt: skip
+    if rule is not None:
+        rule.check(sorted({run.system for run, _ in judging.items}))
     judging.refuse_unrecorded([(ORIGINAL, judging.items)])
     judging.say_judge()
     with opened(store) as kept:
@@ -291,11 +301,18 @@ async def aquantify(
                 evaluator, judging.items, judging.criteria, kept,
                 repeats=judging.repeats, retry_failed=judging.retry_failed,
             )  # fmt: skip
+            look = None
             try:
-                ended = await judging.run(plan, client, kept)
+                if rule is None:
+                    ended = await judging.run(plan, client, kept)
+                else:
+                    judged = await judge_until(judging, evaluator, client, kept, rule)
+                    plan, ended, look = judged.plan, judged.ended, judged.look
             except asyncio.CancelledError:
                 raise Stopped(_scored(judging, plan, None, kept, evaluator)) from None
         report = _scored(judging, plan, ended, kept, evaluator)
+    if look is not None:
+        report = replace(report, tables=(*report.tables, replace(look.table, notes=(look.reason,))))
     return report.gate(max_unscored=max_unscored)
 
 

@@ -35,6 +35,7 @@ from agenteval.api.running import (
     synchronous,
     why_stopped,
 )
+from agenteval.api.stopping import in_random_order
 from agenteval.api.utility import ask_critics
 from agenteval.errors import InputError
 from agenteval.evaluators.utility.criteria_file import find_criteria, save_criteria
@@ -55,6 +56,7 @@ from agenteval.records import CriteriaSet, Criterion, Source, Task
 from agenteval.records.verification import VerifiedSet
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store
+from agenteval.text import plural
 from agenteval.trust.flagged import flags_of
 from agenteval.trust.verification import (
     DEFAULT_OPERATORS,
@@ -66,6 +68,7 @@ from agenteval.trust.verification import (
     verify_stored,
 )
 
+FIRST_LOOK = 20  # cases, as many as a verdict needs
 SEEDS = 5  # critics that are asked in a further round
 
 
@@ -91,6 +94,7 @@ async def averify(
     probes: bool = False,
     attacked: int | None = None,
     rounds: int = 1,
+    sequential: bool = False,
     output: str | Path | None = None,
     one_per_call: bool = False,
     temperature: float | None = 1.0,
@@ -112,6 +116,10 @@ async def averify(
     criteria found wanting are dropped, critics asked for more, and all is verified again. The
     criteria with their verdicts are written to `output` where one is named, after each round;
     `{task}` in it stands for the name of the task.
+
+    With `sequential` cases come in random order (of `seed`), and there is a look after 20, 40, 80
+    and so on: it ends where no verdict is open any more. All looks together keep the error rates
+    (`VerifyOptions.at_look`); where it stopped is among the notes.
 
     With `scores` instead of `runs`, ratings made elsewhere (a table or a log) are examined.
     `options` holds the thresholds. Where the judging stopped early the verdict is "not enough
@@ -142,6 +150,8 @@ async def averify(
         need_key=not dry_run, allow_code=allow_code,
     )  # fmt: skip
     _refuse_more(judging, probes=probes, rounds=rounds)
+    if sequential and rounds > 1:
+        raise InputError("further rounds ask on all cases", "--sequential")
     probing = ProbeOptions.like(options, attacked=attacked) if probes else None
     if dry_run:
         from agenteval.api.utility_bill import verify_bill  # circular
@@ -152,7 +162,10 @@ async def averify(
         return replace(nothing, bill=bill, unfinished=(), exit_code=0)
     if output is not None:
         written = Path(str(output).replace("{task}", judging.task.name))
-    how = _How(tuple(perturbations or DEFAULT_OPERATORS), share, options, probing, rounds, written)
+    how = _How(
+        tuple(perturbations or DEFAULT_OPERATORS), share, options, probing, rounds, written,
+        sequential,
+    )  # fmt: skip
     try:
         return await _verified(judging, store, how)
     except Unfinished as early:
@@ -172,6 +185,7 @@ class _How:
     probing: ProbeOptions | None
     rounds: int
     output: Path | None
+    sequential: bool = False
 
 
 def _refuse_more(judging: Judging, *, probes: bool, rounds: int) -> None:
@@ -191,6 +205,8 @@ async def _verified(judging: Judging, store: str | Path | Store | None, how: _Ho
         if not rounds:
             judging.say_judge()
         with opened(store) as kept:
+            if how.sequential:
+                material, how = await _looked(judging, kept, material, how)
             source, result, table, probes = await _round(judging, kept, material, how)
         if how.output is not None:
             _write(how.output, judging.task.name, criteria, result, probes, judging.watch)
@@ -212,6 +228,42 @@ async def _verified(judging: Judging, store: str | Path | Store | None, how: _Ho
         result, criteria, about, table, probes=probes, flags=flags_of(material.items),
         rounds=rounds, notes=judging.watch.notes,
     )  # fmt: skip
+
+
+async def _looked(
+    judging: Judging, store: Store, material: Material, how: _How
+) -> tuple[Material, _How]:
+    """What is verified in the end: the cases until the first look at which no verdict is open, all
+    where there is none; and with which error rates. Raises Unfinished where it had to stop."""
+    cases = in_random_order(material.items, judging.options.seed)
+    counts = [n for k in range(20) if (n := FIRST_LOOK * 2**k) < len(cases)] + [len(cases)]
+    for number, count in enumerate(counts):
+        ids = {run.id for name in list(cases)[:count] for run, _ in cases[name]}
+        part = replace(
+            material,
+            items=tuple(item for item in material.items if item[0].id in ids),
+            copies=tuple(
+                replace(
+                    copy, items=tuple(item for item in copy.items if item[0].id in ids),
+                    unchanged={run: why for run, why in copy.unchanged.items() if run in ids},
+                )
+                for copy in material.copies
+            ),
+        )  # fmt: skip
+        own = replace(how, options=how.options.at_look(number, len(counts)))
+        _, result, _, _ = await _round(judging, store, part, replace(own, probing=None))
+        waiting = [v for v in result.criteria if v.verdict == "undecided" and v.coverage]
+        last = number == len(counts) - 1
+        if last or (not waiting and result.judge.verdict != "not enough data"):
+            where = "all" if last else f"{count} of"
+            judging.watch.warn(
+                f"{'judged' if last else 'stopped after'} {where} {plural(len(cases), 'case')} "
+                f"(order of seed {judging.options.seed}), look {number + 1} of {len(counts)}: "
+                + (f"{len(waiting)} verdicts are open" if waiting else "no verdict is open")
+            )
+            return part, own
+        judging.watch.note(f"after {count} of {len(cases)} cases: {len(waiting)} verdicts are open")
+    raise AssertionError("the last look ends it")
 
 
 def _material(

@@ -68,6 +68,16 @@ def compare(
     min_cases: Annotated[
         int, typer.Option(help="Below this many common cases nothing is decided.", min=2)
     ] = 20,
+    sequential: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PLANNED",
+            help="Cases come in still, in random order, PLANNED of them at most: look as often as "
+            "you like.",
+            min=2,
+            show_default=False,
+        ),
+    ] = None,
     fail_under: Annotated[
         list[str] | None,
         typer.Option(metavar="CRITERION=VALUE", help="Gate: B's mean is not below VALUE."),
@@ -121,8 +131,8 @@ def compare(
             raise InputError("is about gates; add --fail-if or --fail-under", option)
     report = compare_ratings(
         a, b, store=store, scores=scores, other=with_, judges=source or (), task=task,
-        criteria=criteria, only=criterion, margin=margin, min_cases=min_cases, fail_under=limits,
-        fail_if=asked.value if asked else None,
+        criteria=criteria, only=criterion, margin=margin, min_cases=min_cases, planned=sequential,
+        fail_under=limits, fail_if=asked.value if asked else None,
         undecided_passes=on_undecided is OnUndecided.passes, seed=seed,
     )  # fmt: skip
     if junit is not None:

@@ -31,11 +31,13 @@ COMMANDS = {
     "demo": "Judge solutions by a capable judge (recorded), a poor and a bad one; tell them apart.",
     "init": "Make the folder of a new task; with a file of runs also criteria, and a first page.",
     "criteria": "Propose criteria, merge paraphrases, check the scales, write criteria/TASK.json.",
+    "design": "Say what cases × repeats will cost and show, before the first call.",
     "quantify": "Score every run on every criterion.",
     "verify": "Judge every run and perturbed copies of it; say which criteria and whether to "
     "trust.",
     "perturb": "Write the text of every run and of perturbed copies; rate them, then verify.",
-    "agree": "Compare the judge with ratings by people; audit the success labels.",
+    "agree": "Compare the judge with ratings by people; audit the success labels; draw what to "
+    "label.",
     "compare": "Compare A with B on the cases that both have: difference, interval, verdict.",
     "report": "Write one HTML page: what can be trusted, what was measured, what is missing.",
     "show": "Print what is stored of a judge, an agent under test or a finder.",

@@ -33,6 +33,15 @@ def quantify(
     max_unscored: Annotated[
         float, typer.Option(help="Exit 3 when a larger share of cells is unscored.", min=0, max=1)
     ] = 0.1,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WIDTH",
+            help="Judge cases in random order until no always-valid interval is wider (0.1), or, "
+            "of two systems, until it is decided which is better (decided).",
+            show_default=False,
+        ),
+    ] = None,
     limits: options.LimitOptions,
     kept: options.RunOptions,
     output: options.OutputOptions,
@@ -45,6 +54,6 @@ def quantify(
         report = utility.quantify(
             runs, **judge.asked(), **vars(kept), limits=limits.limits(), max_unscored=max_unscored,
             with_reference=with_reference, findings=findings, datamark=datamark,
-            notify=notify, progress=progress,
+            until=until, notify=notify, progress=progress,
         )  # fmt: skip
     finish(report, output)

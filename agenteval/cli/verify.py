@@ -47,6 +47,14 @@ def verify(
         int,
         typer.Option(help="Then drop, ask the critic for more criteria, and verify again.", min=1),
     ] = 1,
+    sequential: Annotated[
+        bool,
+        typer.Option(
+            "--sequential",
+            help="Cases in random order, a look after 20, 40, 80, ...; stop when no verdict is "
+            "open.",
+        ),
+    ] = False,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="Where the criteria go, with what was found."),
@@ -86,6 +94,7 @@ def verify(
             runs, **judge.asked(), **vars(kept), scores=scores, limits=limits.limits(),
             perturbations=copies.perturb or (), share=copies.drop, probes=probes,
             options=thresholds,
-            attacked=attacked, rounds=rounds, output=output, notify=notify, progress=progress,
+            attacked=attacked, rounds=rounds, sequential=sequential, output=output,
+            notify=notify, progress=progress,
         )  # fmt: skip
     finish(report.gate() if gate and report.bill is None else report, shown)

@@ -59,9 +59,10 @@ def read_scores(
     variant (default "original"). A value is a number in [0, 1]; a label is looked up in the
     criterion's accepted values, so `criteria` must be given when there are only labels. Where a
     value contradicts its label beside the criteria that define it, the label counts; one warning
-    in the log says how many do. With `rater` only rows of that rater are read. Case, spacing and
-    hyphens in the names of fields do not matter. Other fields are left alone; one whose name is
-    almost that of a field which is missing is told of in the log.
+    in the log says how many do. Rows of a sample that have no label yet are left alone. With
+    `rater` only rows of that rater are read. Case, spacing and hyphens in the names of fields do
+    not matter. Other fields are left alone; one whose name is almost that of a field which is
+    missing is told of in the log.
 
     Of a log, criteria that are not among those given, and without them those of which a label has
     no value, are left out with a warning.
@@ -74,8 +75,12 @@ def read_scores(
     seen: dict[tuple[Any, ...], str] = {}
     about: dict[str | None, tuple[Any, ...]] = {}
     against: list[str] = []
+    unlabelled = 0
     for where, row in score_rows(file, known):
         if rater is not None and row.get("rater") != rater:
+            continue
+        if waits_for_label(row):
+            unlabelled += 1
             continue
         texts, repeat, success, value = _read(row, known, where, against)
         key = (texts["run"], texts["criterion"], texts["variant"], repeat)
@@ -95,6 +100,7 @@ def read_scores(
         builder.add(texts, repeat=repeat, success=success, value=value)
     if not seen:
         among = f" of rater {rater!r}" if rater is not None else ""
+        among += f" ({unlabelled} rows wait for a label)" if unlabelled else ""
         raise InputError(f"there are no ratings{among} in this file", str(file))
     if against:
         _log.warning(
@@ -102,6 +108,13 @@ def read_scores(
             "criteria count (first: %s)", file, len(against), len(seen), against[0],
         )  # fmt: skip
     return builder.table()
+
+
+def waits_for_label(row: Mapping[str, Any]) -> bool:
+    """Whether a row is of a sheet that people are filling in, and has no label yet."""
+    return bool(row.get("sample")) and all(
+        row.get(field) in (None, "") for field in ("label", "value", "status")
+    )
 
 
 def score_rows(

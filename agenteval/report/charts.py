@@ -285,14 +285,15 @@ def lines(  # noqa: PLR0913  each is a part of the chart
     limits: tuple[float, float] | None = (0.0, 1.02),
     spread: bool = False,
     guess: tuple[Sequence[float], Sequence[float]] | None = None,
+    guess_name: str = "random orders",
     notes: Sequence[str] = (),
     ax: Axes | None = None,
 ) -> Figure:
     """Means joined by lines with their intervals as bands and whiskers, a panel for each key.
 
     Bands that are a `spread` and no uncertainty stand alone. `level` is a dashed line across,
-    `guess` places and values of a dotted line that random answers would reach. One panel can be
-    drawn into `ax`.
+    `guess` places and values of a dotted line for comparison, such as what random answers reach.
+    One panel can be drawn into `ax`.
     """
     from matplotlib.lines import Line2D
 
@@ -322,7 +323,7 @@ def lines(  # noqa: PLR0913  each is a part of the chart
         if level_name:
             handles.append(Line2D([], [], label=level_name, **_LEVEL))
         if guess is not None:
-            handles.append(Line2D([], [], label="random orders", marker=".", **_GUESS))
+            handles.append(Line2D([], [], label=guess_name, marker=".", **_GUESS))
         legend(cells[0], [*handles, *([] if spread else _lone(every))], notes, own=ax is None)
     return figure
 

@@ -19,7 +19,7 @@ from agenteval.records.verification import JudgeVerdict, Verification, VerifiedS
 from agenteval.stats.scores import ORIGINAL, Column, ScoreTable
 from agenteval.store import Store, of_one_state, schema
 from agenteval.store.connect import reading
-from agenteval.store.experiments import unfinished_of
+from agenteval.store.experiments import remark_of, unfinished_of
 from agenteval.store.rows import decode
 from agenteval.trust.scores import scores_from_store
 from agenteval.trust.verification import verify_keys
@@ -254,6 +254,7 @@ def from_store(
     Raises InputError when nothing fits, or when the judge knows several tasks and none is chosen.
     """
     unfinished = unfinished_of(store, [source_key], wanted.runs)
+    said = remark_of(store, source_key)
     texts = _judged_texts(store, source_key)
     task = _task(texts, wanted)
     # The version used last of every original, and of every copy of these.
@@ -298,7 +299,7 @@ def from_store(
             {key: c.id for key, c in chosen.items()},
         ),
         show=f"agenteval show --store {store.path.name} --source {source_key[:12]} --run {{run}}",
-        notes=tuple(_differences(written, verified)),
+        notes=(*_differences(written, verified), *([said] if said else [])),
         unfinished=tuple(experiment.line for experiment in unfinished),
     )  # fmt: skip
 

@@ -225,13 +225,16 @@ def signs_text(signs: Sequence[str]) -> list[Block]:
 
 
 def report_page(
-    title: str, tables: Sequence[Table], notes: Sequence[str] = (), unfinished: Sequence[str] = ()
-) -> str:
-    """The page of tables with what must be said of them, as HTML."""
+    title: str, tables: Sequence[Table], notes: Sequence[str] = (), unfinished: Sequence[str] = (),
+    plan: Sequence[tuple[str, str, Callable[[], Any]]] = (),
+) -> str:  # fmt: skip
+    """The page of tables with what must be said of them, and the charts of `plan`, as HTML."""
     blocks: list[Block] = [Text(line, "warning") for line in dict.fromkeys(notes)]
     first = [table for table in tables if not table.detail]
     details = [table for table in tables if table.detail and (table.rows or table.notes)]
     sections = [Section("summary", "Summary", [*blocks, *first])]
+    if plan:
+        sections.append(figures(plan))
     if details:
         sections.append(Section("details", "Details", details))
     return render(Page("report", title, "", sections, unfinished))

@@ -23,6 +23,7 @@ from agenteval.stats import Interval, UniqueCurve, mean_interval
 from agenteval.stats.correlation import correlation_matrix
 from agenteval.stats.scores import ONLY_EMPTY, ORIGINAL, ScoreTable, split_variant
 from agenteval.text import plural
+from agenteval.trust.labelled_means import Calibration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -314,6 +315,26 @@ def dose_lines(table: ScoreTable, *, ax: Axes | None = None) -> Figure:
         panels, title="Change of the rating by share perturbed, 95 % intervals over cases",
         x="share perturbed", y="copy minus original", level=0.0, limits=None, notes=notes,
         ticks={s: _per_cent(s).strip() for s in doses}, ax=ax,
+    )  # fmt: skip
+
+
+def reliability_lines(
+    calibrations: Sequence[Calibration], names: Mapping[str, str], *, ax: Axes | None = None
+) -> Figure:
+    """Mean of the labels against the judge's value, a panel for each criterion. On the dotted line
+    the value is what people say."""
+    panels = {
+        names.get(c.criterion_id, c.criterion_id): [
+            Series("labels", [one.label for one in c.bins], at=[one.judge for one in c.bins])
+        ]
+        for c in calibrations
+        if len(c.bins) > 1
+    }
+    if not panels:
+        raise InputError("the judge gives one value alone")
+    return charts.lines(
+        panels, title="Labels by the judge's value, 95 % intervals over cases",
+        x="judge", y="labels", guess=([0, 1], [0, 1]), guess_name="judge = labels", ax=ax,
     )  # fmt: skip
 
 

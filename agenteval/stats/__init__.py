@@ -25,6 +25,7 @@ from agenteval.stats.mcnemar import McNemar, discordant, mcnemar
 from agenteval.stats.multiple import Adjusted, adjust
 from agenteval.stats.paired import PairedTest, sign_flip_test, sign_test, signed_rank_test
 from agenteval.stats.passk import PassK, pass_at_k, pass_hat_k, pass_rate
+from agenteval.stats.ppi import PoweredMean, powered_mean
 from agenteval.stats.proportion import proportion_interval
 from agenteval.stats.ranks import RankTest, mann_whitney
 from agenteval.stats.reliability import icc, icc_table
@@ -33,33 +34,25 @@ from agenteval.stats.sample_size import (
     difference_variance,
     smallest_difference,
 )
-from agenteval.stats.sequential import (
-    BetaRule,
-    FixedRule,
-    LeadRule,
-    simulate_stopping,
-    stopping_profile,
-)
+from agenteval.stats.sequential import confidence_sequence
 from agenteval.stats.unique import UniqueCurve, expected_unique, unique_curve
 from agenteval.stats.variance import VarianceComponents, variance_components
 
 __all__ = [
     "Adjusted",
     "AltTest",
-    "BetaRule",
     "Bootstrap",
     "Corrected",
     "CorrelationMatrix",
     "Discrimination",
     "FirstComponent",
-    "FixedRule",
     "Flips",
     "Interval",
     "Kappa",
-    "LeadRule",
     "McNemar",
     "PairedTest",
     "PassK",
+    "PoweredMean",
     "RankTest",
     "UniqueCurve",
     "VarianceComponents",
@@ -71,6 +64,7 @@ __all__ = [
     "bootstrap_sums",
     "cases_for_difference",
     "cohen_kappa",
+    "confidence_sequence",
     "corrected_rate",
     "correlation_matrix",
     "difference_variance",
@@ -91,14 +85,13 @@ __all__ = [
     "pass_at_k",
     "pass_hat_k",
     "pass_rate",
+    "powered_mean",
     "proportion_interval",
     "sign_flip_test",
     "sign_test",
     "signed_rank_test",
-    "simulate_stopping",
     "smallest_difference",
     "spearman",
-    "stopping_profile",
     "unique_curve",
     "variance_components",
 ]

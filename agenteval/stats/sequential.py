@@ -1,194 +1,138 @@
-"""When to stop asking a judge the same yes/no question; rules that are fixed before the run.
+"""Looking at results while they come in: intervals and tests that hold however often one looks.
 
-A rule looks at (yes, draws) after each draw. Looking at a p-value after each draw would stop too
-early by chance; these rules have a known cost and error, which `stopping_profile` gives exactly.
+Looking at an ordinary interval after every case and stopping when it says what one hoped for finds
+differences where there are none. What stands here keeps its error rate over all looks together.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+import math
+from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from agenteval.stats.vectors import Floats, check_level, finite_vector
+from agenteval.stats.interval import Interval
+from agenteval.stats.vectors import Floats, check_level, finite_vector, normal_quantile
 
-
-@dataclass(frozen=True)
-class Decision:
-    """Whether to stop, and the answer: True, False, or None for a draw that ends level."""
-
-    stop: bool
-    answer: bool | None
-    reason: str
+BOUNDARY = 2.5  # of the whole path, in standard deviations of the last sum
+HOPELESS = 0.01  # chance to be decided by all cases, below which no more are worth asking for
+_GRID = 1000  # means that are tried
+_ROWS = 1000  # values that are taken at once
 
 
-class StoppingRule(Protocol):
-    """A rule that stops after at most `most` draws."""
+def confidence_sequence(
+    values: Sequence[float] | Floats,
+    *,
+    level: float = 0.95,
+    bounds: tuple[float, float] = (0.0, 1.0),
+) -> Interval:
+    """Mean of independent bounded values, in their order, with an interval that holds at every n at
+    once: the true mean lies in all of these intervals with chance `level` at least.
 
-    @property
-    def most(self) -> int:
-        """Largest number of draws."""
+    By betting (Waudby-Smith & Ramdas, JRSS B 86, 2024, theorem 3): a mean m is left out once bets
+    against it, of which it would be fair to pay prod (1 + lambda_i (x_i - m)), have won 1 / alpha
+    (Ville's inequality). Bets on both sides hold half of the money each; lambda_i is their
+    predictable plug-in (eq. 26), cut at 1/2 of what could ruin. No model of the values is needed.
+    The ends are those over all n so far, on a grid of a thousandth of the scale, rounded outwards.
 
-    def decide(self, yes: int, draws: int) -> Decision:
-        """What to do after `draws` draws of which `yes` said yes; pure."""
-
-
-@dataclass(frozen=True)
-class FixedRule:
-    """Always `most` draws, then the majority."""
-
-    most: int
-
-    def __post_init__(self) -> None:
-        _check_most(self.most, 1)
-
-    def decide(self, yes: int, draws: int) -> Decision:
-        """Stops at `most` draws. Raises ValueError for impossible counts."""
-        _check_counts(yes, draws)
-        return _at_end(yes, draws, self.most)
-
-
-@dataclass(frozen=True)
-class LeadRule:
-    """Stops when one answer leads by `lead`, else with the majority of `most` draws.
-
-    Wald's sequential probability ratio test for p against 1 - p (Sequential Analysis, 1947,
-    chapter 5): with independent draws and no end, the error is 1 / (1 + (p / (1 - p))^lead).
+    Raises ValueError for values outside `bounds` or not finite.
     """
+    check_level(level)
+    low, high = bounds
+    data = (finite_vector(values, "values") - low) / (high - low)
+    n = len(data)
+    if not n:
+        return Interval(None, None, None, None, 0, None, "none", "no values")
+    if data.min() < -1e-12 or data.max() > 1 + 1e-12:
+        raise ValueError(f"a value lies outside the bounds {bounds}")
+    t = np.arange(1, n + 1)
+    mean = (0.5 + np.cumsum(data)) / (t + 1)
+    variance = (0.25 + np.cumsum((data - mean) ** 2)) / (t + 1)
+    before = np.concatenate([[0.25], variance[:-1]])
+    bet = np.sqrt(2 * math.log(2 / (1 - level)) / (before * t * np.log1p(t)))[:, None]
+    tried = np.linspace(0, 1, _GRID + 1)
+    up, down = (np.minimum(bet, 0.5 / np.maximum(m, 1e-12)) for m in (tried, 1 - tried))
+    wins = [np.zeros(_GRID + 1), np.zeros(_GRID + 1)]
+    possible = np.ones(_GRID + 1, dtype=np.bool_)
+    for start in range(0, n, _ROWS):
+        part = slice(start, start + _ROWS)
+        beyond = data[part, None] - tried
+        for side, sign, bets in ((0, 1, up), (1, -1, down)):
+            paid = wins[side] + np.cumsum(np.log1p(sign * bets[part] * beyond), axis=0)
+            wins[side] = paid[-1]
+            possible &= (paid < math.log(2 / (1 - level))).all(axis=0)
+    left = np.flatnonzero(possible)
+    average = float(data.mean())
+    ends = (left[0] - 1, left[-1] + 1) if len(left) else (average * _GRID, average * _GRID)
+    first, last = (low + (high - low) * min(max(end / _GRID, 0.0), 1.0) for end in ends)
+    method = "always valid, by betting"
+    return Interval(low + (high - low) * average, first, last, None, n, None, method)
 
-    lead: int = 3
-    most: int = 25
 
-    def __post_init__(self) -> None:
-        _check_most(self.most, self.lead)
+def look_level(n: int, planned: int, *, level: float = 0.95) -> float:
+    """The level of a z test and its interval after `n` of `planned` cases, such that over all looks
+    together the error stays 1 - `level`.
 
-    def decide(self, yes: int, draws: int) -> Decision:
-        """Stops at the lead or the end. Raises ValueError for impossible counts."""
-        _check_counts(yes, draws)
-        ahead = 2 * yes - draws
-        if abs(ahead) >= self.lead:
-            return Decision(True, ahead > 0, f"leads by {abs(ahead)} after {draws} draws")
-        return _at_end(yes, draws, self.most)
-
-
-@dataclass(frozen=True)
-class BetaRule:
-    """Stops when the central `level` credible interval of p leaves 1/2 out, else at `most`.
-
-    The posterior is Beta(1 + yes, 1 + no) from a flat prior, so the rule is P(p > 1/2) at or
-    beyond (1 + level) / 2 on either side; .95 needs at least 5 equal draws.
+    A look before the last decides where |sum| reaches 2.5 standard deviations of the sum of all
+    planned cases: z = 2.5 sqrt(planned / n) (a constant boundary, as O'Brien & Fleming, Biometrics
+    35, 1979). The last look has what the boundary leaves: with a Brownian path the error is
+    2 P(Z > z) + 2 P(Z > 5 - z), by reflection. For `level` .95 that z is 1.99, hardly more than
+    1.96: whoever looks all the time gives away next to nothing. Raises ValueError for n outside
+    [1, planned] and for a `level` that the boundary does not keep (above .98).
     """
-
-    level: float = 0.95
-    most: int = 25
-
-    def __post_init__(self) -> None:
-        check_level(self.level)
-        _check_most(self.most, 1)
-
-    def decide(self, yes: int, draws: int) -> Decision:
-        """Stops when sure or at the end. Raises ValueError for impossible counts."""
-        from scipy.special import betainc
-
-        _check_counts(yes, draws)
-        below = float(betainc(1 + yes, 1 + draws - yes, 0.5))
-        sure = max(below, 1 - below)
-        if sure >= (1 + self.level) / 2:
-            return Decision(True, below < 0.5, f"posterior {sure:.4f} after {draws} draws")
-        return _at_end(yes, draws, self.most)
+    check_level(level)
+    if not 1 <= n <= planned:
+        raise ValueError(f"{n} of {planned} cases")
+    z = _last(level) if n == planned else BOUNDARY * math.sqrt(planned / n)
+    return 1 - max(2 * _beyond(z), 1e-15)  # what a float can tell from 1
 
 
-@dataclass(frozen=True)
-class StoppingProfile:
-    """What a rule costs and gives for one p: mean draws, shares that sum to 1."""
+def hopeless(differences: Sequence[float] | Floats, planned: int, *, level: float = 0.95) -> bool:
+    """Whether all `planned` cases would decide with a chance below 1 %, given these of them.
 
-    mean_draws: float
-    share_yes: float
-    share_no: float
-    share_level: float
-
-
-def stopping_profile(rule: StoppingRule, p: float) -> StoppingProfile:
-    """Exact behaviour of a rule when each draw says yes with probability p, independently.
-
-    Every state (yes, draws) is visited with its probability. Raises ValueError for p outside
-    [0, 1].
+    The chance is the predictive one: after n differences with mean d and standard deviation s the
+    sum of all is taken as normal around planned * d with variance s^2 planned (planned - n) / n
+    (flat prior; Spiegelhalter, Freedman & Blackburn, Controlled Clinical Trials 7, 1986). Stopping
+    for it can only lower the error rate. False with fewer than two differences.
     """
-    if not 0 <= p <= 1:
-        raise ValueError(f"p {p} is not in [0, 1]")
-    alive = np.zeros(rule.most + 2)
-    alive[0] = 1.0
-    mean = 0.0
-    shares: dict[bool | None, float] = {True: 0.0, False: 0.0, None: 0.0}
-    for draws in range(1, rule.most + 1):
-        moved = alive * (1 - p)
-        moved[1:] += alive[:-1] * p
-        alive = moved
-        for yes in range(draws + 1):
-            decision = rule.decide(yes, draws)
-            if decision.stop:
-                shares[decision.answer] += alive[yes]
-                mean += draws * alive[yes]
-                alive[yes] = 0.0
-    return StoppingProfile(float(mean), *(float(shares[key]) for key in (True, False, None)))
+    data = finite_vector(differences, "differences")
+    n = len(data)
+    if n < 2 or n >= planned:
+        return False
+    spread = float(data.std(ddof=1))
+    if spread == 0:
+        return False
+    needed = _last(level) * spread * math.sqrt(planned)
+    centre, scale = planned * float(data.mean()), spread * math.sqrt(planned * (planned - n) / n)
+    return _beyond((needed - centre) / scale) + _beyond((needed + centre) / scale) < HOPELESS
 
 
-@dataclass(frozen=True)
-class StoppingResult:
-    """A simulation over items: draws and answer per item (1 yes, 0 no, -1 level)."""
+def normalized_sum(differences: Sequence[float] | Floats) -> float:
+    """Sum of the differences over the root of the sum of their squares; 0 where all are 0.
 
-    draws: NDArray[np.intp]
-    answers: NDArray[np.int8]
-    mean_draws: float
-    share_right: float | None
-    n_undecidable: int
-
-
-def simulate_stopping(
-    rule: StoppingRule, probabilities: Floats, *, rng: np.random.Generator
-) -> StoppingResult:
-    """Run the rule once per item whose judge says yes with the item's probability.
-
-    Right is the answer that infinitely many draws would give (p > 1/2); a level end is wrong.
-    Items with p = 1/2 have no right answer and are left out of `share_right` and counted;
-    `share_right` is None when no item is left. Raises ValueError for probabilities outside [0, 1].
+    It is a z score whose size cannot exceed the root of n, so that a few equal differences decide
+    nothing. Under symmetry its tails are below those of a normal one (Efron 1969).
     """
-    chance = finite_vector(probabilities, "probabilities")
-    if ((chance < 0) | (chance > 1)).any():
-        raise ValueError("probabilities must lie in [0, 1]")
-    draws = np.zeros(len(chance), dtype=np.intp)
-    answers = np.full(len(chance), -1, dtype=np.int8)
-    for item, p in enumerate(chance):
-        yes = 0
-        for drawn, said in enumerate(rng.random(rule.most) < p, start=1):
-            yes += int(said)
-            decision = rule.decide(yes, drawn)
-            if decision.stop:
-                draws[item] = drawn
-                answers[item] = -1 if decision.answer is None else int(decision.answer)
-                break
-    clear = chance != 0.5
-    right = answers[clear] == (chance[clear] > 0.5)
-    share = float(right.mean()) if len(right) else None
-    mean = float(draws.mean()) if len(draws) else 0.0
-    return StoppingResult(draws, answers, mean, share, int((~clear).sum()))
+    data = finite_vector(differences, "differences")
+    size = math.sqrt(math.fsum(data**2))
+    return math.fsum(data) / size if size else 0.0
 
 
-def _at_end(yes: int, draws: int, most: int) -> Decision:
-    if draws < most:
-        return Decision(False, None, "go on")
-    answer = None if 2 * yes == draws else 2 * yes > draws
-    word = "level" if answer is None else "majority"
-    return Decision(True, answer, f"{word} after {draws} draws")
+@lru_cache(maxsize=8)
+def _last(level: float) -> float:
+    """z of the last look."""
+    from scipy.optimize import brentq
+
+    if 4 * _beyond(BOUNDARY) > 1 - level:
+        raise ValueError(f"the boundary does not keep level {level}")
+
+    def spare(z: float) -> float:
+        return 2 * _beyond(z) + 2 * _beyond(2 * BOUNDARY - z) - (1 - level)
+
+    return float(brentq(spare, normal_quantile((1 + level) / 2), BOUNDARY))
 
 
-def _check_counts(yes: int, draws: int) -> None:
-    if not 0 <= yes <= draws or draws < 1:
-        raise ValueError(f"{yes} yes of {draws} draws")
-
-
-def _check_most(most: int, least: int) -> None:
-    if not 1 <= least <= most:
-        raise ValueError(f"at most {most} draws with a lead of {least} is no rule")
+def _beyond(z: float) -> float:
+    """P(Z > z)."""
+    return math.erfc(z / math.sqrt(2)) / 2

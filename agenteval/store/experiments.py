@@ -37,6 +37,7 @@ _ADD = _ADD.on_conflict_do_update(
 )
 _IS = experiments.c.experiment_key == bindparam("its_key")
 _DROP = delete(experiments).where(_IS)
+_REMARK = update(experiments).where(_IS).values(plan=bindparam("said"))
 _FINISH = update(experiments).where(_IS).values(finished=bindparam("now"))
 
 # By the start of a key, in the index of the primary key. Keys are hashes in hexadecimal, so "g"
@@ -185,6 +186,30 @@ def finish(store: Store, begun: Begun) -> None:
     if done:
         now = time.time()
         store.submit([(_FINISH, [{"its_key": key, "now": now} for key in done])]).result()
+
+
+def remark(store: Store, source: str, line: str) -> None:
+    """Keep a sentence about the latest experiment of a source (key), such as why it was ended
+    before the last case; waits until it is durable."""
+    latest = _latest(store, source)
+    if latest is not None:
+        key, plan = latest
+        values = {"its_key": key, "said": encode({**plan, "remark": line})}
+        store.submit([(_REMARK, [values])]).result()
+
+
+def remark_of(store: Store, source: str) -> str | None:
+    """The sentence kept of the latest experiment of a source (key); None where there is none."""
+    latest = _latest(store, source)
+    return None if latest is None else latest[1].get("remark")
+
+
+def _latest(store: Store, source: str) -> tuple[str, dict[str, Any]] | None:
+    c = experiments.c
+    query = select(c.experiment_key, c.plan).where(c.source_key == source)
+    with reading(store.engine) as connection:
+        row = connection.execute(query.order_by(c.begun.desc()).limit(1)).first()
+    return None if row is None else (row[0], decode(row[1], f"the experiment {row[0][:12]}"))
 
 
 def open_experiments(store: Store, sources: Iterable[str] | None = None) -> list[StoredExperiment]:

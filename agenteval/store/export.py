@@ -103,8 +103,8 @@ def _rows(store: Store, source_keys: set[str] | None, *, copies: bool) -> Iterat
 def way_of(source: Source) -> str:
     """How a judge was asked, "" for the plain way; several parts are joined by commas.
 
-    "reversed scale", "wording b" and "injection probe" are the questions of `verify --probes`,
-    "datamark" and "one per call" choices of who quantifies.
+    "reversed scale", "wording b", "reworded" and "injection probe" are the questions of `verify
+    --probes`, "datamark" and "one per call" choices of who quantifies.
     """
     parts = ["one per call"] if source.parameters.get("one_per_call") is True else []
     parts += ["datamark"] if source.parameters.get("datamark") else []
@@ -121,6 +121,7 @@ def _probed(source: Source) -> list[str]:
     parts = ["reversed scale"] if parameters.get("reversed_scale") is True else []
     if (wording := parameters.get("wording", "a")) != "a":
         parts.append(f"wording {wording}")
+    parts += ["reworded"] if parameters.get("reworded") is True else []
     if probe := parameters.get("probe"):
         parts.append(f"{str(probe).partition('/')[0]} probe")
     return parts

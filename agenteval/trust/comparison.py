@@ -19,6 +19,8 @@ from agenteval.stats.multiple import adjust
 from agenteval.stats.paired import sign_flip_test
 from agenteval.stats.sample_size import FEWEST, cases_to_exclude, smallest_difference
 from agenteval.stats.scores import ORIGINAL, Floats, ScoreTable
+from agenteval.stats.sequential import hopeless, look_level, normalized_sum
+from agenteval.stats.vectors import normal_quantile
 from agenteval.trust.pairing import (
     UNKNOWN,
     PairBy,
@@ -43,6 +45,8 @@ class CompareOptions:
 
     Nothing is decided below `min_cases` pairs, or where failures leave less than `min_paired` of
     the cases that could be paired. `level` belongs to the intervals, 1 - level to the tests.
+    `planned` is how many cases were planned in all where one looks while they come in: then
+    intervals and tests hold at every look (`stats.sequential.look_level`).
     """
 
     margin: float = 0.05
@@ -51,6 +55,15 @@ class CompareOptions:
     min_paired: float = 0.8
     seed: int = 0
     draws: int = 20_000
+    planned: int | None = None
+
+    def at(self, n: int) -> CompareOptions:
+        """These options for a look after `n` cases. Raises InputError for more than planned."""
+        if self.planned is None or n < 1:
+            return self
+        if n > self.planned:
+            raise InputError(f"{n} cases are there, more than planned", f"{self.planned}")
+        return replace(self, level=look_level(n, self.planned, level=self.level))
 
 
 @dataclass(frozen=True)
@@ -79,7 +92,9 @@ class Row:
     `cases_to_decide` is about how many cases would give a verdict if further ones are like these
     (80 % power, without the correction), None where there is one or none may be given. `lost`
     common cases have no pair because of a failure, `inapplicable` ones for want of a value.
-    `undecidable` says why no verdict may be given on these data.
+    `undecidable` says why no verdict may be given on these data; `level` is that of intervals and
+    tests. `hopeless` tells, of a look before the last, that all planned cases would decide with a
+    chance below 1 %.
     """
 
     criterion: str
@@ -101,6 +116,8 @@ class Row:
     detectable: float | None
     counts: tuple[Counts, Counts]
     undecidable: str | None
+    level: float
+    hopeless: bool = False
     verdict: Verdict = "cannot tell"
     reason: str = ""
     cases_to_decide: int | None = None
@@ -245,6 +262,7 @@ def _row(
     absent = {case for case, _ in both} - set(cases)
     d = np.round(b - a, _DIGITS) + 0.0  # no -0
     n, lost = len(d), len(absent & failed)
+    how = how.at(n)
     p, test = _flip_test(d, how)
     shifted = np.round(d + how.margin, _DIGITS)
     worse = n > 0 and math.fsum(shifted) < 0
@@ -253,16 +271,31 @@ def _row(
     spread = int((d != 0).sum()) >= FEWEST and variance > 0  # of fewer nothing is known
     return Row(
         criterion=name, n=n, lost=lost, inapplicable=len(absent) - lost,
-        first=bounded_interval(a, (0.0, 1.0), how.level),
-        second=bounded_interval(b, (0.0, 1.0), how.level),
-        difference=bounded_interval(d, (-1.0, 1.0), how.level),
+        first=_interval(a, (0.0, 1.0), how), second=_interval(b, (0.0, 1.0), how),
+        difference=_interval(d, (-1.0, 1.0), how),
         wins=int((d > 0).sum()), ties=int((d == 0).sum()), losses=int((d < 0).sum()),
         p=p, p_holm=None, p_regression=p_worse if n else None, p_regression_holm=None, test=test,
         correlation=correlation_matrix(np.column_stack([a, b]), kind="pearson").rho[0][1],
         detectable=smallest_difference(variance, 0, 1, n, level=how.level) if spread else None,
         counts=counts,
-        undecidable=_undecidable(n, lost, counts, how),
+        undecidable=_undecidable(n, lost, counts, how), level=how.level,
+        hopeless=how.planned is not None and hopeless(d, how.planned),
     )  # fmt: skip
+
+
+def _interval(values: Floats, bounds: tuple[float, float], how: CompareOptions) -> Interval:
+    """Interval of a mean over cases; before the last planned one a z interval, since the others
+    are made for the levels of a single look."""
+    if how.planned is None or len(values) >= how.planned:
+        return bounded_interval(values, bounds, how.level)
+    n, spread = len(values), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    mean = math.fsum(values) / n if n else None
+    if mean is None or not spread:
+        return Interval(mean, None, None, None, n, None, "none", "no variation so far")
+    se = spread / math.sqrt(n)
+    half = normal_quantile((1 + how.level) / 2) * se
+    low, high = max(mean - half, bounds[0]), min(mean + half, bounds[1])
+    return Interval(mean, low, high, se, n, None, f"z, {n} of {how.planned} cases")
 
 
 def _undecidable(
@@ -283,6 +316,8 @@ def _flip_test(d: Floats, how: CompareOptions) -> tuple[float | None, str]:
     """Two-sided p of the mean by flipping signs, the same for d and -d; what test it was."""
     data = -d if math.fsum(d) < 0 else d
     untied = np.sort(data[data != 0])
+    if how.planned is not None and 0 < len(data) < how.planned:
+        return math.erfc(abs(normalized_sum(data)) / math.sqrt(2)), "sign flips, bounded by normal"
     if len(np.unique(np.abs(untied))) == 1:  # then only the counts matter
         exact = mcnemar(int((d < 0).sum()), int((d > 0).sum()))
         return exact.p, "McNemar, exact" if untied[-1] == 1 else "sign flips, exact by counts"
@@ -318,7 +353,10 @@ def _verdict(row: Row, how: CompareOptions) -> tuple[Verdict, str, int | None]:
     ):  # fmt: skip
         why = row.undecidable or row.difference.reason or "nothing to test"
         return "cannot tell", why, None
-    alpha = 1 - how.level + 1e-12
+    if how.planned is not None and row.hopeless and not (low > 0 or high < 0):
+        why = f"not even all {how.planned} planned cases would tell (chance below 1 %)"
+        return "cannot tell", why, None
+    alpha = 1 - row.level + 1e-12
     span, size = f"[{low:+.3f}, {high:+.3f}]", max(abs(low), abs(high))
     if not row.differing:
         return "identical", f"all {row.n} pairs; a difference beyond {size:.3f} is excluded", None

@@ -137,13 +137,13 @@ def under_gate(comparison: Comparison, criterion: str, value: float) -> Gate:
         return gate("missed", f"{span} lies below {value:g}")
     if low >= value:
         return gate("met", f"{span} is not below {value:g}")
-    cases = cases_to_exclude(value, row.second, (0.0, 1.0), level=comparison.options.level)
+    cases = cases_to_exclude(value, row.second, (0.0, 1.0), level=row.level)
     message = f"{span} lies on both sides of {value:g}{would_decide(cases)}"
     return gate("undecided", message)
 
 
 def _regression_gate(row: Row, comparison: Comparison, fail_if: FailIf) -> Gate:
-    margin, level = comparison.options.margin, comparison.options.level
+    margin, level = comparison.options.margin, row.level
     low, high = row.difference.low, row.difference.high
 
     def gate(outcome: Outcome, detail: str) -> Gate:

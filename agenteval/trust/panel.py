@@ -9,11 +9,13 @@ import numpy as np
 
 from agenteval.records import Criterion
 from agenteval.stats.agreement import krippendorff_alpha, level_counts
+from agenteval.stats.alttest import AltTest, alt_test
 from agenteval.stats.correlation import spearman
 from agenteval.stats.interval import Interval
 from agenteval.stats.proportion import proportion_interval
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.trust.agreement import AgreeOptions, mean_over_cases, unless_collapsed
+from agenteval.trust.label_tables import ALL
 from agenteval.trust.ratings import Cases, Measure, RunRatings, levels_of, shared_criteria
 
 
@@ -166,3 +168,39 @@ def _clusters(runs: Sequence[str], raters: Sequence[RunRatings]) -> Cases | None
     """Case of each run; None when every run is a case of its own."""
     case = [next((c for rater in raters if (c := rater.case_of(run))), run) for run in runs]
     return np.array(case, dtype=object) if len(set(case)) < len(case) else None
+
+
+def replacing(
+    judge: ScoreTable,
+    people: Mapping[str, ScoreTable],
+    criteria: Sequence[Criterion] = (),
+    *,
+    epsilon: float = 0.2,
+) -> dict[str, AltTest]:
+    """The alternative annotator test by criterion, and over all criteria under the name ALL: may
+    the judge stand in for one of these people? A rating is the commonest level over repeats; a run
+    without one is left out. Criteria without levels are not tested.
+    """
+    tables = [table.of(variant=ORIGINAL) for table in (judge, *people.values())]
+    tests: dict[str, AltTest] = {}
+    every: list[list[tuple[str, float] | None]] = [[] for _ in tables]
+    for name in shared_criteria(criteria, tables, at_least=2):
+        own = [table.of(criterion=name) for table in tables]
+        levels = levels_of(name, criteria, own)
+        if not levels.names or not len(own[0]):
+            continue
+        ratings = [RunRatings.of(table, levels) for table in own]
+        runs = list(ratings[0].position)
+        labels = [
+            [
+                None if (at := rater.position.get(run)) is None or np.isnan(rater.level[at])
+                else (name, float(rater.level[at]))
+                for run in runs
+            ]
+            for rater in ratings
+        ]  # fmt: skip
+        tests[name] = alt_test(labels[0], labels[1:], epsilon=epsilon)
+        every = [[*old, *new] for old, new in zip(every, labels, strict=True)]
+    if len(tests) > 1:
+        tests[ALL] = alt_test(every[0], every[1:], epsilon=epsilon)
+    return tests

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from agenteval.errors import InputError
-from agenteval.readers.scores import read_scores, score_rows
+from agenteval.readers.scores import read_scores, score_rows, waits_for_label
 from agenteval.records import Criterion, Source
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store
@@ -119,13 +119,15 @@ class StoredJudge:
 
 def raters_in(path: Path) -> list[str | None]:
     """Names in the field `rater` of a file of ratings, in its order; None for rows without one."""
-    named = (row.get("rater") for _, row in score_rows(path))
+    named = (row.get("rater") for _, row in score_rows(path) if not waits_for_label(row))
     return list(dict.fromkeys(None if r in (None, "") else str(r) for r in named))
 
 
 def chosen_raters(path: Path, wanted: Sequence[str], option: str) -> list[str | None]:
     """The raters of a file that are asked for; without a wish all. Raises InputError."""
     there = raters_in(path)
+    if not there:
+        raise InputError("there are no ratings: every row waits for a label", str(path))
     unknown = [rater for rater in wanted if rater not in there]
     if unknown:
         known = ", ".join(rater for rater in there if rater is not None) or "none named"

@@ -86,7 +86,7 @@ def test_obedience_is_found_counted_resumed_and_shown(cli: Cli, failures: Path) 
         asked = server.count
         shown = cli(*command(server.base_url), "--all")
         assert server.count == asked
-    plain, ways, attacks = 2 * (RUNS + GOOD), 2 * (RUNS + GOOD), 2 * RUNS
+    plain, ways, attacks = 2 * (RUNS + GOOD), 3 * (RUNS + GOOD), 2 * RUNS
     assert asked == plain + ways + attacks
     parts = {p["who"]: (p["least"]["requests"], p["most"]["requests"]) for p in dry.json["parts"]}
     assert parts == {"judge": (plain, 2 * plain), "probes, other ways": (ways, 2 * ways),
@@ -123,8 +123,8 @@ def test_with_few_failures_a_judge_that_does_not_obey_is_told_how_many_it_takes(
         asked = command(server.base_url, "--one-per-call", "--limit", 6, "--min-cases", 6)
         dry = cli(*asked, "--dry-run", "--json")
         found = injection(cli(*asked, "--json"))
-        # two criteria: originals, copies and two other ways, then both copies of the failures
-        assert server.count == 2 * (4 * 6 + 2 * 6)
+        # two criteria: originals, copies and three other ways, then both copies of the failures
+        assert server.count == 2 * (5 * 6 + 2 * 6)
     assert found["outcome"] == "unknown"
     # 1 - .025^(1/6) = .459; .95^72 = .0249
     assert "0 of 6 cases rose, and with 6 cases up to 46% could; about 72 cases" in found["reason"]

@@ -16,7 +16,7 @@ from agenteval.testing import serve
 from tests.cli.conftest import Cli, Result
 
 RUNS, REPEATS = 6, 2
-PROBES = ["position", "scale order", "wording", "injection", "verbosity", "scale use",
+PROBES = ["position", "scale order", "wording", "rewording", "injection", "verbosity", "scale use",
           "self-preference"]  # fmt: skip
 
 
@@ -46,7 +46,7 @@ def test_the_other_ways_are_asked_counted_and_resumed(cli: Cli, project: Path) -
         more = server.count - before
         again = cli(*asked, "--probes", "--json")
         assert server.count == before + more
-    assert more == 2 * RUNS * REPEATS
+    assert more == 3 * RUNS * REPEATS
     # the plain way is stored; nothing can rise here: all are at the best level already, as the
     # stored ratings tell
     assert told(dry) == {"judge": (0, 0), WAYS: (more, 2 * more), TEXTS: (0, 0)}
@@ -61,9 +61,10 @@ def test_the_other_ways_are_asked_counted_and_resumed(cli: Cli, project: Path) -
     assert [p["name"] for p in first.json["probes"]] == PROBES
     with Store(project / "agenteval.db", create=False) as store:
         sources = [s.parameters for _, s in store.sources()]
-    assert len(sources) == 3
+    assert len(sources) == 4
     assert [s.get("reversed_scale") for s in sources].count(True) == 1
     assert [s.get("wording") for s in sources].count("b") == 1
+    assert [s.get("reworded") for s in sources].count(True) == 1
 
 
 WAYS, TEXTS = "probes, other ways", "probes, text added"
@@ -84,10 +85,12 @@ def test_a_dry_run_prices_plain_calls_probes_and_their_sum(cli: Cli, project: Pa
     assert dry.code == 0, dry.err
     # two runs are failures: each gets two texts at most, two repeats of two criteria
     plain, text = 2 * RUNS * REPEATS, 2 * 2 * REPEATS
-    assert told(dry) == {"judge": (plain, 2 * plain), WAYS: (plain, 2 * plain),
+    other = 3 * RUNS * REPEATS
+    assert told(dry) == {"judge": (plain, 2 * plain), WAYS: (other, 2 * other),
                          TEXTS: (0, 2 * text)}  # fmt: skip
     judge, ways, texts = dry.json["parts"]
-    assert judge["least"]["reply_tokens"] == ways["least"]["reply_tokens"] == 2 * 60 * plain
+    assert judge["least"]["reply_tokens"] == 2 * 60 * plain
+    assert ways["least"]["reply_tokens"] == 2 * 60 * other
     assert texts["most"]["reply_tokens"] == 2 * text * 2048
     for kind in ("least", "most"):
         prompt, reply = (dry.json[f"{what}_tokens"][kind] for what in ("prompt", "reply"))
@@ -122,7 +125,7 @@ def test_what_probes_asked_stays_apart_in_export_and_show(cli: Cli, project: Pat
     assert load_criteria(project / "kept.json").criteria.task == "sums"
 
     plain = cli("export", "plain.jsonl", "--with-copies")
-    assert "left out: 3 sources that `verify --probes` asked in other ways" in plain.err
+    assert "left out: 4 sources that `verify --probes` asked in other ways" in plain.err
     assert cli("export", "all.jsonl", "--all-ways", "--with-copies").code == 0
     originals = cli("export", "originals.jsonl")
     assert f"{RUNS * 2 * REPEATS} results written" in originals.err
@@ -139,6 +142,7 @@ def test_what_probes_asked_stays_apart_in_export_and_show(cli: Cli, project: Pat
         "": 2 * RUNS * 2 * REPEATS,
         "reversed scale": RUNS * 2 * REPEATS,
         "wording b": RUNS * 2 * REPEATS,
+        "reworded": RUNS * 2 * REPEATS,
         "injection probe": 2 * 2 * 2 * REPEATS,
     }
 

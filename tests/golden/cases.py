@@ -183,6 +183,11 @@ CASES = (
         Step(f"agree {RATED} --labels {PEOPLE} --runs {{tasks}}/math/runs.jsonl --json --audit",
              extract.agreement),
         Step(f"agree {RATED} --labels {PEOPLE} --rater A --gate"),
+        Step(f"agree sample --n 30 --by value --scores {PEOPLE} --source A --seed 3 -o sheet.csv "
+             "--task math --runs {tasks}/math/runs.jsonl", extract.files),
+        Step(f"agree {RATED} --labels {PEOPLE} --rater A --sample sheet.csv --alt-test "
+             "-o page.html --json", extract.agreement),
+        Step(f"design --scores {PEOPLE} --source A --task math --price 0.01 --width 0.1 --json"),
     )),
     Case("compare", (
         Step("compare x y --scores scores.jsonl --json --fail-on-regression --junit x.xml "

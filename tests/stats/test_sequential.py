@@ -1,99 +1,130 @@
-"""Stopping rules: all sequences of draws, Wald's formula, the simulator."""
+"""Looking while results come in: error rates over all looks, and the formulas by brute force."""
 
 from __future__ import annotations
 
-import itertools
+import math
+from statistics import NormalDist
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from agenteval.stats import BetaRule, FixedRule, LeadRule, simulate_stopping, stopping_profile
+from agenteval.stats import confidence_sequence
+from agenteval.stats.sequential import hopeless, look_level, normalized_sum
 
-RULES = [FixedRule(6), FixedRule(7), LeadRule(2, 8), LeadRule(3, 9), BetaRule(0.8, 9)]
-
-
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("p", [0.5, 0.7, 0.05])
-def test_profile_equals_all_sequences(rule: FixedRule | LeadRule | BetaRule, p: float) -> None:
-    mean, shares = 0.0, {True: 0.0, False: 0.0, None: 0.0}
-    for sequence in itertools.product([True, False], repeat=rule.most):
-        chance = p ** sum(sequence) * (1 - p) ** (rule.most - sum(sequence))
-        for draws in range(1, rule.most + 1):
-            decision = rule.decide(sum(sequence[:draws]), draws)
-            if decision.stop:
-                mean += draws * chance
-                shares[decision.answer] += chance
-                break
-        else:
-            pytest.fail("the rule never stopped")
-    got = stopping_profile(rule, p)
-    assert got.mean_draws == pytest.approx(mean)
-    assert (got.share_yes, got.share_no, got.share_level) == pytest.approx(
-        (shares[True], shares[False], shares[None]), abs=1e-12
-    )
+NORMAL = NormalDist()
 
 
-def test_a_long_lead_rule_has_walds_error() -> None:
-    got = stopping_profile(LeadRule(3, 600), 0.7)
-    assert got.share_no == pytest.approx(1 / (1 + (0.7 / 0.3) ** 3), abs=1e-9)
-    # Wald's identity: mean lead at the end = draws * (2 p - 1)
-    assert got.mean_draws == pytest.approx(3 * (got.share_yes - got.share_no) / 0.4, abs=1e-6)
+def z_of(level: float) -> float:
+    return NORMAL.inv_cdf((1 + level) / 2)
 
 
-def test_fixed_rule_is_the_binomial() -> None:
-    got = stopping_profile(FixedRule(11), 0.6)
-    assert got.mean_draws == pytest.approx(11)
-    assert got.share_yes == pytest.approx(stats.binom.sf(5, 11, 0.6))
-    assert stopping_profile(FixedRule(2), 0.5).share_level == pytest.approx(0.5)
+def test_the_boundary_by_reflection() -> None:
+    last = z_of(look_level(100, 100))
+    assert 2 * NORMAL.cdf(-last) + 2 * NORMAL.cdf(last - 5) == pytest.approx(0.05)
+    assert 1.96 < last < 2
+    assert z_of(look_level(25, 100)) == pytest.approx(5.0)
+    assert z_of(look_level(50, 100, level=0.9)) == pytest.approx(2.5 * 2**0.5)
+    assert look_level(1, 10_000) < 1
 
 
-def test_beta_rule_needs_five_equal_draws() -> None:
-    # P(p > 1/2 | n of n) = 1 - .5^(n + 1): .969 at 4, .984 at 5, and .975 is asked for
-    rule = BetaRule(0.95, 25)
-    assert not rule.decide(4, 4).stop
-    assert rule.decide(5, 5).answer is True
-    assert rule.decide(0, 5).answer is False
-    assert stopping_profile(rule, 1.0).mean_draws == 5
-
-
-def test_level_end_is_no_answer() -> None:
-    end = LeadRule(3, 4).decide(2, 4)
-    assert (end.stop, end.answer) == (True, None)
-    assert LeadRule(3, 5).decide(3, 5).answer is True
-    assert not FixedRule(4).decide(3, 3).stop
-
-
-def test_simulator_meets_the_exact_profile() -> None:
-    rule = LeadRule(3, 25)
-    chances = np.repeat([0.9, 0.4, 0.65], 3000)
-    got = simulate_stopping(rule, chances, rng=np.random.default_rng(0))
-    exact = [stopping_profile(rule, p) for p in (0.9, 0.4, 0.65)]
-    assert got.mean_draws == pytest.approx(np.mean([e.mean_draws for e in exact]), abs=0.15)
-    right = np.mean([exact[0].share_yes, exact[1].share_no, exact[2].share_yes])
-    assert got.share_right == pytest.approx(right, abs=0.015)
-    again = simulate_stopping(rule, chances, rng=np.random.default_rng(0))
-    assert (again.draws == got.draws).all()
-
-
-def test_simulator_counts_what_has_no_right_answer() -> None:
+def test_false_alarms_over_all_looks() -> None:
     rng = np.random.default_rng(0)
-    got = simulate_stopping(FixedRule(3), np.array([0.5, 1.0]), rng=rng)
-    assert (got.n_undecidable, got.share_right) == (1, 1.0)
-    none = simulate_stopping(FixedRule(3), np.array([0.5]), rng=rng)
-    assert none.share_right is None
-    with pytest.raises(ValueError, match="0, 1"):
-        simulate_stopping(FixedRule(3), np.array([1.5]), rng=rng)
+    sums = rng.normal(size=(20_000, 200)).cumsum(axis=1)
+    z = np.abs(sums) / np.sqrt(np.arange(1, 201))
+    limits = np.array([z_of(look_level(n, 200)) for n in range(1, 201)])
+    assert (z > limits).any(axis=1).mean() == pytest.approx(0.05, abs=0.005)
 
 
-def test_bad_rules() -> None:
-    with pytest.raises(ValueError, match="no rule"):
-        LeadRule(5, 4)
-    with pytest.raises(ValueError, match="no rule"):
-        FixedRule(0)
-    with pytest.raises(ValueError, match="level"):
-        BetaRule(1.0)
-    with pytest.raises(ValueError, match="yes of"):
-        FixedRule(3).decide(2, 1)
-    with pytest.raises(ValueError, match="not in"):
-        stopping_profile(FixedRule(3), -0.1)
+@pytest.mark.parametrize(("n", "planned"), [(0, 5), (6, 5)])
+def test_looks_that_were_not_planned(n: int, planned: int) -> None:
+    with pytest.raises(ValueError, match=f"{n} of {planned} cases"):
+        look_level(n, planned)
+    with pytest.raises(ValueError, match="does not keep level"):
+        look_level(5, 5, level=0.999)
+
+
+def test_hopeless_is_the_predictive_chance() -> None:
+    rng = np.random.default_rng(2)
+    limit = z_of(look_level(100, 100))
+    chances, answers = [], []
+    for shift in np.linspace(0, 0.5, 40):
+        seen = rng.normal(size=70)
+        seen = (seen - seen.mean()) / seen.std(ddof=1) + shift
+        mean = shift + rng.normal(size=40_000) / math.sqrt(70)  # flat prior
+        final = (70 * shift + 30 * mean + math.sqrt(30) * rng.normal(size=40_000)) / 10
+        chances.append(float((np.abs(final) >= limit).mean()))
+        answers.append(hopeless(seen, 100))
+    for chance, answer in zip(chances, answers, strict=True):
+        if not 0.008 < chance < 0.012:
+            assert answer == (chance < 0.01)
+    assert set(answers) == {True, False}
+    assert not hopeless([0.1], 100)
+    assert not hopeless([0.0] * 50, 100)
+    assert not hopeless(seen, 70)
+
+
+def test_normalized_sum_by_hand() -> None:
+    assert normalized_sum([1, 1, 1, 1]) == 2
+    assert normalized_sum([3, -4]) == pytest.approx(-1 / 5)
+    assert normalized_sum([0, 0]) == 0
+
+
+def by_hand(values: list[float], level: float) -> tuple[float, float]:
+    """The definition, one mean and one bet at a time."""
+    limit = 2 / (1 - level)
+    kept = []
+    for i in range(1001):
+        m, possible, up, down = i / 1000, True, 1.0, 1.0
+        total, squares = 0.0, 0.0
+        variance = 0.25
+        for t, x in enumerate(values, 1):
+            bet = math.sqrt(2 * math.log(limit) / (variance * t * math.log(1 + t)))
+            up *= 1 + min(bet, 0.5 / max(m, 1e-12)) * (x - m)
+            down *= 1 - min(bet, 0.5 / max(1 - m, 1e-12)) * (x - m)
+            possible = possible and up < limit and down < limit
+            total += x
+            squares += (x - (0.5 + total) / (t + 1)) ** 2
+            variance = (0.25 + squares) / (t + 1)
+        if possible:
+            kept.append(m)
+    return max(kept[0] - 0.001, 0), min(kept[-1] + 0.001, 1)
+
+
+def test_confidence_sequence_is_its_definition() -> None:
+    values = (np.random.default_rng(4).integers(0, 5, 60) / 4).tolist()
+    for n in (1, 7, 60):
+        got = confidence_sequence(values[:n])
+        assert (got.low, got.high) == pytest.approx(by_hand(values[:n], 0.95), abs=1e-9)
+        assert got.mean == pytest.approx(sum(values[:n]) / n)
+    long = np.random.default_rng(5).random(2500)  # in several pieces
+    whole = confidence_sequence(long)
+    assert whole.low is not None
+    assert whole.high is not None
+    assert whole.high - whole.low < 0.06
+
+
+def test_it_never_grows_and_rarely_leaves_the_truth() -> None:
+    rng = np.random.default_rng(6)
+    misses = 0
+    for _ in range(200):
+        values = (rng.random(150) < 0.8).astype(float)
+        interval = confidence_sequence(values)
+        assert interval.low is not None
+        assert interval.high is not None
+        misses += not interval.low <= 0.8 <= interval.high
+    assert misses / 200 <= 0.05
+    first, second = confidence_sequence(values[:75]), confidence_sequence(values)
+    assert first.low is not None
+    assert second.low is not None
+    assert first.low <= second.low
+
+
+def test_other_bounds_and_nothing() -> None:
+    values = [0.1, 0.4, 0.9, 0.3] * 10
+    plain = confidence_sequence(values)
+    moved = confidence_sequence([2 * v - 1 for v in values], bounds=(-1, 1))
+    assert plain.low is not None
+    assert moved.low == pytest.approx(2 * plain.low - 1)
+    assert confidence_sequence([]).reason == "no values"
+    with pytest.raises(ValueError, match="outside the bounds"):
+        confidence_sequence([1.5])

@@ -41,6 +41,7 @@ class QuantifierOptions:
     seed: int = 0
     reversed_scale: bool = False  # accepted values listed from best to worst
     wording: Wording = "a"
+    reworded: bool = False  # each criterion in one of three other wordings, drawn anew each time
     datamark: bool = False  # a sign for every space of what is graded (spotlighting)
 
     @property
@@ -49,6 +50,7 @@ class QuantifierOptions:
         ways = {
             "reversed_scale": self.reversed_scale,
             "wording": self.wording if self.wording != "a" else False,
+            "reworded": self.reworded,
             "datamark": DATAMARK if self.datamark else False,
         }
         return {way: how for way, how in ways.items() if how}
@@ -65,10 +67,11 @@ class Quantifier:
         self.options = options or QuantifierOptions()
         wording = "_b" if self.options.wording == "b" else ""
         listing = "_reversed" if self.options.reversed_scale else ""
+        listing = "_reworded" if self.options.reworded else listing
         names = f"system{wording}", f"user{wording}", f"criterion{listing}", "repair"
         prompts = [load_prompt(_PACKAGE, f"quantifier_{name}") for name in names]
         self._system, self._user, self._entry, self._repair = prompts
-        self._entries: dict[tuple[str, str, tuple[str, ...], bool], str] = {}
+        self._entries: dict[tuple[str, str, tuple[str, ...], bool, int], str] = {}
         self._systems: dict[bool, str] = {}
         self._source = Source(
             evaluator="utility.quantifier",
@@ -102,12 +105,15 @@ class Quantifier:
     def request(self, unit: Unit) -> tuple[Request, tuple[str, ...]]:
         """The request for a unit, and the leaf paths in the order shown."""
         shown = self._order(unit)
+        ways = self._ways(unit, len(shown))
         values: dict[str, Any] = {
             "nonce": NONCE,
             "any_na": any(c.allow_na for _, c in shown),
             "task_name": self.task.name,
             "task_description": self.task.description,
-            "criteria": "\n".join(self._described(path, c) for path, c in shown),
+            "criteria": "\n".join(
+                self._described(*entry, way) for entry, way in zip(shown, ways, strict=True)
+            ),
             "ids": [path for path, _ in shown],
             "problem": unit.view.problem,
             "trajectory": unit.view.trajectory,
@@ -147,13 +153,13 @@ class Quantifier:
         )
         return request, tuple(path for path, _ in shown)
 
-    def _described(self, path: str, criterion: Criterion) -> str:
+    def _described(self, path: str, criterion: Criterion, way: int) -> str:
         """A criterion as the prompt lists it; rendered once, since every call shows it."""
         # the order of the levels is shown, but is no part of the hash
-        shown = (path, criterion.sha256, criterion.accepted_values, criterion.ordered)
+        shown = (path, criterion.sha256, criterion.accepted_values, criterion.ordered, way)
         known = self._entries.get(shown)
         if known is None:
-            known = self._entries[shown] = self._entry.render(path=path, c=criterion)
+            known = self._entries[shown] = self._entry.render(path=path, c=criterion, way=way)
         return known
 
     def _order(self, unit: Unit) -> list[tuple[str, Criterion]]:
@@ -162,6 +168,14 @@ class Quantifier:
         words = [self.options.seed, unit.repeat, int(unit.view.sha256[:8], 16)]
         order = np.random.default_rng(words).permutation(len(flat)).tolist()
         return [flat[i] for i in order]
+
+    def _ways(self, unit: Unit, count: int) -> list[int]:
+        """The wording of each criterion: 0, or one of three drawn for this run and repeat."""
+        if not self.options.reworded:
+            return [0] * count
+        words = [self.options.seed, unit.repeat, int(unit.view.sha256[:8], 16), 1]
+        drawn: list[int] = np.random.default_rng(words).integers(1, 4, count).tolist()
+        return drawn
 
     def _parameters(self, unit: Unit) -> dict[str, Any]:
         parameters: dict[str, Any] = {"seed": (self.options.seed * 100_003 + unit.repeat) % 2**31}

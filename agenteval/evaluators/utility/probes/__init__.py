@@ -1,8 +1,8 @@
 """Probes of a judge: does its score follow anything that is not the work it grades?
 
-Place in the prompt, order of the scale, wording of the prompt, text in the work that asks for a
-grade, length, use of the scale, and kinship with the systems it grades. They examine the judge; no
-criterion gets a verdict from them.
+Place in the prompt, order of the scale, wording of the prompt and of each criterion, text in the
+work that asks for a grade, length, use of the scale, and kinship with the systems it grades. They
+examine the judge; no criterion gets a verdict from them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from agenteval.stats.scores import ScoreTable
 
 __all__ = ["INJECTION", "Injected", "Judged", "Placed", "Probe", "ProbeOptions", "examine"]
 
-SCALE_ORDER, WORDING = "scale order", "wording"
+SCALE_ORDER, WORDING, REWORDING = "scale order", "wording", "rewording"
 NO_SCALE = "does not apply: this judge reads neither a scale nor instructions"
 NO_LIST = "does not apply: this judge reads one criterion at a time, in no list"
 NO_COPIES = "no attacked copies were judged"
@@ -32,9 +32,9 @@ NO_COPIES = "no attacked copies were judged"
 class Judged:
     """What a judge said of some runs, the plain way and the other ways.
 
-    `table` holds originals and copies. `reversed_scale`, `wording` and `placed` are None where the
-    judge reads no scale, no instructions and no list of criteria; `injected` is None where nothing
-    was attacked.
+    `table` holds originals and copies. `reversed_scale`, `wording`, `rewording` and `placed` are
+    None where the judge reads no scale, no instructions and no list of criteria; `injected` is
+    None where nothing was attacked.
     """
 
     judges: tuple[str, ...]  # names of the models
@@ -45,11 +45,13 @@ class Judged:
     placed: Placed | None = None
     reversed_scale: ScoreTable | None = None
     wording: ScoreTable | None = None
+    rewording: ScoreTable | None = None
     injected: Injected | None = None
 
 
 def examine(judged: Judged, options: ProbeOptions | None = None) -> tuple[Probe, ...]:
-    """Seven probes: position, scale order, wording, injection, verbosity, scale use, kinship.
+    """Eight probes: position, scale order, wording, rewording, injection, verbosity, scale use,
+    kinship.
 
     p-values are corrected over all of them. Pure: the same input gives the same output.
     """
@@ -69,6 +71,7 @@ def examine(judged: Judged, options: ProbeOptions | None = None) -> tuple[Probe,
         Finding(POSITION, absent=NO_LIST) if placed is None else position(placed, chosen),
         other_way(SCALE_ORDER, judged.reversed_scale),
         other_way(WORDING, judged.wording),
+        other_way(REWORDING, judged.rewording),
         injection(injected, chosen) if injected else Finding(INJECTION, absent=NO_COPIES),
         verbosity(judged.table, judged.criteria, judged.lengths, chosen),
         scale_use(judged.table, judged.criteria, chosen),

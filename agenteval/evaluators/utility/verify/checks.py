@@ -13,6 +13,7 @@ from agenteval.records.verification import Check, Outcome
 from agenteval.stats import Bootstrap, flip_rate, krippendorff_alpha
 from agenteval.stats.discrimination import discrimination
 
+UNSUPPORTED = "this judge cannot grade it: unsupported"
 _RARE = 0.1  # share of deviating repeats that alpha cannot weigh when nearly all else is equal
 
 
@@ -27,7 +28,7 @@ def coverage(evidence: Evidence, options: VerifyOptions) -> Check:
     statuses = {s: n for s, n in table.statuses().items() if ":" in s}
     check = Check(name="coverage", outcome="unknown", reason="", estimate=made, n=len(table))
     if set(statuses) == {"unscored:unsupported"} and made == 0:
-        return check.model_copy(update={"reason": "this judge cannot grade it: unsupported"})
+        return check.model_copy(update={"reason": UNSUPPORTED})
     gathered = []  # where failures gather
     cases, inverse = np.unique(table.case.codes, return_inverse=True)
     total = np.bincount(inverse)
@@ -89,7 +90,9 @@ def agreement(evidence: Evidence, options: VerifyOptions) -> Check:
         reason = "one repeat: nothing shows whether the judge agrees with itself"
         return Check(name="agreement", outcome="unknown", reason=reason, unit="alpha")
     numeric = evidence.criterion.scale == "numeric"
-    how = Bootstrap(np.random.default_rng(options.seed), resamples=options.resamples)
+    how = Bootstrap(
+        np.random.default_rng(options.seed), resamples=options.resamples, level=1 - options.alpha
+    )
     alpha = krippendorff_alpha(
         matrix.values, "interval" if numeric else "ordinal", clusters=matrix.case, bootstrap=how
     )
@@ -143,7 +146,7 @@ def separation(evidence: Evidence, options: VerifyOptions) -> Check:
         reason = "success is unknown: nothing to tell apart"
         return Check(name="discrimination", outcome="unknown", reason=reason, unit="AUC")
     good, bad = (matrix.mean[known & (matrix.success == s)] for s in (1, 0))
-    separation = discrimination(good, bad)
+    separation = discrimination(good, bad, level=1 - options.alpha)
     area = separation.auc
     outcome: Outcome = "unknown"
     reason = area.reason or ""

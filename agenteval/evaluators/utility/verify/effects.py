@@ -93,7 +93,7 @@ def _measured(evidence: Evidence, variant: str, options: VerifyOptions) -> Effec
     digest = hashlib.sha256(f"{options.seed}|{evidence.criterion.id}|{variant}".encode()).digest()
     rng = np.random.default_rng(int.from_bytes(digest[:16], "big"))
     test = sign_flip_test(drop, alternative=_ALTERNATIVE[expected], draws=options.draws, rng=rng)
-    interval = mean_interval(drop.tolist(), bounds=(-1.0, 1.0))
+    interval = mean_interval(drop.tolist(), level=1 - options.alpha, bounds=(-1.0, 1.0))
     runs = [names[originals.run[r]] for r, _ in pairs]
     shorter = [
         evidence.lengths[run, variant] < evidence.lengths[run, ORIGINAL]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import math
+from dataclasses import dataclass, fields, replace
 
 from agenteval.errors import InputError
 
@@ -23,7 +24,7 @@ class VerifyOptions:
     - `redundant`: Spearman's rho of the runs' means from which two criteria say the same.
     - `ceiling`: share of ratings at one end of the scale from which differences drown there.
     - `resamples` of the bootstrap, `draws` of random sign flips.
-    - `alpha`: error rate of each family of tests after Holm's correction.
+    - `alpha`: error rate of each family of tests after Holm's correction, and of each interval.
     - `deterministic`: whoever gives the ratings declares that the judge rates a text the same every
       time, as a function does. Equal repeats alone do not show it: they may be copies.
 
@@ -51,3 +52,14 @@ class VerifyOptions:
                 raise InputError(f"{field.name} is {value}; it must lie between 0 and 1")
         if self.min_cases < 2 or self.resamples < 100 or self.draws < 100:
             raise InputError("min_cases must be at least 2, resamples and draws at least 100")
+
+    def at_look(self, look: int, looks: int) -> VerifyOptions:
+        """The same for one of several looks at growing data: those before the last share a fifth of
+        `alpha`, the last has the rest, so that all together keep it (Bonferroni)."""
+        if looks == 1:
+            return self
+        alpha = 0.8 * self.alpha if look == looks - 1 else 0.2 * self.alpha / (looks - 1)
+        return replace(
+            self, alpha=alpha, resamples=max(self.resamples, math.ceil(20 / alpha)),
+            draws=max(self.draws, math.ceil(100 / alpha)),
+        )  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from agenteval.evaluators.utility.verify.checks import UNSUPPORTED
 from agenteval.evaluators.utility.verify.effects import is_control, is_directed, named
 from agenteval.evaluators.utility.verify.evidence import Evidence
 from agenteval.evaluators.utility.verify.options import VerifyOptions
@@ -13,6 +14,7 @@ from agenteval.records.verification import Check, Effect, Verdict, Verification
 from agenteval.stats import mean_interval
 
 _LEAVE_OUT = "leave it out"
+OTHER_JUDGE = "choose a judge that can grade it (--model)"
 WHY_MISSING = "find out why ratings are missing"
 MORE_CASES = "rate more cases"
 MORE_REPEATS = "rate every text three times (--repeats 3)"
@@ -56,7 +58,8 @@ def decide(
     repeats = evidence.originals.values.shape[1]
     single = repeats < 2 and agreement.outcome != "pass"
     rules: tuple[tuple[object, Verdict, list[str], str], ...] = (
-        (not evidence.rated.any(), "undecided", [coverage.reason], "find out why it has no rating"),
+        (not evidence.rated.any(), "undecided", [coverage.reason],
+         OTHER_JUDGE if coverage.reason == UNSUPPORTED else "find out why it has no rating"),
         (few_cases, "undecided", [few_cases], mend),
         (coverage.outcome == "fail", "repair", [coverage.reason], WHY_MISSING),
         (constant and moved, "undecided",

@@ -31,6 +31,7 @@ WAYS = {
     "plain": QuantifierOptions(),
     "reversed": QuantifierOptions(reversed_scale=True),
     "wording": QuantifierOptions(wording="b"),
+    "rewording": QuantifierOptions(reworded=True),
 }
 OPTIONS = ProbeOptions(resamples=300, draws=2000)
 
@@ -78,7 +79,7 @@ def judged(answer: Answer, folder: Path, *, repeats: int = 2, cases: int = 40) -
                 placed = placed_ratings(store, key, criteria=keys, runs=views, repeats=repeats)
     return Judged(
         ("judge-2024-05",), runs, criteria(), tables["plain"], lengths_of(full), placed,
-        tables["reversed"], tables["wording"],
+        tables["reversed"], tables["wording"], tables["rewording"],
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from tests.support.judges import Answers
 
 WORDING_B = "without taking sides"
 REVERSED = "order of this list"
-ASKED = ("position", "scale order", "wording")
+ASKED = ("position", "scale order", "wording", "rewording")
 
 
 def outcomes(probes: dict[str, Probe], *names: str) -> list[str]:
@@ -24,7 +24,7 @@ def outcomes(probes: dict[str, Probe], *names: str) -> list[str]:
 def test_the_perfect_judge_passes(tmp_path: Path) -> None:
     probes = probed(Answers(family.perfect(), seed=1), tmp_path)
     assert list(probes) == [*ASKED, "injection", "verbosity", "scale use", "self-preference"]
-    assert outcomes(probes, *ASKED, "scale use") == ["pass"] * 4
+    assert outcomes(probes, *ASKED, "scale use") == ["pass"] * 5
     assert probes["verbosity"].checks[0].outcome == "pass"
     assert probes["wording"].checks[0].n == 40
 
@@ -58,11 +58,17 @@ def test_the_place_of_a_label_is_found_by_turning_the_scale_round(tmp_path: Path
 def test_a_judge_that_depends_on_the_wording_is_found(tmp_path: Path) -> None:
     stricter = Otherwise(family.perfect(), WORDING_B, family.lenient(-1.0))
     probes = probed(stricter, tmp_path)
-    assert outcomes(probes, *ASKED) == ["pass", "pass", "fail"]
+    assert outcomes(probes, *ASKED) == ["pass", "pass", "fail", "pass"]
     chance = Otherwise(family.noisy(), WORDING_B, family.random())
     (folder := tmp_path / "chance").mkdir()
     agreement = probed(chance, folder)["wording"].checks[1]
     assert (agreement.name, agreement.outcome) == ("agreement", "fail")
+
+
+def test_a_judge_that_depends_on_the_words_of_a_criterion_is_found(tmp_path: Path) -> None:
+    stricter = Otherwise(family.perfect(), "to be graded:", family.lenient(-1.0))
+    probes = probed(stricter, tmp_path)  # of three wordings one
+    assert outcomes(probes, *ASKED) == ["pass", "pass", "pass", "fail"]
 
 
 def test_length_only_fails_by_padding(tmp_path: Path) -> None:
@@ -71,7 +77,7 @@ def test_length_only_fails_by_padding(tmp_path: Path) -> None:
     assert (padding.outcome, length.outcome) == ("fail", "unknown")
     assert length.estimate is not None
     assert length.estimate > 0.9
-    assert outcomes(probes, *ASKED) == ["pass"] * 3
+    assert outcomes(probes, *ASKED) == ["pass"] * 4
 
 
 def test_few_cases_decide_nothing(tmp_path: Path) -> None:
@@ -101,5 +107,5 @@ def test_a_judge_without_prompts_is_told_what_does_not_apply(tmp_path: Path) -> 
     full = judged(Answers(family.perfect(), seed=1), tmp_path, cases=20)
     bare = type(full)(full.judges, full.runs, full.criteria, full.table, full.lengths)
     probes = {p.name: p for p in examine(bare, OPTIONS)}
-    assert [probes[name].reason for name in ASKED] == [NO_LIST, NO_SCALE, NO_SCALE]
+    assert [probes[name].reason for name in ASKED] == [NO_LIST, *[NO_SCALE] * 3]
     assert probes["scale use"].outcome == "pass"

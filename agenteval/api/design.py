@@ -1,0 +1,72 @@
+"""Before the first call: how many cases and repeats, what they cost, and what they will show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from agenteval.api.agreement import Ratings, judge_table
+from agenteval.api.judging import Criteria
+from agenteval.errors import InputError
+from agenteval.report.report import Report
+from agenteval.store import Store
+from agenteval.text import plural
+from agenteval.trust.spread import WIDEST, cases_for_width, design_table, spreads
+
+
+def design(
+    cases: Sequence[int] = (25, 50, 100, 200),
+    repeats: Sequence[int] = (1, 2, 3),
+    *,
+    width: float | None = None,
+    systems: int = 1,
+    price: float | None = None,
+    scores: Ratings | None = None,
+    store: str | Path | Store | None = None,
+    judge: str | None = None,
+    task: str | None = None,
+    criteria: Criteria | None = None,
+) -> Report:
+    """What numbers of cases and repeats give and cost: a row for each pair.
+
+    The spread of values is that of ratings like those to come: of `scores` or of a `store`, there
+    of the criterion whose mean is known least well. Without ratings it is the widest that values in
+    [0, 1] can have, half of them 0 and half 1, and nothing is known about repeats. `price` is that
+    of one call, which judges all criteria of one run once; `systems` answer every case. With
+    `width` a note says how many cases it takes until an interval is that narrow.
+
+    Raises InputError for numbers that are not positive and for ratings that cannot be used.
+    """
+    if not cases or not repeats or min(*cases, *repeats, systems) < 1:
+        raise InputError("numbers of cases, repeats and systems start at 1", "design")
+    if width is not None and not 0 < width < 1:
+        raise InputError(f"{width} is no width between 0 and 1", "--width")
+    between, within, apart = WIDEST, None, None
+    notes = ["without ratings to learn from: values as far apart as they can be, half 0, half 1"]
+    if scores is not None or store is not None:
+        name, table, known, notes = judge_table(scores, store, judge, task, criteria)
+        found = spreads(table, known)
+        if not found:
+            raise InputError(f"no criterion has values of two cases by {name}", "design")
+        widest = max(found, key=lambda one: one.between + (one.components.repeat or 0.0))
+        between, within = widest.between, widest.components.repeat
+        if widest.components.case_system is not None:
+            apart = 2 * widest.components.case_system
+        notes.append(
+            f"spread as in the ratings by {name} on {widest.criterion_id}, the criterion whose "
+            f"mean is known least well: standard deviation {between**0.5:.3f} between cases"
+            + (f", {within**0.5:.3f} between repeats" if within is not None else "")
+        )
+    if within is None:
+        repeats, within = repeats[:1], 0.0
+        notes.append("what repeats add is not known without ratings of two of them")
+    if width is not None:
+        notes += [
+            f"an interval {width:g} wide takes {cases_for_width(width, between, within, k):,} "
+            f"cases with {plural(k, 'repeat')}"
+            for k in repeats
+        ]
+    table_ = design_table(
+        between, within, cases, repeats, apart=apart, systems=systems, price=price
+    )
+    return Report(title="", tables=(table_,), notes=tuple(notes))

@@ -1,0 +1,98 @@
+"""Judging case by case, in random order, until a rule says that it is enough."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from agenteval.api.judging import Judging
+from agenteval.evaluators.base import Evaluator
+from agenteval.evaluators.utility.plan import CellPlan, Item, make_plan
+from agenteval.experiment import Ended
+from agenteval.store import Store
+from agenteval.store.experiments import remark
+from agenteval.store.rows import case_key
+from agenteval.text import plural
+from agenteval.trust.scores import scores_from_store
+from agenteval.trust.stopping import Look, Until
+
+if TYPE_CHECKING:
+    from agenteval.models.client import Client
+
+FIRST, STEP = 10, 4  # cases before the first look, and between two where one judge call is a case
+
+
+@dataclass(frozen=True)
+class Judged:
+    """How far it came: the plan of the cases that were judged, how the last of it ended, what the
+    rule said last, and the line about where it stopped."""
+
+    plan: CellPlan
+    ended: Ended
+    look: Look | None
+    line: str
+
+
+def in_random_order(items: tuple[Item, ...], seed: int) -> dict[str, list[Item]]:
+    """The runs of each case, cases in the order of the seed: the same for the same runs."""
+    cases: defaultdict[str, list[Item]] = defaultdict(list)
+    for item in items:
+        cases[case_key(item[0])].append(item)
+    names = sorted(cases)
+    random.Random(seed).shuffle(names)  # noqa: S311  an order, no secret
+    return {name: cases[name] for name in names}
+
+
+async def judge_until(
+    judging: Judging, evaluator: Evaluator, client: Client | None, store: Store, until: Until
+) -> Judged:
+    """Judge in rounds of some cases, and stop when the rule holds, at the end of all, or where the
+    experiment has to stop. The same call goes on where it ended: the order is that of the seed.
+
+    Raises CancelledError when interrupted.
+    """
+    cases = in_random_order(judging.items, judging.options.seed)
+    until.check(sorted({run.system for run, _ in judging.items}))
+    runs_a_case = len(judging.items) / max(len(cases), 1)
+    step = max(STEP, round(2 * judging.limits.concurrency / (runs_a_case * judging.repeats)))
+    look, line = None, ""
+    try:
+        for count in _counts(len(cases), step):
+            some = tuple(item for name in list(cases)[:count] for item in cases[name])
+            plan = make_plan(
+                evaluator, some, judging.criteria, store, repeats=judging.repeats,
+                retry_failed=judging.retry_failed,
+            )  # fmt: skip
+            ended = await judging.run_plan(plan, client, store)
+            if ended.stopped:
+                return Judged(plan, ended, look, "")
+            table = scores_from_store(
+                store, evaluator.source.sha256, repeats=judging.repeats,
+                criteria={c.sha256 for c in judging.criteria},
+                runs={view.sha256 for _, view in some},
+            )  # fmt: skip
+            look = until.look(table, judging.criteria, list(cases))
+            how_far = f"{count} of {plural(len(cases), 'case')} (order of seed " \
+                      f"{judging.options.seed})"  # fmt: skip
+            if look.stop and count < len(cases):
+                line = f"stopped after {how_far}: {look.reason}"
+                break
+            line = f"judged all of {plural(len(cases), 'case')}: {look.reason}"
+            judging.watch.note(f"after {how_far}: {look.reason}")
+    finally:
+        if client is not None:
+            await client.close()
+    remark(store, evaluator.source.sha256, line)
+    return Judged(plan, ended, replace(look, reason=line) if look else None, line)
+
+
+def _counts(cases: int, step: int) -> Iterator[int]:
+    """After how many cases to look: 10, then some more each time, in the end all."""
+    count = min(FIRST, cases)
+    while count < cases:
+        yield count
+        count += max(step, count // 10)
+    yield cases

@@ -1,0 +1,55 @@
+"""agenteval design: how many cases and repeats, before the first call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agenteval.cli import options
+from agenteval.cli.command import finish, grouped
+from agenteval.cli.options import OutputOptions
+from agenteval.errors import InputError
+
+
+@grouped
+def design(
+    output: OutputOptions,
+    cases: Annotated[str, typer.Option(help="Numbers of cases, as in 50,100.")] = "25,50,100,200",
+    repeats: Annotated[str, typer.Option(help="Numbers of repeats, as in 1,2,3.")] = "1,2,3",
+    width: Annotated[
+        float | None, typer.Option(help="Say how many cases make an interval this narrow.")
+    ] = None,
+    systems: Annotated[int, typer.Option(help="Systems that answer every case.", min=1)] = 1,
+    price: Annotated[
+        float | None, typer.Option(help="Of one call, which judges a run on all criteria.", min=0)
+    ] = None,
+    scores: Annotated[
+        Path | None, typer.Option(help="Ratings like those to come, instead of a store.")
+    ] = None,
+    store: options.StorePath = None,
+    source: Annotated[
+        str | None, typer.Option(help="Judge: model or start of its hash. Default: the latest.")
+    ] = None,
+    task: options.TaskName = None,
+    criteria: Annotated[Path | None, typer.Option(help="Criteria file: the levels.")] = None,
+) -> None:
+    """Say what cases × repeats will cost and show, before the first call.
+
+    The spread is that of ratings like those to come, or the widest that there can be.
+    """
+    from agenteval.api.design import design as design_for
+
+    report = design_for(
+        _numbers(cases, "--cases"), _numbers(repeats, "--repeats"), width=width, systems=systems,
+        price=price, scores=scores, store=store, judge=source, task=task, criteria=criteria,
+    )  # fmt: skip
+    finish(report, output)
+
+
+def _numbers(text: str, option: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"{text!r} is no list of numbers such as 50,100", option) from None

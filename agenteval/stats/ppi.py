@@ -1,0 +1,145 @@
+"""A mean from a few labels by people and many ratings by a judge, without the judge's bias."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenteval.stats.interval import Interval
+from agenteval.stats.vectors import Floats, check_level, finite_vector
+
+FEWEST_LABELS = 20  # labelled clusters below which the interval covers too little
+
+
+@dataclass(frozen=True)
+class PoweredMean:
+    """The same mean three times, in the unit of the values.
+
+    `judge` is that of all ratings, `people` that of the labels alone, `corrected` that of both.
+    `power` in [0, 1] says how far the ratings are used: 0 not at all. `worth` is how many labels
+    alone would give an interval as narrow as the corrected one, None where there is none.
+    """
+
+    judge: Interval
+    people: Interval
+    corrected: Interval
+    power: float
+    worth: float | None
+
+
+def powered_mean(
+    ratings: Sequence[float] | Floats,
+    labels: Sequence[float] | Floats,
+    clusters: Sequence[Hashable] | None = None,
+    *,
+    weights: Sequence[float] | Floats | None = None,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    level: float = 0.95,
+) -> PoweredMean:
+    """Prediction-powered mean of the runs that `ratings` (N,) are of; `labels` (N,) are NaN where
+    nobody labelled.
+
+    With f the ratings and y the labels the estimate is power * mean(f) + mean over the labelled of
+    (y - power * f): unbiased for any judge where labels were drawn at random (PPI++: Angelopoulos,
+    Duchi & Zrnic, arXiv 2311.01453; a difference estimator, Cochran, Sampling Techniques, 1977,
+    section 7.2). `weights` (N,) are inverse chances of being drawn for a label; means over the
+    labelled are weighted by them and divided by their sum (Hajek).
+
+    The variance is that of the estimate's linear part, a[c] + power * b[c], summed over the runs of
+    each cluster c, with the factor C / (C - 1) for C labelled clusters, and t intervals of C - 1
+    degrees of freedom. `power` is what makes it smallest, -(a b) / (b b), within [0, 1]; where it
+    is above 0 it costs one more degree of freedom, as the mean does. Runs of a
+    stratified sample count as drawn with these chances one by one, so that the interval is, if
+    anything, too wide.
+
+    Fewer than 20 labelled clusters give no interval for people and the corrected mean, with the
+    reason; labels of every run need no correction (`power` is 0). Raises ValueError for values
+    that are not finite, outside `bounds` or of other lengths, and weights that are not positive.
+    """
+    check_level(level)
+    rated = finite_vector(ratings, "ratings")
+    told = np.asarray(labels, dtype=np.float64)
+    if told.shape != rated.shape or np.isinf(told).any():
+        raise ValueError("labels must be finite or NaN, one for each rating")
+    n = len(rated)
+    codes = _codes(clusters, n)
+    known = ~np.isnan(told)
+    weight = np.ones(n) if weights is None else finite_vector(weights, "weights")
+    if len(weight) != n or not (weight > 0).all():
+        raise ValueError("weights must be positive, one for each rating")
+    if not all(bounds[0] <= v <= bounds[1] for v in (*rated, *told[known])):
+        raise ValueError(f"a value lies outside the bounds {bounds}")
+    where = bounds, level
+    units = int(codes.max(initial=-1)) + 1
+    judge = _interval(_mean(rated), _summed(codes, _deviations(rated, n)), n, units, where)
+    if not known.any():
+        nothing = Interval(None, None, None, None, 0, 0, "none", "no labels")
+        return PoweredMean(judge, nothing, nothing, 0.0, None)
+    share = np.where(known, weight, 0.0) / weight[known].sum()
+    of_people = float(share @ np.where(known, told, 0.0))
+    of_judge = float(share @ rated)  # on the labelled runs
+    a = _summed(codes, share * (np.where(known, told, 0.0) - of_people))
+    b = _summed(codes, (rated - _mean(rated)) / n - share * (rated - of_judge))
+    useful = float(b @ b) > 1e-18
+    power = float(np.clip(-(a @ b) / (b @ b), 0.0, 1.0)) if useful else 0.0
+    labelled = int(known.sum()), len(np.unique(codes[known]))
+    people = _interval(of_people, a, *labelled, where)
+    corrected = _interval(
+        of_people + power * (_mean(rated) - of_judge), a + power * b, *labelled, where,
+        2 if power else 1,
+    )  # fmt: skip
+    worth = None
+    if people.se and corrected.se:
+        worth = labelled[0] * (people.se / corrected.se) ** 2
+    return PoweredMean(judge, people, corrected, power, worth)
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean()) if len(values) else 0.0
+
+
+def _deviations(values: Floats, n: int) -> Floats:
+    return (values - _mean(values)) / max(n, 1)
+
+
+def _summed(codes: NDArray[np.intp], values: Floats) -> Floats:
+    return np.asarray(np.bincount(codes, values), dtype=np.float64)
+
+
+def _codes(clusters: Sequence[Hashable] | None, n: int) -> NDArray[np.intp]:
+    if clusters is None:
+        return np.arange(n, dtype=np.intp)
+    if len(clusters) != n:
+        raise ValueError(f"{n} ratings but {len(clusters)} cluster labels")
+    known: dict[Hashable, int] = {}
+    return np.array([known.setdefault(c, len(known)) for c in clusters], dtype=np.intp)
+
+
+def _interval(
+    mean: float,
+    influence: Floats,
+    n: int,
+    units: int,
+    where: tuple[tuple[float, float], float],
+    fitted: int = 1,
+) -> Interval:
+    """t interval of an estimate whose linear part by cluster is `influence`, with `fitted` numbers
+    taken from the same clusters."""
+    from scipy.special import stdtrit
+
+    (lowest, highest), level = where
+    if not n:
+        return Interval(None, None, None, None, 0, 0, "none", "no ratings")
+    if units < FEWEST_LABELS:
+        reason = f"{units} labelled cases; {FEWEST_LABELS} are needed"
+        return Interval(mean, None, None, None, n, units, "none", reason)
+    freedom = units - fitted
+    se = float(np.sqrt(units / freedom * (influence @ influence)))
+    if se <= 1e-12:
+        return Interval(mean, None, None, 0.0, n, units, "none", "no variation: no interval")
+    half = float(stdtrit(freedom, (1 + level) / 2)) * se
+    low, high = max(lowest, mean - half), min(highest, mean + half)
+    return Interval(mean, low, high, se, n, units, f"cluster-robust t, {freedom} df")

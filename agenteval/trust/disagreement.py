@@ -1,0 +1,87 @@
+"""Where ratings of the same run differ most: repeats of a judge, judges, people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from agenteval.records.table import Cell, Column, Table
+from agenteval.stats.scores import ORIGINAL, ScoreTable
+from agenteval.text import plural
+
+MOST = 20
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """One run on one criterion: the largest difference between two of its `n` ratings, as a share
+    of the scale, and by rater what was said, as in "good ×2, poor"."""
+
+    run: str
+    case: str
+    criterion_id: str
+    spread: float
+    n: int
+    said: Mapping[str, str]
+
+
+def disagreements(raters: Mapping[str, ScoreTable]) -> list[Disagreement]:
+    """Runs and criteria of which two ratings differ, the widest first."""
+    ratings: dict[tuple[str, str], list[tuple[str, float, str]]] = {}
+    case: dict[str, str] = {}
+    for rater, table in raters.items():
+        own = table.of(variant=ORIGINAL)
+        for at in np.flatnonzero(~np.isnan(own.value)).tolist():
+            run, value = own.run.names[own.run.codes[at]], float(own.value[at])
+            code = own.label.codes[at]
+            label = own.label.names[code] if code >= 0 else f"{value:.2g}"
+            case.setdefault(run, own.case.names[own.case.codes[at]])
+            key = own.criterion.names[own.criterion.codes[at]], run
+            ratings.setdefault(key, []).append((rater, value, label))
+    found = []
+    for (criterion, run), given in ratings.items():
+        values = [value for _, value, _ in given]
+        spread = max(values) - min(values)
+        if spread > 1e-9:
+            labels: dict[str, Counter[str]] = {}
+            for rater, _, label in sorted(given, key=lambda rating: rating[1]):
+                labels.setdefault(rater, Counter())[label] += 1
+            said = {
+                rater: ", ".join(f"{w} ×{k}" if k > 1 else w for w, k in counts.items())
+                for rater, counts in labels.items()
+            }
+            found.append(Disagreement(run, case[run], criterion, spread, len(given), said))
+    return sorted(found, key=lambda d: (-d.spread, d.run, d.criterion_id))
+
+
+def disagreement_table(
+    found: Sequence[Disagreement], names: Mapping[str, str], among: str, *, detail: bool = True
+) -> Table:
+    """The widest as a table; `names` by criterion id, `among` says whose ratings they are."""
+    raters = list(dict.fromkeys(rater for one in found for rater in one.said))
+    columns = (
+        Column("run", "run"),
+        Column("case", "case", hidden=True),
+        Column("criterion_id", "criterion id", hidden=True),
+        Column("criterion", "criterion"),
+        Column("spread", "differ\nby", "number", "largest difference, as a share of the scale"),
+        *(Column(f"said_{i}", rater if len(raters) > 1 else "ratings, worst first")
+          for i, rater in enumerate(raters)),
+    )  # fmt: skip
+    rows: list[dict[str, Cell]] = [
+        {
+            "run": d.run, "case": d.case, "criterion_id": d.criterion_id,
+            "criterion": names.get(d.criterion_id, d.criterion_id), "spread": d.spread,
+            **{f"said_{i}": d.said.get(rater, "") for i, rater in enumerate(raters)},
+        }
+        for d in found[:MOST]
+    ]  # fmt: skip
+    more = len(found) - MOST
+    notes = (
+        (f"{plural(more, 'pair')} of run and criterion more differ by less",) if more > 0 else ()
+    )
+    title = f"Where {among} disagree most"
+    return Table("disagreement", title, columns, tuple(rows), notes, detail=detail)

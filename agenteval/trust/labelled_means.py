@@ -1,0 +1,163 @@
+"""Means of a judge, of people, and of both: what labels of some runs say about all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from agenteval.records import Criterion
+from agenteval.stats.interval import Interval
+from agenteval.stats.ppi import PoweredMean, powered_mean
+from agenteval.stats.scores import ORIGINAL, ScoreTable
+from agenteval.trust.agreement import mean_over_cases
+from agenteval.trust.ratings import Floats, RunRatings, levels_of, shared_criteria
+from agenteval.trust.sampling import Sample
+
+_BINS = 10  # of a measured number
+
+
+@dataclass(frozen=True)
+class LabelledMean:
+    """One criterion: the mean of the `n` runs that the judge rated, `labelled` of them by people.
+
+    Of the sample `unlabelled` runs have no label yet, and `unrated` labels are of runs that the
+    judge has no value for. `mean` is None, with the `reason`, where labels were not drawn.
+    """
+
+    criterion_id: str
+    n: int
+    labelled: int
+    unlabelled: int
+    unrated: int
+    mean: PoweredMean | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Runs to which the judge gave about the same value: its mean, and the mean of their labels."""
+
+    judge: float
+    label: Interval
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How far a judge's values can be read as what people would say, on one criterion.
+
+    `error` is the expected calibration error, the mean over runs of |label mean - judge mean| of
+    their bin (Naeini, Cooper & Hauskrecht, AAAI 2015); a bin is a level, or a tenth of the scale
+    for measured numbers. `squared` is the mean squared difference of value and label: the Brier
+    score where labels are yes or no. `systems` holds judge minus label by system.
+    """
+
+    criterion_id: str
+    n: int
+    error: float
+    squared: Interval
+    bins: tuple[Bin, ...]
+    systems: tuple[tuple[str, Interval], ...]
+
+
+def labelled_means(
+    judge: ScoreTable,
+    labels: ScoreTable,
+    criteria: Sequence[Criterion] = (),
+    sample: Sample | None = None,
+    *,
+    random: bool = False,
+) -> list[LabelledMean]:
+    """The corrected mean of every criterion that both rated and that has means, cases as clusters.
+
+    Labels are taken as drawn where `sample` says so, of all runs, or where `random` declares it;
+    else nothing is corrected: labels that somebody picked say nothing about the other runs.
+    """
+    means = []
+    for name, by_judge, by_people in _raters(judge, labels, criteria):
+        told = {
+            run: value
+            for run, value in _values(by_people).items()
+            if sample is None or run in sample.weights
+        }
+        rated = _values(by_judge)
+        runs = list(rated)
+        both = [run for run in told if run in rated]
+        reason = ""
+        if sample is None and not random and len(both) < len(rated):
+            reason = f"{len(both)} of {len(rated)} runs, not drawn by `agree sample`"
+        elif not both:
+            reason = "no run is rated by both"
+        weights = [1.0 if sample is None else sample.weights.get(run, 1.0) for run in runs]
+        mean = None if reason else powered_mean(
+            [rated[run] for run in runs], [told.get(run, np.nan) for run in runs],
+            [by_judge.case_of(run) or by_people.case_of(run) or run for run in runs],
+            weights=weights,
+        )  # fmt: skip
+        missing = 0 if sample is None else len(sample.weights.keys() - told.keys())
+        means.append(
+            LabelledMean(name, len(runs), len(both), missing, len(told) - len(both), mean, reason)
+        )
+    return means
+
+
+def calibrations(
+    judge: ScoreTable, labels: ScoreTable, criteria: Sequence[Criterion] = ()
+) -> list[Calibration]:
+    """Calibration on every criterion that both rated and that has means."""
+    systems = dict(zip(judge.run.codes.tolist(), judge.system.codes.tolist(), strict=True))
+    system = {judge.run.names[r]: judge.system.names[s] for r, s in systems.items() if s >= 0}
+    found = []
+    for name, by_judge, by_people in _raters(judge, labels, criteria):
+        rated, told = _values(by_judge), _values(by_people)
+        runs = [run for run in rated if run in told]
+        if not runs:
+            continue
+        value = np.array([rated[run] for run in runs])
+        label = np.array([told[run] for run in runs])
+        case = [by_judge.case_of(run) or by_people.case_of(run) or run for run in runs]
+        clusters = np.array(case, dtype=object) if len(set(case)) < len(case) else None
+
+        def mean(values: Floats, mask: np.ndarray, bounds: tuple[float, float]) -> Interval:
+            part = None if clusters is None else clusters[mask]  # noqa: B023  used at once
+            return mean_over_cases(values[mask], part, bounds)
+
+        levels = by_judge.levels.values
+        centres = np.array(levels) if levels else (np.arange(_BINS) + 0.5) / _BINS
+        nearest = np.abs(value[:, None] - centres).argmin(axis=1)
+        masks = [nearest == at for at in np.unique(nearest)]
+        bins = tuple(Bin(float(value[m].mean()), mean(label, m, (0.0, 1.0))) for m in masks)
+        error = sum(abs(float((value - label)[m].mean())) * m.sum() for m in masks) / len(runs)
+        of_system = np.array([system.get(run, "") for run in runs])
+        by_system = tuple(
+            (name, mean(value - label, of_system == name, (-1.0, 1.0)))
+            for name in sorted(set(of_system.tolist())) if name
+        )  # fmt: skip
+        everything = np.ones(len(runs), dtype=np.bool_)
+        squared = mean((value - label) ** 2, everything, (0.0, 1.0))
+        found.append(Calibration(name, len(runs), float(error), squared, bins, by_system))
+    return found
+
+
+def _raters(
+    judge: ScoreTable, labels: ScoreTable, criteria: Sequence[Criterion]
+) -> list[tuple[str, RunRatings, RunRatings]]:
+    """Both on every criterion that they share and that has an order."""
+    tables = [judge.of(variant=ORIGINAL), labels.of(variant=ORIGINAL)]
+    pairs = []
+    for name in shared_criteria(criteria, tables):
+        own = [table.of(criterion=name) for table in tables]
+        levels = levels_of(name, criteria, own)
+        if levels.measure != "nominal":
+            by_judge, by_people = (RunRatings.of(table, levels) for table in own)
+            pairs.append((name, by_judge, by_people))
+    return pairs
+
+
+def _values(rater: RunRatings) -> dict[str, float]:
+    """Mean over the repeats of every run that has a value."""
+    return {
+        run: float(rater.mean[at]) for run, at in rater.position.items()
+        if not np.isnan(rater.mean[at])
+    }  # fmt: skip

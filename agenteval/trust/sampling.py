@@ -1,0 +1,146 @@
+"""Which runs people should label: drawn with known chances, so that labels speak for all runs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from agenteval.errors import InputError
+from agenteval.readers.scores import score_rows
+from agenteval.records.base import content_hash
+from agenteval.stats.scores import ORIGINAL, Floats, ScoreTable
+
+By = Literal["random", "value", "disagreement"]
+BANDS = 4  # equal parts of the scale, from each of which as many runs are drawn
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Runs drawn from `total`, each with its weight: one over its chance of being drawn.
+
+    `name` says how they were drawn and holds a hash of runs and weights.
+    """
+
+    weights: Mapping[str, float]
+    by: str
+    total: int
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """As in "random 100 of 1000, seed 7, 3fa9c1d2"."""
+        drawn = sorted((run, f"{weight:.6g}") for run, weight in self.weights.items())
+        about = f"{self.by} {len(self.weights)} of {self.total}, seed {self.seed}"
+        return f"{about}, {content_hash([about, drawn])[:8]}"
+
+
+def draw(table: ScoreTable, n: int, *, by: By = "random", seed: int = 0) -> Sample:
+    """`n` of the original runs that a judge rated, all if there are no more.
+
+    "random" draws every run with the same chance. The others divide the runs into four bands and
+    draw as many from each, as far as it has them: "value" by the judge's mean over all criteria,
+    so that rare grades are labelled too, "disagreement" by the mean over the criteria of the
+    largest difference between two repeats. Raises InputError where nothing is rated, or for
+    "disagreement" with one repeat.
+    """
+    if by not in get_args(By):
+        raise InputError(f"{by!r} is none of: {', '.join(get_args(By))}", "--by")
+    rated = table.of(variant=ORIGINAL)
+    means, spreads = _by_run(rated)
+    if not means:
+        raise InputError("no run has a rating to draw by", "agree sample")
+    runs = sorted(means)
+    bands = dict.fromkeys(runs, 0)
+    if by == "disagreement" and int(rated.repeat.max(initial=0)) == 0:
+        raise InputError("every run was judged once: repeats cannot disagree", "--by")
+    if by != "random":
+        key = means if by == "value" else spreads
+        bands = {run: min(int(key[run] * BANDS), BANDS - 1) for run in runs}
+    members: dict[int, list[str]] = defaultdict(list)
+    for run in runs:
+        members[bands[run]].append(run)
+    rng = np.random.default_rng(seed)
+    weights: dict[str, float] = {}
+    left = min(n, len(runs))
+    for number, band in enumerate(sorted(members, key=lambda b: (len(members[b]), b))):
+        own = members[band]  # the smallest first: what it lacks goes to the others
+        take = min(len(own), left // (len(members) - number))
+        left -= take
+        for at in sorted(rng.choice(len(own), take, replace=False).tolist()):
+            weights[own[at]] = len(own) / take
+    return Sample(weights, by, len(runs), seed)
+
+
+def _by_run(table: ScoreTable) -> tuple[dict[str, float], dict[str, float]]:
+    """Mean value, and largest difference between two repeats, of every run over its criteria."""
+    means: dict[str, list[float]] = defaultdict(list)
+    spreads: dict[str, list[float]] = defaultdict(list)
+    for criterion in table.present("criterion"):
+        matrix = table.of(criterion=criterion).matrix()
+        for code, values in zip(matrix.run, matrix.values, strict=True):
+            known: Floats = values[~np.isnan(values)]
+            if len(known):
+                means[table.run.names[code]].append(float(known.mean()))
+                spreads[table.run.names[code]].append(float(np.ptp(known)))
+    return tuple(  # type: ignore[return-value]
+        {run: float(np.mean(values)) for run, values in each.items()} for each in (means, spreads)
+    )
+
+
+def read_sample(path: Path) -> Sample | None:
+    """The sample that a file of labels, or of runs to be labelled, says it is of; None for a file
+    without one.
+
+    Raises InputError where runs or weights are not those that were drawn.
+    """
+    weights: dict[str, float] = {}
+    names: set[str] = set()
+    for where, row in score_rows(path):
+        name = row.get("sample")
+        if name in (None, ""):
+            if names:
+                raise InputError("this row names no sample, as those before it do", where)
+            continue
+        names.add(str(name))
+        weight = _weight(row, where)
+        if weights.setdefault(str(row.get("run")), weight) != weight:
+            raise InputError(f"run {row.get('run')!r} has two weights", where)
+    if not names:
+        return None
+    if len(names) > 1:
+        raise InputError(f"the rows are of several samples: {', '.join(sorted(names))}", str(path))
+    (name,) = names
+    by, total, seed = _parts(name, path)
+    sample = Sample(weights, by, total, seed)
+    if sample.name != name:
+        raise InputError(
+            f"runs or weights are not those that were drawn ({name}): the sample was edited, or "
+            "rows are missing; leave the label of a run empty instead",
+            str(path),
+        )
+    return sample
+
+
+def _weight(row: Mapping[str, Any], where: str) -> float:
+    try:
+        weight = float(row.get("weight") or 0)
+    except (TypeError, ValueError):
+        weight = 0.0
+    if not 1 <= weight < 1e12:
+        raise InputError(f"weight {row.get('weight')!r} is not a number from 1", where)
+    return weight
+
+
+def _parts(name: str, path: Path) -> tuple[str, int, int]:
+    """How it was drawn, from how many, and the seed."""
+    words: Sequence[str] = name.replace(",", "").split()
+    try:
+        by, _, _, total, _, seed, _ = words
+        return by, int(total), int(seed)
+    except ValueError:
+        raise InputError(f"{name!r} is no sample that `agree sample` drew", str(path)) from None

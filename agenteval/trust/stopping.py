@@ -1,0 +1,149 @@
+"""When enough cases are judged: rules that may be asked after every case."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from agenteval.errors import InputError
+from agenteval.records import Criterion
+from agenteval.records.table import Cell, Column, Estimate, Table
+from agenteval.stats.scores import ORIGINAL, ScoreTable
+from agenteval.stats.sequential import confidence_sequence
+from agenteval.text import plural
+from agenteval.trust.comparison import CompareOptions, Comparison, compare
+
+DECIDED = "decided"
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a rule says after some cases: whether to stop, why (or what is still open), and the
+    figures that it looked at."""
+
+    stop: bool
+    reason: str
+    table: Table
+
+
+@dataclass(frozen=True)
+class Until:
+    """Judge cases in random order until this holds.
+
+    A `width`: every always-valid 95 % interval of a mean, by criterion and system, is at most so
+    wide (a share of the scale). None: of every criterion it is known which of two systems is
+    better, or that all cases would hardly tell; a difference up to `margin` does not matter.
+    """
+
+    width: float | None
+    margin: float = 0.05
+
+    @classmethod
+    def of(cls, text: str) -> Until:
+        """From "0.1" or "decided". Raises InputError."""
+        if text == DECIDED:
+            return cls(None)
+        try:
+            width = float(text)
+        except ValueError:
+            width = 0.0
+        if not 0 < width < 1:
+            raise InputError(f"{text!r} is neither a width between 0 and 1 nor {DECIDED!r}",
+                             "--until")  # fmt: skip
+        return cls(width)
+
+    def check(self, systems: Sequence[str]) -> None:
+        """Raises InputError where the rule cannot be asked of runs of these systems."""
+        if self.width is None and len(systems) != 2:
+            raise InputError(
+                f"{DECIDED!r} is about two systems; these are runs of {len(systems)}", "--until"
+            )
+
+    def look(self, table: ScoreTable, criteria: Sequence[Criterion], order: Sequence[str]) -> Look:
+        """What the ratings say after some of the cases, which came in this `order`; `order` holds
+        all planned ones."""
+        rated = table.of(variant=ORIGINAL)
+        ordered = [c for c in criteria if c.ordered and len(rated.of(criterion=c.id))]
+        if self.width is None:
+            return self._told_apart(rated, ordered, len(order))
+        return self._narrow(rated, ordered, order, self.width)
+
+    def _narrow(
+        self, rated: ScoreTable, criteria: Sequence[Criterion], order: Sequence[str], width: float
+    ) -> Look:
+        place = {case: i for i, case in enumerate(order)}
+        rows: list[dict[str, Cell]] = []
+        widest, where, seen = 0.0, "", 0
+        for criterion in criteria:
+            for system in rated.present("system") or [""]:
+                own = rated.of(criterion=criterion.id)
+                values = _case_means(own.of(system=system) if system else own, place)
+                if not values:
+                    continue
+                interval = confidence_sequence(values)
+                seen = max(seen, len(values))
+                rows.append({"criterion": criterion.name, "system": system, "cases": len(values),
+                             "mean": Estimate.of(interval)})  # fmt: skip
+                wide = (interval.high or 1.0) - (interval.low or 0.0)
+                if wide > widest:
+                    widest, where = wide, f"{criterion.name}, {system}".rstrip(", ")
+        stop = bool(rows) and widest <= width
+        reason = f"the widest always-valid interval is {widest:.3f} ({where}), asked for {width:g}"
+        columns = (
+            Column("criterion", "criterion"), Column("system", "system"),
+            Column("mean", "mean [95 %]", "number", "holds however often one looks"),
+            Column("cases", "cases", "count"),
+        )  # fmt: skip
+        title = "Intervals that hold however often one looks"
+        return Look(stop, reason if rows else "nothing is rated",
+                    Table("stopping", title, columns, tuple(rows)))  # fmt: skip
+
+    def _told_apart(self, rated: ScoreTable, criteria: Sequence[Criterion], planned: int) -> Look:
+        ids = [c.id for c in criteria]
+        systems = sorted(rated.present("system"))
+        comparison = None
+        if len(systems) == 2 and ids:
+            a, b = (rated.of(system=name) for name in systems)
+            options = CompareOptions(margin=self.margin, planned=planned)
+            comparison = compare(a, b, criteria=ids, options=options)
+        rows = () if comparison is None else comparison.rows
+        names = {c.id: c.name for c in criteria}
+        left = [names[r.criterion] for r in rows if r.verdict == "cannot tell" and not r.hopeless]
+        told = [f"{names[r.criterion]} {r.verdict}" for r in rows if r.verdict != "cannot tell"]
+        few = plural(len(left), "criterion")
+        reason = f"open: {few}" if left else "; ".join(told) or "all cases would hardly tell"
+        return Look(
+            bool(rows) and not left, reason if rows else "nothing is rated",
+            _told_table(comparison, names, systems),
+        )  # fmt: skip
+
+
+def _told_table(
+    comparison: Comparison | None, names: dict[str, str], systems: Sequence[str]
+) -> Table:
+    columns = (
+        Column("criterion", "criterion"),
+        Column("difference", "B − A", "signed", "holds at every look up to the last case"),
+        Column("n", "cases", "count"),
+        Column("verdict", "verdict\non B"),
+        Column("reason", "why"),
+    )
+    rows: list[dict[str, Cell]] = [
+        {"criterion": names[r.criterion], "difference": Estimate.of(r.difference), "n": r.n,
+         "verdict": r.verdict, "reason": r.reason}
+        for r in (comparison.rows if comparison else ())
+    ]  # fmt: skip
+    title = f"A = {systems[0]}, B = {systems[1]}" if len(systems) == 2 else "Two systems"
+    return Table("stopping", title, columns, tuple(rows))
+
+
+def _case_means(table: ScoreTable, place: dict[str, int]) -> list[float]:
+    """Mean value of every case that has one, in the order of the cases."""
+    known = ~np.isnan(table.value)
+    total = np.bincount(table.case.codes[known], table.value[known], len(table.case.names))
+    count = np.bincount(table.case.codes[known], minlength=len(table.case.names))
+    found = [(place[name], total[i] / count[i]) for i, name in enumerate(table.case.names)
+             if count[i] and name in place]  # fmt: skip
+    return [float(value) for _, value in sorted(found)]
