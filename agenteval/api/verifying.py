@@ -122,7 +122,7 @@ async def averify(
     and so on: it ends where no verdict is open any more. All looks together keep the error rates
     (`VerifyOptions.at_look`); where it stopped is among the notes.
 
-    With `scores` instead of `runs`, ratings made elsewhere (CSV or JSONL) are examined.
+    With `scores` instead of `runs`, ratings made elsewhere (a table or a log) are examined.
     `options` holds the thresholds. Where the judging stopped early the verdict is "not enough
     data", `unfinished` says why and `exit_code` is 3. With `dry_run` nothing is sent or stored, and
     the report's `bill` says what would be asked of a judge of runs. Raises as `quantify`.
