@@ -10,10 +10,16 @@ from agenteval.errors import InputError
 from agenteval.evaluators.utility.verify import verify
 from agenteval.evaluators.utility.verify.effects import is_directed, named
 from agenteval.evaluators.utility.verify.options import VerifyOptions
+from agenteval.readers.logs import is_log
 from agenteval.readers.scores import score_rows
 from agenteval.records import Criterion
 from agenteval.records.verification import VerifiedSet
 from agenteval.stats.scores import ORIGINAL, ScoreTable
+
+_REPEATED = (
+    "the repeats of this log are runs of the system: they differ where its answers do, not only "
+    "where the judge does"
+)
 
 
 def verify_ratings(
@@ -29,17 +35,17 @@ def verify_ratings(
     Raises as `read_scores`, and InputError for a run with two texts under one variant.
     """
     if table.present("variant") in ([], [ORIGINAL]):
-        return verify(table, criteria, options)
+        result = verify(table, criteria, options)
+        return _warned(result, _REPEATED) if is_log(path) and table.repeat.any() else result
     texts: dict[tuple[str, str], str] = {}
     rated: dict[tuple[str, str], set[int]] = defaultdict(set)
     explained = False
-    for number, row in score_rows(path):
+    for where, row in score_rows(path):
         place = str(row["run"]), str(row.get("variant") or ORIGINAL)
         text = row.get("text")
         if isinstance(text, str) and texts.setdefault(place, text) != text:
             raise InputError(
-                f"run {place[0]!r} ({place[1]}) has another text than in an earlier line",
-                f"{path}:{number}",
+                f"run {place[0]!r} ({place[1]}) has another text than in an earlier line", where
             )
         explained = explained or bool(row.get("explanation"))
         rating = (row.get(k) for k in ("criterion", "label", "value", "status", "explanation"))
@@ -73,5 +79,9 @@ def verify_ratings(
         else "the same text, or a change that no rating shows"
     )  # fmt: skip
     text = f"copies rated {how} as their original: {', '.join(many)}: {why}; a column `text` tells"
+    return _warned(result, text)
+
+
+def _warned(result: VerifiedSet, text: str) -> VerifiedSet:
     judge = result.judge.model_copy(update={"warnings": (*result.judge.warnings, text)})
     return result.model_copy(update={"judge": judge})
