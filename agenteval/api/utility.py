@@ -185,8 +185,8 @@ def _say_bank(proposals: Proposals, task: str, watch: Watch, *, guessed: bool) -
         watch.note(f"kind of task: {', '.join(proposals.kinds)} ({how}left out: {left_out})")
     else:
         watch.note(
-            "kind of task: none that the bank knows is near, so general criteria alone; --kind takes "
-            f"{', '.join(task_kinds())}"
+            "kind of task: none that the bank knows is near, so general criteria alone; --kind "
+            f"takes {', '.join(task_kinds())}"
         )
     rated = [c.name for c in proposals.criteria.criteria if c.provenance.concept in load_kinds()]
     watch.note(

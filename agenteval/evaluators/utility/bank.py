@@ -24,7 +24,8 @@ from agenteval.models.embeddings import Embedder
 from agenteval.records import Criterion, Provenance, Task
 
 GENERAL = "general"  # the kind that fits every task
-_KNOWN = 0.4  # cosine with the nearest example task below which no kind is guessed
+_KNOWN = 0.4  # cosine with the nearest example task below which a kind must lead
+_LEAD = 0.03  # by so much over the second, else no kind is guessed
 _NEAR = 0.015  # a second kind counts when its nearest example is so close to the best one
 _MOST_KINDS = 2
 _OF_KIND, _OF_GENERAL = 5, 3  # nearest concepts that are proposed from, beside the core
@@ -151,16 +152,17 @@ def _about(task: Task, embedder: Embedder, *, use_examples: bool) -> Vector:
 
 
 def _guess(about: Vector, embedder: Embedder) -> tuple[str, ...]:
-    """The kinds with the nearest example tasks, nearest first; none where all are far away: what a
-    far kind brings is about other work (docs/verify.md has the figures of a blind reader)."""
+    """The kinds with the nearest example tasks, nearest first; none where all are far away and two
+    are equally far: what such kinds bring is about other work."""
     examples = [(kind, text) for kind, texts in _file()["kinds"].items() for text in texts]
     cosines = np.asarray(embedder.embed([text for _, text in examples]), dtype=float) @ about
     nearest: dict[str, float] = {}
     for i in np.argsort(-cosines, kind="stable"):
         nearest.setdefault(examples[i][0], float(cosines[i]))
-    best = max(nearest.values())
-    least = max(best - _NEAR, _KNOWN)
-    return tuple(k for k, cosine in nearest.items() if cosine >= least)[:_MOST_KINDS]
+    best, second, *_ = sorted(nearest.values(), reverse=True)
+    if best < _KNOWN and best - second < _LEAD:
+        return ()
+    return tuple(k for k, cosine in nearest.items() if cosine >= best - _NEAR)[:_MOST_KINDS]
 
 
 def draw(ranking: Ranking, seed: int, *, count: int = 6) -> list[Criterion]:
