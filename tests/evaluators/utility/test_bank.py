@@ -94,7 +94,6 @@ def test_far_from_all_kinds_none_is_guessed() -> None:
         "decides which technician is woken, if any, with a line on what to bring."
     )
     ranking = rank_bank(Task(name="t", description=description), make_embedder(None))
-    if ranking.kinds:
-        pytest.fail(f"guessed {ranking.kinds}")
+    assert ranking.kinds == ()
     assert {c.group for c in ranking.concepts} == {"general"}
     assert len(ranking.concepts) >= 5
