@@ -56,7 +56,7 @@ def eval_samples(path: Path, notes: Notes) -> Iterator[Sample]:
         names = [entry for entry in entries.infos if _SAMPLE.fullmatch(entry)]
         log.check(len(names), "reductions.json" in entries.infos)
         for entry in names:
-            yield log.checked(entries.sample(entry), f"{name}:{entry}")
+            yield log.sample(entries.sample(entry), f"{name}:{entry}")
 
 
 def json_samples(header: dict[str, Any], name: str, notes: Notes) -> Iterator[Sample]:
@@ -65,7 +65,7 @@ def json_samples(header: dict[str, Any], name: str, notes: Notes) -> Iterator[Sa
     samples = header.get("samples") or []
     log.check(len(samples), bool(header.get("reductions")))
     for i, sample in enumerate(samples):
-        yield log.checked(sample, f"{name}:samples[{i}]")
+        yield log.sample(sample, f"{name}:samples[{i}]")
 
 
 @dataclass(frozen=True)
@@ -188,14 +188,8 @@ class _Log:
                 f"{self._status})", self._name,
             )  # fmt: skip
 
-    def checked(self, sample: Any, place: str) -> Sample:
+    def sample(self, sample: Any, place: str) -> Sample:
         """One sample of the log. Raises InputError for what is none."""
-        try:
-            return self._sample(sample, place)
-        except (AttributeError, KeyError, TypeError) as error:  # a list for an object, and the like
-            raise InputError(f"no sample as inspect writes it ({error})", place) from None
-
-    def _sample(self, sample: Any, place: str) -> Sample:
         number = sample.get("epoch") if isinstance(sample, dict) else None
         if type(number) is not int or number < 1 or type(sample.get("id")) not in (str, int):
             raise InputError("no sample of inspect, which has an id and an epoch from 1", place)

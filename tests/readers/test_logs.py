@@ -153,7 +153,10 @@ BAD: list[tuple[Callable[[Path], object], str]] = [
     (lambda p: write_eval(p, [sample(1)]), "none of its 1 samples has a score: the sample was not"),
     (lambda p: write_eval(p, [SAMPLES[3]]), "ended with an error: model is away"),
     (lambda p: write_eval(p, [sample(1, 0)]), "samples/1_epoch_0.json: no sample of inspect"),
-    (lambda p: write_eval(p, [{**sample(1), "scores": [1]}]), "no sample as inspect writes it"),
+    (
+        lambda p: write_eval(p, [{**sample(1), "scores": [1]}]),
+        r"not written as by its tool \(after 0 samples",
+    ),
     (lambda p: p.write_text("no archive"), "no whole log of inspect"),
     (not_whole, "no whole log of inspect"),
 ]
@@ -166,6 +169,13 @@ def test_a_log_that_cannot_be_used(
     write(tmp_path / "x.eval")
     with pytest.raises(InputError, match=message):
         read_scores(tmp_path / "x.eval")
+
+
+def test_a_sample_that_was_declared_invalid_is_not_rated(tmp_path: Path) -> None:
+    samples = [sample(1, 1, {"match": "C"}), sample(2, 1, {"match": "C"}, invalidation={"by": "x"})]
+    path = write_json(tmp_path / "x.json", samples)
+    assert cells(read_scores(path)) == {("1", 0, "match"): 1.0, ("2", 0, "match"): None}
+    assert any("declared invalid in its log" in line for line in read_runs(path).warnings)
 
 
 def test_an_evaluation_that_was_killed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -251,6 +261,11 @@ def test_results_of_promptfoo(tmp_path: Path) -> None:
         ["echo · prompt 1", "echo · prompt 2"], 2,
     )  # fmt: skip
     runs = read_runs(path).runs
+    old = json.loads(path.read_text())
+    old["results"]["version"] = 1
+    (tmp_path / "old.json").write_text(json.dumps(old))
+    with pytest.raises(InputError, match=r"promptfoo in version 1 .* versions 2 and 3 are read"):
+        read_scores(tmp_path / "old.json")
     assert [(r.id, r.input, r.success) for r in runs] == [
         ("0:0", "x", True), ("0:1", "x", True), ("1:0", "x", True), ("2:0", "y", None),
     ]  # fmt: skip
@@ -300,7 +315,7 @@ def test_tables_with_types(tmp_path: Path) -> None:
         assert [(r.input, r.output, r.metadata["score"]) for r in runs] == [
             (f"q{i}", "a", None) for i in range(3)
         ]
-    rated = arrow.Table.from_pylist([{"run": "a", "criterion": "c", "value": 0.5}])
+    rated = arrow.Table.from_pylist([{"run": "a", "criterion": "c", "value": 0.5, "x/score": 1}])
     parquet.write_table(rated, tmp_path / "r.parquet")
     assert cells(read_scores(tmp_path / "r.parquet")) == {("a", 0, "c"): 0.5}
     (tmp_path / "b.parquet").write_bytes(b"PAR1 and no more")
