@@ -16,8 +16,7 @@ from agenteval.readers.samples import Sample, failed, rating
 from agenteval.readers.strict_json import Item, Notes, decode
 from agenteval.readers.table_files import TYPED, is_table, table_file
 
-# The beginnings of promptfoo's results (version 3 and 4 of its file) and of a table as pandas and
-# mlflow write it (`orient="split"`).
+# How promptfoo's results begin, and a table as pandas and mlflow write it (`orient="split"`).
 _PROMPTFOO = re.compile(rb'\s*\{\s*(?:"evalId"\s*:\s*(?:"[^"]*"|null)\s*,\s*)?"results"\s*:\s*\{')
 _SPLIT = re.compile(rb'\s*\{\s*"columns"\s*:\s*\[')
 _HEAD = 4096

@@ -135,6 +135,7 @@ def test_criteria_say_what_numbers_and_words_mean(
     stars = Criterion(name="stars", scale="numeric", numeric_range=(1, 5))
     assert list(cells(read_scores(path, [stars])).values()) == [0.75, 0.0]
     assert "criterion 'match' is left out: it is not among the criteria" in caplog.text
+    assert "contradicts" not in caplog.text  # the 1 is the worst of 1 to 5, and no value of 1
     low = Criterion(name="stars", scale="numeric", numeric_range=(1, 3))
     with pytest.raises(InputError, match="'4' is no number from 1 to 3, the range of stars"):
         read_scores(path, [low])
