@@ -20,6 +20,7 @@ from agenteval.api.judging import (
     warn_of_versions,
     warn_unchanged,
 )
+from agenteval.api.parts import held
 from agenteval.api.probing import probe
 from agenteval.api.reports import (
     VerifyReport,
@@ -299,7 +300,8 @@ async def _round(
     """Judge and verify once. Raises Unfinished where it had to stop."""
     warn_of_versions(store, judging.items, judging.watch)
     evaluator, client = judging.evaluator(store)
-    with store.lock(experiment_of(evaluator, judging.task.name)):
+    whole = experiment_of(evaluator, judging.task.name)
+    with held(store, evaluator.source.sha256, whole):
         relabel(store, material.criteria, judging.watch)
         plan = plan_verification(evaluator, material, store, retry_failed=judging.retry_failed)
         ended = await judging.run(plan, client, store)
