@@ -76,8 +76,9 @@ def rating_rows(samples: Iterable[Sample], name: str) -> Iterator[tuple[str, dic
     """Place and fields of a rating for each sample and each criterion that any of them has.
 
     The case is the input, as for runs, so that ratings of several systems are pairs; the text is
-    what the system said, in all its turns. What a sample lacks is a Failure. Raises InputError
-    where no sample has a score.
+    what the system said, in all its turns. What a sample lacks is a Failure; one of a scorer that
+    has several criteria elsewhere in the log is one of each of them. Raises InputError where no
+    sample has a score.
     """
     rows: list[tuple[Sample, dict[str, str]]] = []
     for sample in samples:
@@ -87,13 +88,18 @@ def rating_rows(samples: Iterable[Sample], name: str) -> Iterator[tuple[str, dic
         case = content_hash(run.input) if run.input else sample.run
         rows.append((replace(sample, record={}),
                      {"case": case, "text": "\n".join([*turns, run.output])}))  # fmt: skip
-    criteria = dict.fromkeys(criterion for sample, _ in rows for criterion in sample.scores)
+    scores = [item for sample, _ in rows for item in sample.scores.items()]
+    rated = {criterion for criterion, score in scores if "status" not in score}
+    of_parts = {criterion.rpartition("/")[0] for criterion in rated} - rated
+    criteria = [c for c in dict.fromkeys(criterion for criterion, _ in scores) if c not in of_parts]
     if not criteria:
         why = next((sample.why for sample, _ in rows if sample.why), "none was scored")
         raise InputError(f"none of its {len(rows)} samples has a score: {why}", name)
     for sample, about in rows:
         for criterion in criteria:
             score = sample.scores.get(criterion)
+            if score is None and (scorer := criterion.rpartition("/")[0]) in of_parts:
+                score = sample.scores.get(scorer)
             if score is None and sample.why is not None:
                 score = failed(sample.why)
             if score is not None:

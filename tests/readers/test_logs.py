@@ -38,6 +38,7 @@ SAMPLES = [
     sample("a/1", 1, {"match": "C", "parts": {"tone": 1, "wit": None}, "graded": 0.25}),
     sample("a/1", 2, {"match": "P", "parts": {"tone": True, "wit": 0.5}, "graded": NAN}),
     sample("b", 1, {"match": "N", "parts": {"tone": "no", "wit": "1"}, "graded": 1}),
+    sample("c", 1, {"match": "I", "parts": NAN, "graded": 0}),
     sample("b", 2, None, error={"message": "model is away", "traceback": "..."}),
 ]
 VALUES: Cells = {
@@ -46,7 +47,8 @@ VALUES: Cells = {
     ("a/1", 1, "parts/wit"): 0.5, ("a/1", 1, "graded"): None, ("b", 0, "match"): 0.0,
     ("b", 0, "parts/tone"): 0.0, ("b", 0, "parts/wit"): 1.0, ("b", 0, "graded"): 1.0,
     ("b", 1, "match"): None, ("b", 1, "parts/tone"): None, ("b", 1, "parts/wit"): None,
-    ("b", 1, "graded"): None,
+    ("b", 1, "graded"): None, ("c", 0, "match"): 0.0, ("c", 0, "parts/tone"): None,
+    ("c", 0, "parts/wit"): None, ("c", 0, "graded"): 0.0,
 }  # fmt: skip
 
 
@@ -57,8 +59,8 @@ def test_every_cell_of_a_log_is_a_value_or_a_failure(
     path = write(tmp_path / ("x.eval" if write is write_eval else "x.json"), SAMPLES)
     table = read_scores(path)
     assert cells(table) == VALUES
-    assert table.statuses() == {"scored": 10, "unscored:missing": 6}
-    assert (len(table.present("case")), table.present("system")) == (2, ["mockllm/model"])
+    assert table.statuses() == {"scored": 12, "unscored:missing": 8}
+    assert (len(table.present("case")), table.present("system")) == (3, ["mockllm/model"])
 
 
 def test_unscored_are_counted_before_epochs_are_reduced(tmp_path: Path) -> None:
@@ -152,7 +154,7 @@ BAD: list[tuple[Callable[[Path], object], str]] = [
     (lambda p: write_eval(p, []), r"holds no samples \(status of the evaluation: success\)"),
     (lambda p: write_eval(p, [], [("reductions.json", [])]), "scores reduced over epochs only"),
     (lambda p: write_eval(p, [sample(1)]), "none of its 1 samples has a score: the sample was not"),
-    (lambda p: write_eval(p, [SAMPLES[3]]), "ended with an error: model is away"),
+    (lambda p: write_eval(p, [SAMPLES[4]]), "ended with an error: model is away"),
     (lambda p: write_eval(p, [sample(1, 0)]), "samples/1_epoch_0.json: no sample of inspect"),
     (
         lambda p: write_eval(p, [{**sample(1), "scores": [1]}]),
@@ -186,7 +188,7 @@ def test_an_evaluation_that_was_killed(tmp_path: Path, caplog: pytest.LogCapture
         archive.writestr("_journal/start.json", json.dumps(start))
         archive.writestr("samples/b_epoch_1.json", json.dumps(SAMPLES[2]))
     assert read_scores(path).statuses() == {"scored": 4}
-    assert "1 of 4 samples are logged (status of the evaluation: started)" in caplog.text
+    assert "1 of 6 samples are logged (status of the evaluation: started)" in caplog.text
 
 
 def write_zstd(path: Path, pack: Callable[[bytes], bytes]) -> Path:
