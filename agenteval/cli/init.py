@@ -64,7 +64,7 @@ def init(
     ] = None,
     runs: Annotated[
         Path | None,
-        typer.Argument(help="Runs of the system: CSV, TSV, JSON, JSON lines, or a folder."),
+        typer.Argument(help="Runs of the system: a table, JSON, JSON lines, a log, or a folder."),
     ] = None,
     *,
     model: options.ModelOptions,

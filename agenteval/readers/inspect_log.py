@@ -56,7 +56,7 @@ def eval_samples(path: Path, notes: Notes) -> Iterator[Sample]:
         names = [entry for entry in entries.infos if _SAMPLE.fullmatch(entry)]
         log.check(len(names), "reductions.json" in entries.infos)
         for entry in names:
-            yield log.checked(entries.sample(entry), f"{name}:{entry}")
+            yield log.sample(entries.sample(entry), f"{name}:{entry}")
 
 
 def json_samples(header: dict[str, Any], name: str, notes: Notes) -> Iterator[Sample]:
@@ -65,7 +65,7 @@ def json_samples(header: dict[str, Any], name: str, notes: Notes) -> Iterator[Sa
     samples = header.get("samples") or []
     log.check(len(samples), bool(header.get("reductions")))
     for i, sample in enumerate(samples):
-        yield log.checked(sample, f"{name}:samples[{i}]")
+        yield log.sample(sample, f"{name}:samples[{i}]")
 
 
 @dataclass(frozen=True)
@@ -80,32 +80,22 @@ class _Entries:
         """The JSON value of one entry. Raises InputError."""
         info, place = self.infos[entry], f"{self.name}:{entry}"
         try:
-            with self.archive.open(self._stored(info)) as stream:
-                data = stream.read(LARGE + 1)
             if info.compress_type == _ZSTD and not hasattr(zipfile, "ZIP_ZSTANDARD"):
-                data = _unpacked(data, info, place)
+                data = _unpacked(self.archive, info, place)
+            else:
+                with self.archive.open(info) as stream:
+                    data = stream.read(LARGE + 1)
         except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
             raise InputError(f"cannot be read from the archive ({error})", place) from None
         if len(data) > LARGE:
             raise InputError(f"larger than {LARGE:,} bytes", place)
         return decode(decoded(data, place), place, notes=Notes(), finite=False)
 
-    @staticmethod
-    def _stored(info: zipfile.ZipInfo) -> zipfile.ZipInfo:
-        """The entry itself, or as if its compressed bytes were what it holds, where the module
-        cannot undo the compression."""
-        if info.compress_type != _ZSTD or hasattr(zipfile, "ZIP_ZSTANDARD"):
-            return info
-        raw = copy(info)
-        raw.compress_type, raw.file_size = zipfile.ZIP_STORED, info.compress_size
-        raw.CRC = None  # type: ignore[assignment]  # not checked: it is that of the text
-        return raw
-
     def sample(self, entry: str) -> Any:
         """One sample; where it stands in parts, with its messages and attachments."""
         sample = self.read(entry)
         folder, _, file = entry.rpartition("/")
-        if file != "sample.json" or not isinstance(sample, dict):
+        if file != "sample.json":
             return sample
         messages = self._parts(f"{folder}/messages/")
         attachments = self._parts(f"{folder}/attachments/")
@@ -127,8 +117,8 @@ class _Entries:
         return [item for start in starts for item in self.read(f"{prefix}{start}.json")]
 
 
-def _unpacked(data: bytes, info: zipfile.ZipInfo, place: str) -> bytes:
-    """What zstd bytes (one frame or several) stand for, at most one byte above the bound."""
+def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str) -> bytes:
+    """The text of an entry under zstd (one frame or several), at most one byte above the bound."""
     try:
         import zstandard
     except ImportError:
@@ -136,9 +126,13 @@ def _unpacked(data: bytes, info: zipfile.ZipInfo, place: str) -> bytes:
             "compressed with zstd, which Python before 3.14 cannot read: "
             "pip install 'agenteval[inspect]'", place,
         ) from None  # fmt: skip
+    raw = copy(info)  # as if the compressed bytes were what it holds
+    raw.compress_type, raw.file_size = zipfile.ZIP_STORED, info.compress_size
+    raw.CRC = None  # type: ignore[assignment]  # it is that of the text, and looked at below
     try:
-        reader = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True)
-        text: bytes = reader.read(LARGE + 1)
+        with archive.open(raw) as stream:
+            reader = zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
+            text: bytes = reader.read(LARGE + 1)
     except zstandard.ZstdError as error:
         raise zipfile.BadZipFile(str(error)) from None
     if len(text) <= LARGE and zlib.crc32(text) != info.CRC:
@@ -188,14 +182,8 @@ class _Log:
                 f"{self._status})", self._name,
             )  # fmt: skip
 
-    def checked(self, sample: Any, place: str) -> Sample:
+    def sample(self, sample: Any, place: str) -> Sample:
         """One sample of the log. Raises InputError for what is none."""
-        try:
-            return self._sample(sample, place)
-        except (AttributeError, KeyError, TypeError) as error:  # a list for an object, and the like
-            raise InputError(f"no sample as inspect writes it ({error})", place) from None
-
-    def _sample(self, sample: Any, place: str) -> Sample:
         number = sample.get("epoch") if isinstance(sample, dict) else None
         if type(number) is not int or number < 1 or type(sample.get("id")) not in (str, int):
             raise InputError("no sample of inspect, which has an id and an epoch from 1", place)
@@ -251,9 +239,6 @@ def _error(sample: Mapping[str, Any]) -> str:
 def _ratings(scores: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The ratings of a sample by criterion: the scorer, or SCORER/KEY for each key of its value."""
     for scorer, score in scores.items():
-        if not isinstance(score, dict):
-            yield scorer, failed("no score of inspect")
-            continue
         value, told = score.get("value"), score.get("explanation")
         keyed = dict(enumerate(value)) if isinstance(value, list) else value
         parts = (
@@ -278,9 +263,6 @@ def _with_attachments(value: Any, attachments: Mapping[str, str]) -> Any:
 
 def _message(message: Any) -> Iterator[Any]:
     """A message in OpenAI's words, without bookkeeping; the error of a tool stands in its text."""
-    if not isinstance(message, dict):
-        yield message  # the reader of messages says what is wrong
-        return
     content, error = message.get("content"), message.get("error")
     parts = content if isinstance(content, list) else [content]
     if isinstance(error, dict):
@@ -288,7 +270,6 @@ def _message(message: Any) -> Iterator[Any]:
     calls = [
         {"id": call.get("id"), "name": call.get("function"), "arguments": call.get("arguments")}
         for call in message.get("tool_calls") or ()
-        if isinstance(call, dict)
     ]
     number = message.get("tool_call_id")
     yield {

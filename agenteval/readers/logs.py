@@ -16,8 +16,7 @@ from agenteval.readers.samples import Sample, failed, rating
 from agenteval.readers.strict_json import Item, Notes, decode
 from agenteval.readers.table_files import TYPED, is_table, table_file
 
-# The beginnings of promptfoo's results (version 3 and 4 of its file) and of a table as pandas and
-# mlflow write it (`orient="split"`).
+# How promptfoo's results begin, and a table as pandas and mlflow write it (`orient="split"`).
 _PROMPTFOO = re.compile(rb'\s*\{\s*(?:"evalId"\s*:\s*(?:"[^"]*"|null)\s*,\s*)?"results"\s*:\s*\{')
 _SPLIT = re.compile(rb'\s*\{\s*"columns"\s*:\s*\[')
 _HEAD = 4096
@@ -34,13 +33,25 @@ def log_samples(path: Path, notes: Notes) -> Iterator[Sample] | None:
     """
     if not is_log(path):
         return None
-    if path.suffix.lower() == ".eval":
-        return inspect_log.eval_samples(path, notes)
     name = str(path)
+    if path.suffix.lower() == ".eval":
+        return _as_written(inspect_log.eval_samples(path, notes), name)
     document = decode(decoded(read_bytes(path, LARGE), name), name, notes=notes, finite=False)
     if inspect_log.HEAD.match(_head(path)):
-        return inspect_log.json_samples(document, name, notes)
-    return promptfoo_samples(document, name)
+        return _as_written(inspect_log.json_samples(document, name, notes), name)
+    return _as_written(promptfoo_samples(document, name), name)
+
+
+def _as_written(samples: Iterator[Sample], name: str) -> Iterator[Sample]:
+    """The samples. Raises InputError for a list where their tool writes an object, and the like."""
+    done = 0
+    try:
+        for sample in samples:
+            yield sample
+            done += 1
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        told = f"not written as by its tool (after {done} samples: {error})"
+        raise InputError(told, name) from error
 
 
 def is_log(path: Path) -> bool:
@@ -174,11 +185,11 @@ def scored_table(path: Path) -> Iterator[Sample] | None:
         typed = path.suffix.lower() in TYPED
         if typed or re.search(rb"/(?:value|score)\b", _head(path).partition(b"\n")[0]):
             items = table_file(path)
-    first = None if items is None else next(items, None)
-    columns = (
-        {key: hit[1] for key in first.value if (hit := _SCORER.fullmatch(key))} if first else {}
-    )
-    return _scored(chain([first], items), columns) if items and first and columns else None
+    first = next(items, None) if items is not None else None
+    if items is None or first is None or {"run", "criterion"} <= first.value.keys():
+        return None
+    columns = {key: hit[1] for key in first.value if (hit := _SCORER.fullmatch(key))}
+    return _scored(chain([first], items), columns) if columns else None
 
 
 def _scored(items: Iterable[Item], columns: Mapping[str, str]) -> Iterator[Sample]:

@@ -102,10 +102,11 @@ def messages_in(value: Any) -> list[Any] | None:
 
 def _constructed(item: Any) -> Any:
     """A message of LangChain from its constructor (`{"lc": 1, "id": [.., "AIMessage"], ..}`)."""
-    if not isinstance(item, dict) or "lc" not in item or not isinstance(item.get("kwargs"), dict):
-        return item
-    kind = str((item.get("id") or [""])[-1]).removesuffix("Chunk").removesuffix("Message").lower()
-    return {"type": kind, **item["kwargs"]}
+    match item:
+        case {"lc": _, "id": [*_, str(name)], "kwargs": dict(fields)}:
+            kind = name.removesuffix("Chunk").removesuffix("Message").lower()
+            return {"type": kind, **fields}
+    return item
 
 
 def parse_messages(value: list[Any], key: str, place: str) -> Conversation:

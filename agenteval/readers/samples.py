@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agenteval.errors import InputError
-from agenteval.readers.fields import Context, shorten
+from agenteval.readers.fields import Context, Draft, shorten
 from agenteval.readers.formats import recognise
 from agenteval.readers.strict_json import Notes
 from agenteval.records.base import content_hash
@@ -75,25 +75,35 @@ def rating(
 def rating_rows(samples: Iterable[Sample], name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Place and fields of a rating for each sample and each criterion that any of them has.
 
-    The case is the input, as for runs, so that ratings of several systems are pairs. What a sample
-    lacks is a Failure. Raises InputError where no sample has a score.
+    The case is the input, as for runs, so that ratings of several systems are pairs; the text is
+    what the system said, in all its turns. What a sample lacks is a Failure; one of a scorer that
+    has several criteria elsewhere in the log is one of each of them. Raises InputError where no
+    sample has a score.
     """
-    rows: list[tuple[Sample, str]] = []
+    rows: list[tuple[Sample, dict[str, str]]] = []
     for sample in samples:
         form = recognise(sample.record)
-        text = form.to_draft(sample.record, Context(sample.place, Notes())).input if form else ""
-        rows.append((replace(sample, record={}), content_hash(text) if text else sample.run))
-    criteria = dict.fromkeys(criterion for sample, _ in rows for criterion in sample.scores)
+        run = form.to_draft(sample.record, Context(sample.place, Notes())) if form else Draft()
+        turns = [m.content for m in run.messages if m.role == "assistant"]
+        case = content_hash(run.input) if run.input else sample.run
+        rows.append((replace(sample, record={}),
+                     {"case": case, "text": "\n".join([*turns, run.output])}))  # fmt: skip
+    scores = [item for sample, _ in rows for item in sample.scores.items()]
+    rated = {criterion for criterion, score in scores if "status" not in score}
+    of_parts = {criterion.rpartition("/")[0] for criterion in rated} - rated
+    criteria = [c for c in dict.fromkeys(criterion for criterion, _ in scores) if c not in of_parts]
     if not criteria:
         why = next((sample.why for sample, _ in rows if sample.why), "none was scored")
         raise InputError(f"none of its {len(rows)} samples has a score: {why}", name)
-    for sample, case in rows:
+    for sample, about in rows:
         for criterion in criteria:
             score = sample.scores.get(criterion)
+            if score is None and (scorer := criterion.rpartition("/")[0]) in of_parts:
+                score = sample.scores.get(scorer)
             if score is None and sample.why is not None:
                 score = failed(sample.why)
             if score is not None:
                 yield sample.place, {
-                    "run": sample.run, "case": case, "system": sample.system,
-                    "repeat": sample.repeat, "criterion": criterion, **score,
+                    "run": sample.run, "system": sample.system, "repeat": sample.repeat,
+                    "criterion": criterion, **about, **score,
                 }  # fmt: skip

@@ -167,6 +167,8 @@ def _usable(
                 f"has {label!r}, of which no value is known: criteria with its levels or its "
                 "numeric_range tell (--criteria)",
             )
+        elif known and label is not None and known[criterion].numeric_range is not None:
+            row.pop("value", None)  # a 1 may be the worst of 1 to 5
     told = [f"criterion {name!r} is left out: it {why}" for name, why in left.items()]
     if all(row["criterion"] in left for _, row in rows):
         raise InputError("; ".join(told), name)

@@ -31,13 +31,25 @@ def test_the_page(cli: Cli, tmp_path: Path) -> None:
     counted = PAGE.partition("\nwarning: ")[2].partition("\n")[0]
     assert counted.startswith("graded: 89%")
     assert counted in shown["verify"]
-    assert "the repeats of this log are runs of the system" in shown["verify"]
     assert shown["compare"].startswith("A = mockllm/model, B = mockllm/new")
     assert "300 common cases" in shown["compare"]
     assert "better graded" in shown["compare"]
     assert "99 missing of 900" in shown["compare"]
     assert "99 unscored" in (tmp_path / "old.html").read_text(encoding="utf-8")
     assert len((tmp_path / "copies.jsonl").read_text().splitlines()) > 900
+
+
+def test_other_answers_are_no_repeats(cli: Cli, tmp_path: Path) -> None:
+    samples = many(0)
+    said = "repeats disagree"
+    write_eval(tmp_path / "same.eval", samples)
+    assert said in cli("verify", "--scores", "same.eval").out
+    for sample in samples[: 3 * 200]:
+        sample["output"]["completion"] = f"Answer {sample['epoch']}."
+    write_eval(tmp_path / "other.eval", samples[: 3 * 200])
+    shown = " ".join(cli("verify", "--scores", "other.eval").out.split())
+    assert "200 of 200 samples were answered in several ways" in shown
+    assert said not in shown
 
 
 def test_a_log_that_cannot_be_used_ends_with_2(cli: Cli, tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ SAMPLES = [
     sample("a/1", 1, {"match": "C", "parts": {"tone": 1, "wit": None}, "graded": 0.25}),
     sample("a/1", 2, {"match": "P", "parts": {"tone": True, "wit": 0.5}, "graded": NAN}),
     sample("b", 1, {"match": "N", "parts": {"tone": "no", "wit": "1"}, "graded": 1}),
+    sample("c", 1, {"match": "I", "parts": NAN, "graded": 0}),
     sample("b", 2, None, error={"message": "model is away", "traceback": "..."}),
 ]
 VALUES: Cells = {
@@ -46,7 +47,8 @@ VALUES: Cells = {
     ("a/1", 1, "parts/wit"): 0.5, ("a/1", 1, "graded"): None, ("b", 0, "match"): 0.0,
     ("b", 0, "parts/tone"): 0.0, ("b", 0, "parts/wit"): 1.0, ("b", 0, "graded"): 1.0,
     ("b", 1, "match"): None, ("b", 1, "parts/tone"): None, ("b", 1, "parts/wit"): None,
-    ("b", 1, "graded"): None,
+    ("b", 1, "graded"): None, ("c", 0, "match"): 0.0, ("c", 0, "parts/tone"): None,
+    ("c", 0, "parts/wit"): None, ("c", 0, "graded"): 0.0,
 }  # fmt: skip
 
 
@@ -57,8 +59,8 @@ def test_every_cell_of_a_log_is_a_value_or_a_failure(
     path = write(tmp_path / ("x.eval" if write is write_eval else "x.json"), SAMPLES)
     table = read_scores(path)
     assert cells(table) == VALUES
-    assert table.statuses() == {"scored": 10, "unscored:missing": 6}
-    assert (len(table.present("case")), table.present("system")) == (2, ["mockllm/model"])
+    assert table.statuses() == {"scored": 12, "unscored:missing": 8}
+    assert (len(table.present("case")), table.present("system")) == (3, ["mockllm/model"])
 
 
 def test_unscored_are_counted_before_epochs_are_reduced(tmp_path: Path) -> None:
@@ -135,6 +137,7 @@ def test_criteria_say_what_numbers_and_words_mean(
     stars = Criterion(name="stars", scale="numeric", numeric_range=(1, 5))
     assert list(cells(read_scores(path, [stars])).values()) == [0.75, 0.0]
     assert "criterion 'match' is left out: it is not among the criteria" in caplog.text
+    assert "contradicts" not in caplog.text  # the 1 is the worst of 1 to 5, and no value of 1
     low = Criterion(name="stars", scale="numeric", numeric_range=(1, 3))
     with pytest.raises(InputError, match="'4' is no number from 1 to 3, the range of stars"):
         read_scores(path, [low])
@@ -151,9 +154,12 @@ BAD: list[tuple[Callable[[Path], object], str]] = [
     (lambda p: write_eval(p, []), r"holds no samples \(status of the evaluation: success\)"),
     (lambda p: write_eval(p, [], [("reductions.json", [])]), "scores reduced over epochs only"),
     (lambda p: write_eval(p, [sample(1)]), "none of its 1 samples has a score: the sample was not"),
-    (lambda p: write_eval(p, [SAMPLES[3]]), "ended with an error: model is away"),
+    (lambda p: write_eval(p, [SAMPLES[4]]), "ended with an error: model is away"),
     (lambda p: write_eval(p, [sample(1, 0)]), "samples/1_epoch_0.json: no sample of inspect"),
-    (lambda p: write_eval(p, [{**sample(1), "scores": [1]}]), "no sample as inspect writes it"),
+    (
+        lambda p: write_eval(p, [{**sample(1), "scores": [1]}]),
+        r"not written as by its tool \(after 0 samples",
+    ),
     (lambda p: p.write_text("no archive"), "no whole log of inspect"),
     (not_whole, "no whole log of inspect"),
 ]
@@ -168,6 +174,13 @@ def test_a_log_that_cannot_be_used(
         read_scores(tmp_path / "x.eval")
 
 
+def test_a_sample_that_was_declared_invalid_is_not_rated(tmp_path: Path) -> None:
+    samples = [sample(1, 1, {"match": "C"}), sample(2, 1, {"match": "C"}, invalidation={"by": "x"})]
+    path = write_json(tmp_path / "x.json", samples)
+    assert cells(read_scores(path)) == {("1", 0, "match"): 1.0, ("2", 0, "match"): None}
+    assert any("declared invalid in its log" in line for line in read_runs(path).warnings)
+
+
 def test_an_evaluation_that_was_killed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "x.eval"
     start = {"version": 2, "eval": header(SAMPLES)["eval"]}
@@ -175,7 +188,7 @@ def test_an_evaluation_that_was_killed(tmp_path: Path, caplog: pytest.LogCapture
         archive.writestr("_journal/start.json", json.dumps(start))
         archive.writestr("samples/b_epoch_1.json", json.dumps(SAMPLES[2]))
     assert read_scores(path).statuses() == {"scored": 4}
-    assert "1 of 4 samples are logged (status of the evaluation: started)" in caplog.text
+    assert "1 of 6 samples are logged (status of the evaluation: started)" in caplog.text
 
 
 def write_zstd(path: Path, pack: Callable[[bytes], bytes]) -> Path:
@@ -251,6 +264,11 @@ def test_results_of_promptfoo(tmp_path: Path) -> None:
         ["echo · prompt 1", "echo · prompt 2"], 2,
     )  # fmt: skip
     runs = read_runs(path).runs
+    old = json.loads(path.read_text())
+    old["results"]["version"] = 1
+    (tmp_path / "old.json").write_text(json.dumps(old))
+    with pytest.raises(InputError, match=r"promptfoo in version 1 .* versions 2 and 3 are read"):
+        read_scores(tmp_path / "old.json")
     assert [(r.id, r.input, r.success) for r in runs] == [
         ("0:0", "x", True), ("0:1", "x", True), ("1:0", "x", True), ("2:0", "y", None),
     ]  # fmt: skip
@@ -300,7 +318,7 @@ def test_tables_with_types(tmp_path: Path) -> None:
         assert [(r.input, r.output, r.metadata["score"]) for r in runs] == [
             (f"q{i}", "a", None) for i in range(3)
         ]
-    rated = arrow.Table.from_pylist([{"run": "a", "criterion": "c", "value": 0.5}])
+    rated = arrow.Table.from_pylist([{"run": "a", "criterion": "c", "value": 0.5, "x/score": 1}])
     parquet.write_table(rated, tmp_path / "r.parquet")
     assert cells(read_scores(tmp_path / "r.parquet")) == {("a", 0, "c"): 0.5}
     (tmp_path / "b.parquet").write_bytes(b"PAR1 and no more")
