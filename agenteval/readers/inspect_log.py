@@ -1,9 +1,8 @@
 """Logs of inspect_ai (`.eval` and `.json`, version 2): their samples, without that package.
 
 Read from the sources of inspect_ai 0.3.285. An `.eval` file is a zip archive of `header.json` (of a
-run that was killed: `_journal/start.json`) and `samples/ID_epoch_N.json`; a large sample may stand
-in parts, `samples/ID_epoch_N/sample.json` with `messages/START.json` beside it. Of two entries with
-one name the last counts. A `.json` file holds the header with the list of samples in it.
+run that was killed: `_journal/start.json`) and `samples/ID_epoch_N.json`. Of two entries with one
+name the last counts. A `.json` file holds the header with the list of samples in it.
 
 How many samples have no score is counted here: the header counts them after the epochs were reduced
 to one value, so of three epochs one without a score is not in it.
@@ -32,7 +31,7 @@ _ZSTD = 93
 # What inspect's own metrics make of the words of its scorers (`value_to_float`).
 _VALUES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 _VERDICTS = {"C": True, "I": False, "N": False, True: True, False: False}
-_SAMPLE = re.compile(r"samples/.+_epoch_\d+(?:\.json|/sample\.json)", re.DOTALL)  # "/" in ids too
+_SAMPLE = re.compile(r"samples/.+_epoch_\d+\.json", re.DOTALL)  # an id may hold a "/"
 _ATTACHED = re.compile(r"(?:attachment|tc)://(.+)", re.DOTALL)
 
 
@@ -53,10 +52,12 @@ def eval_samples(path: Path, notes: Notes) -> Iterator[Sample]:
         if head is None:
             raise InputError("a zip archive without header.json: no log of inspect", name)
         log = _Log(entries.read(head), name, notes)
+        if any(re.fullmatch(r"samples/.+/sample\.json", entry) for entry in entries.infos):
+            raise InputError("its samples stand in parts (chunked), which are not read", name)
         names = [entry for entry in entries.infos if _SAMPLE.fullmatch(entry)]
         log.check(len(names), "reductions.json" in entries.infos)
         for entry in names:
-            yield log.sample(entries.sample(entry), f"{name}:{entry}")
+            yield log.sample(entries.read(entry), f"{name}:{entry}")
 
 
 def json_samples(header: dict[str, Any], name: str, notes: Notes) -> Iterator[Sample]:
@@ -90,31 +91,6 @@ class _Entries:
         if len(data) > LARGE:
             raise InputError(f"larger than {LARGE:,} bytes", place)
         return decode(decoded(data, place), place, notes=Notes(), finite=False)
-
-    def sample(self, entry: str) -> Any:
-        """One sample; where it stands in parts, with its messages and attachments."""
-        sample = self.read(entry)
-        folder, _, file = entry.rpartition("/")
-        if file != "sample.json":
-            return sample
-        messages = self._parts(f"{folder}/messages/")
-        attachments = self._parts(f"{folder}/attachments/")
-        if f"{folder}/metadata.json" in self.infos:
-            sample["metadata"] = self.read(f"{folder}/metadata.json")
-        return {
-            **sample,
-            "messages": [m for a, b in sample.get("message_refs") or () for m in messages[a:b]],
-            "attachments": {str(i): text for i, text in enumerate(attachments)},
-        }
-
-    def _parts(self, prefix: str) -> list[Any]:
-        """The items of a list that stands in parts, named by their first position."""
-        starts = sorted(
-            int(name[len(prefix) : -len(".json")])
-            for name in self.infos
-            if re.fullmatch(re.escape(prefix) + r"\d+\.json", name)
-        )
-        return [item for start in starts for item in self.read(f"{prefix}{start}.json")]
 
 
 def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str) -> bytes:

@@ -103,24 +103,11 @@ def test_a_sample_is_a_run(tmp_path: Path) -> None:
     assert skipped.reason == "holds no samples (status of the evaluation: error)"
 
 
-def test_the_last_of_two_entries_counts_and_a_sample_may_stand_in_parts(tmp_path: Path) -> None:
-    parts = sample("p", 1, {"match": "C"}, message_refs=[[1, 3]], attachments={})
-    part = [{"role": "user", "content": f"m{i}"} for i in range(3)]
-    del parts["messages"]
-    entries = [
-        ("samples/a_epoch_1.json", sample("a", 1, {"match": "C"})),
-        ("samples/p_epoch_1/sample.json", parts),
-        ("samples/p_epoch_1/messages/0.json", part[:2]),
-        ("samples/p_epoch_1/messages/2.json", part[2:]),
-        ("samples/p_epoch_1/metadata.json", {"level": 3}),
-    ]
-    path = tmp_path / "x.eval"
+def test_the_last_of_two_entries_counts(tmp_path: Path) -> None:
+    again = [("samples/a_epoch_1.json", sample("a", 1, {"match": "C"}))]
     with pytest.warns(UserWarning, match="Duplicate name"):
-        write_eval(path, [sample("a", 1, {"match": "I"})], entries)
-    assert cells(read_scores(path)) == {("a", 0, "match"): 1.0, ("p", 0, "match"): 1.0}
-    run = read_runs(path).runs[1]
-    assert [m.content for m in run.messages] == ["m1", "m2"]
-    assert run.metadata["level"] == 3
+        path = write_eval(tmp_path / "x.eval", [sample("a", 1, {"match": "I"})], again)
+    assert cells(read_scores(path)) == {("a", 0, "match"): 1.0}
 
 
 def test_criteria_say_what_numbers_and_words_mean(
@@ -153,6 +140,7 @@ BAD: list[tuple[Callable[[Path], object], str]] = [
     (lambda p: write_eval(p, SAMPLES, version=3), "in version 3; version 2 is read"),
     (lambda p: write_eval(p, []), r"holds no samples \(status of the evaluation: success\)"),
     (lambda p: write_eval(p, [], [("reductions.json", [])]), "scores reduced over epochs only"),
+    (lambda p: write_eval(p, SAMPLES, [("samples/d_epoch_1/sample.json", {})]), "stand in parts"),
     (lambda p: write_eval(p, [sample(1)]), "none of its 1 samples has a score: the sample was not"),
     (lambda p: write_eval(p, [SAMPLES[4]]), "ended with an error: model is away"),
     (lambda p: write_eval(p, [sample(1, 0)]), "samples/1_epoch_0.json: no sample of inspect"),
