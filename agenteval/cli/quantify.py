@@ -19,9 +19,6 @@ def quantify(
     runs: Annotated[str, typer.Argument(help="File, folder, glob in quotes, or - for stdin.")],
     judge: options.JudgeOptions,
     *,
-    with_reference: Annotated[
-        bool, typer.Option("--with-reference", help="Show the judge the reference answer.")
-    ] = False,
     findings: Annotated[
         Path | None,
         typer.Option(help="Show the judge errors found in the traces (a folder of findings)."),
@@ -53,7 +50,7 @@ def quantify(
     with following("judging") as progress:
         report = utility.quantify(
             runs, **judge.asked(), **vars(kept), limits=limits.limits(), max_unscored=max_unscored,
-            with_reference=with_reference, findings=findings, datamark=datamark,
+            findings=findings, datamark=datamark,
             until=until, notify=notify, progress=progress,
         )  # fmt: skip
     finish(report, output)
