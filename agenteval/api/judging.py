@@ -245,7 +245,7 @@ def read_judging(
         watch.warn_list("the judge may see the answer or the verdict:", leaks, most=5)
     wanted = read_criteria(criteria, found_task.name, watch)
     if isinstance(judge, Scorer) and len(wanted) > 1:
-        watch.note(
+        watch.warn(
             f"{judge.name} of {judge.framework} knows no criteria: it is asked once for each text, "
             "and its answer stands for each of them, but where it names its results"
         )

@@ -7,7 +7,7 @@ import copy
 import inspect
 from typing import Any
 
-from agenteval.evaluators.utility.scorers import Grade, Scorer, refuse
+from agenteval.evaluators.utility.scorers import Grade, Scorer, reference_of, refuse
 from agenteval.records import Run
 
 
@@ -27,6 +27,8 @@ def adapt(judge: Any) -> Scorer:
         metric = copy.copy(judge)
         metric.score = metric.reason = metric.error = None
         case = LLMTestCase(input=run.input, actual_output=run.output, expected_output=run.reference)
+        if run.reference is None:  # past the check of its type
+            object.__setattr__(case, "expected_output", reference_of(run))
         if metric.async_mode:
             returned = await metric.a_measure(case, **_quiet(metric.a_measure))
         else:

@@ -126,7 +126,8 @@ class FunctionJudge:
             }
         )
         if isinstance(self.function, Scorer):
-            run = run.model_copy(update={"output": last_turn(run.output)})
+            answer = last_turn(run.output) if unit.run.output.strip() else ""
+            run = run.model_copy(update={"output": answer})
             grades = await self._returned(self.function.score, run)
             return [_read(grades, criterion) for criterion in unit.criteria]
         returned = [await self._returned(self.function, run, c) for c in unit.criteria]

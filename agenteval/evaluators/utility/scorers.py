@@ -88,6 +88,9 @@ class Withheld:
     __lt__ = __le__ = __gt__ = __ge__ = __len__ = __iter__ = __getitem__ = _refuse
     __float__ = __contains__ = __getattr__ = _refuse
 
+    def __deepcopy__(self, _: object) -> Withheld:
+        return self
+
 
 def reference_of(run: Run) -> Any:
     """The reference of a run, or what stands for one that is withheld."""
@@ -145,13 +148,15 @@ def _described(value: Any, where: str, seen: Set[int]) -> JsonValue:
         raise InputError(f"{what}: {NEEDS_VERSION}", where)
     if id(value) in seen:
         return None
-    outermost = value.__qualname__.partition(".<locals>")[0]
-    outer = getattr(sys.modules.get(value.__module__), outermost, value)
+    # A function that another one makes depends on what else stands in that one.
+    maker = value.__qualname__.partition(".<locals>")[0]
+    maker = getattr(sys.modules.get(value.__module__), maker, value)
+    made_by = inspect.unwrap(maker) if callable(maker) else value
     try:
-        text = inspect.getsource(inspect.unwrap(outer) if callable(outer) else value)
+        texts = [inspect.getsource(made_by), inspect.getsource(value)]
     except (OSError, TypeError) as error:
         raise InputError(f"its source text cannot be read: {NEEDS_VERSION}", where) from error
     if isinstance(value, type):
-        return text
+        return [*texts]
     closed_over = inspect.getclosurevars(value).nonlocals
-    return [text, _described(closed_over, where, seen | {id(value)})]
+    return [*texts, _described(closed_over, where, seen | {id(value)})]
