@@ -149,8 +149,8 @@ def _described(value: Any, where: str, seen: Set[int]) -> JsonValue:
     if id(value) in seen:
         return None
     # A function that another one makes depends on what else stands in that one.
-    maker = value.__qualname__.partition(".<locals>")[0]
-    maker = getattr(sys.modules.get(value.__module__), maker, value)
+    outermost = value.__qualname__.partition(".<locals>")[0]
+    maker = getattr(sys.modules.get(value.__module__), outermost, value)
     made_by = inspect.unwrap(maker) if callable(maker) else value
     try:
         texts = [inspect.getsource(made_by), inspect.getsource(value)]
