@@ -203,7 +203,7 @@ def _sides(
             for place in ([store] if other is None else [store, other])
         ]
         if len(stores) == 2 and isinstance(other, str | Path):
-            _not_the_same(stores[0].path, other)
+            _not_the_same(stores[0].shown, other)
         for each in stores:
             stack.enter_context(each.snapshot())
         first, second = stores[0], stores[-1]
@@ -213,7 +213,7 @@ def _sides(
 
 
 def _place(store: str | Path | Store | None) -> str:
-    return str(store.path if isinstance(store, Store) else store or default_path())
+    return store.shown if isinstance(store, Store) else str(store or default_path())
 
 
 # ---- what is shown -------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from agenteval.report import plots
 from agenteval.report.report import Report
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
 from agenteval.store import Store
+from agenteval.store.postgres import without_password
 from agenteval.trust.disagreement import disagreement_table, disagreements
 from agenteval.trust.flagged import Flags
 from agenteval.trust.gates import UNSCORED, Gate, exit_code, unscored_gate
@@ -87,7 +88,7 @@ class ScoreReport(Report):
     criteria: tuple[Criterion, ...]
     ratings: tuple[Rating, ...]
     cells: int
-    store: Path
+    store: str | Path
 
     @property
     def rows(self) -> list[Row]:
@@ -190,12 +191,20 @@ def rating_table(ratings: Sequence[Rating]) -> ScoreTable:
     return builder.table()
 
 
+def _near(store: str | Path) -> str:
+    """A store as the foot of a table names it: a path below here, a URL without password."""
+    if isinstance(store, str):
+        return without_password(store)
+    here = Path.cwd()
+    return str(store.relative_to(here) if store.is_relative_to(here) else store)
+
+
 def score_report(
     source: Source,
     criteria: Sequence[Criterion],
     ratings: Sequence[Rating],
     usage: Usage,
-    store: Path,
+    store: str | Path,
     flags: Flags,
     *,
     cells: int | None = None,
@@ -208,7 +217,7 @@ def score_report(
     `levels` shows levels counted from 0 instead of values."""
     rated = bool(ratings)
     failures = Counter(r.status for r in ratings if ":" in r.status)
-    near = store.relative_to(Path.cwd()) if store.is_relative_to(Path.cwd()) else store
+    near = _near(store)
     foot = (
         "intervals treat the case as the unit: repeats of a case do not add to n",
         f"spent: {spent(usage)}; store: {near}",

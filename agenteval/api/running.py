@@ -33,7 +33,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
-from agenteval.store import Store, default_path
+from agenteval.store import Store, default_path, is_there
 
 if TYPE_CHECKING:
     from agenteval.experiment import Ended
@@ -224,9 +224,9 @@ def how_it_ended(ended: Ended | None, left: str) -> tuple[tuple[str, ...], int]:
 @contextmanager
 def planned(store: str | Path | Store | None = None) -> Iterator[Store]:
     """The store that a dry run plans against: it leaves no file, an empty one stands for none."""
-    path = Path(default_path() if store is None or isinstance(store, Store) else store)
+    path = default_path() if store is None or isinstance(store, Store) else store
     with TemporaryDirectory() as folder:
-        there = isinstance(store, Store) or path.is_file()
+        there = isinstance(store, Store) or is_there(path)
         chosen = store if isinstance(store, Store) else path
         with opened(chosen if there else Path(folder) / "none.db") as kept:
             yield kept
@@ -263,5 +263,5 @@ def opened(store: str | Path | Store | None = None, *, create: bool = True) -> I
     if isinstance(store, Store):
         yield store
         return
-    with Store(Path(store) if store is not None else default_path(), create=create) as own:
+    with Store(store if store is not None else default_path(), create=create) as own:
         yield own

@@ -22,6 +22,7 @@ from agenteval.report.material import Wanted, from_ratings, from_store
 from agenteval.report.report import Report
 from agenteval.report.utility import MOST_RUNS, utility_page
 from agenteval.store import Store
+from agenteval.store.copying import counts
 from agenteval.store.experiments import unfinished_of
 from agenteval.store.export import export_cells, is_probe, results_on_copies, way_of
 from agenteval.text import plural
@@ -55,7 +56,7 @@ def scores(
             [c for c in known.newest_criteria(key).values() if c.id in rated],
             ratings,
             known.usage(key),
-            known.path,
+            known.address,
             stored_flags(known, {r.run_id for r in ratings}, key),
             notes=notes,
             unfinished=[open_.line for open_ in unfinished],
@@ -116,6 +117,23 @@ def sources(store: str | Path | Store | None = None) -> Report:
         unfinished=tuple(f"{s.model} ({key[:12]}): {open_.line}" for s, key, open_ in unfinished),
         data={"unfinished": [open_.json() for _, _, open_ in unfinished]},
     )
+
+
+def store_info(store: str | Path | Store | None = None) -> Report:
+    """Rows of every table of a store, those who gave results, and what is not finished. Raises
+    StoreError for one that is not there or cannot be read."""
+    with opened(store, create=False) as known:
+        with known.snapshot():
+            rows: list[dict[str, Cell]] = [
+                {"table": name, "rows": count} for name, count in counts(known).items()
+            ]
+        whose = sources(known)
+        columns = Column("table", "table"), Column("rows", "rows", "count")
+        return replace(
+            whose,
+            title=known.shown,
+            tables=(Table("tables", "", columns, tuple(rows)), *whose.tables),
+        )
 
 
 def results(

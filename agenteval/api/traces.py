@@ -60,7 +60,7 @@ from agenteval.readers.leaks import leak_lines
 from agenteval.records import Findings, Span
 from agenteval.records.table import Table
 from agenteval.report.report import Report
-from agenteval.store import Store, Trials, default_path
+from agenteval.store import Store, Trials, default_path, is_there
 from agenteval.store.experiments import Unfinished, unfinished_trials
 from agenteval.text import plural
 from agenteval.trust.flagged import Flags
@@ -442,7 +442,7 @@ def _stored(
     store: StorePath, keys: set[str] | None, *, needed: bool
 ) -> tuple[list[Stored], list[Outline], list[Unfinished]]:
     path = default_path() if store is None else store
-    if not isinstance(path, Store) and not Path(path).is_file() and not needed:
+    if not isinstance(path, Store) and not is_there(path) and not needed:
         return [], [], []
     with opened(path, create=False) as kept, kept.snapshot():
         unfinished = unfinished_trials(kept, [EVALUATOR], keys)

@@ -21,6 +21,7 @@ from agenteval.api.judging import (
     warn_of_versions,
     warn_unchanged,
 )
+from agenteval.api.parts import Part, held
 from agenteval.api.reports import (
     CriteriaReport,
     ScoreReport,
@@ -38,7 +39,7 @@ from agenteval.api.running import (
     why_stopped,
 )
 from agenteval.api.stopping import judge_until
-from agenteval.errors import ModelError
+from agenteval.errors import InputError, ModelError
 from agenteval.evaluators.base import Evaluator
 from agenteval.evaluators.utility.bank import task_kinds
 from agenteval.evaluators.utility.criteria_file import criteria_named, save_criteria
@@ -150,7 +151,7 @@ async def apropose(
         proposals = await ask_critics(
             choice, options, folder.task, limits or Limits(), store, path, watch
         )
-    if proposals.kinds:
+    if choice.kind == "embedded":
         _say_bank(proposals, folder.task.name, watch, guessed=not kinds)
     if not proposals.criteria.criteria:
         raise _nothing_readable(proposals, min_seeds, watch)
@@ -180,7 +181,13 @@ def _say_bank(proposals: Proposals, task: str, watch: Watch, *, guessed: bool) -
     """What the proposals of the embedded critic are of, and what can be done with them."""
     left_out = ", ".join(kind for kind in task_kinds() if kind not in proposals.kinds)
     how = "guessed; --kind says otherwise; " if guessed else ""
-    watch.note(f"kind of task: {', '.join(proposals.kinds)} ({how}left out: {left_out})")
+    if proposals.kinds:
+        watch.note(f"kind of task: {', '.join(proposals.kinds)} ({how}left out: {left_out})")
+    else:
+        watch.note(
+            "kind of task: none that the bank knows is near, so general criteria alone; --kind "
+            f"takes {', '.join(task_kinds())}"
+        )
     rated = [c.name for c in proposals.criteria.criteria if c.provenance.concept in load_kinds()]
     watch.note(
         f"of these the embedded judge rates {', '.join(rated) or 'none'}; the others need a model "
@@ -243,6 +250,7 @@ async def aquantify(
     retry_failed: bool = False,
     max_unscored: float = 0.1,
     until: str | float | Until | None = None,
+    part: Part | None = None,
     limits: Limits | None = None,
     record: str | Path | None = None,
     version: str | None = None,
@@ -267,18 +275,24 @@ async def aquantify(
     that no always-valid interval of a mean exceeds, or "decided" for two systems of which it is to
     be known which is better; see `trust.stopping.Until`. Where it stopped is among the notes.
 
+    With a `part` only its runs are judged, for instance `Part(2, 8)`; other processes, on other
+    machines too where the store is a PostgreSQL database, may judge the other parts meanwhile. Caps
+    are shared out among the parts.
+
     The report's `exit_code` is 3 where the budget or an outage ended it early, which `unfinished`
     explains, and where more than the share `max_unscored` of the results are missing, which is a
     gate of the report. With `dry_run` nothing is sent or stored, and its `bill` says what would be
     asked. Raises InputError for what cannot be used, StoreError, Unauthorized.
     """
+    if part is not None and until is not None:
+        raise InputError("looks at all cases; a part cannot", "--until")
     rule = until if isinstance(until, Until) or until is None else Until.of(str(until))
     judging = read_judging(
         runs, criteria, watch=Watch(notify, progress), judge=judge, task=task, system=system,
         mapping=mapping, base_url=base_url, repeats=repeats, seed=seed, one_per_call=one_per_call,
         temperature=temperature, with_reference=with_reference, findings=findings,
         datamark=datamark, limit=limit, retry_failed=retry_failed, limits=limits, record=record,
-        version=version, need_key=not dry_run, allow_code=allow_code,
+        version=version, need_key=not dry_run, allow_code=allow_code, part=part,
     )  # fmt: skip
     if dry_run:
         from agenteval.api.utility_bill import quantify_bill  # circular
@@ -296,12 +310,14 @@ async def aquantify(
     with opened(store) as kept:
         warn_of_versions(kept, judging.items, judging.watch)
         evaluator, client = judging.evaluator(kept)
-        with kept.lock(experiment_of(evaluator, judging.task.name)):
+        whole = experiment_of(evaluator, judging.task.name)
+        with held(kept, evaluator.source.sha256, whole, part) as lock:
             relabel(kept, judging.criteria, judging.watch)
             plan = make_plan(
                 evaluator, judging.items, judging.criteria, kept,
                 repeats=judging.repeats, retry_failed=judging.retry_failed,
             )  # fmt: skip
+            plan = replace(plan, lock=lock)
             look = None
             try:
                 if rule is None:
@@ -344,7 +360,7 @@ def _scored(
         why = why_stopped(ended, "calls not made")
         unfinished, code = (f"not complete: {far}; {why}; the same command goes on",), 3
     return score_report(
-        source, plan.criteria, ratings, usage, store.path, flags_of(plan.items),
+        source, plan.criteria, ratings, usage, store.address, flags_of(plan.items),
         cells=plan.cells, notes=judging.watch.notes, unfinished=unfinished, exit_code=code,
     )  # fmt: skip
 

@@ -35,7 +35,7 @@ from agenteval.models.limits import Budget, Limits
 from agenteval.models.rehearsal import Amount, Bill, Part, Rehearsal
 from agenteval.readers import degenerate
 from agenteval.records import Task
-from agenteval.store import Store, default_path
+from agenteval.store import Store, default_path, is_there
 from agenteval.text import plural
 from agenteval.trust.verification import Material, plan_verification
 
@@ -258,7 +258,7 @@ def criteria_bill(
         return Bill("criteria", (about, how), (), limits.budget())
     with planned(path) as store:
         parts, stored = _critics(choice, wanted, task, None if wanted.bank else store)
-    if wanted.bank and (isinstance(path, Store) or Path(path or default_path()).is_file()):
+    if wanted.bank and (isinstance(path, Store) or is_there(path or default_path())):
         parts = [replace(part, least=Amount()) for part in parts]
         parts[
             0

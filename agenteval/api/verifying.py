@@ -21,6 +21,7 @@ from agenteval.api.judging import (
     warn_of_versions,
     warn_unchanged,
 )
+from agenteval.api.parts import held
 from agenteval.api.probing import probe
 from agenteval.api.reports import (
     VerifyReport,
@@ -122,7 +123,7 @@ async def averify(
     and so on: it ends where no verdict is open any more. All looks together keep the error rates
     (`VerifyOptions.at_look`); where it stopped is among the notes.
 
-    With `scores` instead of `runs`, ratings made elsewhere (CSV or JSONL) are examined.
+    With `scores` instead of `runs`, ratings made elsewhere (a table or a log) are examined.
     `options` holds the thresholds. Where the judging stopped early the verdict is "not enough
     data", `unfinished` says why and `exit_code` is 3. With `dry_run` nothing is sent or stored, and
     the report's `bill` says what would be asked of a judge of runs. Raises as `quantify`.
@@ -300,7 +301,8 @@ async def _round(
     """Judge and verify once. Raises Unfinished where it had to stop."""
     warn_of_versions(store, judging.items, judging.watch)
     evaluator, client = judging.evaluator(store)
-    with store.lock(experiment_of(evaluator, judging.task.name)):
+    whole = experiment_of(evaluator, judging.task.name)
+    with held(store, evaluator.source.sha256, whole):
         relabel(store, material.criteria, judging.watch)
         plan = plan_verification(evaluator, material, store, retry_failed=judging.retry_failed)
         ended = await judging.run(plan, client, store)

@@ -17,7 +17,7 @@ from agenteval.api.flow_campaign import Campaign
 from agenteval.api.flowbench import chat_choice
 from agenteval.api.running import Notify, Progress, Stopped, Watch, opened, synchronous, why_stopped
 from agenteval.api.workflow_report import WorkflowReport, trials_report
-from agenteval.errors import InputError
+from agenteval.errors import InputError, NoStoreYet
 from agenteval.evaluators.workflows.assistants import Agent, Assistants
 from agenteval.evaluators.workflows.cases import (
     Choice,
@@ -40,7 +40,6 @@ from agenteval.evaluators.workflows.verdicts import Judges, Verdicts
 from agenteval.models.factory import ModelChoice
 from agenteval.models.limits import Limits
 from agenteval.store import Store, default_path
-from agenteval.store.connect import store_path
 from agenteval.store.experiments import unfinished_trials
 from agenteval.text import plural
 from agenteval.trust.gates import least_gate, unscored_gate
@@ -230,11 +229,12 @@ def flow_results(
     """All sessions and turns that are stored, or those of these roles by name, with what was begun
     and is not finished. Raises InputError where there are none."""
     if not isinstance(store, Store):
-        path = store_path(Path(store) if store else default_path())
-        if not path.is_file():  # the store itself would name another command
-            raise InputError(f"there is no store here yet; {_NO_TRIAL}", str(path))
-        with Store(path, create=False) as own:
-            return flow_results(own, roles=roles)
+        try:
+            with Store(store or default_path(), create=False) as own:
+                return flow_results(own, roles=roles)
+        except NoStoreYet as error:  # it would name another command
+            where = str(Path(store or default_path()).resolve())
+            raise InputError(f"there is no store here yet; {_NO_TRIAL}", where) from error
     with store.snapshot():
         unfinished = unfinished_trials(store, EVALUATORS.values())
         sessions, turns = load_sessions(store), load_turns(store)

@@ -34,7 +34,7 @@ def agree(
     context: typer.Context,
     output: OutputOptions,
     labels: Annotated[
-        Path | None, typer.Option(help="Ratings by people (CSV or JSONL), to compare with.")
+        Path | None, typer.Option(help="Ratings by people (a table or a log), to compare with.")
     ] = None,
     rater: Annotated[
         list[str] | None,

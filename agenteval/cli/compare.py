@@ -50,7 +50,8 @@ def compare(
     ] = None,
     store: options.StorePath = None,
     scores: Annotated[
-        Path | None, typer.Option(help="Ratings made elsewhere (CSV or JSONL) instead of a store.")
+        Path | None,
+        typer.Option(help="Ratings made elsewhere (a table or a log) instead of a store."),
     ] = None,
     task: options.TaskName = None,
     criteria: Annotated[

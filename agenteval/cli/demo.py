@@ -46,7 +46,7 @@ def demo(
     from agenteval.report import style
 
     task = find_task(TASK).path.resolve()
-    runs, reviewed = task / "recorded" / "runs.jsonl", criteria_named(f"{TASK}.reviewed.json")
+    runs, reviewed = task / "runs.jsonl", criteria_named(f"{TASK}.reviewed.json")
     if reviewed is None or not runs.is_file():
         raise typer.BadParameter(f"the task {TASK} lacks its criteria or its recorded replies")
     reviewed = reviewed.resolve()
@@ -59,7 +59,7 @@ def demo(
     os.chdir(target)
     console = out()
     console.print(_ABOUT)
-    told = f"tasks/{TASK}/recorded/runs.jsonl"
+    told = f"tasks/{TASK}/runs.jsonl"
 
     _step(1, "Criteria: five critics propose, and what they call one idea is merged",
           f"agenteval criteria --task {TASK} --model recorded")  # fmt: skip
@@ -68,10 +68,8 @@ def demo(
     )
 
     _step(2, "A capable judge: can it be trusted?",
-          f"agenteval verify {told} --model recorded --repeats 1")  # fmt: skip
-    verified = verifying.verify(
-        runs, reviewed, judge="recorded", task=TASK, repeats=1, notify=notify
-    )
+          f"agenteval verify {told} --model recorded")  # fmt: skip
+    verified = verifying.verify(runs, reviewed, judge="recorded", task=TASK, notify=notify)
     verified.print(console=console)
     style.save(verified.plot.perturbations(), "copies.png")
     style.save(verified.plot.radar(), "radar.png")

@@ -145,14 +145,14 @@ def _tasks() -> Iterator[Check]:
         )
 
 
-def _store(store: Path | None) -> Iterator[Check]:
+def _store(store: str | None) -> Iterator[Check]:
     from agenteval.store import Store, default_path
 
-    path = Path(store or default_path())
+    path = store or default_path()
     try:
         with Store(path, create=False) as opened, opened.snapshot():
             held = f"{len(opened.runs())} runs, {len(opened.sources())} judges"
-            yield "store", True, f"{path}: {held}"
+            yield "store", True, f"{opened.shown}: {held}"
     except NoStoreYet:
         yield "store", None, f"{path} (made by the first quantify)"
     except AgentevalError as error:

@@ -64,7 +64,7 @@ def init(
     ] = None,
     runs: Annotated[
         Path | None,
-        typer.Argument(help="Runs of the system: CSV, TSV, JSON, JSON lines, or a folder."),
+        typer.Argument(help="Runs of the system: a table, JSON, JSON lines, a log, or a folder."),
     ] = None,
     *,
     model: options.ModelOptions,
@@ -202,7 +202,7 @@ def _task_yaml(name: str, description: str, mapping: dict[str, str], runs: list[
 
 def _first_page(
     target: Path, runs: Path, criteria: Path, model: options.ModelOptions,
-    limits: options.LimitOptions, store: Path | None, *, asks: bool,
+    limits: options.LimitOptions, store: str | None, *, asks: bool,
 ) -> None:  # fmt: skip
     """Criteria, the price of all runs, ten runs judged, the page. Each step says which command does
     it alone. Ends with the exit code of the judging where that is not 0."""
@@ -243,7 +243,7 @@ def _first_page(
 
 
 def _flags(
-    model: options.ModelOptions, limits: options.LimitOptions, store: Path | None
+    model: options.ModelOptions, limits: options.LimitOptions, store: str | None
 ) -> list[str]:
     """The options that say the same to another command; the values of headers may be keys."""
     given: list[tuple[str, object, object]] = [

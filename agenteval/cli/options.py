@@ -48,8 +48,13 @@ BaseUrl = Annotated[
     typer.Option(help="An OpenAI-compatible endpoint, e.g. http://127.0.0.1:8000/v1."),
 ]
 StorePath = Annotated[
-    Path | None,
-    typer.Option("--store", help="Database file. Default: AGENTEVAL_STORE, else agenteval.db."),
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="PATH",
+        help="Database file, or postgresql://USER@HOST/DATABASE. Default: AGENTEVAL_STORE, else "
+        "agenteval.db.",
+    ),
 ]
 TaskName = Annotated[
     str | None, typer.Option("--task", help="Name of a task, or its folder.", show_default=False)

@@ -15,7 +15,7 @@ _DATABASE = "this is a database; name another file to write"
 
 
 def refuse_input(
-    output: Path | None, inputs: Iterable[str | Path | None] = (), *, store: Path | None = None
+    output: Path | None, inputs: Iterable[str | Path | None] = (), *, store: str | None = None
 ) -> None:
     """Raise InputError when the file to write is one of those that are read, by any name.
 
@@ -53,13 +53,13 @@ def _same(other: str | Path, output: Path) -> bool:
         return False
 
 
-def _refuse_store(output: Path, store: Path | None) -> None:
+def _refuse_store(output: Path, store: str | None) -> None:
     from agenteval.files import is_database, refused
     from agenteval.store import default_path
-    from agenteval.store.connect import store_path
+    from agenteval.store.connect import store_place
 
-    kept = store_path(store or default_path())
-    if _same(kept, output):
+    kept = store_place(store or default_path())
+    if isinstance(kept, Path) and _same(kept, output):
         raise InputError(_STORE, str(output))
     try:
         database = is_database(output)
@@ -77,7 +77,7 @@ def check_record(
     sources: Iterable[str | Path | None] = (),
     model: str | None = None,
     *,
-    store: Path | None = None,
+    store: str | None = None,
 ) -> None:
     """What --record names may be written to, told before anything is asked.
 

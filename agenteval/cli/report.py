@@ -32,7 +32,8 @@ def report(
         typer.Option(help="Criteria file, for instance TASK.verified.json. Default: all rated."),
     ] = None,
     scores: Annotated[
-        Path | None, typer.Option(help="Report on ratings made elsewhere (CSV or JSONL) instead.")
+        Path | None,
+        typer.Option(help="Report on ratings made elsewhere instead: a table or a log."),
     ] = None,
     rater: Annotated[
         str | None, typer.Option(help="With --scores: only rows of this rater.")

@@ -31,7 +31,7 @@ def verify(
     ] = None,
     *,
     scores: Annotated[
-        Path | None, typer.Option(help="Examine ratings made elsewhere (CSV or JSONL) instead.")
+        Path | None, typer.Option(help="Examine ratings made elsewhere instead: a table or a log.")
     ] = None,
     min_cases: Annotated[
         int, typer.Option(help="Below this many cases nothing is decided.", min=2)

@@ -56,6 +56,7 @@ from agenteval.readers.messages import (
     Conversation,
     is_event_list,
     is_message_list,
+    messages_in,
     parse_events,
     parse_messages,
 )
@@ -166,8 +167,8 @@ def _read_record(value: Any, context: Context) -> Draft:
     by_field, rest = split(value)
     draft = Draft()
     outputs = by_field.get("output", [])
-    if "messages" not in by_field and outputs and is_message_list(outputs[0][1]):
-        by_field["messages"] = [outputs.pop(0)]
+    if "messages" not in by_field and outputs and (inside := messages_in(outputs[0][1])):
+        by_field["messages"] = [(outputs.pop(0)[0], inside)]
     for key, item in by_field.pop("metadata", []):
         if isinstance(item, dict) and not draft.metadata:
             draft.metadata.update(item)
@@ -235,8 +236,10 @@ class _Gold:
 
 def _input(gold: _Gold, rows: Rows) -> str:
     key, value = rows[0]
-    if is_message_list(value):  # a prompt given as messages: the user's part; the whole is kept
-        messages = parse_messages(value, key, gold.context.place).messages
+    if prompt := messages_in(
+        value
+    ):  # a prompt given as messages: the user's part; the whole is kept
+        messages = parse_messages(prompt, key, gold.context.place).messages
         gold.draft.keep(f"{key}_messages", value)
         text = "\n\n".join(m.content for m in messages if m.role == "user")
     else:
@@ -274,8 +277,11 @@ def _output_text(value: Any, key: str, place: str) -> str:
         return parse_messages(value, key, place).answer or ""
     if not isinstance(value, dict):
         return plain_text(value)
-    choices = value.get("choices")
-    first = choices[0] if isinstance(choices, list) and choices else None
+    first = value.get("choices", value.get("generations"))  # OpenAI's, LangChain's
+    while isinstance(first, list) and first:
+        first = first[0]
+    if isinstance(first, dict) and isinstance(first.get("text"), str) and "generations" in value:
+        return str(first["text"])
     message = first.get("message") if isinstance(first, dict) else value
     if is_message_list([message]):
         return parse_messages([message], key, place).answer or ""
@@ -338,6 +344,28 @@ def _spans(draft: Draft, by_field: Candidates, context: Context) -> None:
         draft.spans = value
 
 
+def _is_example(value: Any) -> bool:
+    """Whether `value` is an example of a LangSmith dataset."""
+    return isinstance(value, dict) and {"dataset_id", "inputs"} <= value.keys() and (
+        "run_type" not in value
+    )  # fmt: skip
+
+
+def _refuse_example(value: Any, context: Context) -> Draft:
+    raise InputError(
+        "an example of a LangSmith dataset: its outputs are what is expected, not what a system "
+        "answered; export the runs of an experiment", context.place,
+    )  # fmt: skip
+
+
+def is_part(value: Any) -> bool:
+    """Whether a record is a step inside another run, as Langfuse and LangSmith log them."""
+    return isinstance(value, dict) and any(
+        value.get(key) is not None
+        for key in ("parent_run_id", "parentRunId", "parentObservationId", "parent_observation_id")
+    )
+
+
 def _is_task_result(value: Any) -> bool:
     """Whether `value` is a TaskResult, perhaps with fields of a record around it, or its list."""
     return is_event_list(value.get("messages") if isinstance(value, dict) else value)
@@ -350,6 +378,7 @@ def _read_list(value: Any, context: Context) -> Draft:
 FORMATS: tuple[Format, ...] = (
     Format("AutoGen AgentChat TaskResult", _is_task_result, _read_list),
     Format("AutoGen 0.2 result log", _is_log, _read_log),
+    Format("example of a LangSmith dataset", _is_example, _refuse_example),
     Format("OpenAI message list", is_message_list, _read_list),
     Format("native or generic record", _is_record, _read_record),
 )

@@ -89,6 +89,26 @@ def is_message_list(value: Any) -> bool:
     )
 
 
+def messages_in(value: Any) -> list[Any] | None:
+    """The messages that a value is: a list, the one list of a list, an object of `messages` and no
+    more, also as LangChain writes its own objects; None where it is something else."""
+    if isinstance(value, dict) and len(value) == 1:
+        value = value.get("messages")
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
+        value = value[0]
+    items = [_constructed(item) for item in value] if isinstance(value, list) else []
+    return items if is_message_list(items) else None
+
+
+def _constructed(item: Any) -> Any:
+    """A message of LangChain from its constructor (`{"lc": 1, "id": [.., "AIMessage"], ..}`)."""
+    match item:
+        case {"lc": _, "id": [*_, str(name)], "kwargs": dict(fields)}:
+            kind = name.removesuffix("Chunk").removesuffix("Message").lower()
+            return {"type": kind, **fields}
+    return item
+
+
 def parse_messages(value: list[Any], key: str, place: str) -> Conversation:
     """Messages of a list in OpenAI's form. Raises InputError naming the message that is wrong."""
     conversation = Conversation()

@@ -20,8 +20,9 @@ from pydantic import ValidationError
 from agenteval.errors import InputError
 from agenteval.files import opened
 from agenteval.readers.fields import Context
-from agenteval.readers.formats import FORMATS, NEEDS, Format, recognise
+from agenteval.readers.formats import FORMATS, NEEDS, Format, is_part, recognise
 from agenteval.readers.gold_in_spans import tell_withheld, withheld_from, without_gold
+from agenteval.readers.logs import logged_records
 from agenteval.readers.problems import first_problem
 from agenteval.readers.strict_json import Item, Notes, read_items
 from agenteval.readers.table_files import SUFFIXES as TABLES
@@ -29,7 +30,7 @@ from agenteval.readers.table_files import check_mapping, is_table, mapped, table
 from agenteval.readers.tasks import mapping_of
 from agenteval.records import Run
 
-SUFFIXES = (".json", ".jsonl", ".ndjson", *TABLES)
+SUFFIXES = (".json", ".jsonl", ".ndjson", *TABLES, ".eval")
 MOST_RUNS = 1_000_000
 _WILD = "*?["
 _HEAD = 65536  # bytes that are looked through for a sign of traces
@@ -64,8 +65,9 @@ def read_runs(
 ) -> ReadResult:
     """All runs of a file, a folder (with its folders), a glob pattern, or "-" (standard input).
 
-    Files hold JSON or JSON lines in UTF-8, or a table (CSV, TSV); the form of each record is told
-    by its content (see `formats`); a file of traces gives one run for each trace (see `traces`).
+    Files hold JSON or JSON lines in UTF-8, or a table (CSV, TSV, Parquet, Arrow); the form of each
+    record is told by its content (see `formats`). A file of traces gives one run for each trace
+    (see `traces`), a log of another tool one for each sample (see `logs`).
     `task` is given to runs that name none. `mapping` says which column (or key) is which field;
     None: what the task says (`map` in its task.yaml, also beside the file).
 
@@ -80,7 +82,7 @@ def read_runs(
     Raises InputError, naming file and line, for what cannot be read, for two runs of one id, for
     a line of a recording of replies, and when there is no run at all. In a folder or pattern,
     files of other kinds are listed in `skipped` instead, and so are files whose first value is no
-    run; broken files and recordings are errors.
+    run and logs of which no sample can be read; broken files and recordings are errors.
     """
     piped = Found([SourceFile(Path("-"), "stdin")], [], single=True)
     sources = piped if str(source) == "-" else find(source)
@@ -139,6 +141,15 @@ class _Reading:
 
         piped = str(file.path) == "-"
         display = "standard input" if piped else str(file.path)
+        if not piped and (logged := logged_records(file.path, self.notes)) is not None:
+            try:
+                first = next(logged, None)
+            except InputError as error:  # a log of nothing, of another version, no whole archive
+                if self.single:
+                    raise
+                return str(error).removeprefix(f"{error.where}: ")
+            logged = chain([] if first is None else [first], logged)
+            return self._records(logged, file, self.mapping if self.given else {})
         if not piped and looks_like_traces(file.path):
             runs = traces.trace_runs(file, self.task, self.notes, sure=False)
             if isinstance(runs, list):
@@ -160,7 +171,7 @@ class _Reading:
                     first.value, self.mapping, first.place, None if self.given else self.notes
                 )
                 if not (_may_be_trace(first.value) and traces.is_trace(first.value)):
-                    return self._records(items, file)
+                    return self._records(items, file, self.mapping)
                 # A trace of which the beginning of the file, or standard input, could not tell.
                 runs = list(traces.runs_of(items, file.name, display, self.task, self.notes))
                 self._add((run, display) for run in runs)
@@ -178,11 +189,16 @@ class _Reading:
                 raise InputError(f"more than {MOST_RUNS:,} runs", place)
             self.runs.append(run)
 
-    def _records(self, items: Iterator[Item], file: SourceFile) -> str | None:
+    def _records(
+        self, items: Iterator[Item], file: SourceFile, mapping: Mapping[str, str]
+    ) -> str | None:
         """Read records that are runs of their own; the reason when the first is none."""
         batch: list[_Numbered] = []
         for number, item in _numbered(items):
-            item = replace(item, value=mapped(item.value, self.mapping))
+            if is_part(item.value):
+                self.notes.add("steps inside other runs are left out", str(file.path))
+                continue
+            item = replace(item, value=mapped(item.value, mapping))
             if is_recording(item.value):
                 raise InputError("a recording of replies (--record), no runs", item.place)
             form = recognise(item.value)
@@ -267,6 +283,8 @@ def first_records(file: SourceFile, most: int = 200) -> list[dict[str, Any]]:
     """The first records of a file as they stand, to look at; none where it holds no objects.
     Raises InputError."""
     display, notes = str(file.path), Notes()
+    if (logged := logged_records(file.path, notes)) is not None:
+        return [item.value for item in islice(logged, most)]
     with opened(file.path, display) as stream:
         lines = file.path.suffix.lower() in (".jsonl", ".ndjson")
         items = (

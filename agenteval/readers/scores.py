@@ -1,4 +1,4 @@
-"""Ratings made elsewhere, by people or other tools: CSV or JSONL to a ScoreTable."""
+"""Ratings made elsewhere, by people or other tools: files of them, and logs, to a ScoreTable."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from typing import Any, get_args
 from agenteval.errors import InputError
 from agenteval.files import text_lines
 from agenteval.readers.fields import snake
+from agenteval.readers.logs import log_samples, scored_table
 from agenteval.readers.problems import shown
-from agenteval.readers.strict_json import decode_line
+from agenteval.readers.samples import rating_rows
+from agenteval.readers.strict_json import Notes, decode_line
+from agenteval.readers.table_files import TYPED, table_file
 from agenteval.records import Criterion
 from agenteval.records.score import FailureStatus, ScoreStatus
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
@@ -49,7 +52,7 @@ _log = logging.getLogger(__name__)
 def read_scores(
     path: str | Path, criteria: Sequence[Criterion] = (), *, rater: str | None = None
 ) -> ScoreTable:
-    """Ratings of a CSV file with a head line, or of JSONL.
+    """Ratings of a CSV or Parquet file, of JSONL, or of a log of another tool (see `score_rows`).
 
     Fields: run and criterion are needed, and label or value unless the status says why there is
     none; case (default: the run), system, repeat (default 0), status (default "scored"), success,
@@ -61,17 +64,19 @@ def read_scores(
     not matter. Other fields are left alone; one whose name is almost that of a field which is
     missing is told of in the log.
 
+    Of a log, criteria that are not among those given, and without them those of which a label has
+    no value, are left out with a warning.
+
     Raises InputError naming file and line for a row that cannot be used: nothing is guessed.
     """
     file = Path(path)
     known = {c.id: c for c in criteria}
     builder = TableBuilder()
-    seen: dict[tuple[Any, ...], int] = {}
+    seen: dict[tuple[Any, ...], str] = {}
     about: dict[str | None, tuple[Any, ...]] = {}
     against: list[str] = []
     unlabelled = 0
-    for number, row in score_rows(file):
-        where = f"{file}:{number}"
+    for where, row in score_rows(file, known):
         if rater is not None and row.get("rater") != rater:
             continue
         if waits_for_label(row):
@@ -79,12 +84,13 @@ def read_scores(
             continue
         texts, repeat, success, value = _read(row, known, where, against)
         key = (texts["run"], texts["criterion"], texts["variant"], repeat)
-        if (first := seen.setdefault(key, number)) != number:
+        if key in seen:
             raise InputError(
                 f"run {key[0]!r} is rated twice on {key[1]!r} (repeat {repeat}, {key[2]}); "
-                f"first in line {first}",
+                f"first at {seen[key]}",
                 where,
             )
+        seen[key] = where
         facts = (texts["case"], texts["system"], success)
         if about.setdefault(texts["run"], facts) != facts:
             raise InputError(
@@ -111,13 +117,30 @@ def waits_for_label(row: Mapping[str, Any]) -> bool:
     )
 
 
-def score_rows(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line number and fields of every row of a CSV or JSONL file; InputError for any other.
+def score_rows(
+    file: Path, known: Mapping[str, Criterion] | None = None
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Place and fields of every rating of a file, known fields by their own names.
 
-    Known fields go by their own names, whatever their spelling in the file.
+    Read are CSV with a head line, Parquet and Arrow, JSONL; logs of inspect and promptfoo; tables
+    with a column for each scorer, as mlflow writes them. With `known` criteria (perhaps none), what
+    of a log cannot be used beside them is left out with a warning. Raises InputError.
     """
+    notes = Notes()
+    samples = log_samples(file, notes) or scored_table(file)
+    if samples is not None:
+        rows = rating_rows(samples, str(file))
+        yield from rows if known is None else _usable(list(rows), known, notes, str(file))
+        for text in notes.lines():
+            _warn_once(text)
+        return
+    suffix = file.suffix.lower()
+    if suffix in TYPED:
+        for item in table_file(file):
+            yield item.place, _renamed(item.value, item.place)
+        return
     lines = text_lines(file, most_line=_MOST_LINE)
-    if file.suffix.lower() not in (".jsonl", ".ndjson", ".json"):
+    if suffix not in (".jsonl", ".ndjson", ".json"):
         yield from _csv_rows(file, (line for _, line in lines))
         return
     for number, line in lines:
@@ -126,10 +149,35 @@ def score_rows(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             row = decode_line(line, where)
             if not isinstance(row, dict):
                 raise InputError("this line is not a JSON object", where)
-            yield number, _renamed(row, where, str(file))
+            yield where, _renamed(row, where)
 
 
-def _csv_rows(file: Path, lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+def _usable(
+    rows: list[tuple[str, dict[str, Any]]], known: Mapping[str, Criterion], notes: Notes, name: str
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The rows of a log that a table can hold. Raises InputError where there is none."""
+    left: dict[str, str] = {}
+    for _, row in rows:
+        criterion, label = row["criterion"], row.get("label")
+        if known and criterion not in known:
+            left[criterion] = "is not among the criteria"
+        elif not known and label is not None and "value" not in row:
+            left.setdefault(
+                criterion,
+                f"has {label!r}, of which no value is known: criteria with its levels or its "
+                "numeric_range tell (--criteria)",
+            )
+        elif known and label is not None and known[criterion].numeric_range is not None:
+            row.pop("value", None)  # a 1 may be the worst of 1 to 5
+    told = [f"criterion {name!r} is left out: it {why}" for name, why in left.items()]
+    if all(row["criterion"] in left for _, row in rows):
+        raise InputError("; ".join(told), name)
+    for text in told:
+        notes.add(text, name)
+    yield from ((where, row) for where, row in rows if row["criterion"] not in left)
+
+
+def _csv_rows(file: Path, lines: Iterator[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     reader = csv.DictReader(lines, strict=True)
     try:
         names = tuple(reader.fieldnames or ())
@@ -146,12 +194,12 @@ def _csv_rows(file: Path, lines: Iterator[str]) -> Iterator[tuple[int, dict[str,
         if twice is not None:
             raise InputError(f"the column {twice} stands twice in the head line", f"{file}:1")
         for text in warnings:
-            _warn_once(str(file), 1, text)
+            _warn_once(text, f"{file}:1")
         for row in reader:
             if None in row:
                 raise InputError("more fields than the head line", f"{file}:{reader.line_num}")
             filled = {fields.get(k, k): v for k, v in row.items() if v not in (None, "")}
-            yield reader.line_num, filled
+            yield f"{file}:{reader.line_num}", filled
     except csv.Error as error:
         raise InputError(f"is not CSV ({error})", f"{file}:{reader.line_num}") from None
 
@@ -184,14 +232,14 @@ def _columns(names: tuple[str, ...]) -> tuple[dict[str, str], tuple[str, ...]]:
     return fields, tuple(notes)
 
 
-def _renamed(row: dict[str, Any], where: str, file: str) -> dict[str, Any]:
+def _renamed(row: dict[str, Any], where: str) -> dict[str, Any]:
     """The fields of a row that are known, by their own names, and all others as they are.
 
     Raises InputError when two names of one field hold different values.
     """
     fields, warnings = _columns(tuple(row))
     for text in warnings:
-        _warn_once(file, int(where.rpartition(":")[2]), text)
+        _warn_once(text, where)
     result: dict[str, Any] = {}
     for key, value in row.items():
         name = fields.get(key, key)
@@ -203,11 +251,11 @@ def _renamed(row: dict[str, Any], where: str, file: str) -> dict[str, Any]:
 _warned: set[tuple[str, str]] = set()
 
 
-def _warn_once(file: str, line: int, text: str) -> None:
+def _warn_once(text: str, where: str = "") -> None:
     """A file is read once for each of its raters; what was said of it already is not repeated."""
-    if (file, text) not in _warned:
-        _warned.add((file, text))
-        _log.warning("%s:%d: %s", file, line, text)
+    if (key := (where.rpartition(":")[0], text)) not in _warned:
+        _warned.add(key)
+        _log.warning("%s%s", f"{where}: " if where else "", text)
 
 
 def _read(
@@ -276,10 +324,26 @@ def _value(
         raise InputError(
             "a label without a value: say which criteria these are (--criteria)", where
         )
+    if criterion.numeric_range is not None:
+        return _in_range(label, criterion, where)
     if criterion.accepted_values and label not in criterion.accepted_values:
         allowed = ", ".join(map(repr, criterion.accepted_values))
         raise InputError(f"{label!r} is not an accepted value of {criterion.id}: {allowed}", where)
     return criterion.value_of(label) if criterion.accepted_values else None
+
+
+def _in_range(label: str, criterion: Criterion, where: str) -> float | None:
+    """The value of a number on a numeric scale; None where it has no order."""
+    try:
+        value = criterion.value_of(label)
+    except ValueError:
+        value = math.nan
+    if value is not None and not 0 <= value <= 1:
+        worst, best = criterion.numeric_range or (0, 1)
+        raise InputError(
+            f"{label!r} is no number from {worst:g} to {best:g}, the range of {criterion.id}", where
+        )
+    return value
 
 
 def _meant(row: Mapping[str, Any], label: str, value: float, criterion: Criterion) -> float | None:

@@ -55,8 +55,8 @@ class _NotFiniteError(ValueError):
     """The text holds NaN or an infinity."""
 
 
-class _Refused(str):
-    """Stands for NaN or an infinity, as written, until the key that holds it is found."""
+class NotFinite(str):
+    """NaN or an infinity, as written."""
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -84,35 +84,39 @@ def _finite(text: str) -> float:
 
 
 def _finite_or_marked(text: str) -> Any:
-    return float(text) if math.isfinite(float(text)) else _Refused(text)
+    return float(text) if math.isfinite(float(text)) else NotFinite(text)
 
 
 _JSON = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_finite, parse_float=_finite)
 _MARKING = json.JSONDecoder(
-    object_pairs_hook=_object, parse_constant=_Refused, parse_float=_finite_or_marked
+    object_pairs_hook=_object, parse_constant=NotFinite, parse_float=_finite_or_marked
 )
 
 
-def _parse(text: str, place: str) -> Any:
+def _parse(text: str, place: str, finite: bool) -> Any:
     try:
-        return _JSON.decode(text)
+        return (_JSON if finite else _MARKING).decode(text)
     except _NotFiniteError:
         path, number = next(_not_finite(_MARKING.decode(text)))
         raise InputError(f"{number} is no JSON number (key {path})", place) from None
 
 
-def decode(text: str, name: str, line: int | None = None, notes: Notes | None = None) -> Any:
+def decode(
+    text: str, name: str, line: int | None = None, notes: Notes | None = None, *,
+    finite: bool = True,
+) -> Any:  # fmt: skip
     """The JSON value of a text.
 
     `name` is the file for messages, `line` the line number when the text is one line of it. Half
     characters are replaced with a note; without `notes`, as in what people write, they are refused.
+    Where numbers need not be `finite`, NaN and infinities come as `NotFinite`.
     Raises InputError for broken JSON, repeated keys, NaN or infinities, integers too long to read,
     and above the bounds.
     """
     place = name if line is None else f"{name}:{line}"
     refuse_too_many(text, place)
     try:
-        value = _parse(text, place)
+        value = _parse(text, place, finite)
     except json.JSONDecodeError as error:
         column = error.colno if line is None else error.pos + 1  # a line end is no new line
         at = f"{name}:{line or error.lineno}:{column}"
@@ -136,7 +140,7 @@ def _not_finite(value: Any) -> Iterator[tuple[str, str]]:
     stack: list[tuple[str, Any]] = [("", value)]
     while stack:
         path, item = stack.pop()
-        if isinstance(item, _Refused):
+        if isinstance(item, NotFinite):
             yield path or "(top level)", str(item)
         if isinstance(item, dict):
             stack.extend((f"{path}.{k}" if path else k, v) for k, v in reversed(item.items()))

@@ -1,9 +1,10 @@
-"""Tables as files of runs: CSV and TSV, and which column is which field of a run."""
+"""Tables as files: CSV, TSV, Parquet and Arrow, and which column is which field of a run."""
 
 from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,11 +13,15 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from agenteval.errors import InputError
-from agenteval.files import decoded
+from agenteval.files import decoded, opened
 from agenteval.readers.fields import FIELDS, field_of, snake, verdict
 from agenteval.readers.strict_json import Item, Notes
 
-SUFFIXES = (".csv", ".tsv")
+TYPED = (
+    ".parquet",
+    ".arrow",
+)  # columns have types: Parquet, and the files of Hugging Face datasets
+SUFFIXES = (".csv", ".tsv", *TYPED)
 MAPPED = ("input", "output", "success", "id", "system", "task", "reference", "messages")
 _DELIMITERS = ",;\t|"
 _KNOWN = 3  # rank from which a name is one that tools use
@@ -39,8 +44,12 @@ def table_items(stream: BinaryIO, name: str) -> Iterator[Item]:
 
     UTF-8, with or without a byte order mark; columns are parted by comma, semicolon, tab or bar,
     whichever the head line holds most of. Raises InputError, naming file and line, for a head line
-    with a name that is empty or stands twice, a row with more cells, and what is no CSV.
+    with a name that is empty or stands twice, a row with more cells, and what is no CSV. Values of
+    Parquet and Arrow files keep their types; dates and the like become texts, NaN is null.
     """
+    if name.lower().endswith(TYPED):
+        yield from _typed_items(stream, name)
+        return
     text = decoded(stream.read(), name).removeprefix("\ufeff")
     if "\0" in text:
         raise InputError(
@@ -68,6 +77,45 @@ def table_items(stream: BinaryIO, name: str) -> Iterator[Item]:
                 yield Item(row, place, int(place.rpartition(":")[2]))
     except csv.Error as error:
         raise InputError(f"is not CSV ({error})", f"{name}:{reader.line_num}") from None
+
+
+def table_file(path: Path) -> Iterator[Item]:
+    """The rows of a table at a path. Raises InputError."""
+    with opened(path) as stream:
+        yield from table_items(stream, str(path))
+
+
+def _typed_items(stream: BinaryIO, name: str) -> Iterator[Item]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise InputError("needs pyarrow: pip install 'agenteval[parquet]'", name) from None
+    try:
+        if name.lower().endswith(".parquet"):
+            batches = pyarrow.parquet.ParquetFile(stream).iter_batches(1000)
+        elif stream.read(6) == b"ARROW1":
+            table = pyarrow.ipc.open_file(stream)
+            batches = (table.get_batch(i) for i in range(table.num_record_batches))
+        else:
+            stream.seek(0)
+            batches = pyarrow.ipc.open_stream(stream)
+        rows = (row for batch in batches for row in batch.to_pylist())
+        for line, row in enumerate(rows, start=1):
+            yield Item(_plain(row), f"{name}:{line}", line)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise InputError(f"cannot be read ({' '.join(str(error).split())[:200]})", name) from None
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON could hold it."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value if value is None or isinstance(value, (str, bool, int, float)) else str(value)
 
 
 def read_mapping(pairs: Sequence[str]) -> dict[str, str]:

@@ -20,7 +20,7 @@ from agenteval.stats.scores import ORIGINAL, Column, ScoreTable
 from agenteval.store import Store, of_one_state, schema
 from agenteval.store.connect import reading
 from agenteval.store.experiments import remark_of, unfinished_of
-from agenteval.store.rows import decode
+from agenteval.store.rows import decode, json_text
 from agenteval.trust.scores import scores_from_store
 from agenteval.trust.verification import verify_keys
 
@@ -298,7 +298,7 @@ def from_store(
             store, source_key, {t.run_id: t.run_key for t in originals}, by_run,
             {key: c.id for key, c in chosen.items()},
         ),
-        show=f"agenteval show --store {store.path.name} --source {source_key[:12]} --run {{run}}",
+        show=f"agenteval show --store {_name(store)} --source {source_key[:12]} --run {{run}}",
         notes=(*_differences(written, verified), *([said] if said else [])),
         unfinished=tuple(experiment.line for experiment in unfinished),
     )  # fmt: skip
@@ -310,7 +310,7 @@ def _judged_texts(store: Store, source_key: str) -> list[_Judged]:
     pairs = select(c.item_key, c.variant).where(c.source_key == source_key).distinct().subquery()
     query = (
         select(r.item_key, r.id, r.task, pairs.c.variant, r.origin,
-               r.system, func.length(func.json_extract(r.body, "$.trajectory")), r.used)
+               r.system, func.length(json_text(store.engine, r.body, "trajectory")), r.used)
         .join(pairs, pairs.c.item_key == r.item_key)
         .order_by(r.used, r.item_key, pairs.c.variant)
     )  # fmt: skip
@@ -406,9 +406,14 @@ def _facts(
         ("seed", str(source.seed)),
         ("parameters", json.dumps(source.parameters, ensure_ascii=False, sort_keys=True)),
         ("source", key[:16]),
-        ("store", store.path.name),
+        ("store", _name(store)),
         ("runs last registered", " to ".join(days)),
         ("requests", f"{usage.requests:,}"),
         ("tokens", "unknown" if usage.prompt_tokens is None else tokens),
         ("cost", "unknown" if usage.cost is None else f"{usage.cost:,.4f}"),
     )
+
+
+def _name(store: Store) -> str:
+    """What a page calls a store: its file's name, or its URL without password."""
+    return store.place.name if isinstance(store.place, Path) else store.shown

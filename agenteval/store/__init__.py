@@ -1,7 +1,7 @@
 """Results that survive: one SQLite file, group commit, resume by what is missing."""
 
 from agenteval.store.connect import of_one_state
-from agenteval.store.store import CellState, Store, default_path
+from agenteval.store.store import CellState, Store, default_path, is_there
 from agenteval.store.trials import (
     Measured,
     Trial,
@@ -21,5 +21,6 @@ __all__ = [
     "Trials",
     "default_path",
     "distinct",
+    "is_there",
     "of_one_state",
 ]

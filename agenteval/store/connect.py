@@ -1,4 +1,5 @@
-"""Open the database: one SQLite file in WAL mode, with transactions that we begin ourselves.
+"""Open the database: one SQLite file in WAL mode, with transactions that we begin ourselves, or a
+database of PostgreSQL (see `postgres`).
 
 `prepare` creates it, or checks that it is a store of this version.
 """
@@ -22,6 +23,13 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval.errors import InputError, NoStoreYet, StoreError, StoreRefused
 from agenteval.files import has_log, looking
+from agenteval.store.postgres import (
+    SCHEMES,
+    make_postgres_engine,
+    postgres_error,
+    prepare_postgres,
+    read_url,
+)
 from agenteval.store.schema import APPLICATION_ID, SCHEMA_VERSION, meta, metadata
 
 if TYPE_CHECKING:
@@ -36,24 +44,26 @@ REPLACE = "put a whole copy in its place and delete the -wal beside it, or use a
 _URL = re.compile(r"^[A-Za-z][A-Za-z0-9+.]+:/")
 
 
-def store_path(path: str | Path) -> Path:
-    """Absolute path of the store, links followed, so that one file has one name.
-
-    Raises InputError for a URL: the store is a file.
-    """
+def store_place(path: str | Path) -> Path | URL:
+    """Absolute path of the store, links followed, so that one file has one name; the URL of a
+    PostgreSQL database. Raises InputError for any other URL."""
     if _URL.match(str(path)):
-        raise InputError("the store is an SQLite file; give a path", str(path))
+        if str(path).partition(":")[0] in SCHEMES:
+            return read_url(str(path))
+        raise InputError("the store is an SQLite file or postgresql://HOST/DATABASE", str(path))
     try:
         return Path(path).expanduser().resolve()
     except (RuntimeError, ValueError) as error:  # a NUL character; before 3.13 a circle of links
         raise InputError(f"names no file ({' '.join(str(error).split())})", str(path)) from error
 
 
-def make_engine(path: Path, *, create: bool = True) -> Engine:
-    """Engine on the file, which SQLite makes with `create` alone.
+def make_engine(path: Path | URL, *, create: bool = True) -> Engine:
+    """Engine on the file, which SQLite makes with `create` alone, or on the database.
 
     Nothing is written to it before `prepare` has recognised it.
     """
+    if isinstance(path, URL):
+        return make_postgres_engine(path)
     url = URL.create("sqlite", database=str(path))
     engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS, "uri": True})
 
@@ -82,7 +92,7 @@ def close_engine(engine: Engine) -> None:
 
     @event.listens_for(engine, "do_connect")
     def _no_more(*_: object) -> None:
-        raise sqlite3.ProgrammingError("the store is closed")
+        raise engine.dialect.loaded_dbapi.ProgrammingError("the store is closed")
 
     engine.dispose()
 
@@ -124,12 +134,13 @@ def snapshot(engine: Engine) -> Iterator[None]:
         return
     try:
         with engine.connect() as connection:
-            if connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() != "wal":
+            sqlite = engine.dialect.name == "sqlite"
+            if sqlite and connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() != "wal":
                 connection.rollback()
                 yield
                 return
             # BEGIN alone takes no state yet: the first read does.
-            connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").all()
+            connection.execute(select(meta.c.key)).all()
             _held.by_engine[engine] = connection
             try:
                 yield
@@ -156,13 +167,22 @@ def of_one_state(
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
     """A transaction that holds the write lock from its start: durable at the end, or undone."""
-    with engine.connect().execution_options(writing=True) as connection, connection.begin():
+    options: dict[str, Any] = {"writing": True}
+    if engine.dialect.name != "sqlite":  # it reads what others wrote while it waited for its turn
+        options["isolation_level"] = "READ COMMITTED"
+    with engine.connect().execution_options(**options) as connection, connection.begin():
         yield connection
 
 
 def store_error(error: BaseException, engine: Engine) -> StoreError:
     """What to raise for a database error, with one line for a person: StoreRefused where the file
     itself is not as it must be, else StoreError. The cause is left to the caller."""
+    if engine.dialect.name == "postgresql":
+        return postgres_error(error, engine)
+    return _sqlite_error(error, engine)
+
+
+def _sqlite_error(error: BaseException, engine: Engine) -> StoreError:
     cause = getattr(error, "orig", None) or error
     text = " ".join(str(cause).split()) or type(cause).__name__
     place = engine.url.database or str(engine.url)
@@ -204,6 +224,8 @@ def prepare(engine: Engine, *, create: bool = True) -> bytes:
     is no store, damaged, of another version, or with `create` not to be written: it is left as it
     is. Raises StoreError, OSError or sqlite3.Error when the machine is in the way.
     """
+    if engine.dialect.name == "postgresql":
+        return prepare_postgres(engine, create=create)
     path = Path(str(engine.url.database))
     if create and path.is_file() and not os.access(path, os.W_OK):
         raise StoreRefused(f"{path}: must not be written; change its mode or use another --store")

@@ -11,16 +11,18 @@ import time
 from collections.abc import Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, bindparam, delete, select, text, update
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.dialects.postgresql import insert
 
 from agenteval.errors import StoreError
 from agenteval.records import content_hash
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.store.connect import reading
 from agenteval.store.lock import holder
+from agenteval.store.postgres import postgres_holder
 from agenteval.store.rows import decode, encode
 from agenteval.store.schema import experiments
 from agenteval.text import plural
@@ -54,6 +56,19 @@ _TRIALS = text(
     WHERE c.source_key = :source AND c.item_key >= i.value AND c.item_key < i.value || 'g'
     AND c.repeat < :repeats AND c.status IS NOT NULL
     AND c.status NOT IN (SELECT value FROM json_each(:undone))"""
+)
+
+
+# PostgreSQL takes lists as they are.
+_RESULTS_PG = text(
+    """SELECT count(*) FROM results AS r WHERE r.source_key = :source
+    AND left(r.item_key, 16) = ANY(:rows) AND r.variant = :variant AND r.repeat < :repeats
+    AND r.criterion_key = ANY(:criteria) AND r.status <> ALL(:undone)"""
+)
+_TRIALS_PG = text(
+    """SELECT count(*) FROM calls AS c WHERE c.source_key = :source
+    AND left(c.item_key, 16) = ANY(:rows) AND c.repeat < :repeats AND c.status IS NOT NULL
+    AND c.status <> ALL(:undone)"""
 )
 
 
@@ -126,14 +141,17 @@ class StoredExperiment:
     def stored(self, connection: Connection) -> int:
         """How much of it need not be done again: results, and failures of the content."""
         total = 0
+        sqlite = connection.dialect.name == "sqlite"
+        listed: Any = encode if sqlite else list
+        of_trials, of_results = (_TRIALS, _RESULTS) if sqlite else (_TRIALS_PG, _RESULTS_PG)
         for grid in self.grids:
             values: dict[str, Any] = {
-                "rows": encode(grid.rows), "source": self.source, "repeats": grid.repeats,
-                "undone": encode(sorted(INFRASTRUCTURE)),
+                "rows": listed(grid.rows), "source": self.source, "repeats": grid.repeats,
+                "undone": listed(sorted(INFRASTRUCTURE)),
             }  # fmt: skip
             if not self.system:
-                values |= {"variant": grid.variant, "criteria": encode(grid.criteria)}
-            query = _TRIALS if self.system else _RESULTS
+                values |= {"variant": grid.variant, "criteria": listed(grid.criteria)}
+            query = of_trials if self.system else of_results
             total += int(connection.execute(query, values).scalar_one())
         return total
 
@@ -325,6 +343,13 @@ def unfinished_trials(
     return _unfinished(store, known, cases)
 
 
+def at_work(store: Store, lock: str) -> str | None:
+    """Who holds the lock of an experiment at this moment, in words; None when nobody does."""
+    if isinstance(store.place, Path):
+        return holder(store.place, lock)
+    return postgres_holder(store.engine, lock)
+
+
 def _unfinished(
     store: Store, known: Iterable[StoredExperiment], rows: Iterable[str] | None
 ) -> list[Unfinished]:
@@ -341,5 +366,5 @@ def _unfinished(
             stored = experiment.stored(connection)
         # Killed between the last result and the end: nothing is missing.
         if stored < experiment.planned:
-            left.append(Unfinished(experiment, stored, holder(store.path, experiment.lock)))
+            left.append(Unfinished(experiment, stored, at_work(store, experiment.lock)))
     return left

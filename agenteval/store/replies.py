@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import sqlite3
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any
@@ -18,7 +17,7 @@ from agenteval.store.connect import store_error
 from agenteval.store.writer import Writes
 
 # Asked before every request, in the event loop's thread: 10 times faster without the query layer.
-_GET = "SELECT reply FROM replies WHERE key = ?"
+_GET = "SELECT reply FROM replies WHERE key = {}"
 Row = dict[str, str]
 
 
@@ -29,6 +28,10 @@ class Replies:
         self._engine = engine
         self._submit = submit
         self._reader = engine.raw_connection()
+        sqlite = engine.dialect.name == "sqlite"
+        self._get = _GET.format("?" if sqlite else "%s")
+        if not sqlite:  # each look is a transaction of its own
+            self._reader.driver_connection.autocommit = True  # type: ignore[union-attr]
         self._fresh: dict[str, Row] = {}  # results may still be made of these
         self.lost: StoreError | None = None  # why a reply queued earlier was refused
 
@@ -39,8 +42,8 @@ class Replies:
     def get(self, key: str) -> dict[str, Any] | None:
         """The reply; a damaged entry counts as none. Raises StoreError."""
         try:
-            row = self._reader.cursor().execute(_GET, (key,)).fetchone()
-        except sqlite3.Error as error:
+            row = self._reader.cursor().execute(self._get, (key,)).fetchone()
+        except self._engine.dialect.loaded_dbapi.Error as error:
             raise store_error(error, self._engine) from error
         try:
             value = None if row is None else json.loads(row[0])

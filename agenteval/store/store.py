@@ -1,4 +1,4 @@
-"""The store: results by key, calls and paid replies, in one SQLite file."""
+"""The store: results by key, calls and paid replies, in an SQLite file or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ from agenteval.store.connect import (
     reading,
     snapshot,
     store_error,
-    store_path,
+    store_place,
     writing,
 )
 from agenteval.store.lock import experiment_lock
+from agenteval.store.postgres import postgres_lock, shown
 from agenteval.store.relabel import Relabelled, corrected, relabel
 from agenteval.store.replies import Replies
 from agenteval.store.writer import GroupWriter, Waiter, Writes
@@ -64,20 +65,25 @@ class CellState:
 
 
 class Store:
-    """Open with a path (created when absent). Close it, or use it as a context manager.
+    """Open with a path, or with postgresql://USER:PASSWORD@HOST/DATABASE (created when absent; the
+    database itself must be there). Close it, or use it as a context manager.
 
-    Raises StoreRefused for a file that is no store, damaged, of another version or (unless
-    `create=False`) not to be written, StoreError when it cannot be opened, InputError for a URL,
-    NoStoreYet with `create=False` when there is none, or nothing in it.
+    `shown` names it for people, `address` opens it again. Raises StoreRefused for a file that is no
+    store, damaged, of another version or (unless `create=False`) not to be written, StoreError when
+    it cannot be opened, InputError for another URL, NoStoreYet with `create=False` when there is
+    none, or nothing in it.
     """
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
-        self.path = store_path(path)
-        if not create and not self.path.is_file():
+        self.place = store_place(path)
+        self.shown = str(self.place) if isinstance(self.place, Path) else shown(self.place)
+        self.address: str | Path = self.place if isinstance(self.place, Path) else str(path)
+        if isinstance(self.place, Path) and not create and not self.place.is_file():
             raise NoStoreYet(str(path))
-        self.engine = make_engine(self.path, create=create)
+        self.engine = make_engine(self.place, create=create)
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(self.place, Path):
+                self.place.parent.mkdir(parents=True, exist_ok=True)
             self.secret = prepare(self.engine, create=create)
             self._replies = Replies(self.engine, self.submit)
         except (SQLAlchemyError, sqlite3.Error, OSError) as error:
@@ -110,7 +116,16 @@ class Store:
 
     def lock(self, experiment: str) -> AbstractContextManager[None]:
         """Hold an experiment for this process; StoreLocked when another holds it."""
-        return experiment_lock(self.path, experiment)
+        if isinstance(self.place, Path):
+            return experiment_lock(self.place, experiment)
+        return postgres_lock(self.engine, experiment)
+
+    @property
+    def path(self) -> Path:
+        """The file. Raises StoreError for a store that is none."""
+        if isinstance(self.place, Path):
+            return self.place
+        raise StoreError(f"{self.shown}: this store is a database, no file")
 
     def snapshot(self) -> AbstractContextManager[None]:
         """Until its end, this thread reads the store as it was at the start, whatever is written.
@@ -133,7 +148,7 @@ class Store:
 
     def _check_usable(self) -> None:
         if self._closed:
-            raise StoreError(f"{self.path}: the store is closed")
+            raise StoreError(f"{self.shown}: the store is closed")
 
     # -- what is judged, on what, by whom -------------------------------------------------------
 
@@ -349,7 +364,7 @@ class Store:
 
         More than one name means that the model behind the source's name has changed.
         """
-        model = func.json_extract(schema.calls.c.record, "$.model")
+        model = rows.json_text(self.engine, schema.calls.c.record, "model")
         query = (
             select(model, func.count())
             .where(schema.calls.c.source_key == source_key, model.is_not(None))
@@ -404,6 +419,19 @@ def _of_source(query: Select[Any], source_key: str, variant: str | None) -> Sele
     return query.order_by(c.item_key, c.variant, c.criterion_key, c.repeat)
 
 
-def default_path() -> Path:
+def is_there(address: str | Path) -> bool:
+    """Whether there is a store already: a file, or tables in the database. Raises StoreError for a
+    database that cannot be opened."""
+    place = store_place(address)
+    if isinstance(place, Path):
+        return place.is_file()
+    try:
+        Store(address, create=False).close()
+    except NoStoreYet:
+        return False
+    return True
+
+
+def default_path() -> str:
     """`AGENTEVAL_STORE`, else `agenteval.db` in the working folder."""
-    return Path(os.environ.get("AGENTEVAL_STORE", "agenteval.db"))
+    return os.environ.get("AGENTEVAL_STORE", "agenteval.db")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import Field, JsonValue, ValidationError, model_validator
 from sqlalchemy import Select, bindparam, delete, func, select, update
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.dialects.postgresql import insert
 
 from agenteval.errors import StoreError
 from agenteval.records import Criterion, FailureStatus, Record, Source, Usage, content_hash
@@ -356,9 +356,7 @@ class Trials:
         query = query.join(schema.items, _items.item_key == _calls.item_key)
         for column, keys in ((_calls.item_key, case_keys), (_sources.system_key, system_keys)):
             if keys is not None:
-                # One parameter however many keys there are; SQLite bounds their number.
-                each = func.json_each(rows.encode(list(keys))).table_valued("value")
-                query = query.where(column.in_(select(each.c.value)))
+                query = query.where(rows.among(self._store.engine, column, keys))
         query = query.order_by(_sources.system_key, _calls.item_key, _calls.repeat)
         with reading(self._store.engine) as connection:
             for row in connection.execution_options(yield_per=_CHUNK).execute(query):

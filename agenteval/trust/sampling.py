@@ -100,8 +100,8 @@ def read_sample(path: Path) -> Sample | None:
     """
     weights: dict[str, float] = {}
     names: set[str] = set()
-    for number, row in score_rows(path):
-        name, where = row.get("sample"), f"{path}:{number}"
+    for where, row in score_rows(path):
+        name = row.get("sample")
         if name in (None, ""):
             if names:
                 raise InputError("this row names no sample, as those before it do", where)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -230,6 +230,9 @@ def sides_of_tables(
             raise InputError(f"rater {wanted.judge(0)!r} is compared with itself", "--source")
     else:
         tables = [file_table(r, criteria, rater=wanted.judge(i)) for i, r in enumerate(ratings)]
+        own = [table.present("system") for table in tables]
+        if not wanted.systems and [len(systems) for systems in own] == [1, 1] and own[0] != own[1]:
+            wanted = replace(wanted, systems=(own[0][0], own[1][0]))  # each file is of one system
     first, second = (wanted.system_of(table, side) for side, table in enumerate(tables))
     names = wanted.name(0, wanted.judge(0)), wanted.name(1, wanted.judge(1))
     return Sides(first, second, names, wanted.pair_by, (wanted.about,))

@@ -14,38 +14,37 @@ import pytest
 from tests.cli.conftest import Cli
 
 ROOT = Path(__file__).parents[2]
-RUNS = ROOT / "tasks/math/recorded/runs.jsonl"
+RUNS = ROOT / "tasks/math/runs.jsonl"
 MATH = ("--task", ROOT / "tasks/math", "--criteria", ROOT / "criteria/math.reviewed.json",
         "--model", "recorded")  # fmt: skip
 
 
 def test_every_reply_is_read(cli: Cli, tmp_path: Path) -> None:
-    done = cli("verify", RUNS, *MATH, "--repeats", "1", "--store", tmp_path / "a.db", "--json",
-               "-o", tmp_path / "v.json")  # fmt: skip
+    kept = ("--store", tmp_path / "a.db", "-o", tmp_path / "v.json")
+    done = cli("verify", RUNS, *MATH, *kept, "--json")
     assert done.code == 0, done.err
     assert "written offline" in done.err
     ratings = cli("export", tmp_path / "r.jsonl", "--with-copies", "--store", tmp_path / "a.db")
     assert ratings.code == 0, ratings.err
     rows = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
-    assert len(rows) == 20 * 6 * 9
+    assert len(rows) == (60 + 20 * 5) * 9 * 2
+    assert done.json["judge"]["verdict"] == "trustworthy"
     assert {row["status"] for row in rows} == {"scored"}
 
 
 @pytest.mark.parametrize(
-    ("task", "seeds", "merged"),
-    [("math", ("--seeds", "5"), 14), ("math", ("--seeds", "5", "--seed", "5"), None),
-     ("household", ("--seeds", "5"), None), ("support", ("--seeds", "5"), None)],
+    ("task", "names", "merged"), [("math", 35, 8), ("household", 33, 11), ("support", 30, 9)]
 )  # fmt: skip
 def test_the_critics_of_a_task(
-    cli: Cli, tmp_path: Path, task: str, seeds: tuple[str, ...], merged: int | None
+    cli: Cli, tmp_path: Path, task: str, names: int, merged: int
 ) -> None:
     ask = ("criteria", "--task", ROOT / "tasks" / task, "--model", "recorded",
            "--store", tmp_path / "a.db", "-o", tmp_path / "c.json")  # fmt: skip
-    done = cli(*ask, *seeds, "--json", *(() if merged else ("--tau", "1")))
+    done = cli(*ask, "--json")
     assert done.code == 0, done.err
-    assert done.json["seeds_answered"] == int(seeds[1])
-    assert done.json["proposed"] >= 24
-    assert merged is None or len(done.json["criteria"]["criteria"]) == merged
+    assert done.json["seeds_answered"] == 5
+    assert done.json["proposed"] >= names
+    assert len(done.json["criteria"]["criteria"]) == merged
     (tmp_path / "c.json").unlink()
     refused = cli(*ask, "--seeds", "11")
     assert (refused.code, "holds no reply" in refused.err) == (2, True)
@@ -55,12 +54,14 @@ def test_the_critics_of_a_task(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((ROOT / "tasks/math/runs.jsonl", *MATH), "holds no reply for run 'math-01-stepwise'"),
-        ((RUNS, *MATH, "--repeats", "2"), "repeat 1"),
+        ((ROOT / "tasks/household/runs.jsonl", "--task", ROOT / "tasks/household", "--model",
+          "recorded", "--criteria", ROOT / "criteria/household.reviewed.json"),
+         "holds no reply for run 'household-11-atlas'"),
+        ((RUNS, *MATH, "--repeats", "3"), "repeat 2"),
         ((RUNS, *MATH, "--one-per-call"), "is about other criteria"),
         ((ROOT / "tasks/support/runs.jsonl", "--task", ROOT / "tasks/support", "--model",
           "recorded", "--criteria", ROOT / "criteria/support.reviewed.json"),
-         "no judge is recorded for the task support; there is one for math"),
+         "no judge is recorded for the task support; there is one for household, math"),
     ],
 )  # fmt: skip
 def test_anything_else_is_one_line(
@@ -76,12 +77,15 @@ def test_a_run_that_was_changed_is_another(cli: Cli, tmp_path: Path) -> None:
     changed = tmp_path / "runs.jsonl"
     changed.write_text(RUNS.read_text("utf-8").replace("36", "37"))
     done = cli("quantify", changed, *MATH, "--store", tmp_path / "a.db")
-    assert (done.code, "the reply on 'math-01-duo' is about other text" in done.err) == (2, True)
+    assert (done.code, "the reply on 'math-01-coder' is about other text" in done.err) == (
+        2,
+        True,
+    )
     for more in ("--probes", "--rounds=2"):
-        done = cli("verify", RUNS, *MATH, "--repeats", "1", more, "--store", tmp_path / "a.db")
+        done = cli("verify", RUNS, *MATH, more, "--store", tmp_path / "a.db")
         assert (done.code, "only judgements of runs and their copies" in done.err) == (2, True)
     perturbed = ("--perturb", "truncate", "--store", tmp_path / "a.db")
-    done = cli("verify", RUNS, *MATH, "--repeats", "1", *perturbed)
+    done = cli("verify", RUNS, *MATH, *perturbed)
     assert (done.code, "(truncate:0.25:0)" in done.err) == (2, True)
 
 

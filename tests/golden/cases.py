@@ -137,6 +137,8 @@ CASES = (
              extract.agreement),
         Step("report --store s.db -o page.html", extract.files),
         Step("compare duo coder --store s.db", extract.refused),
+        Step("store copy s.db t.db"),
+        Step("store info --store t.db --json", extract.rows_of_tables),
     ), answers.recorded_judge),
     Case("quantify_repeats", (
         Step(f"quantify {MATH} --repeats 2 --limit 6 --json", extract.asked),

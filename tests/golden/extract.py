@@ -174,6 +174,11 @@ def asked(done: Done) -> Figures:
     return {**scores(done), "requests": done.json["usage"]["requests"]}
 
 
+def rows_of_tables(done: Done) -> Figures:
+    """Of `store info`: how many rows each table holds."""
+    return {row["table"]: row["rows"] for row in done.json["tables"]["tables"]["rows"]}
+
+
 def sources(done: Done) -> Figures:
     rows = done.json["tables"]["sources"]["rows"]
     return {"judges": [pick(one, "evaluator", "seed", "way", "requests") for one in rows]}

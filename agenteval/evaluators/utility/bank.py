@@ -24,9 +24,12 @@ from agenteval.models.embeddings import Embedder
 from agenteval.records import Criterion, Provenance, Task
 
 GENERAL = "general"  # the kind that fits every task
-_NEAR = 0.04  # a second kind counts when its nearest example is so close to the best one
+_KNOWN = 0.4  # cosine with the nearest example task below which a kind must lead
+_LEAD = 0.03  # by so much over the second, else no kind is guessed
+_NEAR = 0.015  # a second kind counts when its nearest example is so close to the best one
 _MOST_KINDS = 2
 _OF_KIND, _OF_GENERAL = 5, 3  # nearest concepts that are proposed from, beside the core
+_OF_NONE = 6  # of the general ones where the task is of no known kind
 _FLOOR = 0.7  # of the best cosine in the kind: what is farther is left out
 _EXAMPLES = 0.5  # weight of the examples beside the description
 _NOISE = 0.35  # scale of the Gumbel noise, in standard deviations of the ranking
@@ -114,7 +117,8 @@ def rank_bank(
     score = vectors @ about
     nearest = score.max(axis=1)
     kept = [i for i, c in enumerate(concepts) if c.id in _file()["core"]]
-    for kind, most in [*((kind, _OF_KIND) for kind in kinds), (GENERAL, _OF_GENERAL)]:
+    general = _OF_GENERAL if kinds else _OF_NONE
+    for kind, most in [*((kind, _OF_KIND) for kind in kinds), (GENERAL, general)]:
         own = [i for i, c in enumerate(concepts) if c.group == kind and i not in kept]
         own.sort(key=lambda i: -nearest[i])
         kept += [i for i in own[:most] if nearest[i] >= _FLOOR * nearest[own[0]]]
@@ -148,13 +152,16 @@ def _about(task: Task, embedder: Embedder, *, use_examples: bool) -> Vector:
 
 
 def _guess(about: Vector, embedder: Embedder) -> tuple[str, ...]:
-    """The kinds with the nearest example tasks, nearest first."""
+    """The kinds with the nearest example tasks, nearest first; none where all are far away and two
+    are equally far: what such kinds bring is about other work."""
     examples = [(kind, text) for kind, texts in _file()["kinds"].items() for text in texts]
     cosines = np.asarray(embedder.embed([text for _, text in examples]), dtype=float) @ about
     nearest: dict[str, float] = {}
     for i in np.argsort(-cosines, kind="stable"):
         nearest.setdefault(examples[i][0], float(cosines[i]))
-    best = max(nearest.values())
+    best, second, *_ = sorted(nearest.values(), reverse=True)
+    if best < _KNOWN and best - second < _LEAD:
+        return ()
     return tuple(k for k, cosine in nearest.items() if cosine >= best - _NEAR)[:_MOST_KINDS]
 
 

@@ -190,7 +190,8 @@ class Consolidator:
         """The request for a list of entries.
 
         The numbers in a reply mean something for this very list alone, so it names no run, and a
-        recorded reply is found where it is about the same list.
+        recorded reply is found where it is about the same names in the same order. Which of several
+        descriptions of one name is shown depends on the embedder, and does not matter.
         """
         values: dict[str, Any] = {
             "nonce": NONCE,
@@ -206,7 +207,7 @@ class Consolidator:
             schema=_SCHEMA,
             parameters=sampling(0, self.temperature),
             role="consolidate",
-            about={"list": content_hash([[c.name, c.description] for c in criteria])},
+            about={"list": content_hash([fold_name(c.name) for c in criteria])},
         )
 
     async def consolidate(self, names: Names, before: Sequence[int]) -> Consolidation:

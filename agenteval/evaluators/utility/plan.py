@@ -39,6 +39,7 @@ class CellPlan:
     cells: int
     done: int  # cells with a Score
     failed: int  # cells with a Failure that is not tried again now
+    lock: str = ""  # what is held meanwhile, where it is not that of the whole experiment
 
     noun: ClassVar[str] = "call"
     grace: ClassVar[float | None] = None  # what is under way is paid for
@@ -58,7 +59,7 @@ class CellPlan:
         that follow from the order that the criteria have now; see `Store.relabel`."""
         source, begun = self.evaluator.source, None
         if self.cells:
-            lock = experiment_of(self.evaluator, self.items[0][0].task)
+            lock = self.lock or experiment_of(self.evaluator, self.items[0][0].task)
             known = StoredExperiment(
                 source.sha256, source.evaluator, source.model, lock, self.units.planned()
             )

@@ -84,3 +84,16 @@ def test_kinds_of_tasks_that_are_in_no_list(kind: str, description: str) -> None
     assert kind in kinds
     assert set(kinds) < set(task_kinds())
     assert len(load_bank()) == 120
+
+
+@pytest.mark.local
+@pytest.mark.slow
+def test_far_from_all_kinds_none_is_guessed() -> None:
+    description = (
+        "It receives the night's alarms of a cold store with the readings of the last hour and "
+        "decides which technician is woken, if any, with a line on what to bring."
+    )
+    ranking = rank_bank(Task(name="t", description=description), make_embedder(None))
+    assert ranking.kinds == ()
+    assert {c.group for c in ranking.concepts} == {"general"}
+    assert len(ranking.concepts) >= 5

@@ -1,0 +1,43 @@
+"""agenteval store: what a store holds, and copies of it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from agenteval.cli import options
+from agenteval.cli.command import finish, grouped
+from agenteval.cli.console import note
+from agenteval.cli.options import OutputOptions
+
+app = typer.Typer(
+    help="Tell what a store holds, or copy it: a file to PostgreSQL, and back.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.command("info")
+@grouped
+def info(output: OutputOptions, store: options.StorePath = None) -> None:
+    """Rows of every table, who gave results, and what is not finished."""
+    from agenteval.api.stored import store_info
+
+    finish(store_info(store), output)
+
+
+@app.command("copy")
+@grouped
+def copy(
+    source: Annotated[str, typer.Argument(metavar="FROM", help="A store that is there.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="A new one: path or URL.")],
+    quiet: options.Quiet = False,
+) -> None:
+    """Copy everything into a new store: tables are equal then, and what is asked again is found."""
+    from agenteval.store import Store
+    from agenteval.store.copying import copy_store
+
+    with Store(source, create=False) as old, Store(target) as new:
+        copied = copy_store(old, new, lambda table, rows: note(f"{table}: {rows:,} rows"))
+        note(f"{sum(copied.values()):,} rows copied from {old.shown} to {new.shown}")

@@ -1,0 +1,210 @@
+"""Which log of another tool a file is, and its samples: inspect, promptfoo, tables of mlflow."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, count
+from pathlib import Path
+from typing import Any
+
+from agenteval.errors import InputError
+from agenteval.files import LARGE, decoded, opened, read_bytes
+from agenteval.readers import inspect_log
+from agenteval.readers.samples import Sample, failed, rating
+from agenteval.readers.strict_json import Item, Notes, decode
+from agenteval.readers.table_files import TYPED, is_table, table_file
+
+# How promptfoo's results begin, and a table as pandas and mlflow write it (`orient="split"`).
+_PROMPTFOO = re.compile(rb'\s*\{\s*(?:"evalId"\s*:\s*(?:"[^"]*"|null)\s*,\s*)?"results"\s*:\s*\{')
+_SPLIT = re.compile(rb'\s*\{\s*"columns"\s*:\s*\[')
+_HEAD = 4096
+_RUBRIC = re.compile("rubric|g-eval|closedqa")  # assertions whose value is what a model is asked
+# Columns of a scorer in tables of mlflow: `mlflow.genai.evaluate`, and `mlflow.evaluate` before it.
+_SCORER = re.compile(r"(.+)/(?:value|score)")
+_TOLD = ("rationale", "justification")
+
+
+def log_samples(path: Path, notes: Notes) -> Iterator[Sample] | None:
+    """The samples of a log of inspect or promptfoo; None for a file that is neither.
+
+    Raises InputError, also while they are taken, for a log that cannot be used.
+    """
+    if not is_log(path):
+        return None
+    name = str(path)
+    if path.suffix.lower() == ".eval":
+        return _as_written(inspect_log.eval_samples(path, notes), name)
+    document = decode(decoded(read_bytes(path, LARGE), name), name, notes=notes, finite=False)
+    if inspect_log.HEAD.match(_head(path)):
+        return _as_written(inspect_log.json_samples(document, name, notes), name)
+    return _as_written(promptfoo_samples(document, name), name)
+
+
+def _as_written(samples: Iterator[Sample], name: str) -> Iterator[Sample]:
+    """The samples. Raises InputError for a list where their tool writes an object, and the like."""
+    done = 0
+    try:
+        for sample in samples:
+            yield sample
+            done += 1
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        told = f"not written as by its tool (after {done} samples: {error})"
+        raise InputError(told, name) from error
+
+
+def is_log(path: Path) -> bool:
+    """Whether a file begins, and is called, as logs of inspect and promptfoo are. Raises
+    InputError for a file that cannot be read."""
+    suffix = path.suffix.lower()
+    if suffix != ".json":
+        return suffix == ".eval"
+    head = _head(path)
+    return bool(inspect_log.HEAD.match(head) or _PROMPTFOO.match(head))
+
+
+def split_table(path: Path) -> Iterator[Item] | None:
+    """The rows of a JSON table of columns and data; None for any other file. Raises InputError."""
+    if path.suffix.lower() != ".json" or not _SPLIT.match(_head(path)):
+        return None
+    name = str(path)
+    table = decode(decoded(read_bytes(path, LARGE), name), name, notes=Notes(), finite=False)
+    columns, rows = table["columns"], table.get("data")
+    if not isinstance(rows, list) or any(
+        not isinstance(row, list) or len(row) != len(columns) for row in rows
+    ):
+        raise InputError("a table needs `data`, a list of rows as long as `columns`", name)
+    return (
+        Item(dict(zip(map(str, columns), row, strict=True)), f"{name}:data[{i}]", i + 1)
+        for i, row in enumerate(rows)
+    )
+
+
+def logged_records(path: Path, notes: Notes) -> Iterator[Item] | None:
+    """The records of runs in a file that programs wrote as one whole: the samples of a log, the
+    rows of a JSON table; None for any other file. Raises as `log_samples`."""
+    samples = log_samples(path, notes)
+    if samples is None:
+        return split_table(path)
+    return _records(samples, str(path), notes)
+
+
+def _records(samples: Iterable[Sample], name: str, notes: Notes) -> Iterator[Item]:
+    told = {""}
+    for number, sample in enumerate(samples, start=1):
+        if sample.told not in told:
+            told.add(sample.told)
+            notes.add(sample.told, name)
+        yield Item(sample.record, sample.place, number)
+
+
+def _head(path: Path) -> bytes:
+    with opened(path) as stream:
+        return stream.read(_HEAD)
+
+
+# ---- promptfoo -----------------------------------------------------------------------------------
+
+
+def promptfoo_samples(document: Any, name: str) -> Iterator[Sample]:
+    """The results of `promptfoo eval -o FILE.json`, read from the types of promptfoo 0.121.
+
+    Each assertion is a criterion: its metric, else its type, with the text of a rubric; a second
+    one of the same name gets a number. A test that was repeated has repeats. Raises InputError.
+    """
+    summary = document["results"]
+    results = summary.get("results")
+    if not isinstance(results, list) or not results or summary.get("version") not in (2, 3):
+        raise InputError(
+            f"results of promptfoo in version {summary.get('version')} with no list of results; "
+            "versions 2 and 3 are read", name,
+        )  # fmt: skip
+    prompts = list(dict.fromkeys(r.get("promptId") for r in results if isinstance(r, dict)))
+    repeats: dict[str, list[str]] = {}  # by test and prompt: the names of what came of it
+    for i, result in enumerate(results):
+        place = f"{name}:results[{i}]"
+        test = result.get("testCase") if isinstance(result, dict) else None
+        if not isinstance(test, dict) or "promptIdx" not in result:
+            raise InputError("no result of promptfoo, which has a testCase and a promptIdx", place)
+        key = json.dumps([test, result["promptIdx"]], sort_keys=True)
+        names = repeats.setdefault(key, [])
+        names.append(f"{result.get('testIdx', i)}:{result['promptIdx']}")
+        provider = result.get("provider") or {}
+        system = str(provider.get("label") or provider.get("id") or "unnamed")
+        if len(prompts) > 1:
+            system += f" · prompt {prompts.index(result.get('promptId')) + 1}"
+        asked = (result.get("prompt") or {}).get("raw")
+        output = (result.get("response") or {}).get("output")
+        record: dict[str, Any] = {
+            "sample_id": names[-1] if names.count(names[-1]) == 1 else f"{names[-1]}:{len(names)}",
+            "input": result.get("vars") or test.get("vars") or asked,
+            "messages": [{"role": "user", "content": asked or ""}],
+            "output": output,
+            "model": system,
+            "success": result.get("success") if result.get("failureReason") != 2 else None,
+            "metadata": {**(test.get("metadata") or {}), "testIdx": result.get("testIdx")},
+        }
+        if output is not None:
+            content = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
+            record["messages"].append({"role": "assistant", "content": content})
+        yield Sample(place, names[0], len(names) - 1, system, record, _assertions(result))
+
+
+def _assertions(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The ratings of one result. A grader that failed gave none, whatever its score says; where
+    nothing was graded, what was to be asserted has none."""
+    grading = result.get("gradingResult") or {}
+    parts = grading.get("componentResults") or ([grading] if "score" in grading else [])
+    if not parts:
+        why = str(result.get("error") or "it was not graded")
+        wanted = result["testCase"].get("assert") or ()
+        parts = [{"assertion": a, "reason": why, "metadata": {"graderError": True}} for a in wanted]
+    scores: dict[str, dict[str, Any]] = {}
+    for part in parts:
+        assertion = part.get("assertion") or {}
+        kind, value = str(assertion.get("type") or "score"), assertion.get("value")
+        asked = _RUBRIC.search(kind) and isinstance(value, str)
+        plain = str(assertion.get("metric") or (f"{kind}: {value}" if asked else kind))
+        name = next(
+            n for n in chain([plain], (f"{plain} ({i})" for i in count(2))) if n not in scores
+        )
+        broken, reason = (part.get("metadata") or {}).get("graderError"), part.get("reason")
+        scores[name] = failed(str(reason)) if broken else rating(part.get("score"), reason)
+    return scores
+
+
+# ---- tables --------------------------------------------------------------------------------------
+
+
+def scored_table(path: Path) -> Iterator[Sample] | None:
+    """The rows of a table with a column for each scorer (NAME/value, NAME/score) as samples; None
+    for any other file. The id of a row is its own, else its number. Raises InputError."""
+    items = split_table(path)
+    if items is None and is_table(path):
+        typed = path.suffix.lower() in TYPED
+        if typed or re.search(rb"/(?:value|score)\b", _head(path).partition(b"\n")[0]):
+            items = table_file(path)
+    first = next(items, None) if items is not None else None
+    if items is None or first is None or {"run", "criterion"} <= first.value.keys():
+        return None
+    columns = {key: hit[1] for key in first.value if (hit := _SCORER.fullmatch(key))}
+    return _scored(chain([first], items), columns) if columns else None
+
+
+def _scored(items: Iterable[Item], columns: Mapping[str, str]) -> Iterator[Sample]:
+    for number, item in enumerate(items, start=1):
+        row = item.value
+        scores = {}
+        for column, scorer in columns.items():
+            told = next((row[k] for w in _TOLD if row.get(k := f"{scorer}/{w}")), None)
+            error = row.get(f"{scorer}/error_message")
+            scores[scorer] = failed(str(error)) if error else rating(row.get(column), told)
+        record = {
+            "input": row.get("inputs", row.get("request")),
+            "output": row.get("outputs", row.get("response")) or "",
+        }
+        own = (row.get(key) for key in ("run", "run_id", "trace_id", "request_id", "id"))
+        run = str(next((name for name in own if name is not None), number))
+        system = row.get("system") or row.get("model")
+        yield Sample(item.place, run, 0, str(system) if system else None, record, scores)

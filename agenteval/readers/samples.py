@@ -1,0 +1,109 @@
+"""Samples in the logs of other tools: each is a record of a run, and what was scored on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agenteval.errors import InputError
+from agenteval.readers.fields import Context, Draft, shorten
+from agenteval.readers.formats import recognise
+from agenteval.readers.strict_json import Notes
+from agenteval.records.base import content_hash
+
+_INFINITE = ("Infinity", "-Infinity", math.inf, -math.inf)
+_WORDS = {"true": 1.0, "yes": 1.0, "pass": 1.0, "false": 0.0, "no": 0.0, "fail": 0.0}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One recorded execution of a system.
+
+    `record` holds the run under names that `fields` knows. `run` and `repeat` say which rating this
+    is. `scores` are fields of ratings by criterion (`rating`, `failed`); `why` is the reason where
+    a criterion that others of the log have is missing here, None where it was not asked. `told` is
+    what a reader of the run should know.
+    """
+
+    place: str
+    run: str
+    repeat: int
+    system: str | None
+    record: dict[str, Any]
+    scores: dict[str, dict[str, Any]]
+    why: str | None = None
+    told: str = ""
+
+
+def failed(message: str) -> dict[str, Any]:
+    """The fields of a rating that could not be made."""
+    return {"status": "unscored:missing", "message": message}
+
+
+def rating(
+    value: Any,
+    explanation: Any = None,
+    *,
+    why: Any = None,
+    words: Mapping[str, float] | None = None,
+) -> dict[str, Any]:
+    """The fields of a rating from what a scorer gave: truth values, numbers, words.
+
+    A number has a value where it lies from 0 to 1; any other is a label, of which criteria with a
+    range know the value. So is a word that is neither one of `words` nor a verdict. Nothing and NaN
+    are a Failure; `why` says more of it.
+    """
+    told = {"explanation": explanation} if isinstance(explanation, str) and explanation else {}
+    if value is None or str(value).lower() == "nan":
+        return failed(": ".join(str(part) for part in (why, explanation) if part) or "no value")
+    if not isinstance(value, (bool, int, float, str)) or value in _INFINITE:
+        return {**failed(f"no value of a scale: {shorten(value)}"), "status": "unscored:off_scale"}
+    if isinstance(value, bool):
+        return {"label": str(value).lower(), "value": float(value), **told}
+    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    number = (words or {}).get(text, _WORDS.get(text.lower()))
+    if number is None:
+        try:
+            number = float(text)
+        except ValueError:
+            number = -1.0
+    return {"label": text, **({"value": number} if 0 <= number <= 1 else {}), **told}
+
+
+def rating_rows(samples: Iterable[Sample], name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Place and fields of a rating for each sample and each criterion that any of them has.
+
+    The case is the input, as for runs, so that ratings of several systems are pairs; the text is
+    what the system said, in all its turns. What a sample lacks is a Failure; one of a scorer that
+    has several criteria elsewhere in the log is one of each of them. Raises InputError where no
+    sample has a score.
+    """
+    rows: list[tuple[Sample, dict[str, str]]] = []
+    for sample in samples:
+        form = recognise(sample.record)
+        run = form.to_draft(sample.record, Context(sample.place, Notes())) if form else Draft()
+        turns = [m.content for m in run.messages if m.role == "assistant"]
+        case = content_hash(run.input) if run.input else sample.run
+        rows.append((replace(sample, record={}),
+                     {"case": case, "text": "\n".join([*turns, run.output])}))  # fmt: skip
+    scores = [item for sample, _ in rows for item in sample.scores.items()]
+    rated = {criterion for criterion, score in scores if "status" not in score}
+    of_parts = {criterion.rpartition("/")[0] for criterion in rated} - rated
+    criteria = [c for c in dict.fromkeys(criterion for criterion, _ in scores) if c not in of_parts]
+    if not criteria:
+        why = next((sample.why for sample, _ in rows if sample.why), "none was scored")
+        raise InputError(f"none of its {len(rows)} samples has a score: {why}", name)
+    for sample, about in rows:
+        for criterion in criteria:
+            score = sample.scores.get(criterion)
+            if score is None and (scorer := criterion.rpartition("/")[0]) in of_parts:
+                score = sample.scores.get(scorer)
+            if score is None and sample.why is not None:
+                score = failed(sample.why)
+            if score is not None:
+                yield sample.place, {
+                    "run": sample.run, "system": sample.system, "repeat": sample.repeat,
+                    "criterion": criterion, **about, **score,
+                }  # fmt: skip

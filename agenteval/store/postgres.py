@@ -1,0 +1,181 @@
+"""A store in PostgreSQL instead of a file: engine, preparation, locks.
+
+The tables are the same; texts are compared byte by byte, as SQLite does. Writers of all processes
+take turns, transaction by transaction, as they do with SQLite.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, select, text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+from agenteval.errors import InputError, NoStoreYet, StoreError, StoreLocked, StoreRefused
+from agenteval.store.schema import APPLICATION_ID, SCHEMA_VERSION, meta, metadata
+
+SCHEMES = ("postgresql", "postgres")
+_CONNECT_SECONDS = 10
+
+
+def read_url(address: str) -> URL:
+    """The URL of a database. Raises InputError for one without host or database, and where the
+    driver is not installed."""
+    try:
+        url = make_url(address)
+    except ArgumentError as error:
+        raise InputError("is no URL of a database", _shown_anyhow(address)) from error
+    if not url.host or not url.database:
+        raise InputError("name host and database: postgresql://HOST/DATABASE", shown(url))
+    try:
+        import psycopg  # noqa: F401  named here, so that its absence is told in one line
+    except ImportError as error:
+        raise InputError(
+            "PostgreSQL needs a driver: pip install 'agenteval[postgres]'", shown(url)
+        ) from error
+    return url.set(drivername="postgresql+psycopg")
+
+
+def shown(url: URL) -> str:
+    """The URL for people: host and database, nothing of who logs in."""
+    plain = URL.create("postgresql", host=url.host, port=url.port, database=url.database)
+    return plain.render_as_string()
+
+
+def without_password(address: str) -> str:
+    """The same of a URL as it was given."""
+    return shown(make_url(address))
+
+
+def _shown_anyhow(address: str) -> str:
+    """What cannot be read may hold a password."""
+    return f"{address.partition('://')[0]}://…{address.rpartition('@')[2]}"
+
+
+def make_postgres_engine(url: URL) -> Engine:
+    """Engine on the database: reads see one state each, writers take turns."""
+    about = f"agenteval process {os.getpid()} on {socket.gethostname()}"
+    engine = create_engine(
+        url, isolation_level="REPEATABLE READ", pool_pre_ping=True,
+        connect_args={"connect_timeout": _CONNECT_SECONDS, "application_name": about[:63]},
+    )  # fmt: skip
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        if connection.get_execution_options().get("writing"):
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({APPLICATION_ID})")
+
+    return engine
+
+
+def prepare_postgres(engine: Engine, *, create: bool) -> bytes:
+    """Create the tables or check that they are of this version; returns the store's secret.
+
+    Raises NoStoreYet without `create` where there is none, StoreRefused for another version or for
+    tables of somebody else, and what the database raises.
+    """
+    place = shown(engine.url)
+    with engine.connect() as connection:
+        there = _recognised(connection, place)
+    if not there and not create:
+        raise NoStoreYet(place)
+    if not there:
+        writer = engine.connect().execution_options(isolation_level="READ COMMITTED", writing=True)
+        with writer as connection, connection.begin():
+            if not _recognised(connection, place):  # another process may have been faster
+                metadata.create_all(connection)
+                # in the order in which rows came, as SQLite's
+                connection.exec_driver_sql("ALTER TABLE items ADD COLUMN rowid BIGSERIAL")
+                rows: list[dict[str, Any]] = [
+                    {"key": "secret", "value": secrets.token_bytes(32)},
+                    {"key": "version", "value": str(SCHEMA_VERSION).encode()},
+                ]
+                connection.execute(insert(meta), rows)
+    with engine.connect() as connection:
+        query = select(meta.c.value).where(meta.c.key == "secret")
+        return bytes(connection.execute(query).scalar_one())
+
+
+def _recognised(connection: Connection, place: str) -> bool:
+    """Whether the database is a store of this version; False where it has none of its tables."""
+    query = text(
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
+    )
+    tables = set(connection.execute(query).scalars())
+    ours = set(metadata.tables)
+    if not tables & ours:
+        return False
+    if not ours <= tables:
+        raise StoreRefused(f"{place}: this database has tables of others: {min(tables & ours)}")
+    row = connection.execute(select(meta.c.value).where(meta.c.key == "version")).first()
+    version = int(bytes(row[0])) if row is not None and bytes(row[0]).isdigit() else None
+    if version != SCHEMA_VERSION:
+        raise StoreRefused(
+            f"{place}: its tables are of version {version}, this agenteval reads {SCHEMA_VERSION}"
+        )
+    return True
+
+
+def postgres_error(error: BaseException, engine: Engine) -> StoreError:
+    """What to raise for an error of the database, in one line."""
+    cause = getattr(error, "orig", None) or error
+    lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+    told = lines[0] if lines else type(cause).__name__
+    state = getattr(cause, "sqlstate", None)
+    reached = "connection" in told and ("failed" in told or "refused" in told)
+    if state is None and reached:
+        why = told.rpartition(": ")[2].strip() if "FATAL" in told else told
+        return StoreRefused(f"{shown(engine.url)}: cannot be opened ({why})")
+    return StoreError(f"{shown(engine.url)}: {told}")
+
+
+# ---- one worker per experiment -------------------------------------------------------------------
+
+
+@contextmanager
+def postgres_lock(engine: Engine, experiment: str) -> Iterator[None]:
+    """Hold the experiment (a hash) as long as this connection lives: death releases it.
+
+    Raises StoreLocked, naming the holder, when it is held.
+    """
+    try:
+        connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        with connection:
+            query = f"SELECT pg_try_advisory_lock({APPLICATION_ID}, {_number(experiment)})"
+            if not connection.exec_driver_sql(query).scalar_one():
+                owner = postgres_holder(engine, experiment) or "another process"
+                raise StoreLocked(
+                    f"{shown(engine.url)}: {owner} works on the same experiment; wait for it or "
+                    "stop it"
+                )
+            try:
+                yield
+            finally:
+                connection.invalidate()  # the server gives the lock back with the connection
+    except SQLAlchemyError as error:
+        raise postgres_error(error, engine) from error
+
+
+def postgres_holder(engine: Engine, experiment: str) -> str | None:
+    """Who works on the experiment at this moment, in words; None when nobody does."""
+    query = text(
+        "SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid "
+        "WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2 "
+        "AND l.classid = :ours AND l.objid::bigint = :which "
+        "AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    )
+    with engine.connect() as connection:
+        values = {"ours": APPLICATION_ID, "which": _number(experiment)}
+        name = connection.execute(query, values).scalar()
+    return None if name is None else str(name).removeprefix("agenteval ") or "another process"
+
+
+def _number(experiment: str) -> int:
+    """31 bits of a hash, as an advisory lock takes them."""
+    return int(experiment[:8], 16) & 0x7FFFFFFF

@@ -1,0 +1,59 @@
+"""The commands of docs/logs.md, on logs of 300 samples in 3 epochs with 99 unscored."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.cli.conftest import Cli
+from tests.support.inspect_logs import many, write_eval
+
+PAGE = (Path(__file__).parents[2] / "docs" / "logs.md").read_text(encoding="utf-8")
+
+
+def test_the_page(cli: Cli, tmp_path: Path) -> None:
+    write_eval(tmp_path / "old.eval", many())
+    better = many(0)
+    for sample in better:
+        sample["scores"]["graded"]["value"] = min(1, sample["scores"]["graded"]["value"] + 0.2)
+    write_eval(tmp_path / "new.eval", better, model="mockllm/new")
+    (tmp_path / "people.csv").write_text(
+        "run,criterion,value\n"
+        + "".join(f"{i},graded,{(i * 7 + 1) % 11 / 10}\n" for i in range(99))
+    )
+    (shell,) = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.M | re.S)
+    shown: dict[str, str] = {}
+    for line in shell.splitlines():
+        name, *arguments = line.removeprefix("agenteval ").split()
+        result = cli(name, *arguments)
+        assert result.code == 0, result.err
+        shown[name] = " ".join(result.out.split())
+    counted = PAGE.partition("\nwarning: ")[2].partition("\n")[0]
+    assert counted.startswith("graded: 89%")
+    assert counted in shown["verify"]
+    assert shown["compare"].startswith("A = mockllm/model, B = mockllm/new")
+    assert "300 common cases" in shown["compare"]
+    assert "better graded" in shown["compare"]
+    assert "99 missing of 900" in shown["compare"]
+    assert "99 unscored" in (tmp_path / "old.html").read_text(encoding="utf-8")
+    assert len((tmp_path / "copies.jsonl").read_text().splitlines()) > 900
+
+
+def test_other_answers_are_no_repeats(cli: Cli, tmp_path: Path) -> None:
+    samples = many(0)
+    said = "repeats disagree"
+    write_eval(tmp_path / "same.eval", samples)
+    assert said in cli("verify", "--scores", "same.eval").out
+    for sample in samples[: 3 * 200]:
+        sample["output"]["completion"] = f"Answer {sample['epoch']}."
+    write_eval(tmp_path / "other.eval", samples[: 3 * 200])
+    shown = " ".join(cli("verify", "--scores", "other.eval").out.split())
+    assert "200 of 200 samples were answered in several ways" in shown
+    assert said not in shown
+
+
+def test_a_log_that_cannot_be_used_ends_with_2(cli: Cli, tmp_path: Path) -> None:
+    write_eval(tmp_path / "x.eval", many(1)[:3], version=1)
+    result = cli("verify", "--scores", "x.eval")
+    assert (result.code, result.out) == (2, "")
+    assert result.err.strip().endswith("x.eval: a log of inspect in version 1; version 2 is read")
