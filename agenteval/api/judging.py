@@ -30,7 +30,7 @@ from agenteval.evaluators.utility.quantifier import (
 from agenteval.evaluators.utility.scorers import Scorer, scorer_of
 from agenteval.experiment import Ended, Experiment
 from agenteval.models.factory import ModelChoice, choose_model, make_client
-from agenteval.models.limits import Limits
+from agenteval.models.limits import Budget, Limits
 from agenteval.models.replay import ReplayTransport
 from agenteval.readers import degenerate, make_view, read_runs
 from agenteval.readers.leaks import leak_lines
@@ -131,7 +131,7 @@ class Judging:
                 raise InputError("a function reads no instructions to be marked off", "--datamark")
             judge = FunctionJudge(self.judge, version=self.version, seed=self.options.seed)
             if store is not None:
-                judge.budget = self.limits.budget(store.usage(judge.source.sha256))
+                judge.budget = self._budget(store, judge)
             return judge, None
         if self.choice is None or self.choice.kind == "embedded":
             if self.options.datamark:
@@ -141,10 +141,14 @@ class Judging:
         client = make_client(self.choice, self.limits, store, record=self.record)
         evaluator = chat_judge(client, self.task, replace(self.options, **changes))
         if store is not None:
-            spent = store.usage(evaluator.source.sha256)
-            limits = self.limits if self.part is None else self.part.limits(self.limits, spent)
-            client.budget = limits.budget(spent)
+            client.budget = self._budget(store, evaluator)
         return evaluator, client
+
+    def _budget(self, store: Store, evaluator: Evaluator) -> Budget:
+        """The caps of this part, with what the judge took before."""
+        spent = store.usage(evaluator.source.sha256)
+        limits = self.limits if self.part is None else self.part.limits(self.limits, spent)
+        return limits.budget(spent)
 
     def say_judge(self) -> None:
         """What is to be known of a judge that nobody chose, or that sees little. Raises InputError
