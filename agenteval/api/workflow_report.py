@@ -9,9 +9,9 @@ from typing import Any
 
 from agenteval.agents import AgentFailure
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
-from agenteval.evaluators.workflows.session import SessionFailure
+from agenteval.evaluators.workflows.session import SessionFailure, SessionLog
 from agenteval.evaluators.workflows.tables import result_tables
-from agenteval.records import Record
+from agenteval.records import Record, Run
 from agenteval.report.report import Report
 from agenteval.text import plural
 from agenteval.trust.flow_flags import flow_flags, flow_signs
@@ -46,6 +46,20 @@ class WorkflowReport(Report):
         rows = [_flat(trial) for trial in self.trials]
         columns = dict.fromkeys(key for row in rows for key in row)
         return [{key: row.get(key) for key in columns} for row in rows]
+
+    def runs(self) -> list[Run]:
+        """The sessions that came to an end as runs, which `quantify` reads: the talk with its
+        calls, success as the verdict says, what the user wanted as the input."""
+        return [
+            Run(
+                id=f"{one.case.id}/{one.system}/{one.trial}".replace(" · ", "/"),
+                task=one.case.role, system=one.system, messages=one.log.messages,
+                input="; ".join(one.case.goals) or one.case.task,
+                success=None if one.verdict is None else one.verdict.success,
+            )
+            for one in self.sessions
+            if isinstance(one.log, SessionLog)
+        ]  # fmt: skip
 
     def page(self, most_sessions: int = 100) -> str:
         """The results as one HTML page, with at most so many sessions to unfold."""

@@ -13,7 +13,7 @@ from agenteval.cli import flow_init, flow_roles, options
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import clean, note, notify, out
 from agenteval.cli.options import ChatOptions, LimitOptions, OutputOptions, RunOptions
-from agenteval.cli.outputs import check_record, check_writable, refuse_input
+from agenteval.cli.outputs import check_record, check_writable, refuse_input, write_runs
 from agenteval.cli.progress import following
 
 if TYPE_CHECKING:
@@ -231,6 +231,10 @@ def session(
     show: Annotated[
         int, typer.Option("--show", help="Print the talk of this many failed sessions.", min=0)
     ] = 0,
+    runs: Annotated[
+        Path | None,
+        typer.Option("--runs", help="Write the sessions as runs for quantify."),
+    ] = None,
 ) -> None:
     """Let an agent serve every user of the roles. Stop it at any time; the same command goes on.
 
@@ -238,7 +242,7 @@ def session(
     from agenteval.api.workflows import flow_sessions
 
     _experiment(
-        flow_sessions, "session", run, output, show, roles=roles, seed=seed, success=success,
+        flow_sessions, "session", run, output, show, runs, roles=roles, seed=seed, success=success,
         **agent.arguments(), **vars(cases), **vars(players), **verdicts.arguments(),
         **limits.arguments(),
     )  # fmt: skip
@@ -387,6 +391,7 @@ def _experiment(
     run: RunOptions,
     output: OutputOptions,
     show: int = 0,
+    runs: Path | None = None,
     **arguments: Any,
 ) -> None:
     """Run sessions or turns and show what came of them, or what they would ask."""
@@ -394,6 +399,7 @@ def _experiment(
     for model in (arguments["judge"], arguments.get("simulator")):
         check_record(run.record, [judgements], [], model, store=run.store)
     refuse_input(judgements, store=run.store)
+    refuse_input(runs, [judgements, run.record], store=run.store)
     with following(level, f"{level}s") as progress:
         report = function(
             store=run.store, record=run.record, retry_failed=run.retry_failed,
@@ -401,6 +407,8 @@ def _experiment(
         )  # fmt: skip
     if not output.as_json:
         _print_failed(report.sessions, show)
+    if runs is not None and report.bill is None:
+        write_runs(runs, report.runs(), len(report.sessions), "session")
     finish(report, output)
 
 

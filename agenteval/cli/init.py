@@ -124,6 +124,13 @@ def _named(name: str | None, runs: Path | None) -> tuple[str, Path | None]:
     """The task's name and the runs; a file alone names its task. Raises InputError."""
     if runs is None and name is not None and Path(name).is_file():
         name, runs = re.sub("[^A-Za-z0-9]+", "-", Path(name).stem).strip("-"), Path(name)
+    if name is None and sys.stdin.isatty():
+        asked = Path(
+            typer.prompt("A file or folder of runs of your system (CSV, JSON lines, a log)")
+        )
+        if not asked.exists():
+            raise InputError("no such file or folder", str(asked))
+        return _named(re.sub("[^A-Za-z0-9]+", "-", asked.stem).strip("-"), asked)
     if name is None:
         raise InputError("say NAME, a file of runs, or both", "NAME")
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", name):

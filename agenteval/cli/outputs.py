@@ -6,8 +6,13 @@ import os
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agenteval.errors import InputError
+from agenteval.text import plural
+
+if TYPE_CHECKING:
+    from agenteval.records import Run
 
 _READ = "this file is read; name another one to write"
 _STORE = "this is the store; name another file to write"
@@ -128,3 +133,14 @@ def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
         and (parts[0] == pattern[0] or fnmatchcase(parts[0], pattern[0]))
         and _fits(parts[1:], pattern[1:])
     )
+
+
+def write_runs(path: Path, runs: Sequence[Run], trials: int, noun: str) -> None:
+    """Write runs as JSON lines, and say how many of the trials are none."""
+    from agenteval.cli.console import note
+    from agenteval.files import write_atomically
+
+    write_atomically(path, "".join(r.model_dump_json(exclude_none=True) + "\n" for r in runs))
+    left = trials - len(runs)
+    more = f", {plural(left, noun)} without verdict left out" if left else ""
+    note(f"{plural(len(runs), 'run')} written to {path}{more}")

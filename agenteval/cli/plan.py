@@ -13,7 +13,7 @@ from agenteval.cli import options
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import clean, clean_lines, json_text, note, notify, out, warn
 from agenteval.cli.options import ChatOptions, LimitOptions, OutputOptions, RunOptions
-from agenteval.cli.outputs import check_record, refuse_input
+from agenteval.cli.outputs import check_record, refuse_input, write_runs
 from agenteval.cli.progress import following
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ def run_agent(
             notify=notify, progress=progress,
         )  # fmt: skip
     if report.bill is None:
-        _write_runs(runs, report)
+        _write(runs, report)
     finish(report, output)
 
 
@@ -351,21 +351,14 @@ def report(
     for path in (page, runs):
         refuse_input(path, [suite, lexicon], store=store)
     report = plan_report(store, suite, strict=strict, log_order=log_order, lexicon=lexicon)
-    _write_runs(runs, report)
+    _write(runs, report)
     if page is not None:
         write_atomically(page, report.page())
         note(f"written: {page}")
     finish(report, output)
 
 
-def _write_runs(path: Path | None, report: PlanReport) -> None:
-    """The trials with a verdict as JSON lines of runs."""
-    from agenteval.files import write_atomically
-
-    if path is None:
-        return
-    runs = report.runs()
-    write_atomically(path, "".join(r.model_dump_json(exclude_none=True) + "\n" for r in runs))
-    left = len(report.failures)
-    note(f"{len(runs)} runs written to {path}"
-         + (f", {left} without verdict left out" if left else ""))  # fmt: skip
+def _write(path: Path | None, report: PlanReport) -> None:
+    if path is not None:
+        runs = report.runs()
+        write_runs(path, runs, len(runs) + len(report.failures), "trial")

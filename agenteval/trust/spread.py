@@ -100,7 +100,7 @@ def spreads(table: ScoreTable, criteria: Sequence[Criterion]) -> list[Spread]:
 
 def spread_line(found: Sequence[Spread]) -> str | None:
     """What more cases or repeats would buy, in a sentence; medians over the criteria."""
-    if not any(one.now for one in found):
+    if not any(one.now > 1e-9 for one in found):
         return None
     now, cases = (
         float(np.median([getattr(one, name) for one in found])) for name in ("now", "more_cases")

@@ -13,6 +13,7 @@ import pytest
 from agenteval.evaluators.workflows.results import SessionVerdict
 from agenteval.evaluators.workflows.simulated_user import ScriptedUser
 from agenteval.evaluators.workflows.stored import EVALUATORS
+from agenteval.readers import read_runs
 from agenteval.store import Store, Trials
 from agenteval.testing.faults import Fault, Rule
 from agenteval.testing.thread import serve
@@ -94,7 +95,12 @@ def test_the_perfect_assistant_serves_everybody_and_is_not_run_twice(cli: Cli, d
     assert first.code == 0, first.err
     assert "gate success at least 1: met: 1.000 of 4 sessions, 0 without verdict" in flat(first.out)
     assert "4 sessions to run" in first.err
-    second = session(cli, "scripted:perfect", "--json", "--gate", 1)
+    second = session(cli, "scripted:perfect", "--json", "--gate", 1, "--runs", "runs.jsonl")
+    assert "4 runs written to runs.jsonl" in second.err
+    runs = read_runs("runs.jsonl").runs
+    assert [(run.success, run.task) for run in runs] == [(True, "desk")] * 4
+    assert {run.messages[0].role for run in runs} == {"user"}
+    assert all(run.input and run.system.startswith("scripted:perfect") for run in runs)
     assert "0 sessions to run, 4 done before" in second.err
     assert [gate["outcome"] for gate in second.json["gates"]] == ["met", "met"]
     rows = rows_of(second)
