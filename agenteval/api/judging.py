@@ -17,7 +17,7 @@ from agenteval.api.running import Watch
 from agenteval.errors import BadRequest, InputError
 from agenteval.evaluators.base import Evaluator, Unit
 from agenteval.evaluators.utility.computed import WithComputed, check_computed
-from agenteval.evaluators.utility.criteria_file import find_criteria, load_criteria
+from agenteval.evaluators.utility.criteria_file import find_criteria, has_criteria, load_criteria
 from agenteval.evaluators.utility.embedded import EmbeddedJudge
 from agenteval.evaluators.utility.function_judge import FunctionJudge, JudgeFunction
 from agenteval.evaluators.utility.plan import CellPlan, Item
@@ -224,12 +224,7 @@ def read_judging(
     part: Part | None = None,
 ) -> Judging:
     """Read and check everything before the store is opened. Raises InputError."""
-    if isinstance(judge, str) and judge.startswith("python:"):
-        judge, version = load_judge(judge.removeprefix("python:"), version)
-    judge = scorer_of(judge) or judge
-    if not (judge is None or isinstance(judge, str | Scorer) or callable(judge)):
-        known = "a model's name, a function of (run, criterion) or a scorer of another framework"
-        raise InputError(f"{type(judge).__name__} is none; a judge is {known}", "judge")
+    judge, version = _chosen(judge, version)
     in_python = not isinstance(judge, str | None)
     if in_python:
         _refuse_of_models(base_url, limits, record)
@@ -252,6 +247,9 @@ def read_judging(
     if not with_reference and not in_python:
         leaks = [line for run, view in items for line in leak_lines(run, view)]
         watch.warn_list("the judge may see the answer or the verdict:", leaks, most=5)
+    if isinstance(judge, Scorer) and criteria is None and not has_criteria(found_task.name):
+        watch.note(f"no criteria of {found_task.name}: {judge.name} is its own, from 0 to 1")
+        criteria = [Criterion(name=judge.name, scale="numeric", numeric_range=(0.0, 1.0))]
     wanted = read_criteria(criteria, found_task.name, watch)
     if isinstance(judge, Scorer) and len(wanted) > 1:
         watch.warn(
@@ -281,16 +279,29 @@ def read_judging(
     )  # fmt: skip
 
 
-def load_judge(reference: str, version: str | None) -> tuple[Any, str | None]:
-    """What `python:MODULE:NAME` names, and its version: of a scorer that cannot be described, the
-    hash of the file that it stands in. Raises InputError."""
-    judge = load(reference, "--model")
-    if version is not None or (scorer := scorer_of(judge)) is None:
-        return judge, version
-    try:
-        _ = scorer.parameters
-    except InputError:
-        version = source_sha256(import_module(reference.partition(":")[0]))
+def _chosen(
+    judge: AnyJudge, version: str | None
+) -> tuple[str | JudgeFunction | Scorer | None, str | None]:
+    """The judge that is meant, and its version. Raises InputError for what is none.
+
+    What is named as python:MODULE:NAME and is a scorer that cannot be described has the hash of
+    the file that it stands in as its version.
+    """
+    reference = ""
+    if isinstance(judge, str) and judge.startswith("python:"):
+        reference = judge.removeprefix("python:")
+        judge = load(reference, "--model")
+        if isinstance(judge, str | None):
+            raise InputError(f"{reference} is a {type(judge).__name__}, no judge", "--model")
+    judge = scorer_of(judge) or judge
+    if not (judge is None or isinstance(judge, str | Scorer) or callable(judge)):
+        known = "a model's name, a function of (run, criterion) or a scorer of another framework"
+        raise InputError(f"{type(judge).__name__} is none; a judge is {known}", "judge")
+    if reference and version is None and isinstance(judge, Scorer):
+        try:
+            _ = judge.parameters
+        except InputError:
+            version = source_sha256(import_module(reference.partition(":")[0]))
     return judge, version
 
 

@@ -125,6 +125,14 @@ def test_one_answer_stands_for_every_criterion_but_where_results_have_names() ->
     assert grade_for([], clear).value is None
 
 
+def test_without_criteria_it_is_its_own() -> None:
+    judge = MAKERS["pydantic_evals"](lambda answer, reference: int(answer) / 4)
+    (row,) = agenteval.quantify(RUNS, judge=judge)["scores"].rows
+    assert (row["criterion"], row["mean"].value) == ("Graded", 0.5)
+    with pytest.raises(InputError, match="no criteria for task 'sums'"):
+        agenteval.quantify(RUNS, judge=lambda run, criterion: 0.5)
+
+
 def test_a_decorated_function_of_inspect_is_called_first() -> None:
     report = agenteval.quantify(RUNS, [RIGHT], judge=scorers.of_inspect)
     assert {s.value for s in report.scores} == {1.0}
