@@ -10,7 +10,7 @@ CPU := https://download.pytorch.org/whl/cpu
 DEMO ?=
 JOBS ?= 2
 
-.PHONY: demo test test-all lint size bench bench-soak bench-crash bench-hostile bench-speed browser clean
+.PHONY: demo test test-all test-interop lint size bench bench-soak bench-crash bench-hostile bench-speed browser clean
 
 # First what is recorded or needs no model; then the local critic, which has to be fetched.
 demo: $(VENV)/base
@@ -26,6 +26,12 @@ test: $(VENV)/dev lint
 # What `make test` leaves out: kills, crashes, signals, browser, load. At most half an hour.
 test-all: $(VENV)/dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m slow
+
+# Scorers of other frameworks, each with its real package in an environment of its own, which the
+# first run fetches (2 GB in all). INTEROP="mlflow deepeval": only these.
+INTEROP ?=
+test-interop: $(VENV)/dev
+	$(BIN)/python tests/interop/run.py $(INTEROP)
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

@@ -176,56 +176,63 @@ async def _said(function: Callable[[Any, Tools], object], task: object, tools: T
     return answer or ""
 
 
-def load(reference: str) -> Callable[..., Any]:
-    """The callable (or class) named by `package.module:name`; the current folder is looked in too.
+def load(reference: str, option: str = "--agent") -> Any:
+    """What `package.module:name` names; the current folder is looked in too.
 
-    Raises InputError that says what is missing: the module, the name in it, or what went wrong in
-    the module itself.
+    Raises InputError on the `option` that says what is missing: the module, the name in it, or what
+    went wrong in the module itself.
     """
     module_name, _, path = reference.partition(":")
     if not module_name or not path:
-        raise InputError(f"{reference!r} is not of the form package.module:function", "--agent")
+        raise InputError(f"{reference!r} is not of the form package.module:function", option)
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
         importlib.invalidate_caches()
-    member: Any = _module(module_name)
+    member: Any = _module(module_name, option)
     for part in path.split("."):
         try:
             member = getattr(member, part)
         except AttributeError:
             near = get_close_matches(part, [n for n in dir(member) if not n.startswith("_")], 1)
             hint = f"; is {near[0]!r} meant?" if near else ""
-            raise InputError(f"{module_name} has no {path!r}{hint}", "--agent") from None
-    if not callable(member):
-        raise InputError(f"{reference} is a {type(member).__name__}, no function", "--agent")
-    return member  # type: ignore[no-any-return]
+            raise InputError(f"{module_name} has no {path!r}{hint}", option) from None
+    return member
+
+
+def load_function(reference: str, option: str = "--agent") -> Callable[..., Any]:
+    """As `load`, and callable."""
+    function = load(reference, option)
+    if not callable(function):
+        raise InputError(f"{reference} is a {type(function).__name__}, no function", option)
+    return function  # type: ignore[no-any-return]
 
 
 def source_sha256(function: object) -> str | None:
-    """sha256 (hex) of the source file of the module that defines it; None without a file.
+    """sha256 (hex) of the source file of the module that it is or stands in; None without a file.
 
     What that module imports is not covered.
     """
-    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    name = getattr(function, "__module__", None) or getattr(function, "__name__", "")
+    module = sys.modules.get(str(name))
     file = getattr(module, "__file__", None)
     if not file or not Path(file).is_file():
         return None
     return hashlib.sha256(Path(file).read_bytes()).hexdigest()
 
 
-def _module(name: str) -> object:
+def _module(name: str, option: str) -> object:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name and (name == error.name or name.startswith(f"{error.name}.")):
             raise InputError(
-                f"there is no module {name!r}, neither in {Path.cwd()} nor on PYTHONPATH", "--agent"
+                f"there is no module {name!r}, neither in {Path.cwd()} nor on PYTHONPATH", option
             ) from error
-        raise InputError(f"{name} cannot be imported: {error}", "--agent") from error
+        raise InputError(f"{name} cannot be imported: {error}", option) from error
     except Exception as error:  # whatever a user's module does while it is imported
         raise InputError(
-            f"{name} cannot be imported: {type(error).__name__}: {error}", "--agent"
+            f"{name} cannot be imported: {type(error).__name__}: {error}", option
         ) from error
 
 

@@ -194,9 +194,9 @@ class _Chooser:
         return make(endpoint, client, dialogue=self._dialogue), client
 
     def _python(self, reference: str) -> System:
-        from agenteval.agents.callable import load
+        from agenteval.agents.callable import load_function
 
-        return self._of_object(load(reference), reference)
+        return self._of_object(load_function(reference), reference)
 
     def _of_object(self, named: Any, reference: str) -> System:
         """A function or class, under the name by which it can be imported."""

@@ -6,16 +6,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agenteval.agents.callable import load, source_sha256
 from agenteval.api.parts import Part
 from agenteval.api.running import Watch
 from agenteval.errors import BadRequest, InputError
 from agenteval.evaluators.base import Evaluator, Unit
 from agenteval.evaluators.utility.computed import WithComputed, check_computed
-from agenteval.evaluators.utility.criteria_file import find_criteria, load_criteria
+from agenteval.evaluators.utility.criteria_file import find_criteria, has_criteria, load_criteria
 from agenteval.evaluators.utility.embedded import EmbeddedJudge
 from agenteval.evaluators.utility.function_judge import FunctionJudge, JudgeFunction
 from agenteval.evaluators.utility.plan import CellPlan, Item
@@ -25,9 +27,10 @@ from agenteval.evaluators.utility.quantifier import (
     QuantifierOptions,
     chat_judge,
 )
+from agenteval.evaluators.utility.scorers import Scorer, scorer_of
 from agenteval.experiment import Ended, Experiment
 from agenteval.models.factory import ModelChoice, choose_model, make_client
-from agenteval.models.limits import Limits
+from agenteval.models.limits import Budget, Limits
 from agenteval.models.replay import ReplayTransport
 from agenteval.readers import degenerate, make_view, read_runs
 from agenteval.readers.leaks import leak_lines
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
 
 Runs = str | Path | Iterable[Run]
 Criteria = str | Path | CriteriaSet | Iterable[Criterion]
+AnyJudge = str | JudgeFunction | object | None  # the object is a scorer of another framework
 
 
 class Unfinished(Exception):
@@ -57,7 +61,7 @@ class Judging:
     items: tuple[Item, ...]
     task: Task
     criteria: tuple[Criterion, ...]
-    judge: str | JudgeFunction | None  # a model's name or a function
+    judge: str | JudgeFunction | Scorer | None  # a model's name, or what is asked in Python
     base_url: str | None
     options: QuantifierOptions
     repeats: int
@@ -72,8 +76,8 @@ class Judging:
 
     @cached_property
     def choice(self) -> ModelChoice | None:
-        """The model that judges; None for a function. Raises InputError as `choose_model`."""
-        if callable(self.judge):
+        """The model that judges; None for Python. Raises InputError as `choose_model`."""
+        if not isinstance(self.judge, str | None):
             return None
         choice = choose_model(self.judge, self.base_url, need_key=self.need_key)
         if choice.provider == "recorded":
@@ -122,10 +126,13 @@ class Judging:
         return evaluator, client
 
     def _judge(self, store: Store | None, **changes: Any) -> tuple[Evaluator, Client | None]:
-        if callable(self.judge):
+        if not isinstance(self.judge, str | None):
             if self.options.datamark:
                 raise InputError("a function reads no instructions to be marked off", "--datamark")
-            return FunctionJudge(self.judge, version=self.version, seed=self.options.seed), None
+            judge = FunctionJudge(self.judge, version=self.version, seed=self.options.seed)
+            if store is not None:
+                judge.budget = self._budget(store, judge)
+            return judge, None
         if self.choice is None or self.choice.kind == "embedded":
             if self.options.datamark:
                 what = "the embedded judge reads no instructions to be marked off"
@@ -134,10 +141,14 @@ class Judging:
         client = make_client(self.choice, self.limits, store, record=self.record)
         evaluator = chat_judge(client, self.task, replace(self.options, **changes))
         if store is not None:
-            spent = store.usage(evaluator.source.sha256)
-            limits = self.limits if self.part is None else self.part.limits(self.limits, spent)
-            client.budget = limits.budget(spent)
+            client.budget = self._budget(store, evaluator)
         return evaluator, client
+
+    def _budget(self, store: Store, evaluator: Evaluator) -> Budget:
+        """The caps of this part, with what the judge took before."""
+        spent = store.usage(evaluator.source.sha256)
+        limits = self.limits if self.part is None else self.part.limits(self.limits, spent)
+        return limits.budget(spent)
 
     def say_judge(self) -> None:
         """What is to be known of a judge that nobody chose, or that sees little. Raises InputError
@@ -178,7 +189,7 @@ class Judging:
             # keep every connection busy (an idle one is polled by the HTTP pool at each request).
             workers = 2 * self.limits.concurrency
         else:
-            workers = self.limits.concurrency if callable(self.judge) else 1
+            workers = 1 if self.choice else self.limits.concurrency
         experiment = Experiment(
             plan, store, workers=workers, client=client, on_interrupt=self.watch.note
         )
@@ -191,7 +202,7 @@ def read_judging(
     criteria: Criteria | None = None,
     *,
     watch: Watch,
-    judge: str | JudgeFunction | None = None,
+    judge: AnyJudge = None,
     task: str | Task | None = None,
     system: str | None = None,
     mapping: Mapping[str, str] | None = None,
@@ -213,13 +224,15 @@ def read_judging(
     part: Part | None = None,
 ) -> Judging:
     """Read and check everything before the store is opened. Raises InputError."""
-    if not (judge is None or isinstance(judge, str) or callable(judge)):
-        raise InputError("a judge is a model's name or a function of (run, criterion)", "judge")
+    judge, version = _chosen(judge, version)
+    in_python = not isinstance(judge, str | None)
+    if in_python:
+        _refuse_of_models(base_url, limits, record)
     name = task.name if isinstance(task, Task) else task or ""
     every = read_run_list(runs, name, watch, mapping)
     read = every[:limit]
     watch.note(f"{len(every)} runs read" + (f", the first {len(read)} used" if limit else ""))
-    found_task = _task_of(read, task, runs, described=not callable(judge))
+    found_task = _task_of(read, task, runs, described=not in_python)
     items = [
         (
             run.model_copy(update={"task": found_task.name}),
@@ -231,10 +244,18 @@ def read_judging(
         items = _with_findings(items, Path(findings), watch)
     if system is not None:
         items = _of_system(items, system, watch)
-    if not with_reference and not callable(judge):
+    if not with_reference and not in_python:
         leaks = [line for run, view in items for line in leak_lines(run, view)]
         watch.warn_list("the judge may see the answer or the verdict:", leaks, most=5)
+    if isinstance(judge, Scorer) and criteria is None and not has_criteria(found_task.name):
+        watch.note(f"no criteria of {found_task.name}: {judge.name} is its own, from 0 to 1")
+        criteria = [Criterion(name=judge.name, scale="numeric", numeric_range=(0.0, 1.0))]
     wanted = read_criteria(criteria, found_task.name, watch)
+    if isinstance(judge, Scorer) and len(wanted) > 1:
+        watch.warn(
+            f"{judge.name} of {judge.framework} knows no criteria: it is asked once for each text, "
+            "and its answer stands for each of them, but where it names its results"
+        )
     check_computed(wanted, [run.reference for run in read])
     if computed := [c.name for c in wanted if c.judge]:
         items = [
@@ -256,6 +277,46 @@ def read_judging(
         limits=limits or Limits(), record=None if record is None else Path(record),
         version=version, watch=watch, need_key=need_key,
     )  # fmt: skip
+
+
+def _chosen(
+    judge: AnyJudge, version: str | None
+) -> tuple[str | JudgeFunction | Scorer | None, str | None]:
+    """The judge that is meant, and its version. Raises InputError for what is none.
+
+    What is named as python:MODULE:NAME and is a scorer that cannot be described has the hash of
+    the file that it stands in as its version.
+    """
+    reference = ""
+    if isinstance(judge, str) and judge.startswith("python:"):
+        reference = judge.removeprefix("python:")
+        judge = load(reference, "--model")
+        if isinstance(judge, str | None):
+            raise InputError(f"{reference} is a {type(judge).__name__}, no judge", "--model")
+    judge = scorer_of(judge) or judge
+    if not (judge is None or isinstance(judge, str | Scorer) or callable(judge)):
+        known = "a model's name, a function of (run, criterion) or a scorer of another framework"
+        raise InputError(f"{type(judge).__name__} is none; a judge is {known}", "judge")
+    if reference and version is None and isinstance(judge, Scorer):
+        try:
+            _ = judge.parameters
+        except InputError:
+            version = source_sha256(import_module(reference.partition(":")[0]))
+    return judge, version
+
+
+def _refuse_of_models(
+    base_url: str | None, limits: Limits | None, record: str | Path | None
+) -> None:
+    """Raise InputError for what only a model can obey, of a judge in Python."""
+    given = {
+        "--base-url": base_url,
+        "--record": record,
+        "--max-cost": None if limits is None else limits.max_cost,
+    }
+    for option, value in given.items():
+        if value is not None:
+            raise InputError("a judge in Python asks its model itself: none passes here", option)
 
 
 def read_run_list(

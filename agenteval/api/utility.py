@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.api.judging import (
+    AnyJudge,
     Criteria,
     Judging,
     Runs,
@@ -43,7 +44,6 @@ from agenteval.evaluators.base import Evaluator
 from agenteval.evaluators.utility.bank import task_kinds
 from agenteval.evaluators.utility.criteria_file import criteria_named, save_criteria
 from agenteval.evaluators.utility.embedded import load_kinds
-from agenteval.evaluators.utility.function_judge import JudgeFunction
 from agenteval.evaluators.utility.plan import CellPlan, experiment_of, make_plan
 from agenteval.evaluators.utility.proposals import (
     CriticOptions,
@@ -233,7 +233,7 @@ async def aquantify(
     runs: Runs,
     criteria: Criteria | None = None,
     *,
-    judge: str | JudgeFunction | None = None,
+    judge: AnyJudge = None,
     task: str | Task | None = None,
     system: str | None = None,
     mapping: Mapping[str, str] | None = None,
@@ -263,8 +263,9 @@ async def aquantify(
 
     `runs`: a path (file, folder, pattern) or Run records. `criteria`: a file, a CriteriaSet or
     Criterion records; None: those found by the name of the task. `judge`: a model's name
-    ("openai:gpt-4o-mini", "embedded", ...) or a function, see `FunctionJudge`, for which `version`
-    may be needed; None: AGENTEVAL_MODEL, else the embedded judge. `mapping` says which column of a
+    ("openai:gpt-4o-mini", "embedded", ...), a function or a scorer of another framework, see
+    `FunctionJudge`, for which `version` may be needed, or "python:MODULE:NAME" of one; None:
+    AGENTEVAL_MODEL, else the embedded judge. `mapping` says which column of a
     table is which field (`{"output": "bot_reply"}`; None: what the task says). `task` is needed
     where neither runs nor their folder name it and the judge is a model. `findings` is a folder of
     errors found in the runs' traces, shown to the judge; `with_reference` shows it the reference

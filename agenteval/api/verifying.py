@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from agenteval.api.judging import (
+    AnyJudge,
     Criteria,
     Judging,
     Runs,
@@ -40,7 +41,6 @@ from agenteval.api.stopping import in_random_order
 from agenteval.api.utility import ask_critics
 from agenteval.errors import InputError
 from agenteval.evaluators.utility.criteria_file import find_criteria, save_criteria
-from agenteval.evaluators.utility.function_judge import JudgeFunction
 from agenteval.evaluators.utility.plan import experiment_of
 from agenteval.evaluators.utility.probes.result import Probe, ProbeOptions
 from agenteval.evaluators.utility.proposals import (
@@ -80,7 +80,7 @@ async def averify(
     runs: Runs | None = None,
     criteria: Criteria | None = None,
     *,
-    judge: str | JudgeFunction | None = None,
+    judge: AnyJudge = None,
     scores: str | Path | None = None,
     task: str | Task | None = None,
     system: str | None = None,
@@ -104,6 +104,7 @@ async def averify(
     limits: Limits | None = None,
     record: str | Path | None = None,
     version: str | None = None,
+    with_reference: bool = False,
     allow_code: bool = False,
     dry_run: bool = False,
     notify: Notify | None = None,
@@ -141,15 +142,15 @@ async def averify(
         return _elsewhere(Path(scores), task, criteria, options, written, watch)
     if runs is None:
         raise InputError("say which runs, or give ratings with --scores", "RUNS")
-    if options.deterministic and not callable(judge):
-        raise InputError("is said of ratings made elsewhere (--scores)", "--deterministic")
     judging = read_judging(
         runs, criteria, watch=watch, judge=judge, task=task, system=system, mapping=mapping,
         base_url=base_url,
         repeats=repeats, seed=seed, one_per_call=one_per_call, temperature=temperature,
         limit=limit, retry_failed=retry_failed, limits=limits, record=record, version=version,
-        need_key=not dry_run, allow_code=allow_code,
+        need_key=not dry_run, with_reference=with_reference, allow_code=allow_code,
     )  # fmt: skip
+    if options.deterministic and judging.choice is not None:
+        raise InputError("is said of ratings made elsewhere (--scores)", "--deterministic")
     _refuse_more(judging, probes=probes, rounds=rounds)
     if sequential and rounds > 1:
         raise InputError("further rounds ask on all cases", "--sequential")

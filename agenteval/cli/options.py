@@ -22,6 +22,20 @@ Model = Annotated[
         show_default=False,
     ),
 ]
+JudgeModel = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        "--judge",
+        help="PROVIDER:MODEL, embedded, recorded, replay:FILE, autogen:FILE, or "
+        "python:MODULE:NAME of a function (run, criterion) or of another framework's scorer. "
+        "Default: AGENTEVAL_MODEL, else embedded.",
+        show_default=False,
+    ),
+]
+WithReference = Annotated[
+    bool, typer.Option("--with-reference", help="Show the judge the reference answer.")
+]
 ChatModel = Annotated[
     str | None,
     typer.Option(
@@ -183,11 +197,13 @@ class RunOptions:
 class JudgeOptions(ModelOptions):
     """Which runs are judged on which criteria, and how the judge is asked."""
 
+    model: JudgeModel = None
     task: TaskName = None
     criteria: Annotated[
         Path | None,
         typer.Option(help="Criteria file. Default: criteria/TASK.json, else the reviewed set."),
     ] = None
+    with_reference: WithReference = False
     allow_code: Annotated[
         bool,
         typer.Option("--allow-code", help="Criteria may run the code that a system wrote."),
@@ -208,7 +224,7 @@ class JudgeOptions(ModelOptions):
             "task": self.task, "criteria": self.criteria, "system": self.system,
             "repeats": self.repeats, "seed": self.seed, "one_per_call": self.one_per_call,
             "limit": self.limit, "mapping": read_columns(self.columns),
-            "allow_code": self.allow_code,
+            "allow_code": self.allow_code, "with_reference": self.with_reference,
         }  # fmt: skip
 
 

@@ -21,9 +21,6 @@ def quantify(
     runs: Annotated[str, typer.Argument(help="File, folder, glob in quotes, or - for stdin.")],
     judge: options.JudgeOptions,
     *,
-    with_reference: Annotated[
-        bool, typer.Option("--with-reference", help="Show the judge the reference answer.")
-    ] = False,
     findings: Annotated[
         Path | None,
         typer.Option(help="Show the judge errors found in the traces (a folder of findings)."),
@@ -70,7 +67,7 @@ def quantify(
     check_record(kept.record, [judge.criteria], [runs, findings], judge.model, store=kept.store)
     how: dict[str, Any] = {
         **judge.asked(), **vars(kept), "limits": limits.limits(), "max_unscored": max_unscored,
-        "with_reference": with_reference, "findings": findings, "datamark": datamark,
+        "findings": findings, "datamark": datamark,
     }  # fmt: skip
     if workers > 1 and not kept.dry_run:
         for option, given in (("--part", part), ("--until", until), ("--record", kept.record)):

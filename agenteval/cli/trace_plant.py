@@ -74,13 +74,10 @@ def _own(
     reference: str, wanted: list[str] | None
 ) -> tuple[Callable[[str, int, Path], _Work], list[str]]:
     """How to plant around a team's agent, and its kinds of errors."""
-    from agenteval.agents.callable import load
+    from agenteval.agents.callable import load_function
     from agenteval.evaluators.traces.plant import OwnSystem, own_categories, plant_own
 
-    try:
-        own: object = load(reference)()
-    except InputError as error:
-        raise InputError(str(error).removeprefix("--agent: "), "--own") from error
+    own: object = load_function(reference, "--own")()
     if not isinstance(own, OwnSystem):
         raise InputError(f"{reference} returns no OwnSystem (see docs/traces.md)", "--own")
     known = own_categories(own)

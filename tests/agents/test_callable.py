@@ -10,7 +10,7 @@ import time
 import pytest
 
 from agenteval.agents import AgentFailure, AgentLimits, Tool, Toolbox, drive
-from agenteval.agents.callable import CallableAgent, Tools, load, source_sha256
+from agenteval.agents.callable import CallableAgent, Tools, load_function, source_sha256
 from agenteval.errors import InputError
 
 START = {
@@ -192,7 +192,7 @@ async def test_load_from_the_current_folder(project):
         "class Agents:\n    @staticmethod\n    def first(request, tools): return 'hi ' + request\n"
     )
     (project / "shop" / "mine.py").write_text(text)
-    found = load("shop.mine:Agents.first")
+    found = load_function("shop.mine:Agents.first")
     assert (await drive(CallableAgent(found), "you", box())).output == "hi you"
     assert source_sha256(found) == hashlib.sha256(text.encode()).hexdigest()
 
@@ -219,6 +219,6 @@ def test_what_cannot_be_loaded(project, reference, said):
     (project / "broken.py").write_text("1 / 0\n")
     (project / "syntax.py").write_text("def (:\n")
     with pytest.raises(InputError) as caught:
-        load(reference)
+        load_function(reference)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)

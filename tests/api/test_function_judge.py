@@ -44,9 +44,7 @@ def test_a_judge_that_counts_characters_is_not_trustworthy() -> None:
 @pytest.mark.parametrize(
     ("returned", "said"),
     [
-        (None, "None (NoneType)"),
         (7, "7, not in [0, 1]"),
-        (float("nan"), "nan, not in [0, 1]"),
         ([0.5], "[0.5] (list)"),
         ((0.5, 3), "(0.5, 3) (tuple)"),
         ("splendid", "'splendid' is none of the accepted values"),
@@ -58,6 +56,12 @@ def test_anything_else_is_a_failure_that_says_what_came(returned: Any, said: str
     answer: Any = read_judgement(returned, CLEAR)
     assert answer.status == "unscored:off_scale"
     assert said in answer.message
+
+
+@pytest.mark.parametrize("returned", [None, float("nan"), (None, "no idea")])
+def test_no_value_is_missing(returned: Any) -> None:
+    answer: Any = read_judgement(returned, CLEAR)
+    assert answer.status == "unscored:missing"
 
 
 def test_a_number_says_nothing_on_levels_without_an_order() -> None:
@@ -138,6 +142,6 @@ def test_inside_a_running_loop_as_in_a_notebook() -> None:
 
 
 def test_what_is_neither_a_name_nor_a_function_is_refused() -> None:
-    with pytest.raises(InputError, match="a model's name or a function"):
-        agenteval.quantify(RUNS, judge=object())  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="object is none; a judge is a model's name, a function"):
+        agenteval.quantify(RUNS, judge=object())
     assert not Path("agenteval.db").exists()

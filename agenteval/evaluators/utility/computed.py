@@ -24,6 +24,7 @@ from agenteval.evaluators.base import Evaluator, Outcome, Unit, cell_key
 from agenteval.evaluators.utility.answers import Answer, NoAnswer, result_of
 from agenteval.evaluators.utility.sandbox import finds, passes
 from agenteval.models.reply import parse_reply
+from agenteval.readers.messages import is_answer
 from agenteval.readers.view import HEADING
 from agenteval.records import CallRecord, Criterion, Source, canonical_json
 
@@ -130,10 +131,16 @@ def _check_options(criterion: Criterion, where: str) -> None:
 
 
 def last_turn(trajectory: str) -> str:
-    """The text behind the last heading of a turn; all of it where there is none."""
+    """The text behind the last heading of a turn that says anything (AutoGen's TERMINATE says
+    nothing); all of it where there is no heading."""
     lines = trajectory.splitlines()
-    at = next((n for n in range(len(lines) - 1, -1, -1) if HEADING.match(lines[n])), -1)
-    return "\n".join(lines[at + 1 :]).strip()
+    end = len(lines)
+    for at in range(len(lines) - 1, -1, -1):
+        if HEADING.match(lines[at]):
+            if is_answer(turn := "\n".join(lines[at + 1 : end])):
+                return turn.strip()
+            end = at
+    return "\n".join(lines[:end]).strip()
 
 
 _SAID = re.compile(r"\b(?:answer|solution)s?\b(?:\s+is|\s*[:=])\s*([^\n]+)", re.I)

@@ -36,14 +36,23 @@ def find_criteria(task: str) -> Path:
 
     Raises InputError when there is neither.
     """
-    for name in (f"{task}.json", f"{task}.reviewed.json"):
-        if path := criteria_named(name):
-            return path
+    if path := _of_task(task):
+        return path
     raise InputError(
         f"no criteria for task {task!r}; make them with `agenteval criteria --task {task}` "
         "or name a file with --criteria",
         "--criteria",
     )
+
+
+def has_criteria(task: str) -> bool:
+    """Whether `find_criteria` finds any."""
+    return _of_task(task) is not None
+
+
+def _of_task(task: str) -> Path | None:
+    names = (f"{task}.json", f"{task}.reviewed.json")
+    return next((path for path in map(criteria_named, names) if path), None)
 
 
 def criteria_named(name: str) -> Path | None:

@@ -1,8 +1,9 @@
-"""A judge that is a Python function of a run and a criterion."""
+"""A judge that is a Python function of a run and a criterion, or a scorer of another framework."""
 
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -10,6 +11,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from pydantic import JsonValue
 
 from agenteval.errors import AgentevalError, InputError
 from agenteval.evaluators.base import Outcome, Unit, cell_key
@@ -20,13 +22,10 @@ from agenteval.evaluators.utility.answers import (
     from_probabilities,
     result_of,
 )
-from agenteval.records import (
-    CallRecord,
-    Criterion,
-    Run,
-    Source,
-    content_hash,
-)
+from agenteval.evaluators.utility.computed import last_turn
+from agenteval.evaluators.utility.scorers import NEEDS_VERSION, Grade, Scorer, grade_for
+from agenteval.models.limits import Budget
+from agenteval.records import CallRecord, Criterion, Run, Source, content_hash
 from agenteval.text import raised_at, redacted
 
 JudgeFunction = Callable[[Run, Criterion], Any | Awaitable[Any]]
@@ -47,10 +46,15 @@ class FunctionJudge:
     - a mapping from levels to probabilities: the value is the expectation,
     - a pair of one of these and an explanation.
 
-    Anything else is a Failure that says what came, and an exception is a Failure (`error:judge`)
-    that names file, line and the text of the line. Errors of this package, such as those of a
-    `Client` that the function asks, count as they do for any judge. Plain functions are called one
-    at a time, async ones as many at once as the limits allow.
+    None and NaN are `unscored:missing`, anything else is `unscored:off_scale` and says what came,
+    and an exception is a Failure (`error:judge`) that names file, line and the text of the line.
+    Errors of this package, such as those of a `Client` that the function asks, count as they do for
+    any judge. Plain functions are called one at a time, async ones as many at once as the limits
+    allow.
+
+    A `Scorer` knows no criterion: it is asked once for each run and repeat, and what it says stands
+    for each criterion (see `grade_for`). It gets the last turn of the trajectory as `output`.
+    `budget` counts every run and repeat as one request.
 
     Scores are kept under the function's qualified name and the hash of its source text: another
     text is another judge. What the function calls or remembers is not seen; `version` says that it
@@ -59,19 +63,27 @@ class FunctionJudge:
     """
 
     def __init__(
-        self, function: JudgeFunction, *, version: str | None = None, seed: int = 0
+        self,
+        function: JudgeFunction | Scorer,
+        *,
+        version: str | None = None,
+        seed: int = 0,
+        budget: Budget | None = None,
     ) -> None:
         self.function = function
-        code = None if version is not None else _source_text(function)
-        parameters = {"version": version} if code is None else {"code": content_hash(code)}
-        name = getattr(function, "__qualname__", type(function).__qualname__)
-        module = getattr(function, "__module__", type(function).__module__)
+        self.budget = budget or Budget()
+        parameters: dict[str, JsonValue] = {"version": version}
+        if isinstance(function, Scorer):
+            model = f"{function.framework}:{function.name}"
+            parameters = parameters if version is not None else function.parameters
+            parameters = {"framework": f"{function.framework} {function.version}", **parameters}
+        else:
+            name = getattr(function, "__qualname__", type(function).__qualname__)
+            model = f"{getattr(function, '__module__', type(function).__module__)}.{name}"
+            if version is None:
+                parameters = {"code": content_hash(_source_text(function))}
         self._source = Source(
-            evaluator="utility.function",
-            version=1,
-            model=f"{module}.{name}",
-            parameters=dict(parameters),
-            seed=seed,
+            evaluator="utility.function", version=1, model=model, parameters=parameters, seed=seed
         )
 
     @property
@@ -89,6 +101,21 @@ class FunctionJudge:
 
     async def evaluate(self, unit: Unit) -> Outcome:
         """One result per criterion; raises only errors of this package."""
+        held = self.budget.reserve(0, 0)
+        try:
+            answers = await self._answers(unit)
+        finally:
+            usage = self.budget.settle(held, None, charged=False)
+        results = []
+        for criterion, answer in zip(unit.criteria, answers, strict=True):
+            if isinstance(answer, NoAnswer):
+                answer = replace(answer, message=redacted(answer.message)[:500])
+            key = cell_key(unit, criterion, self._source_key)
+            results.append(result_of(criterion, key, answer))
+        shown = tuple(c.id for c in unit.criteria)
+        return Outcome(tuple(results), CallRecord(shown=shown, attempts=1, usage=usage))
+
+    async def _answers(self, unit: Unit) -> list[Answer | NoAnswer]:
         run = unit.run.model_copy(
             update={
                 "input": unit.view.problem,
@@ -98,27 +125,37 @@ class FunctionJudge:
                 "metadata": {},
             }
         )
-        results = []
-        for criterion in unit.criteria:
-            answer = await self._answer(run, criterion)
-            if isinstance(answer, NoAnswer):
-                answer = replace(answer, message=redacted(answer.message)[:500])
-            key = cell_key(unit, criterion, self._source_key)
-            results.append(result_of(criterion, key, answer))
-        return Outcome(tuple(results), CallRecord(shown=tuple(c.id for c in unit.criteria)))
+        if isinstance(self.function, Scorer):
+            answer = last_turn(run.output) if unit.run.output.strip() else ""
+            run = run.model_copy(update={"output": answer})
+            grades = await self._returned(self.function.score, run)
+            return [_read(grades, criterion) for criterion in unit.criteria]
+        returned = [await self._returned(self.function, run, c) for c in unit.criteria]
+        return [
+            r if isinstance(r, NoAnswer) else read_judgement(r, c)
+            for r, c in zip(returned, unit.criteria, strict=True)
+        ]
 
-    async def _answer(self, run: Run, criterion: Criterion) -> Answer | NoAnswer:
+    async def _returned(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What it returns; a NoAnswer for what it raises."""
         try:
-            returned = self.function(run, criterion)
-            if inspect.isawaitable(returned):
-                returned = await returned
+            returned = function(*arguments)
+            return await returned if inspect.isawaitable(returned) else returned
         except AgentevalError:
             raise
         except Exception as error:  # noqa: BLE001  whatever the user's code raises
-            code = getattr(inspect.unwrap(self.function), "__code__", None)
+            code = getattr(inspect.unwrap(function), "__code__", None)
             place = raised_at(error, code.co_filename if code else None)
             return NoAnswer("error:judge", f"{type(error).__name__}: {error}{place}")
-        return read_judgement(returned, criterion)
+
+
+def _read(grades: Sequence[Grade] | NoAnswer, criterion: Criterion) -> Answer | NoAnswer:
+    if isinstance(grades, NoAnswer):
+        return grades
+    grade = grade_for(grades, criterion)
+    if grade.error is not None:
+        return NoAnswer("error:judge", grade.error)
+    return read_judgement((grade.value, grade.explanation), criterion)
 
 
 def read_judgement(returned: Any, criterion: Criterion) -> Answer | NoAnswer:
@@ -126,6 +163,9 @@ def read_judgement(returned: Any, criterion: Criterion) -> Answer | NoAnswer:
     value, explanation = returned, None
     if isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[1], str | None):
         value, explanation = returned
+    if value is None or (isinstance(value, Real) and math.isnan(value)):
+        why = f": {explanation}" if explanation else ""
+        return NoAnswer("unscored:missing", f"the judge gave no value ({value}){why}")
     if isinstance(value, str):
         return answer_of(value, criterion, explanation)
     if isinstance(value, Mapping):
@@ -134,7 +174,7 @@ def read_judgement(returned: Any, criterion: Criterion) -> Answer | NoAnswer:
     if not isinstance(value, Real | np.bool_):
         shown = f"{repr(returned)[:80]} ({type(returned).__name__})"
         why = f"{shown}, not {EXPECTED}"
-    elif not 0 <= (number := float(value)) <= 1:  # neither is NaN
+    elif not 0 <= (number := float(value)) <= 1:
         why = f"{number:g}, not in [0, 1]"
     elif not criterion.ordered:
         why = f"the number {number:g}, and the levels have no order"
@@ -151,7 +191,6 @@ def _source_text(function: JudgeFunction) -> str:
         return inspect.getsource(function)
     except (OSError, TypeError) as error:
         raise InputError(
-            "the source text of this judge cannot be read: give version=, any text that changes "
-            "when the judge does",
+            f"the source text of this judge cannot be read: {NEEDS_VERSION}",
             f"judge {function!r}"[:200],
         ) from error

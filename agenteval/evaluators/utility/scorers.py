@@ -1,0 +1,162 @@
+"""Scorers of other frameworks as judges.
+
+A framework is recognised by the module that a type comes from, and is not imported for that; its
+module in `agenteval.plugins` knows how its scorers are called and what they return.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from importlib import import_module, metadata
+from typing import Any, NoReturn
+
+from pydantic import JsonValue
+
+from agenteval.errors import InputError
+from agenteval.records import Criterion, Run, content_hash, slug
+
+FRAMEWORKS = frozenset(
+    ("autoevals", "deepeval", "inspect_ai", "mlflow", "openevals", "pydantic_evals")
+)
+NEEDS_VERSION = "give version=, any text that changes when the judge does"
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """One result of a scorer: a level or a number in [0, 1], None or NaN where there is none.
+
+    `name` is empty where the framework gives it none; `error` is what the framework caught.
+    """
+
+    value: Any
+    explanation: str | None = None
+    name: str = ""
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A scorer of another framework: `score(run)` gives its results.
+
+    The run has the problem as `input`, the final answer as `output`, and `reference` where it may
+    be seen. `definition` is the function or class that it was written as, and `settings` are the
+    values that it was made with: both tell it from others.
+    """
+
+    name: str
+    framework: str
+    score: Callable[[Run], Awaitable[Sequence[Grade]]]
+    definition: Any
+    settings: Mapping[str, Any]
+
+    @property
+    def parameters(self) -> dict[str, JsonValue]:
+        """What tells it from other scorers, hashed, since settings may hold keys.
+
+        Raises InputError for what has no source text, and for settings that are neither plain
+        values nor functions.
+        """
+        where = f"judge {self.name}"
+        return {
+            "code": content_hash(_described(self.definition, where, frozenset())),
+            "settings": content_hash(_described(self.settings, where, frozenset())),
+        }
+
+    @property
+    def version(self) -> str | None:
+        """The version of the framework that is installed; None where it does not say."""
+        try:
+            return metadata.version(self.framework)
+        except metadata.PackageNotFoundError:
+            return getattr(sys.modules[self.framework], "__version__", None)
+
+
+class Withheld:
+    """Stands for what a scorer is not given: whatever is done with it raises LookupError, so that
+    a comparison with nothing is a failure and no score."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise LookupError(f"{self._what} is not shown to the judge")
+
+    __str__ = __repr__ = __eq__ = __ne__ = __hash__ = __bool__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __len__ = __iter__ = __getitem__ = _refuse
+    __float__ = __contains__ = __getattr__ = _refuse
+
+    def __deepcopy__(self, _: object) -> Withheld:
+        return self
+
+
+def reference_of(run: Run) -> Any:
+    """The reference of a run, or what stands for one that is withheld."""
+    return Withheld("the reference") if run.reference is None else run.reference
+
+
+def scorer_of(judge: object) -> Scorer | None:
+    """The scorer that an object of another framework is; None for any other object.
+
+    Raises InputError for a class, and for what its framework does not count as a scorer of runs.
+    """
+    kinds = judge.__mro__ if isinstance(judge, type) else type(judge).__mro__
+    # inspect_ai marks the functions that its decorator makes.
+    for source in (*kinds, judge, type(getattr(judge, "__registry_info__", None))):
+        framework = str(getattr(source, "__module__", "")).partition(".")[0]
+        if framework not in FRAMEWORKS:
+            continue
+        if isinstance(judge, type):
+            raise InputError(f"{judge.__qualname__} is a class; give an instance of it", "judge")
+        scorer: Scorer = import_module(f"agenteval.plugins.{framework}").adapt(judge)
+        return scorer
+    return None
+
+
+def refuse(judge: object, wanted: str) -> NoReturn:
+    """Raise InputError for an object of a framework that is not `wanted`."""
+    name = getattr(judge, "__qualname__", type(judge).__qualname__)
+    raise InputError(f"{name} cannot judge runs: it is no {wanted}", "judge")
+
+
+def grade_for(grades: Sequence[Grade], criterion: Criterion) -> Grade:
+    """The only result, or of several the one that is named as the criterion; one without a value
+    where there is none."""
+    if len(grades) == 1:
+        return grades[0]
+    wanted = (criterion.id, slug(criterion.name))
+    named = [grade for grade in grades if slug(grade.name) in wanted]
+    if len(named) == 1:
+        return named[0]
+    names = ", ".join(repr(grade.name) for grade in grades)
+    return Grade(None, f"one of {names} for {criterion.name!r}" if names else None)
+
+
+def _described(value: Any, where: str, seen: Set[int]) -> JsonValue:
+    """Plain values as they are; of functions and classes the text, and what a function closes over.
+    `seen` are the functions on the way here."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _described(item, where, seen) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_described(item, where, seen) for item in value]
+    if not (inspect.isfunction(value) or isinstance(value, type)):
+        what = f"a setting of it, a {type(value).__qualname__}, has no text"
+        raise InputError(f"{what}: {NEEDS_VERSION}", where)
+    if id(value) in seen:
+        return None
+    # A function that another one makes depends on what else stands in that one.
+    outermost = value.__qualname__.partition(".<locals>")[0]
+    maker = getattr(sys.modules.get(value.__module__), outermost, value)
+    made_by = inspect.unwrap(maker) if callable(maker) else value
+    try:
+        texts = [inspect.getsource(made_by), inspect.getsource(value)]
+    except (OSError, TypeError) as error:
+        raise InputError(f"its source text cannot be read: {NEEDS_VERSION}", where) from error
+    if isinstance(value, type):
+        return [*texts]
+    closed_over = inspect.getclosurevars(value).nonlocals
+    return [*texts, _described(closed_over, where, seen | {id(value)})]

@@ -1,0 +1,23 @@
+"""Scorers of autoevals: instances of its `Scorer` classes (read: 0.4.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agenteval.evaluators.utility.scorers import Grade, Scorer, reference_of, refuse
+from agenteval.records import Run
+
+
+def adapt(judge: Any) -> Scorer:
+    """The scorer, which gets answer, reference and `input`."""
+    from autoevals import Scorer as AutoevalsScorer
+
+    if not isinstance(judge, AutoevalsScorer):
+        refuse(judge, "Scorer of autoevals")
+
+    async def score(run: Run) -> list[Grade]:
+        result = await judge.eval_async(run.output, reference_of(run), input=run.input)
+        error = None if result.error is None else str(result.error)
+        return [Grade(result.score, result.metadata.get("rationale"), result.name, error)]
+
+    return Scorer(type(judge).__qualname__, "autoevals", score, type(judge), vars(judge))

@@ -1,0 +1,45 @@
+"""Scorers of mlflow: `@scorer` functions, `Scorer` objects, its judges (read: 3.17.2)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from agenteval.evaluators.utility.scorers import Grade, Scorer, refuse
+from agenteval.records import Run
+
+
+def adapt(judge: Any) -> Scorer:
+    """The scorer; InputError for scorers of whole sessions.
+
+    It gets `inputs={"input": ...}`, the answer as `outputs` and, where it may be seen, the
+    reference as `expectations={"expected_response": ...}`; no trace.
+    """
+    from mlflow.exceptions import MlflowException
+    from mlflow.genai.scorers import Scorer as MlflowScorer
+
+    if not isinstance(judge, MlflowScorer) or judge.is_session_level_scorer:
+        refuse(judge, "mlflow Scorer of single answers")
+
+    async def score(run: Run) -> list[Grade]:
+        expectations = None if run.reference is None else {"expected_response": run.reference}
+        returned = await asyncio.to_thread(
+            judge.run, inputs={"input": run.input}, outputs=run.output, expectations=expectations
+        )
+        return [_grade(one) for one in (returned if isinstance(returned, list) else [returned])]
+
+    try:
+        settings = judge.model_dump()
+    except MlflowException:  # of a class of one's own, which mlflow cannot write down
+        settings = vars(judge)
+    function = getattr(judge, "_original_func", None)  # what @scorer was put on
+    return Scorer(judge.name, "mlflow", score, function or type(judge), settings)
+
+
+def _grade(result: Any) -> Grade:
+    from mlflow.entities import Feedback
+
+    if not isinstance(result, Feedback):
+        return Grade(result)
+    error = None if result.error is None else str(result.error.error_message)
+    return Grade(result.value, result.rationale, result.name, error)

@@ -1,0 +1,32 @@
+"""Evaluators of openevals: its functions, and those that its `create_...` make (read: 0.2.2)."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import Any
+
+from agenteval.evaluators.utility.scorers import Grade, Scorer, refuse
+from agenteval.records import Run
+
+
+def adapt(judge: Any) -> Scorer:
+    """The scorer, which gets `inputs`, `outputs` and, where it may be seen, `reference_outputs`."""
+    names = inspect.signature(judge).parameters if inspect.isfunction(judge) else {}
+    if "outputs" not in names:
+        refuse(judge, "evaluator of openevals, a function of outputs")
+
+    async def score(run: Run) -> list[Grade]:
+        given = {"outputs": run.output}
+        if "inputs" in names:
+            given["inputs"] = run.input
+        if run.reference is not None:
+            given["reference_outputs"] = run.reference
+        if inspect.iscoroutinefunction(judge):
+            returned = await judge(**given)
+        else:
+            returned = await asyncio.to_thread(judge, **given)
+        results = returned if isinstance(returned, list) else [returned]
+        return [Grade(one["score"], one.get("comment"), one["key"]) for one in results]
+
+    return Scorer(judge.__qualname__.partition(".")[0], "openevals", score, judge, {})
