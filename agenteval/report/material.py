@@ -19,7 +19,7 @@ from agenteval.records.verification import JudgeVerdict, Verification, VerifiedS
 from agenteval.stats.scores import ORIGINAL, Column, ScoreTable
 from agenteval.store import Store, of_one_state, schema
 from agenteval.store.connect import reading
-from agenteval.store.experiments import remark_of, unfinished_of
+from agenteval.store.experiments import remark_of, short, unfinished_of, verified_runs
 from agenteval.store.rows import decode, json_text
 from agenteval.trust.scores import scores_from_store
 from agenteval.trust.verification import verify_keys
@@ -349,9 +349,10 @@ def _verified(
 ) -> Findings | None:  # fmt: skip
     """The verdicts of `agenteval verify` on what it judged, None where no copy was judged.
 
-    Runs without a copy are not in its evidence: it did not look at them. Empty replies, which no
-    perturbation changes, are, where other runs of their system have copies. Of originals as many
-    repeats count as there are of copies, and only criteria that copies were rated on.
+    In its evidence are the runs that its latest plan names. Where no plan is known, runs without a
+    copy are not, but for empty replies, which no perturbation changes, where other runs of their
+    system have copies. Of originals as many repeats count as there are of copies, and only criteria
+    that copies were rated on.
     """
     originals, copies = texts
     of_copies = table.where(table.variant.codes != table.variant.code(ORIGINAL))
@@ -368,13 +369,15 @@ def _verified(
         for text in originals
         if text.run_key in copied or (text.system in systems and text.run_id not in answering)
     }
+    planned = verified_runs(store, source_key)
+    runs = {t.run_key for t in originals if short([t.run_key])[0] in planned} or runs
     result = verify_keys(
         store,
         source_key,
         tuple(c for c in criteria if c.id in rated),
         options,
         runs=runs,
-        copies={(copy.run_key, copy.variant) for copy in copies},
+        copies={(copy.run_key, copy.variant) for copy in copies if copy.origin in runs},
         repeats=int(of_copies.repeat.max()) + 1,
         lengths={(t.run_id, t.variant): t.length for t in (*originals, *copies)},
     )

@@ -230,6 +230,20 @@ def _latest(store: Store, source: str) -> tuple[str, dict[str, Any]] | None:
     return None if row is None else (row[0], decode(row[1], f"the experiment {row[0][:12]}"))
 
 
+def verified_runs(store: Store, source: str) -> set[str]:
+    """The originals of the latest verification by a source (key): what a plan keeps of their keys
+    (see `short`). Empty where copies were planned by no experiment that is known."""
+    c = experiments.c
+    query = select(c.experiment_key, c.plan).where(c.source_key == source).order_by(c.begun.desc())
+    with reading(store.engine) as connection:
+        for key, plan in connection.execute(query):
+            grids = decode(plan, f"the experiment {key[:12]}").get("grids", [])
+            if any(grid["variant"] not in ("", "original") for grid in grids):
+                own = (grid["rows"] for grid in grids if grid["variant"] == "original")
+                return {row for rows in own for row in rows}
+    return set()
+
+
 def open_experiments(store: Store, sources: Iterable[str] | None = None) -> list[StoredExperiment]:
     """Those that are not finished, of these sources (all unless told), ordered by key. Raises
     StoreError for a damaged one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -99,7 +100,9 @@ def test_the_demo_and_what_it_says_next(tmp_path: Path) -> None:
     )  # fmt: skip
     assert "the judge: not trustworthy: scores fall with the length only" in done.stdout
     assert [p.name for p in tmp_path.iterdir()] == [place.name]
-    assert (place / "capable.html").is_file()
+    words = " ".join(re.sub("<[^>]+>", " ", (place / "capable.html").read_text()).split())
+    assert "The judge on these criteria trustworthy" in words  # as verify, of which half the runs
+    assert "the judge trustworthy" in " ".join(done.stdout.split())  # have no copy
     lines = done.stdout.partition("next:\n")[2].splitlines()[:2]
     shell = f'set -e; agenteval() {{ {shlex.quote(sys.executable)} -m agenteval "$@"; }}\n'
     shown = subprocess.run(
