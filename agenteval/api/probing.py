@@ -3,7 +3,7 @@ attack."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,8 @@ from agenteval.evaluators.utility.probes import (
     examine,
 )
 from agenteval.evaluators.utility.probes.position import placed_ratings
+from agenteval.evaluators.utility.probes.reference import NAME as REFERENCE
+from agenteval.evaluators.utility.probes.reference import reading_references, reference_copies
 from agenteval.evaluators.utility.probes.targets import (
     Item,
     Target,
@@ -58,6 +60,7 @@ async def probe(
     plain = asking.table(source.sha256, copies=True)
     try:
         others = await asking.other_ways()
+        referred = await asking.referred(options)
         injected = await asking.attacked(plain, options)
     finally:
         store.register((), material.criteria, source)
@@ -81,6 +84,7 @@ async def probe(
         wording=others.get("wording"),
         rewording=others.get("rewording"),
         injected=injected,
+        referred=referred,
     )
     return examine(judged, options)
 
@@ -127,18 +131,31 @@ class Asking:
         judge, client = self._judges[INJECTION]
         plan, copies = attack_plan(self, judge, targets, options)
         await self._run(INJECTION, plan, judge, client)
-        table = scores_from_store(
+        return Injected(targets, self._copies_by(judge, copies), material.repeats)
+
+    async def referred(self, options: ProbeOptions) -> ScoreTable | None:
+        """Ratings of runs shown with their own reference and with another's; None where there are
+        none to show, or the judge reads no prompt."""
+        judge, client = self._judges.get(REFERENCE, (self.plain, None))
+        plan, copies = reference_plan(self, judge, options)
+        if plan is None:
+            return None
+        await self._run(REFERENCE, plan, judge, client)
+        return self._copies_by(judge, copies)
+
+    def _copies_by(self, judge: Evaluator, copies: Mapping[str, Sequence[Item]]) -> ScoreTable:
+        """What the plain judge says of the originals, and this one of copies of them."""
+        return scores_from_store(
             self.store,
             self.plain.source.sha256,
-            criteria={c.sha256 for c in material.criteria},
-            runs={view.sha256 for _, view in material.items},
-            repeats=material.repeats,
+            criteria={c.sha256 for c in self.material.criteria},
+            runs={view.sha256 for _, view in self.material.items},
+            repeats=self.material.repeats,
             copies={
                 (view.sha256, variant) for variant, items in copies.items() for _, view in items
             },
             copies_by=judge.source.sha256,
         )
-        return Injected(targets, table, material.repeats)
 
     def table(self, key: str, *, copies: bool = False) -> ScoreTable:
         """What a source said of the originals, and of the perturbed copies where asked for."""
@@ -165,7 +182,11 @@ class Asking:
             for name, change in OTHER_WAYS.items()
         }
         judge, client = self.judging.evaluator(self.store)
-        return {**made, INJECTION: (probing(judge), client)}
+        reader, readers = self.judging.evaluator(self.store)
+        return {
+            **made, INJECTION: (probing(judge), client),
+            REFERENCE: (reading_references(reader), readers),
+        }  # fmt: skip
 
     async def _run(
         self, name: str, plan: CellPlan, judge: Evaluator, client: Client | None
@@ -180,6 +201,23 @@ class Asking:
             ended = await self.judging.run(plan, client, self.store)
         if ended.stopped:
             raise Unfinished(why_stopped(ended, "calls of the probe not made"))
+
+
+def reference_plan(
+    asking: Asking, judge: Evaluator, options: ProbeOptions
+) -> tuple[CellPlan | None, dict[str, list[Item]]]:
+    """What the store lacks of runs shown with a reference, and these; None where there are none, or
+    the judge reads no prompt."""
+    copies = reference_copies(asking.material.items, options) if asking.listed else {}
+    plans = [
+        make_plan(
+            judge, items, asking.material.criteria, asking.store,
+            repeats=asking.material.repeats, variant=variant,
+            retry_failed=asking.judging.retry_failed,
+        )
+        for variant, items in copies.items()
+    ]  # fmt: skip
+    return (joined(plans) if plans else None), copies
 
 
 def attack_plan(

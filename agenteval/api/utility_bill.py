@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agenteval.api.judging import Judging
-from agenteval.api.probing import OTHER_WAYS, Asking, attack_plan
+from agenteval.api.probing import OTHER_WAYS, Asking, attack_plan, reference_plan
 from agenteval.api.running import planned
 from agenteval.api.verifying import SEEDS
 from agenteval.evaluators import base
@@ -19,6 +19,7 @@ from agenteval.evaluators.utility.consolidate import ENTRIES, Consolidator, most
 from agenteval.evaluators.utility.critic import Critic, sampling
 from agenteval.evaluators.utility.critic_reply import DESCRIPTION, MOST, NAME
 from agenteval.evaluators.utility.plan import CellPlan, make_plan
+from agenteval.evaluators.utility.probes.reference import reading_references, reference_copies
 from agenteval.evaluators.utility.probes.result import ProbeOptions
 from agenteval.evaluators.utility.probes.targets import (
     choose_targets,
@@ -156,13 +157,21 @@ def verify_bill(
                 f"{plural(originals, 'original')} × {plural(repeats, 'repeat')} × {len(ways)} ways,"
                 f" less what is stored; {UNREADABLE}",
             ))  # fmt: skip
+            reader = reading_references(judging.evaluator(kept)[0])
+            shown, _ = reference_plan(asking, reader, options)
+            if shown is not None:
+                parts.append(_judged(
+                    [shown], "probes, references",
+                    "runs that may be right, with their own reference and with another's, less "
+                    f"what is stored; {UNREADABLE}",
+                ))  # fmt: skip
             parts.append(
                 _attacks_at_most(judging, material, options)
                 if len(plan.units)
                 else _attacks(asking, options)
             )
         if rounds > 1:
-            parts += _further_rounds(judging, kept, material, rounds, attacked)
+            parts += _further_rounds(judging, kept, material, rounds, options)
             notes += (
                 "each further round asks with caps as given: that on calls and that on cost hold "
                 "for the judge in all rounds together, and for the critics of each round anew",
@@ -208,10 +217,11 @@ def _attacks_at_most(judging: Judging, material: Material, options: ProbeOptions
 
 
 def _further_rounds(
-    judging: Judging, store: Store, material: Material, rounds: int, attacked: int
-) -> Iterator[Part]:
-    """What further rounds ask: critics, and the judge on what they propose; `attacked` runs are
-    probed at most, 0 where nothing is.
+    judging: Judging, store: Store, material: Material, rounds: int,
+    options: ProbeOptions | None,
+) -> Iterator[Part]:  # fmt: skip
+    """What further rounds ask: critics, and the judge on what they propose; without `options`
+    nothing is probed.
 
     Only the critics of the second round are certain: where they say nothing new, that is the end.
     No round has more new criteria than critics can propose.
@@ -220,6 +230,8 @@ def _further_rounds(
     if choice is None:
         raise TypeError("further rounds ask critics: the judge must be a model")
     apart, retried = judging.options.one_per_call, judging.retry_failed
+    attacked = most_targets([run for run, _ in material.items], options) if options else 0
+    shown = reference_copies(material.items, options) if options else {}
     items = [*material.items, *(item for one in material.copies for item in one.items)]
     texts = sum(degenerate(run) is None for run, _ in items)
     for number in range(1, rounds):
@@ -236,7 +248,8 @@ def _further_rounds(
         # what failed before is asked again, in calls of their own for each number of attempts
         again = (known if apart else number) if retried else 0
         each = (new if apart else 1) + again
-        ways = len(OTHER_WAYS) * len(material.items) if attacked else 0
+        ways = len(OTHER_WAYS) * len(material.items) if options else 0
+        ways += sum(map(len, shown.values()))
         added = 2 * attacked * (known + new if apart else 1)
         calls += ((texts + ways) * each + added) * material.repeats
     yield Part(

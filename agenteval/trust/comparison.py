@@ -62,7 +62,7 @@ class CompareOptions:
         if self.planned is None or n < 1:
             return self
         if n > self.planned:
-            raise InputError(f"{n} cases are there, more than planned", f"{self.planned}")
+            raise InputError(f"{n} cases are there, {self.planned} were planned", "--sequential")
         return replace(self, level=look_level(n, self.planned, level=self.level))
 
 

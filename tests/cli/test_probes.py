@@ -16,8 +16,8 @@ from agenteval.testing import serve
 from tests.cli.conftest import Cli, Result
 
 RUNS, REPEATS = 6, 2
-PROBES = ["position", "scale order", "wording", "rewording", "injection", "verbosity", "scale use",
-          "self-preference"]  # fmt: skip
+PROBES = ["position", "scale order", "wording", "rewording", "reference", "injection",
+          "verbosity", "scale use", "self-preference"]  # fmt: skip
 
 
 def answer(body: dict[str, Any], n: int) -> str:

@@ -14,6 +14,8 @@ from agenteval.evaluators.utility.probes.injection import NAME as INJECTION
 from agenteval.evaluators.utility.probes.injection import Injected, injection
 from agenteval.evaluators.utility.probes.position import NAME as POSITION
 from agenteval.evaluators.utility.probes.position import Placed, position
+from agenteval.evaluators.utility.probes.reference import ABSENT, reference
+from agenteval.evaluators.utility.probes.reference import NAME as REFERENCE
 from agenteval.evaluators.utility.probes.result import Finding, Probe, ProbeOptions, settle
 from agenteval.evaluators.utility.probes.ways import compare_ways, pair
 from agenteval.evaluators.utility.verify.evidence import Lengths
@@ -34,7 +36,7 @@ class Judged:
 
     `table` holds originals and copies. `reversed_scale`, `wording`, `rewording` and `placed` are
     None where the judge reads no scale, no instructions and no list of criteria; `injected` is
-    None where nothing was attacked.
+    None where nothing was attacked, `referred` where there are no references.
     """
 
     judges: tuple[str, ...]  # names of the models
@@ -47,11 +49,12 @@ class Judged:
     wording: ScoreTable | None = None
     rewording: ScoreTable | None = None
     injected: Injected | None = None
+    referred: ScoreTable | None = None
 
 
 def examine(judged: Judged, options: ProbeOptions | None = None) -> tuple[Probe, ...]:
-    """Eight probes: position, scale order, wording, rewording, injection, verbosity, scale use,
-    kinship.
+    """Nine probes: position, scale order, wording, rewording, reference, injection, verbosity,
+    scale use, kinship.
 
     p-values are corrected over all of them. Pure: the same input gives the same output.
     """
@@ -72,6 +75,9 @@ def examine(judged: Judged, options: ProbeOptions | None = None) -> tuple[Probe,
         other_way(SCALE_ORDER, judged.reversed_scale),
         other_way(WORDING, judged.wording),
         other_way(REWORDING, judged.rewording),
+        reference(judged.referred, judged.criteria, chosen)
+        if judged.referred is not None
+        else Finding(REFERENCE, absent=ABSENT),
         injection(injected, chosen) if injected else Finding(INJECTION, absent=NO_COPIES),
         verbosity(judged.table, judged.criteria, judged.lengths, chosen),
         scale_use(judged.table, judged.criteria, chosen),

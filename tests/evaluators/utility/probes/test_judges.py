@@ -23,7 +23,14 @@ def outcomes(probes: dict[str, Probe], *names: str) -> list[str]:
 
 def test_the_perfect_judge_passes(tmp_path: Path) -> None:
     probes = probed(Answers(family.perfect(), seed=1), tmp_path)
-    assert list(probes) == [*ASKED, "injection", "verbosity", "scale use", "self-preference"]
+    assert list(probes) == [
+        *ASKED,
+        "reference",
+        "injection",
+        "verbosity",
+        "scale use",
+        "self-preference",
+    ]
     assert outcomes(probes, *ASKED, "scale use") == ["pass"] * 5
     assert probes["verbosity"].checks[0].outcome == "pass"
     assert probes["wording"].checks[0].n == 40
