@@ -41,6 +41,7 @@ from agenteval.text import plural
 from agenteval.trust.verification import Material, plan_verification
 
 LOCAL = "all of it is computed on this machine: no requests, no cost"
+_UNCOUNTED = "what the judge spends itself is not counted here"
 UNREADABLE = "one more for a reply that cannot be read"
 _FROM_BANK = 12  # entries that a critic is shown
 _REPLY_TO_CRITERION = 60  # tokens: an explanation of one or two sentences and a label
@@ -81,7 +82,8 @@ def quantify_bill(judging: Judging, store: StorePath, *, with_reference: bool) -
         f"{plural(judging.repeats, 'repeat')} = {cells:,}",
     ]
     if judging.asks_nobody:
-        about.append(f"calls: {runs * judging.repeats} at most; {LOCAL}")
+        spent = LOCAL if judging.choice else _UNCOUNTED
+        about.append(f"calls: {runs * judging.repeats} at most; {spent}")
         return Bill("quantify", about, (), budget)
     with planned(store) as kept:
         judge, _ = judging.evaluator(kept)
@@ -129,7 +131,8 @@ def verify_bill(
     ]
     attacked = most_targets([run for run, _ in material.items], options) if options else 0
     if judging.asks_nobody:
-        about.append(f"calls: {texts * repeats} at most; {LOCAL}")
+        spent = LOCAL if judging.choice else _UNCOUNTED
+        about.append(f"calls: {texts * repeats} at most; {spent}")
         if options is not None:
             added = 2 * attacked * repeats
             about += [

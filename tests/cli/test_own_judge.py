@@ -59,6 +59,8 @@ def long(run, criterion):
 
 def test_budget_resume_and_an_edited_function(cli: Cli, project: Path) -> None:
     (project / "mine.py").write_text(MINE)
+    dry = cli("quantify", project / "runs.jsonl", "--judge", "python:mine:long", "--dry-run")
+    assert "6 at most; what the judge spends itself is not counted here" in dry.out
     code, said, calls = judge(cli, project, "--max-calls", 2)
     assert (code, calls) == (3, 4)  # two texts, two criteria
     assert "the cap of 2 calls is reached" in said

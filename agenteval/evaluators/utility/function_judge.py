@@ -155,7 +155,8 @@ def _read(grades: Sequence[Grade] | NoAnswer, criterion: Criterion) -> Answer | 
     grade = grade_for(grades, criterion)
     if grade.error is not None:
         return NoAnswer("error:judge", grade.error)
-    return read_judgement((grade.value, grade.explanation), criterion)
+    explanation = None if grade.explanation is None else str(grade.explanation)
+    return read_judgement((grade.value, explanation), criterion)
 
 
 def read_judgement(returned: Any, criterion: Criterion) -> Answer | NoAnswer:
