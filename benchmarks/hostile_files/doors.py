@@ -19,6 +19,8 @@ from typing import Any
 import typer
 
 from agenteval.cli.main import COMMANDS, typed
+from agenteval.stats.scores import score_table
+from agenteval.trust.sampling import draw
 from benchmarks.folders import ROOT
 
 DESK = ROOT / "tests/evaluators/workflows/library_desk"
@@ -70,6 +72,9 @@ def world(folder: Path) -> None:
     (folder / "scores.csv").write_text("\n".join(["run,criterion,value", *rows]) + "\n")
     rated = [{"run": f"r{i}", "criterion": "accuracy", "value": i % 2} for i in range(4)]
     _lines(folder / "scores.jsonl", rated)
+    sample = draw(score_table(rated), 2)
+    drawn = [f'{run},accuracy,{weight:g},"{sample.name}"' for run, weight in sample.weights.items()]
+    (folder / "sample.csv").write_text("\n".join(["run,criterion,weight,sample", *drawn]) + "\n")
     walk = {"id": "walk", "actions": ["walk", "swim"],
             "text": "Swim takes place in the wake of walk."}  # fmt: skip
     _lines(folder / "suite.jsonl", [walk])
@@ -160,6 +165,19 @@ DOORS = (
     Door("agree", "criteria", "criteria.json", "json",
          ("agree", *_LABELLED, "--criteria", "{d}/criteria.json")),
     Door("agree", "runs", "runs.jsonl", "lines", ("agree", *_LABELLED, "--runs", _RUNS)),
+    Door("agree", "sample", "sample.csv", "csv",
+         ("agree", *_LABELLED, "--sample", "{d}/sample.csv")),
+    Door("agree sample", "scores", "scores.jsonl", "lines",
+         ("agree", "sample", "--n", "2", "--scores", "{d}/scores.jsonl", "-o", "{d}/made.csv")),
+    Door("agree sample", "criteria", "criteria.json", "json",
+         ("agree", "sample", "--n", "2", "--scores", "{d}/scores.jsonl", "-o", "{d}/made.csv",
+          "--criteria", "{d}/criteria.json")),
+    Door("agree sample", "runs", "runs.jsonl", "lines",
+         ("agree", "sample", "--n", "2", "--scores", "{d}/scores.jsonl", "-o", "{d}/made.csv",
+          "--runs", _RUNS)),
+    Door("design", "scores", "scores.csv", "csv", ("design", "--scores", "{d}/scores.csv")),
+    Door("design", "criteria", "criteria.json", "json",
+         ("design", "--scores", "{d}/scores.csv", "--criteria", "{d}/criteria.json")),
     Door("plan synth", "lexicon", "words.json", "json",
          ("plan", "synth", "--lexicon", "{d}/words.json", "--n", "2", "--count", "2",
           "-o", "{d}/made")),
@@ -281,8 +299,12 @@ _NO_INPUT = {"header", "columns", "description",
 # The same words mean a file in one command and none in the other.
 _ELSEWHERE = {
     ("report", "task"), ("compare", "task"), ("agree", "task"),  # names in the store
+    ("agree sample", "task"), ("design", "task"),
+    ("design", "cases"), ("design", "repeats"), ("quantify", "until"), ("quantify", "part"),
+    ("agree", "context"),
     ("flow session", "tools"), ("flow report", "role"),  # a way to simulate them; names
-    ("plan test", "runs"), ("plan report", "runs"),  # written
+    ("plan test", "runs"), ("plan report", "runs"), ("flow session", "runs"),  # written
+    ("store copy", "target"),
     ("init", "runs"),  # read as by quantify; a second time the folder exists
 }  # fmt: skip
 
@@ -291,7 +313,10 @@ def commands() -> Iterator[tuple[str, Any]]:
     """Every command with its function."""
     for name in COMMANDS:
         one = typed(name)
-        single = len(one.registered_commands) == 1
+        own = one.registered_callback
+        if own is not None and own.callback is not None:
+            yield name, own.callback
+        single = len(one.registered_commands) == 1 and own is None
         yield from _inside(one, () if single else (name,))
 
 
