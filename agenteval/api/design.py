@@ -47,7 +47,8 @@ def design(
         name, table, known, notes = judge_table(scores, store, judge, task, criteria)
         found = spreads(table, known)
         if not found:
-            raise InputError(f"no criterion has values of two cases by {name}", "design")
+            where = str(scores) if isinstance(scores, str | Path) else "design"
+            raise InputError(f"no criterion has values of two cases by {name}", where)
         widest = max(found, key=lambda one: one.between + (one.components.repeat or 0.0))
         between, within = widest.between, widest.components.repeat
         if widest.components.case_system is not None:
