@@ -2,7 +2,7 @@
 
     python -m benchmarks.few_labels [--draws 4000] [--looks 10000] [--seed 1]
 
-Labels: PandaLM's recorded pairs where they lie beside the checkout (`../shared/reference/stats`):
+Labels: PandaLM's recorded pairs where the reference data are at hand:
 1,000 runs drawn with replacement, of which 100 are labelled; the truth is the mean label of all.
 Simulated: five levels, a judge .08 too kind with errors of its own, four systems to a case. Judge
 alone, people alone and the corrected mean (`stats.ppi`), 95 % intervals. Target: people and
@@ -21,7 +21,6 @@ import argparse
 import csv
 import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +28,10 @@ from numpy.typing import NDArray
 from agenteval.stats.ppi import powered_mean
 from agenteval.stats.sequential import confidence_sequence, hopeless, look_level, normalized_sum
 from benchmarks.outcome import Row, finish
+from benchmarks.reference_stats.__main__ import FOLDER
 
 Floats = NDArray[np.float64]
-PANDALM = Path(__file__).resolve().parents[2] / "shared/reference/stats/pandalm/labels.csv"
+PANDALM = FOLDER / "stats/pandalm/labels.csv"
 FROM = 20  # cases before the first look
 NAMES = ("judge alone", "people alone", "corrected")
 

@@ -21,6 +21,7 @@ from agenteval.report.plots import reliability_lines
 from agenteval.report.report import Report
 from agenteval.stats.scores import ScoreTable
 from agenteval.store import Store
+from agenteval.text import plural
 from agenteval.trust.agreement import Agreement, AgreeOptions
 from agenteval.trust.agreement import agree as agreement_of
 from agenteval.trust.agreement_tables import AuditBy, JudgeAndRater, PanelOf, agreement_tables
@@ -247,6 +248,8 @@ def sample_to_label(
         read = read_runs(str(runs)).runs if isinstance(runs, str | Path) else tuple(runs)
     texts = {run.id: make_view(run) for run in read}
     sample = draw(table, n, by=by, seed=seed)
+    if unrated := len(table.present("run")) - sample.total:
+        notes.append(f"{plural(unrated, 'run')} without a rating cannot be drawn")
     ids = table.present("criterion")
     levels = {c.id: " | ".join(c.accepted_values) for c in known}
     facts = {run: (case, system) for run, case, system in _facts(table)}

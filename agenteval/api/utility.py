@@ -226,6 +226,8 @@ async def ask_critics(
 propose = synchronous(apropose)
 
 
+ONE_LOOK = "intervals of the other tables hold for a single look"
+
 # -- quantify --------------------------------------------------------------------------------------
 
 
@@ -329,7 +331,9 @@ async def aquantify(
                 raise Stopped(_scored(judging, plan, None, kept, evaluator)) from None
         report = _scored(judging, plan, ended, kept, evaluator)
     if look is not None:
-        report = replace(report, tables=(*report.tables, replace(look.table, notes=(look.reason,))))
+        report = replace(
+            report, tables=(*report.tables, replace(look.table, notes=(look.reason, ONE_LOOK)))
+        )
     return report.gate(max_unscored=max_unscored)
 
 

@@ -57,6 +57,7 @@ from agenteval.records import CriteriaSet, Criterion, Source, Task
 from agenteval.records.verification import VerifiedSet
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store
+from agenteval.store.experiments import remark
 from agenteval.text import plural
 from agenteval.trust.flagged import flags_of
 from agenteval.trust.verification import (
@@ -253,16 +254,18 @@ async def _looked(
             ),
         )  # fmt: skip
         own = replace(how, options=how.options.at_look(number, len(counts)))
-        _, result, _, _ = await _round(judging, store, part, replace(own, probing=None))
+        source, result, _, _ = await _round(judging, store, part, replace(own, probing=None))
         waiting = [v for v in result.criteria if v.verdict == "undecided" and v.coverage]
         last = number == len(counts) - 1
         if last or (not waiting and result.judge.verdict != "not enough data"):
             where = "all" if last else f"{count} of"
-            judging.watch.warn(
+            line = (
                 f"{'judged' if last else 'stopped after'} {where} {plural(len(cases), 'case')} "
                 f"(order of seed {judging.options.seed}), look {number + 1} of {len(counts)}: "
                 + (f"{len(waiting)} verdicts are open" if waiting else "no verdict is open")
             )
+            judging.watch.warn(line)
+            remark(store, source.sha256, line)
             return part, own
         judging.watch.note(f"after {count} of {len(cases)} cases: {len(waiting)} verdicts are open")
     raise AssertionError("the last look ends it")

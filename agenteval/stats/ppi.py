@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from agenteval.stats.interval import Interval
+from agenteval.stats.interval import Interval, mean_interval
 from agenteval.stats.vectors import Floats, check_level, finite_vector
 
 FEWEST_LABELS = 20  # labelled clusters below which the interval covers too little
@@ -73,8 +73,7 @@ def powered_mean(
     if not all(bounds[0] <= v <= bounds[1] for v in (*rated, *told[known])):
         raise ValueError(f"a value lies outside the bounds {bounds}")
     where = bounds, level
-    units = int(codes.max(initial=-1)) + 1
-    judge = _interval(_mean(rated), _summed(codes, _deviations(rated, n)), n, units, where)
+    judge = mean_interval(rated.tolist(), codes.tolist(), level=level, bounds=bounds)
     if not known.any():
         nothing = Interval(None, None, None, None, 0, 0, "none", "no labels")
         return PoweredMean(judge, nothing, nothing, 0.0, None)
@@ -82,27 +81,20 @@ def powered_mean(
     of_people = float(share @ np.where(known, told, 0.0))
     of_judge = float(share @ rated)  # on the labelled runs
     a = _summed(codes, share * (np.where(known, told, 0.0) - of_people))
-    b = _summed(codes, (rated - _mean(rated)) / n - share * (rated - of_judge))
+    whole = float(rated.mean())
+    b = _summed(codes, (rated - whole) / n - share * (rated - of_judge))
     useful = float(b @ b) > 1e-18
     power = float(np.clip(-(a @ b) / (b @ b), 0.0, 1.0)) if useful else 0.0
     labelled = int(known.sum()), len(np.unique(codes[known]))
     people = _interval(of_people, a, *labelled, where)
     corrected = _interval(
-        of_people + power * (_mean(rated) - of_judge), a + power * b, *labelled, where,
+        of_people + power * (whole - of_judge), a + power * b, *labelled, where,
         2 if power else 1,
     )  # fmt: skip
     worth = None
     if people.se and corrected.se:
         worth = labelled[0] * (people.se / corrected.se) ** 2
     return PoweredMean(judge, people, corrected, power, worth)
-
-
-def _mean(values: Floats) -> float:
-    return float(values.mean()) if len(values) else 0.0
-
-
-def _deviations(values: Floats, n: int) -> Floats:
-    return (values - _mean(values)) / max(n, 1)
 
 
 def _summed(codes: NDArray[np.intp], values: Floats) -> Floats:
@@ -131,8 +123,6 @@ def _interval(
     from scipy.special import stdtrit
 
     (lowest, highest), level = where
-    if not n:
-        return Interval(None, None, None, None, 0, 0, "none", "no ratings")
     if units < FEWEST_LABELS:
         reason = f"{units} labelled cases; {FEWEST_LABELS} are needed"
         return Interval(mean, None, None, None, n, units, "none", reason)
