@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from agenteval.errors import StoreError, Unauthorized
+from agenteval.errors import JobOver, LeaseLost, StoreError, Unauthorized
 from agenteval.evaluators import base
 from agenteval.evaluators.trials import TrialOutcome
-from agenteval.records import Usage
 from agenteval.store import Store
 from agenteval.store.experiments import Begun, finish
 from agenteval.store.relabel import Relabelled
+from agenteval.store.writer import Writes
 from agenteval.text import plural
+from agenteval.workers import INTERRUPTION, TEAM, Leader, LeasedUnits, Progress, Worker
 
 if TYPE_CHECKING:
     from agenteval.models.client import Client
@@ -28,6 +28,10 @@ _U = TypeVar("_U")
 _U_co = TypeVar("_U_co", covariant=True)
 
 Outcome = base.Outcome | TrialOutcome
+
+
+# The next unit, with what is to be written beside its result; None when there is none.
+Take = Callable[[], Awaitable[tuple[_U, Writes] | None]]
 
 
 class Units(Protocol[_U_co]):
@@ -56,6 +60,16 @@ class Plan(Protocol[_U]):
         ...
 
     @property
+    def name(self) -> str:
+        """What tells it from other plans of a command: the same wherever and whenever it is made,
+        whatever is stored by then."""
+        ...
+
+    def keyed(self) -> Iterator[tuple[str, _U]]:
+        """The units with a key for each, by the same rule."""
+        ...
+
+    @property
     def grace(self) -> float | None:
         """Seconds that units under way get to end after an interrupt; None: as long as it takes."""
         ...
@@ -73,30 +87,6 @@ class Plan(Protocol[_U]):
     async def evaluate(self, unit: _U) -> Outcome:
         """What comes of one unit. Failures are outcomes; what is raised ends the experiment."""
         ...
-
-
-@dataclass(slots=True)
-class Progress:
-    """Counts while an experiment runs: units, and what came of them by outcome or status.
-
-    A judge's unit counts once for each of its cells, as `scored` or under the status of its
-    failure; a trial under its outcome or the status of its failure.
-    """
-
-    total: int
-    done: int = 0
-    outcomes: Counter[str] = field(default_factory=Counter)
-    usage: Usage = field(default_factory=Usage)
-
-    @property
-    def failures(self) -> Counter[str]:
-        """What brought no result, by status, which has a colon as nothing else has."""
-        return Counter({k: n for k, n in self.outcomes.items() if ":" in k})
-
-    @property
-    def scored(self) -> int:
-        """How many cells or trials brought a result."""
-        return self.outcomes.total() - self.failures.total()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,19 +146,101 @@ class Experiment(Generic[_U]):
         self._under_way = 0
 
     async def run(self, on_progress: Callable[[Progress], None] = lambda _: None) -> Ended:
-        """Run it to its end; see the class. `on_progress` is called after every unit."""
+        """Run it to its end; see the class. `on_progress` is called after every unit.
+
+        Within a team (see `workers`) the leader waits until others have done it, and a worker does
+        what it can lease of it.
+        """
+        team = TEAM.get()
+        if isinstance(team, Worker):
+            return await self._join(team)
         begun, relabelled = self.plan.begin(self.store)
-        pending = iter(self.plan.units)
-        work = asyncio.ensure_future(
-            run_workers(lambda: self._work(pending, on_progress), min(self.workers, self._left))
-        )
-        await _shielded(work, lambda: self._wind_down(work))
+        if isinstance(team, Leader):
+            stopped = await self._lead(team, on_progress)
+        else:
+            listed = iter(self.plan.units)
+
+            async def take() -> tuple[_U, Writes] | None:
+                return next(((unit, ()) for unit in listed), None)
+
+            work = self._begin(take, min(self.workers, self._left), on_progress)
+            await _shielded(work, lambda: self._wind_down(work))
+            stopped = self._breaker.stopped
         if begun is not None and not self._left:
             finish(self.store, begun)
-        stopped = self._breaker.stopped
         if stopped is None and not self.plan.worked:
             stopped = self._breaker.nothing_worked()
         return Ended(self.progress, stopped, self._left, tuple(relabelled))
+
+    async def _lead(self, leader: Leader, on_progress: Callable[[Progress], None]) -> str | None:
+        """Have it done; returns why it was stopped. At the first interrupt workers are told to end
+        in order, at the second they are ended."""
+        stage, self.progress.total = leader.begin(
+            self.plan.name, (key for key, _ in self.plan.keyed())
+        )
+        watched = asyncio.ensure_future(
+            leader.watch(stage, self.progress, on_progress, self.on_interrupt)
+        )
+
+        async def drain() -> None:
+            leader.drain()
+            self.on_interrupt("interrupted: workers finish what is under way; once more ends them")
+            await asyncio.wait({watched})
+
+        try:
+            await _shielded(watched, drain)
+        except asyncio.CancelledError:
+            if not watched.done() or watched.cancelled():
+                leader.kill()
+            raise
+        stopped = watched.result()
+        failures = self.progress.failures
+        if stopped is None and failures and not self.progress.scored and not self.plan.worked:
+            return f"every {self.plan.noun} failed: {', '.join(sorted(failures))}"
+        return stopped
+
+    async def _join(self, worker: Worker) -> Ended:
+        """Do what can be leased of it, until the leader goes on to another plan. Raises JobOver
+        where none follows, or where this worker has to stop."""
+        try:
+            return await self._joined(worker)
+        except asyncio.CancelledError:
+            raise JobOver(INTERRUPTION) from None
+
+    async def _joined(self, worker: Worker) -> Ended:
+        units = dict(self.plan.keyed())
+        stage = await worker.enter(self.plan.name, self.progress)
+        if stage is None:
+            return Ended(self.progress)
+        self.plan.begin(self.store)
+        leased = LeasedUnits(worker, stage, units, self.workers)
+        work = self._begin(leased.take, self.workers, lambda _: None)
+        over = asyncio.ensure_future(worker.until_over())
+
+        async def done() -> None:
+            await asyncio.wait({work, over}, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                await self._wind_down(work)
+
+        try:
+            await _shielded(asyncio.ensure_future(done()), lambda: self._wind_down(work))
+        finally:
+            over.cancel()
+            if not work.done():
+                work.cancel()
+                await asyncio.wait({work})
+        if not work.cancelled():
+            work.result()
+        if self._breaker.stopped:
+            worker.stop(self._breaker.stopped)
+            raise JobOver(self._breaker.stopped)
+        await worker.leave(stage)
+        return Ended(self.progress)
+
+    def _begin(
+        self, take: Take[_U], count: int, on_progress: Callable[[Progress], None]
+    ) -> asyncio.Future[None]:
+        return asyncio.ensure_future(run_workers(lambda: self._work(take, on_progress), count))
 
     @property
     def _left(self) -> int:
@@ -192,9 +264,10 @@ class Experiment(Generic[_U]):
                 f"{plural(self._under_way, self.plan.noun)} broken off: not stored, to be run again"
             )
 
-    async def _work(self, pending: Iterator[_U], on_progress: Callable[[Progress], None]) -> None:
-        for unit in pending:
-            if self._breaker.stopped:
+    async def _work(self, take: Take[_U], on_progress: Callable[[Progress], None]) -> None:
+        while not self._breaker.stopped and (taken := await take()) is not None:
+            unit, beside = taken
+            if self._breaker.stopped:  # while it waited
                 return
             self._under_way += 1
             try:
@@ -202,7 +275,9 @@ class Experiment(Generic[_U]):
                 broken = outcome.broken
                 over_budget = broken is not None and broken[0] == "error:budget"
                 if not over_budget or outcome.usage.requests:
-                    await outcome.keep(self.store)
+                    await outcome.keep(self.store, () if over_budget else beside)
+            except LeaseLost:  # done by another worker, or about to be
+                continue
             finally:
                 self._under_way -= 1
             self.progress.usage = self.progress.usage + outcome.usage

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agenteval.agents.callable import load, source_sha256
-from agenteval.api.parts import Part
 from agenteval.api.running import Watch
 from agenteval.errors import BadRequest, InputError
 from agenteval.evaluators.base import Evaluator, Unit
@@ -72,7 +71,6 @@ class Judging:
     watch: Watch
     need_key: bool = True  # where nobody is asked, a missing key is no error
     allow_code: bool = False  # of a computed criterion that runs what a system wrote
-    part: Part | None = None  # of the runs, where other processes judge the others
 
     @cached_property
     def choice(self) -> ModelChoice | None:
@@ -145,10 +143,8 @@ class Judging:
         return evaluator, client
 
     def _budget(self, store: Store, evaluator: Evaluator) -> Budget:
-        """The caps of this part, with what the judge took before."""
-        spent = store.usage(evaluator.source.sha256)
-        limits = self.limits if self.part is None else self.part.limits(self.limits, spent)
-        return limits.budget(spent)
+        """The caps, with what the judge took before."""
+        return self.limits.budget(store.usage(evaluator.source.sha256))
 
     def say_judge(self) -> None:
         """What is to be known of a judge that nobody chose, or that sees little. Raises InputError
@@ -221,7 +217,6 @@ def read_judging(
     version: str | None = None,
     need_key: bool = True,
     allow_code: bool = False,
-    part: Part | None = None,
 ) -> Judging:
     """Read and check everything before the store is opened. Raises InputError."""
     judge, version = _chosen(judge, version)
@@ -265,14 +260,9 @@ def read_judging(
             for run, view in items
         ]  # fmt: skip
         watch.note(f"computed from the references, without a model: {', '.join(computed)}")
-    if part is not None:
-        every_item, items = items, [item for item in items if part.holds(item[1].sha256)]
-        watch.note(
-            f"part {part.number} of {part.of}: {len(items)} of {plural(len(every_item), 'run')}"
-        )
     return Judging(
         items=tuple(items), task=found_task, judge=judge, base_url=base_url, repeats=repeats,
-        part=part, criteria=wanted, retry_failed=retry_failed, allow_code=allow_code,
+        criteria=wanted, retry_failed=retry_failed, allow_code=allow_code,
         options=QuantifierOptions(one_per_call, temperature, seed=seed, datamark=datamark),
         limits=limits or Limits(), record=None if record is None else Path(record),
         version=version, watch=watch, need_key=need_key,

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from agenteval.api.judging import Judging, Unfinished
-from agenteval.api.parts import held
 from agenteval.api.running import why_stopped
 from agenteval.evaluators.base import Evaluator
 from agenteval.evaluators.utility.plan import CellPlan, experiment_of, joined, make_plan
@@ -196,7 +195,7 @@ class Asking:
             spent = sum((self.store.usage(s.sha256) for s in sources), start=Usage())
             client.budget = self.judging.limits.budget(spent)
         whole = experiment_of(judge, self.judging.task.name)
-        with held(self.store, judge.source.sha256, whole):
+        with self.store.lock(whole):
             self.judging.watch.note(f"probe of {name}:")
             ended = await self.judging.run(plan, client, self.store)
         if ended.stopped:

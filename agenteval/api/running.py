@@ -34,6 +34,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from agenteval.store import Store, default_path, is_there
+from agenteval.workers import TEAM
 
 if TYPE_CHECKING:
     from agenteval.experiment import Ended
@@ -264,4 +265,6 @@ def opened(store: str | Path | Store | None = None, *, create: bool = True) -> I
         yield store
         return
     with Store(store if store is not None else default_path(), create=create) as own:
+        if (team := TEAM.get()) is not None:
+            team.bind(own)
         yield own

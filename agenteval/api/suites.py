@@ -17,7 +17,6 @@ from agenteval.evaluators.planning.invent import invent as invent_professions
 from agenteval.evaluators.planning.suite import write_suite
 from agenteval.evaluators.planning.synthesis import Generator, Shape
 from agenteval.evaluators.planning.words import Lexicon, Topic, choose_topics, read_words
-from agenteval.experiment import Progress as Counts
 from agenteval.experiment import answered
 from agenteval.models.embeddings import Embedder, make_embedder
 from agenteval.models.factory import ModelChoice, choose_model, make_client
@@ -25,6 +24,7 @@ from agenteval.models.limits import Limits
 from agenteval.records.table import Cell, Column, Table
 from agenteval.report.report import Report
 from agenteval.store import Store
+from agenteval.workers import Progress as Counts
 
 Range = str | int | tuple[int, int]
 SLOW = Limits(timeout=600.0)  # a long reply of a model on this machine

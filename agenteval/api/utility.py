@@ -21,7 +21,6 @@ from agenteval.api.judging import (
     warn_of_versions,
     warn_unchanged,
 )
-from agenteval.api.parts import Part, held
 from agenteval.api.reports import (
     CriteriaReport,
     ScoreReport,
@@ -39,7 +38,7 @@ from agenteval.api.running import (
     why_stopped,
 )
 from agenteval.api.stopping import judge_until
-from agenteval.errors import InputError, ModelError
+from agenteval.errors import ModelError
 from agenteval.evaluators.base import Evaluator
 from agenteval.evaluators.utility.bank import task_kinds
 from agenteval.evaluators.utility.criteria_file import criteria_named, save_criteria
@@ -252,7 +251,6 @@ async def aquantify(
     retry_failed: bool = False,
     max_unscored: float = 0.1,
     until: str | float | Until | None = None,
-    part: Part | None = None,
     limits: Limits | None = None,
     record: str | Path | None = None,
     version: str | None = None,
@@ -277,24 +275,18 @@ async def aquantify(
     that no always-valid interval of a mean exceeds, or "decided" for two systems of which it is to
     be known which is better; see `trust.stopping.Until`. Where it stopped is among the notes.
 
-    With a `part` only its runs are judged, for instance `Part(2, 8)`; other processes, on other
-    machines too where the store is a PostgreSQL database, may judge the other parts meanwhile. Caps
-    are shared out among the parts.
-
     The report's `exit_code` is 3 where the budget or an outage ended it early, which `unfinished`
     explains, and where more than the share `max_unscored` of the results are missing, which is a
     gate of the report. With `dry_run` nothing is sent or stored, and its `bill` says what would be
     asked. Raises InputError for what cannot be used, StoreError, Unauthorized.
     """
-    if part is not None and until is not None:
-        raise InputError("looks at all cases; a part cannot", "--until")
     rule = until if isinstance(until, Until) or until is None else Until.of(str(until))
     judging = read_judging(
         runs, criteria, watch=Watch(notify, progress), judge=judge, task=task, system=system,
         mapping=mapping, base_url=base_url, repeats=repeats, seed=seed, one_per_call=one_per_call,
         temperature=temperature, with_reference=with_reference, findings=findings,
         datamark=datamark, limit=limit, retry_failed=retry_failed, limits=limits, record=record,
-        version=version, need_key=not dry_run, allow_code=allow_code, part=part,
+        version=version, need_key=not dry_run, allow_code=allow_code,
     )  # fmt: skip
     if dry_run:
         from agenteval.api.utility_bill import quantify_bill  # circular
@@ -313,13 +305,12 @@ async def aquantify(
         warn_of_versions(kept, judging.items, judging.watch)
         evaluator, client = judging.evaluator(kept)
         whole = experiment_of(evaluator, judging.task.name)
-        with held(kept, evaluator.source.sha256, whole, part) as lock:
+        with kept.lock(whole):
             relabel(kept, judging.criteria, judging.watch)
             plan = make_plan(
                 evaluator, judging.items, judging.criteria, kept,
                 repeats=judging.repeats, retry_failed=judging.retry_failed,
             )  # fmt: skip
-            plan = replace(plan, lock=lock)
             look = None
             try:
                 if rule is None:

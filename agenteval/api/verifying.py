@@ -21,7 +21,6 @@ from agenteval.api.judging import (
     warn_of_versions,
     warn_unchanged,
 )
-from agenteval.api.parts import held
 from agenteval.api.probing import probe
 from agenteval.api.reports import (
     VerifyReport,
@@ -305,7 +304,7 @@ async def _round(
     warn_of_versions(store, judging.items, judging.watch)
     evaluator, client = judging.evaluator(store)
     whole = experiment_of(evaluator, judging.task.name)
-    with held(store, evaluator.source.sha256, whole):
+    with store.lock(whole):
         relabel(store, material.criteria, judging.watch)
         plan = plan_verification(evaluator, material, store, retry_failed=judging.retry_failed)
         ended = await judging.run(plan, client, store)

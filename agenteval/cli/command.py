@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, get_type_hints
 import typer
 
 from agenteval.cli.console import Verbosity, out, print_json, warn
-from agenteval.cli.options import OutputOptions
+from agenteval.cli.options import OutputOptions, WorkerOptions
 
 if TYPE_CHECKING:
     from agenteval.report.report import Report
@@ -48,6 +48,10 @@ class grouped:  # noqa: N801  a decorator
                 parameters[own.name] = inspect.Parameter(
                     own.name, parameter.KEYWORD_ONLY, default=default, annotation=types[own.name]
                 )
+        if WorkerOptions in self._types.values():
+            parameters["invoked"] = inspect.Parameter(
+                "invoked", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context
+            )
         return inspect.Signature(list(parameters.values()))
 
     @property
@@ -63,8 +67,11 @@ class grouped:  # noqa: N801  a decorator
             else values[name]
             for name in inspect.signature(self._function).parameters
         }
+        from agenteval.cli.processes import leading
+
         try:
-            return self._function(**filled)
+            with leading(values.get("invoked"), list(filled.values())):
+                return self._function(**filled)
         except KeyboardInterrupt as interrupt:
             _interrupted(interrupt, filled.values())
 

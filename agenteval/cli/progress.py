@@ -39,9 +39,12 @@ def live(total: int, title: str, what: str = "calls") -> Iterator[Callable[[Any]
         return
     if not err().is_terminal:
         step = max(1, total // 10)
+        told = 0
 
         def tell(counts: Any) -> None:
-            if counts.done % step == 0 or counts.done == total:
+            nonlocal told
+            if counts.done // step > told // step or told < counts.done == total:
+                told = counts.done
                 note(f"{title}: {counts.done} of {total} {what}{_extra(counts)}")
 
         yield tell

@@ -9,11 +9,9 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.command import finish, grouped
-from agenteval.cli.console import note, notify
+from agenteval.cli.console import notify
 from agenteval.cli.outputs import check_record
 from agenteval.cli.progress import following
-from agenteval.cli.signals import INTERRUPTED
-from agenteval.errors import InputError
 
 
 @grouped
@@ -41,44 +39,21 @@ def quantify(
             show_default=False,
         ),
     ] = None,
-    part: Annotated[
-        str | None,
-        typer.Option(
-            metavar="K/N",
-            help="Judge the K-th of N parts of the runs; other processes or machines judge the "
-            "others, into the same store.",
-            show_default=False,
-        ),
-    ] = None,
-    workers: Annotated[
-        int,
-        typer.Option(
-            help="Judge in so many processes, a part each; they share --concurrency.", min=1, max=64
-        ),
-    ] = 1,
+    workers: options.WorkerOptions,
     limits: options.LimitOptions,
     kept: options.RunOptions,
     output: options.OutputOptions,
 ) -> None:
     """Score every run on every criterion. Stop it at any time; the same command goes on."""
     from agenteval.api import utility
-    from agenteval.api.parts import Part, run_parts
 
     check_record(kept.record, [judge.criteria], [runs, findings], judge.model, store=kept.store)
     how: dict[str, Any] = {
         **judge.asked(), **vars(kept), "limits": limits.limits(), "max_unscored": max_unscored,
         "findings": findings, "datamark": datamark,
     }  # fmt: skip
-    if workers > 1 and not kept.dry_run:
-        for option, given in (("--part", part), ("--until", until), ("--record", kept.record)):
-            if given is not None:
-                raise InputError("goes with one process alone", option)
-        if run_parts({"runs": runs, **how}, workers, note) == INTERRUPTED:
-            note("what is done is stored; the same command goes on from here")
-            raise typer.Exit(INTERRUPTED)
     with following("judging") as progress:
         report = utility.quantify(
-            runs, **how, until=until, part=None if part is None else Part.read(part),
-            notify=notify, progress=progress,
+            runs, **how, until=until, notify=notify, progress=progress,
         )  # fmt: skip
     finish(report, output)

@@ -75,6 +75,7 @@ def verify(
     gate: Annotated[
         bool, typer.Option("--gate", help="Exit 4 (not enough data) or 5 (not trustworthy).")
     ] = False,
+    workers: options.WorkerOptions,
     limits: options.LimitOptions,
     kept: options.RunOptions,
     shown: options.OutputOptions,

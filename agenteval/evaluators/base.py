@@ -33,6 +33,7 @@ from agenteval.text import redacted
 
 if TYPE_CHECKING:
     from agenteval.store import Store
+    from agenteval.store.writer import Writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +81,9 @@ class Outcome:
         """What is counted of it: every Score as `scored`, every Failure under its status."""
         return tuple(r.status if isinstance(r, Failure) else "scored" for r in self.results)
 
-    async def keep(self, store: Store) -> None:
-        """Store it; returns when it is durable."""
-        await store.commit(self.results, self.call, attempt=self.attempt)
+    async def keep(self, store: Store, beside: Writes = ()) -> None:
+        """Store it, and in the same transaction what is `beside` it; returns when it is durable."""
+        await store.commit(self.results, self.call, attempt=self.attempt, beside=beside)
 
 
 class Evaluator(Protocol):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from agenteval.records import FailureStatus, Usage
+from agenteval.records import FailureStatus, Usage, content_hash
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
 from agenteval.store.experiments import Begun
+from agenteval.store.writer import Writes
 
 GRACE = 30.0  # seconds that trials under way get to end after an interrupt
 
@@ -49,19 +51,21 @@ class TrialOutcome:
             return (f"judge {self.failure[0]}",)
         return (self.trial.outcome or "unchecked",)
 
-    async def keep(self, store: Store) -> None:
-        """Store it; returns when it is durable."""
+    async def keep(self, store: Store, beside: Writes = ()) -> None:
+        """Store it, and in the same transaction what is `beside` it; returns when it is durable."""
         if not self.stored:
-            await Trials(store).write_trial(self.trial)
+            await Trials(store).write_trial(self.trial, beside)
+        elif beside:
+            await asyncio.wrap_future(store.submit(beside))
 
 
 @dataclass(frozen=True)
 class TrialPlan(Generic[_U]):
     """What the store lacks of one system's trials under one evaluator; see `experiment.Plan`.
 
-    `new` are the trials among the units, as (case key, number), of which nothing is stored; `act`
-    does one unit; `lock` is the evaluator whose lock is held meanwhile, where it is another.
-    `worked`: some of the plan is stored already.
+    `keys` are the trials of the units, as (case key, number), `new` those of which nothing is
+    stored; `act` does one unit; `lock` is the evaluator whose lock is held meanwhile, where it is
+    another. `worked`: some of the plan is stored already.
     """
 
     evaluator: str
@@ -69,6 +73,7 @@ class TrialPlan(Generic[_U]):
     cases: Iterable[TrialCase]
     units: Sequence[_U]
     new: Sequence[tuple[str, int]]
+    keys: Sequence[tuple[str, int]]
     act: Callable[[_U], Awaitable[TrialOutcome]]
     noun: str = "trial"
     grace: float | None = GRACE
@@ -84,6 +89,16 @@ class TrialPlan(Generic[_U]):
         begun = tables.begin(self.evaluator, self.system, self.new, lock=self.lock)
         tables.add_system(self.evaluator, self.system)
         return begun, ()
+
+    @property
+    def name(self) -> str:
+        """Of evaluator and system."""
+        return content_hash([self.evaluator, self.system.key])
+
+    def keyed(self) -> Iterator[tuple[str, _U]]:
+        """Each unit under the key of its case, and its number."""
+        for (case, number), unit in zip(self.keys, self.units, strict=True):
+            yield f"{case}/{number}", unit
 
     async def evaluate(self, unit: _U) -> TrialOutcome:
         """The trial of one unit."""

@@ -24,12 +24,12 @@ SCHEMA_VERSION = 5
 metadata = MetaData()
 
 # compared byte by byte, as SQLite does, whatever the language of a PostgreSQL server
-_NAME = String().with_variant(String(collation="C"), "postgresql")
+NAME = String().with_variant(String(collation="C"), "postgresql")
 
 meta = Table(
     "meta",
     metadata,
-    Column("key", _NAME, primary_key=True),
+    Column("key", NAME, primary_key=True),
     Column("value", LargeBinary, nullable=False),
 )
 
@@ -37,11 +37,11 @@ meta = Table(
 experiments = Table(
     "experiments",
     metadata,
-    Column("experiment_key", _NAME, primary_key=True),  # hash of source and plan
-    Column("source_key", _NAME, nullable=False),  # registered a moment later
-    Column("evaluator", _NAME, nullable=False),
-    Column("name", _NAME, nullable=False),  # of the source
-    Column("lock", _NAME, nullable=False),  # what its worker holds, see Store.lock
+    Column("experiment_key", NAME, primary_key=True),  # hash of source and plan
+    Column("source_key", NAME, nullable=False),  # registered a moment later
+    Column("evaluator", NAME, nullable=False),
+    Column("name", NAME, nullable=False),  # of the source
+    Column("lock", NAME, nullable=False),  # what its worker holds, see Store.lock
     Column("plan", Text, nullable=False),  # JSON: what is planned, as products
     Column("begun", Float, nullable=False),  # seconds since 1970, as all times here
     Column("finished", Float),
@@ -52,10 +52,10 @@ Index("experiments_by_source", experiments.c.source_key)
 sources = Table(
     "sources",
     metadata,
-    Column("source_key", _NAME, primary_key=True),
-    Column("evaluator", _NAME, nullable=False),
-    Column("name", _NAME, nullable=False),  # of the model or agent
-    Column("system_key", _NAME),  # sha256 of an agent under test or finder; NULL for a judge
+    Column("source_key", NAME, primary_key=True),
+    Column("evaluator", NAME, nullable=False),
+    Column("name", NAME, nullable=False),  # of the model or agent
+    Column("system_key", NAME),  # sha256 of an agent under test or finder; NULL for a judge
     Column("record", Text, nullable=False),  # Source as JSON
     Column("used", Float, nullable=False),
 )
@@ -66,14 +66,14 @@ sources = Table(
 items = Table(
     "items",
     metadata,
-    Column("item_key", _NAME, primary_key=True),  # sha256 of the content
-    Column("kind", _NAME, nullable=False),  # "run", "case" or "criterion"
-    Column("id", _NAME, nullable=False),
-    Column("task", _NAME),
-    Column("system", _NAME),  # that made a run; of a case, the source did the work
-    Column("case_key", _NAME),  # what stands on one input shares it: the unit of intervals
+    Column("item_key", NAME, primary_key=True),  # sha256 of the content
+    Column("kind", NAME, nullable=False),  # "run", "case" or "criterion"
+    Column("id", NAME, nullable=False),
+    Column("task", NAME),
+    Column("system", NAME),  # that made a run; of a case, the source did the work
+    Column("case_key", NAME),  # what stands on one input shares it: the unit of intervals
     Column("success", Integer),  # 1, 0 or NULL
-    Column("origin", _NAME),  # item_key of the original, for a perturbed copy
+    Column("origin", NAME),  # item_key of the original, for a perturbed copy
     Column("used", Float, nullable=False),  # last registered: tells versions apart
     Column("body", Text, nullable=False),  # JSON
 )
@@ -84,13 +84,13 @@ items = Table(
 calls = Table(
     "calls",
     metadata,
-    Column("call_id", _NAME, primary_key=True),
-    Column("source_key", _NAME, ForeignKey("sources.source_key"), nullable=False),
-    Column("item_key", _NAME, ForeignKey("items.item_key"), nullable=False),
-    Column("variant", _NAME, nullable=False),
+    Column("call_id", NAME, primary_key=True),
+    Column("source_key", NAME, ForeignKey("sources.source_key"), nullable=False),
+    Column("item_key", NAME, ForeignKey("items.item_key"), nullable=False),
+    Column("variant", NAME, nullable=False),
     Column("repeat", Integer, nullable=False),
-    Column("status", _NAME),  # "done", or a Failure's status with a colon
-    Column("outcome", _NAME),  # a word of the checker
+    Column("status", NAME),  # "done", or a Failure's status with a colon
+    Column("outcome", NAME),  # a word of the checker
     Column("tries", Integer),  # attempts so far, failed ones included
     Column("started", Float),
     Column("ended", Float),
@@ -98,7 +98,7 @@ calls = Table(
     Column("prompt_tokens", Integer),
     Column("completion_tokens", Integer),
     Column("cost", Float),
-    Column("check_key", _NAME),  # sha256 of the checker that gave outcome and verdict
+    Column("check_key", NAME),  # sha256 of the checker that gave outcome and verdict
     Column("verdict", Text),  # JSON
     Column("record", Text, nullable=False),  # CallRecord, or the log of an attempt, as JSON
 )
@@ -114,17 +114,17 @@ Index(
 results = Table(
     "results",
     metadata,
-    Column("source_key", _NAME, ForeignKey("sources.source_key"), nullable=False),
-    Column("item_key", _NAME, ForeignKey("items.item_key"), nullable=False),
-    Column("variant", _NAME, nullable=False),
-    Column("criterion_key", _NAME, ForeignKey("items.item_key"), nullable=False),
+    Column("source_key", NAME, ForeignKey("sources.source_key"), nullable=False),
+    Column("item_key", NAME, ForeignKey("items.item_key"), nullable=False),
+    Column("variant", NAME, nullable=False),
+    Column("criterion_key", NAME, ForeignKey("items.item_key"), nullable=False),
     Column("repeat", Integer, nullable=False),
-    Column("status", _NAME, nullable=False),
-    Column("label", _NAME),
+    Column("status", NAME, nullable=False),
+    Column("label", NAME),
     Column("value", Float),  # 0 (worst) to 1 (best)
     Column("tries", Integer, nullable=False),  # calls so far, this result included
     Column("attempt", Integer, nullable=False),  # content failures asked anew before
-    Column("call_id", _NAME, ForeignKey("calls.call_id"), nullable=False),
+    Column("call_id", NAME, ForeignKey("calls.call_id"), nullable=False),
     Column("detail", Text, nullable=False),  # the rest of the Score or Failure as JSON
     PrimaryKeyConstraint("source_key", "item_key", "variant", "criterion_key", "repeat"),
 )
@@ -133,6 +133,6 @@ results = Table(
 replies = Table(
     "replies",
     metadata,
-    Column("key", _NAME, primary_key=True),
+    Column("key", NAME, primary_key=True),
     Column("reply", Text, nullable=False),  # JSON
 )

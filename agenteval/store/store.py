@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -95,6 +95,7 @@ class Store:
         self._gate = threading.Lock()
         self._writer: GroupWriter | None = None
         self._closed = False
+        self.led = False  # whether this process works for another, which holds the locks
 
     def __enter__(self) -> Store:
         return self
@@ -115,7 +116,10 @@ class Store:
         close_engine(self.engine)
 
     def lock(self, experiment: str) -> AbstractContextManager[None]:
-        """Hold an experiment for this process; StoreLocked when another holds it."""
+        """Hold an experiment for this process; StoreLocked when another holds it. A worker has
+        nothing to hold: its leader does."""
+        if self.led:
+            return nullcontext()
         if isinstance(self.place, Path):
             return experiment_lock(self.place, experiment)
         return postgres_lock(self.engine, experiment)
@@ -212,14 +216,15 @@ class Store:
     # -- results ---------------------------------------------------------------------------------
 
     async def commit(
-        self, results: Sequence[Result], call: CallRecord, *, attempt: int = 0
-    ) -> None:
-        """Store the results of one call; returns when they are durable.
+        self, results: Sequence[Result], call: CallRecord, *, attempt: int = 0,
+        beside: Writes = (),
+    ) -> None:  # fmt: skip
+        """Store the results of one call, and what is `beside` them; returns when they are durable.
 
         Whoever is cancelled while waiting here loses nothing: what was queued is written.
         """
         waiter: Waiter = asyncio.get_running_loop().create_future()
-        self.commit_soon(results, call, attempt=attempt, waiter=waiter)
+        self.commit_soon(results, call, attempt=attempt, waiter=waiter, beside=beside)
         await waiter
 
     def commit_soon(
@@ -229,8 +234,10 @@ class Store:
         *,
         attempt: int = 0,
         waiter: Waiter | None = None,
+        beside: Writes = (),
     ) -> Future[None]:
-        """Queue the results of one call; the future, as `waiter`, resolves when they are durable.
+        """Queue the results of one call, and what is `beside` them; the future, as `waiter`,
+        resolves when they are durable.
 
         `attempt` is that of the unit. Raises StoreError when a reply queued earlier was refused,
         ValueError for results that are not of one call.
@@ -244,6 +251,7 @@ class Store:
             raise ValueError("results of several calls; commit each with its own record")
         call_id = uuid.uuid4().hex
         writes: Writes = [
+            *beside,
             (rows.ADD_CALL, [rows.call_row(call_id, key, call)]),
             (rows.ADD_RESULT, [rows.result_row(call_id, r, attempt) for r in results]),
         ]

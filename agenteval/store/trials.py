@@ -276,17 +276,18 @@ class Trials:
         }
         self._store.submit([(rows.ADD_SOURCE, [row])]).result()
 
-    async def write_trial(self, trial: Trial) -> None:
+    async def write_trial(self, trial: Trial, beside: Writes = ()) -> None:
         """Store a trial; returns when it is durable.
 
         A failure stored before is replaced; what is done stays, whatever is written later. Whoever
         is cancelled while waiting here loses nothing. Raises StoreError, also for a case or system
         that is not known; ValueError for NaN or infinity in the log or verdict.
         """
-        await asyncio.wrap_future(self.write_trial_soon(trial))
+        await asyncio.wrap_future(self.write_trial_soon(trial, beside))
 
-    def write_trial_soon(self, trial: Trial) -> Future[None]:
-        """Queue a trial, as `write_trial`; the future resolves when it is durable."""
+    def write_trial_soon(self, trial: Trial, beside: Writes = ()) -> Future[None]:
+        """Queue a trial, and what is `beside` it, as `write_trial`; the future resolves when it is
+        durable."""
         row = {
             "call_id": trial.call_id,
             "source_key": trial.source_key,
@@ -304,7 +305,7 @@ class Trials:
             "record": rows.encode(trial.log),
         }
         return self._store.submit(
-            [(_DROP_FAILED, [_its(trial)]), (_ADD_TRIAL, [row]), *_measured([trial])]
+            [*beside, (_DROP_FAILED, [_its(trial)]), (_ADD_TRIAL, [row]), *_measured([trial])]
         )
 
     def write_verdicts(self, trials: Iterable[Trial]) -> int:

@@ -18,12 +18,20 @@ from sqlalchemy import Dialect, Engine
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.sql.dml import UpdateBase
 
-from agenteval.errors import StoreError
+from agenteval.errors import LeaseLost, StoreError
 from agenteval.store.connect import store_error, writing
 
 Rows = Sequence[Mapping[str, Any]]
 Writes = Sequence[tuple[UpdateBase, Rows]]
 Waiter = asyncio.Future[None]
+_guards: set[UpdateBase] = set()
+
+
+def guarded(statement: UpdateBase) -> UpdateBase:
+    """The statement, which must find every row that it is to change: else LeaseLost is raised, and
+    nothing is written of the unit that it belongs to."""
+    _guards.add(statement)
+    return statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +108,8 @@ class GroupWriter:
                     self._commit([unit])
                 return
             for unit in batch:
-                failure = store_error(error, self._engine)
+                lost = isinstance(error, LeaseLost)
+                failure = LeaseLost(str(error)) if lost else store_error(error, self._engine)
                 failure.__cause__ = error
                 unit.done.set_exception(failure)
         else:
@@ -118,13 +127,15 @@ class GroupWriter:
             for (statement, columns), rows in grouped.items():
                 sql, order, constants = _compiled(statement, columns, self._engine.dialect)
                 if order:
-                    values = [
+                    values: Any = [
                         tuple([row[name] if name in row else constants[name] for name in order])
                         for row in rows
                     ]
-                    connection.exec_driver_sql(sql, values)
                 else:  # a driver that takes names
-                    connection.exec_driver_sql(sql, [{**constants, **row} for row in rows])
+                    values = [{**constants, **row} for row in rows]
+                changed = connection.exec_driver_sql(sql, values).rowcount
+                if statement in _guards and changed != len(rows):
+                    raise LeaseLost("another worker has this unit: the late result is refused")
 
 
 @cache

@@ -390,6 +390,7 @@ def plan_dissections(
         cases=[stored_case(by_key[key]) for key, _ in missing],
         units=[by_key[key] for key, _ in missing],
         new=missing,
+        keys=missing,
         act=act,
         noun="dissection",
         lock=EVALUATOR,

@@ -141,6 +141,7 @@ def plan_trials(
         cases=[stored_case(by_key[key]) for key in dict(missing)],
         units=[(by_key[key], number) for key, number in missing],
         new=missing,
+        keys=missing,
         act=act,
         worked=len(missing) < len(by_key) * trials,
     )

@@ -111,6 +111,7 @@ def plan_findings(
         cases=(_stored_case(by_key[case]) for case, _ in missing),
         units=[(by_key[case], attempts.get(case, 0)) for case, _ in missing],
         new=missing,
+        keys=missing,
         act=examine,
         noun="trace",
         worked=len(missing) < len(by_key),

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from agenteval.evaluators.base import Evaluator, Outcome, Unit, judge
-from agenteval.records import Criterion, Run, View, content_hash
+from agenteval.records import Criterion, Run, Source, View, content_hash
 from agenteval.store import Store
 from agenteval.store.experiments import Begun, Grid, StoredExperiment, begin, short
 from agenteval.store.relabel import Relabelled
@@ -39,7 +39,6 @@ class CellPlan:
     cells: int
     done: int  # cells with a Score
     failed: int  # cells with a Failure that is not tried again now
-    lock: str = ""  # what is held meanwhile, where it is not that of the whole experiment
 
     noun: ClassVar[str] = "call"
     grace: ClassVar[float | None] = None  # what is under way is paid for
@@ -54,16 +53,29 @@ class CellPlan:
         """Whether a cell has a Score already."""
         return self.done > 0
 
+    @property
+    def name(self) -> str:
+        """Of judge, task, and all that is planned, stored or not."""
+        return self._known(self.evaluator.source).key
+
+    def keyed(self) -> Iterator[tuple[str, Unit]]:
+        """Each call under what it judges."""
+        for unit in self.units:
+            criteria = [criterion.sha256 for criterion in unit.criteria]
+            yield content_hash([unit.view.sha256, unit.variant, unit.repeat, criteria]), unit
+
+    def _known(self, source: Source) -> StoredExperiment:
+        lock = experiment_of(self.evaluator, self.items[0][0].task if self.items else "")
+        return StoredExperiment(
+            source.sha256, source.evaluator, source.model, lock, self.units.planned()
+        )
+
     def begin(self, store: Store) -> tuple[Begun | None, list[Relabelled]]:
         """Make runs, criteria and source known, and note the plan. Stored ratings get the values
         that follow from the order that the criteria have now; see `Store.relabel`."""
         source, begun = self.evaluator.source, None
         if self.cells:
-            lock = self.lock or experiment_of(self.evaluator, self.items[0][0].task)
-            known = StoredExperiment(
-                source.sha256, source.evaluator, source.model, lock, self.units.planned()
-            )
-            begun = begin(store, known, idle=not len(self.units))
+            begun = begin(store, self._known(source), idle=not len(self.units))
         relabelled = store.register(self.items, self.criteria, source)
         if begun is not None:
             begun.wait()

@@ -188,6 +188,7 @@ def plan_workflows(  # noqa: PLR0913  each is one side of a campaign
             for case in cases
         ],
         units=work,
+        keys=[(one.case.key, one.number) for one in work],
         new=new,
         worked=len(new) < len({case.key for case in cases}) * trials,
         act=_Trialled(Trials(store), level, candidate, act, verdicts).do,

@@ -1,0 +1,118 @@
+"""Workers on a Ray cluster: Ray places them and tells when one is gone, no more (read: 2.60)."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import runpy
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from agenteval.errors import InputError
+
+_LOCAL = "local"
+_RESTARTS = 20  # of workers that were killed; more are no accident
+_PATIENCE = 30.0  # seconds that workers get to end when the command has
+
+
+class RayPlaces:
+    """So many workers, one for each CPU that Ray gives; `local` starts a cluster on this machine,
+    which nobody else can reach.
+
+    Raises InputError where ray is not installed, and for a cluster beyond this machine that anybody
+    could give orders to: Ray asks for no token unless RAY_AUTH_MODE says so.
+    """
+
+    def __init__(self, address: str, count: int, concurrency: int) -> None:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        try:
+            import ray
+        except ImportError as error:
+            raise InputError("needs ray: pip install 'agenteval[ray]'", "--ray") from error
+        if not _here(address) and os.environ.get("RAY_AUTH_MODE") != "token":
+            raise InputError(
+                "whoever reaches a Ray cluster can run code on it: start it with "
+                "RAY_AUTH_MODE=token, and set that here as well",
+                f"--ray {address}",
+            )
+        self._ray: Any = ray
+        self._address = address
+        self._count = count
+        self._concurrency = max(1, concurrency // count)
+        self._running: dict[Any, str] = {}  # what will tell the exit code, and the worker's name
+        self._job = self._store = ""
+        self._started = 0
+
+    def start(self, job: str, store: str) -> None:
+        """Connect, and start them all. Raises InputError where no cluster answers, or where it
+        could not open the store."""
+        how: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
+        if self._address == _LOCAL:
+            how |= {"num_cpus": self._count, "include_dashboard": False}
+            how |= {"_node_ip_address": "127.0.0.1"}
+        elif "://" not in store:
+            raise InputError("other machines cannot open a file: --store postgresql://...", store)
+        try:
+            self._ray.init(address=self._address, **how)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            line = str(error).strip().splitlines()[0]
+            raise InputError(f"no cluster answers ({line})", f"--ray {self._address}") from error
+        self._job, self._store = job, store
+        for _ in range(self._count):
+            self._start_one()
+
+    def _start_one(self) -> None:
+        self._started += 1
+        name = f"{self._job[:8]}-{self._started}"
+        words = ["work", f"--job={self._job}", f"--name={name}", "--quiet"]
+        words.append(f"--concurrency={self._concurrency}")
+        place = self._ray.remote(num_cpus=1, max_retries=0)(_work)
+        self._running[place.remote(words, os.getcwd(), {"AGENTEVAL_STORE": self._store})] = name
+
+    def tend(self) -> tuple[int | None, list[str]]:
+        """How many run, and who is gone; who was killed is followed by another."""
+        ended, _ = self._ray.wait([*self._running], num_returns=len(self._running), timeout=0)
+        gone = [self._running.pop(one) for one in ended]
+        for one in ended:
+            try:
+                self._ray.get(one)
+            except self._ray.exceptions.RayError:  # the process died, or its machine
+                if self._started < self._count + _RESTARTS:
+                    self._start_one()
+        return len(self._running), gone
+
+    def stop(self, *, kill: bool) -> None:
+        """Wait until they have ended; who does not in time, or with `kill`, is killed."""
+        if not self._ray.is_initialized():
+            return
+        left = [*self._running]
+        if left and not kill:
+            _, left = self._ray.wait(left, num_returns=len(left), timeout=_PATIENCE)
+        for one in left:
+            self._ray.cancel(one, force=True)
+        self._running.clear()
+        self._ray.shutdown()
+
+
+def _work(words: list[str], folder: str, environment: Mapping[str, str]) -> int:
+    """A worker in a process of the cluster; returns its exit code."""
+    os.environ.update(environment)
+    if os.path.isdir(folder):  # as where the command was given, where that is here too
+        os.chdir(folder)
+        sys.path.insert(0, folder)
+    sys.argv = ["agenteval", *words]
+    try:
+        runpy.run_module("agenteval", run_name="__main__")
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def _here(address: str) -> bool:
+    """Whether nobody but this machine can reach the cluster."""
+    host = address.rpartition("://")[2].rpartition(":")[0].strip("[]")
+    try:
+        return address == _LOCAL or host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
