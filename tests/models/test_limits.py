@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from hypothesis import given, settings
@@ -21,6 +23,15 @@ async def turn_of_the_loop(times: int = 3) -> None:
         await asyncio.sleep(0)
 
 
+@asynccontextmanager
+async def entered(limiter: Limiter) -> AsyncIterator[Slot]:
+    slot = await limiter.enter()
+    try:
+        yield slot
+    finally:
+        limiter.leave(slot)
+
+
 # ---- Limiter -------------------------------------------------------------------------------------
 
 
@@ -30,7 +41,7 @@ async def test_never_more_in_flight_than_the_limit() -> None:
     async def work() -> None:
         nonlocal inside, most
         for _ in range(5):
-            async with limiter:
+            async with entered(limiter):
                 inside += 1
                 most = max(most, inside)
                 await asyncio.sleep(0)
@@ -47,7 +58,7 @@ async def test_who_comes_first_is_served_first() -> None:
 
     async def work(name: str) -> None:
         for _ in range(3):
-            async with limiter:
+            async with entered(limiter):
                 order.append(name)
                 await asyncio.sleep(0)
 
@@ -57,11 +68,11 @@ async def test_who_comes_first_is_served_first() -> None:
 
 async def test_a_cancelled_waiter_gives_its_turn_on() -> None:
     limiter = Limiter(1)
-    await limiter.__aenter__()
-    first = asyncio.create_task(limiter.__aenter__())
-    second = asyncio.create_task(limiter.__aenter__())
+    slot = await limiter.enter()
+    first = asyncio.create_task(limiter.enter())
+    second = asyncio.create_task(limiter.enter())
     await turn_of_the_loop()
-    await limiter.__aexit__(None, None, None)  # the slot goes to `first` ...
+    limiter.leave(slot)  # the slot goes to `first` ...
     first.cancel()  # ... which is cancelled before it could run
     await asyncio.wait_for(second, 1)
     with pytest.raises(asyncio.CancelledError):
@@ -71,26 +82,26 @@ async def test_a_cancelled_waiter_gives_its_turn_on() -> None:
 
 async def test_a_newcomer_is_not_stuck_behind_a_cancelled_waiter() -> None:
     limiter = Limiter(1)
-    await limiter.__aenter__()
-    waiter = asyncio.create_task(limiter.__aenter__())
+    slot = await limiter.enter()
+    waiter = asyncio.create_task(limiter.enter())
     await turn_of_the_loop()
     waiter.cancel()
-    await limiter.__aexit__(None, None, None)
-    newcomer = asyncio.create_task(limiter.__aenter__())
+    limiter.leave(slot)
+    newcomer = asyncio.create_task(limiter.enter())
     await asyncio.wait_for(newcomer, 1)
     assert limiter.in_flight == 1
 
 
 async def test_those_who_wait_come_in_as_soon_as_the_limit_has_grown() -> None:
     limiter = Limiter(2, start=1)
-    slot = await limiter.__aenter__()
-    waiters = [asyncio.create_task(limiter.__aenter__()) for _ in range(2)]
+    slot = await limiter.enter()
+    waiters = [asyncio.create_task(limiter.enter()) for _ in range(2)]
     await turn_of_the_loop()
     assert limiter.in_flight == 1
     limiter.answered(slot)  # a second one is tried
     await turn_of_the_loop()
     assert [w.done() for w in waiters] == [True, False]
-    await limiter.__aexit__(None, None, None)
+    limiter.leave(slot)
     await asyncio.wait_for(asyncio.gather(*waiters), 1)
     assert limiter.in_flight == 2
 
@@ -99,16 +110,16 @@ async def test_a_grown_limit_is_no_door_past_those_who_wait() -> None:
     limiter, order = Limiter(2, start=1), []
 
     async def work(name: str) -> None:
-        async with limiter:
+        async with entered(limiter):
             order.append(name)
 
-    slot = await limiter.__aenter__()
+    slot = await limiter.enter()
     tasks = [asyncio.create_task(work("waiting"))]
     await turn_of_the_loop()
     limiter.answered(slot)  # room for one more, before anybody has been let in
     tasks.append(asyncio.create_task(work("newcomer")))
     await turn_of_the_loop()
-    await limiter.__aexit__(None, None, None)
+    limiter.leave(slot)
     await asyncio.wait_for(asyncio.gather(*tasks), 1)
     assert order == ["waiting", "newcomer"]
 
@@ -135,7 +146,7 @@ async def _random_walk(maximum: int, steps: list[str], pick: object) -> None:
     async def work(gate: asyncio.Event) -> None:
         me = asyncio.current_task()
         assert me is not None
-        async with limiter as slot:
+        async with entered(limiter) as slot:
             inside[me] = slot
             # a shrunken limit drives nobody out, but lets nobody in
             assert len(inside) <= most_allowed
