@@ -29,8 +29,7 @@ class Place:
     in_flight: int = 0
     answered: int = 0
     failed: int = 0
-    out: int = 0  # how often it was left out
-    in_a_row: int = 0  # how often since its last answer; 0: it is in
+    in_a_row: int = 0  # how often it was left out since its last answer; 0: it is in
     until: float = 0.0  # when one attempt may find out whether it is back
 
 
@@ -45,11 +44,7 @@ class Endpoints(Limiter):
     """
 
     def __init__(
-        self,
-        names: Sequence[str],
-        maximum: int,
-        *,
-        clock: Callable[[], float] = time.monotonic,
+        self, names: Sequence[str], maximum: int, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         super().__init__(maximum, clock=clock)  # its own ceiling is the total, and does not move
         self.places = [Place(name, Ceiling(maximum, maximum, clock=clock)) for name in names]
@@ -105,20 +100,19 @@ class Endpoints(Limiter):
         place.failed += 1
         if now >= place.until:  # else one more of the attempts that were under way
             place.in_a_row += 1
-            place.out += 1
             pause = max(asked, min(LONGEST, FIRST * 2.0 ** min(place.in_a_row - 1, 10)))
             place.until = now + pause
             asyncio.get_running_loop().call_later(pause, self._wake)
-            if place.out == 1:
-                _log.warning("%s; it is left out for a while, the other endpoints go on", error)
-        return any(not other.in_a_row for other in self.places)
+        others = any(not other.in_a_row for other in self.places)
+        if others and place.failed == 1:
+            _log.warning("%s; it is left out for a while, the other endpoints go on", error)
+        return others
 
     @property
     def told(self) -> str:
         """What came of each, in one line."""
         return "endpoints: " + "; ".join(
-            f"{p.name} answered {p.answered:,}"
-            + (f", failed {p.failed:,}, was left out {p.out:,} times" if p.failed else "")
+            f"{p.name} answered {p.answered:,}" + (f", failed {p.failed:,}" if p.failed else "")
             for p in self.places
         )
 
@@ -126,11 +120,7 @@ class Endpoints(Limiter):
 def refuses_all(error: BadRequest, model: str) -> bool:
     """Whether the endpoint will refuse every request like this one: its path is another, it serves
     another model, or its connection cannot be trusted."""
-    if isinstance(error, TooLong):
-        return False
-    named = re.search(rf"(?<![\w.-]){re.escape(model)}(?![\w.-])", str(error))
-    return (
-        isinstance(error, Redirected | Untrusted)
-        or ": HTTP 404 " in str(error)
-        or ("model" in str(error).lower() and named is not None)
-    )
+    said = str(error)
+    named = re.search(rf"(?<![\w.-]){re.escape(model)}(?![\w.-])", said) and "model" in said.lower()
+    alike = isinstance(error, Redirected | Untrusted) or ": HTTP 404 " in said or named
+    return bool(alike) and not isinstance(error, TooLong)
