@@ -185,7 +185,7 @@ class Judging:
     async def close(self, client: Client | None) -> None:
         """Close the judge's connections; of several endpoints, say what came of each."""
         if client is not None:
-            if isinstance(client.limiter, Endpoints) and client.usage.requests:
+            if isinstance(client.limiter, Endpoints) and client.limiter.told:
                 self.watch.note(client.limiter.told)
             await client.close()
 

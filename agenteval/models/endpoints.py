@@ -110,11 +110,13 @@ class Endpoints(Limiter):
 
     @property
     def told(self) -> str:
-        """What came of each, in one line."""
-        return "endpoints: " + "; ".join(
+        """What came of each, in one line; empty when none was asked."""
+        asked = any(p.answered or p.failed for p in self.places)
+        each = (
             f"{p.name} answered {p.answered:,}" + (f", failed {p.failed:,}" if p.failed else "")
             for p in self.places
         )
+        return f"endpoints: {'; '.join(each)}" if asked else ""
 
 
 def refuses_all(error: BadRequest, model: str) -> bool:
