@@ -103,6 +103,15 @@ def test_another_model_at_one_ends_it(cli: Cli, project: Path, runs: Path) -> No
     assert failures(project) == 0
 
 
+def test_an_embedder_is_asked_at_the_first(cli: Cli, project: Path) -> None:
+    with serve() as a, serve() as b:
+        urls = ("--base-url", a.base_url, "--base-url", b.base_url)
+        cli("criteria", "--task", "sums", "--model", "m", *urls, "--embedder", "endpoint:e",
+            "--seeds", 2, "--bank", "--no-consolidate")  # fmt: skip
+        paths = [{r.path.rpartition("/")[2] for r in server.requests} for server in (a, b)]
+    assert paths == [{"completions", "embeddings"}, {"completions"}]
+
+
 def test_doctor_asks_each(cli: Cli) -> None:
     with serve() as a, serve() as b:
         urls = ("--base-url", a.base_url, "--base-url", DEAD[0], "--base-url", b.base_url)

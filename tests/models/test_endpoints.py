@@ -133,6 +133,15 @@ async def test_one_that_fails_for_a_while_comes_back() -> None:
         assert well.count - before >= 20
 
 
+async def test_one_that_is_silent_loses_nothing() -> None:
+    hanging = [Fault("hang", seconds=30)]
+    with serve(answer, faults=hanging) as silent, serve(answer) as alive:
+        async with client_of(silent, alive, concurrency=8) as client:
+            client.timeout = 0.5
+            assert await asked(client, 60) == ["yes"] * 60
+        assert silent.count <= 4 + 1  # its share at first, and one that tried it
+
+
 async def test_how_long_it_is_left_out() -> None:
     # 1, 2, 4 ... 60 s, or what it asks for; one attempt at a time tries it; an answer ends it.
     now = 0.0
@@ -232,6 +241,14 @@ async def test_another_model_at_one_is_told_and_not_left_out(status: int, body: 
                 await asked(client, 20)
     assert str(raised.value).startswith(f"{b.base_url}: HTTP {status} (")
     assert str(raised.value).endswith("each of several base URLs must serve the model m")
+
+
+async def test_one_that_redirects_elsewhere_is_the_end() -> None:
+    away = Fault("status", 307, headers={"location": "http://127.0.0.1:9/v1/chat/completions"})
+    with serve(answer) as a, serve(faults=[away]) as b:
+        async with client_of(a, b) as client:
+            with pytest.raises(Unauthorized, match="nothing was sent there"):
+                await asked(client, 20)
 
 
 async def test_a_request_that_cannot_be_served_is_its_own_matter() -> None:
