@@ -37,7 +37,7 @@ def test_results_are_found_again_when_endpoints_come_and_go(
         first = cli(*quantify(runs, *urls[:2]))
         assert first.code == 0
         assert a.count + b.count == RUNS
-        assert abs(a.count - b.count) <= 8
+        assert min(a.count, b.count) >= 10
         told = f"endpoints: {urls[0]} answered {a.count}; {urls[1]} answered {b.count}\n"
         assert first.err.count(told) == 1
         for others in ([], urls[1:], urls[2:]):  # the first one stands for all

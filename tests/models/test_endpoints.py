@@ -50,10 +50,22 @@ async def test_equal_endpoints_get_equal_shares(concurrency: int) -> None:
     with serve(answer, latency=0.01) as a, serve(answer, latency=0.01) as b:
         async with client_of(a, b, concurrency=concurrency) as client:
             assert await asked(client, 60) == ["yes"] * 60
-        assert abs(a.count - b.count) <= 6
+        assert abs(a.count - b.count) <= (20 if concurrency > 1 else 0)  # threads take turns
         assert a.count + b.count == 60
         assert a.max_in_flight + b.max_in_flight <= concurrency + 1  # the most were not at once
         assert max(a.max_in_flight, b.max_in_flight) <= concurrency // 2 + 1
+
+
+async def test_endpoints_that_answer_in_turn_get_equal_shares() -> None:
+    limiter = Endpoints(["a", "b", "c"], 12)
+    under_way = [await limiter.enter() for _ in range(12)]
+    for _ in range(288):  # whoever came first is answered first
+        slot = under_way.pop(0)
+        limiter.answered(slot)
+        limiter.leave(slot)
+        under_way.append(await limiter.enter())
+    assert [place.in_flight for place in limiter.places] == [4, 4, 4]
+    assert [place.answered for place in limiter.places] == [96, 96, 96]
 
 
 async def test_a_slow_endpoint_gets_fewer() -> None:
