@@ -90,7 +90,7 @@ def environment_secrets() -> list[str]:
     ]
     for name in _URLS:
         for url in (os.environ.get(name, ""), os.environ.get(name.lower(), "")):
-            secrets += [s for s in url_secrets(url) if len(s) >= _SHORTEST]
+            secrets += [s for u in url.split() for s in url_secrets(u) if len(s) >= _SHORTEST]
     return secrets
 
 

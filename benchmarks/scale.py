@@ -176,8 +176,8 @@ def speeds(setting: Setting, database: Server, in_flight: int, latency: float) -
             f"({1000 * bare.cpu / setting.runs:.2f} ms of CPU a call; the endpoint allows "
             f"{allowed:.0f})"),
         Row("one process on a file, of the bare client",
-            f"{one.rate * bare.seconds / setting.runs:.2f} ({one.rate:.0f}/s; {one.cpu:.2f} ms of CPU a call; {one.busy:.0%} of "
-            f"{os.cpu_count()} cores busy)"),
+            f"{one.rate * bare.seconds / setting.runs:.2f} ({one.rate:.0f}/s; {one.cpu:.2f} ms of "
+            f"CPU a call; {one.busy:.0%} of {os.cpu_count()} cores busy)"),
     ]  # fmt: skip
     for name, side in sides.items():
         aim = 0.7 if name == "one process on PostgreSQL" else None

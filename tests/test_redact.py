@@ -164,6 +164,11 @@ def test_urls_that_can_be_read(url: str) -> None:
     assert choose_model("m", url).base_url == url
 
 
+def test_the_password_of_a_second_url_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENTEVAL_BASE_URL", "http://one/v1 http://u:second-pass-81f2@two/v1")
+    assert redacted("with second-pass-81f2 in it") == "with [hidden] in it"
+
+
 def test_the_identity_is_the_same_with_and_without_credentials() -> None:
     plain = OpenAITransport("m", base_url="http://h/v1", api_key=None).endpoint
     full = OpenAITransport("m", base_url=f"http://u:p@ss@h/v1?key={KEY}", api_key=KEY).endpoint

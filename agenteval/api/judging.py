@@ -28,6 +28,7 @@ from agenteval.evaluators.utility.quantifier import (
 )
 from agenteval.evaluators.utility.scorers import Scorer, scorer_of
 from agenteval.experiment import Ended, Experiment
+from agenteval.models.endpoints import Endpoints
 from agenteval.models.factory import ModelChoice, choose_model, make_client
 from agenteval.models.limits import Budget, Limits
 from agenteval.models.replay import ReplayTransport
@@ -175,8 +176,14 @@ class Judging:
         try:
             return await self.run_plan(plan, client, store)
         finally:
-            if client is not None:
-                await client.close()
+            await self.close(client)
+
+    async def close(self, client: Client | None) -> None:
+        """Close the judge's connections; of several endpoints, say what came of each."""
+        if client is not None:
+            if isinstance(client.limiter, Endpoints) and client.limiter.told:
+                self.watch.note(client.limiter.told)
+            await client.close()
 
     async def run_plan(self, plan: CellPlan, client: Client | None, store: Store) -> Ended:
         """The same without a word, and with the client left open."""

@@ -83,8 +83,7 @@ async def judge_until(
             line = f"judged all of {plural(len(cases), 'case')}: {look.reason}"
             judging.watch.note(f"after {how_far}: {look.reason}")
     finally:
-        if client is not None:
-            await client.close()
+        await judging.close(client)
     remark(store, evaluator.source.sha256, line)
     return Judged(plan, ended, replace(look, reason=line) if look else None, line)
 

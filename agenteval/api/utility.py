@@ -121,7 +121,7 @@ async def apropose(
         seeds=tuple(range(seed, seed + seeds)),
         tau=tau,
         embedder=embedder,
-        base_url=base_url,
+        base_url=base_url and base_url.split()[0],  # the embedder's
         use_examples=bool(folder.task.examples) and examples,
         sub_criteria=sub_criteria,
         bank=bank,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,8 @@ def doctor(
 
     Exit 3 if one fails; what is only missing is told with the command that makes it."""
     checks = [
-        *_versions(), *_local(), *_model(model, base_url), *_tasks(), *_store(store)
+        *_versions(), *_local(), *_model(model, options.one_text(base_url)), *_tasks(),
+        *_store(store),
     ]  # fmt: skip
     if as_json:
         print_json([{"check": n, "fine": ok, "found": found} for n, ok, found in checks])
@@ -97,9 +99,14 @@ def _model(spec: str | None, base_url: str | None) -> Iterator[Check]:
                 ),
             )
             return
-        yield "judge", True, asyncio.run(_ask(choice))
     except AgentevalError as error:
         yield "judge", False, str(error)
+        return
+    for url in (choice.base_url, *choice.others):
+        try:
+            yield "judge", True, asyncio.run(_ask(replace(choice, base_url=url, others=())))
+        except AgentevalError as error:
+            yield "judge", False, str(error)
 
 
 async def _ask(choice: ModelChoice) -> str:

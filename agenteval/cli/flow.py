@@ -379,9 +379,9 @@ def score(
     report = flow_score(
         files, level=None if level is None else level.value, reference=reference,
         published=published, workflow="" if workflow is None else read_text(workflow),
-        judge=model, judge_url=base_url, temperature=sampling, seed=seed, resamples=resamples,
-        max_unscored=max_unscored, store=store, record=record, limits=limits.limits(),
-        notify=notify,
+        judge=model, judge_url=options.one_text(base_url), temperature=sampling, seed=seed,
+        resamples=resamples, max_unscored=max_unscored, store=store, record=record,
+        limits=limits.limits(), notify=notify,
     )  # fmt: skip
     finish(report, output)
 

@@ -76,7 +76,8 @@ def convert(
     refuse_input(file, store=store)
     check_record(record, [file], [], model, store=store)
     report = flow_convert(
-        role, scenario, to, source=source, model=model, base_url=base_url, store=store,
+        role, scenario, to, source=source, model=model,
+        base_url=options.one_text(base_url), store=store,
         record=record, limits=Limits(timeout=timeout), dry_run=dry_run, notify=notify,
     )  # fmt: skip
     if report.bill is not None:

@@ -44,8 +44,13 @@ ChatModel = Annotated[
     ),
 ]
 BaseUrl = Annotated[
-    str | None,
-    typer.Option(help="An OpenAI-compatible endpoint, e.g. http://127.0.0.1:8000/v1."),
+    list[str] | None,
+    typer.Option(
+        "--base-url",
+        help="An OpenAI-compatible endpoint, e.g. http://127.0.0.1:8000/v1; several of one model "
+        "share the requests, see docs/scale.md.",
+        show_default=False,
+    ),
 ]
 StorePath = Annotated[
     str | None,
@@ -113,6 +118,11 @@ def read_columns(pairs: list[str] | None) -> dict[str, str] | None:
     return None if pairs is None else read_mapping(pairs)
 
 
+def one_text(urls: list[str] | None) -> str | None:
+    """The URLs with blanks between them; None without."""
+    return None if urls is None else " ".join(urls)
+
+
 @dataclass(frozen=True)
 class OutputOptions:
     """How a command tells what it found."""
@@ -127,7 +137,7 @@ class ModelOptions:
     """Who is asked, and how freely it answers."""
 
     model: Model = None
-    base_url: BaseUrl = None
+    base_urls: BaseUrl = None
     temperature: Temperature = 1.0
     header: Annotated[
         list[str] | None,
@@ -142,6 +152,11 @@ class ModelOptions:
         if self.header:  # for every endpoint of this process
             own = [os.environ.get("AGENTEVAL_HEADERS", ""), *self.header]
             os.environ["AGENTEVAL_HEADERS"] = "\n".join(own)
+
+    @property
+    def base_url(self) -> str | None:
+        """The endpoints that were named, as `choose_model` reads them."""
+        return one_text(self.base_urls)
 
     @property
     def sampling(self) -> float | None:

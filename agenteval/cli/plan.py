@@ -164,14 +164,14 @@ def synth(
         refuse_input(lexicon, store=run.store)
     check_record(run.record, [lexicon, output], model=model, store=run.store)
     if run.dry_run:
-        _show_asked(count, invent, lexicon, model, base_url)
+        _show_asked(count, invent, lexicon, model, options.one_text(base_url))
         return
     with following("writing", "cases") as progress:
         report = plan_suite(
             count, n=n, seed=seed, constraints=constraints, words=words, extended=extended,
             times=times, topics=topic or (), lexicon=lexicon, invent=invent, model=model,
-            base_url=base_url, limits=limits.limits(), record=run.record, store=run.store,
-            notify=notify, progress=progress,
+            base_url=options.one_text(base_url), limits=limits.limits(), record=run.record,
+            store=run.store, notify=notify, progress=progress,
         )  # fmt: skip
     if output is None or not report.cases:
         for line in (*report.unfinished, *report.notes):

@@ -43,6 +43,7 @@ class Slot(NamedTuple):
 
     serial: int
     rank: int  # itself counted
+    place: int = 0  # which of several endpoints it is for
 
 
 class Ceiling:

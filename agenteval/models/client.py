@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 from agenteval.errors import AgentevalError, BadRequest, RequestTimeout, Transient, Unauthorized
 from agenteval.models.ceiling import Slot
+from agenteval.models.endpoints import refuses_all
 from agenteval.models.limits import Budget, Limiter
 from agenteval.models.rehearsal import Draft, rehearsing
 from agenteval.models.wire import Reply, Request, Simplified, Transport
@@ -62,13 +63,15 @@ class _Effort:
     completion: int
     attempts: int = 0
     failures: int = 0
+    moves: int = 0  # to another endpoint, at once
     usage: Usage = Usage()  # noqa: RUF009  frozen
     started: float | None = None
     latency: float = 0.0  # of the last attempt
 
 
 class Client:
-    """A model client over one transport.
+    """A model client over one transport, or over several endpoints of one model: `transport`, which
+    stands for all in keys and stored results, `others`, and as `limiter` Endpoints in that order.
 
     `complete` returns a Reply or raises a ModelError or BudgetExceeded. Replies cut short by
     length, filtered or refused are returned as what they are and are not cached.
@@ -78,6 +81,7 @@ class Client:
         self,
         transport: Transport,
         *,
+        others: Sequence[Transport] = (),
         cache: ReplyCache | None = None,
         budget: Budget | None = None,
         limiter: Limiter | None = None,
@@ -90,6 +94,7 @@ class Client:
         seed: int = 0,
     ) -> None:
         self.transport = transport
+        self._transports = (transport, *others)
         self.cache = cache
         self.budget = budget or Budget()
         self.limiter = limiter or Limiter(8)
@@ -165,16 +170,23 @@ class Client:
     async def _ask(self, request: Request, effort: _Effort) -> Reply:
         """Attempts until one is answered; the pauses between them hold no slot."""
         while True:
+            slot = await self.limiter.enter()
             try:
-                async with self.limiter as slot:
-                    return await self._attempt(request, effort, slot)
+                return await self._attempt(request, effort, slot)
             except Simplified:
                 continue
             except Transient as error:
-                effort.failures += 1
-                pause = self._pause(error, effort)
+                elsewhere = self.limiter.failed(slot, error)
+                if elsewhere and effort.moves < len(self._transports) - 1:
+                    effort.moves += 1
+                    pause: float | None = 0.0
+                else:
+                    effort.failures += 1
+                    pause = self._pause(error, effort)
                 if pause is None:
                     raise
+            finally:
+                self.limiter.leave(slot)
             if self._last is not None:
                 raise asyncio.CancelledError
             await self._idle(self._sleep(pause))
@@ -234,12 +246,19 @@ class Client:
             effort.usage = effort.usage + counted
 
     async def _send(self, request: Request, slot: Slot) -> Reply:
+        transport = self._transports[slot.place]
         try:
             async with asyncio.timeout(self.timeout):
-                reply = await self.transport.send(request)
+                reply = await transport.send(request)
         except TimeoutError:
-            message = f"{self.transport.endpoint}: no complete answer within {self.timeout:g} s"
+            message = f"{transport.endpoint}: no complete answer within {self.timeout:g} s"
             raise RequestTimeout(message) from None
+        except BadRequest as error:
+            if len(self._transports) > 1 and refuses_all(error, self.model):
+                raise Unauthorized(
+                    f"{error}; each of several base URLs must serve the model {self.model}"
+                ) from None
+            raise
         except Transient as error:
             if error.overload:
                 self.limiter.overloaded(slot)
@@ -277,8 +296,9 @@ class Client:
             self.recorder.record(request, reply)
 
     async def close(self) -> None:
-        """Close the transport."""
-        await self.transport.close()
+        """Close the transports."""
+        for transport in self._transports:
+            await transport.close()
 
 
 def estimate_tokens(request: Request) -> int:

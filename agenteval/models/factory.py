@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
 from agenteval.errors import InputError, ModelUnavailable
 from agenteval.models.client import Client, ReplyCache
+from agenteval.models.endpoints import Endpoints
 from agenteval.models.limits import Limiter, Limits
 from agenteval.models.openai import OpenAITransport
 from agenteval.models.replay import FileRecorder, ReplayTransport
@@ -40,7 +41,10 @@ NO_MODEL = (
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """What was asked for: what is computed on this machine, or a chat model."""
+    """What was asked for: what is computed on this machine, or a chat model.
+
+    `others` are further base URLs of the same model; `base_url` names it in stored results.
+    """
 
     kind: Kind
     name: str
@@ -48,6 +52,7 @@ class ModelChoice:
     base_url: str | None = None
     api_key: str | None = None
     path: Path | None = None
+    others: tuple[str, ...] = ()
 
     @property
     def key_variables(self) -> str:
@@ -66,12 +71,18 @@ def choose_model(
     """The model meant by `--model` and `--base-url`, else by the environment, else `embedded`.
 
     Environment: AGENTEVAL_MODEL, AGENTEVAL_BASE_URL, AGENTEVAL_API_KEY, and the providers' own
-    key variables. Raises InputError for an unknown provider or a missing file, and for a missing
-    key unless `need_key` is False: what asks nobody, such as a dry run, needs none. `recorded` has
-    no path yet: which recording is meant depends on the task (`readers.tasks.with_recording`).
+    key variables. Several base URLs have blanks between them: endpoints of one model, of which the
+    first stands for all in stored results. Raises InputError for an unknown provider or a missing
+    file, and for a missing key unless `need_key` is False: what asks nobody, such as a dry run,
+    needs none. `recorded` has no path yet: which recording is meant depends on the task
+    (`readers.tasks.with_recording`).
     """
     explicit = bool(spec and not base_url)  # a model asked for, and no URL beside it
-    base_url = _url(base_url or _variable("AGENTEVAL_BASE_URL"))
+    given = base_url or _variable("AGENTEVAL_BASE_URL")
+    urls = [_url(text) for text in given.split() or [given]] if given else []
+    base_url = urls[0] if urls else None
+    if len(set(urls)) < len(urls):
+        raise InputError("an endpoint is named twice", "--base-url")
     spec = spec or _variable("AGENTEVAL_MODEL") or ("" if base_url else "embedded")
     if not spec:
         raise InputError("a base URL needs a model as well", "--model")
@@ -87,7 +98,9 @@ def choose_model(
         if spec.lower() == f"{provider}/{name}".lower():
             name = spec  # servers name their models so: openai/gpt-oss-20b
         keep_secret([key])
-        return ModelChoice("chat", name, provider or "openai", base_url, key)
+        return ModelChoice(
+            "chat", name, provider or "openai", base_url, key, others=tuple(urls[1:])
+        )
     if not provider:
         raise InputError(
             f"no provider in {spec!r}; write it as PROVIDER:MODEL with one of "
@@ -122,10 +135,8 @@ def _variable(name: str) -> str | None:
     return os.environ.get(name, "").strip() or None
 
 
-def _url(text: str | None) -> str | None:
+def _url(text: str) -> str:
     """The URL, when it is one. A wrong one is not repeated whole: it may hold a key."""
-    if text is None:
-        return None
     keep_secret(url_secrets(text))
     start, _, rest = text.partition("://")
     if start.lower() not in ("http", "https"):
@@ -199,11 +210,15 @@ def make_client(
 ) -> Client:
     """A client for a chat model, with the store as its cache; replies are also appended to
     `record`. Raises InputError for a file that the model cannot be read from."""
+    transport = make_transport(choice)
+    others = [make_transport(replace(choice, base_url=url)) for url in choice.others]
+    names = [one.endpoint for one in (transport, *others)]
     return Client(
-        make_transport(choice),
+        transport,
+        others=others,
         cache=store,
         budget=limits.budget(),
-        limiter=Limiter(limits.concurrency),
+        limiter=(Endpoints(names, limits.concurrency) if others else Limiter(limits.concurrency)),
         timeout=limits.timeout,
         secret=store.secret if store else b"",
         recorder=FileRecorder(record) if record else None,

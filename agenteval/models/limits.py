@@ -8,9 +8,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
 
-from agenteval.errors import BudgetExceeded, InputError
+from agenteval.errors import BudgetExceeded, InputError, Transient
 from agenteval.models.ceiling import Ceiling, Slot
 from agenteval.records import Usage
 
@@ -18,8 +17,8 @@ from agenteval.records import Usage
 class Limiter:
     """At most `limit` attempts in flight; `limit` moves between 1 and `maximum` (see Ceiling).
 
-    Entering gives the attempt's slot, which `answered` and `overloaded` want back before it
-    leaves. Who waits is served in order of arrival.
+    `enter` gives the attempt's slot, which `answered`, `overloaded` and `failed` want back, and
+    `leave` at the end of every attempt. Who waits is served in order of arrival.
     """
 
     def __init__(
@@ -44,41 +43,43 @@ class Limiter:
         """Attempts that may be in flight now; the whole part counts."""
         return self.ceiling.limit
 
-    async def __aenter__(self) -> Slot:
-        if self.in_flight < int(self.limit):  # then nobody waits: `_wake` follows every change
-            self.in_flight += 1
-            return self.ceiling.admitted(self.in_flight)
+    async def enter(self) -> Slot:
+        """The slot of one attempt, as soon as one is free."""
+        if self._free():  # then nobody waits: `_wake` follows every change
+            return self._admit()
         turn: asyncio.Future[Slot] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
             return await turn  # `_wake` has counted us in: nobody who comes later can be faster
         except BaseException:
             if turn.done() and not turn.cancelled():
-                self.in_flight -= 1
+                self.leave(turn.result())
             else:
                 self._waiting.remove(turn)
-            self._wake()
+                self._wake()
             raise
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
+    def leave(self, slot: Slot) -> None:
+        """The attempt is over."""
         self.in_flight -= 1
         self._wake()
+
+    def _free(self) -> bool:
+        return self.in_flight < int(self.limit)
+
+    def _admit(self) -> Slot:
+        self.in_flight += 1
+        return self.ceiling.admitted(self.in_flight)
 
     def _wake(self) -> None:
         """Give free slots to those who wait, in order of arrival."""
         gone = []
-        while self._waiting and self.in_flight < int(self.limit):
+        while self._waiting and self._free():
             turn = self._waiting.popleft()
             if turn.done():  # cancelled, and about to take itself out
                 gone.append(turn)
             else:
-                self.in_flight += 1
-                turn.set_result(self.ceiling.admitted(self.in_flight))
+                turn.set_result(self._admit())
         self._waiting.extendleft(reversed(gone))
 
     def answered(self, slot: Slot) -> None:
@@ -91,6 +92,10 @@ class Limiter:
         self.overloads += 1
         self.ceiling.refused(slot, self.in_flight - 1)
         self._wake()
+
+    def failed(self, slot: Slot, error: Transient) -> bool:
+        """This attempt failed. Returns whether another endpoint can be asked at once."""
+        return False
 
 
 @dataclass(frozen=True, slots=True)

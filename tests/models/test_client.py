@@ -252,10 +252,11 @@ async def test_waiting_for_a_slot_does_not_eat_the_time_for_retries() -> None:
     time, limiter = Time(), Limiter(1)
     script = Script(Transient("429"), Reply("ok"))
     client = Client(script, limiter=limiter, sleep=time.sleep, clock=time.clock)
-    async with limiter:
-        task = asyncio.create_task(client.complete(ask()))
-        await asyncio.sleep(0)
-        time.now += 5000.0  # far more than RetryPolicy.total, spent in the queue
+    slot = await limiter.enter()
+    task = asyncio.create_task(client.complete(ask()))
+    await asyncio.sleep(0)
+    time.now += 5000.0  # far more than RetryPolicy.total, spent in the queue
+    limiter.leave(slot)
     assert (await asyncio.wait_for(task, 5)).text == "ok"
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from agenteval.errors import BudgetExceeded
 from agenteval.models.ceiling import Slot
+from agenteval.models.endpoints import Endpoints
 from agenteval.models.limits import Budget, Limiter, Price
 from agenteval.records import Usage
 from tests.thorough import often
@@ -19,6 +22,15 @@ from tests.thorough import often
 async def turn_of_the_loop(times: int = 3) -> None:
     for _ in range(times):
         await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def entered(limiter: Limiter) -> AsyncIterator[Slot]:
+    slot = await limiter.enter()
+    try:
+        yield slot
+    finally:
+        limiter.leave(slot)
 
 
 # ---- Limiter -------------------------------------------------------------------------------------
@@ -30,7 +42,7 @@ async def test_never_more_in_flight_than_the_limit() -> None:
     async def work() -> None:
         nonlocal inside, most
         for _ in range(5):
-            async with limiter:
+            async with entered(limiter):
                 inside += 1
                 most = max(most, inside)
                 await asyncio.sleep(0)
@@ -47,7 +59,7 @@ async def test_who_comes_first_is_served_first() -> None:
 
     async def work(name: str) -> None:
         for _ in range(3):
-            async with limiter:
+            async with entered(limiter):
                 order.append(name)
                 await asyncio.sleep(0)
 
@@ -57,11 +69,11 @@ async def test_who_comes_first_is_served_first() -> None:
 
 async def test_a_cancelled_waiter_gives_its_turn_on() -> None:
     limiter = Limiter(1)
-    await limiter.__aenter__()
-    first = asyncio.create_task(limiter.__aenter__())
-    second = asyncio.create_task(limiter.__aenter__())
+    slot = await limiter.enter()
+    first = asyncio.create_task(limiter.enter())
+    second = asyncio.create_task(limiter.enter())
     await turn_of_the_loop()
-    await limiter.__aexit__(None, None, None)  # the slot goes to `first` ...
+    limiter.leave(slot)  # the slot goes to `first` ...
     first.cancel()  # ... which is cancelled before it could run
     await asyncio.wait_for(second, 1)
     with pytest.raises(asyncio.CancelledError):
@@ -71,26 +83,26 @@ async def test_a_cancelled_waiter_gives_its_turn_on() -> None:
 
 async def test_a_newcomer_is_not_stuck_behind_a_cancelled_waiter() -> None:
     limiter = Limiter(1)
-    await limiter.__aenter__()
-    waiter = asyncio.create_task(limiter.__aenter__())
+    slot = await limiter.enter()
+    waiter = asyncio.create_task(limiter.enter())
     await turn_of_the_loop()
     waiter.cancel()
-    await limiter.__aexit__(None, None, None)
-    newcomer = asyncio.create_task(limiter.__aenter__())
+    limiter.leave(slot)
+    newcomer = asyncio.create_task(limiter.enter())
     await asyncio.wait_for(newcomer, 1)
     assert limiter.in_flight == 1
 
 
 async def test_those_who_wait_come_in_as_soon_as_the_limit_has_grown() -> None:
     limiter = Limiter(2, start=1)
-    slot = await limiter.__aenter__()
-    waiters = [asyncio.create_task(limiter.__aenter__()) for _ in range(2)]
+    slot = await limiter.enter()
+    waiters = [asyncio.create_task(limiter.enter()) for _ in range(2)]
     await turn_of_the_loop()
     assert limiter.in_flight == 1
     limiter.answered(slot)  # a second one is tried
     await turn_of_the_loop()
     assert [w.done() for w in waiters] == [True, False]
-    await limiter.__aexit__(None, None, None)
+    limiter.leave(slot)
     await asyncio.wait_for(asyncio.gather(*waiters), 1)
     assert limiter.in_flight == 2
 
@@ -99,16 +111,16 @@ async def test_a_grown_limit_is_no_door_past_those_who_wait() -> None:
     limiter, order = Limiter(2, start=1), []
 
     async def work(name: str) -> None:
-        async with limiter:
+        async with entered(limiter):
             order.append(name)
 
-    slot = await limiter.__aenter__()
+    slot = await limiter.enter()
     tasks = [asyncio.create_task(work("waiting"))]
     await turn_of_the_loop()
     limiter.answered(slot)  # room for one more, before anybody has been let in
     tasks.append(asyncio.create_task(work("newcomer")))
     await turn_of_the_loop()
-    await limiter.__aexit__(None, None, None)
+    limiter.leave(slot)
     await asyncio.wait_for(asyncio.gather(*tasks), 1)
     assert order == ["waiting", "newcomer"]
 
@@ -119,14 +131,22 @@ STEPS = st.lists(
 
 
 @settings(max_examples=often(80, 300), deadline=None)
-@given(maximum=st.integers(1, 5), steps=STEPS, pick=st.randoms(use_true_random=False))
-def test_no_slot_is_lost_whatever_happens(maximum: int, steps: list[str], pick: object) -> None:
-    asyncio.run(_random_walk(maximum, steps, pick))
+@given(
+    maximum=st.integers(1, 5),
+    endpoints=st.integers(1, 3),
+    steps=STEPS,
+    pick=st.randoms(use_true_random=False),
+)
+def test_no_slot_is_lost_whatever_happens(
+    maximum: int, endpoints: int, steps: list[str], pick: object
+) -> None:
+    asyncio.run(_random_walk(maximum, endpoints, steps, pick))
 
 
-async def _random_walk(maximum: int, steps: list[str], pick: object) -> None:
+async def _random_walk(maximum: int, endpoints: int, steps: list[str], pick: object) -> None:
     now = 0.0
-    limiter = Limiter(maximum, clock=lambda: now)
+    several = Endpoints(["e"] * endpoints, maximum, clock=lambda: now)
+    limiter = several if endpoints > 1 else Limiter(maximum, clock=lambda: now)
     inside: dict[asyncio.Task[None], Slot] = {}
     tasks: list[asyncio.Task[None]] = []
     gates: dict[asyncio.Task[None], asyncio.Event] = {}
@@ -135,7 +155,7 @@ async def _random_walk(maximum: int, steps: list[str], pick: object) -> None:
     async def work(gate: asyncio.Event) -> None:
         me = asyncio.current_task()
         assert me is not None
-        async with limiter as slot:
+        async with entered(limiter) as slot:
             inside[me] = slot
             # a shrunken limit drives nobody out, but lets nobody in
             assert len(inside) <= most_allowed
@@ -165,7 +185,8 @@ async def _random_walk(maximum: int, steps: list[str], pick: object) -> None:
     await turn_of_the_loop()
     # nobody waits while a slot is free
     waiting = [t for t in tasks if not t.done() and t not in inside]
-    assert not waiting or len(inside) >= int(limiter.limit)
+    borne = sum(int(p.ceiling.limit) for p in several.places) if endpoints > 1 else maximum
+    assert not waiting or len(inside) >= min(int(limiter.limit), borne)
     for gate in gates.values():
         gate.set()
     done, pending = await asyncio.wait(tasks, timeout=5) if tasks else (set(), set())
