@@ -10,7 +10,7 @@ CPU := https://download.pytorch.org/whl/cpu
 DEMO ?=
 JOBS ?= 2
 
-.PHONY: demo test test-all test-interop lint size bench bench-soak bench-crash bench-hostile bench-speed browser clean
+.PHONY: demo test test-all test-interop scale lint size bench bench-soak bench-crash bench-hostile bench-speed browser clean
 
 # First what is recorded or needs no model; then the local critic, which has to be fetched.
 demo: $(VENV)/base
@@ -32,6 +32,16 @@ test-all: $(VENV)/dev
 INTEROP ?=
 test-interop: $(VENV)/dev
 	$(BIN)/python tests/interop/run.py $(INTEROP)
+
+# PostgreSQL and Ray, several workers, kills: measured, see docs/scale.md. Half an hour on two cores.
+# PostgreSQL's programs come from Debian when root, else they are to be there.
+scale: $(VENV)/dev
+	@ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 || command -v initdb > /dev/null || \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends postgresql; } > /dev/null; \
+	fi
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[ray]"
+	$(BIN)/python -m benchmarks.scale
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

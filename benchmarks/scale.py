@@ -131,6 +131,7 @@ class Speed:
 
 def speed(setting: Setting, place: str, in_flight: int, *more: str) -> Speed:
     """Of one command."""
+    print(f"... quantify -j {in_flight} {' '.join(more)} on {place[:10]}", file=sys.stderr)
     Store(place).close()
     leader = setting.start(place, in_flight, *more)
     marks: list[tuple[float, int, float, tuple[float, float]]] = []

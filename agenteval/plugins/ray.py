@@ -49,6 +49,7 @@ class RayPlaces:
         could not open the store."""
         how: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
         if self._address == _LOCAL:
+            os.environ.setdefault("RAY_AUTH_MODE", "token")
             how |= {"num_cpus": self._count, "include_dashboard": False}
             how |= {"_node_ip_address": "127.0.0.1"}
         elif "://" not in store:
