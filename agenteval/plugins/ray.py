@@ -26,6 +26,8 @@ class RayPlaces:
 
     def __init__(self, address: str, count: int, concurrency: int) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        if address == _LOCAL:  # Ray makes a token of its own then; read when it is imported
+            os.environ.setdefault("RAY_AUTH_MODE", "token")
         try:
             import ray
         except ImportError as error:
@@ -49,7 +51,6 @@ class RayPlaces:
         could not open the store."""
         how: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
         if self._address == _LOCAL:
-            os.environ.setdefault("RAY_AUTH_MODE", "token")
             how |= {"num_cpus": self._count, "include_dashboard": False}
             how |= {"_node_ip_address": "127.0.0.1"}
         elif "://" not in store:

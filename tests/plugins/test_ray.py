@@ -43,8 +43,8 @@ def test_ray_places_the_workers(cli: Cli, project: Path, runs: Path) -> None:
         asked = quantify(runs, server.base_url)
         alone = cli(*asked, "--store", "alone.db", "--json")
         done = subprocess.run(  # Ray changes the environment of its process
-            [sys.executable, "-m", "agenteval", *asked, "--ray", "local", "--workers", "2", "--json"],
-            cwd=project, env=bare(), capture_output=True, text=True, check=False,
+            [sys.executable, "-m", "agenteval", *asked, "--ray", "local", "--workers", "2",
+             "--json"], cwd=project, env=bare(), capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert (done.returncode, server.count) == (0, 2 * RUNS), done.stderr
     assert same(Result(0, done.stdout, done.stderr)) == same(alone)
