@@ -1,0 +1,165 @@
+"""Stored results as OpenTelemetry events, by OTLP/JSON.
+
+`gen_ai.evaluation.result` as in open-telemetry/semantic-conventions-genai, model/gen-ai/events.yaml
+(status Development); `gen_ai.evaluation.evaluator.version` is pydantic-evals'. The SDK is not used:
+it drops records when its queue is full, and only logs what an endpoint refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+import urllib.request
+from collections.abc import Iterable, Iterator, Mapping
+from http.client import HTTPException
+from importlib.metadata import version
+from math import inf
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import unquote
+
+from agenteval.errors import InputError, ModelError
+from agenteval.files import replacing
+from agenteval.models.waiting import retry_after
+from agenteval.readers.traces import read_traces
+from agenteval.records.otlp import key_values
+from agenteval.store.rows import batched
+from agenteval.text import keep_secret, redacted, url_secrets, visible
+
+_RETRYABLE = {429, 502, 503, 504}  # https://opentelemetry.io/docs/specs/otlp/#otlphttp-response
+_HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"
+_Spans = dict[str, tuple[str, str | None]]  # trace id: its root span, its last completion
+
+
+def send_events(
+    cells: Path, target: str | Path, total: int, traces: str | Path | None, explanations: bool
+) -> str:
+    """Send each row of an export (JSON lines) as an event, see `export`; returns where to."""
+    spans = {} if traces is None else _spans(traces)
+    url = _address(str(target)) if re.match("https?://", str(target)) else None
+    headers = {} if url is None else _headers()
+    taken, refusal = 0, "rejected"
+    with cells.open(encoding="utf-8") as lines:
+        requests = _requests(_record(json.loads(line), spans, explanations) for line in lines)
+        if url is None:
+            with replacing(Path(target)) as temporary, temporary.open("w") as file:
+                file.writelines(f"{request}\n" for _, request in requests)
+            return str(target)
+        for events, body in requests:
+            request = urllib.request.Request(url, body.encode(), headers)  # noqa: S310  http(s)
+            rejected, why = _answer(request, events)
+            taken, refusal = taken + events - rejected, why or refusal
+            if rejected >= events:
+                break
+    if taken < total:
+        raise ModelError(
+            f"{url}: {refusal}; {taken:,} of {total:,} events were sent; a file in its place keeps "
+            "them: agenteval export --otlp events.jsonl, with the same options"
+        )
+    return url
+
+
+def _spans(traces: str | Path) -> _Spans:
+    """Raises InputError, also where no trace has ids as OpenTelemetry has them."""
+    known = {}
+    for run in read_traces(traces).runs:
+        root = run.spans[0].id
+        if re.fullmatch("[0-9a-f]{32} [0-9a-f]{16}", f"{run.id} {root}"):
+            named = [span.attributes.get("gen_ai.response.id") for span in run.spans]
+            known[run.id] = root, next((n for n in reversed(named) if isinstance(n, str)), None)
+    if not known:
+        raise InputError("no trace in it has ids of 16 and 8 bytes", str(traces))
+    return known
+
+
+def _record(row: Mapping[str, Any], spans: _Spans, explanations: bool) -> dict[str, Any]:
+    """The log record of a row of an export; when a result was made is not stored."""
+    failed = ":" in row["status"]
+    trace = row["run_id"].rpartition("/")[2]  # of a system that was named by an option
+    span, response = spans.get(trace, (None, None))
+    words = row["message" if failed else "explanation"]
+    own = ("task", "system", "variant", "status", "evaluator", "model", "way", "repeat")
+    attributes = {
+        "gen_ai.evaluation.name": row["criterion_id"],
+        "gen_ai.evaluation.score.value": None if failed else row["value"],
+        "gen_ai.evaluation.score.label": None if failed else row["label"],
+        "gen_ai.evaluation.explanation": words if explanations else None,
+        "gen_ai.evaluation.evaluator.version": row["source_key"],
+        "gen_ai.response.id": response,
+        "error.type": row["status"] if failed else None,
+        "agenteval.run.id": row["run_id"],
+        "agenteval.case.key": row["case_key"],
+        **{f"agenteval.{name}": row[name] for name in own},
+    }
+    shown = {
+        name: visible(redacted(value)) if isinstance(value, str) else value
+        for name, value in attributes.items()
+        if value not in (None, "")
+    }
+    return {
+        "observedTimeUnixNano": str(time.time_ns()),
+        "severityNumber": 13 if failed else 9,  # WARN, INFO
+        "eventName": "gen_ai.evaluation.result",
+        "attributes": key_values(shown),
+        **({"traceId": trace, "spanId": span} if span else {}),
+    }
+
+
+def _requests(records: Iterable[dict[str, Any]]) -> Iterator[tuple[int, str]]:
+    """Number of events and ExportLogsServiceRequest as JSON (ASCII)."""
+    scope = {"name": "agenteval", "version": version("agenteval")}
+    resource = {"attributes": key_values({"service.name": "agenteval"})}
+    for batch in batched(records, 200):
+        logs = {"resource": resource, "scopeLogs": [{"scope": scope, "logRecords": batch}]}
+        yield len(batch), json.dumps({"resourceLogs": [logs]}, allow_nan=False)
+
+
+def _address(url: str) -> str:
+    keep_secret(url_secrets(url))
+    if re.search(r"[?#@]|[^!-~]", url):
+        raise InputError(f"an endpoint is http://HOST/PATH; keys belong in {_HEADERS}", url)
+    return url if url.endswith("/v1/logs") else f"{url.rstrip('/')}/v1/logs"
+
+
+def _headers() -> dict[str, str]:
+    """Raises InputError for what is not in the SDK's words: NAME=VALUE,... encoded as in URLs."""
+    headers = {"Content-Type": "application/json"}
+    for part in filter(str.strip, os.environ.get(_HEADERS, "").split(",")):
+        key, _, value = (unquote(piece.strip()) for piece in part.partition("="))
+        keep_secret([value])
+        if not re.fullmatch("[A-Za-z0-9_-]+", key) or not re.fullmatch("[ -~]+", value):
+            raise InputError("headers are NAME=VALUE,NAME=VALUE", _HEADERS)
+        headers[key] = value
+    return headers
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Headers with keys go nowhere else, and a redirected POST would become a GET."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def _answer(request: urllib.request.Request, events: int) -> tuple[int, str]:
+    """How many of its events an endpoint rejected, and why."""
+    for wait in (0.5, 2.0, 0.0):  # seconds after each attempt
+        try:
+            with urllib.request.build_opener(_NoRedirect).open(request, timeout=10) as response:
+                partial = json.loads(response.read(1 << 20) or "{}").get("partialSuccess") or {}
+            return int(partial.get("rejectedLogRecords", 0)), str(partial.get("errorMessage", ""))
+        except HTTPError as error:
+            said = " ".join(error.read(1000).decode("utf-8", "replace").split())[:200]
+            why = f"HTTP {error.code} ({said or error.reason})"
+            asked = retry_after({k.lower(): v for k, v in error.headers.items()}) or wait
+            wait = max(wait, asked) if error.code in _RETRYABLE else inf
+        except (OSError, HTTPException) as error:
+            why = f"cannot be reached ({getattr(error, 'reason', error)})"
+        except (ValueError, TypeError, AttributeError):
+            return events, "its answer is none of OTLP"
+        if wait > 30:
+            break
+        time.sleep(wait)
+    return events, why
