@@ -231,10 +231,9 @@ def export(
         with TemporaryDirectory() as folder:  # the store is not held while an endpoint answers
             cells = Path(folder) / "cells.jsonl"
             report = export(cells, store, source=source, all_ways=all_ways, with_copies=with_copies)
-            rows = report.data["rows"]
-            where = send_events(cells, path, rows, traces, explanations)
-        title = f"{plural(rows, 'result')} sent as events to {where}"
-        return replace(report, title=title, data={"rows": rows, "file": where})
+            where = send_events(cells, path, report.data["rows"], traces, explanations)
+        title = f"{report.data['rows']} results sent as events to {where}"
+        return replace(report, title=title, data={**report.data, "file": where})
     if traces is not None or not explanations:
         raise InputError("goes with --otlp", "--traces, --no-explanations")
     path = Path(path)

@@ -14,7 +14,6 @@ import time
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
 from http.client import HTTPException
-from importlib.metadata import version
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -29,9 +28,7 @@ from agenteval.records.otlp import key_values
 from agenteval.store.rows import batched
 from agenteval.text import keep_secret, redacted, url_secrets, visible
 
-_RETRYABLE = {429, 502, 503, 504}  # https://opentelemetry.io/docs/specs/otlp/#otlphttp-response
 _HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"
-_Spans = dict[str, tuple[str, str | None]]  # trace id: its root span, its last completion
 
 
 def send_events(
@@ -40,7 +37,6 @@ def send_events(
     """Send each row of an export (JSON lines) as an event, see `export`; returns where to."""
     spans = {} if traces is None else _spans(traces)
     url = _address(str(target)) if re.match("https?://", str(target)) else None
-    headers = {} if url is None else _headers()
     taken, refusal = 0, "rejected"
     with cells.open(encoding="utf-8") as lines:
         requests = _requests(_record(json.loads(line), spans, explanations) for line in lines)
@@ -49,7 +45,7 @@ def send_events(
                 file.writelines(f"{request}\n" for _, request in requests)
             return str(target)
         for events, body in requests:
-            request = urllib.request.Request(url, body.encode(), headers)  # noqa: S310  http(s)
+            request = urllib.request.Request(url, body.encode(), _headers())  # noqa: S310  http(s)
             rejected, why = _answer(request, events)
             taken, refusal = taken + events - rejected, why or refusal
             if rejected >= events:
@@ -62,8 +58,8 @@ def send_events(
     return url
 
 
-def _spans(traces: str | Path) -> _Spans:
-    """Raises InputError, also where no trace has ids as OpenTelemetry has them."""
+def _spans(traces: str | Path) -> dict[str, tuple[str, str | None]]:
+    """Root span and last completion by trace id. Raises InputError, also where there is none."""
     known = {}
     for run in read_traces(traces).runs:
         root = run.spans[0].id
@@ -75,12 +71,12 @@ def _spans(traces: str | Path) -> _Spans:
     return known
 
 
-def _record(row: Mapping[str, Any], spans: _Spans, explanations: bool) -> dict[str, Any]:
+def _record(row: Mapping[str, Any], spans: Mapping[str, Any], explanations: bool) -> dict[str, Any]:
     """The log record of a row of an export; when a result was made is not stored."""
     failed = ":" in row["status"]
     trace = row["run_id"].rpartition("/")[2]  # of a system that was named by an option
     span, response = spans.get(trace, (None, None))
-    words = row["message" if failed else "explanation"]
+    words = redacted(row["message" if failed else "explanation"] or "")
     own = ("task", "system", "variant", "status", "evaluator", "model", "way", "repeat")
     attributes = {
         "gen_ai.evaluation.name": row["criterion_id"],
@@ -94,27 +90,25 @@ def _record(row: Mapping[str, Any], spans: _Spans, explanations: bool) -> dict[s
         "agenteval.case.key": row["case_key"],
         **{f"agenteval.{name}": row[name] for name in own},
     }
-    shown = {
-        name: visible(redacted(value)) if isinstance(value, str) else value
-        for name, value in attributes.items()
-        if value not in (None, "")
-    }
     return {
         "observedTimeUnixNano": str(time.time_ns()),
         "severityNumber": 13 if failed else 9,  # WARN, INFO
         "eventName": "gen_ai.evaluation.result",
-        "attributes": key_values(shown),
+        "attributes": key_values({
+            name: visible(value) if isinstance(value, str) else value
+            for name, value in attributes.items() if value not in (None, "")
+        }),
         **({"traceId": trace, "spanId": span} if span else {}),
-    }
+    }  # fmt: skip
 
 
 def _requests(records: Iterable[dict[str, Any]]) -> Iterator[tuple[int, str]]:
     """Number of events and ExportLogsServiceRequest as JSON (ASCII)."""
-    scope = {"name": "agenteval", "version": version("agenteval")}
     resource = {"attributes": key_values({"service.name": "agenteval"})}
     for batch in batched(records, 200):
-        logs = {"resource": resource, "scopeLogs": [{"scope": scope, "logRecords": batch}]}
-        yield len(batch), json.dumps({"resourceLogs": [logs]}, allow_nan=False)
+        scoped = [{"scope": {"name": "agenteval"}, "logRecords": batch}]
+        logs = [{"resource": resource, "scopeLogs": scoped}]
+        yield len(batch), json.dumps({"resourceLogs": logs}, allow_nan=False)
 
 
 def _address(url: str) -> str:
@@ -154,7 +148,8 @@ def _answer(request: urllib.request.Request, events: int) -> tuple[int, str]:
             said = " ".join(error.read(1000).decode("utf-8", "replace").split())[:200]
             why = f"HTTP {error.code} ({said or error.reason})"
             asked = retry_after({k.lower(): v for k, v in error.headers.items()}) or wait
-            wait = max(wait, asked) if error.code in _RETRYABLE else inf
+            # https://opentelemetry.io/docs/specs/otlp/#otlphttp-response
+            wait = max(wait, asked) if error.code in (429, 502, 503, 504) else inf
         except (OSError, HTTPException) as error:
             why = f"cannot be reached ({getattr(error, 'reason', error)})"
         except (ValueError, TypeError, AttributeError):

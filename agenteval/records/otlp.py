@@ -8,11 +8,10 @@ from typing import Any
 
 def key_values(attributes: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """Attributes as OTLP's list of keys and typed values; a value of no type of its is a text."""
-    return [{"key": key, "value": any_value(value)} for key, value in (attributes or {}).items()]
+    return [{"key": key, "value": _any_value(value)} for key, value in (attributes or {}).items()]
 
 
-def any_value(value: Any) -> dict[str, Any]:
-    """OTLP's AnyValue of a text, a truth value, a number or a list of these."""
+def _any_value(value: Any) -> dict[str, Any]:
     if isinstance(value, bool):
         return {"boolValue": value}
     if isinstance(value, int):
@@ -21,5 +20,5 @@ def any_value(value: Any) -> dict[str, Any]:
         finite = value - value == 0
         return {"doubleValue": value if finite else str(value).replace("inf", "Infinity")}
     if isinstance(value, (list, tuple)):
-        return {"arrayValue": {"values": [any_value(item) for item in value]}}
+        return {"arrayValue": {"values": [_any_value(item) for item in value]}}
     return {"stringValue": str(value)}
