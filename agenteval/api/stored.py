@@ -220,10 +220,9 @@ def export(
     what was left out.
 
     Results on perturbed copies are left out unless `with_copies`, and without a `source` those of
-    probes unless `all_ways`. With `otlp` each is an event of OpenTelemetry instead, and `path` a
-    file of OTLP/JSON lines or the address of an endpoint, see docs/telemetry.md; with `traces`, the
-    files that the runs were read from, events belong to spans. Raises InputError, StoreError, and
-    ModelError for an endpoint that is away or refuses.
+    probes unless `all_ways`. With `otlp` each is an event of OpenTelemetry instead, in a file or
+    sent to an address, with `traces` (what the runs were read from) parented to a span, see
+    docs/opentelemetry.md. Raises InputError, StoreError, ModelError.
     """
     if otlp:
         from agenteval.api.telemetry import send_events

@@ -113,7 +113,7 @@ def _requests(records: Iterable[dict[str, Any]]) -> Iterator[tuple[int, str]]:
 
 def _address(url: str) -> str:
     keep_secret(url_secrets(url))
-    if re.search(r"[?#@]|[^!-~]", url):
+    if not re.fullmatch("https?://[!-~]+", url) or re.search("[?#@]", url):
         raise InputError(f"an endpoint is http://HOST/PATH; keys belong in {_HEADERS}", url)
     return url if url.endswith("/v1/logs") else f"{url.rstrip('/')}/v1/logs"
 
