@@ -17,7 +17,6 @@ from http.client import HTTPException
 from math import inf
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
 from urllib.parse import unquote
 
 from agenteval.errors import InputError, ModelError
@@ -130,26 +129,27 @@ def _headers() -> dict[str, str]:
     return headers
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Headers with keys go nowhere else, and a redirected POST would become a GET."""
+class _AsItIs(urllib.request.HTTPErrorProcessor):
+    """No redirect is followed, since headers with keys go nowhere else, and no status raises."""
 
-    def redirect_request(self, *_: Any) -> None:
-        return None
+    def http_response(self, request: Any, response: Any) -> Any:
+        return response
+
+    https_response = http_response
 
 
 def _answer(request: urllib.request.Request, events: int) -> tuple[int, str]:
-    """How many of its events an endpoint rejected, and why."""
+    """How many of its events an endpoint rejected, and why; see OTLP's "OTLP/HTTP response"."""
     for wait in (0.5, 2.0, 0.0):  # seconds after each attempt
         try:
-            with urllib.request.build_opener(_NoRedirect).open(request, timeout=10) as response:
-                partial = json.loads(response.read(1 << 20) or "{}").get("partialSuccess") or {}
-            return int(partial.get("rejectedLogRecords", 0)), str(partial.get("errorMessage", ""))
-        except HTTPError as error:
-            said = " ".join(error.read(1000).decode("utf-8", "replace").split())[:200]
-            why = f"HTTP {error.code} ({said or error.reason})"
-            asked = retry_after({k.lower(): v for k, v in error.headers.items()}) or wait
-            # https://opentelemetry.io/docs/specs/otlp/#otlphttp-response
-            wait = max(wait, asked) if error.code in (429, 502, 503, 504) else inf
+            with urllib.request.build_opener(_AsItIs).open(request, timeout=10) as response:
+                text = response.read(1 << 20).decode("utf-8", "replace").strip()
+            if response.status < 300:
+                part = json.loads(text or "{}").get("partialSuccess") or {}
+                return int(part.get("rejectedLogRecords", 0)), str(part.get("errorMessage", ""))
+            why = f"HTTP {response.status} ({' '.join(text.split())[:200] or response.reason})"
+            asked = retry_after({k.lower(): v for k, v in response.headers.items()}) or wait
+            wait = max(wait, asked) if response.status in (429, 502, 503, 504) else inf
         except (OSError, HTTPException) as error:
             why = f"cannot be reached ({getattr(error, 'reason', error)})"
         except (ValueError, TypeError, AttributeError):

@@ -20,9 +20,8 @@ def quantify(limits: dict[str, Any] | None = None, **settings: Any) -> Scorer:
     """A scorer with a value from 0 to 1 for each criterion; what could not be judged is NaN, which
     metrics leave out, and a sample without any value is `Score.unscored`.
 
-    `settings` are those of `agenteval.quantify` (task, criteria, judge, store, with_reference, ...)
-    and `limits` those of `agenteval.Limits`; what the store holds is not asked again. The runs are
-    called MODEL/ID:EPOCH. Samples that wait for others are judged together.
+    `settings` are those of `agenteval.quantify` and `limits` those of `agenteval.Limits`. The runs
+    are called MODEL/ID:EPOCH; samples that wait for others are judged together.
     """
     lock, waiting, judged = asyncio.Lock(), dict[str, Run](), dict[str, Score]()
 
