@@ -170,11 +170,14 @@ def test_events_belong_to_the_root_span_of_a_trace_that_is_given() -> None:
     trace_file()
     agenteval.quantify("traces.json", [CLARITY], judge=lambda run, criterion: "good", version="1")
     stored(["of no trace"])
+    named = {"judge": lambda run, criterion: "good", "version": "2", "system": "bot"}
+    agenteval.quantify("traces.json", [CLARITY], **named)
     agenteval.export("events.jsonl", otlp=True, traces="traces.json")
     events = {e["attributes"]["agenteval.run.id"]: e for e in in_file(Path("events.jsonl"))}
-    assert set(events) == {TRACE, "r0"}
-    assert (events[TRACE]["traceId"], events[TRACE]["spanId"]) == (TRACE, ROOT)
-    assert events[TRACE]["attributes"]["gen_ai.response.id"] == "chatcmpl-2"
+    assert set(events) == {TRACE, f"bot/{TRACE}", "r0"}
+    for run in (TRACE, f"bot/{TRACE}"):
+        assert (events[run]["traceId"], events[run]["spanId"]) == (TRACE, ROOT)
+        assert events[run]["attributes"]["gen_ai.response.id"] == "chatcmpl-2"
     assert not {"traceId", "spanId"} & set(events["r0"])
     agenteval.export("plain.jsonl", otlp=True)
     assert not any("traceId" in event for event in in_file(Path("plain.jsonl")))
@@ -193,6 +196,8 @@ def test_events_belong_to_the_root_span_of_a_trace_that_is_given() -> None:
         ([(429, "", {"Retry-After": "3600"})], 0, r"HTTP 429 \(Too Many Requests\)"),
         ([(200, "<html>log in", {})], 0, "its answer is none of OTLP"),
         ([(200, "[]", {})], 0, "its answer is none of OTLP"),
+        ([(500, "half", {"Content-Length": "99"})], 0, r"HTTP 500 \(half\)"),
+        ([(200, '{"part', {"Content-Length": "99"})], 0, "its answer is none of OTLP"),
         (
             [(200, '{"partialSuccess": {"rejectedLogRecords": "7", "errorMessage": "old"}}', {})],
             893, "old",

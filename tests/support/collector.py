@@ -58,7 +58,7 @@ def collecting(answers: Sequence[Answer] = ()) -> Iterator[Collector]:
             if status == 200:
                 collector.documents.append(json.loads(body))
             self.send_response(status)
-            for name, value in {**headers, "Content-Length": str(len(text.encode()))}.items():
+            for name, value in {"Content-Length": str(len(text.encode())), **headers}.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(text.encode())
