@@ -27,8 +27,8 @@ test: $(VENV)/dev lint
 test-all: $(VENV)/dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m slow
 
-# Scorers of other frameworks, each with its real package in an environment of its own, which the
-# first run fetches (2 GB in all). INTEROP="mlflow deepeval": only these.
+# Scorers of other frameworks, and what the docs show of them, each with its real package in an
+# environment of its own, which the first run fetches (3 GB in all). INTEROP="mlflow deepeval": only these.
 INTEROP ?=
 test-interop: $(VENV)/dev
 	$(BIN)/python tests/interop/run.py $(INTEROP)

@@ -21,6 +21,7 @@ from agenteval.agents.react import ReActAgent
 from agenteval.agents.toolbox import Outcome, Toolbox
 from agenteval.errors import InputError, ModelUnavailable
 from agenteval.files import is_database
+from agenteval.records.otlp import key_values
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -168,12 +169,12 @@ def _document(span: ReadableSpan) -> dict[str, Any]:
         "name": span.name,
         "kind": 1,
         "startTimeUnixNano": str(span.start_time),
-        "attributes": _key_values(span.attributes),
+        "attributes": key_values(span.attributes),
         "events": [
             {
                 "timeUnixNano": str(event.timestamp),
                 "name": event.name,
-                "attributes": _key_values(event.attributes),
+                "attributes": key_values(event.attributes),
             }
             for event in span.events
         ],
@@ -187,26 +188,9 @@ def _document(span: ReadableSpan) -> dict[str, Any]:
         body["status"]["message"] = span.status.description
     scope = span.instrumentation_scope
     named = {"name": scope.name, "version": scope.version or ""} if scope else {}
-    resource = {"attributes": _key_values(span.resource.attributes)}
+    resource = {"attributes": key_values(span.resource.attributes)}
     scoped = [{"scope": named, "spans": [body]}]
     return {"resourceSpans": [{"resource": resource, "scopeSpans": scoped}]}
-
-
-def _key_values(attributes: Any) -> list[dict[str, Any]]:
-    return [{"key": key, "value": _any_value(value)} for key, value in (attributes or {}).items()]
-
-
-def _any_value(value: Any) -> dict[str, Any]:
-    if isinstance(value, bool):
-        return {"boolValue": value}
-    if isinstance(value, int):
-        return {"intValue": str(value)}
-    if isinstance(value, float):
-        finite = value - value == 0
-        return {"doubleValue": value if finite else str(value).replace("inf", "Infinity")}
-    if isinstance(value, (list, tuple)):
-        return {"arrayValue": {"values": [_any_value(item) for item in value]}}
-    return {"stringValue": str(value)}
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from agenteval.api.agreement import known_criteria
@@ -211,13 +212,29 @@ def export(
     source: str | None = None,
     all_ways: bool = False,
     with_copies: bool = False,
+    otlp: bool = False,
+    traces: str | Path | None = None,
+    explanations: bool = True,
 ) -> Report:
     """Write every stored result to a .jsonl, .csv or .parquet file, one row each; its notes say
     what was left out.
 
     Results on perturbed copies are left out unless `with_copies`, and without a `source` those of
-    probes unless `all_ways`. Raises InputError, StoreError.
+    probes unless `all_ways`. With `otlp` each is an event of OpenTelemetry instead, in a file or
+    sent to an address, with `traces` (what the runs were read from) parented to a span, see
+    docs/opentelemetry.md. Raises InputError, StoreError, ModelError.
     """
+    if otlp:
+        from agenteval.api.telemetry import send_events
+
+        with TemporaryDirectory() as folder:  # the store is not held while an endpoint answers
+            cells = Path(folder) / "cells.jsonl"
+            report = export(cells, store, source=source, all_ways=all_ways, with_copies=with_copies)
+            where = send_events(cells, path, report.data["rows"], traces, explanations)
+        title = f"{report.data['rows']} results sent as events to {where}"
+        return replace(report, title=title, data={**report.data, "file": where})
+    if traces is not None or not explanations:
+        raise InputError("goes with --otlp", "--traces, --no-explanations")
     path = Path(path)
     with opened(store, create=False) as known, known.snapshot():
         everyone = known.sources(trials=True)

@@ -1,4 +1,4 @@
-"""agenteval export: every result with its run, as JSONL, CSV or Parquet."""
+"""agenteval export: every result with its run, as a table in a file or as OpenTelemetry events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,16 @@ from agenteval.cli.outputs import refuse_input
 
 
 def export(
-    file: Annotated[Path, typer.Argument(help="Target; .jsonl, .csv or .parquet.")],
+    target: Annotated[str, typer.Argument(metavar="FILE|URL", help=".jsonl, .csv or .parquet.")],
+    otlp: Annotated[
+        bool, typer.Option("--otlp", help="OpenTelemetry events instead, to any file or to a URL.")
+    ] = False,
+    traces: Annotated[
+        str | None, typer.Option(help="Traces that were judged: events (--otlp) name their spans.")
+    ] = None,
+    no_explanations: Annotated[
+        bool, typer.Option("--no-explanations", help="Leave the judge's words out (--otlp).")
+    ] = False,
     source: Annotated[
         str | None, typer.Option(help="Start of a source's hash; default: all.")
     ] = None,
@@ -37,8 +46,12 @@ def export(
     from agenteval.api.stored import export as export_results
 
     Verbosity.level = -1 if quiet else Verbosity.level
-    refuse_input(file, store=store)
-    report = export_results(file, store, source=source, all_ways=all_ways, with_copies=with_copies)
+    if not target.startswith(("http://", "https://")):
+        refuse_input(Path(target), [traces], store=store)
+    report = export_results(
+        target, store, source=source, all_ways=all_ways, with_copies=with_copies,
+        otlp=otlp, traces=traces, explanations=not no_explanations,
+    )  # fmt: skip
     for line in report.unfinished:
         warn(line)
     for line in (report.title, *report.notes):

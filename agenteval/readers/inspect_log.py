@@ -174,7 +174,7 @@ class _Log:
         record: dict[str, Any] = {
             "sample_id": f"{run}:{number}" if self._epochs > 1 else run,
             "input": shown["input"],
-            "messages": [part for m in shown["messages"] or () for part in _message(m)],
+            "messages": [part for m in shown["messages"] or () for part in message_parts(m)],
             "output": (shown["output"] or {}).get("completion") or None,
             "target": target or None,
             "model": self._system,
@@ -237,7 +237,7 @@ def _with_attachments(value: Any, attachments: Mapping[str, str]) -> Any:
     return value if isinstance(text, str) and text.startswith("data:") else text
 
 
-def _message(message: Any) -> Iterator[Any]:
+def message_parts(message: Any) -> Iterator[Any]:
     """A message in OpenAI's words, without bookkeeping; the error of a tool stands in its text."""
     content, error = message.get("content"), message.get("error")
     parts = content if isinstance(content, list) else [content]

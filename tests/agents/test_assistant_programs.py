@@ -288,6 +288,7 @@ def examples() -> tuple[list[str], dict[str, str]]:
     """The specifications in the part of the documentation on conversations, and its files."""
     docs = Path(__file__).parents[2] / "docs" / "agents.md"
     text = docs.read_text(encoding="utf-8").partition("\n## In a conversation")[2]
+    text = text.partition("\n## Agents of other frameworks")[0]  # run by tests/interop
     commands = re.findall(r"^```sh\n(.*?)```", text, re.MULTILINE | re.DOTALL)
     files = re.findall(r"^```python\n# (\w+\.py)\n(.*?)```", text, re.MULTILINE | re.DOTALL)
     return [shlex.split(command)[-1] for command in commands], dict(files)

@@ -21,7 +21,7 @@ def test_the_page(cli: Cli, tmp_path: Path) -> None:
         "run,criterion,value\n"
         + "".join(f"{i},graded,{(i * 7 + 1) % 11 / 10}\n" for i in range(99))
     )
-    (shell,) = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.M | re.S)
+    shell, _ = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.M | re.S)
     shown: dict[str, str] = {}
     for line in shell.splitlines():
         name, *arguments = line.removeprefix("agenteval ").split()

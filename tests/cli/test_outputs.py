@@ -112,6 +112,7 @@ TARGETS = [
     ("report", "-o"),
     ("report", "--scores", "ratings.csv", "-o"),
     ("export",),
+    ("export", "--otlp"),
     ("criteria", "--task", "sums", *NOWHERE, "-o"),
     ("verify", "runs.jsonl", "--task", "sums", *NOWHERE, "-o"),
     ("verify", "--scores", "ratings.csv", "-o"),

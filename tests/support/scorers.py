@@ -68,6 +68,14 @@ class RegistryInfo(SimpleNamespace):
     pass
 
 
+class InspectScore(SimpleNamespace):
+    """The fields that are given, and no value where it was left out."""
+
+    @classmethod
+    def unscored(cls, **given: Any) -> InspectScore:
+        return cls(value=float("nan"), **given)
+
+
 def inspect_scorer(factory: Any) -> Any:
     """What `@scorer(metrics=[...])` makes of a function."""
 
@@ -116,7 +124,14 @@ _HOMES: dict[str, dict[str, Any]] = {
             from_content=lambda _, text: SimpleNamespace(completion=text)
         ),
     },
-    "inspect_ai.scorer": {"Target": Target},
+    "inspect_ai.scorer": {
+        "Target": Target,
+        "Score": InspectScore,
+        "Scorer": object,
+        "mean": lambda: "mean",
+        "stderr": lambda: "stderr",
+        "scorer": lambda metrics: inspect_scorer,
+    },
     "inspect_ai.solver": {"TaskState": SimpleNamespace},
     "pydantic_evals.evaluators": {
         "EvaluationReason": EvaluationReason,

@@ -1,0 +1,160 @@
+"""Stored results as OpenTelemetry events, by OTLP/JSON.
+
+`gen_ai.evaluation.result` as in open-telemetry/semantic-conventions-genai, model/gen-ai/events.yaml
+(status Development); `gen_ai.evaluation.evaluator.version` is pydantic-evals'. The SDK is not used:
+it drops records when its queue is full, and only logs what an endpoint refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+import urllib.request
+from collections.abc import Iterable, Iterator, Mapping
+from http.client import HTTPException
+from math import inf
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from agenteval.errors import InputError, ModelError
+from agenteval.files import replacing
+from agenteval.models.waiting import retry_after
+from agenteval.readers.traces import read_traces
+from agenteval.records.otlp import key_values
+from agenteval.store.rows import batched
+from agenteval.text import keep_secret, redacted, url_secrets, visible
+
+_HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"
+
+
+def send_events(
+    cells: Path, target: str | Path, total: int, traces: str | Path | None, explanations: bool
+) -> str:
+    """Send each row of an export (JSON lines) as an event, see `export`; returns where to."""
+    spans = {} if traces is None else _spans(traces)
+    url = _address(str(target)) if re.match("https?://", str(target)) else None
+    taken, refusal = 0, "rejected"
+    with cells.open(encoding="utf-8") as lines:
+        requests = _requests(_record(json.loads(line), spans, explanations) for line in lines)
+        if url is None:
+            with replacing(Path(target)) as temporary, temporary.open("w") as file:
+                file.writelines(f"{request}\n" for _, request in requests)
+            return str(target)
+        for events, body in requests:
+            request = urllib.request.Request(url, body.encode(), _headers())  # noqa: S310  http(s)
+            rejected, why = _answer(request, events)
+            taken, refusal = taken + events - rejected, why or refusal
+            if rejected >= events:
+                break
+    if taken < total:
+        raise ModelError(
+            f"{url}: {refusal}; {taken:,} of {total:,} events were sent; a file in its place keeps "
+            "them: agenteval export --otlp events.jsonl, with the same options"
+        )
+    return url
+
+
+def _spans(traces: str | Path) -> dict[str, tuple[str, str | None]]:
+    """Root span and last completion by trace id. Raises InputError, also where there is none."""
+    known = {}
+    for run in read_traces(traces).runs:
+        root = run.spans[0].id
+        if re.fullmatch("[0-9a-f]{32} [0-9a-f]{16}", f"{run.id} {root}"):
+            named = [span.attributes.get("gen_ai.response.id") for span in run.spans]
+            known[run.id] = root, next((n for n in reversed(named) if isinstance(n, str)), None)
+    if not known:
+        raise InputError("no trace in it has ids of 16 and 8 bytes", str(traces))
+    return known
+
+
+def _record(row: Mapping[str, Any], spans: Mapping[str, Any], explanations: bool) -> dict[str, Any]:
+    """The log record of a row of an export; when a result was made is not stored."""
+    failed = ":" in row["status"]
+    trace = row["run_id"].rpartition("/")[2]  # of a system that was named by an option
+    span, response = spans.get(trace, (None, None))
+    words = redacted(row["message" if failed else "explanation"] or "")
+    own = ("task", "system", "variant", "status", "evaluator", "model", "way", "repeat")
+    attributes = {
+        "gen_ai.evaluation.name": row["criterion_id"],
+        "gen_ai.evaluation.score.value": None if failed else row["value"],
+        "gen_ai.evaluation.score.label": None if failed else row["label"],
+        "gen_ai.evaluation.explanation": words if explanations else None,
+        "gen_ai.evaluation.evaluator.version": row["source_key"],
+        "gen_ai.response.id": response,
+        "error.type": row["status"] if failed else None,
+        "agenteval.run.id": row["run_id"],
+        "agenteval.case.key": row["case_key"],
+        **{f"agenteval.{name}": row[name] for name in own},
+    }
+    return {
+        "observedTimeUnixNano": str(time.time_ns()),
+        "severityNumber": 13 if failed else 9,  # WARN, INFO
+        "eventName": "gen_ai.evaluation.result",
+        "attributes": key_values({
+            name: visible(value) if isinstance(value, str) else value
+            for name, value in attributes.items() if value not in (None, "")
+        }),
+        **({"traceId": trace, "spanId": span} if span else {}),
+    }  # fmt: skip
+
+
+def _requests(records: Iterable[dict[str, Any]]) -> Iterator[tuple[int, str]]:
+    """Number of events and ExportLogsServiceRequest as JSON (ASCII)."""
+    resource = {"attributes": key_values({"service.name": "agenteval"})}
+    for batch in batched(records, 200):
+        scoped = [{"scope": {"name": "agenteval"}, "logRecords": batch}]
+        logs = [{"resource": resource, "scopeLogs": scoped}]
+        yield len(batch), json.dumps({"resourceLogs": logs}, allow_nan=False)
+
+
+def _address(url: str) -> str:
+    keep_secret(url_secrets(url))
+    if not re.fullmatch("https?://[!-~]+", url) or re.search("[?#@]", url):
+        raise InputError(f"an endpoint is http://HOST/PATH; keys belong in {_HEADERS}", url)
+    return url if url.endswith("/v1/logs") else f"{url.rstrip('/')}/v1/logs"
+
+
+def _headers() -> dict[str, str]:
+    """Raises InputError for what is not in the SDK's words: NAME=VALUE,... encoded as in URLs."""
+    headers = {"Content-Type": "application/json"}
+    for part in filter(str.strip, os.environ.get(_HEADERS, "").split(",")):
+        key, _, value = (unquote(piece.strip()) for piece in part.partition("="))
+        keep_secret([value])
+        if not re.fullmatch("[A-Za-z0-9_-]+", key) or not re.fullmatch("[ -~]+", value):
+            raise InputError("headers are NAME=VALUE,NAME=VALUE", _HEADERS)
+        headers[key] = value
+    return headers
+
+
+class _AsItIs(urllib.request.HTTPErrorProcessor):
+    """No redirect is followed, since headers with keys go nowhere else, and no status raises."""
+
+    def http_response(self, request: Any, response: Any) -> Any:
+        return response
+
+    https_response = http_response
+
+
+def _answer(request: urllib.request.Request, events: int) -> tuple[int, str]:
+    """How many of its events an endpoint rejected, and why; see OTLP's "OTLP/HTTP response"."""
+    for wait in (0.5, 2.0, 0.0):  # seconds after each attempt
+        try:
+            with urllib.request.build_opener(_AsItIs).open(request, timeout=10) as response:
+                text = response.read(1 << 20).decode("utf-8", "replace").strip()
+            if response.status < 300:
+                part = json.loads(text or "{}").get("partialSuccess") or {}
+                return int(part.get("rejectedLogRecords", 0)), str(part.get("errorMessage", ""))
+            why = f"HTTP {response.status} ({' '.join(text.split())[:200] or response.reason})"
+            asked = retry_after({k.lower(): v for k, v in response.headers.items()}) or wait
+            wait = max(wait, asked) if response.status in (429, 502, 503, 504) else inf
+        except (OSError, HTTPException) as error:
+            why = f"cannot be reached ({getattr(error, 'reason', error)})"
+        except (ValueError, TypeError, AttributeError):
+            return events, "its answer is none of OTLP"
+        if wait > 30:
+            break
+        time.sleep(wait)
+    return events, why

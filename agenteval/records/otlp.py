@@ -1,0 +1,24 @@
+"""OTLP/JSON: protobuf's JSON, with ids in hexadecimal and 64-bit integers as texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def key_values(attributes: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """Attributes as OTLP's list of keys and typed values; a value of no type of its is a text."""
+    return [{"key": key, "value": _any_value(value)} for key, value in (attributes or {}).items()]
+
+
+def _any_value(value: Any) -> dict[str, Any]:
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    if isinstance(value, float):
+        finite = value - value == 0
+        return {"doubleValue": value if finite else str(value).replace("inf", "Infinity")}
+    if isinstance(value, (list, tuple)):
+        return {"arrayValue": {"values": [_any_value(item) for item in value]}}
+    return {"stringValue": str(value)}

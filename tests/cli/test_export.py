@@ -1,0 +1,122 @@
+"""`agenteval export --otlp`: the commands of docs/opentelemetry.md, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli, Result
+from tests.support.collector import collecting, events_of
+
+PAGE = (Path(__file__).parents[2] / "docs" / "opentelemetry.md").read_text(encoding="utf-8")
+TRACE, ROOT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+JUDGE = """
+def judge(run, criterion):
+    return None if criterion.id == "tone" else ("good", "so it is")
+"""
+
+
+@pytest.fixture
+def export(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """`agenteval export` in a folder with a trace that was judged: one score, one failure."""
+    for name in ("OTEL_EXPORTER_OTLP_HEADERS", "http_proxy", "HTTP_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    pairs = {"openinference.span.kind": "LLM", "input.value": "Hello?", "output.value": "Hello.",
+             "gen_ai.response.id": "chatcmpl-1"}  # fmt: skip
+    span = {
+        "traceId": TRACE, "spanId": ROOT, "name": "answer",
+        "startTimeUnixNano": "1700000000000000000", "endTimeUnixNano": "1700000001000000000",
+        "attributes": [{"key": k, "value": {"stringValue": v}} for k, v in pairs.items()],
+    }  # fmt: skip
+    (tmp_path / "traces").mkdir()
+    document = {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
+    (tmp_path / "traces" / "one.json").write_text(json.dumps(document))
+    criteria = [{"name": n, "accepted_values": ["bad", "good"]} for n in ("Clarity", "Tone")]
+    (tmp_path / "criteria.json").write_text(json.dumps({"task": "t", "criteria": criteria}))
+    (tmp_path / "mine.py").write_text(JUDGE)
+    done = cli("quantify", "traces", "--criteria", "criteria.json", "--judge", "python:mine:judge")
+    assert done.code == 3, done  # half of it has no score
+    return lambda *arguments: cli("export", *arguments)
+
+
+def test_the_page(export: Callable[..., Result], tmp_path: Path) -> None:
+    (shell,) = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.M | re.S)
+    with collecting() as collector:
+        for line in shell.splitlines():
+            words = shlex.split(line.replace("http://localhost:4318", collector.url))
+            assert words[:2] == ["agenteval", "export"]
+            done = export(*words[2:])
+            assert done.code == 0, done
+            assert "2 results sent as events to " in done.err
+    (line,) = (tmp_path / "events.jsonl").read_text(encoding="utf-8").splitlines()
+    events = [*collector.events, *events_of(json.loads(line))]
+    assert [event.get("spanId") for event in events] == [None, None, ROOT, ROOT, None, None]
+    assert [event.get("traceId") for event in events[2:4]] == [TRACE, TRACE]
+
+
+def test_the_page_names_what_an_event_says(export: Callable[..., Result], tmp_path: Path) -> None:
+    export("--otlp", "e.jsonl", "--traces", "traces", "-q")
+    said = {
+        name
+        for line in (tmp_path / "e.jsonl").read_text().splitlines()
+        for event in events_of(json.loads(line))
+        for name in event["attributes"]
+    }
+    named = set()
+    for row in re.findall(r"^\| (`[^|]*) \|", PAGE, re.M):
+        first, *more = re.findall("`(.*?)`", row)
+        stem = first.rpartition(".value")[0] or first.partition(".")[0]
+        named |= {first, *(stem + name for name in more)}
+    assert said <= named
+    assert named - said == {"agenteval.way"}  # of judges asked in the plain way it says nothing
+
+
+def test_explanations_stay_here_if_asked_for(export: Callable[..., Result], tmp_path: Path) -> None:
+    export("--otlp", "with.jsonl")
+    export("--otlp", "without.jsonl", "--no-explanations")
+    assert "so it is" in (tmp_path / "with.jsonl").read_text()
+    assert "so it is" not in (tmp_path / "without.jsonl").read_text()
+    assert "explanation" not in (tmp_path / "without.jsonl").read_text()
+
+
+def test_an_endpoint_that_refuses_is_one_line_and_3(
+    export: Callable[..., Result], tmp_path: Path
+) -> None:
+    with collecting([(401, "\x1b[2Jno\nkey", {})]) as collector:
+        done = export("--otlp", collector.url)
+    assert (done.code, done.out) == (3, "")
+    assert done.err.endswith(
+        f"agenteval: {collector.url}/v1/logs: HTTP 401 (\\x1b[2Jno key); 0 of 2 events were sent; "
+        "a file in its place keeps them: agenteval export --otlp events.jsonl, with the same "
+        "options\n"
+    )
+    assert export("--otlp", "events.jsonl").code == 0
+    assert (tmp_path / "events.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["http://127.0.0.1:1"], "write to a file ending in .jsonl, .csv or .parquet"),
+        (["a.csv", "--traces", "traces"], "--traces, --no-explanations: goes with --otlp"),
+        (["a.csv", "--no-explanations"], "--traces, --no-explanations: goes with --otlp"),
+        (["--otlp", "traces/one.json", "--traces", "traces/one.json"], "this file is read"),
+        (["--otlp", "agenteval.db"], "this is the store; name another file to write"),
+        (["--otlp", "e.jsonl", "--traces", "criteria.json"], "criteria.json"),
+        (["--otlp", "http://a:b@127.0.0.1:1"], "keys belong in OTEL_EXPORTER_OTLP_HEADERS"),
+        (["--otlp", "https://"], "keys belong in OTEL_EXPORTER_OTLP_HEADERS"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_and_2(
+    export: Callable[..., Result], tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.js*")}
+    done = export(*arguments)
+    assert (done.code, done.out) == (2, ""), done
+    assert said in done.err.splitlines()[-1]
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.js*")} == before
