@@ -124,38 +124,34 @@ class Judge:
         if option.agenteval_dry_run:
             self._skip(judging)
         results, stopped = self._results(judging)
+        scores = tuple(r for r in results if isinstance(r, Score))
+        failures = tuple(r for r in results if isinstance(r, Failure))
         values: dict[str, float | None] = {}
         lines, missing, below = [], [], False
         for criterion in judging.criteria:
-            scores = [s for s in results[criterion.id] if isinstance(s, Score)]
-            failed = next((f for f in results[criterion.id] if isinstance(f, Failure)), None)
-            valued = [score.value for score in scores if score.value is not None]
+            own = [score for score in scores if score.criterion_id == criterion.id]
+            failed = next((f for f in failures if f.criterion_id == criterion.id), None)
+            valued = [score.value for score in own if score.value is not None]
             value = values[criterion.id] = fmean(valued) if valued else None
             least = thresholds.get(criterion.id)
             line = f"{criterion.name}: "
-            if failed is not None or not scores:
+            if failed is not None or len(own) < judging.repeats:
                 why = f"{failed.status}: {failed.message}" if failed else stopped or "not judged"
                 if least is not None or not isinstance(self._threshold, Mapping):
                     missing.append(visible_line(line + why))
             elif least is not None:
-                line += ", ".join(dict.fromkeys(s.label or s.status for s in scores))
+                line += ", ".join(dict.fromkeys(s.label or s.status for s in own))
                 if value is not None:
                     less = value < least - _ROUNDING
                     below = below or less
                     line += f" ({value:.2f}), {'below' if less else 'not below'} {least:g}"
-                why = next((f": {s.explanation}" for s in scores if s.explanation), "")
+                why = next((f": {s.explanation}" for s in own if s.explanation), "")
                 lines.append(visible_line(line + why))
         if missing:
             raise JudgeFailed("\n  ".join(("the judge gave no score", *missing)))
         if thresholds and all(values[key] is None for key in thresholds):
             raise JudgeFailed("no criterion with a threshold applies: nothing was rated")
-        every = [result for own in results.values() for result in own]
-        judged = Judged(
-            values,
-            tuple(r for r in every if isinstance(r, Score)),
-            tuple(r for r in every if isinstance(r, Failure)),
-        )
-        return judged, lines if below else []
+        return Judged(values, scores, failures), lines if below else []
 
     def _thresholds(self, criteria: Sequence[Criterion]) -> dict[str, float]:
         """What must be reached, by id of the criterion."""
@@ -189,9 +185,9 @@ class Judge:
         )  # fmt: skip
         pytest.skip(f"dry run: {bill.least.requests} to {bill.most.requests} requests")
 
-    def _results(self, judging: Judging) -> tuple[dict[str, list[Score | Failure]], str | None]:
-        """Results by id of the criterion, asked for where the store lacks them; and why not all
-        were asked for. Every run has a lock of its own: workers of one suite judge side by side."""
+    def _results(self, judging: Judging) -> tuple[list[Score | Failure], str | None]:
+        """All results, asked for where the store lacks them, and why not all were asked for. Every
+        run has a lock of its own: workers of one suite judge side by side."""
         ((_, view),) = judging.items
         with opened(self._config.option.agenteval_store) as store:
             evaluator, client = judging.evaluator(store)
@@ -214,11 +210,8 @@ class Judge:
                 .where(r.criterion_key.in_([criterion.sha256 for criterion in judging.criteria]))
                 .where(r.repeat < judging.repeats)
             )
-            results: dict[str, list[Score | Failure]] = {c.id: [] for c in judging.criteria}
             with reading(store.engine) as connection:
-                for result in map(to_result, connection.execute(query)):
-                    results[result.criterion_id].append(result)
-        return results, ended.stopped
+                return [to_result(row) for row in connection.execute(query)], ended.stopped
 
     def _tell(self, judging: Judging, source: str, **more: Any) -> None:
         keys = [criterion.sha256 for criterion in judging.criteria]
@@ -245,15 +238,29 @@ def summary(told: Sequence[Mapping[str, Any]], option: Any, width: int) -> str:
     groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for one in told:
         groups.setdefault(tuple(one["of"]), []).append(one)
-    for (source, *criteria), group in groups.items():
+    for (source, *keys), group in groups.items():
         if option.agenteval_dry_run:
             print_bill(_bill(group, limits_of(option)), console)
-        else:
-            _print_scores(option.agenteval_store, source, criteria, group, console)
+            continue
+        with Store(option.agenteval_store, create=False) as store:
+            judge, known = dict(store.sources())[source], store.criteria_of(source)
+            ratings = load_ratings(
+                store, source, run_keys=[one["run"] for one in group], criterion_keys=keys,
+                repeats=max(one["repeats"] for one in group),
+            )  # fmt: skip
+        usage = sum((Usage.model_validate(one["usage"]) for one in group), Usage())
+        foot = (
+            "intervals treat the case as the unit: tests of one input are one case",
+            f"asked now: {spent(usage)}; store: {store.shown}",
+        )
+        criteria = [known[key] for key in keys if key in known]
+        console.print(visible_line(score_title(judge, criteria, ratings)), markup=False)
+        print_table(score_tables(ratings, criteria, foot=foot)[0], console)
     return re.sub(r"--(?=price-|max-)", "--agenteval-", text.getvalue().strip())
 
 
 def _bill(group: Sequence[Mapping[str, Any]], limits: Limits) -> Bill:
+    """What the skipped tests would ask of one judge, together."""
     part = Part(
         "judge",
         "one request for each call that is not stored; a reply that cannot be read is asked for "
@@ -265,23 +272,3 @@ def _bill(group: Sequence[Mapping[str, Any]], limits: Limits) -> Bill:
     about = f"{plural(len(group), 'test')} skipped; judge: {group[0]['judge']}"
     budget = limits.budget(Usage.model_validate(group[0]["spent"]))
     return Bill("pytest", (about,), (part,), budget)
-
-
-def _print_scores(
-    address: str, source: str, keys: Sequence[str], group: Sequence[Mapping[str, Any]],
-    console: Console,
-) -> None:  # fmt: skip
-    with Store(address, create=False) as store:
-        judge, known = dict(store.sources())[source], store.criteria_of(source)
-        ratings = load_ratings(
-            store, source, run_keys=[one["run"] for one in group], criterion_keys=keys,
-            repeats=max(one["repeats"] for one in group),
-        )  # fmt: skip
-        usage = sum((Usage.model_validate(one["usage"]) for one in group), Usage())
-        foot = (
-            "intervals treat the case as the unit: tests of one input are one case",
-            f"asked now: {spent(usage)}; store: {store.shown}",
-        )
-    criteria = [known[key] for key in keys if key in known]
-    console.print(visible_line(score_title(judge, criteria, ratings)), markup=False)
-    print_table(score_tables(ratings, criteria, foot=foot)[0], console)

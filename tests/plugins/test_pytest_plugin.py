@@ -178,9 +178,6 @@ def test_passes_twice(judge):
     good(judge)
     judge(input="2+2", messages=[{"role": "assistant", "content": "2+2 is 4"}])
 
-async def unused():
-    pass
-
 def test_passes_beside_a_running_loop(judge):
     import asyncio
     async def body():
@@ -266,7 +263,10 @@ NOTHING_APPLIES = (
     HEAD
     + """
 @pytest.mark.agenteval(threshold={"Clarity": 1})
-def test_one(judge):
+def test_of_one(judge):
+    judge(input="1+1", output="1+1 is 2")
+
+def test_of_all(judge):
     judge(input="1+1", output="1+1 is 2")
 """
 )
@@ -276,10 +276,8 @@ def test_where_nothing_applies_nothing_passes(suite: Suite, server: Server) -> N
     labels = {"accuracy": reply("right"), "clarity": reply("not applicable")}
     server.engine.settings = type(server.engine.settings)(answer=lambda body, n: json.dumps(labels))
     ended = suite(NOTHING_APPLIES)
-    assert ended.counts == {"error": 1}, ended.text
+    assert ended.counts == {"passed": 1, "error": 1}, ended.text
     assert "no criterion with a threshold applies: nothing was rated" in ended.text
-    assert suite(NOTHING_APPLIES.replace('{"Clarity": 1}', "1")).counts == {"passed": 1}
-    assert server.count == 1
 
 
 def test_a_dry_run_asks_nobody_and_tells_the_bill(
