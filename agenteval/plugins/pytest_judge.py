@@ -7,7 +7,7 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import chdir
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from statistics import fmean
 from typing import Any
 
@@ -199,7 +199,7 @@ class Judge:
                     evaluator, judging.items, judging.criteria, store,
                     repeats=judging.repeats, retry_failed=judging.retry_failed,
                 )  # fmt: skip
-                ended = run_sync(judging.run(replace(plan, lock=lock), client, store))
+                ended = run_sync(judging.run(plan, client, store))
             usage = ended.progress.usage.model_dump()
             self._tell(judging, source, run=view.sha256, repeats=judging.repeats, usage=usage)
             r, c = schema.results.c, schema.items.c
