@@ -209,6 +209,7 @@ class Judge:
                 .where(r.source_key == source, r.item_key == view.sha256, r.variant == ORIGINAL)
                 .where(r.criterion_key.in_([criterion.sha256 for criterion in judging.criteria]))
                 .where(r.repeat < judging.repeats)
+                .order_by(c.id, r.repeat)
             )
             with reading(store.engine) as connection:
                 return [to_result(row) for row in connection.execute(query)], ended.stopped

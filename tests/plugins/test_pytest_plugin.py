@@ -30,12 +30,12 @@ def reply(label: str, why: str = "Seen.") -> dict[str, str]:
 
 
 def examiner(body: dict[str, Any], n: int) -> str:
-    """Does the sums again; of 11 + 11 it says nothing."""
+    """Does the sums again; of 11 + 11 it says nothing, of 12 + 12 nothing on clarity."""
     a, b, total = map(int, re.findall(r"(\d+)\+(\d+) is (\d+)", json.dumps(body["messages"]))[-1])
     if a == 11:
         return "I would rather not say."
     right = reply("right") if a + b == total else reply("wrong", f"{a} and {b} is {a + b}.")
-    return json.dumps({"accuracy": right, "clarity": reply("clear")})
+    return json.dumps({"accuracy": right, "clarity": reply("n/a" if a == 12 else "clear")})
 
 
 HEAD = """
@@ -225,6 +225,13 @@ def test_error_without_an_order(judge):
 def test_error_misspelt(judge):
     good(judge)
 
+def test_passes_where_one_does_not_apply(judge):
+    assert judge(input="12+12", output="12+12 is 24").values["clarity"] is None
+
+@pytest.mark.agenteval(threshold={"Clarity": 1})
+def test_error_where_nothing_applies(judge):
+    judge(input="12+12", output="12+12 is 24")
+
 @pytest.mark.agenteval(criteria="nowhere.json")
 def test_error_no_file(judge):
     good(judge)
@@ -255,29 +262,9 @@ def test_what_passes_what_fails_and_what_is_an_error(suite: Suite) -> None:
         "threshold: no criterion has an order: the test could not fail",
         "unexpected keyword argument 'treshold'",
         "error:judge: ZeroDivisionError",
+        "no criterion with a threshold applies: nothing was rated",
     ):
         assert said in ended.text
-
-
-NOTHING_APPLIES = (
-    HEAD
-    + """
-@pytest.mark.agenteval(threshold={"Clarity": 1})
-def test_of_one(judge):
-    judge(input="1+1", output="1+1 is 2")
-
-def test_of_all(judge):
-    judge(input="1+1", output="1+1 is 2")
-"""
-)
-
-
-def test_where_nothing_applies_nothing_passes(suite: Suite, server: Server) -> None:
-    labels = {"accuracy": reply("right"), "clarity": reply("not applicable")}
-    server.engine.settings = type(server.engine.settings)(answer=lambda body, n: json.dumps(labels))
-    ended = suite(NOTHING_APPLIES)
-    assert ended.counts == {"passed": 1, "error": 1}, ended.text
-    assert "no criterion with a threshold applies: nothing was rated" in ended.text
 
 
 def test_a_dry_run_asks_nobody_and_tells_the_bill(
@@ -291,7 +278,6 @@ def test_a_dry_run_asks_nobody_and_tells_the_bill(
     assert re.search(r"^cost: at least about 0\.0\d+, at most about", dry.text, re.M)
     assert server.count == 0
     assert not (tmp_path / "agenteval.db").exists()
-    assert "unknown; --agenteval-price-in and" in suite(SUITE, "--agenteval-dry-run").text
 
 
 @pytest.mark.slow
@@ -300,6 +286,8 @@ def test_a_cap_is_kept_over_tests_and_its_prices_are_told(suite: Suite, server: 
     assert server.count == 5
     assert capped.counts == {"failed": 1, "passed": 4, "error": 15}, capped.text
     assert "the cap of 5 calls is reached" in capped.text
+    unpriced = suite(SUITE, "--agenteval-dry-run")
+    assert "unknown; --agenteval-price-in and" in unpriced.text
     ended = suite(SUITE, "--agenteval-price-in", 10, "--agenteval-price-out", 20)
     assert ended.counts == {"failed": 2, "passed": 17, "error": 1}
     assert re.search(r"asked now: 16 requests, .* cost 0\.\d+;", ended.text), ended.text
@@ -322,7 +310,6 @@ def test_what_the_endpoint_failed_is_asked_again_what_failed_for_good_on_demand(
     with serve(examiner, broken) as refusing:
         ended = suite(text, AGENTEVAL_BASE_URL=refusing.base_url)
     assert ended.counts == {"error": 2}, ended.text
-    assert suite(text, "-k", "1-").counts  # the store can be used on
 
 
 def test_the_plugin_is_light_and_silent_until_it_is_used(suite: Suite) -> None:
