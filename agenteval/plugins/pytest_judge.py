@@ -1,0 +1,275 @@
+"""What the fixture `judge` of `pytest_plugin` does: each call judges one run into the store."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import chdir
+from dataclasses import astuple, dataclass
+from statistics import fmean
+from typing import Any
+
+import pytest
+from rich.console import Console
+from sqlalchemy import select
+
+from agenteval.api.judging import AnyJudge, Criteria, Judging, read_judging, relabel
+from agenteval.api.running import Watch, opened, run_sync
+from agenteval.api.utility_bill import quantify_bill
+from agenteval.errors import AgentevalError, InputError
+from agenteval.evaluators.utility.plan import experiment_of, make_plan
+from agenteval.models.limits import Limits, Price
+from agenteval.models.rehearsal import Amount, Bill, Part
+from agenteval.readers.messages import parse_messages
+from agenteval.records import Criterion, Failure, Message, Run, Score, Task, Usage, content_hash
+from agenteval.report.bill import print_bill
+from agenteval.report.terminal import print_table
+from agenteval.stats.scores import ORIGINAL
+from agenteval.store import Store, schema
+from agenteval.store.connect import reading
+from agenteval.store.rows import to_result
+from agenteval.text import plural, visible_line
+from agenteval.trust.means import load_ratings
+from agenteval.trust.tables import score_tables, score_title, spent
+
+_ROUNDING = 1e-9  # 2 of 3 levels reach a threshold of 2/3
+
+
+class JudgeFailed(AgentevalError):
+    """The judge gave no score where one was demanded: the test has neither passed nor failed."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the judge said of one run.
+
+    `values` has by id of the criterion the mean of its repeats, 0 the worst level and 1 the best;
+    None where it does not apply or its levels have no order. `scores` and `failures` are the single
+    results, with label and explanation, or status and message.
+    """
+
+    values: Mapping[str, float | None]
+    scores: tuple[Score, ...]
+    failures: tuple[Failure, ...]
+
+
+class Judge:
+    """The fixture: call it with what an agent was asked and what it answered or did.
+
+    Its arguments are those of the marker. `threshold` is what every criterion must reach, or a
+    mapping from some of them, by id or name; None demands nothing. Paths, and names of tasks, are
+    those of the folder that pytest was started in, wherever the test has gone meanwhile. `told`
+    is what the summary needs of each call, in plain values; `trouble` why the test is an error.
+    """
+
+    def __init__(  # noqa: PLR0913  what a marker may say
+        self, item: pytest.Item, *, threshold: float | Mapping[str, float] | None,
+        model: AnyJudge = None, criteria: Criteria | None = None, task: str | Task | None = None,
+        base_url: str | None = None, repeats: int = 1, temperature: float | None = 1.0,
+        with_reference: bool = False,
+    ) -> None:  # fmt: skip
+        self.told: list[dict[str, Any]] = []
+        self.trouble: str | None = None
+        self._threshold = threshold
+        self._asked: dict[str, Any] = {
+            "judge": model, "criteria": criteria, "task": task, "base_url": base_url,
+            "repeats": repeats, "temperature": temperature, "with_reference": with_reference,
+        }  # fmt: skip
+        self._config = item.config
+        file, _, name = item.location  # not the node id: xdist writes groups into it
+        self._test = f"{file}::{name}".replace("\\", "/")
+        self._calls = 0
+
+    def __call__(
+        self, *, input: str = "", output: str = "", reference: str | None = None,
+        messages: Sequence[Message | Mapping[str, Any]] = (),
+    ) -> Judged:  # fmt: skip
+        """Judge one run: `input` is what the agent was asked, `output` its answer, `messages` its
+        whole trajectory in the form of OpenAI. The reference is shown to the judge only
+        `with_reference`, and used by criteria that are computed.
+
+        Raises AssertionError when a criterion is below its threshold, JudgeFailed when the judge
+        gave no score, and what else is an AgentevalError; of these two the test becomes an error.
+        In a dry run it skips the test.
+        """
+        __tracebackhide__ = True
+        self._calls += 1
+        try:
+            listed = [m.model_dump() if isinstance(m, Message) else dict(m) for m in messages]
+            talk = parse_messages(listed, "messages", self._test)
+            run = Run(
+                id=self._test if self._calls == 1 else f"{self._test}#{self._calls}",
+                input=input, output=output or talk.answer or "", messages=tuple(talk.messages),
+                reference=reference,
+            )  # fmt: skip
+            with chdir(self._config.invocation_params.dir):
+                judged, lines = self._judged(run)
+        except AgentevalError as error:
+            self.trouble = f"{type(error).__name__}: {error}"
+            raise error.with_traceback(None) from None  # its line says it; shown is the test's own
+        if lines:
+            raise AssertionError("\n  ".join(("below the threshold", *lines)))
+        return judged
+
+    def _judged(self, run: Run) -> tuple[Judged, list[str]]:
+        """What the judge says, and the lines of an assertion when a threshold is missed."""
+        option = self._config.option
+        judging = read_judging(
+            [run], **self._asked, watch=Watch(), limits=limits_of(option),
+            retry_failed=option.agenteval_retry_failed, need_key=not option.agenteval_dry_run,
+        )  # fmt: skip
+        thresholds = self._thresholds(judging.criteria)
+        if option.agenteval_dry_run:
+            self._skip(judging)
+        results, stopped = self._results(judging)
+        scores = tuple(r for r in results if isinstance(r, Score))
+        failures = tuple(r for r in results if isinstance(r, Failure))
+        values: dict[str, float | None] = {}
+        lines, missing, below = [], [], False
+        for criterion in judging.criteria:
+            own = [score for score in scores if score.criterion_id == criterion.id]
+            failed = next((f for f in failures if f.criterion_id == criterion.id), None)
+            valued = [score.value for score in own if score.value is not None]
+            value = values[criterion.id] = fmean(valued) if valued else None
+            least = thresholds.get(criterion.id)
+            line = f"{criterion.name}: "
+            if failed is not None or len(own) < judging.repeats:
+                why = f"{failed.status}: {failed.message}" if failed else stopped or "not judged"
+                if least is not None or not isinstance(self._threshold, Mapping):
+                    missing.append(visible_line(line + why))
+            elif least is not None:
+                line += ", ".join(dict.fromkeys(s.label or s.status for s in own))
+                if value is not None:
+                    less = value < least - _ROUNDING
+                    below = below or less
+                    line += f" ({value:.2f}), {'below' if less else 'not below'} {least:g}"
+                why = next((f": {s.explanation}" for s in own if s.explanation), "")
+                lines.append(visible_line(line + why))
+        if missing:
+            raise JudgeFailed("\n  ".join(("the judge gave no score", *missing)))
+        if thresholds and all(values[key] is None for key in thresholds):
+            raise JudgeFailed("no criterion with a threshold applies: nothing was rated")
+        return Judged(values, scores, failures), lines if below else []
+
+    def _thresholds(self, criteria: Sequence[Criterion]) -> dict[str, float]:
+        """What must be reached, by id of the criterion."""
+        wanted, known = self._threshold, {k: c for c in criteria for k in (c.id, c.name)}
+        if wanted is None:
+            return {}
+        if not isinstance(wanted, Mapping):
+            wanted = {c.id: wanted for c in criteria if c.ordered}
+        for name, least in wanted.items():
+            if name not in known or not known[name].ordered:
+                ordered = ", ".join(c.id for c in criteria if c.ordered)
+                raise InputError(
+                    f"no criterion {name!r} with an order; there are {ordered}", "threshold"
+                )
+            if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1:
+                raise InputError(f"{least!r} is no number from 0 to 1", "threshold")
+        if not wanted:
+            raise InputError("no criterion has an order: the test could not fail", "threshold")
+        return {known[name].id: float(least) for name, least in wanted.items()}
+
+    def _skip(self, judging: Judging) -> None:
+        """Note what would be asked, and skip the test."""
+        store, shown = self._config.option.agenteval_store, self._asked["with_reference"]
+        # in a thread: a rehearsal has an event loop of its own
+        bill = run_sync(asyncio.to_thread(quantify_bill, judging, store, with_reference=shown))
+        source = judging.evaluator(None)[0].source
+        self._tell(
+            judging, source.sha256, judge=source.model, spent=bill.budget.spent.model_dump(),
+            least=astuple(bill.least), most=astuple(bill.most),
+            largest=max((part.largest for part in bill.parts), default=(0, 0)),
+        )  # fmt: skip
+        pytest.skip(f"dry run: {bill.least.requests} to {bill.most.requests} requests")
+
+    def _results(self, judging: Judging) -> tuple[list[Score | Failure], str | None]:
+        """All results, asked for where the store lacks them, and why not all were asked for. Every
+        run has a lock of its own: workers of one suite judge side by side."""
+        ((_, view),) = judging.items
+        with opened(self._config.option.agenteval_store) as store:
+            evaluator, client = judging.evaluator(store)
+            source = evaluator.source.sha256
+            lock = content_hash([experiment_of(evaluator, judging.task.name), view.sha256])
+            with store.lock(lock):
+                relabel(store, judging.criteria, judging.watch)
+                plan = make_plan(
+                    evaluator, judging.items, judging.criteria, store,
+                    repeats=judging.repeats, retry_failed=judging.retry_failed,
+                )  # fmt: skip
+                ended = run_sync(judging.run(plan, client, store))
+            usage = ended.progress.usage.model_dump()
+            self._tell(judging, source, run=view.sha256, repeats=judging.repeats, usage=usage)
+            r, c = schema.results.c, schema.items.c
+            query = (  # by the index: a suite of many tests reads each of its results once
+                select(schema.results, c.id.label("criterion_id"))
+                .join(schema.items, c.item_key == r.criterion_key)
+                .where(r.source_key == source, r.item_key == view.sha256, r.variant == ORIGINAL)
+                .where(r.criterion_key.in_([criterion.sha256 for criterion in judging.criteria]))
+                .where(r.repeat < judging.repeats)
+                .order_by(c.id, r.repeat)
+            )
+            with reading(store.engine) as connection:
+                return [to_result(row) for row in connection.execute(query)], ended.stopped
+
+    def _tell(self, judging: Judging, source: str, **more: Any) -> None:
+        keys = [criterion.sha256 for criterion in judging.criteria]
+        self.told.append({"of": [source, *keys], "notes": judging.watch.notes, **more})
+
+
+def limits_of(option: Any) -> Limits:
+    """The caps and prices of the command line. Raises InputError for one price alone."""
+    prices = option.agenteval_price_in, option.agenteval_price_out
+    if prices.count(None) == 1:
+        raise InputError("one price without the other gives no cost; say both", "--agenteval-price")
+    price = None if None in prices else Price(*prices)
+    return Limits(
+        max_calls=option.agenteval_max_calls, max_cost=option.agenteval_max_cost, price=price
+    )
+
+
+def summary(told: Sequence[Mapping[str, Any]], option: Any, width: int) -> str:
+    """For every judge and set of criteria what was judged in this session, as `quantify` tells it;
+    after a dry run the bill."""
+    console = Console(file=(text := io.StringIO()), width=width, highlight=False, emoji=False)
+    for note in dict.fromkeys(note for one in told for note in one["notes"]):
+        console.print(visible_line(note), markup=False, soft_wrap=True)
+    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for one in told:
+        groups.setdefault(tuple(one["of"]), []).append(one)
+    for (source, *keys), group in groups.items():
+        if option.agenteval_dry_run:
+            print_bill(_bill(group, limits_of(option)), console)
+            continue
+        with Store(option.agenteval_store, create=False) as store:
+            judge, known = dict(store.sources())[source], store.criteria_of(source)
+            ratings = load_ratings(
+                store, source, run_keys=[one["run"] for one in group], criterion_keys=keys,
+                repeats=max(one["repeats"] for one in group),
+            )  # fmt: skip
+        usage = sum((Usage.model_validate(one["usage"]) for one in group), Usage())
+        foot = (
+            "intervals treat the case as the unit: tests of one input are one case",
+            f"asked now: {spent(usage)}; store: {store.shown}",
+        )
+        criteria = [known[key] for key in keys if key in known]
+        console.print(visible_line(score_title(judge, criteria, ratings)), markup=False)
+        print_table(score_tables(ratings, criteria, foot=foot)[0], console)
+    return re.sub(r"--(?=price-|max-)", "--agenteval-", text.getvalue().strip())
+
+
+def _bill(group: Sequence[Mapping[str, Any]], limits: Limits) -> Bill:
+    """What the skipped tests would ask of one judge, together."""
+    part = Part(
+        "judge",
+        "one request for each call that is not stored; a reply that cannot be read is asked for "
+        "once more; of a test that asks several times only the first counts",
+        least=sum((Amount(*one["least"]) for one in group), Amount()),
+        most=sum((Amount(*one["most"]) for one in group), Amount()),
+        largest=max(tuple(one["largest"]) for one in group),
+    )
+    about = f"{plural(len(group), 'test')} skipped; judge: {group[0]['judge']}"
+    budget = limits.budget(Usage.model_validate(group[0]["spent"]))
+    return Bill("pytest", (about,), (part,), budget)

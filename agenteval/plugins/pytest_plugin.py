@@ -1,0 +1,103 @@
+"""The pytest plugin: the fixture `judge`, the marker `agenteval`, a summary. See docs/pytest.md.
+
+pytest loads this module at every start, so it imports nothing of agenteval before the first test
+asks for the fixture.
+
+A judge that gives no score is an error of the test. pytest calls "error" what goes wrong outside of
+the test's own body, and tells it by `report.when`; so the report of such a call is filed under
+setup. Terminal, JUnit XML, xdist and other plugins then count one error and neither a pass nor a
+failure, whether the test caught the exception or is expected to fail.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from agenteval.plugins.pytest_judge import Judge
+
+_judge = pytest.StashKey["Judge"]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of the whole suite; what may differ from test to test is said by the marker."""
+    group = parser.getgroup("agenteval", "agenteval: tests judged by a model")
+    place = os.environ.get("AGENTEVAL_STORE", "agenteval.db")
+    options: dict[str, tuple[str, dict[str, Any]]] = {
+        "store": ("Database of the scores. Default: AGENTEVAL_STORE, else agenteval.db.",
+                  {"default": place, "metavar": "PATH"}),
+        "dry-run": ("Ask nobody: skip what would be judged, and say what it would cost.",
+                    {"action": "store_true"}),
+        "retry-failed": ("Ask again where no score could be had for good.",
+                         {"action": "store_true"}),
+        "max-calls": ("Requests of a judge at most, earlier ones included.", {"type": int}),
+        "max-cost": ("Money for a judge at most, earlier calls included.", {"type": float}),
+        "price-in": ("Price of a million prompt tokens.", {"type": float}),
+        "price-out": ("Price of a million reply tokens.", {"type": float}),
+    }  # fmt: skip
+    for name, (text, more) in options.items():
+        group.addoption(f"--agenteval-{name}", help=text, **more)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known, and listen to what is judged."""
+    config.addinivalue_line(
+        "markers",
+        "agenteval(threshold, criteria, model, task, ...): how the fixture `judge` judges, and "
+        "which value each criterion must reach; see docs/pytest.md of agenteval",
+    )
+    config.pluginmanager.register(_Summary(config), "agenteval-summary")
+
+
+@pytest.fixture
+def judge(request: pytest.FixtureRequest) -> Judge:
+    """Have what an agent did judged: `judge(input=..., output=...)`; see `Judge` in
+    `agenteval.plugins.pytest_judge`."""
+    from agenteval.plugins.pytest_judge import Judge
+
+    mark = pytest.mark.agenteval.mark
+    for other in request.node.iter_markers("agenteval"):  # the closest first, which wins
+        mark = other.combined_with(mark)
+    made = request.node.stash[_judge] = Judge(request.node, *mark.args, **mark.kwargs)
+    return made
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let the report carry what was judged, and make an error of what could not be."""
+    report = yield
+    judge = item.stash.get(_judge, None)
+    if judge is None:
+        return report
+    # xdist sends it on as it is: plain values
+    report.agenteval, judge.told = judge.told, []  # type: ignore[attr-defined]
+    if call.when == "call" and judge.trouble is not None:
+        report.when, report.outcome = "setup", "failed"
+        report.longrepr = report.longrepr or judge.trouble
+        vars(report).pop("wasxfail", None)
+    return report
+
+
+class _Summary:
+    """What was judged, by this process and by the workers of xdist, and told at the end."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.told: list[dict[str, Any]] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.told += getattr(report, "agenteval", ())
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self.told:
+            from agenteval.plugins.pytest_judge import summary
+
+            terminalreporter.section("agenteval")
+            width = self.config.get_terminal_writer().fullwidth
+            terminalreporter.write_line(summary(self.told, self.config.option, width))
