@@ -59,7 +59,7 @@ def plan_of(jobs: list[Job], grace: float = 30.0) -> TrialPlan[Job]:
         return await unit()
 
     system = TrialSystem(key=SYSTEM, name="one", parameters={})
-    return TrialPlan(NAME, system, [], jobs, [], act, grace=grace)
+    return TrialPlan(NAME, system, [], jobs, [], [], act, grace=grace)
 
 
 def run(tables: Trials, jobs: list[Job], concurrency: int = 1) -> Ended:

@@ -39,25 +39,12 @@ def leading(context: Any, groups: Sequence[object]) -> Iterator[None]:
             raise InputError("goes with one process alone", f"--{name}")
     if "-" in given.values():
         raise InputError("other processes cannot read standard input: give a file", "-")
-    _refuse_secrets(given)
     leader = Leader(words_of(context), _places(chosen, given.get("concurrency") or 1))
     with within(leader):
         try:
             yield
         finally:
             leader.end()
-
-
-def _refuse_secrets(given: Mapping[str, Any]) -> None:
-    from agenteval.text import url_secrets
-
-    urls = given.get("base_url") or ()
-    if any(url_secrets(url) for url in ([urls] if isinstance(urls, str) else urls)):
-        raise InputError(
-            "the command is kept in the store, where a key must not stand: put the URL into "
-            "AGENTEVAL_BASE_URL",
-            "--base-url",
-        )
 
 
 def _places(chosen: WorkerOptions, concurrency: int) -> Places:
@@ -70,7 +57,9 @@ def _places(chosen: WorkerOptions, concurrency: int) -> Places:
 
 def words_of(context: Any) -> list[str]:
     """The command as words, with what was given to it, but for what each process has of its own:
-    store, headers, number of requests."""
+    store, headers, number of requests. Raises InputError for an address with a key."""
+    from agenteval.text import url_secrets
+
     names: list[str] = []
     above = context
     while above.parent is not None:
@@ -84,6 +73,12 @@ def words_of(context: Any) -> list[str]:
             continue
         values = value if isinstance(value, list | tuple) else [value]
         texts = [str(v.value if isinstance(v, Enum) else v) for v in values]
+        if any("://" in text and url_secrets(text) for text in texts):
+            raise InputError(
+                "the command is kept in the store, where a key must not stand: give it in "
+                "AGENTEVAL_API_KEY, or the whole address in AGENTEVAL_BASE_URL",
+                parameter.opts[-1],
+            )
         if parameter.param_type_name == "argument":
             places += texts
         elif parameter.is_flag:
