@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from agenteval.errors import JobOver, LeaseLost, StoreError, Unauthorized
 from agenteval.evaluators import base
+from agenteval.evaluators.base import Progress
 from agenteval.evaluators.trials import TrialOutcome
 from agenteval.store import Store
 from agenteval.store.experiments import Begun, finish
 from agenteval.store.relabel import Relabelled
 from agenteval.store.writer import Writes
 from agenteval.text import plural
-from agenteval.workers import INTERRUPTION, TEAM, Leader, LeasedUnits, Progress, Worker
+from agenteval.workers import INTERRUPTION, TEAM, Leader, LeasedUnits, Worker
 
 if TYPE_CHECKING:
     from agenteval.models.client import Client

@@ -9,7 +9,6 @@ before it is made, wherever it is made. The leases are in `store.leases`.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 import socket
 import threading
@@ -19,14 +18,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields, replace
-from functools import cache
-from pathlib import Path
+from dataclasses import dataclass, fields, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from agenteval.errors import BudgetExceeded, InputError, JobOver, StoreError
+from agenteval.evaluators.base import Progress
 from agenteval.models.limits import Budget, Limits
-from agenteval.records import Usage, content_hash
+from agenteval.records import Usage
 from agenteval.store import Store
 from agenteval.store.leases import Job, JobState, Leased
 from agenteval.store.writer import Writes
@@ -36,40 +34,6 @@ _BEAT = 1.0  # seconds between two signs of life
 _LOOK = 0.2  # seconds between two looks of who waits
 
 _U = TypeVar("_U")
-
-
-@dataclass(slots=True)
-class Progress:
-    """Counts while an experiment runs: units, and what came of them by outcome or status.
-
-    A judge's unit counts once for each of its cells, as `scored` or under the status of its
-    failure; a trial under its outcome or the status of its failure.
-    """
-
-    total: int
-    done: int = 0
-    outcomes: Counter[str] = field(default_factory=Counter)
-    usage: Usage = field(default_factory=Usage)
-
-    @property
-    def failures(self) -> Counter[str]:
-        """What brought no result, by status, which has a colon as nothing else has."""
-        return Counter({k: n for k, n in self.outcomes.items() if ":" in k})
-
-    @property
-    def scored(self) -> int:
-        """How many cells or trials brought a result."""
-        return self.outcomes.total() - self.failures.total()
-
-
-@cache
-def package_sha256() -> str:
-    """Hash of this package's code: a worker of another version would ask other questions."""
-    folder = Path(__file__).parent
-    files = sorted(p for p in folder.rglob("*") if p.suffix in (".py", ".json", ".j2", ".html"))
-    return content_hash(
-        [(str(p.relative_to(folder)), hashlib.sha256(p.read_bytes()).hexdigest()) for p in files]
-    )
 
 
 class SharedBudget(Budget):
@@ -209,9 +173,9 @@ class Places(Protocol):
 class Leader(Team):
     """Who was given the command: makes the plans, waits for the workers, shows what comes of it."""
 
-    def __init__(self, command: Sequence[str], places: Places) -> None:
+    def __init__(self, command: Sequence[str], package: str, places: Places) -> None:
         super().__init__()
-        self._command = tuple(command)
+        self._command, self._package = tuple(command), package
         self._places = places
         self._stages: list[str] = []
         self._started = False
@@ -222,7 +186,7 @@ class Leader(Team):
         if self.job is None:
             self._own = Store(store.address)
             self.job = Job(self._own.engine, uuid.uuid4().hex)
-            self.job.begin(self._command, package_sha256())
+            self.job.begin(self._command, self._package)
             self._begin_to_beat(self.job.live)
 
     def begin(self, plan: str, units: Iterable[str]) -> tuple[str, int]:

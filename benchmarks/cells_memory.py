@@ -25,12 +25,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+from agenteval.evaluators.base import Progress
 from agenteval.evaluators.utility.plan import Item, make_plan
 from agenteval.experiment import Experiment
 from agenteval.records import Criterion, Run, View
 from agenteval.store import Store
 from agenteval.trust.means import load_ratings, summarize
-from agenteval.workers import Progress
 from benchmarks.folders import OUT, module
 from benchmarks.instant import IN_FLIGHT, Instant, instant_judge, peak_mb, reply_text, scored
 from benchmarks.outcome import Row, finish

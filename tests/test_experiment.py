@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agenteval.errors import BudgetExceeded, StoreError, Transient, Unauthorized
-from agenteval.evaluators.base import Outcome, Unit
+from agenteval.evaluators.base import Outcome, Progress, Unit
 from agenteval.evaluators.utility.plan import experiment_of, make_plan
-from agenteval.experiment import Ended, Experiment, Progress
+from agenteval.experiment import Ended, Experiment
 from agenteval.store import Store
 from agenteval.store.export import export_cells
 from tests.store.making import ScriptedJudge, criteria, failures, items, scores

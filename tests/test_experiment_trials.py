@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from agenteval.errors import Unauthorized
+from agenteval.evaluators.base import Progress
 from agenteval.evaluators.trials import TrialOutcome, TrialPlan
-from agenteval.experiment import Ended, Experiment, Progress
+from agenteval.experiment import Ended, Experiment
 from agenteval.records import FailureStatus, Usage
 from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from agenteval.api.running import Notify, Progress, Stopped, Watch, opened, synchronous
 from agenteval.errors import InputError, ModelError, ModelUnavailable
+from agenteval.evaluators.base import Progress as Counts
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.invent import Invention, requests_for
 from agenteval.evaluators.planning.invent import invent as invent_professions
@@ -24,7 +25,6 @@ from agenteval.models.limits import Limits
 from agenteval.records.table import Cell, Column, Table
 from agenteval.report.report import Report
 from agenteval.store import Store
-from agenteval.workers import Progress as Counts
 
 Range = str | int | tuple[int, int]
 SLOW = Limits(timeout=600.0)  # a long reply of a model on this machine

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agenteval.errors import InputError
+from agenteval.records import content_hash
 
 if TYPE_CHECKING:
     from agenteval.cli.options import WorkerOptions
@@ -39,7 +43,9 @@ def leading(context: Any, groups: Sequence[object]) -> Iterator[None]:
             raise InputError("goes with one process alone", f"--{name}")
     if "-" in given.values():
         raise InputError("other processes cannot read standard input: give a file", "-")
-    leader = Leader(words_of(context), _places(chosen, given.get("concurrency") or 1))
+    leader = Leader(
+        words_of(context), package_sha256(), _places(chosen, given.get("concurrency") or 1)
+    )
     with within(leader):
         try:
             yield
@@ -94,6 +100,16 @@ def worker_words(job: str, name: str, concurrency: int) -> list[str]:
         sys.executable, "-m", "agenteval", "work", f"--job={job}", f"--name={name}",
         f"--concurrency={concurrency}", "--quiet",
     ]  # fmt: skip
+
+
+@cache
+def package_sha256() -> str:
+    """Hash of this package's code: a worker of another version would ask other questions."""
+    folder = Path(__file__).parents[1]
+    files = sorted(p for p in folder.rglob("*") if p.suffix in (".py", ".json", ".j2", ".html"))
+    return content_hash(
+        [(str(p.relative_to(folder)), hashlib.sha256(p.read_bytes()).hexdigest()) for p in files]
+    )
 
 
 class Processes:

@@ -73,9 +73,9 @@ def work(
 
 def _next(store: Store, job: str | None, wait: float) -> tuple[str, list[str]] | None:
     """Key and command of what is to be done; None when nothing is for so long."""
+    from agenteval.cli.processes import package_sha256
     from agenteval.errors import InputError
     from agenteval.store.leases import live_jobs
-    from agenteval.workers import package_sha256
 
     until = time.monotonic() + wait
     while True:

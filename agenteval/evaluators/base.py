@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from agenteval.errors import (
@@ -84,6 +85,30 @@ class Outcome:
     async def keep(self, store: Store, beside: Writes = ()) -> None:
         """Store it, and in the same transaction what is `beside` it; returns when it is durable."""
         await store.commit(self.results, self.call, attempt=self.attempt, beside=beside)
+
+
+@dataclass(slots=True)
+class Progress:
+    """Counts while an experiment runs: units, and what came of them by outcome or status.
+
+    A judge's unit counts once for each of its cells, as `scored` or under the status of its
+    failure; a trial under its outcome or the status of its failure.
+    """
+
+    total: int
+    done: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    usage: Usage = field(default_factory=Usage)
+
+    @property
+    def failures(self) -> Counter[str]:
+        """What brought no result, by status, which has a colon as nothing else has."""
+        return Counter({k: n for k, n in self.outcomes.items() if ":" in k})
+
+    @property
+    def scored(self) -> int:
+        """How many cells or trials brought a result."""
+        return self.outcomes.total() - self.failures.total()
 
 
 class Evaluator(Protocol):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agenteval.api.running import why_stopped
+from agenteval.evaluators.base import Progress
 from agenteval.evaluators.utility.perturb import OPERATORS
-from agenteval.experiment import Ended, Progress
+from agenteval.experiment import Ended
 from tests.cli.conftest import Cli
 
 

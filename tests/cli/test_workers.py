@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
+from agenteval.cli.processes import package_sha256
 from agenteval.store import Store
 from agenteval.store.copying import counts
 from agenteval.store.leases import Job, live_jobs
 from agenteval.testing import Server, serve
-from agenteval.workers import package_sha256
 from tests.cli import test_flow, test_trace
 from tests.cli.conftest import ENVIRONMENT, Cli, Result
 from tests.cli.test_signals import wait_for
