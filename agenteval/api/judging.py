@@ -18,6 +18,7 @@ from agenteval.errors import BadRequest, InputError
 from agenteval.evaluators.base import Evaluator, Unit
 from agenteval.evaluators.utility.computed import WithComputed, check_computed
 from agenteval.evaluators.utility.criteria_file import find_criteria, has_criteria, load_criteria
+from agenteval.evaluators.utility.distributions import distribution_judge
 from agenteval.evaluators.utility.embedded import EmbeddedJudge
 from agenteval.evaluators.utility.function_judge import FunctionJudge, JudgeFunction
 from agenteval.evaluators.utility.plan import CellPlan, Item
@@ -72,6 +73,7 @@ class Judging:
     watch: Watch
     need_key: bool = True  # where nobody is asked, a missing key is no error
     allow_code: bool = False  # of a computed criterion that runs what a system wrote
+    probabilities: bool = False  # of the levels, from a chat model's log-probabilities
     part: Part | None = None  # of the runs, where other processes judge the others
 
     @cached_property
@@ -79,7 +81,10 @@ class Judging:
         """The model that judges; None for Python. Raises InputError as `choose_model`."""
         if not isinstance(self.judge, str | None):
             return None
-        choice = choose_model(self.judge, self.base_url, need_key=self.need_key)
+        choice = choose_model(self.judge, self.base_url, need_key=self.need_key, decides=True)
+        if self.probabilities and (choice.kind == "embedded" or choice.provider == "recorded"):
+            what = "a chat model's log-probabilities are asked for"
+            raise InputError(f"{what}; {choice.name} has none", "--probabilities")
         if choice.provider == "recorded":
             return replace(choice, path=recording_of(self.task.name, "judge"))
         return choice
@@ -127,6 +132,9 @@ class Judging:
 
     def _judge(self, store: Store | None, **changes: Any) -> tuple[Evaluator, Client | None]:
         if not isinstance(self.judge, str | None):
+            if self.probabilities:
+                what = "a function returns {level: probability} itself"
+                raise InputError(what, "--probabilities")
             if self.options.datamark:
                 raise InputError("a function reads no instructions to be marked off", "--datamark")
             judge = FunctionJudge(self.judge, version=self.version, seed=self.options.seed)
@@ -139,7 +147,12 @@ class Judging:
                 raise InputError(what, "--datamark")
             return Guarded(EmbeddedJudge(seed=self.options.seed)), None
         client = make_client(self.choice, self.limits, store, record=self.record)
-        evaluator = chat_judge(client, self.task, replace(self.options, **changes))
+        options = replace(self.options, **changes)
+        evaluator = chat_judge(client, self.task, options)
+        if self.choice.kind == "decisions":
+            evaluator = distribution_judge(client, self.task, "decisions", options)
+        elif self.probabilities:
+            evaluator = distribution_judge(client, self.task, "letters", options)
         if store is not None:
             client.budget = self._budget(store, evaluator)
         return evaluator, client
@@ -221,6 +234,7 @@ def read_judging(
     version: str | None = None,
     need_key: bool = True,
     allow_code: bool = False,
+    probabilities: bool = False,
     part: Part | None = None,
 ) -> Judging:
     """Read and check everything before the store is opened. Raises InputError."""
@@ -273,6 +287,7 @@ def read_judging(
     return Judging(
         items=tuple(items), task=found_task, judge=judge, base_url=base_url, repeats=repeats,
         part=part, criteria=wanted, retry_failed=retry_failed, allow_code=allow_code,
+        probabilities=probabilities,
         options=QuantifierOptions(one_per_call, temperature, seed=seed, datamark=datamark),
         limits=limits or Limits(), record=None if record is None else Path(record),
         version=version, watch=watch, need_key=need_key,

@@ -107,6 +107,7 @@ async def averify(
     version: str | None = None,
     with_reference: bool = False,
     allow_code: bool = False,
+    probabilities: bool = False,
     dry_run: bool = False,
     notify: Notify | None = None,
     progress: Progress | None = None,
@@ -149,6 +150,7 @@ async def averify(
         repeats=repeats, seed=seed, one_per_call=one_per_call, temperature=temperature,
         limit=limit, retry_failed=retry_failed, limits=limits, record=record, version=version,
         need_key=not dry_run, with_reference=with_reference, allow_code=allow_code,
+        probabilities=probabilities,
     )  # fmt: skip
     if options.deterministic and judging.choice is not None:
         raise InputError("is said of ratings made elsewhere (--scores)", "--deterministic")
@@ -193,7 +195,7 @@ class _How:
 
 def _refuse_more(judging: Judging, *, probes: bool, rounds: int) -> None:
     """Raise InputError for a judge that cannot be had, or not asked so, before anything is made."""
-    if rounds > 1 and judging.choice is None:
+    if rounds > 1 and (judging.choice is None or judging.choice.kind == "decisions"):
         raise InputError("further rounds ask critics: the judge must be a model", "--rounds")
     if judging.recording is not None and (probes or rounds > 1):
         option = "--probes" if probes else "--rounds"

@@ -1,15 +1,17 @@
-"""The model a user means: `provider:model`, `embedded`, `recorded`, `replay:FILE`, ..."""
+"""The model a user means: `provider:model`, `embedded`, `recorded`, `replay:FILE`, ..., and
+`decisions:` before one of them, that judges by probabilities."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
 from agenteval.errors import InputError, ModelUnavailable
 from agenteval.models.client import Client, ReplyCache
+from agenteval.models.decisions import DecisionsTransport
 from agenteval.models.limits import Limiter, Limits
 from agenteval.models.openai import OpenAITransport
 from agenteval.models.replay import FileRecorder, ReplayTransport
@@ -30,7 +32,8 @@ PROVIDERS: dict[str, tuple[str, str | None]] = {
     "lmstudio": ("http://127.0.0.1:1234/v1", None),
 }
 
-Kind = Literal["embedded", "chat"]
+Kind = Literal["embedded", "chat", "decisions"]
+DECISIONS = "decisions:"
 
 NO_MODEL = (
     "the embedded critic needs `pip install 'agenteval[local]'`; or name an endpoint with "
@@ -40,7 +43,8 @@ NO_MODEL = (
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """What was asked for: what is computed on this machine, or a chat model."""
+    """What was asked for: what is computed on this machine, a chat model, or one that answers
+    questions with probabilities."""
 
     kind: Kind
     name: str
@@ -61,7 +65,7 @@ class ModelChoice:
 
 
 def choose_model(
-    spec: str | None, base_url: str | None = None, *, need_key: bool = True
+    spec: str | None, base_url: str | None = None, *, need_key: bool = True, decides: bool = False
 ) -> ModelChoice:
     """The model meant by `--model` and `--base-url`, else by the environment, else `embedded`.
 
@@ -69,7 +73,16 @@ def choose_model(
     key variables. Raises InputError for an unknown provider or a missing file, and for a missing
     key unless `need_key` is False: what asks nobody, such as a dry run, needs none. `recorded` has
     no path yet: which recording is meant depends on the task (`readers.tasks.with_recording`).
+
+    `decisions:` stands before a model, or the name of one of OpenAI's, that answers questions with
+    probabilities; InputError unless that is enough for what it is asked for (`decides`).
     """
+    asked = spec or _variable("AGENTEVAL_MODEL") or ""
+    if asked.lower().startswith(DECISIONS):
+        inner = _deciding(asked, decides=decides)
+        named = base_url or _variable("AGENTEVAL_BASE_URL") or _split(inner)[0]
+        choice = choose_model(inner if named else f"openai:{inner}", base_url, need_key=need_key)
+        return replace(choice, kind="decisions")
     explicit = bool(spec and not base_url)  # a model asked for, and no URL beside it
     base_url = _url(base_url or _variable("AGENTEVAL_BASE_URL"))
     spec = spec or _variable("AGENTEVAL_MODEL") or ("" if base_url else "embedded")
@@ -100,6 +113,17 @@ def choose_model(
         raise InputError(f"{provider} needs a key in {variable} or AGENTEVAL_API_KEY", "--model")
     keep_secret([key])
     return ModelChoice("chat", name, provider, url, key)
+
+
+def _deciding(asked: str, *, decides: bool) -> str:
+    """What stands behind `decisions:`. Raises InputError where it cannot be asked."""
+    if not decides:
+        why = "writes no text: it judges runs, in quantify and verify, and does nothing else"
+        raise InputError(f"{asked} {why}", "--model")
+    inner = asked[len(DECISIONS) :]
+    if inner in ("", "embedded", "recorded") or inner.lower().startswith("autogen:"):
+        raise InputError(f"{asked} cannot decide; write decisions:NAME", "--model")
+    return inner
 
 
 def _split(spec: str) -> tuple[str, str]:
@@ -182,7 +206,8 @@ def make_transport(choice: ModelChoice) -> Transport:
         from agenteval.models.autogen import AutogenTransport
 
         return AutogenTransport.from_config(choice.path)
-    return OpenAITransport(
+    kind = DecisionsTransport if choice.kind == "decisions" else OpenAITransport
+    return kind(
         choice.name, base_url=choice.base_url, api_key=choice.api_key,
         key_variables=choice.key_variables,
     )  # fmt: skip
