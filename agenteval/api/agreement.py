@@ -67,6 +67,16 @@ class AgreementReport(Report):
             for own in self.labelled
             if own.calibrations
         ]
+        plan += [
+            (
+                f"Probabilities of {own.judge}, labels of {own.rater}",
+                "How often the level that the judge calls most probable is the label. Below the "
+                "dotted line the judge is too sure of itself.",
+                partial(reliability_lines, own.calibrations, names, forecast=True),
+            )
+            for own in self.labelled
+            if any(c.forecast and len(c.forecast.bins) > 1 for c in own.calibrations)
+        ]
         return report_page(self.title, self.tables, self.notes, self.unfinished, plan)
 
     @property

@@ -18,7 +18,7 @@ from agenteval.errors import BadRequest, InputError
 from agenteval.evaluators.base import Evaluator, Unit
 from agenteval.evaluators.utility.computed import WithComputed, check_computed
 from agenteval.evaluators.utility.criteria_file import find_criteria, has_criteria, load_criteria
-from agenteval.evaluators.utility.distributions import distribution_judge
+from agenteval.evaluators.utility.distributions import Kind, distribution_judge
 from agenteval.evaluators.utility.embedded import EmbeddedJudge
 from agenteval.evaluators.utility.function_judge import FunctionJudge, JudgeFunction
 from agenteval.evaluators.utility.plan import CellPlan, Item
@@ -116,6 +116,11 @@ class Judging:
                         raise InputError(str(error), "--model recorded") from error
 
     @property
+    def distributes(self) -> bool:
+        """Whether a model is asked for the probabilities of levels."""
+        return self.choice is not None and (self.probabilities or self.choice.kind == "decisions")
+
+    @property
     def asks_nobody(self) -> bool:
         """Whether it computes in this process: the embedded judge, or a function."""
         return self.choice is None or self.choice.kind == "embedded"
@@ -148,11 +153,11 @@ class Judging:
             return Guarded(EmbeddedJudge(seed=self.options.seed)), None
         client = make_client(self.choice, self.limits, store, record=self.record)
         options = replace(self.options, **changes)
-        evaluator = chat_judge(client, self.task, options)
-        if self.choice.kind == "decisions":
-            evaluator = distribution_judge(client, self.task, "decisions", options)
-        elif self.probabilities:
-            evaluator = distribution_judge(client, self.task, "letters", options)
+        if self.distributes:
+            kind: Kind = "decisions" if self.choice.kind == "decisions" else "letters"
+            evaluator = distribution_judge(client, self.task, kind, options)
+        else:
+            evaluator = chat_judge(client, self.task, options)
         if store is not None:
             client.budget = self._budget(store, evaluator)
         return evaluator, client

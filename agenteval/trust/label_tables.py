@@ -47,7 +47,8 @@ def label_tables(
     found: Sequence[LabelledBy], replacing: Sequence[Replacing], names: Mapping[str, str]
 ) -> tuple[Table, ...]:
     """Corrected means, calibration, bias by system, and the tests, as far as there are some."""
-    tables = [_means(found, names), _calibration(found, names), _bins(found, names),
+    tables = [_means(found, names), _calibration(found, names), _forecasts(found, names),
+              _bins(found, names),
               _systems(found, names), _tests(replacing, names)]  # fmt: skip
     return tuple(table for table in tables if table.rows or table.notes)
 
@@ -109,6 +110,22 @@ def _calibration(found: Sequence[LabelledBy], names: Mapping[str, str]) -> Table
     ]  # fmt: skip
     title = "Calibration: can the judge's value be read as what people say?"
     return Table("calibration", title, columns, tuple(rows), group="pair", detail=True)
+
+
+def _forecasts(found: Sequence[LabelledBy], names: Mapping[str, str]) -> Table:
+    columns = (
+        *_PAIR,
+        Column("brier", "Brier score", "number", "0 best, 2 worst"),
+        Column("error", "calibration\nerror", "number",
+               "expected: how far the probability of the likeliest level is from being right"),
+        Column("n", "runs", "count"),
+    )  # fmt: skip
+    rows = [
+        cells_of(c.forecast, columns, **own.about(c.criterion_id, names))
+        for own in found for c in own.calibrations if c.forecast is not None
+    ]  # fmt: skip
+    title = "Probabilities: do they foretell the label?"
+    return Table("forecast", title, columns, tuple(rows), group="pair", detail=True)
 
 
 def _bins(found: Sequence[LabelledBy], names: Mapping[str, str]) -> Table:

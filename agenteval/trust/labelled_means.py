@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from agenteval.records import Criterion
+from agenteval.stats.calibration import calibration_error
 from agenteval.stats.interval import Interval
 from agenteval.stats.ppi import PoweredMean, powered_mean
 from agenteval.stats.scores import ORIGINAL, ScoreTable
@@ -44,21 +46,38 @@ class Bin:
 
 
 @dataclass(frozen=True)
+class Forecast:
+    """How a judge's probabilities of the levels foretell the label, over `n` runs.
+
+    `brier` is the mean over runs of the squared distance of the distribution from the label, summed
+    over levels, from 0 to 2 (Brier, Monthly Weather Review 78, 1950). `error` is the expected
+    calibration error of the most probable level: by tenths of its probability, how far that is
+    from the share of runs with this label. Of several repeats the mean distribution counts.
+    """
+
+    n: int
+    brier: Interval
+    error: Interval
+    bins: tuple[Bin, ...]
+
+
+@dataclass(frozen=True)
 class Calibration:
     """How far a judge's values can be read as what people would say, on one criterion.
 
     `error` is the expected calibration error, the mean over runs of |label mean - judge mean| of
-    their bin (Naeini, Cooper & Hauskrecht, AAAI 2015); a bin is a level, or a tenth of the scale
-    for measured numbers. `squared` is the mean squared difference of value and label: the Brier
-    score where labels are yes or no. `systems` holds judge minus label by system.
+    their bin (see `calibration_error`); a bin is a level, or a tenth of the scale for measured
+    numbers. `squared` is the mean squared difference of value and label: the Brier score where
+    labels are yes or no. `systems` holds judge minus label by system.
     """
 
     criterion_id: str
     n: int
-    error: float
+    error: Interval
     squared: Interval
     bins: tuple[Bin, ...]
     systems: tuple[tuple[str, Interval], ...]
+    forecast: Forecast | None = None
 
 
 def labelled_means(
@@ -128,7 +147,8 @@ def calibrations(
         nearest = np.abs(value[:, None] - centres).argmin(axis=1)
         masks = [nearest == at for at in np.unique(nearest)]
         bins = tuple(Bin(float(value[m].mean()), mean(label, m, (0.0, 1.0))) for m in masks)
-        error = sum(abs(float((value - label)[m].mean())) * m.sum() for m in masks) / len(runs)
+        rng = np.random.default_rng(0)
+        error = calibration_error(value - label, nearest, clusters, rng=rng)
         of_system = np.array([system.get(run, "") for run in runs])
         by_system = tuple(
             (name, mean(value - label, of_system == name, (-1.0, 1.0)))
@@ -136,8 +156,41 @@ def calibrations(
         )  # fmt: skip
         everything = np.ones(len(runs), dtype=np.bool_)
         squared = mean((value - label) ** 2, everything, (0.0, 1.0))
-        found.append(Calibration(name, len(runs), float(error), squared, bins, by_system))
+        forecast = _forecast(judge.of(variant=ORIGINAL, criterion=name), by_people)
+        found.append(Calibration(name, len(runs), error, squared, bins, by_system, forecast))
     return found
+
+
+def _forecast(judge: ScoreTable, by_people: RunRatings) -> Forecast | None:
+    """Of the runs with probabilities of the levels and a label; None where there is none."""
+    place = {level: at for at, level in enumerate(by_people.levels.names)}
+    read = [json.loads(text) for text in judge.probabilities.names]
+    by_run: dict[str, list[list[float]]] = {}
+    for run, code in zip(judge.run.codes, judge.probabilities.codes, strict=True):
+        if code >= 0 and read[code].keys() == place.keys():
+            masses = [float(read[code][level]) for level in place]
+            by_run.setdefault(judge.run.names[run], []).append(masses)
+    position = by_people.position
+    runs = [r for r in by_run if r in position and not np.isnan(by_people.level[position[r]])]
+    if not runs:
+        return None
+    given = np.array([np.mean(by_run[run], axis=0) for run in runs])
+    label = np.array([by_people.level[position[run]] for run in runs], dtype=np.intp)
+    case = [by_people.case_of(run) or run for run in runs]
+    clusters = np.array(case, dtype=object) if len(set(case)) < len(case) else None
+    likely = given.max(axis=1)
+    right = (given.argmax(axis=1) == label).astype(np.float64)
+    tenth = np.minimum((likely * _BINS).astype(np.intp), _BINS - 1)
+    error = calibration_error(likely - right, tenth, clusters, rng=np.random.default_rng(0))
+    squared = ((given - np.eye(len(place))[label]) ** 2).sum(axis=1)
+
+    def mean(values: Floats, mask: np.ndarray, highest: float) -> Interval:
+        part = None if clusters is None else clusters[mask]
+        return mean_over_cases(values[mask], part, (0.0, highest))
+
+    masks = [tenth == at for at in np.unique(tenth)]
+    bins = tuple(Bin(float(likely[m].mean()), mean(right, m, 1.0)) for m in masks)
+    return Forecast(len(runs), mean(squared, tenth >= 0, 2.0), error, bins)
 
 
 def _raters(

@@ -74,7 +74,7 @@ def test_calibration_by_hand() -> None:
     )
     (got,) = calibrations(judge, label, [GRADE])
     assert [(one.judge, one.label.mean) for one in got.bins] == [(0.0, 0.25), (1.0, 0.75)]
-    assert got.error == pytest.approx(0.25)
+    assert 0.15 < got.error.mean < 0.25  # .25 less what the noise of four runs adds
     assert got.squared.mean == pytest.approx(0.125)
     assert {name: bias.mean for name, bias in got.systems} == {"x": 0.0, "y": 0.0}
 
