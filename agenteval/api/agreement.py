@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -72,11 +72,14 @@ class AgreementReport(Report):
                 f"Probabilities of {own.judge}, labels of {own.rater}",
                 "How often the level that the judge calls most probable is the label. Below the "
                 "dotted line the judge is too sure of itself.",
-                partial(reliability_lines, own.calibrations, names, forecast=True),
+                partial(
+                    reliability_lines, [replace(c, bins=c.level_bins) for c in own.calibrations],
+                    names, of="probability",
+                ),
             )
             for own in self.labelled
-            if any(c.forecast and len(c.forecast.bins) > 1 for c in own.calibrations)
-        ]
+            if any(len(c.level_bins) > 1 for c in own.calibrations)
+        ]  # fmt: skip
         return report_page(self.title, self.tables, self.notes, self.unfinished, plan)
 
     @property

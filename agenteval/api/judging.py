@@ -18,7 +18,7 @@ from agenteval.errors import BadRequest, InputError
 from agenteval.evaluators.base import Evaluator, Unit
 from agenteval.evaluators.utility.computed import WithComputed, check_computed
 from agenteval.evaluators.utility.criteria_file import find_criteria, has_criteria, load_criteria
-from agenteval.evaluators.utility.distributions import Kind, distribution_judge
+from agenteval.evaluators.utility.distributions import DistributionJudge, Kind
 from agenteval.evaluators.utility.embedded import EmbeddedJudge
 from agenteval.evaluators.utility.function_judge import FunctionJudge, JudgeFunction
 from agenteval.evaluators.utility.plan import CellPlan, Item
@@ -155,7 +155,7 @@ class Judging:
         options = replace(self.options, **changes)
         if self.distributes:
             kind: Kind = "decisions" if self.choice.kind == "decisions" else "letters"
-            evaluator = distribution_judge(client, self.task, kind, options)
+            evaluator = Guarded(DistributionJudge(client, self.task, kind, options))
         else:
             evaluator = chat_judge(client, self.task, options)
         if store is not None:

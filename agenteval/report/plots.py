@@ -319,27 +319,23 @@ def dose_lines(table: ScoreTable, *, ax: Axes | None = None) -> Figure:
 
 
 def reliability_lines(
-    calibrations: Sequence[Calibration], names: Mapping[str, str], *, forecast: bool = False,
+    calibrations: Sequence[Calibration], names: Mapping[str, str], *, of: str = "value",
     ax: Axes | None = None,
 ) -> Figure:  # fmt: skip
-    """Mean of the labels against the judge's value, a panel for each criterion; with `forecast` the
-    share of labels that are its most probable level against that probability. On the dotted line
-    both are the same."""
-    panels = {}
-    for c in calibrations:
-        bins = c.bins if not forecast else c.forecast.bins if c.forecast else ()
-        if len(bins) > 1:
-            line = Series("labels", [one.label for one in bins], at=[one.judge for one in bins])
-            panels[names.get(c.criterion_id, c.criterion_id)] = [line]
+    """Mean of the labels against the judge's value (or what else its bins are of), a panel for each
+    criterion. On the dotted line the value is what people say."""
+    panels = {
+        names.get(c.criterion_id, c.criterion_id): [
+            Series("labels", [one.label for one in c.bins], at=[one.judge for one in c.bins])
+        ]
+        for c in calibrations
+        if len(c.bins) > 1
+    }
     if not panels:
         raise InputError("the judge gives one value alone")
-    what, of = ("probability", "right") if forecast else ("judge", "labels")
-    about = "Labels that are the likeliest level, by its probability" if forecast else (
-        "Labels by the judge's value"
-    )  # fmt: skip
     return charts.lines(
-        panels, title=f"{about}, 95 % intervals over cases",
-        x=what, y=of, guess=([0, 1], [0, 1]), guess_name=f"{what} = {of}", ax=ax,
+        panels, title=f"Labels by the judge's {of}, 95 % intervals over cases",
+        x="judge", y="labels", guess=([0, 1], [0, 1]), guess_name="judge = labels", ax=ax,
     )  # fmt: skip
 
 

@@ -116,38 +116,36 @@ def _logprobs(text: str, top: int, picks: Picks, masses: dict[str, float]) -> li
 
 def decision(body: Body, picks: Picks) -> Body:
     """A response to the questions of a decision, with probabilities that are drawn; tokens as in
-    `completion`, none in the reply. Raises Refused for too few or too many, and LookupError or
-    TypeError for what is out of form."""
+    `completion`, none in the reply. Raises LookupError, TypeError or Refused for what is out of
+    form."""
     if not 1 <= len(body["questions"]) <= 400 or not body["input"]:
         raise Refused(400, "a decision needs an input and 1 to 400 questions")
     tokens = math.ceil(len(text_of(body)) / 4)
-    return {
-        "model": body["model"],
-        "answers": [_decided(question, picks) for question in body["questions"]],
-        "usage": {"input_tokens": tokens, "output_tokens": 0, "total_tokens": tokens},
-    }
+    usage = {"input_tokens": tokens, "output_tokens": 0, "total_tokens": tokens}
+    answers = [_decided(question, picks) for question in body["questions"]]
+    return {"model": body["model"], "answers": answers, "usage": usage}
 
 
 def _decided(question: Body, picks: Picks) -> Body:
-    kind, scored = question["type"], question["type"] == "score"
-    about = {"name": question.get("name"), "type": kind}
-    if kind == "predicate":
-        return about | {"probability": (picks.below(999) + 1) / 1000}
-    options, most = (question["levels"], 10) if scored else (question["choices"], 255)
-    if not 2 <= len(options) <= most or not question["instructions"]:
-        raise Refused(400, f"a {kind} needs instructions and 2 to {most} options")
+    kind = question["type"]
+    options: list[Body] = [{"value": True}, {"value": False}]
+    if kind != "predicate":
+        options = question["levels" if kind == "score" else "choices"]
+    if not 2 <= len(options) <= (10 if kind == "score" else 255) or not question["instructions"]:
+        raise Refused(400, "a question has instructions, and 2 to 10 levels or 2 to 255 choices")
     weights = [picks.below(999) + 1 for _ in options]
     masses = [weight / sum(weights) for weight in weights]
-    likeliest = masses.index(max(masses))
-    chosen = {"score": sum(i * p for i, p in enumerate(masses))} if scored else {
-        "choice": options[likeliest]["value"]
-    }  # fmt: skip
-    shown = [
-        {"value": i, "label": o["label"]} if scored else {"value": o["value"]}
-        for i, o in enumerate(options)
-    ]
-    probabilities = [{**o, "probability": p} for o, p in zip(shown, masses, strict=True)]
-    return {**about, **chosen, "confidence": max(masses), "probabilities": probabilities}
+    answer = {"name": question.get("name"), "type": kind, "confidence": max(masses)}
+    if kind == "predicate":
+        return {"name": answer["name"], "type": kind, "probability": masses[0]}
+    if kind == "score":
+        options = [{"value": i, "label": option["label"]} for i, option in enumerate(options)]
+        answer["score"] = sum(i * p for i, p in enumerate(masses))
+    else:
+        options = [{"value": option["value"]} for option in options]
+        answer["choice"] = options[masses.index(max(masses))]["value"]
+    pairs = zip(options, masses, strict=True)
+    return answer | {"probabilities": [{**option, "probability": p} for option, p in pairs]}
 
 
 def embeddings(body: Body, dimensions: int) -> Body:

@@ -47,8 +47,7 @@ def label_tables(
     found: Sequence[LabelledBy], replacing: Sequence[Replacing], names: Mapping[str, str]
 ) -> tuple[Table, ...]:
     """Corrected means, calibration, bias by system, and the tests, as far as there are some."""
-    tables = [_means(found, names), _calibration(found, names), _forecasts(found, names),
-              _bins(found, names),
+    tables = [_means(found, names), _calibration(found, names), _bins(found, names),
               _systems(found, names), _tests(replacing, names)]  # fmt: skip
     return tuple(table for table in tables if table.rows or table.notes)
 
@@ -96,7 +95,7 @@ def _means(found: Sequence[LabelledBy], names: Mapping[str, str]) -> Table:
 
 
 def _calibration(found: Sequence[LabelledBy], names: Mapping[str, str]) -> Table:
-    columns = (
+    columns: tuple[Column, ...] = (
         *_PAIR,
         Column("error", "calibration\nerror", "number",
                "expected: mean distance of the labels' mean from the judge's value"),
@@ -104,28 +103,18 @@ def _calibration(found: Sequence[LabelledBy], names: Mapping[str, str]) -> Table
                "mean; the Brier score where labels are yes or no"),
         Column("n", "runs", "count"),
     )  # fmt: skip
+    if any(c.brier for own in found for c in own.calibrations):
+        columns += (
+            Column("brier", "Brier score", "number", "of the levels' probabilities, 0 to 2"),
+            Column("level_error", "error of the\nprobability", "number",
+                   "how far that of the likeliest level is from how often it is the label"),
+        )  # fmt: skip
     rows = [
         cells_of(c, columns, **own.about(c.criterion_id, names))
         for own in found for c in own.calibrations
     ]  # fmt: skip
     title = "Calibration: can the judge's value be read as what people say?"
     return Table("calibration", title, columns, tuple(rows), group="pair", detail=True)
-
-
-def _forecasts(found: Sequence[LabelledBy], names: Mapping[str, str]) -> Table:
-    columns = (
-        *_PAIR,
-        Column("brier", "Brier score", "number", "0 best, 2 worst"),
-        Column("error", "calibration\nerror", "number",
-               "expected: how far the probability of the likeliest level is from being right"),
-        Column("n", "runs", "count"),
-    )  # fmt: skip
-    rows = [
-        cells_of(c.forecast, columns, **own.about(c.criterion_id, names))
-        for own in found for c in own.calibrations if c.forecast is not None
-    ]  # fmt: skip
-    title = "Probabilities: do they foretell the label?"
-    return Table("forecast", title, columns, tuple(rows), group="pair", detail=True)
 
 
 def _bins(found: Sequence[LabelledBy], names: Mapping[str, str]) -> Table:

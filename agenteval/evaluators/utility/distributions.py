@@ -24,7 +24,6 @@ from agenteval.evaluators.utility.answers import (
     to_result,
 )
 from agenteval.evaluators.utility.quantifier import (
-    Guarded,
     QuantifierOptions,
     call_record,
     request_about,
@@ -101,34 +100,36 @@ class DistributionJudge:
             batches[-1].append(criterion)
         return [tuple(batch) for batch in batches]
 
-    def requests(self, unit: Unit, leaves: Sequence[Leaf]) -> list[tuple[list[Leaf], Request]]:
+    def requests(self, unit: Unit, leaves: list[Leaf]) -> list[tuple[list[Leaf], Request]]:
         """What is asked about a unit, and about which of the leaves: one request for all of them,
         whose questions have their paths as names, or one for each."""
         values: dict[str, Any] = {
             "nonce": NONCE, "task_name": self.task.name, "task_description": self.task.description,
             **shown_texts(unit, datamark=self.options.datamark),
         }  # fmt: skip
-        how: dict[str, Any] = {"role": self.kind}
+
+        def request(about: Sequence[Leaf], text: str, **how: Any) -> Request:
+            messages = ({"role": "user", "content": text},)
+            return request_about(unit, about, values, messages=messages, role=self.kind, **how)
+
         if self.kind == "decisions":
-            how["questions"] = tuple(
+            questions = tuple(
                 {"name": path, "instructions": self._entry.render(c=leaf), **_scale(leaf)}
                 for path, leaf in leaves
             )
-            asked = [(list(leaves), self._user.render(**values))] if leaves else []
-        else:
-            own = {"max_tokens": _REPLY, "logprobs": True, "top_logprobs": _TOP}
-            how["parameters"] = sampling(self.options, unit) | own
-            asked = []
-            for path, leaf in leaves:
-                letters = list(zip(ascii_uppercase, _levels(leaf), strict=False))
-                criterion = self._entry.render(c=leaf, letters=letters)
-                asked.append(([(path, leaf)], self._user.render(**values, criterion=criterion)))
-        return [
-            (about, request_about(
-                unit, about, values, messages=({"role": "user", "content": text},), **how
-            ))
-            for about, text in asked
-        ]  # fmt: skip
+            text = self._user.render(**values)
+            return [(leaves, request(leaves, text, questions=questions))] if leaves else []
+        parameters = sampling(self.options, unit) | {
+            "max_tokens": _REPLY, "logprobs": True, "top_logprobs": _TOP,
+        }  # fmt: skip
+        asked = []
+        for path, leaf in leaves:
+            letters = list(zip(ascii_uppercase, _levels(leaf), strict=False))
+            criterion = self._entry.render(c=leaf, letters=letters)
+            text = self._user.render(**values, criterion=criterion)
+            about = [(path, leaf)]
+            asked.append((about, request(about, text, parameters=parameters)))
+        return asked
 
     async def evaluate(self, unit: Unit) -> Outcome:
         """One Score or Failure per criterion; raises the first error of its requests."""
@@ -177,13 +178,6 @@ class DistributionJudge:
         return {path: _lettered(next(tokens, {}), leaf, reply.text)}
 
 
-def distribution_judge(
-    client: Client, task: Task, kind: Kind, options: QuantifierOptions | None = None
-) -> Guarded:
-    """The judge behind the rule for degenerate answers."""
-    return Guarded(DistributionJudge(client, task, kind, options))
-
-
 def _levels(leaf: Criterion) -> tuple[str, ...]:
     """What gets a probability."""
     return (*leaf.accepted_values, *([NOT_APPLICABLE] if leaf.allow_na else []))
@@ -203,23 +197,22 @@ def _decided(given: Sequence[dict[str, Any]], leaf: Criterion) -> Answer | NoAns
         return NoAnswer("unscored:missing", "the endpoint does not answer this question")
     if kinds == ["refusal"]:
         return NoAnswer("unscored:refusal", "the endpoint declined this question")
-    levels = given[0].get("probabilities")
+    levels, name = given[0].get("probabilities"), "label" if kind == "score" else "value"
     if kinds != [kind] or not isinstance(levels, list):
         return NoAnswer("unscored:parse", f"one {kind} was asked for, not {kinds}"[:200])
-    name = "label" if kind == "score" else "value"
-    pairs = [(e.get(name), e.get("probability")) for e in levels if isinstance(e, dict)]
-    if sorted(str(level) for level, _ in pairs) != sorted(_levels(leaf)):
-        said = ", ".join(repr(level) for level, _ in pairs)
-        return NoAnswer("unscored:parse", f"probabilities of {said}: these are not the levels")
-    masses: dict[str, float] = {}
-    for level, mass in pairs:
-        if isinstance(mass, bool) or not isinstance(mass, int | float) or not 0 <= mass <= 1:
-            return NoAnswer("unscored:parse", f"{level!r}: {mass!r} is no probability")
-        masses[str(level)] = float(mass)
-    if abs(math.fsum(masses.values()) - 1) > TOLERANCE:
-        total = math.fsum(masses.values())
+    pairs = [(str(e.get(name)), e.get("probability")) for e in levels if isinstance(e, dict)]
+    masses = {level: mass for level, mass in pairs if _is_number(mass) and 0 <= mass <= 1}
+    total = math.fsum(masses.values())
+    if sorted(level for level, _ in pairs) != sorted(_levels(leaf)) or len(masses) < len(pairs):
+        said = ", ".join(f"{level!r}: {mass!r}" for level, mass in pairs)
+        return NoAnswer("unscored:parse", f"{said}: no probabilities of the levels")
+    if abs(total - 1) > TOLERANCE:
         return NoAnswer("unscored:parse", f"the probabilities sum to {total:.4f}, not 1")
     return _answer(masses, leaf, {})
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _lettered(token: Mapping[str, Any], leaf: Criterion, text: str) -> Answer | NoAnswer:
@@ -227,7 +220,7 @@ def _lettered(token: Mapping[str, Any], leaf: Criterion, text: str) -> Answer | 
     top = token.get("top_logprobs")
     entries = [e for e in top if isinstance(e, dict)] if isinstance(top, list) else []
     if all(entry.get("token") != token.get("token") for entry in entries):
-        entries.append(dict(token))
+        entries.append({**token})
     masses = dict.fromkeys(_levels(leaf), 0.0)
     level_of = dict(zip(ascii_uppercase, masses, strict=False))
     for entry in entries:
@@ -235,7 +228,7 @@ def _lettered(token: Mapping[str, Any], leaf: Criterion, text: str) -> Answer | 
         logprob = entry.get("logprob")
         if level is None:
             continue
-        if isinstance(logprob, bool) or not isinstance(logprob, int | float) or logprob > TOLERANCE:
+        if not _is_number(logprob) or logprob > TOLERANCE:
             return NoAnswer("unscored:parse", f"{level!r}: {logprob!r} is no log-probability")
         masses[level] += math.exp(logprob)
     held = math.fsum(masses.values())
