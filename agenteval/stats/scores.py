@@ -217,6 +217,7 @@ def score_table(rows: Iterable[Mapping[str, Any]]) -> ScoreTable:
             "variant": row.get("variant", ORIGINAL),
             "status": row.get("status", "unscored:missing" if missing else "scored"),
             "label": label,
+            "probabilities": row.get("probabilities"),
         }
         builder.add(texts, repeat=row.get("repeat", 0), success=row.get("success"), value=value)
     return builder.table()

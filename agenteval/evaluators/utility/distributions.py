@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from string import ascii_uppercase
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 from agenteval.errors import AgentevalError, ReplyError
 from agenteval.evaluators.base import Outcome, Unit, cell_key
@@ -211,7 +211,7 @@ def _decided(given: Sequence[dict[str, Any]], leaf: Criterion) -> Answer | NoAns
     return _answer(masses, leaf, {})
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
