@@ -137,9 +137,6 @@ class Judging:
 
     def _judge(self, store: Store | None, **changes: Any) -> tuple[Evaluator, Client | None]:
         if not isinstance(self.judge, str | None):
-            if self.probabilities:
-                what = "a function returns {level: probability} itself"
-                raise InputError(what, "--probabilities")
             if self.options.datamark:
                 raise InputError("a function reads no instructions to be marked off", "--datamark")
             judge = FunctionJudge(self.judge, version=self.version, seed=self.options.seed)
@@ -246,7 +243,7 @@ def read_judging(
     judge, version = _chosen(judge, version)
     in_python = not isinstance(judge, str | None)
     if in_python:
-        _refuse_of_models(base_url, limits, record)
+        _refuse_of_models(base_url, limits, record, probabilities=probabilities)
     name = task.name if isinstance(task, Task) else task or ""
     every = read_run_list(runs, name, watch, mapping)
     read = every[:limit]
@@ -326,9 +323,12 @@ def _chosen(
 
 
 def _refuse_of_models(
-    base_url: str | None, limits: Limits | None, record: str | Path | None
+    base_url: str | None, limits: Limits | None, record: str | Path | None, *, probabilities: bool
 ) -> None:
     """Raise InputError for what only a model can obey, of a judge in Python."""
+    if probabilities:
+        what = "a judge in Python returns {level: probability} itself"
+        raise InputError(what, "--probabilities")
     given = {
         "--base-url": base_url,
         "--record": record,

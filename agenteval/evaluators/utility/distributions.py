@@ -173,7 +173,7 @@ class DistributionJudge:
         if not reply.logprobs:
             where = self.client.transport.endpoint
             why = f"{where} gives no log-probabilities (logprobs, top_logprobs)"
-            return {path: NoAnswer("unscored:unsupported", why)}
+            return {path: NoAnswer("unscored:missing", why)}
         tokens = (t for t in reply.logprobs if str(t.get("token") or "").strip(_MARKS))
         return {path: _lettered(next(tokens, {}), leaf, reply.text)}
 

@@ -207,7 +207,7 @@ CERTAIN = {"token": "C", "logprob": -0.01, "top_logprobs": [{"token": "C", "logp
         (_tokens({"token": "C", "logprob": None, "top_logprobs": []}), "unscored:parse"),
         (_tokens({"token": "C", "logprob": float("nan")}), "unscored:parse"),
         (_tokens({"token": "D", "logprob": -0.01}), "unscored:parse"),  # a letter of no level
-        (Reply("C"), "unscored:unsupported"),  # an endpoint without log-probabilities
+        (Reply("C"), "unscored:missing"),  # an endpoint without log-probabilities
         (Reply("", refusal="no"), "unscored:refusal"),
         (Reply("", finish="content_filter"), "unscored:refusal"),
     ],
