@@ -175,6 +175,8 @@ class Asking:
 
         Each has a source of its own, so its scores never mix with the plain.
         """
+        if self.judging.asks_nobody:
+            return {INJECTION: (probing(self.plain), None)}
         made = {
             name: self.judging.evaluator(self.store, **change)
             for name, change in (OTHER_WAYS if self.listed else {}).items()
