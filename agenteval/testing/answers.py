@@ -128,24 +128,23 @@ def decision(body: Body, picks: Picks) -> Body:
 
 def _decided(question: Body, picks: Picks) -> Body:
     kind = question["type"]
-    options: list[Body] = [{"value": True}, {"value": False}]
-    if kind != "predicate":
-        options = question["levels" if kind == "score" else "choices"]
+    about = {"name": question.get("name"), "type": kind}
+    if kind == "predicate":
+        return {**about, "probability": (picks.below(999) + 1) / 1000}
+    options = question["levels" if kind == "score" else "choices"]
     if not 2 <= len(options) <= (10 if kind == "score" else 255) or not question["instructions"]:
         raise Refused(400, "a question has instructions, and 2 to 10 levels or 2 to 255 choices")
     weights = [picks.below(999) + 1 for _ in options]
     masses = [weight / sum(weights) for weight in weights]
-    answer = {"name": question.get("name"), "type": kind, "confidence": max(masses)}
-    if kind == "predicate":
-        return {"name": answer["name"], "type": kind, "probability": masses[0]}
     if kind == "score":
+        about["score"] = sum(i * p for i, p in enumerate(masses))
         options = [{"value": i, "label": option["label"]} for i, option in enumerate(options)]
-        answer["score"] = sum(i * p for i, p in enumerate(masses))
     else:
+        about["choice"] = options[masses.index(max(masses))]["value"]
         options = [{"value": option["value"]} for option in options]
-        answer["choice"] = options[masses.index(max(masses))]["value"]
     pairs = zip(options, masses, strict=True)
-    return answer | {"probabilities": [{**option, "probability": p} for option, p in pairs]}
+    probabilities = [{**option, "probability": p} for option, p in pairs]
+    return {**about, "confidence": max(masses), "probabilities": probabilities}
 
 
 def embeddings(body: Body, dimensions: int) -> Body:
