@@ -49,6 +49,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "embedded": Benchmark("quality"),
     "coverage": Benchmark("quality", ("--experiments", "400")),
     "auc_coverage": Benchmark("quality", ("--experiments", "400")),
+    "calibration": Benchmark("quality", ("--draws", "50")),
     "scale": Benchmark("speed", ("--runs", "300", "--kills", "2")),
     "few_labels": Benchmark("quality", ("--draws", "400", "--looks", "1000")),
     "reference_stats": Benchmark("quality", ()),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -58,15 +58,20 @@ class AgreementReport(Report):
         rater."""
         names = {str(r["criterion_id"]): str(r["criterion"]) for r in self.tables[0].rows}
         plan = [
-            (
-                f"Reliability of {own.judge}, labels of {own.rater}",
-                "What people say of the runs to which the judge gave a value. On the dotted line "
-                "the value can be read as theirs; below it the judge is too kind.",
-                partial(reliability_lines, own.calibrations, names),
-            )
+            (f"{what} of {own.judge}, labels of {own.rater}", about,
+             partial(reliability_lines, shown, names, of=of))
             for own in self.labelled
-            if own.calibrations
-        ]
+            for what, about, of, shown in (
+                ("Reliability", "What people say of the runs to which the judge gave a value. On "
+                 "the dotted line the value can be read as theirs; below it the judge is too kind.",
+                 "value", own.calibrations),
+                ("Probabilities", "How often the level that the judge calls most probable is the "
+                 "label. Below the dotted line the judge is too sure of itself.",
+                 "probability",
+                 [replace(c, bins=c.level_bins) for c in own.calibrations if c.brier]),
+            )
+            if shown and (of == "value" or any(len(c.bins) > 1 for c in shown))
+        ]  # fmt: skip
         return report_page(self.title, self.tables, self.notes, self.unfinished, plan)
 
     @property

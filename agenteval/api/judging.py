@@ -17,6 +17,7 @@ from agenteval.errors import BadRequest, InputError
 from agenteval.evaluators.base import Evaluator, Unit
 from agenteval.evaluators.utility.computed import WithComputed, check_computed
 from agenteval.evaluators.utility.criteria_file import find_criteria, has_criteria, load_criteria
+from agenteval.evaluators.utility.distributions import DistributionJudge, Kind
 from agenteval.evaluators.utility.embedded import EmbeddedJudge
 from agenteval.evaluators.utility.function_judge import FunctionJudge, JudgeFunction
 from agenteval.evaluators.utility.plan import CellPlan, Item
@@ -72,13 +73,17 @@ class Judging:
     watch: Watch
     need_key: bool = True  # where nobody is asked, a missing key is no error
     allow_code: bool = False  # of a computed criterion that runs what a system wrote
+    probabilities: bool = False  # of the levels, from a chat model's log-probabilities
 
     @cached_property
     def choice(self) -> ModelChoice | None:
         """The model that judges; None for Python. Raises InputError as `choose_model`."""
         if not isinstance(self.judge, str | None):
             return None
-        choice = choose_model(self.judge, self.base_url, need_key=self.need_key)
+        choice = choose_model(self.judge, self.base_url, need_key=self.need_key, decides=True)
+        if self.probabilities and (choice.kind == "embedded" or choice.provider == "recorded"):
+            what = "a chat model's log-probabilities are asked for"
+            raise InputError(f"{what}; {choice.name} has none", "--probabilities")
         if choice.provider == "recorded":
             return replace(choice, path=recording_of(self.task.name, "judge"))
         return choice
@@ -110,6 +115,11 @@ class Judging:
                         raise InputError(str(error), "--model recorded") from error
 
     @property
+    def distributes(self) -> bool:
+        """Whether a model is asked for the probabilities of levels."""
+        return self.choice is not None and (self.probabilities or self.choice.kind == "decisions")
+
+    @property
     def asks_nobody(self) -> bool:
         """Whether it computes in this process: the embedded judge, or a function."""
         return self.choice is None or self.choice.kind == "embedded"
@@ -138,7 +148,12 @@ class Judging:
                 raise InputError(what, "--datamark")
             return Guarded(EmbeddedJudge(seed=self.options.seed)), None
         client = make_client(self.choice, self.limits, store, record=self.record)
-        evaluator = chat_judge(client, self.task, replace(self.options, **changes))
+        options = replace(self.options, **changes)
+        if self.distributes:
+            kind: Kind = "decisions" if self.choice.kind == "decisions" else "letters"
+            evaluator = Guarded(DistributionJudge(client, self.task, kind, options))
+        else:
+            evaluator = chat_judge(client, self.task, options)
         if store is not None:
             client.budget = self._budget(store, evaluator)
         return evaluator, client
@@ -224,12 +239,13 @@ def read_judging(
     version: str | None = None,
     need_key: bool = True,
     allow_code: bool = False,
+    probabilities: bool = False,
 ) -> Judging:
     """Read and check everything before the store is opened. Raises InputError."""
     judge, version = _chosen(judge, version)
     in_python = not isinstance(judge, str | None)
     if in_python:
-        _refuse_of_models(base_url, limits, record)
+        _refuse_of_models(base_url, limits, record, probabilities=probabilities)
     name = task.name if isinstance(task, Task) else task or ""
     every = read_run_list(runs, name, watch, mapping)
     read = every[:limit]
@@ -270,6 +286,7 @@ def read_judging(
     return Judging(
         items=tuple(items), task=found_task, judge=judge, base_url=base_url, repeats=repeats,
         criteria=wanted, retry_failed=retry_failed, allow_code=allow_code,
+        probabilities=probabilities,
         options=QuantifierOptions(one_per_call, temperature, seed=seed, datamark=datamark),
         limits=limits or Limits(), record=None if record is None else Path(record),
         version=version, watch=watch, need_key=need_key,
@@ -303,9 +320,12 @@ def _chosen(
 
 
 def _refuse_of_models(
-    base_url: str | None, limits: Limits | None, record: str | Path | None
+    base_url: str | None, limits: Limits | None, record: str | Path | None, *, probabilities: bool
 ) -> None:
     """Raise InputError for what only a model can obey, of a judge in Python."""
+    if probabilities:
+        what = "a judge in Python returns {level: probability} itself"
+        raise InputError(what, "--probabilities")
     given = {
         "--base-url": base_url,
         "--record": record,

@@ -174,11 +174,11 @@ class Asking:
 
         Each has a source of its own, so its scores never mix with the plain.
         """
-        if not self.listed:
+        if self.judging.asks_nobody:
             return {INJECTION: (probing(self.plain), None)}
         made = {
             name: self.judging.evaluator(self.store, **change)
-            for name, change in OTHER_WAYS.items()
+            for name, change in (OTHER_WAYS if self.listed else {}).items()
         }
         judge, client = self.judging.evaluator(self.store)
         reader, readers = self.judging.evaluator(self.store)

@@ -255,6 +255,7 @@ async def aquantify(
     record: str | Path | None = None,
     version: str | None = None,
     allow_code: bool = False,
+    probabilities: bool = False,
     dry_run: bool = False,
     notify: Notify | None = None,
     progress: Progress | None = None,
@@ -269,7 +270,8 @@ async def aquantify(
     table is which field (`{"output": "bot_reply"}`; None: what the task says). `task` is needed
     where neither runs nor their folder name it and the judge is a model. `findings` is a folder of
     errors found in the runs' traces, shown to the judge; `with_reference` shows it the reference
-    answers.
+    answers. With `probabilities` a chat model answers with a letter, of which the log-probabilities
+    give the value (docs/verify.md); "decisions:NAME" is a model that gives probabilities itself.
 
     With `until` cases are judged in random order (of `seed`) and only as many as it takes: a width
     that no always-valid interval of a mean exceeds, or "decided" for two systems of which it is to
@@ -286,7 +288,7 @@ async def aquantify(
         mapping=mapping, base_url=base_url, repeats=repeats, seed=seed, one_per_call=one_per_call,
         temperature=temperature, with_reference=with_reference, findings=findings,
         datamark=datamark, limit=limit, retry_failed=retry_failed, limits=limits, record=record,
-        version=version, need_key=not dry_run, allow_code=allow_code,
+        version=version, need_key=not dry_run, allow_code=allow_code, probabilities=probabilities,
     )  # fmt: skip
     if dry_run:
         from agenteval.api.utility_bill import quantify_bill  # circular

@@ -101,10 +101,13 @@ def _judged(plans: Sequence[CellPlan], who: str = "judge", why: str = "") -> Par
         "one request for each call that is not stored; a reply that cannot be read is asked for "
         "once more"
     ))  # fmt: skip
-    return part.rehearse(
+    part.rehearse(
         plans,
         lambda unit, drafts: part.ask(drafts, reply=_REPLY_TO_CRITERION * len(unit.criteria)),
     )
+    if part.most.requests == part.least.requests:
+        part.why = part.why.rpartition("; ")[0]
+    return part
 
 
 def _stored(plan: CellPlan) -> str:
@@ -150,13 +153,14 @@ def verify_bill(
         parts = [_judged([plan])]
         if options is not None:
             asking = Asking(judging, kept, judge, material)
-            ways = [judging.evaluator(kept, **how)[0] for how in OTHER_WAYS.values()]
-            parts.append(_judged(
-                [asking.way_plan(one) for one in ways],
-                "probes, other ways",
-                f"{plural(originals, 'original')} × {plural(repeats, 'repeat')} × {len(ways)} ways,"
-                f" less what is stored; {UNREADABLE}",
-            ))  # fmt: skip
+            if asking.listed:
+                ways = [judging.evaluator(kept, **how)[0] for how in OTHER_WAYS.values()]
+                parts.append(_judged(
+                    [asking.way_plan(one) for one in ways],
+                    "probes, other ways",
+                    f"{plural(originals, 'original')} × {plural(repeats, 'repeat')} × {len(ways)} "
+                    f"ways, less what is stored; {UNREADABLE}",
+                ))  # fmt: skip
             reader = reading_references(judging.evaluator(kept)[0])
             shown, _ = reference_plan(asking, reader, options)
             if shown is not None:
@@ -229,7 +233,8 @@ def _further_rounds(
     task, choice, calls = judging.task, judging.choice, 0
     if choice is None:
         raise TypeError("further rounds ask critics: the judge must be a model")
-    apart, retried = judging.options.one_per_call, judging.retry_failed
+    apart = judging.options.one_per_call or judging.probabilities
+    retried = judging.retry_failed
     attacked = most_targets([run for run, _ in material.items], options) if options else 0
     shown = reference_copies(material.items, options) if options else {}
     items = [*material.items, *(item for one in material.copies for item in one.items)]

@@ -106,6 +106,7 @@ async def averify(
     version: str | None = None,
     with_reference: bool = False,
     allow_code: bool = False,
+    probabilities: bool = False,
     dry_run: bool = False,
     notify: Notify | None = None,
     progress: Progress | None = None,
@@ -148,10 +149,14 @@ async def averify(
         repeats=repeats, seed=seed, one_per_call=one_per_call, temperature=temperature,
         limit=limit, retry_failed=retry_failed, limits=limits, record=record, version=version,
         need_key=not dry_run, with_reference=with_reference, allow_code=allow_code,
+        probabilities=probabilities,
     )  # fmt: skip
-    if options.deterministic and judging.choice is not None:
-        raise InputError("is said of ratings made elsewhere (--scores)", "--deterministic")
-    _refuse_more(judging, probes=probes, rounds=rounds)
+    _refuse_more(judging, options, probes=probes, rounds=rounds)
+    if judging.distributes and repeats > 1 and not options.deterministic:
+        watch.warn(
+            "probabilities are not sampled, so that repeats agree shows little: "
+            "--deterministic --repeats 1 does without them"
+        )
     if sequential and rounds > 1:
         raise InputError("further rounds ask on all cases", "--sequential")
     probing = ProbeOptions.like(options, attacked=attacked) if probes else None
@@ -190,9 +195,12 @@ class _How:
     sequential: bool = False
 
 
-def _refuse_more(judging: Judging, *, probes: bool, rounds: int) -> None:
+def _refuse_more(judging: Judging, options: VerifyOptions, *, probes: bool, rounds: int) -> None:
     """Raise InputError for a judge that cannot be had, or not asked so, before anything is made."""
-    if rounds > 1 and judging.choice is None:
+    if options.deterministic and judging.choice is not None and not judging.distributes:
+        what = "is said of ratings made elsewhere (--scores) and of judges that give probabilities"
+        raise InputError(what, "--deterministic")
+    if rounds > 1 and (judging.choice is None or judging.choice.kind == "decisions"):
         raise InputError("further rounds ask critics: the judge must be a model", "--rounds")
     if judging.recording is not None and (probes or rounds > 1):
         option = "--probes" if probes else "--rounds"

@@ -27,7 +27,7 @@ JudgeModel = Annotated[
     typer.Option(
         "--model",
         "--judge",
-        help="PROVIDER:MODEL, embedded, recorded, replay:FILE, autogen:FILE, or "
+        help="PROVIDER:MODEL, decisions:NAME, embedded, recorded, replay:FILE, autogen:FILE, or "
         "python:MODULE:NAME of a function (run, criterion) or of another framework's scorer. "
         "Default: AGENTEVAL_MODEL, else embedded.",
         show_default=False,
@@ -261,6 +261,13 @@ class JudgeOptions(ModelOptions):
     one_per_call: Annotated[
         bool, typer.Option("--one-per-call", help="One criterion per request: less halo, n × cost.")
     ] = False
+    probabilities: Annotated[
+        bool,
+        typer.Option(
+            "--probabilities",
+            help="A probability for each level, from the log-probabilities of a chat model.",
+        ),
+    ] = False
     limit: FirstRuns = None
 
     def asked(self) -> dict[str, Any]:
@@ -271,6 +278,7 @@ class JudgeOptions(ModelOptions):
             "repeats": self.repeats, "seed": self.seed, "one_per_call": self.one_per_call,
             "limit": self.limit, "mapping": read_columns(self.columns),
             "allow_code": self.allow_code, "with_reference": self.with_reference,
+            "probabilities": self.probabilities,
         }  # fmt: skip
 
 

@@ -92,7 +92,7 @@ def check_record(
     """
     if record is None:
         return
-    kind, _, file = (model or "").partition(":")
+    kind, _, file = (model or "").removeprefix("decisions:").partition(":")
     refuse_input(record, [*inputs, file if kind in ("replay", "autogen") else None], store=store)
     for source in sources:
         if source is not None and str(source) != "-":

@@ -309,13 +309,17 @@ def estimate_tokens(request: Request) -> int:
     """
     texts = [str(m.get("content") or "") for m in request.messages]
     texts += [canonical_json(m["tool_calls"]) for m in request.messages if m.get("tool_calls")]
-    texts += [canonical_json(part) for part in (request.schema, *request.tools) if part]
+    parts = (request.schema, *request.tools, *request.questions)
+    texts += [canonical_json(part) for part in parts if part]
     size = sum(len(text.encode("utf-8", "replace")) for text in texts)
     return size // 3 + 8 * len(request.messages) + 3
 
 
 def max_completion(request: Request) -> int:
-    """Longest reply in tokens that the request allows; 4,096 when it does not say."""
+    """Longest reply in tokens that the request allows; 4,096 when it does not say, none for what
+    is answered without text."""
+    if request.questions:
+        return 0
     limit = request.parameters.get("max_tokens") or request.parameters.get("max_completion_tokens")
     return int(limit) if limit else 4096
 

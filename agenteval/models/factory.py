@@ -1,4 +1,5 @@
-"""The model a user means: `provider:model`, `embedded`, `recorded`, `replay:FILE`, ..."""
+"""The model a user means: `provider:model`, `embedded`, `recorded`, `replay:FILE`, ..., and
+`decisions:` before one of them, that judges by probabilities."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 
 from agenteval.errors import InputError, ModelUnavailable
 from agenteval.models.client import Client, ReplyCache
+from agenteval.models.decisions import DecisionsTransport
 from agenteval.models.endpoints import Endpoints
 from agenteval.models.limits import Limiter, Limits
 from agenteval.models.openai import OpenAITransport
@@ -31,7 +33,8 @@ PROVIDERS: dict[str, tuple[str, str | None]] = {
     "lmstudio": ("http://127.0.0.1:1234/v1", None),
 }
 
-Kind = Literal["embedded", "chat"]
+Kind = Literal["embedded", "chat", "decisions"]
+DECISIONS = "decisions:"
 
 NO_MODEL = (
     "the embedded critic needs `pip install 'agenteval[local]'`; or name an endpoint with "
@@ -41,7 +44,8 @@ NO_MODEL = (
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """What was asked for: what is computed on this machine, or a chat model.
+    """What was asked for: what is computed on this machine, a chat model, or one that answers
+    questions with probabilities.
 
     `others` are further base URLs of the same model; `base_url` names it in stored results.
     """
@@ -66,7 +70,7 @@ class ModelChoice:
 
 
 def choose_model(
-    spec: str | None, base_url: str | None = None, *, need_key: bool = True
+    spec: str | None, base_url: str | None = None, *, need_key: bool = True, decides: bool = False
 ) -> ModelChoice:
     """The model meant by `--model` and `--base-url`, else by the environment, else `embedded`.
 
@@ -76,13 +80,19 @@ def choose_model(
     file, and for a missing key unless `need_key` is False: what asks nobody, such as a dry run,
     needs none. `recorded` has no path yet: which recording is meant depends on the task
     (`readers.tasks.with_recording`).
+
+    `decisions:` stands before a model, or the name of one of OpenAI's, that answers questions with
+    probabilities; InputError unless that is enough for what it is asked for (`decides`).
     """
+    asked = spec or _variable("AGENTEVAL_MODEL") or ""
+    if asked.lower().startswith(DECISIONS):
+        inner = _deciding(asked, decides=decides)
+        named = base_url or _variable("AGENTEVAL_BASE_URL") or _split(inner)[0]
+        choice = choose_model(inner if named else f"openai:{inner}", base_url, need_key=need_key)
+        return replace(choice, kind="decisions")
     explicit = bool(spec and not base_url)  # a model asked for, and no URL beside it
-    given = base_url or _variable("AGENTEVAL_BASE_URL")
-    urls = [_url(text) for text in given.split() or [given]] if given else []
+    urls = _urls(base_url or _variable("AGENTEVAL_BASE_URL"))
     base_url = urls[0] if urls else None
-    if len(set(urls)) < len(urls):
-        raise InputError("an endpoint is named twice", "--base-url")
     spec = spec or _variable("AGENTEVAL_MODEL") or ("" if base_url else "embedded")
     if not spec:
         raise InputError("a base URL needs a model as well", "--model")
@@ -113,6 +123,17 @@ def choose_model(
         raise InputError(f"{provider} needs a key in {variable} or AGENTEVAL_API_KEY", "--model")
     keep_secret([key])
     return ModelChoice("chat", name, provider, url, key)
+
+
+def _deciding(asked: str, *, decides: bool) -> str:
+    """What stands behind `decisions:`. Raises InputError where it cannot be asked."""
+    if not decides:
+        why = "writes no text: it judges runs, in quantify and verify, and does nothing else"
+        raise InputError(f"{asked} {why}", "--model")
+    inner = asked[len(DECISIONS) :]
+    if inner in ("", "embedded", "recorded") or inner.lower().startswith("autogen:"):
+        raise InputError(f"{asked} cannot decide; write decisions:NAME", "--model")
+    return inner
 
 
 def _split(spec: str) -> tuple[str, str]:
@@ -193,7 +214,8 @@ def make_transport(choice: ModelChoice) -> Transport:
         from agenteval.models.autogen import AutogenTransport
 
         return AutogenTransport.from_config(choice.path)
-    return OpenAITransport(
+    kind = DecisionsTransport if choice.kind == "decisions" else OpenAITransport
+    return kind(
         choice.name, base_url=choice.base_url, api_key=choice.api_key,
         key_variables=choice.key_variables,
     )  # fmt: skip

@@ -83,6 +83,8 @@ class OpenAITransport:
     cannot be sent. A refused key is told with `key_variables`, where it was read from.
     """
 
+    path = "/chat/completions"
+
     def __init__(
         self, model: str, *, base_url: str | None, api_key: str | None, key_variables: str = ""
     ) -> None:
@@ -127,7 +129,7 @@ class OpenAITransport:
         started = time.monotonic()
         try:
             payload = await self._post(body)
-            return read_completion(payload, mode, time.monotonic() - started, self.endpoint)
+            return self._read(payload, mode, time.monotonic() - started)
         except Unauthorized as error:
             if not self._key_variables:
                 raise
@@ -146,7 +148,7 @@ class OpenAITransport:
         client = self._client()
         # `from None`: the exceptions of the SDK hold the request with its headers
         try:
-            response = await client.post("/chat/completions", cast_to=self._response, body=body)
+            response = await client.post(self.path, cast_to=self._response, body=body)
         except openai.APIConnectionError as error:
             self._raise_hopeless(error)
             lost = one_line(_connection_lost(error))
@@ -228,6 +230,9 @@ class OpenAITransport:
                 body["tool_choice"] = request.tool_choice
         return body
 
+    def _read(self, payload: bytes, mode: str, latency: float) -> Reply:
+        return read_completion(payload, mode, latency, self.endpoint)
+
     def _parameters(self, request: Request) -> dict[str, Any]:
         if not self._refused:
             return request.parameters
@@ -275,24 +280,19 @@ def read_completion(payload: bytes, mode: str, latency: float, where: str) -> Re
     Raises Transient when the body is no JSON or holds no message: endpoints under load answer so
     with status 200. An error that the body names with its status is raised as what it is.
     """
-    try:
-        body = json.loads(payload, parse_constant=_nothing, parse_float=_finite_or_nothing)
-    except (ValueError, RecursionError):
-        raise Transient(f"{where}: the answer is not JSON ({len(payload)} bytes)") from None
-    if not isinstance(body, dict):
-        raise Transient(f"{where}: the answer is no JSON object")
+    body = read_object(payload, where)
     choices = body.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict) or choice.get("error"):
-        _refuse(body, choice, where)
+        raise_reason(body, choice, where)
     refusal, model = message.get("refusal"), body.get("model")
     return Reply(
         text=_text(message.get("content")),
         finish=_FINISH.get(str(choice.get("finish_reason")).lower(), "unknown"),
         refusal=printable(refusal) if refusal and isinstance(refusal, str) else None,
         tool_calls=_tool_calls(message.get("tool_calls")),
-        usage=_usage(body.get("usage")),
+        usage=read_usage(body.get("usage"), "prompt_tokens", "completion_tokens"),
         logprobs=_logprobs(choice.get("logprobs")),
         mode=mode,
         model=model if isinstance(model, str) else None,
@@ -300,7 +300,19 @@ def read_completion(payload: bytes, mode: str, latency: float, where: str) -> Re
     )
 
 
-def _refuse(body: dict[str, Any], choice: Any, where: str) -> NoReturn:
+def read_object(payload: bytes, where: str) -> dict[str, Any]:
+    """The JSON object of a body, NaN and infinity as None. Raises Transient where it is none."""
+    try:
+        body = json.loads(payload, parse_constant=_nothing, parse_float=_finite_or_nothing)
+    except (ValueError, RecursionError):
+        raise Transient(f"{where}: the answer is not JSON ({len(payload)} bytes)") from None
+    if not isinstance(body, dict):
+        raise Transient(f"{where}: the answer is no JSON object")
+    return body
+
+
+def raise_reason(body: dict[str, Any], choice: Any, where: str) -> NoReturn:
+    """Raise what a body without an answer says of it: Transient, or as its status says."""
     detail = (choice.get("error") if isinstance(choice, dict) else None) or body.get("error")
     reason = detail.get("message") if isinstance(detail, dict) else detail
     code = detail.get("code") if isinstance(detail, dict) else None
@@ -353,7 +365,9 @@ def _logprobs(value: Any) -> tuple[dict[str, Any], ...] | None:
     return tuple(content)
 
 
-def _usage(value: Any) -> Usage:
+def read_usage(value: Any, prompt: str, completion: str) -> Usage:
+    """One request, with the tokens that an endpoint counts under these names."""
+
     def count(name: str) -> int | None:
         number = value.get(name) if isinstance(value, dict) else None
         if isinstance(number, bool) or not isinstance(number, int):
@@ -362,8 +376,8 @@ def _usage(value: Any) -> Usage:
 
     return Usage(
         requests=1,
-        prompt_tokens=count("prompt_tokens"),
-        completion_tokens=count("completion_tokens"),
+        prompt_tokens=count(prompt),
+        completion_tokens=count(completion),
     )
 
 

@@ -175,7 +175,7 @@ class Part:
         can say.
         """
         for draft in drafts:
-            count = most * times - draft.repairs
+            count = (1 if draft.request.final else most) * times - draft.repairs
             members = len((draft.request.schema or {}).get("properties", ()))
             repair = REPAIR + _REPAIR_MEMBER * members if count > times else 0
             prompt = None
@@ -183,7 +183,7 @@ class Part:
                 prompt = count * (draft.prompt + longer) + (count - times) * repair
             self.most += Amount(count, prompt, count * draft.reply)
             if certain and draft.key not in self._keys:
-                tokens = None if reply is None else reply * certain
+                tokens = None if reply is None else min(reply, draft.reply) * certain
                 self.least += Amount(certain, draft.prompt * certain, tokens)
             self._keys.add(draft.key)
             room = 3 * ((longer or 0) + repair)

@@ -24,11 +24,12 @@ WireMessage = dict[str, Any]  # OpenAI's message format: {"role": ..., "content"
 class Request:
     """One logical request.
 
-    `messages` follow OpenAI's wire format. `schema` is the JSON schema of the reply. `repeat` and
-    `attempt` are part of the identity, so repeats never answer for one another and a fresh try of
-    a reply that was not in form is really sent. `role`, `run_id`, `variant` (of a perturbed copy)
-    and `about` (hashes of what it is about, by name) say what the request is for; they help to find
-    recorded replies when prompts are worded anew, and are not part of the identity.
+    `messages` follow OpenAI's wire format. `schema` is the JSON schema of the reply; `questions`
+    are those of a decision (`DecisionsTransport`). `repeat` and `attempt` are part of the identity,
+    so repeats never answer for one another and a fresh try of a reply that was not in form is
+    really sent. `role`, `run_id`, `variant` (of a perturbed copy) and `about` (hashes of what it is
+    about, by name) say what the request is for; they help to find recorded replies when prompts are
+    worded anew, and are not part of the identity.
     """
 
     messages: tuple[WireMessage, ...]
@@ -42,6 +43,7 @@ class Request:
     run_id: str | None = None
     variant: str = ""
     about: Mapping[str, str] = field(default_factory=dict)
+    questions: tuple[dict[str, Any], ...] = ()
 
     def logical(self) -> dict[str, Any]:
         """Everything that identifies the request apart from who answers it."""
@@ -53,7 +55,13 @@ class Request:
             "attempt": self.attempt,
             "tools": self.tools,
             "tool_choice": self.tool_choice,
+            **({"questions": self.questions} if self.questions else {}),
         }
+
+    @property
+    def final(self) -> bool:
+        """Whether no repair is asked for: there is no text of which to say what is wrong."""
+        return bool(self.questions or self.parameters.get("logprobs"))
 
     def identify(self, endpoint: str, model: str) -> tuple[str, int]:
         """The key, and the bytes it was made from: more than the prompt can have tokens.
@@ -90,9 +98,9 @@ class Reply:
     """What a model returned.
 
     `finish` is stop, length, content_filter, tool_calls or unknown. `mode` tells how the form was
-    asked for: json_schema, json_object or text. `logprobs` holds, per generated token, the token
-    and its alternatives with natural-log probabilities, when asked for. `latency` is that of the
-    attempt that brought the reply, in seconds. `attempts` and `usage` count failed ones as well.
+    asked for: json_schema, json_object, text or decisions. `logprobs` holds, per generated token,
+    the token and its alternatives with natural-log probabilities, when asked for. `latency` is that
+    of the attempt that brought the reply, in seconds. `attempts` and `usage` count failed ones.
     """
 
     text: str

@@ -20,7 +20,7 @@ from agenteval.readers.problems import shown
 from agenteval.readers.samples import rating_rows
 from agenteval.readers.strict_json import Notes, decode_line
 from agenteval.readers.table_files import TYPED, table_file
-from agenteval.records import Criterion
+from agenteval.records import Criterion, canonical_json
 from agenteval.records.score import FailureStatus, ScoreStatus
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
 
@@ -283,6 +283,7 @@ def _read(
         raise InputError("a rating needs a label or a value, or a status that says why not", where)
     if status != "scored" and value is not None and (":" in status or status == "not_applicable"):
         raise InputError(f"status {status!r} and a value exclude each other", where)
+    masses = _masses(row)
     texts = {
         "run": run,
         "case": _text(row, "case", where) or run,
@@ -291,6 +292,7 @@ def _read(
         "variant": _text(row, "variant", where) or ORIGINAL,
         "status": status,
         "label": label,
+        "probabilities": None if masses is None else canonical_json(masses),
     }
     return texts, _repeat(row, where), _success(row, where), value
 
@@ -349,19 +351,26 @@ def _in_range(label: str, criterion: Criterion, where: str) -> float | None:
 def _meant(row: Mapping[str, Any], label: str, value: float, criterion: Criterion) -> float | None:
     """The value that a label has, None without an order. A value that was not read off the label,
     computed from the text or from parts, is its own."""
-    masses = row.get("probabilities")
-    if isinstance(masses, str):
-        try:
-            masses = json.loads(masses)
-        except ValueError:
-            masses = None
-    computed = row.get("evidence") not in (None, "", {}, "{}")
+    masses = _masses(row)
+    computed = masses is None and row.get("evidence") not in (None, "", {}, "{}")
     if computed or criterion.sub_criteria:
         return value if criterion.ordered else None
     try:
         return criterion.expected_value(masses) if masses else criterion.value_of(label)
     except (ValueError, TypeError, AttributeError):  # another's label: nothing to contradict
         return value
+
+
+def _masses(row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The probabilities of the levels, as an object or its JSON; None for anything else."""
+    masses = row.get("probabilities")
+    try:
+        masses = json.loads(masses) if isinstance(masses, str) else masses
+    except ValueError:
+        return None
+    numbers = masses.values() if isinstance(masses, dict) else ()
+    good = numbers and all(type(p) in (int, float) and 0 <= p <= 1 for p in numbers)
+    return masses if good else None
 
 
 def _repeat(row: Mapping[str, Any], where: str) -> int:

@@ -16,7 +16,7 @@ from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.evaluators.utility.verify.outside import verify_ratings
 from agenteval.records import Criterion, Source, Usage
 from agenteval.records.verification import JudgeVerdict, Verification, VerifiedSet
-from agenteval.stats.scores import ORIGINAL, Column, ScoreTable
+from agenteval.stats.scores import NAMED, ORIGINAL, Column, ScoreTable
 from agenteval.store import Store, of_one_state, schema
 from agenteval.store.connect import reading
 from agenteval.store.experiments import remark_of, short, unfinished_of, verified_runs
@@ -167,7 +167,7 @@ def arranged(table: ScoreTable, criteria: Sequence[str]) -> ScoreTable:
     """
     first: dict[str, Sequence[str]] = {"criterion": criteria, "variant": (ORIGINAL,)}
     columns: dict[str, Column] = {}
-    for name in ("run", "case", "system", "criterion", "variant", "status", "label"):
+    for name in NAMED:
         part: Column = getattr(table, name)
         names = [n for n in first.get(name, ()) if n in part.names]
         names += sorted(set(part.names) - set(names))

@@ -319,10 +319,11 @@ def dose_lines(table: ScoreTable, *, ax: Axes | None = None) -> Figure:
 
 
 def reliability_lines(
-    calibrations: Sequence[Calibration], names: Mapping[str, str], *, ax: Axes | None = None
-) -> Figure:
-    """Mean of the labels against the judge's value, a panel for each criterion. On the dotted line
-    the value is what people say."""
+    calibrations: Sequence[Calibration], names: Mapping[str, str], *, of: str = "value",
+    ax: Axes | None = None,
+) -> Figure:  # fmt: skip
+    """Mean of the labels against the judge's value (or what else its bins are of), a panel for each
+    criterion. On the dotted line the value is what people say."""
     panels = {
         names.get(c.criterion_id, c.criterion_id): [
             Series("labels", [one.label for one in c.bins], at=[one.judge for one in c.bins])
@@ -333,7 +334,7 @@ def reliability_lines(
     if not panels:
         raise InputError("the judge gives one value alone")
     return charts.lines(
-        panels, title="Labels by the judge's value, 95 % intervals over cases",
+        panels, title=f"Labels by the judge's {of}, 95 % intervals over cases",
         x="judge", y="labels", guess=([0, 1], [0, 1]), guess_name="judge = labels", ax=ax,
     )  # fmt: skip
 

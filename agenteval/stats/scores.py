@@ -15,7 +15,7 @@ Mask = NDArray[np.bool_]
 
 ORIGINAL = "original"
 ONLY_EMPTY = "only empty replies, which get the worst level by rule"  # why there is no mean
-NAMED = ("run", "case", "system", "criterion", "variant", "status", "label")
+NAMED = ("run", "case", "system", "criterion", "variant", "status", "label", "probabilities")
 
 
 def split_variant(variant: str) -> tuple[str, str]:
@@ -53,7 +53,8 @@ class ScoreTable:
 
     `value` is in [0, 1] where the rating counts in a mean, NaN where it does not (a failure, not
     applicable, a nominal label). `success` is 1, 0, or -1 where nobody knows. `status` is that of
-    the Score or Failure; a failure has a colon in it. `repeat` counts from 0.
+    the Score or Failure; a failure has a colon in it. `repeat` counts from 0. `probabilities` of
+    the levels are JSON text, nothing where the judge gives none or nobody asked for them.
     """
 
     run: Column
@@ -63,6 +64,7 @@ class ScoreTable:
     variant: Column
     status: Column
     label: Column
+    probabilities: Column
     repeat: Codes
     success: NDArray[np.int8]
     value: Floats
@@ -173,9 +175,10 @@ class TableBuilder:
         success: bool | None,
         value: float | None,
     ) -> None:
-        """One rating; `texts` has an entry for every named column, None for nothing."""
+        """One rating; `texts` has an entry for every named column (probabilities may be left out),
+        None for nothing."""
         for column in NAMED:
-            text = texts[column]
+            text = texts.get(column) if column == "probabilities" else texts[column]
             names = self._names[column]
             self._codes[column].append(-1 if text is None else names.setdefault(text, len(names)))
         self._repeat.append(repeat)
@@ -214,6 +217,7 @@ def score_table(rows: Iterable[Mapping[str, Any]]) -> ScoreTable:
             "variant": row.get("variant", ORIGINAL),
             "status": row.get("status", "unscored:missing" if missing else "scored"),
             "label": label,
+            "probabilities": row.get("probabilities"),
         }
         builder.add(texts, repeat=row.get("repeat", 0), success=row.get("success"), value=value)
     return builder.table()

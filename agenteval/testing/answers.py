@@ -1,4 +1,5 @@
-"""Well-formed replies, chat and embeddings, that depend on the request and the seed alone."""
+"""Well-formed replies, chat, decisions and embeddings, that depend on the request and the seed
+alone."""
 
 from __future__ import annotations
 
@@ -15,15 +16,20 @@ from agenteval.testing.wire import MAX_BODY, Body, Refused
 
 
 def text_of(body: Body) -> str:
-    """What the request says: the text of all messages, or the strings to embed, one per line."""
+    """What the request says: the text of all messages and questions, or the strings to embed, one
+    per line."""
     lines: list[str] = []
-    for message in body.get("messages", ()):
+    given = body.get("input", [])
+    given = given if isinstance(given, list) else [given]
+    messages = [*body.get("messages", ()), *(x for x in given if isinstance(x, dict))]
+    for message in messages:
         content = message.get("content")
         parts = content if isinstance(content, list) else [{"text": content}]
         lines += [str(p["text"]) for p in parts if isinstance(p, dict) and p.get("text")]
-    given = body.get("input", [])
-    given = given if isinstance(given, list) else [given]
     lines += [x for x in given if isinstance(x, str)]
+    asked = body.get("questions")
+    asked = asked if isinstance(asked, list) else []
+    lines += [str(q.get("instructions")) for q in asked if isinstance(q, dict)]
     return "\n".join(lines)
 
 
@@ -54,8 +60,13 @@ def default_message(body: Body, picks: Picks) -> Body:
 
 def completion(body: Body, key: str, message: Body, picks: Picks) -> Body:
     """A chat completion around `message`. Tokens are counted as a quarter of the characters,
-    rounded up; `created` is a constant, so that equal requests give equal bytes."""
+    rounded up; `created` is a constant, so that equal requests give equal bytes. `probabilities` in
+    the message are those of its first token, the text being the most probable where there is
+    none."""
     message = {"role": "assistant", "refusal": None, "content": None, **message}
+    masses = message.pop("probabilities", None)
+    if masses and message["content"] is None:
+        message["content"] = max(masses, key=masses.get)
     reply = message["content"] or json.dumps(message.get("tool_calls", ""))
     asked, replied = math.ceil(len(text_of(body)) / 4), math.ceil(len(reply) / 4)
     choice: Body = {
@@ -65,7 +76,7 @@ def completion(body: Body, key: str, message: Body, picks: Picks) -> Body:
         "logprobs": None,
     }
     if body.get("logprobs"):
-        content = _logprobs(reply, int(body.get("top_logprobs") or 0), picks)
+        content = _logprobs(reply, int(body.get("top_logprobs") or 0), picks, masses or {})
         choice["logprobs"] = {"content": content, "refusal": None}
     return {
         "id": f"chatcmpl-{hashlib.blake2b(key.encode(), digest_size=12).hexdigest()}",
@@ -81,9 +92,10 @@ def completion(body: Body, key: str, message: Body, picks: Picks) -> Body:
     }
 
 
-def _logprobs(text: str, top: int, picks: Picks) -> list[Body]:
+def _logprobs(text: str, top: int, picks: Picks, masses: dict[str, float]) -> list[Body]:
     """Per token (a word with the space before it) its log-probability in (ln 0.5, 0) and `top`
-    alternatives, the token itself first, whose probabilities sum to less than 1."""
+    alternatives, the token itself first, whose probabilities sum to less than 1; of the first token
+    those of `masses` that are above 0."""
 
     def entry(token: str, probability: float) -> Body:
         raw = list(token.encode("utf-8", "surrogatepass"))
@@ -95,7 +107,44 @@ def _logprobs(text: str, top: int, picks: Picks) -> list[Body]:
         others = [entry(f" alternative{i}", (1 - p) / 2**i) for i in range(1, top)]
         mine = entry(token, p)
         tokens.append({**mine, "top_logprobs": [mine, *others][:top]})
+    if tokens and masses:
+        known = {token: entry(token, p) for token, p in masses.items() if p > 0}
+        mine = known.get(tokens[0]["token"], tokens[0])
+        tokens[0] = {**mine, "top_logprobs": [*known.values()][:top]}
     return tokens
+
+
+def decision(body: Body, picks: Picks) -> Body:
+    """A response to the questions of a decision, with probabilities that are drawn; tokens as in
+    `completion`, none in the reply. Raises LookupError, TypeError or Refused for what is out of
+    form."""
+    if not 1 <= len(body["questions"]) <= 400 or not body["input"]:
+        raise Refused(400, "a decision needs an input and 1 to 400 questions")
+    tokens = math.ceil(len(text_of(body)) / 4)
+    usage = {"input_tokens": tokens, "output_tokens": 0, "total_tokens": tokens}
+    answers = [_decided(question, picks) for question in body["questions"]]
+    return {"model": body["model"], "answers": answers, "usage": usage}
+
+
+def _decided(question: Body, picks: Picks) -> Body:
+    kind = question["type"]
+    about = {"name": question.get("name"), "type": kind}
+    if kind == "predicate":
+        return {**about, "probability": (picks.below(999) + 1) / 1000}
+    options = question["levels" if kind == "score" else "choices"]
+    if not 2 <= len(options) <= (10 if kind == "score" else 255) or not question["instructions"]:
+        raise Refused(400, "a question has instructions, and 2 to 10 levels or 2 to 255 choices")
+    weights = [picks.below(999) + 1 for _ in options]
+    masses = [weight / sum(weights) for weight in weights]
+    if kind == "score":
+        about["score"] = sum(i * p for i, p in enumerate(masses))
+        options = [{"value": i, "label": option["label"]} for i, option in enumerate(options)]
+    else:
+        about["choice"] = options[masses.index(max(masses))]["value"]
+        options = [{"value": option["value"]} for option in options]
+    pairs = zip(options, masses, strict=True)
+    probabilities = [{**option, "probability": p} for option, p in pairs]
+    return {**about, "confidence": max(masses), "probabilities": probabilities}
 
 
 def embeddings(body: Body, dimensions: int) -> Body:

@@ -23,6 +23,7 @@ from agenteval.errors import InputError
 from agenteval.testing.answers import (
     Picks,
     completion,
+    decision,
     default_message,
     embeddings,
     is_int,
@@ -51,7 +52,8 @@ class Settings:
     """Everything that decides a reply.
 
     answer: `(body, n) -> str | dict | Fault | DEFAULT`, n counts earlier requests of the same
-    identity; a dict is the message, or with `choices` the whole response. It runs in the server's
+    identity; a dict is the message, or with `choices` (of a decision `answers`) the whole response,
+    and a message's `probabilities` are those of its first token (logprobs). It runs in the server's
     thread and must not block; if it raises, the client gets 400 and `serve` raises it at the end.
     faults: the first that strikes wins. latency: seconds or a Latency. ceiling: requests in flight
     above this number get 429 at once, with `ceiling_retry_after` as Retry-After.
@@ -140,10 +142,11 @@ class Engine:
     def handle(self, method: str, path: str, headers: dict[str, str], raw: bytes) -> Exchange:
         """The exchange for one HTTP request. Never raises."""
         path, _, query = path.partition("?")
-        if path in ("/v1/chat/completions", "/v1/embeddings") and method == "POST":
+        asked = "/v1/chat/completions", "/v1/decisions", "/v1/embeddings"
+        if path in asked and method == "POST":
             return self._model_request(Recorded(self.count, path, headers), raw)
         routes = {"/v1/models": "GET", "/stats": "GET", "/reset": "POST"}
-        routes |= {"/v1/chat/completions": "POST", "/v1/embeddings": "POST"}
+        routes |= dict.fromkeys(asked, "POST")
         if path not in routes:
             return refusal(404, f"no such path here: {path[:200]}")
         if method != routes[path]:
@@ -199,6 +202,8 @@ class Engine:
         fault = next((f for f in struck if f is not None), None)
         if chat:
             wire = self._chat(body, request, fault)
+        elif request.path == "/v1/decisions":
+            wire = self._decided(body, request, fault)
         else:
             wire = _wire(embeddings(body, settings.dimensions), fault)
         if settings.latency == _NO_LATENCY:
@@ -227,6 +232,16 @@ class Engine:
 
         wire: Wire = self._called(scripted)  # here for what of the script's is not in form
         return wire
+
+    def _decided(self, body: Body, request: Recorded, fault: Fault | None) -> Wire:
+        answer, given = self.settings.answer, None
+        if answer is not None:
+            given = self._called(answer, body, request.n)
+        fault = fault or (given if isinstance(given, Fault) else None)
+        good = _default(body, Picks(self.settings.seed, request.key), decision)
+        if isinstance(given, dict) and "answers" in given:
+            good = {**good, **given}
+        return _wire(good, fault)
 
     def _called(self, function: Callable[..., Any], *arguments: Any) -> Any:
         try:
@@ -284,11 +299,11 @@ def _wire(good: Body, fault: Fault | None) -> Wire:
     return Wire(((0.0, http_bytes(200, json_bytes(good))),), accepted=True)
 
 
-def _default(body: Body, picks: Picks) -> Body:
+def _default(body: Body, picks: Picks, made: Callable[..., Body] = default_message) -> Body:
     try:
-        return default_message(body, picks)
+        return made(body, picks)
     except (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
-        raise Refused(400, f"response_format or tools are not in form: {error!r}") from error
+        raise Refused(400, f"the request is not in form: {error!r}") from error
 
 
 def refusal(status: int, message: str, headers: dict[str, str] | None = None) -> Exchange:
@@ -307,7 +322,7 @@ def _parsed(raw: bytes, path: str) -> Body:
         raise Refused(400, f"the body is not JSON: {error}") from error
     if not isinstance(body, dict) or not isinstance(body.get("model"), str):
         raise Refused(400, "the body must be an object with a model")
-    if path == "/v1/embeddings":
+    if path != "/v1/chat/completions":
         body.pop("messages", None)
         return body
     messages = body.get("messages")

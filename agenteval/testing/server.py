@@ -1,9 +1,9 @@
 """The loopback server as a program: `python -m agenteval.testing.server --latency 0.1 --seed 1`.
 
 It prints one line of JSON, {"base_url": …, "pid": …}, and ends with the pipe it was started on. It
-speaks the OpenAI protocol: POST /v1/chat/completions and /v1/embeddings, GET /v1/models, and for
-the test GET /stats and POST /reset. Not spoken: streaming, n > 1, images, TLS. It listens on
-127.0.0.1 only.
+speaks the OpenAI protocol: POST /v1/chat/completions, /v1/decisions and /v1/embeddings, GET
+/v1/models, and for the test GET /stats and POST /reset. Not spoken: streaming, n > 1, images, TLS.
+It listens on 127.0.0.1 only.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def _means(found: Sequence[LabelledBy], names: Mapping[str, str]) -> Table:
 
 
 def _calibration(found: Sequence[LabelledBy], names: Mapping[str, str]) -> Table:
-    columns = (
+    columns: tuple[Column, ...] = (
         *_PAIR,
         Column("error", "calibration\nerror", "number",
                "expected: mean distance of the labels' mean from the judge's value"),
@@ -103,6 +103,12 @@ def _calibration(found: Sequence[LabelledBy], names: Mapping[str, str]) -> Table
                "mean; the Brier score where labels are yes or no"),
         Column("n", "runs", "count"),
     )  # fmt: skip
+    if any(c.brier for own in found for c in own.calibrations):
+        columns += (
+            Column("brier", "Brier score", "number", "of the levels' probabilities, 0 to 2"),
+            Column("level_error", "error of the\nprobability", "number",
+                   "how far that of the likeliest level is from how often it is the label"),
+        )  # fmt: skip
     rows = [
         cells_of(c, columns, **own.about(c.criterion_id, names))
         for own in found for c in own.calibrations

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agenteval.records import Criterion
+from agenteval.stats.calibration import calibration_error
 from agenteval.stats.interval import Interval
 from agenteval.stats.ppi import PoweredMean, powered_mean
-from agenteval.stats.scores import ORIGINAL, ScoreTable
+from agenteval.stats.scores import ORIGINAL, Mask, ScoreTable
 from agenteval.trust.agreement import mean_over_cases
 from agenteval.trust.ratings import Floats, RunRatings, levels_of, shared_criteria
 from agenteval.trust.sampling import Sample
@@ -48,17 +51,26 @@ class Calibration:
     """How far a judge's values can be read as what people would say, on one criterion.
 
     `error` is the expected calibration error, the mean over runs of |label mean - judge mean| of
-    their bin (Naeini, Cooper & Hauskrecht, AAAI 2015); a bin is a level, or a tenth of the scale
-    for measured numbers. `squared` is the mean squared difference of value and label: the Brier
-    score where labels are yes or no. `systems` holds judge minus label by system.
+    their bin (see `calibration_error`); a bin is a level, or a tenth of the scale for measured
+    numbers. `squared` is the mean squared difference of value and label: the Brier score where
+    labels are yes or no. `systems` holds judge minus label by system.
+
+    Of a judge that gives probabilities of the levels (mean distribution of the repeats): `brier`,
+    from 0 to 2, is the mean over runs of the squared distance of the distribution from the label
+    (Brier, Monthly Weather Review 78, 1950); `level_error` the expected calibration error of the
+    most probable level, by tenths of its probability; `level_bins` that probability, and how often
+    the level is the label.
     """
 
     criterion_id: str
     n: int
-    error: float
+    error: Interval
     squared: Interval
     bins: tuple[Bin, ...]
     systems: tuple[tuple[str, Interval], ...]
+    brier: Interval | None = None
+    level_error: Interval | None = None
+    level_bins: tuple[Bin, ...] = ()
 
 
 def labelled_means(
@@ -116,19 +128,11 @@ def calibrations(
             continue
         value = np.array([rated[run] for run in runs])
         label = np.array([told[run] for run in runs])
-        case = [by_judge.case_of(run) or by_people.case_of(run) or run for run in runs]
-        clusters = np.array(case, dtype=object) if len(set(case)) < len(case) else None
-
-        def mean(values: Floats, mask: np.ndarray, bounds: tuple[float, float]) -> Interval:
-            part = None if clusters is None else clusters[mask]  # noqa: B023  used at once
-            return mean_over_cases(values[mask], part, bounds)
-
+        mean = _Cases(runs, by_judge, by_people)
         levels = by_judge.levels.values
         centres = np.array(levels) if levels else (np.arange(_BINS) + 0.5) / _BINS
         nearest = np.abs(value[:, None] - centres).argmin(axis=1)
-        masks = [nearest == at for at in np.unique(nearest)]
-        bins = tuple(Bin(float(value[m].mean()), mean(label, m, (0.0, 1.0))) for m in masks)
-        error = sum(abs(float((value - label)[m].mean())) * m.sum() for m in masks) / len(runs)
+        error, bins = mean.calibration(value, label, nearest)
         of_system = np.array([system.get(run, "") for run in runs])
         by_system = tuple(
             (name, mean(value - label, of_system == name, (-1.0, 1.0)))
@@ -136,8 +140,59 @@ def calibrations(
         )  # fmt: skip
         everything = np.ones(len(runs), dtype=np.bool_)
         squared = mean((value - label) ** 2, everything, (0.0, 1.0))
-        found.append(Calibration(name, len(runs), float(error), squared, bins, by_system))
+        told_by = judge.of(variant=ORIGINAL, criterion=name), by_judge, by_people
+        brier, level_error, level_bins = _levels_foretold(*told_by)
+        found.append(Calibration(
+            name, len(runs), error, squared, bins, by_system, brier, level_error, level_bins
+        ))  # fmt: skip
     return found
+
+
+class _Cases:
+    """Means over the cases of some runs."""
+
+    def __init__(self, runs: Sequence[str], judge: RunRatings, people: RunRatings) -> None:
+        case = [judge.case_of(run) or people.case_of(run) or run for run in runs]
+        self.clusters = np.array(case, dtype=object) if len(set(case)) < len(case) else None
+
+    def __call__(self, values: Floats, mask: Mask, bounds: tuple[float, float]) -> Interval:
+        part = None if self.clusters is None else self.clusters[mask]
+        return mean_over_cases(values[mask], part, bounds)
+
+    def calibration(
+        self, forecast: Floats, outcome: Floats, bins: NDArray[np.intp]
+    ) -> tuple[Interval, tuple[Bin, ...]]:
+        """Expected calibration error, and the bins that have runs."""
+        rng = np.random.default_rng(0)
+        error = calibration_error(forecast - outcome, bins, self.clusters, rng=rng)
+        masks = [bins == at for at in np.unique(bins)]
+        return error, tuple(
+            Bin(float(forecast[m].mean()), self(outcome, m, (0.0, 1.0))) for m in masks
+        )
+
+
+def _levels_foretold(
+    judge: ScoreTable, by_judge: RunRatings, by_people: RunRatings
+) -> tuple[Interval | None, Interval | None, tuple[Bin, ...]]:
+    """Brier score, calibration error and bins of the levels' probabilities; nothing without any."""
+    names, position = by_people.levels.names, by_people.position
+    read = [json.loads(text) for text in judge.probabilities.names]
+    by_run: dict[str, list[list[float]]] = {}
+    for run, code in zip(judge.run.codes, judge.probabilities.codes, strict=True):
+        at = position.get(judge.run.names[run])
+        labelled = at is not None and not np.isnan(by_people.level[at])
+        if code >= 0 and labelled and read[code].keys() == set(names):
+            masses = [float(read[code][level]) for level in names]
+            by_run.setdefault(judge.run.names[run], []).append(masses)
+    if not by_run:
+        return None, None, ()
+    given = np.array([np.mean(repeats, axis=0) for repeats in by_run.values()])
+    label = by_people.level[[position[run] for run in by_run]].astype(np.intp)
+    mean, likely = _Cases(list(by_run), by_judge, by_people), given.max(axis=1)
+    squared = ((given - np.eye(len(names))[label]) ** 2).sum(axis=1)
+    tenth = np.minimum((likely * _BINS).astype(np.intp), _BINS - 1)
+    right = (given.argmax(axis=1) == label).astype(np.float64)
+    return mean(squared, likely >= 0, (0.0, 2.0)), *mean.calibration(likely, right, tenth)
 
 
 def _raters(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from itertools import chain
 
+from agenteval.records import canonical_json
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
 from agenteval.store import Store
+from agenteval.store.rows import decode
 
 
 def scores_from_store(  # noqa: PLR0913  each narrows the choice
@@ -19,13 +21,14 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
     variants: Collection[str] | None = None,
     copies: Collection[tuple[str, str]] | None = None,
     copies_by: str | None = None,
+    probabilities: bool = False,
 ) -> ScoreTable:
     """Ratings of a judge on the criteria (content hashes) and runs (run keys of originals) named.
 
     Perturbed copies of these runs are among them, restricted to `variants` where given; with
     `copies` exactly these (run key, variant), so that copies made by an older program, which have
     the same variant and another text, stay out. `copies_by` is the source that rated these copies,
-    where it is another than that of the originals.
+    where it is another than that of the originals. With `probabilities` those are in the table.
 
     A copy goes by the id of its original. Raises StoreError for a damaged store.
     """
@@ -36,7 +39,7 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
     wanted = set(runs)
     builder = TableBuilder()
     cells = chain.from_iterable(store.cells(source) for source in sources)
-    for run_key, variant, criterion_key, repeat, status, label, value, _ in cells:
+    for run_key, variant, criterion_key, repeat, status, label, value, detail in cells:
         run = known[run_key]
         if criterion_key not in ids or (repeats is not None and repeat >= repeats):
             continue
@@ -57,6 +60,9 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
             "status": status,
             "label": label,
         }
+        if probabilities and '"probabilities"' in detail:
+            masses = decode(detail, f"the result of run {run_key[:12]}").get("probabilities")
+            texts["probabilities"] = masses and canonical_json(masses)
         success = None if run["success"] is None else bool(run["success"])
         builder.add(texts, repeat=repeat, success=success, value=value)
     return builder.table()

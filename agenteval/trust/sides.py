@@ -113,7 +113,12 @@ class StoredJudge:
     def table(self, criteria: Collection[str], runs: Collection[str]) -> ScoreTable:
         """Its ratings on these criteria and runs, by content hash."""
         return scores_from_store(
-            self.store, self.key, criteria=criteria, runs=runs, variants={ORIGINAL}
+            self.store,
+            self.key,
+            criteria=criteria,
+            runs=runs,
+            variants={ORIGINAL},
+            probabilities=True,
         )
 
 

@@ -19,6 +19,7 @@ from agenteval.errors import (
     Unauthorized,
 )
 from agenteval.evaluators.base import Evaluator, Outcome, Unit, classify, judge
+from agenteval.evaluators.utility.distributions import DistributionJudge, Kind
 from agenteval.evaluators.utility.quantifier import Guarded, Quantifier, QuantifierOptions
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request
@@ -42,10 +43,21 @@ def _chat(answer: Answer) -> Evaluator:
     return Quantifier(client, Task(name="t", description="d"), QuantifierOptions())
 
 
+def _distributed(kind: Kind) -> Callable[[Answer], Evaluator]:
+    """It has no text to read labels in, so no text of ANSWERS is a good reply."""
+
+    def built(answer: Answer) -> Evaluator:
+        client = Client(ScriptedTransport(answer), retry=RetryPolicy(attempts=1))
+        return DistributionJudge(client, Task(name="t", description="d"), kind)
+
+    return built
+
+
 EVALUATORS: dict[str, Callable[[Answer], Evaluator]] = {
     "quantifier": _chat,
     "guarded quantifier": lambda answer: Guarded(_chat(answer)),
 }
+DISTRIBUTIONS = {kind: _distributed(kind) for kind in ("decisions", "letters")}
 GOOD = json.dumps({"clarity": "clear", "accuracy": "right", "kind": "sum"})
 
 ANSWERS: dict[str, tuple[str | Reply | Exception, set[str]]] = {
@@ -82,9 +94,21 @@ async def test_one_result_per_criterion_and_no_failure_has_a_value(name: str, ca
     assert {r.status for r in outcome.results} <= expected
 
 
-@pytest.mark.parametrize("name", EVALUATORS)
+@pytest.mark.parametrize("case", ANSWERS)
+@pytest.mark.parametrize("kind", DISTRIBUTIONS)
+async def test_no_text_is_a_distribution(kind: str, case: str) -> None:
+    answer, expected = ANSWERS[case]
+    evaluator = DISTRIBUTIONS[kind](lambda _: answer)
+    outcome = await judge(evaluator, UNIT)
+    check(evaluator, outcome)
+    found = {r.status for r in outcome.results}
+    text = isinstance(answer, str)
+    assert found <= ({"unscored:parse", "unscored:missing"} if text else expected)
+
+
+@pytest.mark.parametrize("name", [*EVALUATORS, *DISTRIBUTIONS])
 async def test_a_refused_key_stops_everything(name: str) -> None:
-    evaluator = EVALUATORS[name](lambda _: Unauthorized("401"))
+    evaluator = {**EVALUATORS, **DISTRIBUTIONS}[name](lambda _: Unauthorized("401"))
     with pytest.raises(Unauthorized):
         await judge(evaluator, UNIT)
 

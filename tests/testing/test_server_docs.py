@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
 from pathlib import Path
@@ -76,12 +77,22 @@ def test_the_script(tmp_path: Path) -> None:
         assert caught.value.response.headers["retry-after"].endswith(" GMT")
         assert ask("case 2").content == '{"label": "good"}'
         assert ask("case 3").refusal == "I would rather not."
+        letter = sdk.chat.completions.create(
+            model="m", messages=[{"role": "user", "content": "which letter?"}], logprobs=True,
+            top_logprobs=5,
+        ).choices[0]  # fmt: skip
+        (token,) = letter.logprobs.content
+        masses = {top.token: round(math.exp(top.logprob), 6) for top in token.top_logprobs}
+        assert (letter.message.content, masses) == ("B", {"A": 0.3, "B": 0.7})
+        question = {"name": "spam", "type": "predicate", "instructions": "is it spam"}
+        (answer,) = sdk.decisions.create(model="m", input="x", questions=[question]).answers
+        assert (answer.name, answer.probability) == ("spam", 0.9)
         call = ask("the weather?").tool_calls[0]
         assert json.loads(call.function.arguments) == {"place": "Rome"}
         assert ask("the weather?").content == "It will rain."
         stats = child.stats()
         sdk.close()
-    assert stats["statuses"] == {"200": 5, "429": 1, "503": 2}
+    assert stats["statuses"] == {"200": 7, "429": 1, "503": 2}
     told = {
         name for row in table("What happened: /stats") for name in re.findall(r"`(\w+)`", row[0])
     }

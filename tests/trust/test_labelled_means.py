@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -74,9 +76,43 @@ def test_calibration_by_hand() -> None:
     )
     (got,) = calibrations(judge, label, [GRADE])
     assert [(one.judge, one.label.mean) for one in got.bins] == [(0.0, 0.25), (1.0, 0.75)]
-    assert got.error == pytest.approx(0.25)
+    assert 0.15 < got.error.mean < 0.25  # .25 less what the noise of four runs adds
     assert got.squared.mean == pytest.approx(0.125)
     assert {name: bias.mean for name, bias in got.systems} == {"x": 0.0, "y": 0.0}
+
+
+def test_probabilities_by_hand() -> None:
+    def own(*masses: float) -> str:
+        return json.dumps(dict(zip(GRADE.accepted_values, masses, strict=True)))
+
+    rows = [  # run, repeat, probabilities, label; d was asked otherwise
+        ("a", 0, own(0.8, 0.2, 0.0), 0), ("b", 0, own(0.0, 0.15, 0.85), 1),
+        ("c", 0, own(0.0, 1.0, 0.0), 1), ("c", 1, own(0.0, 0.2, 0.8), 1), ("d", 0, None, 2),
+    ]  # fmt: skip
+    judge = score_table(
+        {"run": run, "repeat": repeat, "criterion": "grade", "value": 0.5, "probabilities": masses}
+        for run, repeat, masses, _ in rows
+    )
+    labels = {run: GRADE.accepted_values[label] for run, _, _, label in rows}
+    people = score_table(
+        {"run": run, "criterion": "grade", "label": label, "value": GRADE.value_of(label)}
+        for run, label in labels.items()
+    )
+    (got,) = calibrations(judge, people, [GRADE])
+    brier = [0.04 + 0.04, 0.85**2 * 2, 0.4**2 + 0.4**2]
+    assert got.brier is not None
+    assert got.brier.mean == pytest.approx(sum(brier) / 3)
+    # a says .8 and is right, b says .85 and is wrong, c says .6 (mean of its repeats) and is right
+    assert [(one.judge, one.label.mean) for one in got.level_bins] == [
+        (pytest.approx(0.6), 1.0), (pytest.approx(0.825), 0.5),
+    ]  # fmt: skip
+    assert got.level_error is not None
+    assert got.level_error.n == 3
+
+
+def test_a_judge_without_probabilities_has_no_score_of_them() -> None:
+    (got,) = calibrations(table(JUDGED), table(TRUTH), [GRADE])
+    assert (got.brier, got.level_error, got.level_bins) == (None, None, ())
 
 
 def test_three_people_say_whether_a_judge_may_stand_in() -> None:

@@ -37,6 +37,7 @@ class Answer:
     explanation: str | None = None
     probabilities: dict[str, float] | None = None
     not_applicable: bool = False
+    evidence: dict[str, JsonValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,6 +319,7 @@ def result_of(
         value=answer.value,
         probabilities=answer.probabilities,
         explanation=answer.explanation,
+        evidence=answer.evidence,
         rung=rung,
         match=answer.match,
     )

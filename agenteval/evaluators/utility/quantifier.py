@@ -7,7 +7,7 @@ by seed, a reply out of form gets one repair round, and what is still unreadable
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -115,42 +115,23 @@ class Quantifier:
                 self._described(*entry, way) for entry, way in zip(shown, ways, strict=True)
             ),
             "ids": [path for path, _ in shown],
-            "problem": unit.view.problem,
-            "trajectory": unit.view.trajectory,
-            "reference": unit.view.reference,
+            **shown_texts(unit, datamark=self.options.datamark),
         }
-        if self.options.datamark:
-            texts = {k: values[k] for k in ("problem", "trajectory", "reference") if values[k]}
-            values |= {"datamark": DATAMARK, **{k: datamarked(v) for k, v in texts.items()}}
         any_na = bool(values["any_na"])
         if any_na not in self._systems:  # it knows nothing else of a unit
             self._systems[any_na] = self._system.render(
                 **{k: values[k] for k in ("nonce", "any_na", "datamark") if k in values}
             )
-        request = Request(
+        request = request_about(
+            unit, shown, values,
             messages=(
                 {"role": "system", "content": self._systems[any_na]},
                 {"role": "user", "content": self._user.render(**values)},
             ),
             schema=reply_schema(shown, reversed_scale=self.options.reversed_scale),
-            parameters=self._parameters(unit),
-            repeat=unit.repeat,
-            attempt=unit.attempt,
+            parameters=sampling(self.options, unit),
             role="quantifier",
-            run_id=unit.run.id,
-            variant="" if unit.variant == ORIGINAL else unit.variant,
-            about={
-                "text": content_hash(
-                    [values["problem"], values["trajectory"], values["reference"]]
-                ),
-                "criteria": content_hash(
-                    sorted(
-                        [path, c.name, c.description, c.hint, list(c.accepted_values)]
-                        for path, c in shown
-                    )
-                ),
-            },
-        )
+        )  # fmt: skip
         return request, tuple(path for path, _ in shown)
 
     def _described(self, path: str, criterion: Criterion, way: int) -> str:
@@ -177,21 +158,13 @@ class Quantifier:
         drawn: list[int] = np.random.default_rng(words).integers(1, 4, count).tolist()
         return drawn
 
-    def _parameters(self, unit: Unit) -> dict[str, Any]:
-        parameters: dict[str, Any] = {"seed": (self.options.seed * 100_003 + unit.repeat) % 2**31}
-        if self.options.temperature is not None:
-            parameters["temperature"] = self.options.temperature
-        if self.options.max_tokens is not None:
-            parameters["max_tokens"] = self.options.max_tokens
-        return parameters
-
     async def evaluate(self, unit: Unit) -> Outcome:
         """One Score or Failure per criterion; raises the ModelError of a failed first request."""
         request, shown = self.request(unit)
         reply = await self.client.complete(request)
         if reply.refusal or reply.finish == "content_filter":
             message = reply.refusal or "withheld by the endpoint's content filter"
-            call = _call_record(shown, [reply], None)
+            call = call_record(shown, [reply], None)
             return fail_all(unit, self._source_key, "unscored:refusal", message, call)
         answers, rung = read_text(reply.text, unit.criteria, reply.finish)
         replies, repaired = [reply], dict[str, str]()  # by leaf path: the rung of the repair
@@ -210,7 +183,8 @@ class Quantifier:
             key = cell_key(unit, criterion, self._source_key)
             results.append(to_result(criterion, key, answers.by_path, next(mended, rung)))
         rung = next(iter(repaired.values()), rung)
-        return Outcome(tuple(results), _call_record(shown, replies, rung, answers.extra))
+        call = call_record(shown, replies, rung, answers.extra, repaired=len(replies) > 1)
+        return Outcome(tuple(results), call)
 
     async def _ask_again(
         self, unit: Unit, request: Request, first: Reply, answers: Answers
@@ -241,9 +215,47 @@ class Quantifier:
             raise
 
 
-def _call_record(
-    shown: tuple[str, ...], replies: list[Reply], rung: str | None, extra: Sequence[str] = ()
-) -> CallRecord:
+def shown_texts(unit: Unit, *, datamark: bool) -> dict[str, str | None]:
+    """What a prompt shows of a run: problem, trajectory, reference (None: not shown), and the sign
+    that stands for their spaces with `datamark`."""
+    view = unit.view
+    texts = {"problem": view.problem, "trajectory": view.trajectory, "reference": view.reference}
+    if not datamark:
+        return texts
+    return {"datamark": DATAMARK, **{k: datamarked(v) if v else v for k, v in texts.items()}}
+
+
+def request_about(
+    unit: Unit,
+    shown: Sequence[tuple[str, Criterion]],
+    texts: Mapping[str, Any],
+    **what: Any,
+) -> Request:
+    """A request that asks `what` of a unit, with all that its recorded reply is found by."""
+    judged = [texts["problem"], texts["trajectory"], texts["reference"]]
+    by = sorted([path, c.name, c.description, c.hint, list(c.accepted_values)] for path, c in shown)
+    return Request(
+        repeat=unit.repeat, attempt=unit.attempt, run_id=unit.run.id,
+        variant="" if unit.variant == ORIGINAL else unit.variant,
+        about={"text": content_hash(judged), "criteria": content_hash(by)}, **what,
+    )  # fmt: skip
+
+
+def sampling(options: QuantifierOptions, unit: Unit) -> dict[str, Any]:
+    """Seed, temperature and longest reply, as far as the options say."""
+    parameters: dict[str, Any] = {"seed": (options.seed * 100_003 + unit.repeat) % 2**31}
+    if options.temperature is not None:
+        parameters["temperature"] = options.temperature
+    if options.max_tokens is not None:
+        parameters["max_tokens"] = options.max_tokens
+    return parameters
+
+
+def call_record(
+    shown: tuple[str, ...], replies: Sequence[Reply], rung: str | None,
+    extra: Sequence[str] = (), *, repaired: bool = False,
+) -> CallRecord:  # fmt: skip
+    """What the replies of one call took."""
     fresh = [r for r in replies if not r.cached]
     usage = sum((r.usage for r in fresh[1:]), start=fresh[0].usage) if fresh else Usage()
     return CallRecord(
@@ -253,7 +265,7 @@ def _call_record(
         rung=rung,
         extra=tuple(extra),
         attempts=sum(r.attempts for r in fresh),
-        repaired=len(replies) > 1,
+        repaired=repaired,
         cache_hit=not fresh,
         latency=sum(r.latency for r in fresh) if fresh else None,
         model=replies[-1].model,

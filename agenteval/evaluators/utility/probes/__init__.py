@@ -25,8 +25,8 @@ from agenteval.stats.scores import ScoreTable
 __all__ = ["INJECTION", "Injected", "Judged", "Placed", "Probe", "ProbeOptions", "examine"]
 
 SCALE_ORDER, WORDING, REWORDING = "scale order", "wording", "rewording"
-NO_SCALE = "does not apply: this judge reads neither a scale nor instructions"
-NO_LIST = "does not apply: this judge reads one criterion at a time, in no list"
+NO_SCALE = "does not apply: only a chat judge that writes labels is asked in other ways"
+NO_LIST = "does not apply: this judge reads no list of criteria that is shuffled"
 NO_COPIES = "no attacked copies were judged"
 
 

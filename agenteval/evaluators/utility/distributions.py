@@ -1,0 +1,254 @@
+"""Judges that give a probability for each level: a decisions endpoint, and letters of a chat model.
+
+The value of a score is the expectation over its levels (G-Eval, arXiv 2303.16634, section 2), its
+label the most probable one. What is no distribution over the levels is a failure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from string import ascii_uppercase
+from typing import Any, Literal, TypeGuard
+
+from agenteval.errors import AgentevalError, ReplyError
+from agenteval.evaluators.base import Outcome, Unit, cell_key
+from agenteval.evaluators.utility.answers import (
+    Answer,
+    NoAnswer,
+    from_probabilities,
+    leaves_of,
+    to_result,
+)
+from agenteval.evaluators.utility.quantifier import (
+    QuantifierOptions,
+    call_record,
+    request_about,
+    sampling,
+    shown_texts,
+)
+from agenteval.models.client import Client
+from agenteval.models.decisions import MOST_QUESTIONS
+from agenteval.models.prompts import load_prompt
+from agenteval.models.wire import NONCE, Reply, Request
+from agenteval.records import CallRecord, Criterion, Source, Task, Usage, content_hash
+
+NOT_APPLICABLE = "not applicable"
+LEAST_MASS = 0.9  # of the letters: what lies outside could move a value by .1 of the scale at most
+TOLERANCE = 1e-3  # of a sum of probabilities
+_TOP = 20  # log-probabilities of a token: what endpoints give at most
+_REPLY = 16  # tokens: one would do, but a reply that is cut off is not kept
+_MARKS = " \t\r\n\"'`*_().:[]▁Ġ"  # may stand beside the letter, or before it
+_SCORED = 10  # most levels of a score question; more are choices
+
+Kind = Literal["decisions", "letters"]
+Leaf = tuple[str, Criterion]
+
+
+class DistributionJudge:
+    """Asks for the probability of every level.
+
+    `decisions`: the criteria of a run are the questions of one request to a decisions endpoint. An
+    ordered criterion is a score question; one without order, with more levels than such a question
+    takes, or that may not apply, is a choice.
+
+    `letters`: a chat model is asked for the letter of a level, criterion by criterion, and the
+    log-probabilities of the token that is the letter are read. The letters must hold `LEAST_MASS`
+    of it; then theirs is scaled to 1, and what lay outside is in the evidence.
+    """
+
+    def __init__(
+        self, client: Client, task: Task, kind: Kind, options: QuantifierOptions | None = None
+    ) -> None:
+        self.client, self.task, self.kind = client, task, kind
+        self.options = options or QuantifierOptions()
+        names = "distribution_user", "distribution_criterion"
+        self._user, self._entry = (load_prompt("agenteval.evaluators.utility", n) for n in names)
+        one, heat = self.options.one_per_call, self.options.temperature
+        self._source = Source(
+            evaluator=f"utility.{kind}",
+            version=1,
+            model=client.model,
+            prompt_sha256=content_hash([self._user.sha256, self._entry.sha256]),
+            parameters={
+                **({"one_per_call": one} if kind == "decisions" else {"temperature": heat}),
+                "task": content_hash([task.name, task.description]),
+                "endpoint": client.transport.endpoint,
+                **self.options.unusual,
+            },
+            seed=self.options.seed,
+        )
+        self._source_key = self._source.sha256
+
+    @property
+    def source(self) -> Source:
+        """Model, prompts, parameters and seed of this judge."""
+        return self._source
+
+    def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
+        """Letters: one criterion per call. Decisions: all of them, as far as they fit into one."""
+        batches: list[list[Criterion]] = []
+        room = 0
+        for criterion in criteria:
+            room -= len(criterion.leaves())
+            if room < 0 or self.kind == "letters" or self.options.one_per_call:
+                batches.append([])
+                room = MOST_QUESTIONS - len(criterion.leaves())
+            batches[-1].append(criterion)
+        return [tuple(batch) for batch in batches]
+
+    def requests(self, unit: Unit, leaves: list[Leaf]) -> list[tuple[list[Leaf], Request]]:
+        """What is asked about a unit, and about which of the leaves: one request for all of them,
+        whose questions have their paths as names, or one for each."""
+        values: dict[str, Any] = {
+            "nonce": NONCE, "task_name": self.task.name, "task_description": self.task.description,
+            **shown_texts(unit, datamark=self.options.datamark),
+        }  # fmt: skip
+
+        def request(about: Sequence[Leaf], text: str, **how: Any) -> Request:
+            messages = ({"role": "user", "content": text},)
+            return request_about(unit, about, values, messages=messages, role=self.kind, **how)
+
+        if self.kind == "decisions":
+            questions = tuple(
+                {"name": path, "instructions": self._entry.render(c=leaf), **_scale(leaf)}
+                for path, leaf in leaves
+            )
+            text = self._user.render(**values)
+            return [(leaves, request(leaves, text, questions=questions))] if leaves else []
+        parameters = sampling(self.options, unit) | {
+            "max_tokens": _REPLY, "logprobs": True, "top_logprobs": _TOP,
+        }  # fmt: skip
+        asked = []
+        for path, leaf in leaves:
+            letters = list(zip(ascii_uppercase, _levels(leaf), strict=False))
+            criterion = self._entry.render(c=leaf, letters=letters)
+            text = self._user.render(**values, criterion=criterion)
+            about = [(path, leaf)]
+            asked.append((about, request(about, text, parameters=parameters)))
+        return asked
+
+    async def evaluate(self, unit: Unit) -> Outcome:
+        """One Score or Failure per criterion; raises the first error of its requests."""
+        leaves, most = leaves_of(unit.criteria), 255 if self.kind == "decisions" else _TOP
+        why = f"only a criterion with 2 to {most} levels has probabilities of them"
+        answers: dict[str, Answer | NoAnswer] = {
+            path: NoAnswer("unscored:unsupported", why)
+            for path, leaf in leaves
+            if leaf.scale == "numeric" or len(_levels(leaf)) > most
+        }
+        asked = self.requests(unit, [leaf for leaf in leaves if leaf[0] not in answers])
+        replies = await asyncio.gather(
+            *(self.client.complete(request) for _, request in asked), return_exceptions=True
+        )
+        good = [reply for reply in replies if isinstance(reply, Reply)]
+        if error := next((r for r in replies if isinstance(r, BaseException)), None):
+            if isinstance(error, AgentevalError):
+                paid = (reply.usage for reply in good if not reply.cached)
+                error.spent = sum(paid, start=error.spent or Usage())
+            raise error
+        for (about, _), reply in zip(asked, good, strict=True):
+            answers |= self._read(reply, about)
+        results = tuple(
+            to_result(c, cell_key(unit, c, self._source_key), answers, None) for c in unit.criteria
+        )
+        shown = tuple(path for about, _ in asked for path, _ in about)
+        return Outcome(results, call_record(shown, good, None) if good else CallRecord())
+
+    def _read(self, reply: Reply, about: Sequence[Leaf]) -> dict[str, Answer | NoAnswer]:
+        if reply.refusal or reply.finish == "content_filter":
+            refused = reply.refusal or "withheld by the endpoint's content filter"
+            return {path: NoAnswer("unscored:refusal", refused) for path, _ in about}
+        if self.kind == "decisions":
+            try:
+                given = json.loads(reply.text)
+            except (ValueError, RecursionError) as error:
+                raise ReplyError(f"the answers are not JSON ({error})") from None
+            named = [a for a in given if isinstance(a, dict)] if isinstance(given, list) else []
+            return {p: _decided([a for a in named if a.get("name") == p], c) for p, c in about}
+        ((path, leaf),) = about
+        if not reply.logprobs:
+            where = self.client.transport.endpoint
+            why = f"{where} gives no log-probabilities (logprobs, top_logprobs)"
+            return {path: NoAnswer("unscored:missing", why)}
+        tokens = (t for t in reply.logprobs if str(t.get("token") or "").strip(_MARKS))
+        return {path: _lettered(next(tokens, {}), leaf, reply.text)}
+
+
+def _levels(leaf: Criterion) -> tuple[str, ...]:
+    """What gets a probability."""
+    return (*leaf.accepted_values, *([NOT_APPLICABLE] if leaf.allow_na else []))
+
+
+def _scale(leaf: Criterion) -> dict[str, Any]:
+    if leaf.ordered and not leaf.allow_na and len(leaf.accepted_values) <= _SCORED:
+        return {"type": "score", "levels": [{"label": level} for level in leaf.accepted_values]}
+    return {"type": "choice", "choices": [{"value": level} for level in _levels(leaf)]}
+
+
+def _decided(given: Sequence[dict[str, Any]], leaf: Criterion) -> Answer | NoAnswer:
+    """What the answers of one name say: there must be one, of the type that was asked for, with a
+    probability for every level and for nothing else."""
+    kind, kinds = _scale(leaf)["type"], [answer.get("type") for answer in given]
+    if not given:
+        return NoAnswer("unscored:missing", "the endpoint does not answer this question")
+    if kinds == ["refusal"]:
+        return NoAnswer("unscored:refusal", "the endpoint declined this question")
+    levels, name = given[0].get("probabilities"), "label" if kind == "score" else "value"
+    if kinds != [kind] or not isinstance(levels, list):
+        return NoAnswer("unscored:parse", f"one {kind} was asked for, not {kinds}"[:200])
+    pairs = [(str(e.get(name)), e.get("probability")) for e in levels if isinstance(e, dict)]
+    masses = {level: mass for level, mass in pairs if _is_number(mass) and 0 <= mass <= 1}
+    total = math.fsum(masses.values())
+    if sorted(level for level, _ in pairs) != sorted(_levels(leaf)) or len(masses) < len(pairs):
+        said = ", ".join(f"{level!r}: {mass!r}" for level, mass in pairs)
+        return NoAnswer("unscored:parse", f"{said}: no probabilities of the levels")
+    if abs(total - 1) > TOLERANCE:
+        return NoAnswer("unscored:parse", f"the probabilities sum to {total:.4f}, not 1")
+    return _answer(masses, leaf, {})
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _lettered(token: Mapping[str, Any], leaf: Criterion, text: str) -> Answer | NoAnswer:
+    """What a token and its alternatives say."""
+    top = token.get("top_logprobs")
+    entries = [e for e in top if isinstance(e, dict)] if isinstance(top, list) else []
+    if all(entry.get("token") != token.get("token") for entry in entries):
+        entries.append({**token})
+    masses = dict.fromkeys(_levels(leaf), 0.0)
+    level_of = dict(zip(ascii_uppercase, masses, strict=False))
+    for entry in entries:
+        level = level_of.get(str(entry.get("token") or "").strip(_MARKS))
+        logprob = entry.get("logprob")
+        if level is None:
+            continue
+        if not _is_number(logprob) or logprob > TOLERANCE:
+            return NoAnswer("unscored:parse", f"{level!r}: {logprob!r} is no log-probability")
+        masses[level] += math.exp(logprob)
+    held = math.fsum(masses.values())
+    if not LEAST_MASS <= held <= 1 + TOLERANCE:
+        why = f"the letters hold {held:.3f} of the probability, not {LEAST_MASS} to 1"
+        return NoAnswer("unscored:parse", f"{why}; the reply is {text[:60]!r}")
+    masses = {level: mass / held for level, mass in masses.items()}
+    return _answer(masses, leaf, {"outside": round(max(0.0, 1 - held), 6)})
+
+
+def _answer(
+    masses: dict[str, float], leaf: Criterion, evidence: dict[str, Any]
+) -> Answer | NoAnswer:
+    """The answer of a distribution; where the criterion may not apply, that it does not when that
+    is most probable, else the levels' probabilities given that it applies."""
+    if leaf.allow_na:
+        absent = masses.pop(NOT_APPLICABLE)
+        evidence["not_applicable"] = round(absent, 6)
+        if absent > max(masses.values()):
+            return Answer(None, None, "exact", not_applicable=True, evidence=evidence)
+        masses = {level: mass / (1 - absent) for level, mass in masses.items()}
+    answer = from_probabilities(masses, leaf, None)
+    return replace(answer, evidence=evidence) if isinstance(answer, Answer) else answer

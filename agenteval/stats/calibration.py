@@ -1,0 +1,62 @@
+"""Expected calibration error, with an interval that holds where there is no error."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenteval.stats.bootstrap import cluster_codes
+from agenteval.stats.interval import Interval
+from agenteval.stats.ppi import FEWEST_LABELS
+from agenteval.stats.vectors import Floats
+
+_DRAWS = 4000
+
+
+def calibration_error(
+    gaps: Floats,
+    bins: NDArray[np.intp],
+    clusters: Sequence[Hashable] | NDArray[np.generic] | None = None,
+    *,
+    rng: np.random.Generator,
+    level: float = 0.95,
+) -> Interval:
+    """Sum over bins of share × |mean gap| (Naeini, Cooper & Hauskrecht, AAAI 2015), of `gaps` (n,),
+    forecast minus outcome, in `bins` (n,) that were fixed beforehand.
+
+    It is |d|_1, d the means over all values of gap × [in bin b]. The plug-in T is too high, most of
+    all where the truth is 0, so `mean` takes off each part what a normal of its standard error adds
+    to it. The interval is [T - q, T + t × se]: T - |d|_1 is never above |d^ - d|_1, whose quantile
+    q is drawn from the normal with the covariance of d^; |d|_1 - T is never above s × (d - d^) for
+    the true signs s, and se is that of the signed sum. Covariances are cluster-robust over cases.
+    Without at least one value, or below 20 cases, there is no interval.
+    """
+    from scipy.special import erf, stdtrit
+
+    n, codes = len(gaps), cluster_codes(clusters, len(gaps))
+    cases = len(np.unique(codes))
+    if not n:
+        return Interval(None, None, None, None, 0, 0, "none", "no values")
+    parts = np.zeros((n, int(bins.max()) + 1))
+    parts[np.arange(n), bins] = gaps
+    d = parts.mean(axis=0)
+    sums = np.zeros((cases, len(d)))
+    np.add.at(sums, codes, (parts - d) / n)
+    covariance = sums.T @ sums * cases / max(cases - 1, 1)
+    size, s = np.abs(d), np.sqrt(np.maximum(np.diag(covariance), 1e-24))
+    z = size / s
+    folded = s * np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2) + size * erf(z / np.sqrt(2))
+    plain, corrected = float(size.sum()), float(np.maximum(2 * size - folded, 0.0).sum())
+    if cases < FEWEST_LABELS:
+        reason = f"{cases} cases; {FEWEST_LABELS} are needed"
+        return Interval(corrected, None, None, None, n, cases, "none", reason)
+    t = float(stdtrit(cases - 1, (1 + level) / 2))
+    drawn = rng.multivariate_normal(np.zeros(len(d)), covariance, _DRAWS, method="eigh")
+    q = float(np.quantile(np.abs(drawn).sum(axis=1), (1 + level) / 2))
+    q *= t / float(stdtrit(np.inf, (1 + level) / 2))
+    signs = np.sign(d)
+    se = float(np.sqrt(max(signs @ covariance @ signs, 0.0)))
+    low, high = max(0.0, plain - q), min(1.0, plain + t * se)
+    return Interval(max(low, corrected), low, high, se, n, cases, f"normal, {cases - 1} df")
