@@ -156,6 +156,14 @@ def _variable(name: str) -> str | None:
     return os.environ.get(name, "").strip() or None
 
 
+def _urls(given: str | None) -> list[str]:
+    """The URLs, which have blanks between them."""
+    urls = [_url(text) for text in given.split() or [given]] if given else []
+    if len(set(urls)) < len(urls):
+        raise InputError("an endpoint is named twice", "--base-url")
+    return urls
+
+
 def _url(text: str) -> str:
     """The URL, when it is one. A wrong one is not repeated whole: it may hold a key."""
     keep_secret(url_secrets(text))
