@@ -19,7 +19,7 @@ SECTION = (ROOT / "docs/python.md").read_text("utf-8").partition("## Scorers of 
 
 @pytest.fixture(autouse=True)
 def own_modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What a test imports from its folder is forgotten after it, and what another has left before."""
+    """What a test imports from its folder is forgotten after it, and before what another left."""
     monkeypatch.setattr(sys, "path", [*sys.path])
     for name in ("judges", "mine"):
         monkeypatch.delitem(sys.modules, name, raising=False)
