@@ -20,6 +20,7 @@ import typer
 
 from agenteval.cli.main import COMMANDS, typed
 from agenteval.stats.scores import score_table
+from agenteval.store import Store
 from agenteval.trust.sampling import draw
 from benchmarks.folders import ROOT
 
@@ -81,6 +82,7 @@ def world(folder: Path) -> None:
     topic = {"role": "baker", "activities": ["a walk", "a swim", "a cake"]}
     _json(folder / "words.json", {"schema": 1, "topics": [topic]})
     _traces(folder)
+    Store(folder / "known.db").close()
     shutil.copytree(DESK, folder / "desk")
     shutil.copytree(SHED, folder / "shed")
     _flow_rows(folder)
@@ -207,6 +209,9 @@ DOORS = (
     Door("trace show", "taxonomy", "taxonomy.yaml", "yaml",
          ("trace", "show", "{d}/trace.json", "--findings", "{d}/found", "--taxonomy",
           "{d}/taxonomy.yaml")),
+    Door("export", "traces", "trace.json", "json",
+         ("export", "--otlp", "{d}/made.jsonl", "--traces", "{d}/trace.json",
+          "--store", "{d}/known.db"), lenient=True),
     Door("trace locate", "paths", "trace.jsonl", "lines",
          ("trace", "locate", "{d}/trace.jsonl", "--detectors-only", "--store", "{d}/s.db",
           "-o", "{d}/made"), lenient=True),
@@ -289,7 +294,7 @@ DOORS = (
 
 # Texts that name no file, and files that are written.
 _NO_INPUT = {"header", "columns", "description",
-    "base_url", "model", "embedder", "output", "record", "store", "source", "rater", "perturb",
+    "base_url", "base_urls", "ray", "job", "target", "model", "embedder", "output", "record", "store", "source", "rater", "perturb",
     "operators", "page",
     "a", "b", "criterion", "fail_under", "junit", "run", "n", "constraints", "words", "times",
     "topic", "agent", "trace", "system", "own", "category", "scenario", "formats", "kind",

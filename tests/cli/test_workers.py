@@ -208,7 +208,7 @@ def test_a_killed_worker_costs_what_is_under_way(project: Path, runs: Path) -> N
             os.kill(first, signal.SIGKILL)
             out, err = leader.communicate(timeout=60)
             assert leader.returncode == 0, err
-        assert 2 * RUNS <= server.count <= 2 * RUNS + 2
+        assert 2 * RUNS <= server.count <= 2 * RUNS + 4  # twice what it has in flight
     assert len(cells(project / "agenteval.db")) == 4 * RUNS
     assert "160 of 160 rated" in out
 

@@ -148,8 +148,8 @@ class Telling(Store):
 
     pipe: Connection
 
-    async def commit(self, results: Any, call: Any, *, attempt: int = 0) -> None:
-        await super().commit(results, call, attempt=attempt)
+    async def commit(self, results: Any, call: Any, **more: Any) -> None:
+        await super().commit(results, call, **more)
         self.pipe.send((results[0].key.run, results[0].key.repeat))
 
 
