@@ -294,7 +294,8 @@ DOORS = (
 
 # Texts that name no file, and files that are written.
 _NO_INPUT = {"header", "columns", "description",
-    "base_url", "base_urls", "ray", "job", "target", "model", "embedder", "output", "record", "store", "source", "rater", "perturb",
+    "base_url", "base_urls", "ray", "job", "target", "model", "embedder", "output", "record",
+    "store", "source", "rater", "perturb",
     "operators", "page",
     "a", "b", "criterion", "fail_under", "junit", "run", "n", "constraints", "words", "times",
     "topic", "agent", "trace", "system", "own", "category", "scenario", "formats", "kind",
