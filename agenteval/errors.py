@@ -91,9 +91,14 @@ class StoreRefused(StoreError):
 
 
 class JobOver(AgentevalError):
-    """The command that a worker helped with has ended, or ends."""
+    """The command that a worker helped with has ended, or ends. `stops_all`: for a reason that
+    holds for every worker, such as a cap."""
 
     exit_code = 0
+
+    def __init__(self, message: str, *, stops_all: bool = False) -> None:
+        super().__init__(message)
+        self.stops_all = stops_all
 
 
 class ReplyError(AgentevalError):

@@ -214,7 +214,10 @@ class Experiment(Generic[_U]):
         if stage is None:
             return Ended(self.progress)
         self.plan.begin(self.store)
-        leased = LeasedUnits(worker, stage, units, self.workers)
+        leased = LeasedUnits(
+            worker, stage, units, max(1, self.workers // 2),
+            lambda: worker.over or self._breaker.stopped is not None,
+        )  # fmt: skip
         work = self._begin(leased.take, self.workers, lambda _: None)
         over = asyncio.ensure_future(worker.until_over())
 
@@ -232,9 +235,8 @@ class Experiment(Generic[_U]):
                 await asyncio.wait({work})
         if not work.cancelled():
             work.result()
-        if self._breaker.stopped:
-            worker.stop(self._breaker.stopped)
-            raise JobOver(self._breaker.stopped)
+        if self._breaker.stopped and not worker.over:
+            raise JobOver(self._breaker.stopped, stops_all=True)
         await worker.leave(stage)
         return Ended(self.progress)
 

@@ -18,10 +18,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, replace
-from typing import Any, Generic, Protocol, TypeVar
+from dataclasses import fields, replace
+from typing import Any, Generic, Literal, TypeVar
 
-from agenteval.errors import BudgetExceeded, InputError, JobOver, StoreError
+from agenteval.caps import SharedBudget, SharedLimits
+from agenteval.errors import InputError, JobOver, StoreError
 from agenteval.evaluators.base import Progress
 from agenteval.models.limits import Budget, Limits
 from agenteval.records import Usage
@@ -32,58 +33,10 @@ from agenteval.store.writer import Writes
 INTERRUPTION = "interrupted"  # why a worker stopped on whom Ctrl-C was pressed
 _BEAT = 1.0  # seconds between two signs of life
 _LOOK = 0.2  # seconds between two looks of who waits
+_RESTARTS = 20  # of workers that were killed; more are no accident
+_PATIENCE = 30.0  # seconds that workers get to end when the command has
 
 _U = TypeVar("_U")
-
-
-class SharedBudget(Budget):
-    """Caps that all who work on a job keep together. Each is granted a part of what is left, and
-    spends it; towards the end parts are small."""
-
-    def __init__(self, job: Job, number: int, limits: Limits) -> None:
-        calls, cost = limits.max_calls, limits.max_cost
-        super().__init__(
-            max_calls=None if calls is None else 0, max_cost=None if cost is None else 0.0,
-            price=limits.price,
-        )  # fmt: skip
-        self._job, self._number, self._caps = job, number, (calls, cost)
-
-    def reserve(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """As of any budget. Raises BudgetExceeded when all workers together would pass a cap."""
-        try:
-            return super().reserve(prompt_tokens, completion_tokens)
-        except BudgetExceeded:
-            worst = self._worst(prompt_tokens, completion_tokens)
-            calls, cost = self._job.grant(self._number, worst, *self._caps)
-        self.max_calls = None if self.max_calls is None else self.max_calls + calls
-        self.max_cost = None if self.max_cost is None else self.max_cost + cost
-        return super().reserve(prompt_tokens, completion_tokens)
-
-    def give_back(self) -> None:
-        """What was granted and neither spent nor is held by a call under way."""
-        calls = 0 if self.max_calls is None else (
-            self.max_calls - self.spent.requests - self._held_calls
-        )  # fmt: skip
-        spent = (self.spent.cost or 0.0) + self._held_cost
-        cost = 0.0 if self.max_cost is None else self.max_cost - spent
-        if calls or cost:
-            self._job.give_back(self._number, calls, cost)
-            self.max_calls = None if self.max_calls is None else self.max_calls - calls
-            self.max_cost = None if self.max_cost is None else self.max_cost - cost
-
-
-@dataclass(frozen=True, slots=True)
-class SharedLimits(Limits):
-    """Limits of a leader or worker: a budget with a cap is shared with the others."""
-
-    team: Team | None = None
-
-    def budget(self, spent: Usage | None = None) -> Budget:
-        """A budget with these caps, of which so much was spent before the job began."""
-        own = Limits.budget(self, spent)
-        if self.team is None or (self.max_calls is None and self.max_cost is None):
-            return own
-        return self.team.budget(self, own.spent)
 
 
 class Team:
@@ -98,6 +51,7 @@ class Team:
         self._closing = threading.Event()
         self._heart: threading.Thread | None = None
         self.job: Job | None = None
+        self.bound = False  # whether a store was opened: what is made before, is made to be checked
 
     @property
     def known(self) -> Job:
@@ -108,7 +62,7 @@ class Team:
 
     def bind(self, store: Store) -> None:
         """A store was opened for the command."""
-        raise NotImplementedError
+        self.bound = True
 
     def limits(self, limits: Limits) -> Limits:
         """The same, with caps that are shared."""
@@ -154,20 +108,62 @@ class Team:
 # ---- the leader ----------------------------------------------------------------------------------
 
 
-class Places(Protocol):
-    """Where workers run."""
+class Places:
+    """Where so many workers run, which share `concurrency`; who is killed is followed by another.
+    With a count of 0 others start them."""
+
+    def __init__(self, count: int, concurrency: int) -> None:
+        self.count = count
+        self._share = max(1, concurrency // max(count, 1))
+        self._job = self._store = ""
+        self._running: dict[str, Any] = {}
+        self._started = 0
 
     def start(self, job: str, store: str) -> None:
         """Start them all, for a job in a store."""
-        ...
+        self._job, self._store = job, store
+        for _ in range(self.count):
+            self._start_one()
+
+    def _start_one(self) -> None:
+        self._started += 1
+        name = f"{self._job[:8]}-{self._started}"
+        words = ["work", f"--job={self._job}", f"--name={name}", f"--concurrency={self._share}"]
+        self._running[name] = self.spawn([*words, "--quiet"], self._store)
 
     def tend(self) -> tuple[int | None, list[str]]:
-        """How many run, None where others start them; and who is gone for good, by name."""
-        ...
+        """How many run, None where others start them; and who is gone, by name."""
+        if not self.count:
+            return None, []
+        ended = {name: how for name, one in self._running.items() if (how := self.ended(one))}
+        for name, how in ended.items():
+            del self._running[name]
+            if how == "killed" and self._started < self.count + _RESTARTS:
+                self._start_one()
+        return len(self._running), list(ended)
 
     def stop(self, *, kill: bool) -> None:
-        """Wait until all have ended, who were told by the job; or end them at once."""
-        ...
+        """Wait until all have ended, as the job tells them; who does not in time, or with `kill`,
+        is killed."""
+        until = time.monotonic() + (0 if kill else _PATIENCE)
+        while time.monotonic() < until and not all(map(self.ended, self._running.values())):
+            time.sleep(0.05)
+        for one in self._running.values():
+            if not self.ended(one):
+                self.kill(one)
+        self._running.clear()
+
+    def spawn(self, words: Sequence[str], store: str) -> Any:
+        """Start `agenteval` with these words, and AGENTEVAL_STORE set; returns what tells of it."""
+        raise NotImplementedError
+
+    def ended(self, one: Any) -> Literal["", "ended", "killed"]:
+        """Whether a worker has ended, and how."""
+        raise NotImplementedError
+
+    def kill(self, one: Any) -> None:
+        """End it at once."""
+        raise NotImplementedError
 
 
 class Leader(Team):
@@ -178,11 +174,12 @@ class Leader(Team):
         self._command, self._package = tuple(command), package
         self._places = places
         self._stages: list[str] = []
-        self._started = False
+        self._started = self._draining = False
         self._own: Store | None = None
 
     def bind(self, store: Store) -> None:
         """Make the job known in this store, unless it is."""
+        super().bind(store)
         if self.job is None:
             self._own = Store(store.address)
             self.job = Job(self._own.engine, uuid.uuid4().hex)
@@ -222,9 +219,15 @@ class Leader(Team):
             if left:  # workers tell the last of what they counted when all is done
                 patience = time.monotonic() + 2 * _BEAT
             at_work = [w for w in workers if w.alive and w.stopped is None]
-            reasons = sorted({w.stopped for w in workers if w.stopped})
-            if left and not at_work and (running == 0 or (running is None and reasons)):
-                return "; ".join(reasons) or "no worker is left"
+            mine = (w for w in workers if w.counts.get("stage") == stage)
+            reasons = sorted({w.stopped for w in mine if w.stopped})
+            if left and not at_work:
+                if self._draining and not running:
+                    return "interrupted"
+                if running == 0 or (running is None and reasons):
+                    return "; ".join(reasons) or "no worker is left"
+            if self.known.state().state == "ended":
+                return "another command took this one for dead; the same command goes on"
             if left and running is None and not at_work and not waiting:
                 tell(f"waiting for workers: agenteval work --store {self._shown()}")
             waiting = not at_work
@@ -232,6 +235,7 @@ class Leader(Team):
 
     def drain(self) -> None:
         """Workers begin nothing more."""
+        self._draining = True
         self.known.drain()
 
     def end(self) -> None:
@@ -278,13 +282,14 @@ class Worker(Team):
         self._stopped: str | None = None
         self._counting: tuple[str, Progress] | None = None
         self._passed: set[str] = set()
-        self._beaten = time.monotonic()
-        self.gaps = 0  # how often this process was still for longer than a lease holds
+        self._renewed = 0.0
+        self._over = False
         self._beat()
         self._begin_to_beat(self._beat)
 
     def bind(self, store: Store) -> None:
         """Nothing is locked here: the leader does."""
+        super().bind(store)
         store.led = True
 
     def limits(self, limits: Limits) -> Limits:
@@ -296,9 +301,11 @@ class Worker(Team):
 
     @property
     def over(self) -> bool:
-        """Whether nothing more is to be begun: the job has ended, or its leader is gone."""
-        alone = self._parent is not None and os.getppid() != self._parent
-        return alone or self._state.state != "open" or not self._state.leader
+        """Whether nothing more is to be begun: the job has ended, or its leader is gone. Then it
+        stays so, also if the leader was only asleep."""
+        gone = not self._state.leader if self._parent is None else os.getppid() != self._parent
+        self._over = self._over or gone or self._state.state != "open"
+        return self._over
 
     async def until_over(self) -> None:
         """Wait until nothing more is to be begun."""
@@ -332,9 +339,9 @@ class Worker(Team):
         while self._look().stages[-1:] == (stage,):
             await asyncio.sleep(_LOOK)
 
-    def stop(self, reason: str) -> None:
-        """Say why this worker takes no further unit, and give back what it holds. What the store
-        cannot be told runs out by itself."""
+    def stop(self, reason: str | None) -> None:
+        """Take no further unit, and give back what is held. A `reason` is what would stop any other
+        worker as well."""
         self._stopped = reason
         self._give_back()
         self._beat()
@@ -354,43 +361,44 @@ class Worker(Team):
                 "stage": stage, "outcomes": dict(progress.outcomes),
                 "usage": progress.usage.model_dump(),
             }  # fmt: skip
-        self.known.beat(self.name, self.about, counts, self._stopped)
         now = time.monotonic()
-        self.gaps += now - self._beaten > self.known.seconds
-        self._beaten = now
+        renew = now - self._renewed > self.known.seconds / 4
+        self.known.beat(self.name, self.about, counts, self._stopped, renew=renew)
+        self._renewed = now if renew else self._renewed
         self._state = self.known.state()
 
 
 class LeasedUnits(Generic[_U]):
     """Units of a plan as a worker gets them: leased a few at a time."""
 
-    def __init__(self, worker: Worker, stage: str, units: dict[str, _U], at_once: int) -> None:
+    def __init__(
+        self, worker: Worker, stage: str, units: dict[str, _U], at_once: int,
+        ended: Callable[[], bool],
+    ) -> None:  # fmt: skip
         self._worker, self._stage, self._units, self._at_once = worker, stage, units, at_once
+        self._ended = ended
         self._held: list[Leased] = []
-        self._gaps = worker.gaps
         self._turn = asyncio.Lock()
 
     async def take(self) -> tuple[_U, Writes] | None:
         """A unit, and what is to be written with its result. None when all are done, or nothing
-        more is to be begun. Raises InputError for a unit that this worker does not plan."""
+        more is to be begun: what is still held is for `Worker.stop` to give back. Raises InputError
+        for a unit that this worker does not plan."""
         async with self._turn:
-            if self._gaps != self._worker.gaps:  # it was stopped, or its machine slept
-                self._gaps = self._worker.gaps
-                self._held.clear()
-            while not self._held and not self._worker.over:
-                job = self._worker.known
+            job = self._worker.known
+            while not self._held and not self._ended():
                 self._held = job.lease(self._worker.name, self._stage, self._at_once)[::-1]
                 if not self._held:
                     if not job.undone(self._stage):
                         return None
                     await asyncio.sleep(_LOOK)  # others hold them, and may be killed
-            if self._worker.over:
+            if self._ended():
                 return None
             leased = self._held.pop()
         unit = self._units.get(leased.unit)
         if unit is None:
             raise InputError("the command has other units than this worker: other files or options")
-        return unit, self._worker.known.finishing(self._worker.name, self._stage, leased)
+        return unit, job.finishing(self._worker.name, self._stage, leased)
 
 
 TEAM: ContextVar[Team | None] = ContextVar("team", default=None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, get_type_hints
@@ -67,10 +68,13 @@ class grouped:  # noqa: N801  a decorator
             else values[name]
             for name in inspect.signature(self._function).parameters
         }
-        from agenteval.cli.processes import leading
+        several: AbstractContextManager[None] = nullcontext()
+        if any(isinstance(group, WorkerOptions) and group.several for group in filled.values()):
+            from agenteval.cli.processes import leading
 
+            several = leading(values["invoked"], list(filled.values()))
         try:
-            with leading(values.get("invoked"), list(filled.values())):
+            with several:
                 return self._function(**filled)
         except KeyboardInterrupt as interrupt:
             _interrupted(interrupt, filled.values())

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Verbosity:
-    """How much is said on standard error: -1 only errors, 0 normal, 1 more."""
+    """How much is said on standard error: -2 errors, -1 warnings too, 0 normal."""
 
     level = 0
 
@@ -89,8 +89,9 @@ def note(text: str) -> None:
 
 
 def warn(text: str) -> None:
-    """One line that matters, even with -q."""
-    err().print(f"[yellow]{clean(text)}[/yellow]", soft_wrap=True)
+    """One line that matters, even with -q; not in a worker, whose leader says it."""
+    if Verbosity.level > -2:
+        err().print(f"[yellow]{clean(text)}[/yellow]", soft_wrap=True)
 
 
 def notify(line: str) -> None:

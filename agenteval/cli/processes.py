@@ -11,41 +11,34 @@ from contextlib import contextmanager
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
+from agenteval.cli.options import WorkerOptions
 from agenteval.errors import InputError
 from agenteval.records import content_hash
-
-if TYPE_CHECKING:
-    from agenteval.cli.options import WorkerOptions
-    from agenteval.workers import Places
+from agenteval.text import url_secrets
+from agenteval.workers import TEAM, Leader, Places, within
 
 _OWN = {"store", "header", "workers", "ray", "quiet", "as_json", "concurrency"}  # of each process
-_ALONE = ("record", "judgements", "until")  # what goes with one process
-_RESTARTS = 20  # of workers that were killed; more are no accident
-_PATIENCE = 30.0  # seconds that a worker gets to end when the command has
+_ALONE = ("record", "judgements", "until", "rounds")  # what goes with one process
 
 
 @contextmanager
 def leading(context: Any, groups: Sequence[object]) -> Iterator[None]:
-    """Within the block the command only plans and watches, when its options say so; others do the
-    work. Raises InputError for what goes with one process alone."""
-    from agenteval.cli.options import WorkerOptions
-    from agenteval.workers import TEAM, Leader, within
-
-    chosen = next((one for one in groups if isinstance(one, WorkerOptions)), None)
-    given: Mapping[str, Any] = context.params if context is not None else {}
-    if chosen is None or not chosen.several or given.get("dry_run") or TEAM.get() is not None:
+    """Within the block the command only plans and watches, and others do the work. Raises
+    InputError for what goes with one process alone."""
+    given: Mapping[str, Any] = context.params
+    if given.get("dry_run") or TEAM.get() is not None:
         yield
         return
     for name in _ALONE:
-        if given.get(name) is not None:
+        if given.get(name) not in (None, 1):
             raise InputError("goes with one process alone", f"--{name}")
     if "-" in given.values():
         raise InputError("other processes cannot read standard input: give a file", "-")
-    leader = Leader(
-        words_of(context), package_sha256(), _places(chosen, given.get("concurrency") or 1)
-    )
+    chosen = next(one for one in groups if isinstance(one, WorkerOptions))
+    places = _places(chosen, given.get("concurrency") or 1)
+    leader = Leader(words_of(context), package_sha256(), places)
     with within(leader):
         try:
             yield
@@ -64,8 +57,6 @@ def _places(chosen: WorkerOptions, concurrency: int) -> Places:
 def words_of(context: Any) -> list[str]:
     """The command as words, with what was given to it, but for what each process has of its own:
     store, headers, number of requests. Raises InputError for an address with a key."""
-    from agenteval.text import url_secrets
-
     names: list[str] = []
     above = context
     while above.parent is not None:
@@ -94,14 +85,6 @@ def words_of(context: Any) -> list[str]:
     return [*names, *words, "--", *places]
 
 
-def worker_words(job: str, name: str, concurrency: int) -> list[str]:
-    """What starts a worker of a job, in the store that AGENTEVAL_STORE names."""
-    return [
-        sys.executable, "-m", "agenteval", "work", f"--job={job}", f"--name={name}",
-        f"--concurrency={concurrency}", "--quiet",
-    ]  # fmt: skip
-
-
 @cache
 def package_sha256() -> str:
     """Hash of this package's code: a worker of another version would ask other questions."""
@@ -112,50 +95,24 @@ def package_sha256() -> str:
     )
 
 
-class Processes:
-    """Workers as processes of this machine. With a count of 0 others start them."""
+class Processes(Places):
+    """Workers as processes of this machine, each in a session of its own: Ctrl-C is the leader's to
+    tell."""
 
-    def __init__(self, count: int, concurrency: int) -> None:
-        self._count = count
-        self._concurrency = max(1, concurrency // max(count, 1))
-        self._running: dict[str, subprocess.Popen[bytes]] = {}
-        self._job = self._store = ""
-        self._started = 0
-
-    def start(self, job: str, store: str) -> None:
-        """Start them all, each in a session of its own: Ctrl-C is the leader's to tell."""
-        self._job, self._store = job, store
-        for _ in range(self._count):
-            self._start_one()
-
-    def _start_one(self) -> None:
-        self._started += 1
-        name = f"{self._job[:8]}-{self._started}"
-        self._running[name] = subprocess.Popen(  # noqa: S603  ourselves
-            worker_words(self._job, name, self._concurrency), stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, start_new_session=True,
-            env={**os.environ, "AGENTEVAL_STORE": self._store},
+    def spawn(self, words: Sequence[str], store: str) -> subprocess.Popen[bytes]:
+        """Start one; what it cannot help saying goes where this process's errors go."""
+        return subprocess.Popen(  # noqa: S603  ourselves
+            [sys.executable, "-m", "agenteval", *words],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True,
+            env={**os.environ, "AGENTEVAL_STORE": store},
         )  # fmt: skip
 
-    def tend(self) -> tuple[int | None, list[str]]:
-        """How many run, and who is gone; who was killed is followed by another."""
-        if not self._count:
-            return None, []
-        ended = {name: p.returncode for name, p in self._running.items() if p.poll() is not None}
-        for name, code in ended.items():
-            del self._running[name]
-            if code < 0 and self._started < self._count + _RESTARTS:
-                self._start_one()
-        return len(self._running), list(ended)
+    def ended(self, one: subprocess.Popen[bytes]) -> Literal["", "ended", "killed"]:
+        """Killed is who ended by a signal."""
+        code = one.poll()
+        return "" if code is None else "killed" if code < 0 else "ended"
 
-    def stop(self, *, kill: bool) -> None:
-        """Wait until they have ended; who does not in time, or with `kill`, is killed."""
-        for process in self._running.values():
-            if kill:
-                process.kill()
-            try:
-                process.wait(_PATIENCE)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        self._running.clear()
+    def kill(self, one: subprocess.Popen[bytes]) -> None:
+        """End it, and wait until the system has."""
+        one.kill()
+        one.wait()

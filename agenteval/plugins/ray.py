@@ -6,17 +6,16 @@ import ipaddress
 import os
 import runpy
 import sys
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from agenteval.errors import InputError
+from agenteval.workers import Places
 
 _LOCAL = "local"
-_RESTARTS = 20  # of workers that were killed; more are no accident
-_PATIENCE = 30.0  # seconds that workers get to end when the command has
 
 
-class RayPlaces:
+class RayPlaces(Places):
     """So many workers, one for each CPU that Ray gives; `local` starts a cluster on this machine,
     which nobody else can reach.
 
@@ -38,20 +37,16 @@ class RayPlaces:
                 "RAY_AUTH_MODE=token, and set that here as well",
                 f"--ray {address}",
             )
+        super().__init__(count, concurrency)
         self._ray: Any = ray
         self._address = address
-        self._count = count
-        self._concurrency = max(1, concurrency // count)
-        self._running: dict[Any, str] = {}  # what will tell the exit code, and the worker's name
-        self._job = self._store = ""
-        self._started = 0
 
     def start(self, job: str, store: str) -> None:
         """Connect, and start them all. Raises InputError where no cluster answers, or where it
         could not open the store."""
         how: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
         if self._address == _LOCAL:
-            how |= {"num_cpus": self._count, "include_dashboard": False}
+            how |= {"num_cpus": self.count, "include_dashboard": False}
             how |= {"_node_ip_address": "127.0.0.1"}
         elif "://" not in store:
             raise InputError("other machines cannot open a file: --store postgresql://...", store)
@@ -60,41 +55,33 @@ class RayPlaces:
         except (ConnectionError, ValueError, RuntimeError) as error:
             line = str(error).strip().splitlines()[0]
             raise InputError(f"no cluster answers ({line})", f"--ray {self._address}") from error
-        self._job, self._store = job, store
-        for _ in range(self._count):
-            self._start_one()
+        super().start(job, store)
 
-    def _start_one(self) -> None:
-        self._started += 1
-        name = f"{self._job[:8]}-{self._started}"
-        words = ["work", f"--job={self._job}", f"--name={name}", "--quiet"]
-        words.append(f"--concurrency={self._concurrency}")
+    def spawn(self, words: Sequence[str], store: str) -> Any:
+        """Have one placed; returns what will hold its exit code."""
         place = self._ray.remote(num_cpus=1, max_retries=0)(_work)
-        self._running[place.remote(words, os.getcwd(), {"AGENTEVAL_STORE": self._store})] = name
+        return place.remote([*words], os.getcwd(), {"AGENTEVAL_STORE": store})
 
-    def tend(self) -> tuple[int | None, list[str]]:
-        """How many run, and who is gone; who was killed is followed by another."""
-        ended, _ = self._ray.wait([*self._running], num_returns=len(self._running), timeout=0)
-        gone = [self._running.pop(one) for one in ended]
-        for one in ended:
-            try:
-                self._ray.get(one)
-            except self._ray.exceptions.RayError:  # the process died, or its machine
-                if self._started < self._count + _RESTARTS:
-                    self._start_one()
-        return len(self._running), gone
+    def ended(self, one: Any) -> Literal["", "ended", "killed"]:
+        """Killed is whose process, or machine, is gone."""
+        done, _ = self._ray.wait([one], timeout=0)
+        if not done:
+            return ""
+        try:
+            self._ray.get(one)
+        except self._ray.exceptions.RayError:
+            return "killed"
+        return "ended"
+
+    def kill(self, one: Any) -> None:
+        """End it, whatever it does."""
+        self._ray.cancel(one, force=True)
 
     def stop(self, *, kill: bool) -> None:
-        """Wait until they have ended; who does not in time, or with `kill`, is killed."""
-        if not self._ray.is_initialized():
-            return
-        left = [*self._running]
-        if left and not kill:
-            _, left = self._ray.wait(left, num_returns=len(left), timeout=_PATIENCE)
-        for one in left:
-            self._ray.cancel(one, force=True)
-        self._running.clear()
-        self._ray.shutdown()
+        """The same of all, and leave the cluster."""
+        if self._ray.is_initialized():
+            super().stop(kill=kill)
+            self._ray.shutdown()
 
 
 def _work(words: list[str], folder: str, environment: Mapping[str, str]) -> int:

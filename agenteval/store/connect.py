@@ -174,11 +174,11 @@ def writing(engine: Engine) -> Iterator[Connection]:
         yield connection
 
 
-def store_error(error: BaseException, engine: Engine) -> StoreError:
+def store_error(error: BaseException, engine: Engine, *, opening: bool = False) -> StoreError:
     """What to raise for a database error, with one line for a person: StoreRefused where the file
     itself is not as it must be, else StoreError. The cause is left to the caller."""
     if engine.dialect.name == "postgresql":
-        return postgres_error(error, engine)
+        return postgres_error(error, engine, opening=opening)
     return _sqlite_error(error, engine)
 
 

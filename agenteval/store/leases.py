@@ -47,6 +47,7 @@ from agenteval.store.schema import NAME
 from agenteval.store.writer import Writes, guarded
 
 SECONDS = 30.0  # that a lease holds without being renewed
+_DEAD = 86400.0  # seconds without a sign of life of its leader, after which a job is removed
 _OPEN, _LEASED, _DONE = 0, 1, 2
 
 _tables = MetaData()
@@ -82,6 +83,7 @@ _units = Table(
     Column("epoch", Integer, nullable=False, default=0),  # how often it was leased
     Column("until", Float, nullable=False, default=0.0),
 )
+Index("units_by_worker", _units.c.job, _units.c.worker, _units.c.state)
 Index("units_by_state", _units.c.job, _units.c.stage, _units.c.state, _units.c.position)
 _caps = Table(
     "caps",
@@ -152,7 +154,8 @@ class Job:
         """Make the job known; what is left of jobs whose leader is gone is removed."""
         with self._writing() as connection:
             _tables.create_all(connection)
-            over = or_(_jobs.c.until < self._now, _jobs.c.state == "ended")
+            # a leader whose machine slept may come back: it is not taken for dead at once
+            over = or_(_jobs.c.until < self._now - _DEAD, _jobs.c.state == "ended")
             gone = list(connection.execute(select(_jobs.c.job).where(over)).scalars())
             for table in (_units, _workers, _caps, _jobs):
                 connection.execute(delete(table).where(table.c.job.in_(gone)))
@@ -233,9 +236,10 @@ class Job:
         return JobState(row.state, tuple(json.loads(row.stages)), bool(row.alive))
 
     def beat(
-        self, worker: str, about: str, counts: Mapping[str, Any], stopped: str | None = None
-    ) -> None:
-        """The worker lives: its leases hold on."""
+        self, worker: str, about: str, counts: Mapping[str, Any], stopped: str | None = None, *,
+        renew: bool = True,
+    ) -> None:  # fmt: skip
+        """The worker lives; with `renew` its leases hold on."""
         until = self._now + self.seconds
         values = {"until": until, "stopped": stopped, "counts": json.dumps(counts)}
         row = {"worker": worker, "job": self.key, "about": about, **values}
@@ -245,15 +249,13 @@ class Job:
                 .values(row)
                 .on_conflict_do_update(index_elements=["worker"], set_=values)
             )
-            mine = and_(_u.job == self.key, _u.worker == worker, _u.state == _LEASED)
-            connection.execute(update(_units).where(mine).values(until=until))
+            if renew:
+                mine = and_(_u.job == self.key, _u.worker == worker, _u.state == _LEASED)
+                connection.execute(update(_units).where(mine).values(until=until))
 
-    def lease(
-        self, worker: str, stage: str, most: int, unknown: Sequence[str] = ()
-    ) -> list[Leased]:
-        """At most so many units that nobody holds, the first ones; those `unknown` to the worker
-        are left to others."""
-        ours = and_(_u.job == self.key, _u.stage == stage, _u.unit.not_in(unknown))
+    def lease(self, worker: str, stage: str, most: int) -> list[Leased]:
+        """At most so many units that nobody holds, the first ones."""
+        ours = and_(_u.job == self.key, _u.stage == stage)
         with self._writing() as connection:
             taken: list[Leased] = []
             for free in (
@@ -291,31 +293,31 @@ class Job:
         with self._writing() as connection:
             connection.execute(insert(_caps).values(row).on_conflict_do_nothing())
 
-    def grant(
-        self, number: int, worst: float, max_calls: int | None, max_cost: float | None
-    ) -> tuple[int, float]:
-        """Calls and money that the caller may spend further, of which one call may cost `worst`: a
-        part of what is left, smaller and smaller towards the end, one call at last.
-
-        Raises BudgetExceeded when there is no more.
-        """
+    def grant_calls(self, number: int, most: int) -> int:
+        """Calls that the caller may make further, of a cap of so many: a part of what is left,
+        smaller and smaller towards the end. Raises BudgetExceeded when there are none."""
         its = and_(_caps.c.job == self.key, _caps.c.number == number)
         with self._writing() as connection:
-            query = select(_caps.c.calls, _caps.c.cost).where(its)
-            calls, cost = connection.execute(query).one()
-            more = 1 if max_calls is None else max(1, (max_calls - calls) // 32)
-            money = 0.0 if max_cost is None else max(worst, (max_cost - cost) / 32)
-            if max_calls is not None and calls + more > max_calls:
-                raise BudgetExceeded(f"the cap of {max_calls} calls, of all workers, is reached")
-            if max_cost is not None and cost + money > max_cost:
+            calls = connection.execute(select(_caps.c.calls).where(its)).scalar_one()
+            if calls >= most:
+                raise BudgetExceeded(f"the cap of {most} calls, of all workers, is reached")
+            more = max(1, (most - calls) // 32)
+            connection.execute(update(_caps).where(its).values(calls=calls + more))
+        return int(more)
+
+    def grant_cost(self, number: int, worst: float, most: float) -> float:
+        """The same of money, of which one call may cost `worst`."""
+        its = and_(_caps.c.job == self.key, _caps.c.number == number)
+        with self._writing() as connection:
+            cost = connection.execute(select(_caps.c.cost).where(its)).scalar_one()
+            more = max(worst, (most - cost) / 32)
+            if cost + more > most:
                 raise BudgetExceeded(
-                    f"the cap of {max_cost:g}, of all workers, is reached "
+                    f"the cap of {most:g}, of all workers, is reached "
                     f"({cost:.4f} spent or held, {worst:.4f} could follow)"
                 )
-            connection.execute(
-                update(_caps).where(its).values(calls=calls + more, cost=cost + money)
-            )
-        return more, money
+            connection.execute(update(_caps).where(its).values(cost=cost + more))
+        return float(more)
 
     def give_back(self, number: int, calls: int, cost: float) -> None:
         """What was granted and not spent."""

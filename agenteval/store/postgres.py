@@ -6,6 +6,7 @@ take turns, transaction by transaction, as they do with SQLite.
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import socket
@@ -60,6 +61,7 @@ def _shown_anyhow(address: str) -> str:
 
 def make_postgres_engine(url: URL) -> Engine:
     """Engine on the database: reads see one state each, writers take turns."""
+    logging.getLogger("sqlalchemy.pool").addHandler(logging.NullHandler())  # we tell errors
     about = f"agenteval process {os.getpid()} on {socket.gethostname()}"
     engine = create_engine(
         url, isolation_level="REPEATABLE READ", pool_pre_ping=True,
@@ -122,14 +124,14 @@ def _recognised(connection: Connection, place: str) -> bool:
     return True
 
 
-def postgres_error(error: BaseException, engine: Engine) -> StoreError:
-    """What to raise for an error of the database, in one line."""
+def postgres_error(error: BaseException, engine: Engine, *, opening: bool = False) -> StoreError:
+    """What to raise for an error of the database, in one line: StoreRefused for one that cannot be
+    reached when it is opened. Later, that is an outage."""
     cause = getattr(error, "orig", None) or error
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     told = lines[0] if lines else type(cause).__name__
-    state = getattr(cause, "sqlstate", None)
     reached = "connection" in told and ("failed" in told or "refused" in told)
-    if state is None and reached:
+    if opening and getattr(cause, "sqlstate", None) is None and reached:
         why = told.rpartition(": ")[2].strip() if "FATAL" in told else told
         return StoreRefused(f"{shown(engine.url)}: cannot be opened ({why})")
     return StoreError(f"{shown(engine.url)}: {told}")

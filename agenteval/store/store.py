@@ -88,7 +88,7 @@ class Store:
             self._replies = Replies(self.engine, self.submit)
         except (SQLAlchemyError, sqlite3.Error, OSError) as error:
             self.engine.dispose()
-            raise store_error(error, self.engine) from error
+            raise store_error(error, self.engine, opening=True) from error
         except BaseException:  # Ctrl-C too: no connection is left behind
             self.engine.dispose()
             raise

@@ -155,22 +155,22 @@ def test_workers_together_reach_the_cap_and_never_pass_it(store: Store) -> None:
         granted = 0
         while True:
             try:
-                granted += job.grant(0, 0.0, 1000, None)[0]
+                granted += job.grant_calls(0, 1000)
             except BudgetExceeded:
                 return granted
 
     with ThreadPoolExecutor(4) as pool:
         assert sum(pool.map(spend, range(4))) == 960
     job.give_back(0, 5, 0.0)
-    assert job.grant(0, 0.0, 1000, None) == (1, 0.0)
+    assert job.grant_calls(0, 1000) == 1
 
 
 def test_money_is_granted_for_one_call_at_least(store: Store) -> None:
     job = begun(store)
     job.cap(0, 0, 0.5)
-    assert job.grant(0, 0.1, None, 4.5) == (1, pytest.approx(4 / 32))
-    assert job.grant(0, 3.0, None, 4.5) == (1, 3.0)
+    assert job.grant_cost(0, 0.1, 4.5) == pytest.approx(4 / 32)
+    assert job.grant_cost(0, 3.0, 4.5) == 3.0
     with pytest.raises(BudgetExceeded, match=r"the cap of 4\.5, of all workers, is reached"):
-        job.grant(0, 1.0, None, 4.5)
+        job.grant_cost(0, 1.0, 4.5)
     job.give_back(0, 0, 2.5)
-    assert job.grant(0, 1.0, None, 4.5)[1] == 1.0
+    assert job.grant_cost(0, 1.0, 4.5) == 1.0
