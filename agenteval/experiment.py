@@ -215,7 +215,7 @@ class Experiment(Generic[_U]):
             return Ended(self.progress)
         self.plan.begin(self.store)
         leased = LeasedUnits(
-            worker, stage, units, max(1, self.workers // 2),
+            worker, stage, units, self.workers,
             lambda: worker.over or self._breaker.stopped is not None,
         )  # fmt: skip
         work = self._begin(leased.take, self.workers, lambda _: None)

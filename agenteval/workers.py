@@ -231,7 +231,7 @@ class Leader(Team):
             if left and running is None and not at_work and not waiting:
                 tell(f"waiting for workers: agenteval work --store {self._shown()}")
             waiting = not at_work
-            await asyncio.sleep(_LOOK)
+            await asyncio.sleep(_LOOK if left < 100 else 5 * _LOOK)  # counting many takes its time
 
     def drain(self) -> None:
         """Workers begin nothing more."""
@@ -387,9 +387,12 @@ class LeasedUnits(Generic[_U]):
         async with self._turn:
             job = self._worker.known
             while not self._held and not self._ended():
-                self._held = job.lease(self._worker.name, self._stage, self._at_once)[::-1]
+                # in a thread: other writers may hold it up, and replies come in meanwhile
+                name = self._worker.name
+                taken = await asyncio.to_thread(job.lease, name, self._stage, self._at_once)
+                self._held = taken[::-1]
                 if not self._held:
-                    if not job.undone(self._stage):
+                    if not await asyncio.to_thread(job.undone, self._stage):
                         return None
                     await asyncio.sleep(_LOOK)  # others hold them, and may be killed
             if self._ended():
