@@ -50,7 +50,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "coverage": Benchmark("quality", ("--experiments", "400")),
     "auc_coverage": Benchmark("quality", ("--experiments", "400")),
     "calibration": Benchmark("quality", ("--draws", "50")),
-    "scale": Benchmark("speed", ("--runs", "300", "--kills", "2")),
+    "scale": Benchmark("speed", ("--runs", "600")),
     "few_labels": Benchmark("quality", ("--draws", "400", "--looks", "1000")),
     "reference_stats": Benchmark("quality", ()),
     "judges": Benchmark("quality", ("--simulations", "20", "--pool", "120")),
