@@ -208,6 +208,8 @@ class Leader(Team):
             running, gone = self._places.tend() if self._started else (0, [])
             for worker in gone:
                 self.known.release(worker)
+            if self.known.state().state == "ended":  # then no unit is known, done or not
+                return "another command took this one for dead"
             left = self.known.undone(stage)
             workers = self.known.workers()
             progress.done = progress.total - left
@@ -226,8 +228,6 @@ class Leader(Team):
                     return "interrupted"
                 if running == 0 or (running is None and reasons):
                     return "; ".join(reasons) or "no worker is left"
-            if self.known.state().state == "ended":
-                return "another command took this one for dead; the same command goes on"
             if left and running is None and not at_work and not waiting:
                 tell(f"waiting for workers: agenteval work --store {self._shown()}")
             waiting = not at_work

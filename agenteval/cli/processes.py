@@ -34,8 +34,6 @@ def leading(context: Any, groups: Sequence[object]) -> Iterator[None]:
     for name in _ALONE:
         if given.get(name) not in (None, 1):
             raise InputError("goes with one process alone", f"--{name}")
-    if "-" in given.values():
-        raise InputError("other processes cannot read standard input: give a file", "-")
     chosen = next(one for one in groups if isinstance(one, WorkerOptions))
     places = _places(chosen, given.get("concurrency") or 1)
     leader = Leader(words_of(context), package_sha256(), places)
@@ -56,7 +54,8 @@ def _places(chosen: WorkerOptions, concurrency: int) -> Places:
 
 def words_of(context: Any) -> list[str]:
     """The command as words, with what was given to it, but for what each process has of its own:
-    store, headers, number of requests. Raises InputError for an address with a key."""
+    store, headers, number of requests. Raises InputError for an address with a key, and for
+    standard input."""
     names: list[str] = []
     above = context
     while above.parent is not None:
@@ -77,6 +76,8 @@ def words_of(context: Any) -> list[str]:
                 parameter.opts[-1],
             )
         if parameter.param_type_name == "argument":
+            if "-" in texts:
+                raise InputError("other processes cannot read standard input: give a file", "-")
             places += texts
         elif parameter.is_flag:
             words += [parameter.opts[-1]] if value else parameter.secondary_opts[-1:]

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 from sqlalchemy import text
 
 from agenteval.errors import BudgetExceeded, LeaseLost
-from agenteval.evaluators.base import Outcome, Unit
+from agenteval.evaluators.base import Outcome, Progress, Unit
 from agenteval.records import Source
 from agenteval.store import Store
 from agenteval.store.leases import Job, live_jobs
+from agenteval.workers import Leader, Places
 from tests.store.making import criteria, items, scores
 from tests.support.postgres import Server, postgres_server, why_not
 
@@ -174,3 +176,26 @@ def test_money_is_granted_for_one_call_at_least(store: Store) -> None:
         job.grant_cost(0, 1.0, 4.5)
     job.give_back(0, 0, 2.5)
     assert job.grant_cost(0, 1.0, 4.5) == 1.0
+
+
+def test_of_a_job_that_was_removed_nothing_is_taken_for_done(store: Store) -> None:
+    class Nowhere(Places):
+        def spawn(self, words: Sequence[str], store: str) -> None:
+            job = Job(opened.engine, leader.known.key)
+            job.end()  # as another command does, a day after the last sign of life
+
+        def ended(self, one: Any) -> Literal["", "ended", "killed"]:
+            return ""
+
+        def kill(self, one: Any) -> None:
+            pass
+
+    opened, progress = store, Progress(len(UNITS))
+    leader = Leader(["quantify"], "package", Nowhere(1, 1))
+    leader.bind(store)
+    stage, left = leader.begin("a plan", UNITS)
+    told = asyncio.run(leader.watch(stage, progress, lambda _: None, lambda _: None))
+    leader.kill()
+    leader.end()
+    assert (left, progress.done) == (len(UNITS), 0)
+    assert told == "another command took this one for dead"
