@@ -39,7 +39,7 @@ from sqlalchemy import func, select, text
 from agenteval.evaluators.utility.criteria_file import save_criteria
 from agenteval.records import CriteriaSet
 from agenteval.store import Store, schema
-from agenteval.store.connect import reading
+from agenteval.store.connect import reading, writing
 from agenteval.store.copying import copy_store
 from agenteval.store.leases import SECONDS
 from agenteval.testing import Child, spawn
@@ -235,7 +235,8 @@ def kills(
             ends += 1
             if ends == 1:
                 asleep = workers[0], time.monotonic() + SECONDS + 3
-                os.kill(asleep[0], signal.SIGSTOP)
+                with writing(store.engine):  # not in a transaction of its own
+                    os.kill(asleep[0], signal.SIGSTOP)
             elif ends == KILLS // 2 + 2 and restarting:
                 database.restart()
                 store.engine.dispose()

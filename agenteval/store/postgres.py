@@ -23,6 +23,8 @@ from agenteval.store.schema import APPLICATION_ID, SCHEMA_VERSION, meta, metadat
 
 SCHEMES = ("postgresql", "postgres")
 _CONNECT_SECONDS = 10
+_WAIT_SECONDS = 60  # how long a writer waits for its turn
+_IDLE_SECONDS = 20  # a writer that sends nothing for so long is asleep: its turn is over
 
 
 def read_url(address: str) -> URL:
@@ -71,7 +73,11 @@ def make_postgres_engine(url: URL) -> Engine:
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
         if connection.get_execution_options().get("writing"):
-            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({APPLICATION_ID})")
+            connection.exec_driver_sql(
+                f"SELECT set_config('lock_timeout', '{_WAIT_SECONDS}s', true), "
+                f"set_config('idle_in_transaction_session_timeout', '{_IDLE_SECONDS}s', true), "
+                f"pg_advisory_xact_lock({APPLICATION_ID})"
+            )
 
     return engine
 
@@ -134,6 +140,8 @@ def postgres_error(error: BaseException, engine: Engine, *, opening: bool = Fals
     if opening and getattr(cause, "sqlstate", None) is None and reached:
         why = told.rpartition(": ")[2].strip() if "FATAL" in told else told
         return StoreRefused(f"{shown(engine.url)}: cannot be opened ({why})")
+    if getattr(cause, "sqlstate", None) == "55P03":  # lock_not_available
+        told = f"others have been writing for {_WAIT_SECONDS} s; try again later"
     return StoreError(f"{shown(engine.url)}: {told}")
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import pytest
 
 from agenteval.cli.processes import package_sha256
 from agenteval.store import Store
+from agenteval.store.connect import writing
 from agenteval.store.copying import counts
 from agenteval.store.leases import Job, live_jobs
 from agenteval.testing import Server, serve
@@ -217,13 +218,17 @@ def led(project: Path, server: Server, *asked: str) -> Iterator[subprocess.Popen
             time.sleep(0.02)
         yield process
     finally:
+        workers = children(process)
         process.kill()
+        for pid in workers:  # one that is asleep would keep the pipes open
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         process.communicate()
 
 
 def children(process: subprocess.Popen[str]) -> list[int]:
     listed = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True,
-                            check=True)  # fmt: skip
+                            check=False)  # fmt: skip
     return [int(pid) for pid in listed.stdout.split()]
 
 
@@ -247,8 +252,9 @@ def test_a_worker_that_slept_beyond_its_lease_is_not_heard(project: Path, runs: 
         asked = quantify(runs, server.base_url, "--workers", 2, "-j", 4)
         with led(project, server, *asked) as leader:
             asleep, _ = children(leader)
-            os.kill(asleep, signal.SIGSTOP)
             with Store(project / "agenteval.db") as store:
+                with writing(store.engine):  # not in a transaction of its own
+                    os.kill(asleep, signal.SIGSTOP)
                 ((job, *_),) = live_jobs(store.engine)
                 (name,) = [w.worker for w in Job(store.engine, job).workers()
                            if w.about.startswith(f"process {asleep} ")]  # fmt: skip

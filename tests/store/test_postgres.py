@@ -16,13 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import Engine, insert, select
+from sqlalchemy.exc import DBAPIError
 
 import agenteval
-from agenteval.errors import StoreLocked, StoreRefused
-from agenteval.store import Store, schema
-from agenteval.store.connect import reading
+from agenteval.errors import StoreError, StoreLocked, StoreRefused
+from agenteval.store import Store, postgres, schema
+from agenteval.store.connect import reading, writing
 from agenteval.store.copying import counts
+from agenteval.store.leases import Job
 from tests.golden.cases import CASES, Case
 from tests.golden.freeze import call, differences, frozen, run
 from tests.support.postgres import Server, postgres_server, why_not
@@ -157,6 +159,33 @@ def test_a_snapshot_sees_one_state_while_another_writes(url: str) -> None:
             agenteval.quantify(MATH, judge=judge, version="1", task="math", limit=2, store=writer)
             assert counts(reader) == before
         assert counts(reader)["items"] > before["items"]
+
+
+def test_who_falls_asleep_while_writing_loses_the_turn(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "_IDLE_SECONDS", 1)
+
+    def write(engine: Engine) -> None:
+        with writing(engine) as asleep:
+            asleep.execute(insert(schema.meta), {"key": "k", "value": b"not kept"})
+            with writing(engine) as other:  # as soon as the server has ended the first
+                other.execute(insert(schema.meta), {"key": "k", "value": b"kept"})
+            asleep.execute(insert(schema.meta), {"key": "late", "value": b"refused"})
+
+    with Store(url) as store, pytest.raises(DBAPIError):
+        write(store.engine)
+    with Store(url) as store, reading(store.engine) as connection:
+        found = dict(connection.execute(select(schema.meta.c.key, schema.meta.c.value)).all())
+    assert (bytes(found["k"]), "late" in found) == (b"kept", False)
+
+
+def test_who_waits_too_long_for_a_turn_is_told(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres, "_WAIT_SECONDS", 1)
+    with Store(url) as store, writing(store.engine):
+        waiting = Job(store.engine, "j")
+        with pytest.raises(StoreError, match="others have been writing for 1 s; try again later"):
+            waiting.begin(["quantify"], "p")
 
 
 def test_paid_replies_are_found_again(url: str) -> None:
