@@ -39,13 +39,14 @@ from sqlalchemy import func, select, text
 from agenteval.evaluators.utility.criteria_file import save_criteria
 from agenteval.records import CriteriaSet
 from agenteval.store import Store, schema
-from agenteval.store.connect import reading, writing
+from agenteval.store.connect import reading
 from agenteval.store.copying import copy_store
 from agenteval.store.leases import SECONDS
 from agenteval.testing import Child, spawn
 from benchmarks.folders import ROOT
 from benchmarks.outcome import Row, finish
 from benchmarks.sides import CRITERIA, Job, criteria, fixed_reply, items, side_bare
+from tests.support.asleep import put_to_sleep
 from tests.support.postgres import Server, postgres_server, why_not
 
 KILLS = 6
@@ -235,8 +236,7 @@ def kills(
             ends += 1
             if ends == 1:
                 asleep = workers[0], time.monotonic() + SECONDS + 3
-                with writing(store.engine):  # not in a transaction of its own
-                    os.kill(asleep[0], signal.SIGSTOP)
+                put_to_sleep(asleep[0], store)
             elif ends == KILLS // 2 + 2 and restarting:
                 database.restart()
                 store.engine.dispose()

@@ -18,13 +18,13 @@ import pytest
 
 from agenteval.cli.processes import package_sha256
 from agenteval.store import Store
-from agenteval.store.connect import writing
 from agenteval.store.copying import counts
 from agenteval.store.leases import Job, live_jobs
 from agenteval.testing import Server, serve
 from tests.cli import test_flow, test_trace
 from tests.cli.conftest import ENVIRONMENT, Cli, Result
 from tests.cli.test_signals import wait_for
+from tests.support.asleep import put_to_sleep
 from tests.support.postgres import postgres_server, why_not
 
 RUNS = 40
@@ -253,8 +253,7 @@ def test_a_worker_that_slept_beyond_its_lease_is_not_heard(project: Path, runs: 
         with led(project, server, *asked) as leader:
             asleep, _ = children(leader)
             with Store(project / "agenteval.db") as store:
-                with writing(store.engine):  # not in a transaction of its own
-                    os.kill(asleep, signal.SIGSTOP)
+                put_to_sleep(asleep, store)
                 ((job, *_),) = live_jobs(store.engine)
                 (name,) = [w.worker for w in Job(store.engine, job).workers()
                            if w.about.startswith(f"process {asleep} ")]  # fmt: skip
