@@ -1,22 +1,20 @@
-"""The rules for traces against people's annotations: is each better than chance?
+"""The rule `failed-code` against people's annotations: is it better than chance?
 
-    python -m benchmarks.detectors [--data FOLDER] [--write]
+    python -m benchmarks.detectors [--data FOLDER]
 
 Needs TRAIL's traces with annotations (github.com/patronus-ai/trail-benchmark; folders `traces` and
 `gold` in each folder of --data), which are not in the repository. A flag is a hit where an
 annotation marks the same span with the same category; each pair counts once. Chance places as many
 flags on random spans of the same trace, of the kinds that people mark with this category; `p` is
 the exact probability of as many hits (a sum of hypergeometric numbers, one for each trace).
-Intervals resample traces. A rule is on if it made ten flags or more and p is below .05. Leave-one-
-trace-out, this is decided on all traces but one and counted on that one; the precision of those
-flags is the rule's confidence. --write keeps it in agenteval/data/traces/detectors.json.
-`benchmarks/results.md` shows one line for each rule.
+Intervals resample traces. The rule counts as better than chance if it made ten flags or more and p
+is below .05. Leave-one-trace-out, this is decided on all traces but one and counted on that one;
+the precision of those flags is the rule's confidence (`detectors.CONFIDENCE`).
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -29,10 +27,14 @@ from rich.table import Table
 
 from agenteval.evaluators.traces.annotation_files import pair_up, read_folder
 from agenteval.evaluators.traces.annotations import Annotation
-from agenteval.evaluators.traces.detectors import RULES, TraceView, detect
-from agenteval.evaluators.traces.detectors.steps import failed_steps
+from agenteval.evaluators.traces.detectors import (
+    CATEGORY,
+    CONFIDENCE,
+    NAME,
+    detect,
+    failed_steps,
+)
 from agenteval.evaluators.traces.taxonomy import built_in
-from agenteval.files import write_atomically
 from agenteval.readers.traces import read_traces
 from agenteval.records import Findings, Run
 from agenteval.stats.bootstrap import Bootstrap, bootstrap_sums
@@ -40,7 +42,6 @@ from benchmarks.folders import ROOT
 from benchmarks.outcome import Row, finish
 
 DATA = ROOT.parent / "shared" / "reference" / "traces" / "trail_dev"
-KEPT = ROOT / "agenteval" / "data" / "traces" / "detectors.json"
 LEAST, LEVEL = 10, 0.05
 Marks = frozenset[tuple[str, str]]  # (span, category)
 
@@ -77,6 +78,15 @@ class Measured:
         return self.flags >= LEAST and self.p < LEVEL
 
 
+@dataclass(frozen=True)
+class LeftOut:
+    """Flags and hits on traces that were left out, and in how many the reader was preferred."""
+
+    flags: int
+    hits: int
+    folds: int
+
+
 def read_cases(data: Path) -> list[Case]:
     """All traces whose annotation can be read, in the order of their names."""
     cases = []
@@ -92,12 +102,11 @@ def read_cases(data: Path) -> list[Case]:
 
 
 def make_case(run: Run, gold: Findings) -> Case:
-    """The trace with what every rule flags; `written` is failed-code at the writing request."""
-    flags: dict[str, set[tuple[str, str]]] = {name: set() for name in RULES}
-    for one in detect(run, built_in(), undecided=True):
-        flags[one.source.removeprefix("detector:")].add((one.span, one.category))
-    code = RULES["failed-code"].category
-    flags["written"] = {(step.writer.id, code) for step in failed_steps(TraceView(run))}
+    """The trace with what the rule flags; `written` places it at the writing request."""
+    flags = {
+        NAME: {(finding.span, finding.category) for finding in detect(run, built_in())},
+        "written": {(step.writer.id, CATEGORY) for step in failed_steps(run)},
+    }
     ids = {kind: [s.id for s in run.spans if s.kind == kind] for kind in ("llm", "tool")}
     return Case(len(run.spans), ids, frozenset((f.span, f.category) for f in gold.findings),
                 {name: frozenset(marks) for name, marks in flags.items()})  # fmt: skip
@@ -134,20 +143,20 @@ def measure(cases: Sequence[Case], category: str, rules: Sequence[str]) -> Measu
     return Measured(flags_, hits, truth, chance, p, sum(case.spans for case in cases))
 
 
-def left_out(cases: Sequence[Case], name: str) -> tuple[int, int, int]:
-    """Flags and hits on traces for which the others say that the rule is on, and how many say so.
+def left_out(cases: Sequence[Case]) -> LeftOut:
+    """Count flags and hits on each trace for which the other traces say: better than chance.
 
-    Both placements of failed-code compete: where the others prefer `written`, it is counted."""
-    category, totals = RULES[name].category, np.zeros(3, int)
-    names = (name, "written") if name == "failed-code" else (name,)
+    Both placements compete: where the other traces prefer `written`, that one is counted.
+    """
+    names, totals = (NAME, "written"), np.zeros(3, int)
     for i, case in enumerate(cases):
         rest = [*cases[:i], *cases[i + 1 :]]
-        tried = {one: measure(rest, category, [one]) for one in names}
+        tried = {one: measure(rest, CATEGORY, [one]) for one in names}
         best = max(names, key=lambda one: tried[one].hits)
         if tried[best].better:
             flags = case.flags[best]
-            totals += (len(flags), len(flags & case.gold), best == name)
-    return int(totals[0]), int(totals[1]), int(totals[2])
+            totals += (len(flags), len(flags & case.gold), best == NAME)
+    return LeftOut(*(int(total) for total in totals))
 
 
 def precision(cases: Sequence[Case], category: str, rules: Sequence[str]) -> str:
@@ -190,59 +199,40 @@ def line(cases: Sequence[Case], category: str, rules: Sequence[str]) -> list[str
             f"{wrong:.2f}", f"{got.chance:.1f}", p]  # fmt: skip
 
 
-def show(cases: Sequence[Case], kept: dict[str, tuple[int, int, int]]) -> None:
-    """Print the table by rule, that by category, and what reads nothing."""
+def show(cases: Sequence[Case]) -> None:
+    """Print a row for each placement, and the precision of predictors that read nothing."""
     console = Console(width=140)
     heads = ("flags", "hits", "precision", "recall", "false per 100 spans", "hits by chance", "p")
-    rules = Table(title=f"Rules on {len(cases)} annotated traces")
-    for head in ("rule", "category", *heads, "left out", ""):
-        rules.add_column(head)
-    for name in (*RULES, "written"):
-        category = RULES["failed-code" if name == "written" else name].category
-        flags, hits, _ = kept.get(name, (0, 0, 0))
-        label = "(failed-code at the writer)" if name == "written" else name
-        state = "" if name == "written" else "on" if flags else "undecided"
-        rules.add_row(label, category, *line(cases, category, [name]),
-                      f"{hits} of {flags}" if flags else "-", state)  # fmt: skip
-    console.print(rules)
-    kinds = Table(title="Categories, the rules that are on and (in brackets: flags) all rules")
-    for head in ("category", *heads):
-        kinds.add_column(head)
-    on = [name for name, (flags, _, _) in kept.items() if flags]
-
-    for leaf in built_in().assigned:
-        cells = line(cases, leaf.name, on)
-        every = measure(cases, leaf.name, list(RULES)).flags
-        kinds.add_row(leaf.name, f"{cells[0]} ({every})", *cells[1:])
-    console.print(kinds)
+    table = Table(title=f"{NAME} ({CATEGORY}) on {len(cases)} annotated traces")
+    for head in ("finding stands at", *heads):
+        table.add_column(head)
+    for name, place in ((NAME, "the next request"), ("written", "the writing request")):
+        table.add_row(place, *line(cases, CATEGORY, [name]))
+    console.print(table)
     for name, share in reading_nothing(cases).items():
         print(f"the commonest category at {name} request: precision {share:.2f}")
 
 
 def main() -> int:
-    """Measure and print; 1 when a rule that is on is not better than chance, or is not kept so."""
+    """Measure and print; 1 when the rule is not better than chance or CONFIDENCE is another."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--write", action="store_true", help=f"keep the result in {KEPT.name}")
     options = parser.parse_args()
     cases = read_cases(options.data) if options.data.is_dir() else []
     if not cases:
         print(f"no annotated traces in {options.data}: nothing measured")
         return finish("detectors", [])
-    kept = {name: left_out(cases, name) for name in RULES}
-    show(cases, kept)
-    values = {name: round(hits / flags, 2) for name, (flags, hits, _) in kept.items() if flags}
-    if options.write:
-        write_atomically(KEPT, json.dumps({"precision": values}, indent=1) + "\n")
-    stored = json.loads(KEPT.read_text("utf-8"))["precision"]
-    rows = [Row("rules that are on, as stored", ", ".join(values), ", ".join(stored) or None,
-                values == stored)]  # fmt: skip
-    for name, (flags, hits, folds) in kept.items():
-        got = measure(cases, RULES[name].category, [name])
-        state = (f"{hits} of {flags} right left out (placed so in {folds} of {len(cases)}), "
-                 f"{got.chance:.1f} by chance, p {got.p:.2g}" if flags
-                 else f"undecided: {got.hits} of {got.flags}")  # fmt: skip
-        rows.append(Row(f"{name} ({RULES[name].category})", state))
+    show(cases)
+    got, out = measure(cases, CATEGORY, [NAME]), left_out(cases)
+    precision = round(out.hits / out.flags, 2) if out.flags else None
+    figures = (
+        f"{out.hits} of {out.flags} right left out (placed so in {out.folds} of {len(cases)}), "
+        f"{got.chance:.1f} by chance, p {got.p:.2g}"
+    )
+    rows = [
+        Row("confidence, as in the code", str(precision), str(CONFIDENCE), precision == CONFIDENCE),
+        Row(f"{NAME} ({CATEGORY})", figures),
+    ]
     return finish("detectors", rows)
 
 

@@ -147,17 +147,15 @@ def stats(traces: Traces, *, budget: int | None = None, notify: Notify | None = 
 def detect(
     traces: Traces,
     *,
-    undecided: bool = False,
     taxonomy: TaxonomyLike = None,
     notify: Notify | None = None,
 ) -> FindingsReport:
-    """Find errors by rules alone: nothing is asked or stored. With `undecided` also by rules that
-    were seen too rarely on annotated traces to say how often they are right."""
+    """Find failed steps without a model. Sends and stores nothing."""
     watch, labels = Watch(notify), read_taxonomy(taxonomy)
     findings: dict[str, Findings] = {}
     flags: list[Flags] = []
     for run, _ in read_each(traces, watch):
-        findings[run.id] = Findings(trace=run.id, findings=detected(run, labels, None, undecided))
+        findings[run.id] = Findings(trace=run.id, findings=detected(run, labels))
         flags.append(flags_of([run]))
     return _report([Finder("detectors", findings)], labels, watch, flags=together(flags))
 
@@ -252,7 +250,6 @@ def prepare_locate(
     model: str | None = None,
     base_url: str | None = None,
     detectors_only: bool = False,
-    undecided: bool = False,
     taxonomy: TaxonomyLike = None,
     mode: Literal["areas", "broad"] = "broad",
     context: int | None = None,
@@ -275,8 +272,7 @@ def prepare_locate(
     notify: Notify | None = None,
     progress: Progress | None = None,
 ) -> Location:
-    """Find errors in traces by asking a model; `detectors_only` stores what rules find instead
-    (with `undecided` as in `detect`).
+    """Find errors in traces by asking a model; `detectors_only` stores what rules find instead.
 
     `mode`: one question for each area of errors, or a broad one for all. `context` and
     `reply_tokens` are those of the model (None: the window of a well-known one, else 8,192),
@@ -292,7 +288,7 @@ def prepare_locate(
     work.
     """
     watch, labels = Watch(notify, progress), read_taxonomy(taxonomy)
-    finder: DetectorsFinder | LocatorFinder = DetectorsFinder(labels, undecided)
+    finder: DetectorsFinder | LocatorFinder = DetectorsFinder(labels)
     client: Callable[[Store | None], Client] | None = None
     if not detectors_only:
         choice = choose_model(model, base_url, need_key=not dry_run)

@@ -21,6 +21,7 @@ from typing import Any, TextIO
 import typer
 
 from agenteval.cli.console import drop, output_fails, write_err
+from agenteval.cli.removed import refuse_removed
 from agenteval.cli.signals import INTERRUPTED, Caught, as_interrupts
 from agenteval.errors import AgentevalError, StoreError
 from agenteval.text import guard_logs, redacted, visible
@@ -140,6 +141,7 @@ def _run(arguments: list[str] | None, caught: Caught) -> int:
     """Call the command; returns the exit code."""
     try:
         try:
+            refuse_removed(sys.argv[1:] if arguments is None else arguments)
             _command()(arguments)
         finally:  # what cannot be written is told here, not by Python at its end
             if (failed := output_fails()) is not None:

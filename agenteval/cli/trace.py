@@ -16,7 +16,6 @@ from agenteval.cli.console import note, notify, warn
 from agenteval.cli.options import ChatOptions, LimitOptions, OutputOptions, RunOptions
 from agenteval.cli.outputs import check_record, refuse_input
 from agenteval.cli.progress import following
-from agenteval.errors import InputError
 
 app = typer.Typer(
     help="Find, locate and grade errors in traces of agents, and measure whoever finds them.",
@@ -59,14 +58,6 @@ class LocatorOptions:
 
     detectors_only: Annotated[
         bool, typer.Option("--detectors-only", help="Rules alone, without a model.")
-    ] = False
-    undecided: Annotated[
-        bool,
-        typer.Option(
-            "--undecided",
-            help="With --detectors-only: also rules that nobody could measure yet, such as HTTP "
-            "429, 401 and 500.",
-        ),
     ] = False
     taxonomy: TaxonomyFile = None
     mode: Annotated[
@@ -124,12 +115,10 @@ def locate(
     check_record(run.record, [how.taxonomy], [*paths, folder], model.model, store=run.store)
     if run.record is not None and how.detectors_only:
         warn("--record: rules ask no model, so nothing is recorded")
-    if how.undecided and not how.detectors_only:
-        raise InputError("goes with --detectors-only", "--undecided")
     refuse_input(folder, store=run.store)
     experiment = partial(
         find_errors, paths, model=model.model, base_url=model.base_url,
-        detectors_only=how.detectors_only, undecided=how.undecided, taxonomy=how.taxonomy,
+        detectors_only=how.detectors_only, taxonomy=how.taxonomy,
         mode="areas" if how.mode is Mode.areas else "broad", context=how.context,
         reply_tokens=how.reply_tokens, repeats=how.repeats, budget=how.budget,
         hints=not how.no_hints, quotes=how.quotes, with_reference=how.with_reference,

@@ -39,9 +39,6 @@ def show(
     detect: Annotated[
         bool, typer.Option("--detect", help="Find errors by rules, without a model.")
     ] = False,
-    undecided: Annotated[
-        bool, typer.Option("--undecided", help="With --detect: also rules not measured yet.")
-    ] = False,
     findings: FindingsDirs = None,
     stored: Annotated[
         bool, typer.Option("--stored", help="Show what finders have stored of this trace.")
@@ -73,7 +70,7 @@ def show(
     run = _chosen(path, trace)
     by_finder: list[tuple[str, Findings]] = []
     if detect:
-        report = detected([run], undecided=undecided, taxonomy=labels)
+        report = detected([run], taxonomy=labels)
         by_finder += [("detectors", one) for one in report.findings]
     for folder in findings or ():
         every = read_findings(folder, labels, Watch(notify), f"findings {folder}")

@@ -15,6 +15,8 @@ from agenteval.testing import Fault, serve
 from tests.cli import traces
 from tests.cli.conftest import Cli, Result
 from tests.cli.traces import (
+    BROKEN,
+    INFORMED,
     INVENTED,
     LIMITED,
     REFUSED,
@@ -76,15 +78,15 @@ def marks(folder: Path) -> dict[str, list[tuple[str, str]]]:
 
 
 def test_show_draws_the_tree_with_findings_at_their_spans(cli: Cli, folder: Path) -> None:
-    done = cli("trace", "show", f"traces/{LIMITED}.json", "--detect", "--undecided")
+    traces.write(folder / "traces", traces.broken())
+    done = cli("trace", "show", f"traces/{BROKEN}.json", "--detect")
     assert done.code == 0, done.err
     lines = done.out.splitlines()
-    tool = next(i for i, line in enumerate(lines) if "tool archive_search" in line)
-    assert "error 429 Client Error" in lines[tool]
-    assert REFUSED in lines[tool]
-    assert any("✗ Rate Limiting" in line for line in lines[tool + 1 : tool + 4])
+    step = next(i for i, line in enumerate(lines) if "error name 'parcels'" in line)
+    told = next(i for i, line in enumerate(lines) if "─ llm" in line and INFORMED in line)
+    assert any("✗ Formatting Errors" in line for line in lines[told + 1 : told + 4])
     agent = next(line for line in lines if "─ agent CodeAgent.run" in line)
-    assert agent.index("agent") < lines[tool].index("tool")
+    assert agent.index("agent") < lines[step].index("chain")
     assert "150 tokens" in done.out
     assert "detectors: 1 finding\n" in done.out
 
@@ -149,18 +151,21 @@ def test_show_needs_to_know_which_of_several_traces(cli: Cli, folder: Path) -> N
 
 
 def test_rules_locate_without_a_model(cli: Cli, folder: Path) -> None:
-    done = cli("trace", "locate", "traces", "--detectors-only", "--undecided", "-o", "found")
+    traces.write(folder / "traces", traces.broken())
+    done = cli("trace", "locate", "traces", "--detectors-only", "-o", "found")
     assert done.code == 0, done.err
-    assert "detectors: 2 traces to examine" in done.err
-    assert marks(folder / "found") == {WEATHER: [], LIMITED: [("Rate Limiting", REFUSED)]}
-    again = cli("trace", "locate", "traces", "--detectors-only", "--undecided", "--json")
-    assert "0 traces to examine, 2 done before" in again.err
-    assert [len(row["findings"]) for row in again.json["findings"]] == [0, 1]
-    alone = cli("trace", "locate", "traces", "--detectors-only", "--json")  # another finder
-    assert [len(row["findings"]) for row in alone.json["findings"]] == [0, 0]
+    assert "detectors: 3 traces to examine" in done.err
+    expected = {WEATHER: [], LIMITED: [], BROKEN: [("Formatting Errors", INFORMED)]}
+    assert marks(folder / "found") == expected
+    again = cli("trace", "locate", "traces", "--detectors-only", "--json")
+    assert "0 traces to examine, 3 done before" in again.err
+    assert [len(row["findings"]) for row in again.json["findings"]] == [0, 0, 1]
+
+
+def test_a_removed_option_is_refused_in_one_line(cli: Cli, folder: Path) -> None:
     refused = cli("trace", "locate", "traces", "--undecided")
     assert (refused.code, refused.err.count("\n")) == (2, 1)
-    assert "--detectors-only" in refused.err
+    assert "--undecided: removed" in refused.err
 
 
 def test_a_context_that_can_never_do_is_told_before_anything_is_asked(

@@ -68,10 +68,11 @@ def write(folder: Path, made: Node) -> Path:
 
 
 TASK = "How many parcels left on Monday?"
-WEATHER, LIMITED = "a" * 32, "b" * 32
+WEATHER, LIMITED, BROKEN = "a" * 32, "b" * 32, "c" * 32
 # ids of the spans that hold the errors
 INVENTED = f"{3:016x}"
 REFUSED = f"{14:016x}"
+INFORMED = f"{24:016x}"
 
 
 def weather() -> Node:
@@ -99,6 +100,16 @@ def limited() -> Node:
             span("Step 2", "CHAIN", 15, children=[
                 llm(16, "The tool failed.", "I could not find out how many parcels left."),
             ]),
+        ])])  # fmt: skip
+
+
+def broken() -> Node:
+    """An agent whose code could not be run (span 22); span 24 is the first to be told."""
+    return trace(BROKEN, [span("CodeAgent.run", "AGENT", 21, attributes={"input.value": TASK},
+        children=[
+            span("Step 1", "CHAIN", 22, error=("NameError", "name 'parcels' is not defined"),
+                 children=[llm(23, TASK, "print(parcels)")]),
+            span("Step 2", "CHAIN", 25, children=[llm(24, "The code failed.", "I try again.")]),
         ])])  # fmt: skip
 
 

@@ -257,10 +257,10 @@ CASES = (
              "--dry-run --store s.db --json", extract.dry),
     ), answers.in_turn),
     Case("trace", (
-        Step(f"trace show {PLANTED}/194bbe082b1f14a60da4d72d8e57910f.jsonl --detect --undecided "
+        Step(f"trace show {PLANTED}/194bbe082b1f14a60da4d72d8e57910f.jsonl --detect "
              "--json", extract.trace),
         Step(f"trace stats {PLANTED} --json", extract.trace_stats),
-        Step(f"trace locate {PLANTED} --detectors-only --undecided -o found --store s.db --json",
+        Step(f"trace locate {PLANTED} --detectors-only -o found --store s.db --json",
              extract.found),
         Step(f"trace locate {PLANTED} --model m --base-url {{url}} --store s.db --dry-run --json",
              extract.dry),

@@ -19,6 +19,8 @@ from agenteval.records.run import Message, Run, Span
 
 _PATH = 3  # names of left-out wrappers that are told of a span
 _FEWEST = 64  # tokens of a piece
+# Part of the key of stored findings; raise it when `condense` shows a judge something else.
+CONDENSE_VERSION = 1
 
 LEGEND = """\
 S1, S2 ... are the spans of the trace in its order; "in S2 > Step 3" says below which spans one

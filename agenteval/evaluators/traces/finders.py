@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib.resources import files
 from typing import Protocol
 
 from pydantic import JsonValue
 
 from agenteval.errors import Unauthorized
 from agenteval.evaluators.base import classify
-from agenteval.evaluators.traces.condense import Options, condense
-from agenteval.evaluators.traces.detectors import detect, measured
+from agenteval.evaluators.traces import detectors
+from agenteval.evaluators.traces.condense import CONDENSE_VERSION, Options, condense
+from agenteval.evaluators.traces.detectors import detect
 from agenteval.evaluators.traces.locator import Located, Locator, Plan
 from agenteval.evaluators.traces.pieces import Condensed
 from agenteval.evaluators.traces.taxonomy import Taxonomy
 from agenteval.records import Finding, Findings, Run, Usage, content_hash
 from agenteval.records.score import INFRASTRUCTURE
-
-_PACKAGE = "agenteval.evaluators.traces"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,32 +69,11 @@ async def find(finder: Finder, run: Run, attempt: int = 0) -> Found:
         return Found(failed, spent if isinstance(spent, Usage) else Usage())
 
 
-@functools.cache
-def code_sha256(start: str) -> str:
-    """Hash (hex) of the modules of the traces package whose name begins so, and of the files in a
-    folder of this name: other rules are another finder."""
-    package = files(_PACKAGE)
-    parts = [p for p in package.iterdir() if p.name.startswith(start) and p.name.endswith(".py")]
-    folder = package.joinpath(start)
-    if folder.is_dir():
-        parts += [p for p in folder.iterdir() if p.name.endswith(".py")]
-    whole = hashlib.sha256()
-    for part in sorted(parts, key=lambda p: p.name):
-        whole.update(part.name.encode() + b"\0" + part.read_bytes())
-    return whole.hexdigest()
-
-
-def _rules() -> str:
-    """Hash (hex) of the rules and of which are on."""
-    return content_hash({"code": code_sha256("detectors"), "measured": dict(measured())})
-
-
 @dataclass(frozen=True)
 class DetectorsFinder:
-    """The rules without a model: those that are measured, or with `undecided` all."""
+    """The rule that needs no model (`detectors.detect`)."""
 
     taxonomy: Taxonomy
-    undecided: bool = False
 
     @property
     def name(self) -> str:
@@ -106,15 +81,11 @@ class DetectorsFinder:
 
     @property
     def parameters(self) -> Mapping[str, JsonValue]:
-        return {
-            "rules": _rules(),
-            "taxonomy": self.taxonomy.sha256,
-            "undecided": self.undecided,
-        }
+        return {"rules": detectors.VERSION, "taxonomy": self.taxonomy.sha256}
 
     async def find(self, run: Run, attempt: int = 0) -> Found:
-        """Findings of the rules whose categories the taxonomy has."""
-        findings = await asyncio.to_thread(detect, run, self.taxonomy, None, self.undecided)
+        """Return the findings; none when the taxonomy lacks the rule's category."""
+        findings = await asyncio.to_thread(detect, run, self.taxonomy)
         return Found(Findings(trace=run.id, findings=tuple(findings)))
 
 
@@ -136,8 +107,8 @@ class LocatorFinder:
         return {
             "source": self.locator.source.model_dump(mode="json"),
             "condensing": asdict(self.condensing),
-            "condense": code_sha256("condense"),
-            "hints": _rules() if self.hints else None,
+            "condense": CONDENSE_VERSION,
+            "hints": detectors.VERSION if self.hints else None,
             **({"with_reference": True} if self.with_reference else {}),
         }
 

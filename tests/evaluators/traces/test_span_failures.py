@@ -1,4 +1,4 @@
-"""Failures by kind, from errors that libraries really raise; and data that only looks like them."""
+"""Service failures, from errors that libraries really raise, and data that only looks like them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import sys
 import urllib.error
 from collections.abc import Callable
 from email.message import Message as Headers
+from typing import Any, Literal
 
 import httpx2
 import openai
@@ -21,17 +22,28 @@ from aiohttp import ClientResponseError, RequestInfo, ServerTimeoutError
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
+from agenteval.evaluators.traces.span_failures import facts, is_service_failure
 from agenteval.records import Span, SpanEvent
-from tests.evaluators.traces.detectors.conftest import Trace, failing, named, raised
+from tests.evaluators.traces.agent_trace import named, raised
 
-RATE = [("rate-limit", "Rate Limiting")]
-AUTH = [("authentication", "Authentication Errors")]
-MISSING = [("not-found", "Resource Not Found")]
-SERVICE = [("service", "Service Errors")]
-TIMEOUT = [("timeout", "Timeout Issues")]
-EXHAUSTED = [("exhaustion", "Resource Exhaustion")]
-CONTEXT = [("context-overflow", "Context Handling Failures")]
+RATE = AUTH = MISSING = SERVICE = TIMEOUT = EXHAUSTED = CONTEXT = True
 URL_ = "http://127.0.0.1/x"
+
+
+def service_failed(
+    *events: SpanEvent,
+    kind: Literal["tool", "llm", "chain"] = "tool",
+    status: Literal["ok", "error", "unset"] = "error",
+    message: str = "",
+    output: str = "",
+    attributes: dict[str, Any] | None = None,
+) -> bool:
+    """Whether one span with these fields says that a service failed."""
+    span = Span(
+        id="s", kind=kind, name="work", tool="fetch" if kind == "tool" else None, status=status,
+        status_message=message, output=output, events=events, attributes=attributes or {},
+    )  # fmt: skip
+    return any(map(is_service_failure, facts(span)))
 
 
 def thrown(act: Callable[[], object]) -> BaseException:
@@ -73,29 +85,29 @@ def from_aiohttp(status: int) -> BaseException:
     ("status", "expected"),
     [
         (429, RATE), (401, AUTH), (403, AUTH), (404, MISSING), (410, MISSING), (500, SERVICE),
-        (502, SERVICE), (503, SERVICE), (408, TIMEOUT), (504, TIMEOUT), (400, []), (409, []),
-        (422, []),
+        (502, SERVICE), (503, SERVICE), (408, TIMEOUT), (504, TIMEOUT), (400, False), (409, False),
+        (422, False),
     ],
 )  # fmt: skip
 def test_statuses_of_http_clients(
-    library: Callable[[int], BaseException], status: int, expected: list[tuple[str, str]]
+    library: Callable[[int], BaseException], status: int, expected: bool
 ) -> None:
     error = library(status)
-    assert failing(raised(error), message=str(error)) == expected
+    assert service_failed(raised(error), message=str(error)) == expected
     # AutoGen keeps only the text, as the output of a tool that failed
-    assert failing(message="Tool execution failed", output=str(error)) == expected
+    assert service_failed(message="Tool execution failed", output=str(error)) == expected
     # OpenTelemetry's own context manager writes the type before the text
-    assert failing(message=f"{type(error).__name__}: {error}") == expected
+    assert service_failed(message=f"{type(error).__name__}: {error}") == expected
 
 
 @pytest.mark.parametrize(
     ("status", "expected"),
     [(429, RATE), (401, AUTH), (403, AUTH), (404, MISSING), (500, SERVICE), (503, SERVICE)],
 )
-def test_errors_of_openai(status: int, expected: list[tuple[str, str]]) -> None:
+def test_errors_of_openai(status: int, expected: bool) -> None:
     error = from_openai(status, {"error": {"message": "No.", "code": None}})
-    assert failing(raised(error), kind="llm", message=str(error)) == expected
-    assert failing(kind="llm", message=str(error)) == expected
+    assert service_failed(raised(error), kind="llm", message=str(error)) == expected
+    assert service_failed(kind="llm", message=str(error)) == expected
 
 
 @pytest.mark.parametrize(
@@ -112,7 +124,7 @@ def test_errors_of_openai(status: int, expected: list[tuple[str, str]]) -> None:
 )  # fmt: skip
 def test_context_overflow_is_no_other_error(message: str, status: int) -> None:
     error = from_openai(status, {"error": {"message": message, "code": 400}})
-    assert failing(raised(error), kind="llm", message=str(error)) == CONTEXT
+    assert service_failed(raised(error), kind="llm", message=str(error)) == CONTEXT
 
 
 def real_timeouts() -> list[BaseException]:
@@ -137,14 +149,14 @@ def real_timeouts() -> list[BaseException]:
 
 def test_timeouts() -> None:
     for error in real_timeouts():
-        assert failing(raised(error), message=str(error)) == TIMEOUT, error
+        assert service_failed(raised(error), message=str(error)) == TIMEOUT, error
     for text in (
         "Request timed out.",
         "Timed out while waiting for response to ClientRequest. Waited 5.0 seconds.",
         "HTTPSConnectionPool(host='a.example', port=443): Read timed out. (read timeout=5)",
         "Command 'sleep 9' timed out after 5 seconds",
     ):
-        assert failing(message="Tool execution failed", output=text) == TIMEOUT, text
+        assert service_failed(message="Tool execution failed", output=text) == TIMEOUT, text
 
 
 def test_exhaustion() -> None:
@@ -154,11 +166,11 @@ def test_exhaustion() -> None:
         OSError(errno.EMFILE, os.strerror(errno.EMFILE)),
         OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
     ):
-        assert failing(raised(error), message=str(error)) == EXHAUSTED
+        assert service_failed(raised(error), message=str(error)) == EXHAUSTED
     text = "CUDA out of memory. Tried to allocate 20.00 MiB"
-    assert failing(named("torch.cuda.OutOfMemoryError", text)) == EXHAUSTED
-    assert failing(named("torch.OutOfMemoryError", text)) == EXHAUSTED
-    assert failing(named("RuntimeError", text)) == EXHAUSTED
+    assert service_failed(named("torch.cuda.OutOfMemoryError", text)) == EXHAUSTED
+    assert service_failed(named("torch.OutOfMemoryError", text)) == EXHAUSTED
+    assert service_failed(named("RuntimeError", text)) == EXHAUSTED
 
 
 @pytest.mark.parametrize(
@@ -192,10 +204,8 @@ def test_exhaustion() -> None:
          "Requests' for url 'https://a.example/'", RATE),
     ],
 )  # fmt: skip
-def test_errors_by_the_names_of_other_libraries(
-    kind: str, message: str, expected: list[tuple[str, str]]
-) -> None:
-    assert failing(named(kind, message), message=message) == expected
+def test_errors_by_the_names_of_other_libraries(kind: str, message: str, expected: bool) -> None:
+    assert service_failed(named(kind, message), message=message) == expected
 
 
 @pytest.mark.parametrize(
@@ -209,24 +219,24 @@ def test_errors_by_the_names_of_other_libraries(
          "requests.exceptions.HTTPError: 500 Server Error: x for url: y", SERVICE),
     ],
 )  # fmt: skip
-def test_outputs_of_failed_tools(output: str, expected: list[tuple[str, str]]) -> None:
-    assert failing(message="Tool execution failed", output=output) == expected
+def test_outputs_of_failed_tools(output: str, expected: bool) -> None:
+    assert service_failed(message="Tool execution failed", output=output) == expected
 
 
 def test_results_marked_as_errors_by_mcp() -> None:
     text = "Error executing tool f: 503 Server Error: x for url: y"
     marked = {"content": [{"type": "text", "text": text}], "isError": True}
-    assert failing(status="unset", output=json.dumps(marked)) == SERVICE
-    assert failing(status="unset", output=json.dumps({**marked, "isError": False})) == []
+    assert service_failed(status="unset", output=json.dumps(marked)) == SERVICE
+    assert service_failed(status="unset", output=json.dumps({**marked, "isError": False})) is False
 
 
 def test_attributes_give_the_status() -> None:
-    assert failing(attributes={"http.response.status_code": 429}) == RATE
-    assert failing(attributes={"http.status_code": "404"}) == MISSING
-    assert failing(attributes={"error.type": "503"}) == SERVICE
-    assert failing(attributes={"error.type": "TimeoutError"}) == TIMEOUT
-    assert failing(attributes={"http.status_code": True}) == []
-    assert failing(status="ok", attributes={"http.response.status_code": 404}) == []
+    assert service_failed(attributes={"http.response.status_code": 429}) == RATE
+    assert service_failed(attributes={"http.status_code": "404"}) == MISSING
+    assert service_failed(attributes={"error.type": "503"}) == SERVICE
+    assert service_failed(attributes={"error.type": "TimeoutError"}) == TIMEOUT
+    assert service_failed(attributes={"http.status_code": True}) is False
+    assert service_failed(status="ok", attributes={"http.response.status_code": 404}) is False
 
 
 DATA = [
@@ -242,8 +252,8 @@ DATA = [
 @pytest.mark.parametrize("output", DATA)
 @pytest.mark.parametrize("status", ["ok", "unset"])
 def test_data_in_a_normal_output_is_no_error(output: str, status: str) -> None:
-    assert failing(status=status, output=output) == []
-    assert failing(status=status, output=output, kind="chain") == []
+    assert service_failed(status=status, output=output) is False
+    assert service_failed(status=status, output=output, kind="chain") is False
 
 
 @pytest.mark.parametrize(
@@ -261,14 +271,14 @@ def test_data_in_a_normal_output_is_no_error(output: str, status: str) -> None:
     ],
 )
 def test_errors_about_data_are_of_no_kind(error: Exception) -> None:
-    assert failing(raised(error), message=str(error)) == []
+    assert service_failed(raised(error), message=str(error)) is False
 
 
 def test_an_exception_caught_by_design() -> None:
     error = from_requests(404)
-    assert failing(raised(error), status="ok") == []
-    assert failing(raised(error), status="unset") == []
-    assert failing(raised(error, escaped="True"), status="unset") == MISSING
+    assert service_failed(raised(error), status="ok") is False
+    assert service_failed(raised(error), status="unset") is False
+    assert service_failed(raised(error, escaped="True"), status="unset") == MISSING
 
 
 AUTOGEN = {"scope_name": "openinference.instrumentation.autogen_agentchat"}
@@ -279,66 +289,21 @@ def test_an_instrumentation_whose_status_is_always_ok(
     library: Callable[[int], BaseException],
 ) -> None:
     text = str(library(404))
-    assert failing(status="ok", output=text, attributes=AUTOGEN) == MISSING
-    assert failing(status="ok", output=text) == []
-    assert failing(status="ok", output=f"The page says: {text}", attributes=AUTOGEN) == []
+    assert service_failed(status="ok", output=text, attributes=AUTOGEN) == MISSING
+    assert service_failed(status="ok", output=text) is False
+    assert service_failed(status="ok", output=f"The page says: {text}", attributes=AUTOGEN) is False
     for data in DATA:
-        assert failing(status="ok", output=data, attributes=AUTOGEN) == []
+        assert service_failed(status="ok", output=data, attributes=AUTOGEN) is False
 
 
 def test_bare_texts_of_exceptions() -> None:
     for error, expected in (
         (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), EXHAUSTED),
         (openai.APITimeoutError(httpx2.Request("GET", URL_)), TIMEOUT),
-        (KeyError("PRODUCT_NAME"), []),
-        (ValueError("not a number"), []),
+        (KeyError("PRODUCT_NAME"), False),
+        (ValueError("not a number"), False),
     ):
-        assert failing(status="ok", output=str(error), attributes=AUTOGEN) == expected, error
-
-
-def test_a_step_that_failed_within_a_tool_that_did_well() -> None:
-    trace = Trace()
-    tool = trace.add(kind="tool", tool="exists", output="false", status="ok")
-    trace.add(kind="chain", parent_id=tool, status="error", events=(raised(from_httpx(404)),))
-    assert trace.found() == []
-    alone = Trace()
-    alone.add(kind="chain", status="error", events=(raised(from_httpx(404)),))
-    assert alone.names() == ["not-found"]
-
-
-def test_an_error_that_rises_stands_where_it_began() -> None:
-    error = from_requests(503)
-    trace = Trace()
-    trace.spans[0] = Span(id="root", kind="agent", status="error", events=(raised(error),))
-    step = trace.add(kind="chain", status="error", events=(raised(error),))
-    tool = trace.add(
-        kind="tool", tool="get", parent_id=step, status="error", events=(raised(error),),
-    )  # fmt: skip
-    (finding,) = trace.found()
-    assert (finding.span, finding.impact) == (tool, "HIGH")
-    assert finding.evidence.startswith("503 Server Error")
-
-
-def test_a_tool_traced_twice_is_one_error() -> None:
-    """AutoGen's own spans stand inside those of OpenInference."""
-    error = from_httpx(429)
-    trace = Trace()
-    outer = trace.add(
-        kind="tool", tool="get", status="error", status_message="Tool execution failed",
-        output=str(error),
-    )  # fmt: skip
-    trace.add(kind="tool", tool="get", parent_id=outer, status="error", events=(raised(error),))
-    (finding,) = trace.found()
-    assert finding.span == outer
-
-
-def test_the_first_instance_for_each_tool() -> None:
-    trace = Trace()
-    event = raised(from_requests(404))
-    first = trace.add(kind="tool", tool="get", status="error", events=(event,))
-    trace.add(kind="tool", tool="get", status="error", events=(event,))
-    other = trace.add(kind="tool", tool="fetch", status="error", events=(event,))
-    assert [f.span for f in trace.found()] == [first, other]
+        assert service_failed(status="ok", output=str(error), attributes=AUTOGEN) == expected, error
 
 
 def test_unreachable_services() -> None:
@@ -346,12 +311,9 @@ def test_unreachable_services() -> None:
     port = closed.getsockname()[1]
     closed.close()
     error = thrown(lambda: socket.create_connection(("127.0.0.1", port)))
-    trace = Trace()
-    trace.add(kind="tool", tool="get", status="error", events=(raised(error),))
-    (finding,) = trace.found()
-    assert finding.category == "Service Errors"
+    assert service_failed(raised(error))
 
 
 def test_events_of_other_kinds() -> None:
     event = SpanEvent(name="log", attributes={"message": "Error code: 429"})
-    assert failing(event, status="error", message="stopped") == []
+    assert not service_failed(event, status="error", message="stopped")

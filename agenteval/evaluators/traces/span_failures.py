@@ -1,9 +1,10 @@
-"""Failures of execution: what a span says of its own failure, and which kind that is.
+"""What a span says about its own failure, and whether a service rather than the agent failed.
 
-Kinds come from the names and forms that libraries give their errors. Names of types are those of
-openai, anthropic, google-api-core, google-genai, botocore, httpx, requests, urllib3, aiohttp, grpc,
-litellm and the standard library; forms of messages are those of their `__str__`. Free words count
-only in the message of a failed span.
+Service failures (rate limits, refused keys, missing resources, 5xx, timeouts, exhausted memory or
+disk, context overflow) are recognized by the names and forms that libraries give their errors.
+Names of types are those of openai, anthropic, google-api-core, google-genai, botocore, httpx,
+requests, urllib3, aiohttp, grpc, litellm and the standard library; forms of messages are those of
+their `__str__`. Free words count only in the message of a failed span.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.traces.detectors.registry import TraceView
 from agenteval.records import Span
 
-# -- what a span says ------------------------------------------------------------------------------
-
 _CODES = (
-    "http.response.status_code", "http.status_code", "status_code", "exception.status_code",
-    "http.response.status", "error.code",
-)  # fmt: skip
+    "http.response.status_code",
+    "http.status_code",
+    "status_code",
+    "exception.status_code",
+    "http.response.status",
+    "error.code",
+)
 _MARKS = ("isError", "is_error")  # MCP's and Anthropic's word for a result that is an error
 _GENERIC = {"tool_error", "_OTHER", "error"}  # values of `error.type` that say no type
 # This instrumentation sets the status to ok before it knows better, and OpenTelemetry's SDK keeps
@@ -54,22 +55,18 @@ _MOST = 200_000  # characters of an output that are read as JSON
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One failure as its span tells it; `type` is "" where only a text is known."""
+    """One failure as its span describes it; `type` is "" where only a text is known."""
 
     type: str
     message: str
     code: int | None = None
 
 
-def all_facts(view: TraceView) -> list[list[Fact]]:
-    """The failures of every span of a view, by position."""
-    return [facts(span) for span in view.spans]
-
-
 def failed(span: Span) -> bool:
-    """Whether the span itself failed: status error, or an exception that left it.
+    """Return whether the span itself failed: status error, or an exception that left it.
 
-    An exception that is only noted, in a span whose status is ok, was caught by design."""
+    An exception that is only recorded, in a span whose status is ok, was caught by design.
+    """
     if span.status != "unset":
         return span.status == "error"
     escaped = (e.attributes.get("exception.escaped") for e in span.events if e.name == "exception")
@@ -77,7 +74,7 @@ def failed(span: Span) -> bool:
 
 
 def facts(span: Span) -> list[Fact]:
-    """The failures of a span; empty when it did not fail."""
+    """Return the failures of a span; empty when it did not fail."""
     marked = span.kind == "tool" and any(mark in span.output for mark in _MARKS)
     value = _object(span.output) if marked else None
     if not failed(span) and not (value and any(value.get(mark) is True for mark in _MARKS)):
@@ -151,15 +148,13 @@ def _from_output(text: str) -> Fact:
     content = value.get("content")
     first = content[0] if isinstance(content, list) and content else None
     words = (
-        inner, value.get("message"), value.get("detail"), content,
+        inner,
+        value.get("message"),
+        value.get("detail"),
+        content,
         first.get("text") if isinstance(first, dict) else None,
-    )  # fmt: skip
+    )
     return Fact("", next((w for w in words if isinstance(w, str) and w), text), code)
-
-
-# -- which kind that is ----------------------------------------------------------------------------
-
-Kind = Literal["rate", "auth", "missing", "service", "timeout", "exhausted", "context"]
 
 
 def _re(pattern: str) -> re.Pattern[str]:
@@ -177,31 +172,43 @@ _CONTEXT = _re(r"""
     | input\ is\ too\ long\ for\ requested\ model
     | exceeds\ (?:the\ )?model'?s?\ (?:maximum\ )?context
     | too\ large\ for\ model\ with\ \d+\ maximum\ context""")
-_TYPES: Mapping[Kind, re.Pattern[str]] = {
-    "rate": _re(r"""rate_?limit | too_?many_?requests | throttl | ^SlowDown$
+_TYPES = (
+    _re(r"""rate_?limit | too_?many_?requests | throttl | ^SlowDown$
         | ^RequestLimitExceeded$"""),
-    "timeout": _re(r"time_?d?_?out | deadline_?exceeded"),
-    "auth": _re(r"""authentication | unauthori[sz]ed | unauthenticated | ^(?:HTTP)?Forbidden
+    _re(r"time_?d?_?out | deadline_?exceeded"),
+    _re(r"""authentication | unauthori[sz]ed | unauthenticated | ^(?:HTTP)?Forbidden
         | PermissionDenied | AccessDenied | invalid_?api_?key | ^OAuthError$ | ExpiredToken
         | InvalidClientTokenId | UnrecognizedClient | SignatureDoesNotMatch | ^AuthError$"""),
-    "missing": _re(r"""^(?:HTTP|Resource|Page)?NotFound(?:Error|Exception)?$
+    _re(r"""^(?:HTTP|Resource|Page)?NotFound(?:Error|Exception)?$
         | ^NoSuch(?:Key|Bucket|Entity)$ | ^(?:HTTP)?Gone$"""),
-    "service": _re(r"""^(?:HTTP)?InternalServer(?:Error|Exception)$ | ServiceUnavailable
+    _re(r"""^(?:HTTP)?InternalServer(?:Error|Exception)$ | ServiceUnavailable
         | BadGateway | ^(?:Model)?Overloaded(?:Error)?$ | ^InternalFailure$
         | ^InternalServiceError(?:Exception)?$ | ^ServerError$"""),
-    "exhausted": _re(r"MemoryError$ | OutOfMemory | ^ResourceExhaustedError$ | ^DiskFull$"),
-}  # fmt: skip
+    _re(r"MemoryError$ | OutOfMemory | ^ResourceExhausted(?:Error)?$ | ^DiskFull$"),
+)
 _UNREACHABLE = _re(r"""^(?:API)?ConnectionError$ | ^ConnectError$
     | ^Connection(?:Refused|Reset)Error$ | ^ClientConnector(?:DNS)?Error$ | ^NewConnectionError$
     | ^NameResolutionError$ | ^ServerDisconnectedError$ | ^RemoteProtocolError$
     | ^RemoteDisconnected$ | ^EndpointConnectionError$""")
-# These tell of data that could not be worked with; numbers and words in their messages are data.
+# These speak of data that could not be processed; numbers and words in their messages are data.
 _DATA = {
-    "ValueError", "TypeError", "KeyError", "IndexError", "AssertionError", "AttributeError",
-    "NameError", "LookupError", "SyntaxError", "JSONDecodeError", "UnicodeDecodeError",
-    "UnicodeEncodeError", "ZeroDivisionError", "ValidationError", "StopIteration",
+    "ValueError",
+    "TypeError",
+    "KeyError",
+    "IndexError",
+    "AssertionError",
+    "AttributeError",
+    "NameError",
+    "LookupError",
+    "SyntaxError",
+    "JSONDecodeError",
+    "UnicodeDecodeError",
+    "UnicodeEncodeError",
+    "ZeroDivisionError",
+    "ValidationError",
+    "StopIteration",
     "ArithmeticError",
-}  # fmt: skip
+}
 # The name of a type within a message: "litellm.RateLimitError: ...", "... due to: HTTPError: ..."
 _NAMED = re.compile(
     r"(?:^|[:\n] ?|\()((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Timeout|Exhausted|NotFound"
@@ -221,128 +228,95 @@ _ANY_STATUS = re.compile(
 )
 _PHRASES = {
     phrase.lower(): s.value
-    for s in HTTPStatus if s.value >= 400
+    for s in HTTPStatus
+    if s.value >= 400
     for phrase in (f"{s.value} {s.phrase}", f"{s.phrase} ({s.value})")
-}  # fmt: skip
+}
 _PHRASE = re.compile("|".join(map(re.escape, _PHRASES)), re.IGNORECASE)
 _BOTO = re.compile(r"An error occurred \(([\w.]+)\) when calling the \w+ operation")
 _GRPC = re.compile(r"StatusCode\.([A-Z_]+)")
-_GRPC_KINDS: Mapping[str, Kind] = {
-    "RESOURCE_EXHAUSTED": "rate", "UNAUTHENTICATED": "auth", "PERMISSION_DENIED": "auth",
-    "NOT_FOUND": "missing", "UNAVAILABLE": "service", "INTERNAL": "service",
-    "DEADLINE_EXCEEDED": "timeout",
-}  # fmt: skip
-_ERRNO = re.compile(r"\[Errno (\d+)\]")  # numbers of Linux
-_ERRNO_KINDS: Mapping[str, Kind] = {
-    # no space, quota of the disk, no memory, too many open files (of a process, of the system)
-    **dict.fromkeys(("28", "122", "12", "24", "23"), "exhausted"),
-    "110": "timeout",
-    **dict.fromkeys(("111", "104"), "service"),  # connection refused, reset by peer
+_GRPC_CODES = {
+    "RESOURCE_EXHAUSTED",
+    "UNAUTHENTICATED",
+    "PERMISSION_DENIED",
+    "NOT_FOUND",
+    "UNAVAILABLE",
+    "INTERNAL",
+    "DEADLINE_EXCEEDED",
 }
+# Linux: no space, disk quota, no memory, too many open files (process, system), timed out,
+# connection refused, connection reset
+_ERRNO = re.compile(r"\[Errno (?:28|122|12|24|23|110|111|104)\]")
 _QUOTED = re.compile(  # what stands within quotation marks or backticks on one line
     r"\"[^\"\n]{1,400}\"|“[^”\n]{1,400}”|(?<!\w)'[^'\n]{1,400}'(?!\w)|`[^`\n]{1,400}`"
 )
-_WORDS: Mapping[Kind, re.Pattern[str]] = {
-    "rate": _re(r"""\brate[-\ ]?limit(?:s|ed|ing)?\b[^.]{0,40}\b(?:exceed|reach|hit)
+_WORDS = (
+    _re(r"""\brate[-\ ]?limit(?:s|ed|ing)?\b[^.]{0,40}\b(?:exceed|reach|hit)
         | \b(?:exceed|reach|hit)(?:ed|ing)?\b[^.]{0,40}\brate[-\ ]?limit | \brate[-\ ]?limited\b
         | \btoo\ many\ requests\b | \bquota\ exceeded\b"""),
-    "timeout": _re(r"""\btimed\ out\b | \btime-?out\ (?:after|of|exceeded|reached)\b
+    _re(r"""\btimed\ out\b | \btime-?out\ (?:after|of|exceeded|reached)\b
         | \btimeout\ expired\b"""),
-    "auth": _re(r"""\bauthentication\ (?:failed|required)\b | ^unauthori[sz]ed\b
+    _re(r"""\bauthentication\ (?:failed|required)\b | ^unauthori[sz]ed\b
         | \b(?:invalid|incorrect|expired)\ (?:api[\ _-]?key|access\ token|bearer\ token
         |credentials)\b"""),
-    "service": _re(r"""\binternal\ server\ error\b | \bbad\ gateway\b
+    _re(r"""\binternal\ server\ error\b | \bbad\ gateway\b
         | \bservice\ (?:is\ )?(?:temporarily\ )?unavailable\b"""),
-    "exhausted": _re(r"""\bout\ of\ memory\b | \bno\ space\ left\ on\ device\b
+    _re(r"""\bout\ of\ memory\b | \bno\ space\ left\ on\ device\b
         | \bcannot\ allocate\ memory\b | \bdatabase\ or\ disk\ is\ full\b"""),
-}  # fmt: skip
+)
 _HEAD = 800  # characters of a message that are read
-
-
-class Verdict(NamedTuple):
-    """A kind, and the words that show it ("" if the type does)."""
-
-    kind: Kind
-    words: str = ""
+_SERVICE_CODES = {401, 403, 404, 407, 408, 410, 429}
 
 
 @lru_cache(maxsize=1024)
-def classify(fact: Fact) -> Verdict | None:
-    """The kind of a failure; None when nothing in its form says one."""
+def is_service_failure(fact: Fact) -> bool:
+    """Return whether the form of a failure says that a service or resource failed."""
     head = fact.message.strip()
     if "Traceback (most recent call last)" in head[: 4 * _HEAD]:
-        head = head.rpartition("\n")[2]  # where the exception stands
+        head = head.rpartition("\n")[2]  # the line with the exception
     head = head[:_HEAD]
-    simple = fact.type.rpartition(".")[2]
-    if _CONTEXT_TYPE.search(simple):
-        return Verdict("context")
-    if match := _CONTEXT.search(head):
-        return Verdict("context", match[0])
-    return (
-        _by_type(fact.type)
-        or _by_code(fact.code)
-        or _by_form(head)
-        or (None if simple in _DATA else _by_status_words(head))
-        or _by_words(head, simple)
-        or (Verdict("service") if _UNREACHABLE.search(simple) else None)
-    )
+    type_name = fact.type.rpartition(".")[2]
+    if _CONTEXT_TYPE.search(type_name) or _CONTEXT.search(head):
+        return True
+    if _is_service_type(type_name) or _is_service_code(fact.code) or _has_service_form(head):
+        return True
+    if type_name not in _DATA and (_has_status_words(head) or _has_service_words(head)):
+        return True
+    return _UNREACHABLE.search(type_name) is not None
 
 
-def _by_type(dotted: str) -> Verdict | None:
-    simple = dotted.rpartition(".")[2]
-    if not simple:
-        return None
-    if simple == "ResourceExhausted":  # HTTP 429 at Google, memory elsewhere
-        return Verdict("rate" if "google" in dotted else "exhausted")
-    for kind, pattern in _TYPES.items():
-        if pattern.search(simple):
-            return Verdict(kind)
-    return None
+def _is_service_type(type_name: str) -> bool:
+    return any(pattern.search(type_name) for pattern in _TYPES)
 
 
-def _by_code(code: int | None, words: str = "") -> Verdict | None:
-    """By an HTTP status; None for one that says no kind, as 400 or 422."""
-    if code is None:
-        return None
-    kinds: Mapping[int, Kind] = {
-        401: "auth", 403: "auth", 407: "auth", 404: "missing", 410: "missing", 408: "timeout",
-        429: "rate", 504: "timeout", 507: "exhausted",
-    }  # fmt: skip
-    kind = kinds.get(code) or ("service" if 500 <= code <= 599 else None)
-    return kind and Verdict(kind, words)
+def _is_service_code(code: int | None) -> bool:
+    """Return whether an HTTP status speaks of the service; 400 and 422 speak of the request."""
+    return code is not None and (code in _SERVICE_CODES or 500 <= code <= 599)
 
 
-def _by_form(head: str) -> Verdict | None:
-    """What the message is in the fixed form of a library."""
+def _has_service_form(head: str) -> bool:
+    """Return whether the message has the fixed form that a library gives to service failures."""
     if match := _SDK_STATUS.search(head):
-        return _by_code(int(next(filter(None, match.groups()))), match[0])
+        return _is_service_code(int(next(filter(None, match.groups()))))
     if match := _BOTO.search(head):
         code = match[1]
-        return _by_type(code) or _by_code(int(code) if code.isdigit() else None, code)
-    if (match := _GRPC.search(head)) and match[1] in _GRPC_KINDS:
-        return Verdict(_GRPC_KINDS[match[1]], match[0])
-    if (match := _ERRNO.search(head)) and match[1] in _ERRNO_KINDS:
-        return Verdict(_ERRNO_KINDS[match[1]], match[0])
-    for named in _NAMED.finditer(head):
-        if verdict := _by_type(named[1]):
-            return Verdict(verdict.kind, named[1])
-    return None
+        return _is_service_type(code) or _is_service_code(int(code) if code.isdigit() else None)
+    if (match := _GRPC.search(head)) and match[1] in _GRPC_CODES:
+        return True
+    if _ERRNO.search(head):
+        return True
+    return any(_is_service_type(named[1].rpartition(".")[2]) for named in _NAMED.finditer(head))
 
 
-def _by_status_words(head: str) -> Verdict | None:
-    plain = _QUOTED.sub(" ", head)
-    if match := _PHRASE.search(plain):
-        return _by_code(_PHRASES[match[0].lower()], match[0])
-    if match := _ANY_STATUS.search(plain):
-        return _by_code(int(match[1] or match[2]), match[0])
-    return None
+def _has_status_words(head: str) -> bool:
+    unquoted = _QUOTED.sub(" ", head)
+    if match := _PHRASE.search(unquoted):
+        return _is_service_code(_PHRASES[match[0].lower()])
+    if match := _ANY_STATUS.search(unquoted):
+        return _is_service_code(int(match[1] or match[2]))
+    return False
 
 
-def _by_words(head: str, simple: str) -> Verdict | None:
-    if simple in _DATA:
-        return None
-    plain = _QUOTED.sub(" ", head.partition("\n")[0])
-    for kind, pattern in _WORDS.items():
-        if match := pattern.search(plain):
-            return Verdict(kind, match[0])
-    return None
+def _has_service_words(head: str) -> bool:
+    first_line = _QUOTED.sub(" ", head.partition("\n")[0])
+    return any(pattern.search(first_line) for pattern in _WORDS)

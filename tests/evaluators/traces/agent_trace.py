@@ -7,7 +7,7 @@ import traceback
 from typing import Any, Literal
 
 from agenteval.evaluators.traces.detectors import detect, texts
-from agenteval.records import Finding, Message, Run, Span, SpanEvent, ToolCall, ToolSpec, Usage
+from agenteval.records import Finding, Message, Run, Span, SpanEvent, ToolCall, ToolSpec
 
 
 def tool_spec(
@@ -122,15 +122,12 @@ class Trace:
         """A request with one call, and its execution: ids of both spans."""
         return self.ask("", (name, arguments)), self.run(name, output)
 
-    def found(self, *only: str) -> list[Finding]:
-        """Of all rules, those that are off by default among them."""
+    def found(self) -> list[Finding]:
+        """The findings, each at an existing span and with words that occur in it."""
         run = Run(id="t", spans=tuple(self.spans))
-        findings = detect(run, only=only or None, undecided=True)
+        findings = detect(run)
         check(run, findings)
         return list(findings)
-
-    def names(self) -> list[str]:
-        return [f.source.removeprefix("detector:") for f in self.found()]
 
 
 def check(run: Run, findings: tuple[Finding, ...]) -> None:
@@ -141,20 +138,3 @@ def check(run: Run, findings: tuple[Finding, ...]) -> None:
         assert any(finding.evidence in text for text in texts(spans[finding.span])), finding
         assert finding.impact is not None
         assert finding.description
-
-
-def failing(
-    *events: SpanEvent, kind: str = "tool", status: str = "error", message: str = "",
-    output: str = "", **fields: Any,
-) -> list[tuple[str, str]]:  # fmt: skip
-    """(detector, category) found in a trace whose only event is one failed span."""
-    trace = Trace()
-    trace.add(
-        kind=kind, name="work", tool="fetch" if kind == "tool" else None, status=status,
-        status_message=message, output=output, events=events, **fields,
-    )  # fmt: skip
-    return [(f.source.removeprefix("detector:"), f.category) for f in trace.found()]
-
-
-def usage(completion: int) -> Usage:
-    return Usage(requests=1, prompt_tokens=10, completion_tokens=completion)

@@ -1,0 +1,22 @@
+"""Refuses commands and options of earlier versions with a line that says what to use instead."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agenteval.errors import InputError
+
+# (words of the command, option or "" for the whole command): what to use instead
+REMOVED = {
+    ("trace", "--undecided"): "only the rule that annotated traces support is left; leave it out",
+}
+
+
+def refuse_removed(arguments: Sequence[str]) -> None:
+    """Raise InputError when the arguments name a removed command or option."""
+    words = [word for word in arguments if not word.startswith("-")]
+    options = {word.partition("=")[0] for word in arguments if word.startswith("--")}
+    for (command, option), advice in REMOVED.items():
+        called = " ".join(words[: len(command.split())]) == command
+        if called and (not option or option in options):
+            raise InputError(f"removed: {advice}", option or f"agenteval {command}")
