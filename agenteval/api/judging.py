@@ -230,7 +230,6 @@ def read_judging(
     one_per_call: bool = False,
     temperature: float | None = 1.0,
     with_reference: bool = False,
-    findings: str | Path | None = None,
     datamark: bool = False,
     limit: int | None = None,
     retry_failed: bool = False,
@@ -258,8 +257,6 @@ def read_judging(
         )
         for run in read
     ]
-    if findings is not None:
-        items = _with_findings(items, Path(findings), watch)
     if system is not None:
         items = _of_system(items, system, watch)
     if not with_reference and not in_python:
@@ -412,28 +409,6 @@ def _of_system(items: list[Item], name: str, watch: Watch) -> list[Item]:
             run.model_copy(update={"system": name, "id": f"{name}/{run.id}"}),
             View.model_validate({**view.model_dump(), "run_id": f"{name}/{run.id}"}),
         )
-        for run, view in items
-    ]
-
-
-def _with_findings(items: list[Item], folder: Path, watch: Watch) -> list[Item]:
-    from agenteval.evaluators.traces.annotation_files import read_folder
-    from agenteval.evaluators.traces.as_evidence import with_findings
-
-    by_trace = {one.trace: one.findings for one in read_folder(folder)}
-    missing = [
-        run.id for run, _ in items if run.id not in by_trace or by_trace[run.id].status is not None
-    ]
-    if len(missing) == len(items):
-        raise InputError("no run has findings here; they go by the id of the trace", str(folder))
-    if missing:
-        watch.note(
-            f"{len(missing)} of {len(items)} runs have no findings in {folder}: the judge is "
-            "told that they were not examined"
-        )
-    name = folder.resolve().name
-    return [
-        (run, with_findings(view, by_trace.get(run.id), name, {s.id: s for s in run.spans}))
         for run, view in items
     ]
 

@@ -1,20 +1,17 @@
-"""Findings against gold annotations, and two annotators against each other."""
+"""Score findings against gold annotations."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from agenteval.api.running import Notify, Watch
 from agenteval.api.trace_input import TaxonomyLike, Traces, read_each, read_findings, read_taxonomy
 from agenteval.errors import InputError
 from agenteval.evaluators.traces.condense import source_tokens
 from agenteval.evaluators.traces.score import Result, Scoring, as_json, evaluate
-from agenteval.evaluators.traces.score_tables import annotator_table, score_tables
-from agenteval.evaluators.traces.tolerance import Relation, skeleton
-from agenteval.evaluators.traces.two_annotators import TwoAnnotators, two_annotators
+from agenteval.evaluators.traces.score_tables import score_tables
 from agenteval.records import Span
 from agenteval.report.report import Report
 from agenteval.trust.gates import Gate, least_gate, unscored_gate
@@ -27,20 +24,12 @@ class ScoreReport(Report):
     result: Result
 
 
-@dataclass(frozen=True, kw_only=True)
-class AgreementReport(Report):
-    """How far two annotators agree."""
-
-    agreement: TwoAnnotators
-
-
 def score_findings(
     gold: str | Path,
     findings: str | Path,
     *,
     traces: Traces | None = None,
     official: bool = False,
-    tolerance: Sequence[Relation] = (),
     without_errors: Literal["correct", "zero", "leave_out"] = "correct",
     leave_out_missing: bool = False,
     taxonomy: TaxonomyLike = None,
@@ -51,24 +40,19 @@ def score_findings(
 ) -> ScoreReport:
     """Score a folder of findings against a folder of annotations.
 
-    `official`: the scores of TRAIL exactly, with their quirks. `tolerance` counts a span around
-    ("ancestor") or beside ("neighbour") the one marked as a hit, and needs the `traces`. A trace
-    without gold errors is worth 1 if nothing is said of it ("correct"), always 0, or nothing.
-    Traces without a readable prediction count as empty, or are left out. `gate` is the least joint
-    F1 (officially: joint), `max_unscored` the share of traces that may lack a prediction.
+    `official`: the scores of TRAIL exactly, with their quirks. A trace without gold errors is worth
+    1 if nothing is said of it ("correct"), always 0, or nothing. Traces without a readable
+    prediction count as empty, or are left out. With the `traces`, predictors that read nothing are
+    scored beside. `gate` is the least joint F1 (officially: joint), `max_unscored` the share of
+    traces that may lack a prediction.
 
     Raises InputError for what cannot be read or scored.
     """
-    if tolerance and not traces:
-        raise InputError(
-            "which spans are close is known from the traces alone; give --traces", "--tolerance"
-        )
     watch, labels = Watch(notify), read_taxonomy(taxonomy)
     how = Scoring(
         taxonomy=labels,
         without_errors=without_errors,
         missing="leave_out" if leave_out_missing else "empty",
-        tolerance=tuple(dict.fromkeys(tolerance)),
         seed=seed,
     )
     truth = read_findings(gold, labels, watch, "gold")
@@ -76,7 +60,7 @@ def score_findings(
     spans: dict[str, tuple[Span, ...]] = {}
     tokens: dict[str, int] = {}
     for run, _ in read_each(traces, watch) if traces else ():
-        spans[run.id] = skeleton(run.spans)
+        spans[run.id] = tuple(Span(id=s.id, parent_id=s.parent_id, kind=s.kind) for s in run.spans)
         tokens[run.id] = source_tokens(run)
     try:
         result = evaluate(truth, said, how, spans, tokens)
@@ -111,32 +95,3 @@ def _gates(
         level = next(one for one in result.scores.levels if one.level == "joint")
         name, value = "joint F1", level.micro.f1.mean
     return [*gates, least_gate(name, value, least)]
-
-
-def annotators(
-    first: str | Path,
-    second: str | Path,
-    *,
-    traces: Traces | None = None,
-    taxonomy: TaxonomyLike = None,
-    seed: int = 0,
-    notify: Notify | None = None,
-) -> AgreementReport:
-    """Agreement of two annotators (folders) on spans, on kinds of errors, and on both together;
-    with the `traces` kappa of spans is known."""
-    watch, labels = Watch(notify), read_taxonomy(taxonomy)
-    sides = [
-        [one.findings for one in read_findings(folder, labels, watch)] for folder in (first, second)
-    ]
-    # errors stand at what models and tools do; wrappers around them would only raise kappa
-    spans = {
-        run.id: [span.id for span in run.spans if span.kind in ("llm", "tool")]
-        for run, _ in read_each(traces, watch)
-    } if traces else None  # fmt: skip
-    agreement = two_annotators(*sides, taxonomy=labels, spans=spans, seed=seed)
-    table = annotator_table(agreement, (Path(first).name, Path(second).name))
-    data: dict[str, Any] = asdict(agreement)
-    watch.warn_list("places that are no LLM or tool span of their trace:", agreement.unknown_spans)
-    return AgreementReport(
-        title="", tables=(table,), notes=tuple(watch.notes), data=data, agreement=agreement
-    )

@@ -245,7 +245,6 @@ async def aquantify(
     one_per_call: bool = False,
     temperature: float | None = 1.0,
     with_reference: bool = False,
-    findings: str | Path | None = None,
     datamark: bool = False,
     limit: int | None = None,
     retry_failed: bool = False,
@@ -268,10 +267,10 @@ async def aquantify(
     `FunctionJudge`, for which `version` may be needed, or "python:MODULE:NAME" of one; None:
     AGENTEVAL_MODEL, else the embedded judge. `mapping` says which column of a
     table is which field (`{"output": "bot_reply"}`; None: what the task says). `task` is needed
-    where neither runs nor their folder name it and the judge is a model. `findings` is a folder of
-    errors found in the runs' traces, shown to the judge; `with_reference` shows it the reference
-    answers. With `probabilities` a chat model answers with a letter, of which the log-probabilities
-    give the value (docs/verify.md); "decisions:NAME" is a model that gives probabilities itself.
+    where neither runs nor their folder name it and the judge is a model. `with_reference` shows
+    the judge the reference answers. With `probabilities` a chat model answers with a letter, of
+    which the log-probabilities give the value (docs/verify.md); "decisions:NAME" is a model that
+    gives probabilities itself.
 
     With `until` cases are judged in random order (of `seed`) and only as many as it takes: a width
     that no always-valid interval of a mean exceeds, or "decided" for two systems of which it is to
@@ -286,7 +285,7 @@ async def aquantify(
     judging = read_judging(
         runs, criteria, watch=Watch(notify, progress), judge=judge, task=task, system=system,
         mapping=mapping, base_url=base_url, repeats=repeats, seed=seed, one_per_call=one_per_call,
-        temperature=temperature, with_reference=with_reference, findings=findings,
+        temperature=temperature, with_reference=with_reference,
         datamark=datamark, limit=limit, retry_failed=retry_failed, limits=limits, record=record,
         version=version, need_key=not dry_run, allow_code=allow_code, probabilities=probabilities,
     )  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -19,10 +18,6 @@ def quantify(
     runs: Annotated[str, typer.Argument(help="File, folder, glob in quotes, or - for stdin.")],
     judge: options.JudgeOptions,
     *,
-    findings: Annotated[
-        Path | None,
-        typer.Option(help="Show the judge errors found in the traces (a folder of findings)."),
-    ] = None,
     datamark: Annotated[
         bool,
         typer.Option("--datamark", help="Mark what is graded word by word, against injection."),
@@ -47,10 +42,10 @@ def quantify(
     """Score every run on every criterion. Stop it at any time; the same command goes on."""
     from agenteval.api import utility
 
-    check_record(kept.record, [judge.criteria], [runs, findings], judge.model, store=kept.store)
+    check_record(kept.record, [judge.criteria], [runs], judge.model, store=kept.store)
     how: dict[str, Any] = {
         **judge.asked(), **vars(kept), "limits": limits.limits(), "max_unscored": max_unscored,
-        "findings": findings, "datamark": datamark,
+        "datamark": datamark,
     }  # fmt: skip
     with following("judging") as progress:
         report = utility.quantify(

@@ -8,6 +8,10 @@ from agenteval.errors import InputError
 
 # (words of the command, option or "" for the whole command): what to use instead
 REMOVED = {
+    ("trace plant", ""): "use the nine traces with gold in tasks/traces",
+    ("trace annotate", ""): "write annotations in the official layout, see docs/traces.md",
+    ("trace score", "--tolerance"): "hits are exact; leave it out",
+    ("quantify", "--findings"): "judge the runs without findings; leave it out",
     ("trace", "--undecided"): "only the rule that annotated traces support is left; leave it out",
 }
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from agenteval.cli import options, trace_annotate, trace_plant, trace_show
+from agenteval.cli import options, trace_show
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import note, notify, warn
 from agenteval.cli.options import ChatOptions, LimitOptions, OutputOptions, RunOptions
@@ -23,11 +23,10 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("show")(trace_show.show)
-app.command("plant")(trace_plant.plant)
-app.add_typer(trace_annotate.app, name="annotate")
 
-Paths = trace_annotate.Paths
-TaxonomyFile = trace_annotate.TaxonomyFile
+Paths = Annotated[
+    list[str], typer.Argument(help="Traces: files, folders, or globs in quotes.", metavar="PATHS")
+]
 
 
 class Mode(StrEnum):
@@ -35,13 +34,6 @@ class Mode(StrEnum):
 
     areas = "areas"
     broad = "broad"
-
-
-class Tolerance(StrEnum):
-    """Spans that count as a hit beside the one marked."""
-
-    ancestor = "ancestor"
-    neighbour = "neighbour"
 
 
 class WithoutErrors(StrEnum):
@@ -59,7 +51,7 @@ class LocatorOptions:
     detectors_only: Annotated[
         bool, typer.Option("--detectors-only", help="Rules alone, without a model.")
     ] = False
-    taxonomy: TaxonomyFile = None
+    taxonomy: trace_show.TaxonomyFile = None
     mode: Annotated[
         Mode, typer.Option(help="One question for each area of errors, or one for all.")
     ] = Mode.broad
@@ -146,10 +138,6 @@ def score(
     official: Annotated[
         bool, typer.Option("--official", help="The scores of TRAIL exactly, with their quirks.")
     ] = False,
-    tolerance: Annotated[
-        list[Tolerance] | None,
-        typer.Option(help="A span around, or beside, the one marked is a hit; needs --traces."),
-    ] = None,
     without_errors: Annotated[
         WithoutErrors,
         typer.Option(
@@ -165,7 +153,7 @@ def score(
             "left out (as officially) instead of counting as empty.",
         ),
     ] = False,
-    taxonomy: TaxonomyFile = None,
+    taxonomy: trace_show.TaxonomyFile = None,
     seed: options.Seed = 0,
     gate: Annotated[
         float | None,
@@ -185,8 +173,6 @@ def score(
     }
     report = score_findings(
         gold, pred, traces=traces, official=official,
-        tolerance=["ancestor" if kind is Tolerance.ancestor else "neighbour"
-                   for kind in tolerance or ()],
         without_errors=worth[without_errors], leave_out_missing=leave_out_missing,
         taxonomy=taxonomy, seed=seed, gate=gate, max_unscored=max_unscored, notify=notify,
     )  # fmt: skip
@@ -223,7 +209,7 @@ def report(
     ] = None,
     spans: Annotated[int, typer.Option(help="Spans drawn of a trace at most.", min=1)] = 200,
     most: Annotated[int, typer.Option("--traces", help="Traces on the page at most.", min=1)] = 100,
-    taxonomy: TaxonomyFile = None,
+    taxonomy: trace_show.TaxonomyFile = None,
     store: options.StorePath = None,
 ) -> None:
     """Errors by category and finder; with -o a page that shows them on the spans."""

@@ -11,7 +11,6 @@ import typer
 from agenteval.cli import options
 from agenteval.cli.command import grouped
 from agenteval.cli.console import clean, note, notify, out, print_json, warn
-from agenteval.cli.trace_annotate import TaxonomyFile
 from agenteval.errors import InputError
 from agenteval.text import plural, visible
 
@@ -24,6 +23,9 @@ if TYPE_CHECKING:
 
 _COLOURS = {"llm": "cyan", "tool": "yellow", "agent": "magenta", "user": "green", "chain": "dim"}
 _NAME, _WORDS = 60, 240
+TaxonomyFile = Annotated[
+    Path | None, typer.Option("--taxonomy", help="Your own kinds of errors (JSON or YAML).")
+]
 FindingsDirs = Annotated[
     list[Path] | None,
     typer.Option("--findings", help="Folder of findings, one JSON file per trace; repeatable."),

@@ -259,17 +259,3 @@ async def test_responses_gets_the_dialogue_as_items() -> None:
     assert (once.ending, statuses(once.events)) == ("iterations", [(0, "pack_bag", "ok")])
     assert server.bodies[2]["input"] == [{"role": "user", "content": ""}]
     assert len(server.bodies) == 3
-
-
-async def test_traces_of_turns(tmp_path: Any) -> None:
-    from agenteval.agents.traced import traced
-    from agenteval.readers import read_runs
-
-    with traced(tmp_path / "t.jsonl"):
-        for adapter in FUNCTIONS:
-            await turn(adapter, HISTORY, after(calls(call("pack_bag")), {"content": "Done."}))
-    runs = read_runs(tmp_path / "t.jsonl").runs
-    assert [run.input for run in runs] == ["Then the train at 30."] * 2
-    for run in runs:
-        assert [s.tool for s in run.spans if s.kind == "tool"] == ["pack_bag"]
-        assert [s.parent_id for s in run.spans].count(None) == 1

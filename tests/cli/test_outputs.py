@@ -131,9 +131,6 @@ TARGETS = [
     ("flow", "report", "-o"),
     ("flow", "report", "--figure"),
     ("trace", "locate", "runs.jsonl", "--detectors-only", "-o"),
-    ("trace", "plant", "--count", "1", "-o"),
-    ("trace", "annotate", "export", "runs.jsonl", "-o"),
-    ("trace", "annotate", "import", "sheets", "--traces", "runs.jsonl", "-o"),
     ("trace", "report", "-o"),
     ("quantify", "runs.jsonl", *NOWHERE, "--record"),
     ("criteria", "--task", "sums", *NOWHERE, "--record"),
@@ -142,7 +139,7 @@ TARGETS = [
     ("flow", "score", "runs.jsonl", *NOWHERE, "--record"),
 ]
 ENDINGS = {("export",): ".csv", ("flow", "report", "--figure"): ".png"}
-NO_STORE = {"init", "demo", "perturb", "annotate", "plant", "import"}  # commands that have none
+NO_STORE = {"init", "demo", "perturb"}  # commands that have none
 
 
 def made(command: tuple[str, ...]) -> str:

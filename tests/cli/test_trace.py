@@ -1,4 +1,4 @@
-"""trace from end to end: show, locate, score, stats, annotate, report; bad input in one line."""
+"""trace from end to end: show, locate, score, stats, report; bad input in one line."""
 
 from __future__ import annotations
 
@@ -338,7 +338,7 @@ def test_score_by_hand(cli: Cli, folder: Path, gold: Path) -> None:
     assert "cannot be made" in official.out  # no trivial predictors without the traces
 
 
-def test_tolerance_and_gates(cli: Cli, folder: Path, gold: Path) -> None:
+def test_gates(cli: Cli, folder: Path, gold: Path) -> None:
     step = f"{2:016x}"  # the step around the span that was marked
     annotation(folder / "found", WEATHER, [error("Tool-related", step)])
     annotation(folder / "found", LIMITED, [error("Rate Limiting", REFUSED)])
@@ -346,12 +346,10 @@ def test_tolerance_and_gates(cli: Cli, folder: Path, gold: Path) -> None:
     strict = cli(*base)
     assert strict.code == 1
     assert "gate joint F1 at least 0.9: missed: 0.500" in strict.out
-    alone = cli(*base, "--tolerance", "ancestor")
-    assert alone.code == 2
-    assert "--traces" in alone.err
-    near = cli(*base, "--tolerance", "ancestor", "--traces", "traces")
-    assert near.code == 0, near.err
-    assert "gate joint F1 at least 0.9: met: 1.000" in near.out
+    annotation(folder / "found", WEATHER, [error("Tool-related", INVENTED)])
+    right = cli(*base)
+    assert right.code == 0, right.err
+    assert "gate joint F1 at least 0.9: met: 1.000" in right.out
 
 
 def test_missing_predictions_count_and_are_told(cli: Cli, folder: Path, gold: Path) -> None:
@@ -412,77 +410,6 @@ def test_the_report_without_a_store(cli: Cli, folder: Path, gold: Path) -> None:
     assert "Tool-related" in (folder / "page.html").read_text()
 
 
-# -- annotate ------------------------------------------------------------------------------------
-
-
-def fill(folder: Path, name: str, *errors: dict[str, str]) -> None:
-    path = folder / f"{name}.json"
-    text = path.read_text(encoding="utf-8")
-    assert '"errors": null' in text
-    path.write_text(text.replace('"errors": null', f'"errors": {json.dumps(errors)}'))
-
-
-def test_two_people_annotate_and_are_compared(cli: Cli, folder: Path) -> None:
-    for who in ("ann", "ben"):
-        done = cli("trace", "annotate", "export", "traces", "-o", f"sheets/{who}")
-        assert done.code == 0, done.err
-    shown = (folder / "sheets" / "ann" / f"{WEATHER}.json").read_text()
-    assert f"{INVENTED}  llm" in shown
-    assert "I have checked the archive" in shown
-    one = {"category": "tool-related", "location": INVENTED, "impact": "high"}
-    two = {"category": "Goal Deviation", "location": INVENTED}
-    limit = {"category": "Rate Limiting", "location": REFUSED}
-    for who, first in (("ann", one), ("ben", two)):
-        fill(folder / "sheets" / who, WEATHER, first)
-        fill(folder / "sheets" / who, LIMITED, limit)
-        done = cli("trace", "annotate", "import", f"sheets/{who}", "--traces", "traces", "-o", who)
-        assert done.code == 0, done.err
-    assert marks(folder / "ann")[WEATHER] == [("Tool-related", INVENTED)]
-    found = cli("trace", "annotate", "agree", "ann", "ben", "--traces", "traces", "--json").json
-    # five LLM and tool spans, both marked the same two of them; one pair of two agrees
-    assert (found["spans"]["both"], found["spans"]["neither"]) == (2, 3)
-    assert found["spans"]["kappa"] == pytest.approx(1.0)
-    assert (found["pairs"]["both"], found["pairs"]["only_first"]) == (1, 1)
-    table = cli("trace", "annotate", "agree", "ann", "ben")
-    assert "--traces" in table.out  # kappa needs them
-    assert "1 have the same" in table.out
-
-
-def test_what_a_person_got_wrong_is_told_and_nothing_is_written(cli: Cli, folder: Path) -> None:
-    cli("trace", "annotate", "export", "traces", "-o", "sheets")
-    fill(folder / "sheets", WEATHER, {"category": "Tool related", "location": REFUSED})
-    fill(folder / "sheets", LIMITED, {"category": "Nonsense", "location": REFUSED})
-    done = cli("trace", "annotate", "import", "sheets", "--traces", "traces", "-o", "done")
-    assert done.code == 2
-    assert not (folder / "done").exists()
-    assert f"{LIMITED}.json: error 1: unknown category 'Nonsense'" in done.err
-    assert f"the trace has no span '{REFUSED}'" in done.err
-    assert "2 problems" in done.err
-
-
-def test_a_sheet_that_nobody_filled_in_is_no_annotation(cli: Cli, folder: Path) -> None:
-    cli("trace", "annotate", "export", "traces", "-o", "sheets")
-    untouched = cli("trace", "annotate", "import", "sheets", "--traces", "traces", "-o", "done")
-    assert untouched.code == 2
-    assert "no sheet is filled in" in untouched.err
-    path = folder / "sheets" / f"{WEATHER}.json"
-    path.write_text(path.read_text().replace('"errors": null', '"errors": []'))
-    some = cli("trace", "annotate", "import", "sheets", "--traces", "traces", "-o", "done")
-    assert some.code == 0, some.err
-    assert marks(folder / "done") == {WEATHER: []}
-    over = cli("trace", "annotate", "export", "traces", "-o", "sheets")
-    assert over.code == 2
-    assert "perhaps filled in" in over.err
-
-
-def test_findings_to_be_reviewed(cli: Cli, folder: Path) -> None:
-    cli("trace", "locate", "traces", "--detectors-only", "-o", "found", "-q")
-    cli("trace", "annotate", "export", "traces", "-o", "sheets", "--findings", "found")
-    done = cli("trace", "annotate", "import", "sheets", "--traces", "traces", "-o", "done")
-    assert done.code == 0, done.err
-    assert marks(folder / "done") == marks(folder / "found")
-
-
 # -- bad input -----------------------------------------------------------------------------------
 
 
@@ -535,96 +462,6 @@ def test_a_damaged_store_is_one_line(cli: Cli, folder: Path) -> None:
     assert done.code == 3
     assert done.err.count("\n") == 1
     assert "damaged" in done.err
-
-
-# -- plant ---------------------------------------------------------------------------------------
-
-
-def test_planted_errors_are_gold_for_a_finder(cli: Cli, tmp_path: Path) -> None:
-    done = cli("trace", "plant", "--category", "rate limiting",
-               "--category", "Authentication Errors", "--count", 3, "--negatives", 2,
-               "--seed", 5, "-o", "made")  # fmt: skip
-    assert done.code == 0, done.err
-    gold = marks(tmp_path / "made" / "gold")
-    assert len(gold) == 5
-    assert sorted(len(errors) for errors in gold.values()) == [0, 0, 1, 1, 1]
-    kinds = {category for errors in gold.values() for category, _ in errors}
-    assert kinds == {"Rate Limiting", "Authentication Errors"}
-    assert {path.stem for path in (tmp_path / "made" / "traces").iterdir()} == set(gold)
-    found = cli("trace", "locate", "made/traces", "--detectors-only", "-o", "found")
-    assert found.code == 0, found.err
-    scored = cli("trace", "score", "--gold", "made/gold", "--pred", "found",
-                 "--traces", "made/traces", "--json")  # fmt: skip
-    assert scored.code == 0, scored.err
-    joint = next(o for o in scored.json["scores"]["levels"] if o["level"] == "joint")
-    assert joint["counts"]["gold"] == 3
-    assert scored.json["scores"]["coverage"]["without_errors"] == 2
-    again = cli("trace", "plant", "--count", 1, "-o", "made")
-    assert again.code == 2
-    assert "traces here already" in again.err
-
-
-def test_what_cannot_be_planted_is_told(cli: Cli, tmp_path: Path) -> None:
-    listed = cli("trace", "plant", "--list", "--json").json
-    assert [row["system"] for row in listed] == ["orders"]
-    assert len(listed[0]["categories"]) >= 16
-    for category in ("bad luck", "Task Orchestration"):
-        done = cli("trace", "plant", "--category", category, "-o", "made")
-        assert done.code == 2
-        assert done.err.count("\n") == 1
-    assert not (tmp_path / "made").exists()
-
-
-# -- findings as evidence ------------------------------------------------------------------------
-
-
-def test_quantify_shows_the_judge_what_was_found(cli: Cli, folder: Path, gold: Path) -> None:
-    task = folder / "tasks" / "parcels"
-    task.mkdir(parents=True)
-    (task / "task.yaml").write_text("name: parcels\ndescription: Count parcels.\n")
-    (folder / "criteria").mkdir()
-    criteria = [{"name": "Truth", "description": "Is it true?", "accepted_values": ["no", "yes"]}]
-    (folder / "criteria" / "parcels.json").write_text(json.dumps(criteria))
-    (gold / f"{LIMITED}.json").unlink()
-
-    def answer(body: dict[str, Any], n: int) -> str:
-        told = "Tool-related at llm" in body["messages"][-1]["content"]
-        return json.dumps({"truth": {"explanation": "x", "label": "no" if told else "yes"}})
-
-    with serve(answer) as server:
-        base = ("quantify", "traces", "--task", "parcels", "--model", "m",
-                "--base-url", server.base_url)  # fmt: skip
-        without = cli(*base, "--json")
-        assert without.code == 0, without.err
-        shown = cli(*base, "--findings", "gold", "--json")
-        assert shown.code == 0, shown.err
-        assert server.count == 4  # another view: asked anew
-        texts = [r.body["messages"][-1]["content"] for r in server.requests[2:]]
-    assert "1 of 2 runs have no findings in gold" in shown.err
-    assert sum("This run was not examined" in text for text in texts) == 1
-    assert all("[errors found by gold]" in text for text in texts)
-    rows = [done.json["tables"]["scores"]["rows"][0] for done in (without, shown)]
-    assert [row["mean"]["value"] for row in rows] == [1.0, 0.5]
-
-
-def test_planting_around_an_agent_of_ones_own(cli: Cli, tmp_path: Path) -> None:
-    docs = Path(__file__).parents[2] / "docs" / "traces.md"
-    (tmp_path / "my_plants.py").write_text(
-        next(
-            block.split("```")[0]
-            for block in docs.read_text(encoding="utf-8").split("```python\n")
-            if "OwnSystem" in block.split("```")[0]
-        ),
-        encoding="utf-8",
-    )
-    done = cli("trace", "plant", "--own", "my_plants:shop", "--count", 4, "-o", "own", "--json")
-    assert done.code == 0, done.err
-    assert done.json["planted"] == 4
-    assert sum(done.json["errors"].values()) == 4
-    assert len(list((tmp_path / "own" / "gold").iterdir())) == 4
-    wrong = cli("trace", "plant", "--own", "my_plants:backend", "-o", "other")
-    assert wrong.code == 2
-    assert "--own: my_plants:backend returns no OwnSystem" in wrong.err
 
 
 def test_gold_in_spans_reaches_the_judge_only_on_request(cli: Cli, tmp_path: Path) -> None:

@@ -101,22 +101,11 @@ def flowbench_rows(folder: Path) -> None:
     (folder / "sessions.json").write_text(json.dumps(sessions), encoding="utf-8")
 
 
-def _gold_without_one(folder: Path) -> None:
-    """The gold annotations, and a second folder in which one trace has lost its errors."""
-    for name in ("first", "second"):
-        (folder / name).mkdir()
-        for i, path in enumerate(sorted((DATA / "planted/gold").glob("*.json"))):
-            marked = json.loads(path.read_text("utf-8"))
-            if name == "second" and i == 0:
-                marked["errors"] = []
-            (folder / name / path.name).write_text(json.dumps(marked), encoding="utf-8")
-
-
 JUDGE = "--task math --model m --base-url {url} --store s.db"
 MATH = "{data}/runs_math_20.jsonl " + JUDGE
 RATED = "--scores {data}/ratings_math_120.jsonl --task math"
 PEOPLE = "{tasks}/math/ratings.jsonl"
-PLANTED = "{data}/planted/traces"
+PLANTED = "{tasks}/traces/traces"
 
 CASES = (
     Case("quantify", (
@@ -268,20 +257,14 @@ CASES = (
              extract.found),
         Step(f"trace locate {PLANTED} --model m --base-url {{url}} -o areas --store a.db --json "
              "--mode areas --no-hints --limit 3", extract.found),
-        *(Step(f"trace score --gold {{data}}/planted/gold --pred {pred} --traces {PLANTED} "
+        *(Step(f"trace score --gold {{tasks}}/traces/gold --pred {pred} --traces {PLANTED} "
                f"--json {more}", extract.trace_scores)
           for pred in ("found", "judged")
-          for more in ("", "--official", "--tolerance ancestor")),
-        Step("trace score --gold {data}/planted/gold --pred found --gate 0.9"),
-        Step("trace report --gold {data}/planted/gold --store s.db --json", extract.trace_report),
+          for more in ("", "--official")),
+        Step("trace score --gold {tasks}/traces/gold --pred found --gate 0.9"),
+        Step("trace report --gold {tasks}/traces/gold --store s.db --json", extract.trace_report),
         Step("trace report --store s.db -o page.html", extract.files),
     ), answers.locator),
-    Case("trace_by_hand", (
-        Step(f"trace annotate export {PLANTED} -o sheets --findings first", extract.files),
-        Step(f"trace annotate import sheets --traces {PLANTED} -o marked", extract.annotations),
-        Step(f"trace annotate agree first second --traces {PLANTED} --json", extract.annotators),
-        Step("trace plant --count 4 --negatives 2 --seed 1 -o made --json", extract.plants),
-    ), make=_gold_without_one),
     Case("flow", (
         Step("flow check meeting_rooms invoice_desk --json", extract.charts),
         *(Step(f"flow session meeting_rooms --agent scripted:{name} --user scripted --store s.db "

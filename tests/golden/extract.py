@@ -515,35 +515,6 @@ def trace_report(done: Done) -> Figures:
     }  # fmt: skip
 
 
-def annotators(done: Done) -> Figures:
-    """Agreement of two folders of annotations."""
-    told = done.json
-    return pick(told, "traces", "only_first", "only_second", "failed", "spans", "pairs", "labels",
-                "categories")  # fmt: skip
-
-
-def annotations(done: Done) -> Figures:
-    """Errors in the annotation files that were written."""
-    folder = done.option("-o")
-    rows = {}
-    for path in sorted(folder.glob("*.json")):
-        errors = json.loads(path.read_text("utf-8"))["errors"]
-        rows[path.stem] = sorted(f"{e['location']} {e['category']} {e['impact']}" for e in errors)
-    return rows
-
-
-def plants(done: Done) -> Figures:
-    """How many errors of each kind were planted; traces and gold differ by what is drawn."""
-    told = done.json
-    folder = done.option("-o")
-    gold = [json.loads(p.read_text("utf-8")) for p in sorted((folder / "gold").glob("*.json"))]
-    return {
-        **pick(told, "planted", "negatives", "errors", "failed"),
-        "traces": len(list((folder / "traces").iterdir())),
-        "gold": Counter(e["category"] for one in gold for e in one["errors"]),
-    }
-
-
 # -- workflows -------------------------------------------------------------------------------------
 
 

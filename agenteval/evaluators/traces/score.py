@@ -39,7 +39,6 @@ from agenteval.evaluators.traces.official import (
     score_official,
 )
 from agenteval.evaluators.traces.taxonomy import Taxonomy, built_in
-from agenteval.evaluators.traces.tolerance import Nearness, Relation
 from agenteval.records import Findings, Span
 from agenteval.records.run import SpanKind
 from agenteval.stats.bootstrap import Bootstrap, bootstrap_mean, bootstrap_sums
@@ -63,14 +62,12 @@ class Scoring:
     empty, else 0 (`correct`); always 0, as in the official scorer (`zero`); or is left out.
     `missing`: a prediction that is missing or unreadable counts as an empty one, or its trace is
     left out (as in the official scorer, which flatters finders that fail on long traces).
-    `tolerance`: relations of spans that are hits beside equality; needs the spans of the traces.
     Intervals: bootstrap over traces, `resamples` draws from `seed`.
     """
 
     taxonomy: Taxonomy = field(default_factory=built_in)
     without_errors: Literal["correct", "zero", "leave_out"] = "correct"
     missing: Literal["empty", "leave_out"] = "empty"
-    tolerance: tuple[Relation, ...] = ()
     seed: int = 0
     resamples: int = 2000
 
@@ -148,22 +145,6 @@ class Tally:
         return 2 * self.hits / total if total else None
 
 
-def matched(gold: frozenset[str], predicted: frozenset[str], near: Nearness | None) -> int:
-    """How many gold spans are hit.
-
-    Exact: the size of the intersection. With `near`: the size of a maximum matching of gold and
-    predicted spans that are close, so that one prediction hits one error at most and precision
-    stays within 1.
-    """
-    if near is None or not gold or not predicted:
-        return len(gold & predicted)
-    from scipy.sparse import csr_matrix
-    from scipy.sparse.csgraph import maximum_bipartite_matching
-
-    edges = csr_matrix([[span in close for span in predicted] for close in map(near.near, gold)])
-    return int((maximum_bipartite_matching(edges, perm_type="column") >= 0).sum())
-
-
 @dataclass(frozen=True)
 class Case:
     """One trace: gold, what a finder said (None: no prediction), and its spans if at hand."""
@@ -227,7 +208,6 @@ class Coverage:
     lost: Mapping[str, int]
     without_errors: int
     left_out: int
-    without_spans: int
 
 
 @dataclass(frozen=True)
@@ -289,7 +269,6 @@ def score(cases: Iterable[Case], how: Scoring | None = None) -> Scores:
             lost=dict(sorted(lost.items())),
             without_errors=sum(not case.gold.entries for case in every),
             left_out=len(every) - len(kept),
-            without_spans=sum(case.spans is None for case in every) if how.tolerance else 0,
         ),
         per_trace=per_trace,
         predictions=bootstrap_mean(
@@ -302,12 +281,11 @@ def score(cases: Iterable[Case], how: Scoring | None = None) -> Scores:
 def _trace_score(case: Case, how: Scoring) -> TraceScore:
     """Counts of one trace. Gold errors without a place are no gold for location and joint, those
     without a category none for category and joint; a prediction without either is a wrong one."""
-    near = Nearness(case.spans, how.tolerance) if how.tolerance and case.spans else None
     gold, predicted = case.gold, case.predicted or Claims({}, 0)
 
     def tally(truth: frozenset[str], named: frozenset[str]) -> Tally:
         truth = truth - {""}
-        return Tally(matched(truth, named, near), len(named), len(truth))
+        return Tally(len(truth & named), len(named), len(truth))
 
     pairs, presence = {}, {}
     for label in sorted(gold.categories | predicted.categories):
@@ -472,9 +450,10 @@ def evaluate(
 ) -> Result:
     """Figures of `predicted` against `gold`.
 
-    `spans` by trace (see `tolerance.skeleton`) serve tolerance and the trivial predictors,
-    `tokens` by trace the scores against length. Gold that could not be read is left out and
-    told. Raises ValueError where no gold is readable or two gold files annotate one trace.
+    `spans` by trace serve the trivial predictors, `tokens` by trace the scores against length.
+    Gold that could not be read is left out and reported in the notes.
+
+    Raises ValueError where no gold is readable or two gold files annotate one trace.
     """
     how, spans = how or Scoring(), spans or {}
     pairing = pair_up(gold, predicted)
@@ -548,15 +527,11 @@ def _notes(
     known = [(case, {span.id for span in case.spans}) for case in cases if case.spans is not None]
     if not known:
         yield "no traces given: the trivial predictors cannot be made"
-        if how.tolerance:
-            yield "tolerance asked for, but no traces given: hits are exact"
     elif len(known) < len(cases):
         yield (
             f"{len(cases) - len(known)} of {len(cases)} traces have no spans here: the trivial "
             "predictors are scored on the others"
         )
-        if how.tolerance:
-            yield "hits are exact in traces without spans"
     lost = sum(len(case.gold.locations - {""} - ids) for case, ids in known)
     if lost:
         yield f"{lost} places in gold are no span of their trace: they cannot be found"

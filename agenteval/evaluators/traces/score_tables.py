@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from agenteval.evaluators.traces.official import OfficialScores
 from agenteval.evaluators.traces.score import Coverage, Result, Scores, Tally
-from agenteval.evaluators.traces.two_annotators import Overlap, TwoAnnotators
 from agenteval.records.table import Cell, Column, Estimate, Table
 from agenteval.stats.interval import Interval
 
@@ -99,8 +98,6 @@ def _how(result: Result) -> Iterator[str]:
     }[how.without_errors]
     yield f"missing predictions {missing}; traces without errors {without} (mean over traces)"
     yield f"intervals: 95 %, bootstrap over traces, {how.resamples} resamples, seed {how.seed}"
-    if how.tolerance:
-        yield f"hits: the span or one close to it ({', '.join(how.tolerance)}), one to one"
 
 
 def _unknown(scores: Scores) -> Iterator[str]:
@@ -241,41 +238,3 @@ def in_words(interval: Interval) -> str:
     if interval.low is None or interval.high is None or interval.low == interval.high:
         return f"{mean} ({interval.reason})" if interval.reason else mean
     return f"{mean} [{interval.low:.3f}, {interval.high:.3f}]"
-
-
-def annotator_table(found: TwoAnnotators, names: tuple[str, str]) -> Table:
-    """Agreement on spans, on spans with their category, and on what a trace holds."""
-    columns = (
-        Column("what", "what"), Column("both", "both", "count"),
-        Column("only_first", f"only\n{names[0]}", "count"),
-        Column("only_second", f"only\n{names[1]}", "count"),
-        Column("neither", "neither", "count"),
-        Column("positive", "positive\nagreement", "number", "of what either has, twice the shared"),
-        Column("kappa", "kappa", "number"),
-    )  # fmt: skip
-    every: list[tuple[str, Overlap]] = [
-        ("spans", found.spans), ("spans with category", found.pairs),
-        *((f"trace holds {name}", one) for name, one in found.categories.items()),
-    ]  # fmt: skip
-    rows: tuple[dict[str, Cell], ...] = tuple(
-        {"what": name, "both": one.both, "only_first": one.only_first,
-         "only_second": one.only_second, "neither": one.neither,
-         "positive": Estimate.of(one.positive), "kappa": one.kappa}
-        for name, one in every
-    )  # fmt: skip
-    notes = [f"{found.traces} traces that both did"]
-    notes += [f"{n} by {who} alone" for n, who in
-              ((found.only_first, names[0]), (found.only_second, names[1])) if n]  # fmt: skip
-    if found.failed:
-        notes.append(f"{found.failed} unreadable on one side")
-    labels = found.labels
-    if labels.spans:
-        kappa = "" if labels.kappa is None else f", kappa {labels.kappa:.2f}"
-        notes.append(
-            f"of {labels.spans} spans to which both gave one category, {labels.same} have the same"
-            + kappa
-        )
-    notes += [f"{a} / {b} {n} times" for a, b, n in labels.mixed[:3]]
-    if found.spans.kappa is None:
-        notes.append("kappa of spans needs the spans that could have been marked: --traces")
-    return Table("agreement", f"{names[0]} and {names[1]}", columns, rows, tuple(notes))

@@ -1,6 +1,5 @@
 """The default scorer: by hand, by brute force, and what must always hold."""
 
-import itertools
 import math
 import random
 from collections.abc import Sequence
@@ -19,11 +18,9 @@ from agenteval.evaluators.traces.score import (
     Scoring,
     Tally,
     make_case,
-    matched,
     score,
 )
 from agenteval.evaluators.traces.taxonomy import built_in
-from agenteval.evaluators.traces.tolerance import Nearness
 from agenteval.records import Finding, Findings, Span
 from agenteval.stats.interval import Interval
 from tests.thorough import often
@@ -258,69 +255,3 @@ def test_the_seed_decides_the_draws() -> None:
     assert first == again
     assert [x.mean for x in figures(first)] == pytest.approx([x.mean for x in figures(other)])
     assert [x.se for x in figures(first)] != [x.se for x in figures(other)]
-
-
-# --- tolerance ------------------------------------------------------------------------------
-
-
-def step(n: int) -> list[Span]:
-    return [
-        Span(id=f"step{n}", kind="chain", parent_id="agent"),
-        Span(id=f"llm{n}", kind="llm", parent_id=f"step{n}"),
-        Span(id=f"tool{n}", kind="tool", parent_id=f"step{n}"),
-    ]
-
-
-SPANS = [Span(id="agent", kind="agent"), *step(1), *step(2), *step(3)]
-NEAR = Scoring(tolerance=("ancestor", "neighbour"), resamples=100)
-
-
-def test_a_close_span_is_a_hit_only_where_asked_for() -> None:
-    one = case([(F, "llm1")], [(F, "tool1")], spans=SPANS)
-    assert level(score([one], QUICK), "joint")[0] == Tally(0, 1, 1)
-    assert level(score([one], NEAR), "joint")[0] == Tally(1, 1, 1)
-    far = case([(F, "llm1")], [(F, "tool2")], spans=SPANS)
-    assert level(score([far], NEAR), "joint")[0] == Tally(0, 1, 1)
-
-
-def test_one_prediction_hits_one_error() -> None:
-    # the step is close to both of its spans, but one finding finds one of them
-    two = case([(F, "llm1"), (F, "tool1")], [(F, "step1")], spans=SPANS)
-    assert level(score([two], NEAR), "location")[0] == Tally(1, 1, 2)
-    one = case([(F, "llm1")], [(F, "llm1"), (F, "tool1"), (F, "step1")], spans=SPANS)
-    assert level(score([one], NEAR), "joint")[0] == Tally(1, 3, 1)
-
-
-def test_a_close_span_of_another_category_is_no_joint_hit() -> None:
-    one = case([(F, "llm1")], [(G, "tool1")], spans=SPANS)
-    found = score([one], NEAR)
-    assert (level(found, "location")[0].hits, level(found, "joint")[0].hits) == (1, 0)
-
-
-def test_a_greedy_choice_would_lose_a_hit() -> None:
-    # tool1 is close to llm1 and step1; llm1 itself only serves llm1 if step1 takes tool1
-    gold, said = frozenset({"llm1", "step2"}), frozenset({"step1", "step3"})
-    assert matched(gold, said, Nearness(SPANS)) == 2
-
-
-def test_traces_without_spans_are_exact_and_counted() -> None:
-    found = score([case([(F, "llm1")], [(F, "tool1")])], NEAR)
-    assert level(found, "joint")[0].hits == 0
-    assert found.coverage.without_spans == 1
-
-
-names = st.frozensets(st.sampled_from([s.id for s in SPANS]), max_size=5)
-
-
-@settings(max_examples=often(60, 150), deadline=None)
-@given(names, names)
-def test_matching_is_the_largest_by_brute_force(gold: frozenset[str], said: frozenset[str]) -> None:
-    near = Nearness(SPANS)
-    small, large = sorted((sorted(gold), sorted(said)), key=len)
-    best = max(
-        sum(b in near.near(a) for a, b in zip(small, chosen, strict=True))
-        for chosen in itertools.permutations(large, len(small))
-    )
-    found = matched(gold, said, near)
-    assert found == best
-    assert len(gold & said) <= found <= min(len(gold), len(said))
