@@ -170,7 +170,7 @@ class Test:
 
     def _report(self, store: Store, sizes: Sequence[int], ended: Ended | None) -> PlanReport:
         attempts = tuple(self._attempts(store, sizes))
-        tables = planning_tables(attempts, (), self.lexicon, threshold=self.threshold)
+        tables = planning_tables(attempts, (), threshold=self.threshold)
         unfinished, code = how_it_ended(ended, "trials not run")
         report = PlanReport(
             title=f"Planning tests of {self.setup.system().name}",
@@ -298,7 +298,7 @@ def plan_report(
     left_out = [(len(dissections[name]), name) for name in sorted(dissections) if name != chosen]
     return PlanReport(
         title="Planning tests",
-        tables=planning_tables(attempts, causes, words),
+        tables=planning_tables(attempts, causes),
         notes=tuple(
             f"{n} dissections by other options are left out: {name}" for n, name in left_out
         ),

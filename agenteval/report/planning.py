@@ -11,7 +11,6 @@ from agenteval.errors import InputError
 from agenteval.evaluators.planning import tallies
 from agenteval.evaluators.planning.capability import bounds
 from agenteval.evaluators.planning.case import Case, clock
-from agenteval.evaluators.planning.contrasts import by_form
 from agenteval.evaluators.planning.grammar import render_part
 from agenteval.evaluators.planning.oracle import Step, Verdict
 from agenteval.evaluators.planning.suite import paragraph_of, told
@@ -80,14 +79,14 @@ def planning_page(  # noqa: PLR0913  each is a part of the page
         Head("Planning of", some_of(names), headlines(trials) or ["There is no trial."]),
         Tiles(_tiles(trials, labelled)),
     ]
-    tables = [table for table in planning_tables(trials, labelled, lexicon) if table.rows]
+    tables = [table for table in planning_tables(trials, labelled) if table.rows]
     rates = (
         "A rate is the share of right plans among trials with a verdict; brackets hold its 95 % "
         "interval. Trials without a verdict are counted beside it and in no rate."
     )
     sections = [
         Section("summary", "Summary", blocks),
-        figures(_plan(trials, labelled, lexicon)),
+        figures(_plan(trials, labelled)),
         Section("tables", "Tables", tables or [Text("There is nothing to count.")], rates),
         *_wrong(trials, most_wrong, lexicon or built_in()),
         *_lost(trials),
@@ -144,7 +143,7 @@ def _tiles(attempts: Sequence[Attempt], causes: Sequence[Cause]) -> list[tuple[s
 
 
 def _plan(
-    attempts: Sequence[Attempt], causes: Sequence[Cause], lexicon: Lexicon | None
+    attempts: Sequence[Attempt], causes: Sequence[Cause]
 ) -> list[tuple[str, str, Callable[[], Any]]]:
     by_actions = tallies.tallies(attempts, tallies.actions)
     errors, labels = (
@@ -173,11 +172,6 @@ def _plan(
         ))  # fmt: skip
     return [
         *plan,
-        (
-            "Clause forms",
-            "Which forms of a clause go with failure. Not causal.",
-            lambda: drawn.form_points(by_form(attempts, lexicon).contrasts),
-        ),
         (
             "Topics",
             "Topics should not matter for planning; intervals of few cases are wide.",

@@ -14,7 +14,6 @@ import numpy as np
 
 from agenteval.errors import InputError
 from agenteval.evaluators.planning.capability import Bound
-from agenteval.evaluators.planning.contrasts import Contrast
 from agenteval.evaluators.planning.tallies import Tally
 from agenteval.evaluators.systems import Pair, by_system
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
@@ -88,29 +87,6 @@ def share_bars(rows: Mapping[str, Mapping[str, int]], title: str, each: str) -> 
         raise InputError(f"there are no {each}s to draw")
     words = f"share of a system's {each}s; at the end: their number"
     return charts.shares(rows, title=title, x=words)
-
-
-def form_points(contrasts: Sequence[Contrast]) -> Figure:
-    """Difference of success by clause form, with less without, within equal numbers of actions.
-
-    A form that all cases hold, or none, is left out. Raises InputError without any difference.
-    """
-    known = [c for c in contrasts if c.difference.mean is not None]
-    if not known:
-        raise InputError("no clause form is in some cases and missing in others")
-    forms = sorted({c.form for c in known})
-    names = []
-    for form in forms:
-        own = [c for c in known if c.form == form]
-        yes, no = sum(c.holding.rate.n for c in own), sum(c.others.rate.n for c in own)
-        names.append(f"{form} ({yes:,} : {no:,})")
-    series = _in_rows(forms, {system: {c.form: c.within for c in own}
-                              for system, own in by_system(known).items()})  # fmt: skip
-    return charts.rows(
-        names, {"": series}, title="Difference of success by clause form", level=0.0, limits=None,
-        x="success with the form less without it, within equal numbers of actions",
-        notes=["forms overlap in a case: a difference is not the form's own effect"],
-    )  # fmt: skip
 
 
 def _in_rows(rows: Sequence[str], values: Mapping[str, Mapping[str, Interval]]) -> list[Series]:

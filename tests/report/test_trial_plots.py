@@ -10,7 +10,6 @@ from matplotlib.text import Text
 
 from agenteval.errors import InputError
 from agenteval.evaluators.planning.capability import bounds
-from agenteval.evaluators.planning.contrasts import Contrast, difference
 from agenteval.evaluators.planning.tallies import Tally
 from agenteval.evaluators.systems import Pair
 from agenteval.evaluators.workflows.results import (
@@ -23,7 +22,6 @@ from agenteval.evaluators.workflows.session import Prediction, SessionLog
 from agenteval.evaluators.workflows.tallies import Tallies
 from agenteval.evaluators.workflows.turn_score import TurnVerdict
 from agenteval.report.trial_plots import (
-    form_points,
     format_differences,
     format_points,
     share_bars,
@@ -148,32 +146,6 @@ def test_shares_fill_the_bar(words, overlapping):
     assert overlapping(list(full.texts)) == []
 
 
-def contrast(system, form, yes, no, within):
-    a, b = tally(system, form, *yes, place=0.0), tally(system, form, *no, place=1.0)
-    inner = Interval(within, within - 0.1, within + 0.1, None, 9, 9, "m")
-    return Contrast(system, form, a, b, difference(a.rate, b.rate), inner)
-
-
-def test_the_points_are_differences_within_equal_numbers_of_actions(words, overlapping):
-    rows = [
-        contrast("a", "relative succ", (10, 40), (30, 60), -0.125),
-        contrast("a", "fronted pair prec", (20, 40), (20, 40), 0.05),
-        contrast("a", "plural", (20, 40), (0, 0), 0.0),
-    ]
-    (ax,) = form_points(rows).axes
-    assert rows_of(ax) == ["fronted pair prec (40 : 40)", "relative succ (40 : 60)"]
-    assert marks(ax, BLUE) == [0.05, -0.125]
-    assert any("not the form's own effect" in w for w in words(ax))
-    many = [
-        contrast(f"system {s}", f"fronted preposition {f:02d}", (20, 40), (10 + s, 40), 0.01 * f)
-        for s in range(7)
-        for f in range(16)
-    ]
-    (ax,) = form_points(many).axes
-    assert overlapping(list(ax.get_yticklabels())) == []
-    assert inside(ax) == []
-
-
 def test_topics_are_sorted_and_apart_and_counted_beyond_sixty(overlapping, words):
     topics = [f"Very Long Profession Name {i:02d}" for i in range(65)]
     rows = [
@@ -198,10 +170,9 @@ def test_what_cannot_be_drawn_is_refused():
         with pytest.raises(InputError, match="8 series"):
             draw([tally(str(i), 2, 1, 2) for i in range(8)])
     for draw, nothing in ((lambda _: share_bars({}, "t", "error"), None),
-                          (form_points, [contrast("a", "f", (1, 2), (0, 0), 0.0)]),
                           (format_points, Tallies()), (format_differences, []),
                           (format_points, Tallies([session("A", "t", None)]))):  # fmt: skip
-        with pytest.raises(InputError, match=r"no .* to draw|no clause form|no agent was tried"):
+        with pytest.raises(InputError, match=r"no .* to draw|no agent was tried"):
             draw(nothing)
 
 

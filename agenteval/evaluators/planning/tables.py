@@ -7,11 +7,9 @@ from dataclasses import replace
 
 from agenteval.evaluators.planning import tallies
 from agenteval.evaluators.planning.capability import THRESHOLD, bounds
-from agenteval.evaluators.planning.contrasts import EXAMPLES, by_form, paired
 from agenteval.evaluators.planning.dissect import STAGES, Dissection
 from agenteval.evaluators.planning.tallies import Cause, Shares, Tally
 from agenteval.evaluators.planning.trials import Attempt
-from agenteval.evaluators.planning.words import Lexicon
 from agenteval.records.table import Cell, Column, Estimate, Table
 
 EXTENDED = " (extended)"
@@ -33,16 +31,14 @@ _EXCLUSIVE = "Exclusive: the shares of a system add up to 100 %; brackets hold 9
 def planning_tables(
     attempts: Iterable[Attempt],
     causes: Iterable[Cause] = (),
-    lexicon: Lexicon | None = None,
     *,
     threshold: float | None = None,
 ) -> tuple[Table, ...]:
     """Success by system, then what explains it; a table that nothing is known for is left out.
 
-    `causes` are (case id, system, label). `lexicon`: words of the suite where they are not the
-    built-in ones. With a `threshold`, that of the capability bound, the bound comes first. Where
-    there are base and extended cases a system is two, one of each kind: they are hard in different
-    ways, so that a common rate would mean nothing.
+    `causes` are (case id, system, label). With a `threshold`, that of the capability bound, the
+    bound comes first. Where there are base and extended cases, each system has a row for each kind,
+    because a common rate of easy and hard cases would mean nothing.
     """
     trials, labelled = by_kind(tuple(attempts), tuple(causes))
     by_actions = tallies.tallies(trials, tallies.actions)
@@ -57,7 +53,6 @@ def planning_tables(
         _groups("sub-sentences", tallies.tallies(trials, tallies.sub_sentences)),
         _groups("words", tallies.tallies(trials, tallies.word_bins(trials))),
         _groups("topic", tallies.tallies(trials, tallies.topic)),
-        _forms(trials, lexicon),
         _shares("errors", "Types of errors, as shares of a system's errors", "error",
                 tallies.errors(trials)),
         _shares("causes", "Causes, as shares of a system's dissected cases", "cause",
@@ -162,7 +157,7 @@ def _groups(name: str, groups: Sequence[Tally], *, always: bool = False) -> Tabl
 
 
 def _pairs(attempts: Sequence[Attempt]) -> Table | None:
-    pairs = paired(attempts)
+    pairs = tallies.paired(attempts)
     if not pairs:
         return None
     columns = (
@@ -184,41 +179,6 @@ def _pairs(attempts: Sequence[Attempt]) -> Table | None:
         for p in pairs
     )  # fmt: skip
     return Table("pairs", "Two systems on the same cases", columns, rows, detail=True)
-
-
-def _forms(attempts: Sequence[Attempt], lexicon: Lexicon | None) -> Table | None:
-    forms = by_form(attempts, lexicon)
-    if not forms.contrasts:
-        return None
-    columns = (
-        Column("form", "clause form"), Column("example", "for instance"), _SYSTEM,
-        Column("with", "with it", "share"), Column("without", "without", "share"),
-        Column("difference", "difference", "signed"),
-        Column("within", "within\nequal n", "signed", "within equal numbers of actions"),
-        Column("trials_with", "trials\nwith", "count"),
-        Column("trials_without", "trials\nwithout", "count"),
-        Column("failures", "no verdict", "count", "the endpoint or adapter failed: in no rate"),
-    )  # fmt: skip
-    rows = tuple(
-        {"form": c.form, "example": EXAMPLES.get(c.form, ""), "system": c.system,
-         "with": c.holding.rate.mean, "without": c.others.rate.mean,
-         "difference": Estimate.of(c.difference), "within": Estimate.of(c.within),
-         "trials_with": c.holding.rate.n, "trials_without": c.others.rate.n,
-         "failures": c.holding.failures + c.others.failures}
-        for c in forms.contrasts
-    )  # fmt: skip
-    notes = [
-        "Not causal: a case holds several forms, and longer ones hold more. The last difference "
-        "compares cases of equal numbers of actions. Intervals are of 95 % each, not corrected "
-        f"for the number of rows ({len(rows)})."
-    ]
-    if forms.unread:
-        notes.append(
-            f"{forms.unread:,} trials are of texts outside of the language: left out here."
-        )
-    return Table(
-        "by-form", "Success by clause form", columns, rows, tuple(notes), "system", detail=True
-    )
 
 
 def _shares(

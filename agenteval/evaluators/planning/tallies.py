@@ -16,10 +16,18 @@ from agenteval.agents import AgentLog
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.oracle import Outcome
 from agenteval.evaluators.planning.trials import Attempt
-from agenteval.evaluators.systems import by_system
+from agenteval.evaluators.systems import Pair, by_system, holm, pairs
 from agenteval.records import Usage
 from agenteval.records.table import Cell, Estimate
-from agenteval.stats import Interval, mean_interval, pass_rate, proportion_interval
+from agenteval.stats import (
+    Interval,
+    mcnemar,
+    mean_interval,
+    pass_rate,
+    proportion_interval,
+    sign_test,
+)
+from agenteval.stats.vectors import Floats
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)  # the pass, then errors in order of precedence
 ERRORS = OUTCOMES[1:]
@@ -278,3 +286,30 @@ def _wilson(share: float, size: float, level: float) -> tuple[float, float]:
     half = math.sqrt(z2 * (share * (1 - share) / size + z2 / (4 * size * size)))
     scale = 1 + z2 / size
     return max((middle - half) / scale, 0.0), min((middle + half) / scale, 1.0)
+
+
+def paired(attempts: Iterable[Attempt]) -> list[Pair]:
+    """Compare every two systems that share cases.
+
+    McNemar's exact test, or with several trials per case the exact sign test on the differences of
+    their shares of passes; p is corrected over all pairs (Holm).
+    """
+    successes = {system: _hits(own) for system, own in by_system(attempts).items()}
+    return holm(pairs(successes, _exact))
+
+
+def _exact(apart: Floats, single: bool) -> tuple[float | None, str, str | None]:
+    signs = sign_test(apart)
+    if single:
+        test = mcnemar(signs.positive, signs.negative)
+        return test.p, "McNemar, exact", test.reason
+    return signs.p, "sign test over cases, exact", signs.reason
+
+
+def _hits(attempts: Iterable[Attempt]) -> dict[str, list[float]]:
+    """Passes (1 or 0) of the trials with a verdict by case."""
+    hits: dict[str, list[float]] = {}
+    for attempt in attempts:
+        if attempt.verdict is not None:
+            hits.setdefault(attempt.case.id, []).append(float(attempt.outcome == "pass"))
+    return hits
