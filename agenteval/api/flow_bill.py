@@ -11,10 +11,8 @@ from agenteval.agents.spec import uncounted
 from agenteval.api.flow_campaign import Campaign
 from agenteval.api.running import planned
 from agenteval.evaluators.workflows.cast import Cast
-from agenteval.evaluators.workflows.convert import Told, convert, questions
 from agenteval.evaluators.workflows.instructions import instructions, tools_given
 from agenteval.evaluators.workflows.predict import predict_next
-from agenteval.evaluators.workflows.scenario import Scenario
 from agenteval.evaluators.workflows.session import Prediction, SessionLog
 from agenteval.evaluators.workflows.simulated_tools import ToolModel
 from agenteval.evaluators.workflows.simulated_user import Heard
@@ -24,8 +22,6 @@ from agenteval.evaluators.workflows.user_model import UserOnModel
 from agenteval.evaluators.workflows.verdicts import Verdicts, most_pairs
 from agenteval.models.asking import MOST_REQUESTS
 from agenteval.models.client import Client
-from agenteval.models.factory import ModelChoice, make_client
-from agenteval.models.limits import Budget, Limits
 from agenteval.models.rehearsal import Amount, Bill, Part, Rehearsal
 from agenteval.records import Message
 from agenteval.store import Store, Trials
@@ -76,29 +72,6 @@ def bill(campaign: Campaign, store: str | Path | Store | None) -> Bill:
     if budget.price is not None and len(parts) > 1:
         notes = (*notes, "one price is taken for all models that are asked")
     return Bill(f"flow {campaign.level}", tuple(about), parts, budget, notes)
-
-
-def convert_bill(
-    choice: ModelChoice,
-    scenario: Scenario,
-    source: Told,
-    target: Told,
-    store: str | Path | Store | None,
-) -> Bill:
-    """What a conversion would ask. Raises InputError for a procedure that cannot be converted."""
-    part = Part(
-        "converter",
-        "one request for each format that is written; one more for a reply that cannot be read",
-    )
-    with planned(store) as kept, Rehearsal() as rehearsal:
-        client = make_client(choice, Limits(), kept)
-        for draft in rehearsal.first(convert(scenario, source, target, client)):
-            begun = sum(not one.role.endswith(":repair") for one in rehearsal.answered)
-            left = questions(scenario, source, target) - begun + draft.repairs
-            part.ask([draft], certain=left, times=left)
-    notes = (_RECORDED,) if choice.provider == "replay" else ()
-    about = f"{scenario.id}: {source} to {target}"
-    return Bill("flow convert", (about,), (part,), Budget(), notes)
 
 
 def _agent(part: Part, one: Candidate, cases: Sequence[Case], cast: Cast | None) -> None:

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from agenteval import files
-from agenteval.api.flow_bill import convert_bill
-from agenteval.api.flowbench import chat_choice, kept_replies
-from agenteval.api.running import Notify, Watch, opened, synchronous
+from agenteval.api.running import Notify, Watch
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.align import Call
 from agenteval.evaluators.workflows.causes import calls_of
 from agenteval.evaluators.workflows.check import Checked, check_file, check_role
 from agenteval.evaluators.workflows.conformance import Conformance
 from agenteval.evaluators.workflows.conformance import conform as aligned
-from agenteval.evaluators.workflows.convert import Converted, Told, convert
 from agenteval.evaluators.workflows.folder import (
     find_role,
     read_role,
@@ -33,12 +29,9 @@ from agenteval.evaluators.workflows.mermaid import parse_chart
 from agenteval.evaluators.workflows.procedure import Procedure, compiled, procedure
 from agenteval.evaluators.workflows.scenario import Role, WorkflowTool
 from agenteval.evaluators.workflows.session import SessionLog
-from agenteval.models.factory import make_client
-from agenteval.models.limits import Limits
 from agenteval.records import Run
 from agenteval.records.table import Column, Table
 from agenteval.report.report import Report
-from agenteval.store import Store
 from agenteval.text import plural
 
 _CHARTS = (".mmd", ".mermaid", ".md", ".markdown")
@@ -64,13 +57,6 @@ class ConformReport(Report):
                                    f"({d.detail})" if d.detail else "")))
             for d in self.verdict.deviations
         )  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConvertReport(Report):
-    """`converted` is the text that a model wrote, with the verdict on it; None after a dry run."""
-
-    converted: Converted | None = None
 
 
 def conform(
@@ -191,59 +177,6 @@ def flow_check(
         data={"unreadable": unread},
         exit_code=2 if cannot else int(any(one.count("error") for one in checked)),
     )  # fmt: skip
-
-
-async def aflow_convert(
-    role: str | Path,
-    scenario: str,
-    to: str,
-    *,
-    source: str | None = None,
-    model: str | None = None,
-    base_url: str | None = None,
-    store: str | Path | Store | None = None,
-    record: str | Path | None = None,
-    limits: Limits = Limits(timeout=600.0),  # noqa: B008  frozen
-    dry_run: bool = False,
-    notify: Notify | None = None,
-) -> ConvertReport:
-    """Have a model convert a procedure to text, code or flowchart; the exit code is 1 where it then
-    tells another one, and the notes say why. Raises InputError."""
-    told: dict[str, Told] = {name: name for name in get_args(Told)}
-    begin = source or ("code" if to == "flowchart" else "flowchart")
-    for name, option in ((to, "--to"), (begin, "--from")):
-        if name not in told:
-            raise InputError(f"{name!r} is none of {', '.join(told)}", option)
-    read = read_role(find_role(str(role)))
-    if scenario not in {s.id for s in read.scenarios}:
-        known = ", ".join(s.id for s in read.scenarios)
-        raise InputError(f"the role {read.id} has no scenario {scenario!r}; it has {known}")
-    choice = chat_choice(model, base_url, "converting needs a chat model: PROVIDER:MODEL, or "
-                          "--base-url", need_key=not dry_run)  # fmt: skip
-    scene, from_, into = read.scenario(scenario), told[begin], told[to]
-    if dry_run:  # what is rehearsed runs in a loop of its own
-        bill = await asyncio.to_thread(convert_bill, choice, scene, from_, into, store)
-        return ConvertReport(title="flow convert", tables=(), bill=bill)
-    with opened(store) as kept:
-        client = make_client(choice, limits, kept, record=Path(record) if record else None)
-        try:
-            asking = convert(scene, from_, into, client)
-            made: Converted = await kept_replies(asking, client, Watch(notify))
-        finally:
-            await client.close()
-    rejected = (f"the {to} that {choice.name} wrote was rejected; nothing was written:",
-                *(f"  {reason}" for reason in made.reasons))  # fmt: skip
-    return ConvertReport(
-        title="",
-        tables=(),
-        notes=() if made.accepted else rejected,
-        data=made.model_dump(mode="json"),
-        exit_code=0 if made.accepted else 1,
-        converted=made,
-    )
-
-
-flow_convert = synchronous(aflow_convert)
 
 
 def _calls(calls: Any) -> tuple[Call, ...]:

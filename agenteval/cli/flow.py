@@ -28,7 +28,6 @@ app = typer.Typer(
 )
 app.command("init")(flow_init.init)
 app.command("check")(flow_roles.check)
-app.command("convert")(flow_roles.convert)
 
 _Roles = Annotated[
     list[str] | None,

@@ -283,8 +283,6 @@ DOORS = (
     Door("flow import", "files", "shed/trajectories.jsonl", "lines",
          ("flow", "import", "{d}/shed", "{d}/shed/trajectories.jsonl", "--store", "{d}/s.db"),
          (0, 3), lenient=True),
-    Door("flow convert", "role", "desk/lend_book/tools.json", "json",
-         ("flow", "convert", "{d}/desk", "lend_book", "--to", "code", "-o", "{d}/made"), (2,)),
     Door("flow score", "files", "rows.jsonl", "lines", ("flow", "score", "{d}/rows.jsonl")),
     Door("flow score", "files", "rows.json", "json", ("flow", "score", "{d}/rows.json")),
     Door("flow score", "workflow", "desk/lend_book/workflow.txt", "text",

@@ -1,4 +1,4 @@
-"""The probes of traces and workflows: locator, judges, simulators, conversion."""
+"""The probes of traces and workflows: locator, judges, simulators."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from agenteval.evaluators.traces.condense import condense
 from agenteval.evaluators.traces.locator import Locator
 from agenteval.evaluators.traces.locator_prompt import LocatorOptions
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
-from agenteval.evaluators.workflows.convert import convert
 from agenteval.evaluators.workflows.equality import EqualityJudge, Question
 from agenteval.evaluators.workflows.response_judge import Reply, ResponseJudge
 from agenteval.evaluators.workflows.scenario import Goal, Profile, Role, Scenario, WorkflowTool
@@ -197,12 +196,6 @@ async def answered(client: Client, say: Say) -> Verdict:
     return first, second
 
 
-async def converted(client: Client, say: Say) -> Verdict:
-    """The flowchart that is made of a text."""
-    role, _ = lending(say)
-    return (await convert(role.scenarios[0], "text", "flowchart", client)).text
-
-
 def fixed(text: str) -> Says:
     """The same words whatever is asked."""
     return lambda request, sight: text
@@ -253,5 +246,4 @@ def others() -> list[Probe]:
         Probe("simulated tool", answered, fixed('{"is_free": true}'), fixed('{"is_free": false}')),
         Probe("simulated tool, repair", answered,
               first_malformed('{"is_free": true}', "no: "), fixed('{"is_free": false}')),
-        Probe("conversion", converted, fixed(CHART), fixed("flowchart TD\nXX000(No)\n")),
     ]  # fmt: skip

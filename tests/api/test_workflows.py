@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 import agenteval
-from agenteval.api.procedures import flow_convert
 from agenteval.api.workflows import flow_results, read_roles
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.align import Call
@@ -197,17 +196,3 @@ def test_tool_spans_of_a_run_against_a_chart_file(tmp_path: Path) -> None:
     listed.write_text(json.dumps([{"name": "lend_book"}]))
     with pytest.raises(InputError, match="no list of calls"):
         agenteval.conform(listed, DESK)
-
-
-def test_a_conversion_and_its_dry_run(store: Path) -> None:
-    code = (DESK / "return_book" / "workflow.code").read_text(encoding="utf-8")
-    with serve(lambda *_: code) as server:
-        where: dict[str, Any] = {"model": "m", "base_url": server.base_url, "store": store}
-        planned = flow_convert(DESK, "return_book", "code", **where, dry_run=True)
-        assert planned.bill is not None
-        assert planned.bill.requests == (1, 2)
-        assert server.count == 0
-        made = flow_convert(DESK, "return_book", "code", **where)
-    assert made.converted is not None
-    assert made.converted.accepted
-    assert made.converted.text.strip() == code.strip()

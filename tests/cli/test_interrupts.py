@@ -18,7 +18,7 @@ import pytest
 
 from agenteval.store import Store, Trial, Trials
 from agenteval.testing import serve
-from tests.cli import test_flow, test_flow_convert, test_flow_score, test_trace
+from tests.cli import test_flow, test_flow_score, test_trace
 from tests.cli.conftest import Cli
 from tests.cli.test_signals import Gate, started, wait_for
 
@@ -63,15 +63,12 @@ def words(text: str) -> str:
     return " ".join(text.split())
 
 
-@pytest.mark.parametrize("command", ["criteria", "convert", "score"])
+@pytest.mark.parametrize("command", ["criteria", "score"])
 def test_replies_of_single_questions_are_kept(cli: Cli, project: Path, command: str) -> None:
     asked: tuple[object, ...]
     if command == "criteria":  # one question for each seed
         model = Interrupting(critic)
         asked = ("criteria", "--task", "sums", "--tau", 1, "--seeds", 3, "-j", 1, "-o", "new.json")
-    elif command == "convert":  # asks for a text, then for a flowchart of it
-        model = Interrupting(lambda *_: "Do it.")
-        asked = ("flow", command, test_flow_convert.DESK, "return_book", "--to", "text")
     else:
         rows = [test_flow_score.turn(i, "Emma", test_flow_score.acts(said))
                 for i, said in enumerate(("Ivanhoe", "Dracula", "Dune"))]  # fmt: skip

@@ -78,7 +78,6 @@ def test_the_list_of_commands_says_what_their_own_help_says(cli: Cli) -> None:
     [
         "flow session",
         "flow turn",
-        "flow convert",
         "plan test",
         "plan dissect",
         "plan capability",

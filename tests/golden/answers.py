@@ -122,13 +122,6 @@ def locator(body: dict[str, Any], n: int) -> Any:
     return json.dumps({"findings": marked, "summary": "so far so good"})
 
 
-def converted(body: dict[str, Any], n: int) -> Any:
-    """The code of the role that is to be turned into code, as it stands in the project."""
-    from tests.golden.cases import ROLES
-
-    return (ROLES / "meeting_rooms/book_room/workflow.code").read_text("utf-8")
-
-
 def worst(body: dict[str, Any], n: int) -> Any:
     """The worst level of whatever is asked; the best where the prompt speaks of the best level."""
     schema = body["response_format"]["json_schema"]["schema"]["properties"]

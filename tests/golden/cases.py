@@ -294,12 +294,6 @@ CASES = (
         Step("flow score sessions.json --reference --json --max-unscored 1",
              extract.workflow_scores),
     ), make=flowbench_rows),
-    Case("flow_convert", (
-        Step("flow convert meeting_rooms book_room --to code --model m --base-url {url} "
-             "-o made.code --json", extract.conversion),
-        Step("flow convert meeting_rooms book_room --to flowchart --model m --base-url {url} "
-             "-o made.mmd --json", extract.conversion),
-    ), answers.converted),
     Case("refused", tuple(Step(line, extract.refused) for line in (
         "quantify none.jsonl --task math --model m --base-url http://127.0.0.1:9/v1",
         "quantify {data}/runs_math_20.jsonl --task none --model m --base-url http://127.0.0.1:9/v1",
@@ -327,7 +321,7 @@ CASES = (
         "flow session meeting_rooms --agent scripted:none --user scripted",
         "flow session meeting_rooms --agent scripted:swaps_steps --user scripted",
         "flow turn meeting_rooms --agent scripted:perfect", "flow report --store none.db",
-        "flow score none.json", "flow convert meeting_rooms none --to code -o made.code",
+        "flow score none.json",
         "doctor --model replay:none.jsonl --store none.db",
     ))),
 )  # fmt: skip

@@ -13,7 +13,6 @@ from agenteval.errors import InputError
 from agenteval.evaluators.workflows.backend import fresh_backend, load_backend
 from agenteval.evaluators.workflows.chart import Chart
 from agenteval.evaluators.workflows.chart_check import Defect, Severity, check_chart
-from agenteval.evaluators.workflows.consistency import consistent
 from agenteval.evaluators.workflows.folder import find_role, read_role, read_text, read_tools
 from agenteval.evaluators.workflows.mermaid import charts_in, parse_chart
 from agenteval.evaluators.workflows.profile_check import (
@@ -103,7 +102,7 @@ def _scenario(role: Role, one: Scenario) -> Checked:
     except InputError as error:
         return _checked(role.id, one.id, None, (_unread(error), *people))
     annotations = annotation_defects(one.profiles, one.sessions, {one.id: chart})
-    defects = (*check_chart(chart, one.tools), *consistent(one), *annotations, *people)
+    defects = (*check_chart(chart, one.tools), *annotations, *people)
     return _checked(role.id, one.id, chart, defects)
 
 

@@ -21,7 +21,7 @@ from agenteval.evaluators.workflows.scenario import CROSS
 from tests.tasks.flows.anything import check_any_calls
 from tests.tasks.flows.calls import check_orders, check_refusals, check_whole_numbers
 from tests.tasks.flows.flow import Flow, calls_of, carry_out, load, state_after
-from tests.tasks.flows.formats import check_charts, check_conformance, check_formats
+from tests.tasks.flows.formats import check_charts, check_conformance
 from tests.tasks.flows.hand import ByHand, Told
 from tests.tasks.flows.spoken import Spoken
 from tests.tasks.flows.walked import check_mistakes, check_walker
@@ -199,7 +199,6 @@ ALL: tuple[Check, ...] = (
     check_walks,
     check_coverage,
     check_charts,
-    check_formats,
     check_conformance,
     check_walker,
     check_told,

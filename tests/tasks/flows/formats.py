@@ -1,4 +1,4 @@
-"""Do chart, code and text of a role agree, and do recorded calls conform to the charts?"""
+"""Are the charts of a role sound, and do recorded calls conform to them?"""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from agenteval.evaluators.workflows.align import Call
 from agenteval.evaluators.workflows.chart import Chart
 from agenteval.evaluators.workflows.chart_check import check_chart
 from agenteval.evaluators.workflows.conformance import conform
-from agenteval.evaluators.workflows.consistency import consistent
 from agenteval.evaluators.workflows.procedure import procedure
 from tests.tasks.flows.flow import Flow
 
@@ -66,11 +65,6 @@ def _after(chart: Chart, id: str) -> set[str]:
                 found.add(edge.target)
                 left.append(edge.target)
     return found
-
-
-def check_formats(flow: Flow) -> list[str]:
-    """Text, code and flowchart of each scenario tell the same procedure."""
-    return [f"{s.id}: {d.message}" for s in flow.role.scenarios for d in consistent(s)]
 
 
 def check_conformance(flow: Flow) -> list[str]:
