@@ -23,12 +23,12 @@ from agenteval.stats.interval import Interval, mean_interval
 from agenteval.stats.kappa import Kappa, cohen_kappa, fleiss_kappa, gwet_ac1
 from agenteval.stats.mcnemar import McNemar, discordant, mcnemar
 from agenteval.stats.multiple import Adjusted, adjust
-from agenteval.stats.paired import PairedTest, sign_flip_test, sign_test, signed_rank_test
+from agenteval.stats.paired import PairedTest, sign_flip_test, sign_test
 from agenteval.stats.passk import PassK, pass_at_k, pass_hat_k, pass_rate
 from agenteval.stats.ppi import PoweredMean, powered_mean
 from agenteval.stats.proportion import proportion_interval
 from agenteval.stats.ranks import RankTest, mann_whitney
-from agenteval.stats.reliability import icc, icc_table
+from agenteval.stats.reliability import icc
 from agenteval.stats.sample_size import (
     cases_for_difference,
     difference_variance,
@@ -76,7 +76,6 @@ __all__ = [
     "flip_rate",
     "gwet_ac1",
     "icc",
-    "icc_table",
     "krippendorff_alpha",
     "magnitude",
     "mann_whitney",
@@ -89,7 +88,6 @@ __all__ = [
     "proportion_interval",
     "sign_flip_test",
     "sign_test",
-    "signed_rank_test",
     "smallest_difference",
     "spearman",
     "unique_curve",

@@ -1,4 +1,4 @@
-"""Paired tests on differences: sign test, Wilcoxon signed rank, sign-flip permutation.
+"""Paired tests on differences: sign test and sign-flip permutation.
 
 A pair is a case seen twice (original and perturbed, system A and B); average its repeats first.
 Differences that rounding alone made unequal, or unequal to zero, count as equal: at 1e-12 of the
@@ -10,13 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agenteval.stats.vectors import (
-    ROUNDING,
     Alternative,
     Floats,
     finite_vector,
@@ -24,7 +21,6 @@ from agenteval.stats.vectors import (
     snapped,
 )
 
-RANK_LIMIT = 50  # untied pairs up to which the signed-rank distribution is counted
 FLIP_LIMIT = 16  # untied pairs up to which all 2^n sign flips are made
 _CHUNK = 2**20  # random signs held at once
 
@@ -72,40 +68,6 @@ def binomial_half_tails(k: int, n: int) -> tuple[float, float]:
 
     # by symmetry, so that swapping the two sides swaps the two tails to the last digit
     return float(binom.cdf(k, n, 0.5)), float(binom.cdf(n - k, n, 0.5))
-
-
-def signed_rank_test(
-    differences: Sequence[float] | Floats,
-    *,
-    alternative: Alternative = "two-sided",
-    method: Literal["auto", "exact", "asymptotic"] = "auto",
-    tolerance: float = ROUNDING,
-) -> PairedTest:
-    """Wilcoxon's signed-rank test (Biometrics Bulletin 1, 1945); zero differences are dropped.
-
-    The statistic is the sum of the ranks of the positive differences (equal sizes get midranks).
-    exact: all sign patterns of these ranks are counted, ties as they are (Hollander & Wolfe,
-    section 3.1, comment on ties). asymptotic: normal, variance corrected for ties, no continuity
-    correction. auto is exact up to 50 untied pairs. `tolerance` 0 ranks the differences as they
-    are, as scipy does: rounding noise then breaks ties and can move p a lot. Raises ValueError
-    as `sign_test`, and for an unknown method.
-    """
-    if method not in ("auto", "exact", "asymptotic"):
-        raise ValueError(f"method {method!r} is not auto, exact or asymptotic")
-    data = snapped(finite_vector(differences, "differences"), tolerance)
-    untied = data[data != 0]
-    sizes = np.abs(untied)
-    ordered = np.sort(sizes)
-    below = np.searchsorted(ordered, sizes, side="left")
-    doubled = below + np.searchsorted(ordered, sizes, side="right") + 1
-    observed = int(doubled[untied > 0].sum())
-    if method == "exact" or (method == "auto" and len(untied) <= RANK_LIMIT) or not len(untied):
-        less, greater = _exact_rank_tails(doubled, observed)
-        name = "Wilcoxon signed rank, exact"
-    else:
-        less, greater = _normal_rank_tails(doubled, observed)
-        name = "Wilcoxon signed rank, normal with tie correction"
-    return _result(data, p_value(less, greater, alternative), observed / 2, alternative, name)
 
 
 def sign_flip_test(
@@ -163,27 +125,6 @@ def _random_flips(
         counts[1] += (sums >= observed - slack).sum()
         counts[2] += (np.abs(sums) >= abs(observed) - slack).sum()
     return int(counts[0]), int(counts[1]), int(counts[2])
-
-
-def _exact_rank_tails(doubled: NDArray[np.intp], observed: int) -> tuple[float, float]:
-    """Tails of the sum of a random subset of whole numbers, every subset alike."""
-    total = int(doubled.sum())
-    share = np.zeros(total + 1)
-    share[0] = 1.0
-    for rank in doubled:
-        moved = np.zeros_like(share)
-        moved[rank:] = share[: total + 1 - rank]
-        share = (share + moved) / 2
-    return float(share[: observed + 1].sum()), float(share[observed:].sum())
-
-
-def _normal_rank_tails(doubled: NDArray[np.intp], observed: int) -> tuple[float, float]:
-    from scipy.special import ndtr
-
-    ranks = doubled / 2
-    # the sum of the squared midranks is n(n+1)(2n+1)/6 less (t^3 - t)/12 per group of t ties
-    z = (observed / 2 - ranks.sum() / 2) / math.sqrt((ranks**2).sum() / 4)
-    return float(ndtr(z)), float(ndtr(-z))
 
 
 def _result(

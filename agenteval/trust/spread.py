@@ -92,9 +92,7 @@ def spreads(table: ScoreTable, criteria: Sequence[Criterion]) -> list[Spread]:
         whole = matrix[~np.isnan(matrix).any(axis=1)]
         pairs = np.unique(np.column_stack([own.system.codes, own.case.codes]), axis=0)
         cases = round(len(pairs) / len(np.unique(pairs[:, 0])))
-        found.append(
-            Spread(criterion.id, components, icc(whole, "ICC(1,1)"), cases, matrix.shape[1])
-        )
+        found.append(Spread(criterion.id, components, icc(whole), cases, matrix.shape[1]))
     return found
 
 
