@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import logging
 import sys
-import tempfile
 import traceback
 import warnings
 from functools import cache
@@ -197,6 +196,8 @@ def _warned(
 
 def _crashed(error: Exception) -> int:
     """Report an exception that no command expects; its traceback is saved in a file."""
+    import tempfile  # slow to import
+
     trace = visible(redacted("".join(traceback.format_exception(error))))
     with tempfile.NamedTemporaryFile(
         "w", encoding="utf-8", prefix="agenteval-crash-", suffix=".txt", delete=False
