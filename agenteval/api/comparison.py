@@ -56,6 +56,7 @@ class ComparisonReport(Report):
             "cases only in A": len(self.comparison.only_first),
             "cases only in B": len(self.comparison.only_second),
             "margin": f"{self.comparison.options.margin:g}",
+            "tests": self.comparison.about_tests,
         }  # fmt: skip
         figures = {row.criterion: self._figures(row) for row in self.comparison.rows}
         return junit_xml(
@@ -145,6 +146,7 @@ def compare(
             "only_first": list(comparison.only_first),
             "only_second": list(comparison.only_second),
             "unmatched": comparison.unmatched,
+            "family": list(comparison.family),
             "on_undecided": "pass" if undecided_passes else "fail",
         },
         comparison=comparison,
@@ -273,7 +275,7 @@ def _tables(sides: Sides, comparison: Comparison) -> tuple[Table, ...]:
         Column("criterion", "criterion"),
         Column("a", "A", "number", "mean of A, 0 worst, 1 best"),
         Column("b", "B", "number", "mean of B"),
-        Column("difference", "B − A [95 %]", "signed", "share of the scale, paired by case"),
+        Column("difference", "B − A [95%]", "signed", "share of the scale, paired by case"),
         Column("n", "pairs", "count", "cases with a value on both sides"),
         Column("verdict", "verdict\non B"),
     )
@@ -286,9 +288,9 @@ def _tables(sides: Sides, comparison: Comparison) -> tuple[Table, ...]:
     verdicts: dict[tuple[str, str], list[str]] = {}
     for row in comparison.rows:
         verdicts.setdefault((_verdict(comparison, row), row.reason), []).append(row.criterion)
-    notes = [f"{verdict} {', '.join(of)}: {why}" for (verdict, why), of in verdicts.items()]
+    notes = [f"{', '.join(of)}: {verdict}, {why}" for (verdict, why), of in verdicts.items()]
     title = f"{len(comparison.common)} common cases, one pair each ({within})"
-    notes += [*_missing(comparison), *sides.about]
+    notes += [comparison.about_tests, *_missing(comparison), *sides.about]
     return (
         Table("rows", title, columns, tuple(rows), tuple(notes)),
         _tests(comparison),
@@ -326,11 +328,16 @@ def _tests(comparison: Comparison) -> Table:
         Column("ties", "ties", "count"),
         Column("losses", "losses", "count"),
         Column("p", "p", "p", "two-sided"),
-        Column("p_holm", "p\nHolm", "p", "corrected over all rows"),
-        Column("p_regression", "p of a\nregression", "p", "B is lower by more than the margin"),
+        Column("p_holm", "p\nHolm", "p", "corrected over the rows that could differ"),
+        Column(
+            "p_regression",
+            "p of a\nregression",
+            "p",
+            "one-sided: B is lower by more than the margin",
+        ),
         Column("p_regression_holm", "Holm", "p"),
         Column("correlation", "r of\npairs", "number"),
-        Column("detectable", "detectable\nat 80 %", "number", "true difference that shows"),
+        Column("detectable", "detectable\nat 80%", "number", "true difference that shows"),
         Column("cases_to_decide", "cases to\ndecide", "count"),
         Column("lost", "lost to\nfailures", "count", "common cases without a pair"),
         Column("inapplicable", "without\nvalue", "count", "common cases without a pair"),
@@ -345,7 +352,7 @@ def _sides_table(comparison: Comparison) -> Table:
     columns = (
         Column("criterion", "criterion"),
         Column("side", "side"),
-        Column("mean", "mean [95 %]", "number"),
+        Column("mean", "mean [95%]", "number"),
         Column("ratings", "ratings", "count"),
         Column("rated", "rated", "count"),
         Column("not_applicable", "not\napplicable", "count"),

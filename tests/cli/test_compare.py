@@ -90,7 +90,7 @@ def test_two_judges_of_the_same_runs(cli: Cli, tmp_path: Path) -> None:
     assert row["verdict"] == "higher"
     assert (row["n"], len(result.json["only_first"])) == (21, 1)
     shown = cli("compare", "--source", "strict", "--source", "lenient")
-    assert "higher quality-0" in shown.out
+    assert "quality-0: higher, by" in shown.out
     assert "better" not in shown.out
 
 
@@ -258,7 +258,7 @@ def test_what_is_said_of_several_criteria_stands_in_one_line(cli: Cli, tmp_path:
         text = "".join(json.dumps(x) + "\n" for x in lines)
         (tmp_path / f"{name}.jsonl").write_text(text)
     shown = cli("compare", "--scores", "a.jsonl", "--with", "b.jsonl")
-    assert "cannot tell depth, tone: no case has a value on both sides" in shown.out, shown.err
+    assert "depth, tone: cannot tell, no case has a value on both sides" in shown.out, shown.err
     assert "not rated: depth, tone, A and B: 24 unsupported of 24" in shown.out
 
 
