@@ -95,7 +95,7 @@ class Row:
     common cases have no pair because of a failure, `inapplicable` ones for want of a value.
     `undecidable` says why no verdict may be given on these data; `level` is that of intervals and
     tests. `hopeless` tells, of a look before the last, that all planned cases would decide with a
-    chance below 1 %.
+    chance below 1%.
     """
 
     criterion: str
