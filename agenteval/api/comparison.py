@@ -12,7 +12,7 @@ from agenteval.api.judging import Criteria
 from agenteval.api.running import opened
 from agenteval.errors import InputError
 from agenteval.files import same_file
-from agenteval.records.table import Column, Estimate, Table, cells_of
+from agenteval.records.table import Column, Estimate, Table, cells_of, shown
 from agenteval.report.junit import junit_xml
 from agenteval.report.report import Report
 from agenteval.stats.scores import ScoreTable
@@ -24,6 +24,7 @@ from agenteval.trust.means import cases_answered_twice
 from agenteval.trust.sides import Sides, Wanted, sides_of_stores, sides_of_tables
 
 _JUDGES = {"better": "higher", "worse": "lower"}  # a judge that rates higher is not better for it
+_FEW = 3  # cases behind a difference that the first table names
 _UNEVEN = 0.05  # difference of the shares not rated that is worth a warning
 
 
@@ -289,13 +290,55 @@ def _tables(sides: Sides, comparison: Comparison) -> tuple[Table, ...]:
     for row in comparison.rows:
         verdicts.setdefault((_verdict(comparison, row), row.reason), []).append(row.criterion)
     notes = [f"{', '.join(of)}: {verdict}, {why}" for (verdict, why), of in verdicts.items()]
+    runs = _runs_of_cases(sides.second)
+    notes += [_largest(row, runs) for row in comparison.rows if row.differs]
     title = f"{len(comparison.common)} common cases, one pair each ({within})"
     notes += [comparison.about_tests, *_missing(comparison), *sides.about]
     return (
         Table("rows", title, columns, tuple(rows), tuple(notes)),
+        _cases(comparison, runs),
         _tests(comparison),
         _sides_table(comparison),
     )
+
+
+def _runs_of_cases(table: ScoreTable) -> dict[str, str]:
+    """The name of each case for people, by case: its run, or the first of several."""
+    runs: dict[str, set[str]] = {}
+    for _, case, run in _answers(table):
+        runs.setdefault(case, set()).add(run)
+    return {
+        case: min(own) + (f" and {len(own) - 1} more" if len(own) > 1 else "")
+        for case, own in runs.items()
+    }
+
+
+def _largest(row: Row, runs: Mapping[str, str]) -> str:
+    """One line on the cases that moved most in the direction of the difference."""
+    sign = 1 if (row.difference.mean or 0) > 0 else -1
+    moved = [pair for pair in row.pairs if pair.difference * sign > 0]
+    some = ", ".join(f"{runs[p.case]} {shown(p.difference, 'signed')}" for p in moved[:_FEW])
+    more = ", ... (--all lists them)" if len(moved) > _FEW else ""
+    direction = "higher" if sign > 0 else "lower"
+    return f"{row.criterion}: {direction} in {len(moved)} of {row.n} cases: {some}{more}"
+
+
+def _cases(comparison: Comparison, runs: Mapping[str, str]) -> Table:
+    columns = (
+        Column("criterion", "criterion"),
+        Column("case", "case", hidden=True),
+        Column("run", "run of B"),
+        Column("a", "A", "number"),
+        Column("b", "B", "number"),
+        Column("difference", "B − A", "signed"),
+    )
+    rows = [
+        cells_of(pair, columns, criterion=row.criterion, run=runs[pair.case])
+        for row in comparison.rows
+        for pair in row.pairs
+    ]
+    title = "Cases that differ, largest difference first"
+    return Table("cases", title, columns, tuple(rows), group="criterion", detail=True)
 
 
 def _missing(comparison: Comparison) -> list[str]:

@@ -120,7 +120,7 @@ def compare(
     passes (0) when the whole 95% interval is on the right side or no pair differs. --fail-under
     fails (1) when the whole interval is below VALUE, --fail-if surely-worse when a one-sided test
     against -margin rejects (0.05, Holm over the criteria that could differ). Otherwise a gate is
-    undecided (4).
+    undecided (4). --all lists the cases behind each difference.
     """
     from agenteval.api.comparison import compare as compare_ratings
     from agenteval.files import write_atomically

@@ -80,6 +80,20 @@ class Counts:
     labels: dict[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class PairedCase:
+    """The mean of either side on one case."""
+
+    case: str
+    a: float
+    b: float
+
+    @property
+    def difference(self) -> float:
+        """b - a."""
+        return round(self.b - self.a, _DIGITS)
+
+
 @dataclass(frozen=True)
 class Row:
     """One criterion, or the success rate; cases are the units, `difference` is second - first.
@@ -95,7 +109,7 @@ class Row:
     common cases have no pair because of a failure, `inapplicable` ones for want of a value.
     `undecidable` says why no verdict may be given on these data; `level` is that of intervals and
     tests. `hopeless` tells, of a look before the last, that all planned cases would decide with a
-    chance below 1%.
+    chance below 1%. `pairs` are the cases that differ, largest difference first.
     """
 
     criterion: str
@@ -122,6 +136,7 @@ class Row:
     verdict: Verdict = "cannot tell"
     reason: str = ""
     cases_to_decide: int | None = None
+    pairs: tuple[PairedCase, ...] = ()
 
     @property
     def differing(self) -> int:
@@ -184,11 +199,11 @@ class Comparison:
         """One line on the tests: margin, level, correction, and what is in the family."""
         left_out = [row.criterion for row in self.rows if not row.testable]
         sides = "one-sided" if self.options.planned is None else "at each look"
-        why = f"undecided, or fewer than {FEWEST} pairs differ"
+        why = f"undecided or fewer than {FEWEST} differing pairs"
         return (
             f"surely worse: test against {-self.options.margin or 0:g}, {sides}, "
             f"α {1 - self.options.level:.2g}, Holm over {len(self.family)} of {len(self.rows)} rows"
-            + (f" (left out, {why}: {', '.join(left_out)})" if left_out else "")
+            + (f" ({why}: {', '.join(left_out)})" if left_out else "")
         )
 
 
@@ -323,6 +338,10 @@ def _row(
         counts=counts,
         undecidable=_undecidable(n, lost, counts, how), level=how.level,
         hopeless=how.planned is not None and hopeless(d, how.planned),
+        pairs=tuple(
+            PairedCase(cases[i], float(a[i]), float(b[i]))
+            for i in np.argsort(-np.abs(d), kind="stable") if d[i]
+        ),
     )  # fmt: skip
 
 

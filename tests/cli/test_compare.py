@@ -304,3 +304,23 @@ def test_bad_input_is_one_line(
     assert message in result.err
     assert result.err.count("\n") == 1
     assert result.out == ""
+
+
+def test_the_cases_behind_a_difference(cli: Cli, tmp_path: Path) -> None:
+    """24 of 40 cases fall by .25, r7 by .75; r39 rises."""
+    fell = [0.75 - 0.25 * (i < 24) - 0.5 * (i == 7) + 0.25 * (i == 39) for i in range(40)]
+    write_scores(tmp_path / "a.jsonl", [0.75] * 40, system="a")
+    write_scores(tmp_path / "b.jsonl", fell, system="b")
+    asked = ("compare", "--scores", "a.jsonl", "--with", "b.jsonl")
+    shown = cli(*asked)
+    assert "clarity: lower in 24 of 40 cases: r7 −0.75, r0 −0.25, r1 −0.25, ..." in " ".join(
+        shown.out.split()
+    )
+    assert "r23" not in shown.out
+    assert "r23" in cli(*asked, "--all").out
+    rows = table(cli(*asked, "--json").json, "cases")
+    assert len(rows) == 25
+    assert rows[0] == {
+        "criterion": "clarity", "case": "c7", "run": "r7", "a": 0.75, "b": 0.0, "difference": -0.75
+    }  # fmt: skip
+    assert {row["run"] for row in rows if row["difference"] > 0} == {"r39"}
