@@ -51,6 +51,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "auc_coverage": Benchmark("quality", ("--experiments", "400")),
     "calibration": Benchmark("quality", ("--draws", "50")),
     "scale": Benchmark("speed", ("--runs", "600")),
+    "gates": Benchmark("quality", ("--draws", "1000")),
     "few_labels": Benchmark("quality", ("--draws", "400", "--looks", "1000")),
     "reference_stats": Benchmark("quality", ()),
     "judges": Benchmark("quality", ("--simulations", "20", "--pool", "120")),

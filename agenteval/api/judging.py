@@ -37,6 +37,7 @@ from agenteval.readers import degenerate, make_view, read_runs
 from agenteval.readers.leaks import leak_lines
 from agenteval.readers.tasks import TaskFolder, find_task, recording_of
 from agenteval.records import CriteriaSet, Criterion, Run, Task, View, content_hash
+from agenteval.store import Store, default_path, is_there
 from agenteval.store.rows import case_key
 from agenteval.text import plural
 from agenteval.trust.means import cases_answered_twice
@@ -44,7 +45,6 @@ from agenteval.trust.verification import Copies
 
 if TYPE_CHECKING:
     from agenteval.models.client import Client
-    from agenteval.store import Store
 
 Runs = str | Path | Iterable[Run]
 Criteria = str | Path | CriteriaSet | Iterable[Criterion]
@@ -240,8 +240,10 @@ def read_judging(
     need_key: bool = True,
     allow_code: bool = False,
     probabilities: bool = False,
+    store: str | Path | Store | None = None,
 ) -> Judging:
-    """Read and check everything before the store is opened. Raises InputError."""
+    """Read and check everything before anything is written; `store` is asked only for the keys
+    that it has for the runs. Raises InputError and StoreError."""
     judge, version = _chosen(judge, version)
     in_python = not isinstance(judge, str | None)
     if in_python:
@@ -283,10 +285,13 @@ def read_judging(
             for run, view in items
         ]  # fmt: skip
         watch.note(f"computed from the references, without a model: {', '.join(computed)}")
+    items = [
+        (run, view.model_copy(update={"owner": (run.task, run.system)})) for run, view in items
+    ]
     return Judging(
-        items=tuple(items), task=found_task, judge=judge, base_url=base_url, repeats=repeats,
-        criteria=wanted, retry_failed=retry_failed, allow_code=allow_code,
-        probabilities=probabilities,
+        items=tuple(_with_stored_keys(items, store)), task=found_task, judge=judge,
+        base_url=base_url, repeats=repeats, criteria=wanted, retry_failed=retry_failed,
+        allow_code=allow_code, probabilities=probabilities,
         options=QuantifierOptions(one_per_call, temperature, seed=seed, datamark=datamark),
         limits=limits or Limits(), record=None if record is None else Path(record),
         version=version, watch=watch, need_key=need_key,
@@ -416,6 +421,17 @@ def _of_system(items: list[Item], name: str, watch: Watch) -> list[Item]:
     ]
 
 
+def _with_stored_keys(items: list[Item], store: str | Path | Store | None) -> list[Item]:
+    if store is None:
+        store = default_path()
+    if not isinstance(store, str | Path):
+        return store.with_stored_keys(items)
+    if not is_there(store):
+        return items
+    with Store(store, create=False) as stored:
+        return stored.with_stored_keys(items)
+
+
 def _with_findings(items: list[Item], folder: Path, watch: Watch) -> list[Item]:
     from agenteval.evaluators.traces.annotation_files import read_folder
     from agenteval.evaluators.traces.as_evidence import with_findings
@@ -440,27 +456,19 @@ def _with_findings(items: list[Item], folder: Path, watch: Watch) -> list[Item]:
 
 def warn_of_versions(store: Store, items: Sequence[Item], watch: Watch) -> None:
     """A line where these runs would be taken for others of the store, or together with them."""
-    own = {view.sha256: run for run, view in items}
+    keys = {view.sha256 for _, view in items}
     tasks = {run.task for run, _ in items}
-    stored: list[Mapping[str, Any]] = []
-    moved: list[str] = []
-    for key, row in store.runs().items():
-        if key in own and row["system"] != own[key].system:
-            moved.append(f"{row['run_id']} of {row['system']}")
-        elif key not in own and row["origin"] is None and row["task"] in tasks:
-            stored.append(row)
-    if moved:
-        watch.warn(
-            f"{plural(len(moved), 'run')} stood in the store with this id and text as those of "
-            f"another system (first: {min(moved)}) and change their system: give ids of their own"
-        )
-    ids = {run.id for run, _ in items}
-    replaced = {row["run_id"] for row in stored if row["run_id"] in ids}
+    stored = [
+        row
+        for key, row in store.runs().items()
+        if key not in keys and row["origin"] is None and row["task"] in tasks
+    ]
+    known = {(row["system"], row["run_id"]) for row in stored}
+    replaced = [run.id for run, _ in items if (run.system, run.id) in known]
     if replaced:
-        first = next(run.id for run, _ in items if run.id in replaced)
         watch.warn(
-            f"{plural(len(replaced), 'run')} stood in the store with another text (first: {first});"
-            " tables show the newest text alone: name each version of a system with --system"
+            f"{plural(len(replaced), 'run')} of the store had another text (first: {replaced[0]}). "
+            "Tables show the newest text only. Name each version of a system with --system."
         )
     systems = {run.system for run, _ in items}
     answers = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -22,6 +22,7 @@ from agenteval.evaluators.utility.verify.rounds import Round
 from agenteval.records import CriteriaSet, Criterion, Failure, Score, Source, Usage
 from agenteval.records.verification import JudgeVerdict, Verification, VerifiedSet
 from agenteval.report import plots
+from agenteval.report.material import arranged
 from agenteval.report.report import Report
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
 from agenteval.store import Store
@@ -71,8 +72,8 @@ class Plots:
         """Mean by repeat, one panel for each criterion."""
         return plots.repeat_lines(self.table)
 
-    def perturbations(self, *, ax: Axes | None = None) -> Axes:
-        """Mean of originals and of perturbed copies, by criterion."""
+    def perturbations(self, *, ax: Axes | None = None) -> Figure:
+        """Mean of originals and of their perturbed copies, a panel for each perturbation."""
         return plots.perturbation_bars(self.table, ax=ax)
 
 
@@ -127,7 +128,8 @@ class ScoreReport(Report):
     @property
     def plot(self) -> Plots:
         """Figures: `report.plot.radar()`."""
-        return Plots(self.table)
+        names = {c.id: c.name for c in self.criteria}
+        return Plots(plots.with_names(arranged(self.table, list(names)), names))
 
     def records(self) -> list[dict[str, Any]]:
         """A row for each rating."""
@@ -265,13 +267,14 @@ class VerifyReport(Report):
     `judge` has `verdict` ("trustworthy", "not trustworthy", "not enough data") and `reasons`,
     `criteria` by id each criterion's `verdict` ("keep", "repair", "drop", "undecided") and
     `reasons`. `rounds` are all rounds that were judged, of which the last is reported; `table`
-    holds the ratings, perturbed copies among them.
+    holds the ratings, perturbed copies among them, `names` those of the criteria by id.
     """
 
     result: VerifiedSet
     probes: tuple[Probe, ...] = ()
     rounds: tuple[Round, ...] = ()
     table: ScoreTable | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def judge(self) -> JudgeVerdict:
@@ -288,7 +291,7 @@ class VerifyReport(Report):
         """Figures: `report.plot.perturbations()`. Raises ValueError where nothing was judged."""
         if self.table is None:
             raise ValueError("nothing was judged: there is nothing to draw")
-        return Plots(self.table)
+        return Plots(plots.with_names(arranged(self.table, list(self.names)), self.names))
 
     def gate(self) -> Self:
         """The report with the exit code of the verdict on the judge: 0 trustworthy, 4 not enough
@@ -330,6 +333,7 @@ def verify_report(
         probes=tuple(probes or ()),
         rounds=tuple(rounds),
         table=table,
+        names={c.id: c.name for c in criteria},
     )
 
 

@@ -289,6 +289,7 @@ async def aquantify(
         temperature=temperature, with_reference=with_reference, findings=findings,
         datamark=datamark, limit=limit, retry_failed=retry_failed, limits=limits, record=record,
         version=version, need_key=not dry_run, allow_code=allow_code, probabilities=probabilities,
+        store=store,
     )  # fmt: skip
     if dry_run:
         from agenteval.api.utility_bill import quantify_bill  # circular

@@ -150,6 +150,7 @@ async def averify(
         limit=limit, retry_failed=retry_failed, limits=limits, record=record, version=version,
         need_key=not dry_run, with_reference=with_reference, allow_code=allow_code,
         probabilities=probabilities,
+        store=store,
     )  # fmt: skip
     _refuse_more(judging, options, probes=probes, rounds=rounds)
     if judging.distributes and repeats > 1 and not options.deterministic:

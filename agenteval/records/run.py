@@ -129,10 +129,12 @@ class View(Record):
     """What a judge sees of a run, and nothing else.
 
     `problem` is the input, `trajectory` the rendered work of the system, `reference` is set only
-    when the user asked to show it. `sha256` identifies the view: the same view is never judged
-    twice by the same source. `computed_from` is the hash of the reference where criteria are
+    when the user asked to show it. `computed_from` is the hash of the reference where criteria are
     computed from it. `origin` is the sha256 of the view that this one was made from by a
-    perturbation; it is not shown and not part of the hash.
+    perturbation. `owner` is the task and the system of the run. Neither is shown to a judge.
+
+    `sha256` identifies the run: it covers task, system, run id and everything shown. The same view
+    is never judged twice by the same source.
     """
 
     run_id: str
@@ -141,8 +143,15 @@ class View(Record):
     reference: str | None = None
     origin: str | None = None
     computed_from: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    owner: tuple[str, str] | None = None
+
+    @property
+    def text_sha256(self) -> str:
+        """Content hash (hex) over the run id and everything shown or computed from."""
+        return content_hash(self.model_dump(exclude={"origin", "owner"}))
 
     @cached_property
     def sha256(self) -> str:
-        """Content hash (hex) over the run id and everything shown or computed from."""
-        return content_hash(self.model_dump(exclude={"origin"}))
+        """Content hash (hex) over `text_sha256` and the owner; without an owner, `text_sha256`."""
+        text = self.text_sha256
+        return text if self.owner is None else content_hash([text, *self.owner])

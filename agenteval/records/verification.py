@@ -16,7 +16,7 @@ Trust = Literal["trustworthy", "not trustworthy", "not enough data"]
 class Check(Record):
     """One property that was examined.
 
-    `reason` is one line for a person. `estimate` with `low` and `high` (95 %) is in the unit that
+    `reason` is one line for a person. `estimate` with `low` and `high` (95%) is in the unit that
     `unit` names; `p` is raw, `p_adjusted` corrected over all criteria of the same family. What
     could not be computed is None, and the reason says why.
     """
@@ -77,7 +77,7 @@ class Verification(Record):
     repeats: int
     coverage: float | None
     mean: float | None
-    low: float | None = None  # of the mean, 95 % over cases; None with fewer than two
+    low: float | None = None  # of the mean, 95% over cases; None with fewer than two
     high: float | None = None
     checks: tuple[Check, ...] = ()
     effects: tuple[Effect, ...] = ()

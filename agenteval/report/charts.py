@@ -237,8 +237,6 @@ def heatmap(  # noqa: PLR0913  each is a part of the chart
             if j < i:
                 number = float(values[i, j])
                 text = "–" if np.isnan(number) else f"{number:.2f}".replace("-0.00", "0.00")
-                if "1.00" not in text:
-                    text = text.replace("0.", ".", 1)
                 axes.text(j, i, text, fontsize=8, color=_ink(colours, number), **centred)
         places = list(range(size))
         axes.set_xticks(
@@ -455,7 +453,7 @@ def boxes(
     whiskers to the least and the greatest value; fewer than five values are points.
 
     `series` are by the text of their legend: look, values in [0, 1] by row, and the means that are
-    drawn below the boxes as diamonds with their 95 % interval.
+    drawn below the boxes as diamonds with their 95% interval.
     """
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -493,7 +491,7 @@ def boxes(
         axes.set_title(title)
         finish_axes(axes, grid="x")
         handles.append(Line2D([], [], marker="d", color=INK, markersize=3,
-                              label="mean, 95 % interval over cases"))  # fmt: skip
+                              label="mean, 95% interval over cases"))  # fmt: skip
         sizes = [len(some) for _, values, _ in series.values() for some in values if some]
         explained = []
         if max(sizes, default=0) >= _LEAST_BOX:
@@ -544,7 +542,7 @@ def shares(  # noqa: PLR0913  each is a part of the chart
                 share = row[label] / total
                 axes.barh(y, share, 0.62, left=left, label=label, **surface[label])
                 if share >= _LEAST_WORD and rated is None:
-                    axes.text(left + share / 2, y, f"{100 * share:.0f} %", ha="center",
+                    axes.text(left + share / 2, y, f"{100 * share:.0f}%", ha="center",
                               va="center", fontsize=7, bbox=box)  # fmt: skip
                 left += share
             axes.text(1.01, y, f"{total:,}", va="center", fontsize=7.5)
@@ -553,7 +551,7 @@ def shares(  # noqa: PLR0913  each is a part of the chart
         axes.set_yticks(range(len(filled)), [wrapped(name, 24, lines=2) for name in filled])
         axes.set_ylim(len(filled) - 0.5, -0.5)
         axes.set_xlim(0, 1.08)
-        axes.set_xticks(QUARTERS[0], ["0", "25 %", "50 %", "75 %", "100 %"])
+        axes.set_xticks(QUARTERS[0], ["0", "25%", "50%", "75%", "100%"])
         axes.spines["bottom"].set_bounds(0, 1)
         axes.set_xlabel(x)
         axes.set_title(title)
@@ -596,5 +594,5 @@ def _panels(
         start.set_ylabel(y)
     figure.suptitle(title, x=0.01, ha="left", fontsize=9.5)
     for axes, name in zip(cells, names, strict=False):
-        axes.set_title(wrapped(name, 26 if columns > 2 else 40, lines=2), fontsize=8.5)
+        axes.set_title(wrapped(name, 26 if columns > 2 else 32, lines=2), fontsize=8.5)
     return figure, cells[: len(names)]

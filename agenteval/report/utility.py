@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -53,7 +52,7 @@ from agenteval.report.utility_tables import (
     rated_share,
     systems_table,
 )
-from agenteval.stats.scores import ORIGINAL, Column, ScoreTable
+from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.text import plural
 from agenteval.trust.flagged import Flags
 
@@ -297,7 +296,7 @@ def _criteria(material: Material) -> Section:
         links[criterion.name] = f"c-{i}"
         items.append(_criterion(material, criterion, f"c-{i}"))
     lead = (
-        "Means run from 0 (worst level) to 1 (best). Intervals are 95 %, with cases as units: "
+        "Means run from 0 (worst level) to 1 (best). Intervals are 95%, with cases as units: "
         "repeats of a case do not add to n. ✓ holds, ✗ does not, ? cannot be told."
     )
     table = Listing(criteria_table(material), links, titled=False)
@@ -362,7 +361,7 @@ def _runs(material: Material, lines: Sequence[RunLine], made: RunItems) -> Secti
 
 
 def _plan(material: Material) -> list[tuple[str, str, Callable[[], Any]]]:
-    table = _named(material)
+    table = plots.with_names(material.table, material.names)
     copies = set(table.present("variant")) - {ORIGINAL}
     doses = {v.partition(":")[2].partition(":")[0] for v in copies} - {"-", ""}
     verdicts = material.findings.criteria if material.findings else ()
@@ -410,15 +409,6 @@ def _plan(material: Material) -> list[tuple[str, str, Callable[[], Any]]]:
         ),
     ]
     return plan
-
-
-def _named(material: Material) -> ScoreTable:
-    """The table with criteria under their names, as far as these differ."""
-    table = material.table
-    names = tuple(material.names.get(i, i) for i in table.criterion.names)
-    if len(set(names)) < len(names):
-        return table
-    return replace(table, criterion=Column(table.criterion.codes, names))
 
 
 def _few(table: ScoreTable, most: int) -> ScoreTable:

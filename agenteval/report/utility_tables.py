@@ -33,7 +33,7 @@ def criteria_table(material: Material) -> Table:
     columns = (
         _CRITERION,
         Column("verdict", "verdict", hint="keep, repair, drop or undecided"),
-        Column("mean", "mean [95 %]", "number", "0 worst, 1 best; interval over cases"),
+        Column("mean", "mean [95%]", "number", "0 worst, 1 best; interval over cases"),
         *(sides if labelled else ()),
         Column("agreement", "agreement α", "number", "Krippendorff's alpha over repeats"),
         Column("discrimination", "AUC", "number", "success rated above failure; 0.5 is chance"),
@@ -116,7 +116,7 @@ def effects_table(material: Material) -> Table | None:
         shares = [e.shorter for v in rated for e in v.effects
                   if (e.operator, e.share or 0.0) == kind and e.shorter is not None]  # fmt: skip
         if shares:
-            share = f"{sum(shares) / len(shares):.0%}".replace("%", " %")
+            share = f"{sum(shares) / len(shares):.0%}"
             notes.append(f"{operator_label(*kind)}: {share} of the copies are shorter.")
     return Table(
         "perturbations", "Perturbations", (_CRITERION, *columns), tuple(rows), tuple(notes)
@@ -124,7 +124,7 @@ def effects_table(material: Material) -> Table | None:
 
 
 def operator_label(name: str, share: float) -> str:
-    """As in "drop sentences 25 %"."""
+    """As in "drop sentences 25%"."""
     return variant_label(f"{name}:{share or '-'}")
 
 
@@ -154,7 +154,7 @@ def checks_table(verdict: Verification) -> Table:
     """Every check and effect of a criterion, with its reason."""
     columns = (
         Column("examined", "examined"), Column("result", "outcome"),
-        Column("estimate", "estimate [95 %]", "number"), Column("p", "p", "p", "raw"),
+        Column("estimate", "estimate [95%]", "number"), Column("p", "p", "p", "raw"),
         Column("corrected", "p corrected", "p", "over all criteria"), Column("n", "n", "count"),
         Column("why", "in words"),
     )  # fmt: skip

@@ -38,6 +38,7 @@ from agenteval.store.postgres import postgres_lock, shown
 from agenteval.store.relabel import Relabelled, corrected, relabel
 from agenteval.store.replies import Replies
 from agenteval.store.writer import GroupWriter, Waiter, Writes
+from agenteval.text import encodable
 
 _TEXTS = 400  # long texts read at a time
 
@@ -155,6 +156,25 @@ class Store:
             raise StoreError(f"{self.shown}: the store is closed")
 
     # -- what is judged, on what, by whom -------------------------------------------------------
+
+    def with_stored_keys(self, items: Iterable[tuple[Run, View]]) -> list[tuple[Run, View]]:
+        """Return the runs under the keys of this store.
+
+        A store of an earlier version identifies a run by its id and text alone. Where it has such a
+        row of the same task and system, the run keeps that key, and its results are found.
+        """
+        c, keyed = schema.items.c, []
+        query = select(c.item_key, c.task, c.system).where(c.kind == "run")
+        for chunk in rows.batched(items):
+            keys = [view.text_sha256 for _, view in chunk]
+            with reading(self.engine) as connection:
+                stored = connection.execute(query.where(c.item_key.in_(keys)))
+                owners = {key: (task, system) for key, task, system in stored}
+            for key, (run, view) in zip(keys, chunk, strict=True):
+                if owners.get(key) == (encodable(run.task), encodable(run.system)):
+                    view = view.model_copy(update={"owner": None})
+                keyed.append((run, view))
+        return keyed
 
     def register(
         self, runs: Iterable[tuple[Run, View]], criteria: Iterable[Criterion], source: Source

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from agenteval.stats.scores import ONLY_EMPTY
 from agenteval.store import Store, of_one_state
 from agenteval.store.rows import cell_detail
 from agenteval.text import plural
+from agenteval.trust.scores import newest_runs, run_names
 
 ALL = "all systems"
 
@@ -109,19 +110,22 @@ def load_ratings(
     known = (store.newest_criteria if criterion_keys is None else store.criteria_of)(source_key)
     ids = {k: c.id for k, c in known.items() if wanted_criteria is None or k in wanted_criteria}
     held = dict[str | None, str | None]().setdefault  # a label stands in many cells: held once
+    judged = store.judged(source_key, variant="original")
+    if wanted_runs is None:
+        wanted_runs = newest_runs(runs, judged)
+    names = run_names(runs, wanted_runs)
     by_run: dict[str, list[Rating]] = {}
     for cell in store.cells(source_key, variant="original"):
         run_key, _, criterion_key, repeat, status, label, value, _ = cell
         if repeats is not None and repeat >= repeats:
             continue
-        if wanted_runs is not None and run_key not in wanted_runs:
+        if run_key not in wanted_runs:
             continue
-        own = by_run.setdefault(run_key, [])  # judged, on whatever criterion
         if criterion_key in ids:
             evidence, message = cell_detail(cell)
             run = runs[run_key]
             rating = Rating(
-                run_id=run["run_id"],
+                run_id=names[run_key],
                 system=name if run["system"] is None else run["system"],
                 case=run["case_key"],
                 success=None if run["success"] is None else bool(run["success"]),
@@ -134,15 +138,8 @@ def load_ratings(
                 message=message,
                 run_key=run_key,
             )
-            own.append(rating)
-    kept = _newest_runs(runs, by_run) if wanted_runs is None else by_run.keys()
-    return [r for key, own in by_run.items() if key in kept for r in own]
-
-
-def _newest_runs(runs: Mapping[str, Mapping[str, Any]], judged: Container[str]) -> set[str]:
-    """Keys of the version used last of every judged run; `runs` are in the order of use."""
-    by_id = {(r["task"], r["run_id"]): key for key, r in runs.items() if key in judged}
-    return set(by_id.values())
+            by_run.setdefault(run_key, []).append(rating)
+    return [r for own in by_run.values() for r in own]
 
 
 def summarize(ratings: Sequence[Rating], criteria: Sequence[Criterion]) -> list[Row]:

@@ -102,7 +102,7 @@ def _means(named: _Named, levels: bool, split: bool, notes: Sequence[str]) -> tu
     sides = ("success", "failed") if split else ()
     columns = (
         *_NAMES,
-        Column("mean", "mean [95 %]", "number", f"{unit}; interval over cases"),
+        Column("mean", "mean [95%]", "number", f"{unit}; interval over cases"),
         *(Column(side, side, "number", f"mean {_MEAN_OF_RUNS}") for side in sides),
         Column("ratings", "ratings", "count"),
         Column("cases", "cases", "count"),
@@ -193,7 +193,7 @@ def _details(named: _Named) -> Iterator[Table]:
         column
         for side in ("success", "failed")
         for column in (
-            Column(side, f"{side} [95 %]", "number", f"mean {_MEAN_OF_RUNS}"),
+            Column(side, f"{side} [95%]", "number", f"mean {_MEAN_OF_RUNS}"),
             Column(f"{side}_ratings", "ratings", "count"),
             Column(f"{side}_cases", "cases", "count"),
         )

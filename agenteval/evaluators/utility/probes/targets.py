@@ -84,7 +84,7 @@ def choose_targets(
     enough = len({_case(t.run) for t in failed}) >= options.min_cases
 
     def draw(target: Target) -> bytes:
-        return hashlib.sha256(f"{options.seed}|{PROBE}|{target.view.sha256}".encode()).digest()
+        return hashlib.sha256(f"{options.seed}|{PROBE}|{target.view.text_sha256}".encode()).digest()
 
     seen: Counter[tuple[str, str]] = Counter()
     ranked = []  # the first run of every case before the second of any
