@@ -37,6 +37,7 @@ from agenteval.readers import degenerate, make_view, read_runs
 from agenteval.readers.leaks import leak_lines
 from agenteval.readers.tasks import TaskFolder, find_task, recording_of
 from agenteval.records import CriteriaSet, Criterion, Run, Task, View, content_hash
+from agenteval.records.run import no_answers
 from agenteval.store.rows import case_key
 from agenteval.text import plural
 from agenteval.trust.means import cases_answered_twice
@@ -74,6 +75,15 @@ class Judging:
     need_key: bool = True  # where nobody is asked, a missing key is no error
     allow_code: bool = False  # of a computed criterion that runs what a system wrote
     probabilities: bool = False  # of the levels, from a chat model's log-probabilities
+
+    @property
+    def no_answer(self) -> dict[str, list[str]]:
+        """Ids of the runs whose system failed, by kind."""
+        failed: dict[str, list[str]] = {}
+        for run, _ in self.items:
+            if run.failure is not None:
+                failed.setdefault(run.failure.kind, []).append(run.id)
+        return failed
 
     @cached_property
     def choice(self) -> ModelChoice | None:
@@ -185,7 +195,7 @@ class Judging:
         )
         kept = f", {plan.done} already scored" if plan.done else ""
         self.watch.note(
-            f"{plan.cells} cells{kept}{left}; {plan.open} to judge in {len(plan.units)} calls"
+            f"{plan.cells} cells{kept}{left}; {plan.open} to judge in {plan.calls} calls"
         )
 
         try:
@@ -240,6 +250,7 @@ def read_judging(
     need_key: bool = True,
     allow_code: bool = False,
     probabilities: bool = False,
+    score_failed_runs: str | None = None,
 ) -> Judging:
     """Read and check everything before the store is opened. Raises InputError."""
     judge, version = _chosen(judge, version)
@@ -262,6 +273,8 @@ def read_judging(
         items = _with_findings(items, Path(findings), watch)
     if system is not None:
         items = _of_system(items, system, watch)
+    if score_failed_runs is not None:
+        items = _failed_as(items, score_failed_runs)
     if not with_reference and not in_python:
         leaks = [line for run, view in items for line in leak_lines(run, view)]
         watch.warn_list("the judge may see the answer or the verdict:", leaks, most=5)
@@ -283,7 +296,7 @@ def read_judging(
             for run, view in items
         ]  # fmt: skip
         watch.note(f"computed from the references, without a model: {', '.join(computed)}")
-    return Judging(
+    judging = Judging(
         items=tuple(items), task=found_task, judge=judge, base_url=base_url, repeats=repeats,
         criteria=wanted, retry_failed=retry_failed, allow_code=allow_code,
         probabilities=probabilities,
@@ -291,6 +304,10 @@ def read_judging(
         limits=limits or Limits(), record=None if record is None else Path(record),
         version=version, watch=watch, need_key=need_key,
     )  # fmt: skip
+    if failed := no_answers(judging.no_answer):
+        worst = "they count as the worst level (--score-failed-runs worst)"
+        watch.warn(f"{failed}; {worst if score_failed_runs else 'they are not judged'}")
+    return judging
 
 
 def _chosen(
@@ -393,6 +410,16 @@ def read_task(task: str | Path | Task) -> TaskFolder:
     if isinstance(task, Task):
         return TaskFolder(task, Path())
     return find_task(str(task))
+
+
+def _failed_as(items: list[Item], level: str) -> list[Item]:
+    """Views of failed runs under another key, so that both ways of counting can be stored."""
+    if level != "worst":
+        raise InputError(f"{level!r} is not `worst`", "--score-failed-runs")
+    return [
+        (run, view.model_copy(update={"failed_as": level}) if run.failure else view)
+        for run, view in items
+    ]
 
 
 def _of_system(items: list[Item], name: str, watch: Watch) -> list[Item]:

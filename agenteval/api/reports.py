@@ -29,7 +29,7 @@ from agenteval.store.postgres import without_password
 from agenteval.trust.disagreement import disagreement_table, disagreements
 from agenteval.trust.flagged import Flags
 from agenteval.trust.gates import UNSCORED, Gate, exit_code, unscored_gate
-from agenteval.trust.means import ALL, Rating, Row, summarize
+from agenteval.trust.means import ALL, Rating, Row, lines_on_failed_runs, summarize
 from agenteval.trust.spread import spread_line, spread_table, spreads
 from agenteval.trust.tables import outcomes, score_notes, score_tables, score_title, spent
 
@@ -236,13 +236,15 @@ def score_report(
             *([spread_table(found, names)] if found else ()),
             disagreement_table(disagreements({source.model: table}), names, "repeats"),
         ) if rated else (),
-        notes=(*notes, *(score_notes(source, ratings) if rated else ()), *flagged),
+        notes=(*notes, *lines_on_failed_runs(table),
+               *(score_notes(source, ratings) if rated else ()), *flagged),
         unfinished=tuple(unfinished),
         data={
             "source": source.model_dump(),
             "runs": outcomes(ratings),
             "ratings": len(ratings),
             "failures": dict(sorted(failures.items())),
+            "no_answer": table.runs_by_status("no_answer:"),
             "flagged": flags.json(),
             "usage": usage.model_dump(),
         },

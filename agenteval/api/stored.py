@@ -377,6 +377,6 @@ def _views(runs: str, notes: list[str]) -> frozenset[str]:
     read = read_runs(runs, task="")
     notes += [f"skipped {skipped.path}: {skipped.reason}" for skipped in read.skipped]
     notes += [f"while reading: {line}" for line in read.warnings]
-    return frozenset(
-        make_view(run, with_reference=shown).sha256 for run in read.runs for shown in (False, True)
-    )
+    views = [make_view(run, with_reference=shown) for run in read.runs for shown in (False, True)]
+    views += [v.model_copy(update={"failed_as": "worst"}) for v in views if v.failed_as]
+    return frozenset(view.sha256 for view in views)

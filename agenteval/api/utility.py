@@ -250,6 +250,7 @@ async def aquantify(
     limit: int | None = None,
     retry_failed: bool = False,
     max_unscored: float = 0.1,
+    score_failed_runs: str | None = None,
     until: str | float | Until | None = None,
     limits: Limits | None = None,
     record: str | Path | None = None,
@@ -273,6 +274,9 @@ async def aquantify(
     answers. With `probabilities` a chat model answers with a letter, of which the log-probabilities
     give the value (docs/verify.md); "decisions:NAME" is a model that gives probabilities itself.
 
+    Runs whose system failed are not judged; they are counted. With `score_failed_runs="worst"` they
+    get the worst level of every ordered criterion.
+
     With `until` cases are judged in random order (of `seed`) and only as many as it takes: a width
     that no always-valid interval of a mean exceeds, or "decided" for two systems of which it is to
     be known which is better; see `trust.stopping.Until`. Where it stopped is among the notes.
@@ -289,6 +293,7 @@ async def aquantify(
         temperature=temperature, with_reference=with_reference, findings=findings,
         datamark=datamark, limit=limit, retry_failed=retry_failed, limits=limits, record=record,
         version=version, need_key=not dry_run, allow_code=allow_code, probabilities=probabilities,
+        score_failed_runs=score_failed_runs,
     )  # fmt: skip
     if dry_run:
         from agenteval.api.utility_bill import quantify_bill  # circular

@@ -111,7 +111,7 @@ def _judged(plans: Sequence[CellPlan], who: str = "judge", why: str = "") -> Par
 
 
 def _stored(plan: CellPlan) -> str:
-    return f"stored already: {plan.done} scored, {plan.failed} failed; calls: {len(plan.units)}"
+    return f"stored already: {plan.done} scored, {plan.failed} failed; calls: {plan.calls}"
 
 
 # -- verify ----------------------------------------------------------------------------------------
