@@ -318,10 +318,7 @@ def _missing(comparison: Comparison) -> list[str]:
                 listed = ", ".join(f"{label} {n}" for label, n in counts.labels.items())
                 lines.append(f"counted: {row.criterion}, {side}: {listed or 'none'}")
             if counts.rated < counts.ratings:
-                kinds = [
-                    f"{n} {s.removeprefix('unscored:').removeprefix('error:').replace(':', ', ')}"
-                    for s, n in counts.failures.items()
-                ]
+                kinds = [f"{n} {s.partition(':')[2] or s}" for s, n in counts.failures.items()]
                 if counts.not_applicable:
                     kinds.append(f"{counts.not_applicable} not applicable")
                 told = f"{', '.join(kinds)} of {counts.ratings}"

@@ -468,6 +468,10 @@ def _with_findings(items: list[Item], folder: Path, watch: Watch) -> list[Item]:
 def warn_of_versions(store: Store, items: Sequence[Item], watch: Watch) -> None:
     """A line where these runs would be taken for others of the store, or together with them."""
     own = {view.sha256: run for run, view in items}
+    for run, view in items:
+        if view.failed_as:  # stored as missing, or as the worst, it is the same run
+            other = "worst" if view.failed_as == "missing" else "missing"
+            own[view.model_copy(update={"failed_as": other}).sha256] = run
     tasks = {run.task for run, _ in items}
     stored: list[Mapping[str, Any]] = []
     moved: list[str] = []
