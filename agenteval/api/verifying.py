@@ -53,6 +53,7 @@ from agenteval.models.embeddings import make_embedder
 from agenteval.models.limits import Limits
 from agenteval.readers.scores import read_scores
 from agenteval.records import CriteriaSet, Criterion, Source, Task
+from agenteval.records.run import no_answers
 from agenteval.records.verification import VerifiedSet
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store
@@ -179,7 +180,9 @@ async def averify(
         report = await _verified(judging, store, how)
     except Unfinished as early:
         report = unverified(str(early), watch.notes)
-    return replace(report, data={**report.data, "no_answer": no_answer})
+    line = no_answers(no_answer)
+    notes = (*([f"{line}; they are not judged"] if line else ()), *report.notes)
+    return replace(report, notes=notes, data={**report.data, "no_answer": no_answer})
 
 
 verify = synchronous(averify)

@@ -166,10 +166,12 @@ def score_rows(
 def _objects(items: Iterable[Item]) -> Iterator[Item]:
     """The objects of a file, those in arrays one by one. Raises InputError for another value."""
     for item in items:
-        for value in item.value if isinstance(item.value, list) else [item.value]:
+        many = isinstance(item.value, list)
+        for i, value in enumerate(item.value if many else [item.value]):
+            part = Item(value, f"{item.place}[{i}]", i + 1) if many else item
             if not isinstance(value, dict):
-                raise InputError("this line is not a JSON object", item.place)
-            yield from (replace(item, value=row) for row in public_ratings(value))
+                raise InputError("this is not a JSON object", part.place)
+            yield from (replace(part, value=row) for row in public_ratings(value))
 
 
 def _fields_of(item: Item) -> dict[str, Any]:

@@ -114,7 +114,9 @@ class ScoreTable:
             for code, status in enumerate(self.status.names)
             if status.startswith(start)
         }
-        return {k: [self.run.names[c] for c in runs] for k, runs in found.items() if len(runs)}
+        return {
+            k: sorted(self.run.names[c] for c in runs) for k, runs in found.items() if len(runs)
+        }
 
     def matrix(self) -> Matrix:
         """Values of one criterion and one variant as runs × repeats.

@@ -80,7 +80,7 @@ BAD: list[tuple[Any, str]] = [
     ({**BASE, "value": 1, "success": "maybe"}, "'success' is 'maybe': a verdict must be"),
     ({**BASE, "criterion": "other", "value": 1}, "not among the criteria: clarity"),
     ({**BASE, "run": ["a"], "value": 1}, "run is no text"),
-    ("[1]", "not a JSON object"),
+    ("1", "not a JSON object"),
     ("{", "broken JSON"),
 ]
 
