@@ -47,7 +47,18 @@ def public_records(rows: Rows, path: Path, notes: Notes) -> Rows:
         return iter(())
     log = next((log for log in _LOGS if log.matches(first[1].value)), None)
     rows = chain([first], rows)
-    return rows if log is None else log.read(rows, path, notes)
+    return rows if log is None else _as_written(log.read(rows, path, notes), path)
+
+
+def _as_written(rows: Rows, path: Path) -> Rows:
+    """The rows. Raises InputError for a list where the tool writes an object, and the like."""
+    place = str(path)
+    try:
+        for number, item in rows:
+            place = item.place
+            yield number, item
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise InputError(f"at or after this: not written as by its tool ({error})", place) from None
 
 
 def _each(convert: Callable[[dict[str, Any], str], dict[str, Any]]) -> Callable[..., Rows]:
@@ -172,7 +183,7 @@ _OF_JUDGE += ("score", "strengths", "weaknesses", "price", "model_input")
 
 
 def _gaia(row: dict[str, Any], place: str) -> dict[str, Any]:
-    gold = next(key for key in row if snake(key) == "final_answer")
+    gold = next((key for key in row if snake(key) == "final_answer"), "")
     record = {("reference" if key == gold else key): value for key, value in row.items()}
     if not any((hit := field_of(key)) and hit[0] in ("output", "messages") for key in record):
         raise InputError(

@@ -23,7 +23,7 @@ from agenteval.readers.formats import FORMATS, NEEDS, Format, is_part, recognise
 from agenteval.readers.gold_in_spans import tell_withheld, withheld_from, without_gold
 from agenteval.readers.logs import logged_records
 from agenteval.readers.problems import first_problem
-from agenteval.readers.public_logs import public_records
+from agenteval.readers.public_logs import Rows, public_records
 from agenteval.readers.strict_json import Item, Notes
 from agenteval.readers.table_files import SUFFIXES as TABLES
 from agenteval.readers.table_files import check_mapping, file_items, mapped
@@ -183,8 +183,10 @@ class _Reading:
     ) -> str | None:
         """Read records that are runs of their own; the reason when the first is none."""
         batch: list[_Numbered] = []
-        rows = _numbered(items)
-        for number, item in rows if mapping else public_records(rows, file.path, self.notes):
+        rows = self._rows(items, file, raw=bool(mapping))
+        if isinstance(rows, str):
+            return rows
+        for number, item in rows:
             if is_part(item.value):
                 self.notes.add("steps inside other runs are left out", str(file.path))
                 continue
@@ -216,6 +218,16 @@ class _Reading:
                 self.notes.add(note, str(file.path))
         self._add((read.run, read.place) for read in batch)
         return None if batch else "empty"
+
+    def _rows(self, items: Iterator[Item], file: SourceFile, *, raw: bool) -> Rows | str:
+        """The rows of a file, of a public log as records; the reason when it holds no answers."""
+        rows = _numbered(items)
+        try:
+            return rows if raw else public_records(rows, file.path, self.notes)
+        except InputError as error:
+            if self.single:
+                raise
+            return str(error).removeprefix(f"{error.where}: ")
 
     def _run(self, form: Format, item: Item, name: str) -> _Numbered:
         """`name` is the id where the record has none."""

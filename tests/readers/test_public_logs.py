@@ -445,3 +445,45 @@ def test_metrics_of_deepeval_are_ratings(tmp_path: Path) -> None:
     table = read_scores(write(tmp_path, "a.json", tests))
     assert (table.present("criterion"), table.value[0]) == (["Rel", "Faith"], 0.9)
     assert table.statuses() == {"scored": 1, "unscored:missing": 1}
+
+
+def test_questions_beside_answers_are_passed_over(tmp_path: Path) -> None:
+    write(tmp_path, "question.jsonl", rows(MT_QUESTION))
+    write(tmp_path, "model_answer/vicuna.jsonl", rows(MT_ANSWER))
+    read = read_runs(tmp_path)
+    assert [run.id for run in read.runs] == ["model_answer/vicuna:1"]
+    (skipped,) = read.skipped
+    assert "questions without answers" in skipped.reason
+
+
+def mutations(value: Any) -> Any:
+    """The value with each key of it gone, or with another type under it, two levels deep."""
+    for key in value:
+        yield {k: v for k, v in value.items() if k != key}
+        for other in (None, [], {}, "x", 1, [None], [[]], [{}], {"a": 1}, ["x"]):
+            yield {**value, key: other}
+        if isinstance(value[key], dict):
+            for inner in value[key]:
+                for other in (None, [], "x", 1):
+                    yield {**value, key: {**value[key], inner: other}}
+
+
+@pytest.mark.parametrize("case", READ.values(), ids=READ)
+def test_what_is_written_otherwise_is_read_or_refused_in_one_line(
+    tmp_path: Path, case: Case
+) -> None:
+    content = case.content
+    lines = content.splitlines() if isinstance(content, str) else None
+    values = list(map(json.loads, lines)) if lines else content
+    values = values if isinstance(values, list) else [values]
+    path = tmp_path / "a.jsonl"
+    for i, value in enumerate(values):
+        for changed in mutations(value):
+            path.write_text(rows(*values[:i], changed, *values[i + 1 :]))
+            refusal = ""
+            try:
+                for run in read_runs(path).runs:
+                    make_view(run)
+            except InputError as error:
+                refusal = str(error)
+            assert "\n" not in refusal
