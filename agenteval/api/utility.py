@@ -65,6 +65,7 @@ from agenteval.records.table import Cell, Column, Table
 from agenteval.report.report import Report
 from agenteval.stats.scores import ORIGINAL
 from agenteval.store import Store
+from agenteval.text import plural
 from agenteval.trust.flagged import flags_of
 from agenteval.trust.means import load_ratings
 from agenteval.trust.stopping import Until
@@ -403,7 +404,10 @@ def perturb(
     Raises InputError for runs that cannot be read and for an unknown perturbation.
     """
     watch = Watch(notify)
-    items = [(run, make_view(run)) for run in read_run_list(runs, "", watch, mapping)[:limit]]
+    read = read_run_list(runs, "", watch, mapping)[:limit]
+    items = [(run, make_view(run)) for run in read if run.failure is None]
+    if len(items) < len(read):
+        watch.warn(f"left out: {plural(len(read) - len(items), 'run')} without an answer")
     copies = make_copies(items, perturbations or DEFAULT_OPERATORS, share=share, seed=seed)
     warn_unchanged(copies, len(items), watch)
     texts = [(ORIGINAL, items), *((c.variant, c.items) for c in copies)]

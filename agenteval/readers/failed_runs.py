@@ -12,7 +12,7 @@ from agenteval.records import RunFailure
 
 _ERROR = frozenset(("error", "errors", "agent_error", "err", "error_message", "error_msg"))
 _ERROR |= {"exception", "traceback", "failure", "failure_reason"}
-_STATUS = frozenset({"status", "state", "run_status", "exit_status", "status_code", "http_status"})
+_STATUS = frozenset({"status", "state", "run_status", "exit_status", "status_code", "level"})
 _NO_ERROR = frozenset({"false", "0", "no", "no error", "ok", "success"})
 _TIMEOUT = re.compile(r"time(?:d)?[ _-]?out|deadline[ _]exceeded|total_execution_time", re.I)
 _CANCELLED = re.compile(r"cancell?ed|abort(?:ed)?|interrupt(?:ed)?|killed|terminated")

@@ -23,7 +23,11 @@ _HEAD = 4096
 _RUBRIC = re.compile("rubric|g-eval|closedqa")  # assertions whose value is what a model is asked
 # Columns of a scorer in tables of mlflow: `mlflow.genai.evaluate`, and `mlflow.evaluate` before it.
 _SCORER = re.compile(r"(.+)/(?:value|score)")
-_OF_ROWS = re.compile(r"(?:^|_)(?:id|index|repeat|epoch|seed)$|^(?:value|label|weight)$")
+# Numbers that rate nothing.
+_OF_ROWS = re.compile(
+    r"(?:^|_)(?:id|index|repeat|epoch|seed|temperature|top_p|cost|price|latency|duration|seconds|ms|"
+    r"tokens|time|timestamp)$|^(?:value|label|weight)$"
+)
 _TOLD = ("rationale", "justification")
 _TEXTS = ("input", "output", "messages")
 _ABOUT = ("case", "success", "variant", "rater", "sample", "weight")
@@ -218,13 +222,15 @@ def _scored(rows: Iterable[Item], columns: Mapping[str, str], stem: str) -> Iter
             error = row.get(f"{scorer}/error_message")
             error = "the row is cut off" if item.cut_off else error
             scores[scorer] = failed(str(error)) if error else rating(row.get(column), told)
-        record = {k: v for k, v in row.items() if (field_of(k) or ("",))[0] in _TEXTS}
+        fields = {key: (field_of(key) or ("",))[0] for key in row}
+        record = {key: row[key] for key in row if fields[key] in _TEXTS}
         record |= {"input": row["request"]} if row.get("request") else {}
-        record["output"] = row.get("response", row.get("output", ""))
-        own = (row.get(key) for key in ("run", "trace_id", "request_id", "id"))
+        record |= {} if "output" in fields.values() else {"output": ""}
+        plain = {snake(key): value for key, value in row.items() if not is_missing(value)}
+        own = (plain.get(key) for key in ("run", "run_id", "trace_id", "request_id", "id"))
         run = next((str(name) for name in own if name is not None), f"{stem}:{item.line}")
-        system = row.get("system") or row.get("model")
-        repeat = number_of(row.get("repeat", 0)) or 0
-        about = {k: row[k] for k in _ABOUT if not is_missing(row.get(k))}
-        named = str(system) if system else None
-        yield Sample(item.place, run, int(repeat), named, record, scores, about=about)
+        named = (row[key] for key in row if fields[key] == "system" and row[key])
+        system = next((str(name) for name in named), None)
+        repeat = number_of(plain.get("repeat", 0)) or 0
+        about = {key: plain[key] for key in _ABOUT if key in plain}
+        yield Sample(item.place, run, int(repeat), system, record, scores, about=about)

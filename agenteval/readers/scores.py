@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 from agenteval.errors import InputError
 from agenteval.readers.fields import is_missing, number_of, snake, verdict
-from agenteval.readers.logs import log_samples, scored_rows, split_table
+from agenteval.readers.logs import is_log, log_samples, scored_rows, split_table
 from agenteval.readers.problems import shown
 from agenteval.readers.public_logs import public_ratings
 from agenteval.readers.samples import rating_rows
@@ -113,7 +113,7 @@ def read_scores(
 
 def _own_scales(file: Path, known: Mapping[str, Criterion]) -> set[str]:
     """Criteria that are rated by numbers of their own scale: a `value` lies outside 0 to 1."""
-    if all(c.numeric_range == (0.0, 1.0) for c in known.values()):
+    if is_log(file) or all(c.numeric_range == (0.0, 1.0) for c in known.values()):
         return set()
     outside: set[str] = set()
     for _, row in score_rows(file, known):
