@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -22,21 +22,6 @@ from agenteval.readers.strict_json import Item, Notes, read_items
 Rows = Iterator[tuple[str | None, Item]]  # values with their number in the file
 
 
-@dataclass(frozen=True)
-class PublicLog:
-    """A form of rows that is known by its keys, as they are or in snake case, and by the absence
-    of others; `read` makes records of all rows of a file."""
-
-    keys: str  # separated by commas
-    read: Callable[[Rows, Path, Notes], Rows]
-    without: frozenset[str] = frozenset()
-
-    def matches(self, value: Any) -> bool:
-        """Whether a row has all keys of the form."""
-        names = {*value, *map(snake, value)} if isinstance(value, dict) else set[str]()
-        return names.issuperset(self.keys.split(",")) and not self.without & names
-
-
 def public_records(rows: Rows, path: Path, notes: Notes) -> Rows:
     """The rows of a file, those of a public log as records of runs; its first row tells.
 
@@ -45,9 +30,20 @@ def public_records(rows: Rows, path: Path, notes: Notes) -> Rows:
     first = next(rows, None)
     if first is None:
         return iter(())
-    log = next((log for log in _LOGS if log.matches(first[1].value)), None)
-    rows = chain([first], rows)
-    return rows if log is None else _as_written(log.read(rows, path, notes), path)
+    names = _names(first[1].value)
+    for keys, reason in _WITHOUT_ANSWERS.items():
+        if names.issuperset(keys.split(",")) and not names & _ANSWERS:
+            raise InputError(reason, first[1].place)
+    logs = (read for keys, read in _LOGS.items() if names.issuperset(keys.split(",")))
+    read, rows = next(logs, None), chain([first], rows)
+    return rows if read is None else _as_written(read(rows, path, notes), path)
+
+
+def _names(row: Any) -> set[str]:
+    """The keys of a row, as they are and in snake case, and those of objects in it (`spec.id`)."""
+    keys = row if isinstance(row, dict) else {}
+    inner = (f"{k}.{name}" for k, v in keys.items() if isinstance(v, dict) for name in v)
+    return {*keys, *map(snake, keys), *inner}
 
 
 def _as_written(rows: Rows, path: Path) -> Rows:
@@ -69,13 +65,6 @@ def _each(convert: Callable[[dict[str, Any], str], dict[str, Any]]) -> Callable[
             value = item.value
             made = convert(value, item.place) if isinstance(value, dict) else value
             yield number, replace(item, value=made)
-
-    return read
-
-
-def _refused(reason: str) -> Callable[..., Rows]:
-    def read(rows: Rows, _path: Path, _notes: Notes) -> Rows:
-        raise InputError(reason, next(rows)[1].place)
 
     return read
 
@@ -345,44 +334,32 @@ def public_ratings(row: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 _UNREAD = {"status": "unscored:parse"}
+# By the keys of the first row.
 _ANSWERS = frozenset(OUTPUT) | {"choices", "messages"}
-_LOGS = (
-    PublicLog(
-        "task_id,reward,traj",
-        _refused("results of tau-bench: `agenteval flow import ROLE FILE` reads them"),
-    ),
-    PublicLog(
-        "simulations,tasks",
-        _refused("results of tau2-bench: write each of its `simulations` on a line (.jsonl)"),
-    ),
-    PublicLog(
-        "output_1,output_2",
-        _refused("preferences between two outputs (AlpacaEval); give the outputs of each system"),
-    ),
-    PublicLog(
-        "question_id,judge,judgment",
-        _refused("judgments of MT-bench, no answers: they go to --scores, model_answer/ to runs"),
-    ),
-    PublicLog("games,judge", _refused("judgments of arena-hard; give model_answer/ as runs")),
-    PublicLog(
-        "question_id,turns",
-        _refused("questions without answers (MT-bench); give model_answer/ as runs"),
-        _ANSWERS,
-    ),
-    PublicLog("choices,question_id", _mt_bench),
-    PublicLog("messages,uid,model", _each(_arena_hard)),
-    PublicLog("session_id,generator", _each(_wild_bench)),
-    PublicLog("session_id,model_test", _each(_wild_bench)),
-    PublicLog("question,Final answer", _each(_gaia)),
-    PublicLog("question,Final Answer", _each(_gaia)),
-    PublicLog("question,final_answer,annotator_metadata", _each(_gaia)),
-    PublicLog("question,final_answer,level,file_name", _each(_gaia)),
-    PublicLog("doc_id,filtered_resps", _lm_eval),
-    PublicLog("doc_id,resps", _lm_eval),
-    PublicLog("spec", _openai_evals, _ANSWERS),
-    PublicLog("run_id,event_id,sample_id,type,data", _openai_evals),
-    PublicLog("testCases", _deepeval),
-    PublicLog("testRunData", _deepeval),
-    PublicLog("trajectory,info", _each(_swe_agent)),
-    PublicLog("messages,info,trajectory_format", _each(_swe_agent)),
-)
+_WITHOUT_ANSWERS = {
+    "task_id,reward,traj": "results of tau-bench: `agenteval flow import ROLE FILE` reads them",
+    "simulations,tasks": "results of tau2-bench: write each of its simulations on a line (.jsonl)",
+    "output_1,output_2": "preferences between two outputs (AlpacaEval): give each system's outputs",
+    "question_id,judge,judgment": "judgments of MT-bench, no answers: they go to --scores, "
+    "model_answer/ to runs",
+    "games,judge": "judgments of arena-hard: give model_answer/ as runs",
+    "question_id,turns": "questions without answers (MT-bench): give model_answer/ as runs",
+}
+_LOGS: dict[str, Callable[[Rows, Path, Notes], Rows]] = {
+    "choices,question_id": _mt_bench,
+    "messages,uid,model": _each(_arena_hard),
+    "session_id,generator": _each(_wild_bench),
+    "session_id,model_test": _each(_wild_bench),
+    "question,Final answer": _each(_gaia),
+    "question,Final Answer": _each(_gaia),
+    "question,final_answer,annotator_metadata": _each(_gaia),
+    "question,final_answer,level,file_name": _each(_gaia),
+    "doc_id,filtered_resps": _lm_eval,
+    "doc_id,resps": _lm_eval,
+    "spec.run_id": _openai_evals,
+    "run_id,event_id,sample_id,type,data": _openai_evals,
+    "testCases": _deepeval,
+    "testRunData": _deepeval,
+    "trajectory,info": _each(_swe_agent),
+    "messages,info,trajectory_format": _each(_swe_agent),
+}
