@@ -102,8 +102,10 @@ def _mt_bench(rows: Rows, path: Path, notes: Notes) -> Rows:
     `question.jsonl` in the same folder or the one above."""
     questions = _questions(path)
     if not questions:
-        told = "answers without their questions: put question.jsonl beside them or one folder above"
-        notes.add(told, str(path))
+        problem = (
+            "answers without their questions: put question.jsonl beside them or one folder above"
+        )
+        notes.add(problem, str(path))
     for number, item in rows:
         row = dict(item.value)
         choices = row["choices"] if isinstance(row["choices"], list) else []
@@ -201,8 +203,8 @@ def _lm_eval(rows: Rows, _path: Path, notes: Notes) -> Rows:
         while isinstance(answer, list) and answer:
             answer = answer[0]
         if not isinstance(answer, str):
-            told = "log-likelihoods of lm-eval, which hold no text: use a generate_until task"
-            raise InputError(told, item.place)
+            problem = "log-likelihoods of lm-eval, which hold no text: use a generate_until task"
+            raise InputError(problem, item.place)
         prompt = row.get("arguments")
         while isinstance(prompt, (list, dict)) and prompt:
             prompt = next(iter(prompt.values())) if isinstance(prompt, dict) else prompt[0]

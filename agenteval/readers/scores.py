@@ -152,8 +152,8 @@ def score_rows(
             samples = scored_rows(items, wanted, file.stem)
         missing = " and ".join(sorted({"run", "criterion"} - fields))
         if missing and samples is None:
-            told = f"there is no column {missing}; known columns: {', '.join(_COLUMNS)}"
-            raise InputError(told, first.place)
+            problem = f"there is no column {missing}; known columns: {', '.join(_COLUMNS)}"
+            raise InputError(problem, first.place)
     if samples is not None:
         rows = rating_rows(samples, str(file))
         yield from rows if known is None else _usable(list(rows), known, notes, str(file))

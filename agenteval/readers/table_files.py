@@ -133,6 +133,8 @@ def _filled_rows(text: str, name: str) -> Iterator[tuple[int, list[str], bool]]:
 def _head(cells: list[str], place: str) -> list[str]:
     """Names of columns; the first may lack one, as pandas writes an index. Raises InputError."""
     names = [cell.strip() for cell in cells]
+    while not names[-1]:
+        names.pop()
     if not names[0] and "index" not in names and len(names) > 1:
         names[0] = "index"
     for column, times in Counter(filter(None, names)).items():

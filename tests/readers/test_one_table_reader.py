@@ -223,7 +223,8 @@ def test_cells_of_megabytes(tmp_path: Path) -> None:
         ("a.xlsx", "PK\3\4", r"a\.xlsx: this is a workbook: save the sheet as CSV"),
         ("a.csv", "id,output\n1,x,y\n", r"a\.csv:2: 3 cells, and the head line names 2"),
         ("a.csv", "id,output,output\n1,x,y\n", r"a\.csv:1: the column 'output' stands twice"),
-        ("a.csv", "id,output,\n1,x,y\n", r"a\.csv:2: a cell in a column without a name"),
+        ("a.csv", "id,output,\n1,x,y\n", r"a\.csv:2: 3 cells, and the head line names 2"),
+        ("a.csv", "id,,output\n1,x,y\n", r"a\.csv:2: a cell in a column without a name"),
     ],
 )
 def test_what_cannot_be_read_names_its_place(

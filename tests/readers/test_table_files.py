@@ -81,7 +81,7 @@ def test_the_task_says_which_column_is_which(tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("a,a\n1,2\n", r"r.csv:1: the column 'a' stands twice"),
-        ("a,\n1,2\n", r"r.csv:2: a cell in a column without a name"),
+        ("a,\n1,2\n", r"r.csv:2: 2 cells, and the head line names 1 columns"),
         ("output\nx,y\n", r"r.csv:2: 2 cells, and the head line names 1 columns"),
         ('output\n"x\n', r"r.csv:2: is not CSV"),
         ("output,success\nx,perhaps\n", r"r.csv:2: 'success' is 'perhaps': a verdict must be"),
