@@ -15,12 +15,12 @@ from agenteval.files import same_file
 from agenteval.records.table import Column, Estimate, Table, cells_of, shown
 from agenteval.report.junit import junit_xml
 from agenteval.report.report import Report
-from agenteval.stats.scores import ScoreTable
+from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store, default_path
 from agenteval.trust.comparison import CompareOptions, Comparison, Row
 from agenteval.trust.comparison import compare as compare_tables
 from agenteval.trust.gates import FailIf, regression_gates, under_gate
-from agenteval.trust.means import cases_answered_twice
+from agenteval.trust.means import cases_answered_twice, lines_on_failed_runs
 from agenteval.trust.sides import Sides, Wanted, sides_of_stores, sides_of_tables
 
 _JUDGES = {"better": "higher", "worse": "lower"}  # a judge that rates higher is not better for it
@@ -148,6 +148,10 @@ def compare(
             "only_second": list(comparison.only_second),
             "unmatched": comparison.unmatched,
             "family": list(comparison.family),
+            "no_answer": {
+                "a": sides.first.runs_by_status("no_answer:"),
+                "b": sides.second.runs_by_status("no_answer:"),
+            },
             "on_undecided": "pass" if undecided_passes else "fail",
         },
         comparison=comparison,
@@ -230,12 +234,18 @@ def _verdict(comparison: Comparison, row: Row) -> str:
 def _warnings(sides: Sides, comparison: Comparison) -> tuple[str, ...]:
     """What a reader must know before the figures."""
     lines = [f"not compared: {name}: {why}" for name, why in sides.left_out.items()]
+    sides_of = {"A": sides.first.of(variant=ORIGINAL), "B": sides.second.of(variant=ORIGINAL)}
     for side, cases in (("A", comparison.only_first), ("B", comparison.only_second)):
         if cases:
             # cases of a store are named by a hash
             some = ", ".join(case if len(case) <= 24 else case[:12] for case in cases[:3])
             more = ", ..." if len(cases) > 3 else ""
             lines.append(f"left out: {len(cases)} cases only in {side} ({some}{more})")
+        lines += [f"{side}: {line}" for line in lines_on_failed_runs(sides_of[side])]
+        failed = sides_of[side].runs_by_status("no_answer:")
+        if names := sorted({name for runs in failed.values() for name in runs}):
+            more = f" and {len(names) - 20} more" if names[20:] else ""
+            lines.append(f"{side}: missing because the run failed: {', '.join(names[:20])}{more}")
     if comparison.unmatched:
         lines.append(
             f"left out: {comparison.unmatched} {comparison.pair_by}s of common cases that only one "

@@ -37,6 +37,7 @@ from agenteval.readers import degenerate, make_view, read_runs
 from agenteval.readers.leaks import leak_lines
 from agenteval.readers.tasks import TaskFolder, find_task, recording_of
 from agenteval.records import CriteriaSet, Criterion, Run, Task, View, content_hash
+from agenteval.records.run import no_answers
 from agenteval.store import Store, default_path, is_there
 from agenteval.store.rows import case_key
 from agenteval.text import plural
@@ -74,6 +75,15 @@ class Judging:
     need_key: bool = True  # where nobody is asked, a missing key is no error
     allow_code: bool = False  # of a computed criterion that runs what a system wrote
     probabilities: bool = False  # of the levels, from a chat model's log-probabilities
+
+    @property
+    def no_answer(self) -> dict[str, list[str]]:
+        """Ids of the runs whose system failed, by kind."""
+        failed: dict[str, list[str]] = {}
+        for run, _ in self.items:
+            if run.failure is not None:
+                failed.setdefault(run.failure.kind, []).append(run.id)
+        return failed
 
     @cached_property
     def choice(self) -> ModelChoice | None:
@@ -185,7 +195,7 @@ class Judging:
         )
         kept = f", {plan.done} already scored" if plan.done else ""
         self.watch.note(
-            f"{plan.cells} cells{kept}{left}; {plan.open} to judge in {len(plan.units)} calls"
+            f"{plan.cells} cells{kept}{left}; {plan.open} to judge in {plan.calls} calls"
         )
 
         try:
@@ -241,6 +251,7 @@ def read_judging(
     allow_code: bool = False,
     probabilities: bool = False,
     store: str | Path | Store | None = None,
+    score_failed_runs: str | None = None,
 ) -> Judging:
     """Read and check everything before anything is written; `store` is asked only for the keys
     that it has for the runs. Raises InputError and StoreError."""
@@ -264,6 +275,8 @@ def read_judging(
         items = _with_findings(items, Path(findings), watch)
     if system is not None:
         items = _of_system(items, system, watch)
+    if score_failed_runs is not None:
+        items = _failed_as(items, score_failed_runs)
     if not with_reference and not in_python:
         leaks = [line for run, view in items for line in leak_lines(run, view)]
         watch.warn_list("the judge may see the answer or the verdict:", leaks, most=5)
@@ -288,7 +301,7 @@ def read_judging(
     items = [
         (run, view.model_copy(update={"owner": (run.task, run.system)})) for run, view in items
     ]
-    return Judging(
+    judging = Judging(
         items=tuple(_with_stored_keys(items, store)), task=found_task, judge=judge,
         base_url=base_url, repeats=repeats, criteria=wanted, retry_failed=retry_failed,
         allow_code=allow_code, probabilities=probabilities,
@@ -296,6 +309,10 @@ def read_judging(
         limits=limits or Limits(), record=None if record is None else Path(record),
         version=version, watch=watch, need_key=need_key,
     )  # fmt: skip
+    if failed := no_answers(judging.no_answer):
+        worst = "they count as the worst level (--score-failed-runs worst)"
+        watch.warn(f"{failed}; {worst if score_failed_runs else 'they are not judged'}")
+    return judging
 
 
 def _chosen(
@@ -400,6 +417,16 @@ def read_task(task: str | Path | Task) -> TaskFolder:
     return find_task(str(task))
 
 
+def _failed_as(items: list[Item], level: str) -> list[Item]:
+    """Views of failed runs under another key, so that both ways of counting can be stored."""
+    if level != "worst":
+        raise InputError(f"{level!r} is not `worst`", "--score-failed-runs")
+    return [
+        (run, view.model_copy(update={"failed_as": level}) if run.failure else view)
+        for run, view in items
+    ]
+
+
 def _of_system(items: list[Item], name: str, watch: Watch) -> list[Item]:
     """The runs that name no system become those of this one. Its name stands in their ids as well,
     so that versions of a system may use the same ids, or give the same answers."""
@@ -457,6 +484,10 @@ def _with_findings(items: list[Item], folder: Path, watch: Watch) -> list[Item]:
 def warn_of_versions(store: Store, items: Sequence[Item], watch: Watch) -> None:
     """A line where these runs would be taken for others of the store, or together with them."""
     keys = {view.sha256 for _, view in items}
+    for _, view in items:
+        if view.failed_as:  # stored as missing, or as the worst, it is the same run
+            other = "worst" if view.failed_as == "missing" else "missing"
+            keys.add(view.model_copy(update={"failed_as": other}).sha256)
     tasks = {run.task for run, _ in items}
     stored = [
         row

@@ -30,7 +30,7 @@ from agenteval.store.postgres import without_password
 from agenteval.trust.disagreement import disagreement_table, disagreements
 from agenteval.trust.flagged import Flags
 from agenteval.trust.gates import UNSCORED, Gate, exit_code, unscored_gate
-from agenteval.trust.means import ALL, Rating, Row, summarize
+from agenteval.trust.means import ALL, Rating, Row, lines_on_failed_runs, summarize
 from agenteval.trust.spread import spread_line, spread_table, spreads
 from agenteval.trust.tables import outcomes, score_notes, score_tables, score_title, spent
 
@@ -149,8 +149,8 @@ class ScoreReport(Report):
 
         `min_mean`: by criterion (id or name), what the mean must reach: missed where its whole
         interval lies below, met where none of it does, else undecided. `max_unscored`: the largest
-        share of cells without a score; what a judge cannot see is not held against it. Raises
-        KeyError for an unknown criterion.
+        share of cells without a score; what a judge cannot see, and runs whose system failed, are
+        not held against it. Raises KeyError for an unknown criterion.
         """
         report = self
         gates = [self._mean_gate(name, least) for name, least in (min_mean or {}).items()]
@@ -160,6 +160,9 @@ class ScoreReport(Report):
             report = replace(self, gates=tuple(others), exit_code=code)
             counts = Counter(r.status for r in self.ratings if ":" in r.status)
             bad = counts.total() - counts["unscored:unsupported"]
+            failed = sum(n for status, n in counts.items() if status.startswith("no_answer:"))
+            if failed < self.cells:  # where there is no answer at all, nothing was scored
+                bad -= failed
             gates.append(unscored_gate(self.cells, bad, max_unscored))
         return report.gated(*gates, undecided_passes=undecided_passes)
 
@@ -238,13 +241,15 @@ def score_report(
             *([spread_table(found, names)] if found else ()),
             disagreement_table(disagreements({source.model: table}), names, "repeats"),
         ) if rated else (),
-        notes=(*notes, *(score_notes(source, ratings) if rated else ()), *flagged),
+        notes=(*notes, *lines_on_failed_runs(table),
+               *(score_notes(source, ratings) if rated else ()), *flagged),
         unfinished=tuple(unfinished),
         data={
             "source": source.model_dump(),
             "runs": outcomes(ratings),
             "ratings": len(ratings),
             "failures": dict(sorted(failures.items())),
+            "no_answer": table.runs_by_status("no_answer:"),
             "flagged": flags.json(),
             "usage": usage.model_dump(),
         },

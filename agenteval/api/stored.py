@@ -383,6 +383,11 @@ def _views(runs: str, store: Store, notes: list[str]) -> frozenset[str]:
     views = [
         (run, make_view(run, with_reference=shown)) for run in read.runs for shown in (False, True)
     ]
+    views += [
+        (run, view.model_copy(update={"failed_as": "worst"}))
+        for run, view in views
+        if view.failed_as
+    ]
     owned = {
         view.model_copy(update={"owner": (task, run.system)}).sha256
         for task in {row["task"] for row in store.runs().values()}

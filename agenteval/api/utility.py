@@ -65,6 +65,7 @@ from agenteval.records.table import Cell, Column, Table
 from agenteval.report.report import Report
 from agenteval.stats.scores import ORIGINAL
 from agenteval.store import Store
+from agenteval.text import plural
 from agenteval.trust.flagged import flags_of
 from agenteval.trust.means import load_ratings
 from agenteval.trust.stopping import Until
@@ -250,6 +251,7 @@ async def aquantify(
     limit: int | None = None,
     retry_failed: bool = False,
     max_unscored: float = 0.1,
+    score_failed_runs: str | None = None,
     until: str | float | Until | None = None,
     limits: Limits | None = None,
     record: str | Path | None = None,
@@ -273,6 +275,9 @@ async def aquantify(
     answers. With `probabilities` a chat model answers with a letter, of which the log-probabilities
     give the value (docs/verify.md); "decisions:NAME" is a model that gives probabilities itself.
 
+    Runs whose system failed are not judged; they are counted. With `score_failed_runs="worst"` they
+    get the worst level of every ordered criterion.
+
     With `until` cases are judged in random order (of `seed`) and only as many as it takes: a width
     that no always-valid interval of a mean exceeds, or "decided" for two systems of which it is to
     be known which is better; see `trust.stopping.Until`. Where it stopped is among the notes.
@@ -290,6 +295,7 @@ async def aquantify(
         datamark=datamark, limit=limit, retry_failed=retry_failed, limits=limits, record=record,
         version=version, need_key=not dry_run, allow_code=allow_code, probabilities=probabilities,
         store=store,
+        score_failed_runs=score_failed_runs,
     )  # fmt: skip
     if dry_run:
         from agenteval.api.utility_bill import quantify_bill  # circular
@@ -399,7 +405,10 @@ def perturb(
     Raises InputError for runs that cannot be read and for an unknown perturbation.
     """
     watch = Watch(notify)
-    items = [(run, make_view(run)) for run in read_run_list(runs, "", watch, mapping)[:limit]]
+    read = read_run_list(runs, "", watch, mapping)[:limit]
+    items = [(run, make_view(run)) for run in read if run.failure is None]
+    if len(items) < len(read):
+        watch.warn(f"left out: {plural(len(read) - len(items), 'run')} without an answer")
     copies = make_copies(items, perturbations or DEFAULT_OPERATORS, share=share, seed=seed)
     warn_unchanged(copies, len(items), watch)
     texts = [(ORIGINAL, items), *((c.variant, c.items) for c in copies)]

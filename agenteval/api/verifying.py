@@ -53,12 +53,14 @@ from agenteval.models.embeddings import make_embedder
 from agenteval.models.limits import Limits
 from agenteval.readers.scores import read_scores
 from agenteval.records import CriteriaSet, Criterion, Source, Task
+from agenteval.records.run import no_answers
 from agenteval.records.verification import VerifiedSet
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store
 from agenteval.store.experiments import remark
 from agenteval.text import plural
 from agenteval.trust.flagged import flags_of
+from agenteval.trust.means import lines_on_failed_runs
 from agenteval.trust.verification import (
     DEFAULT_OPERATORS,
     Copies,
@@ -152,6 +154,7 @@ async def averify(
         probabilities=probabilities,
         store=store,
     )  # fmt: skip
+    no_answer, judging = judging.no_answer, _answered(judging)
     _refuse_more(judging, options, probes=probes, rounds=rounds)
     if judging.distributes and repeats > 1 and not options.deterministic:
         watch.warn(
@@ -175,9 +178,12 @@ async def averify(
         sequential,
     )  # fmt: skip
     try:
-        return await _verified(judging, store, how)
+        report = await _verified(judging, store, how)
     except Unfinished as early:
-        return unverified(str(early), watch.notes)
+        report = unverified(str(early), watch.notes)
+    line = no_answers(no_answer)
+    notes = (*([f"{line}; they are not judged"] if line else ()), *report.notes)
+    return replace(report, notes=notes, data={**report.data, "no_answer": no_answer})
 
 
 verify = synchronous(averify)
@@ -194,6 +200,14 @@ class _How:
     rounds: int
     output: Path | None
     sequential: bool = False
+
+
+def _answered(judging: Judging) -> Judging:
+    """The same without runs whose system failed: they say nothing about the judge."""
+    answered = tuple(item for item in judging.items if item[0].failure is None)
+    if not answered:
+        raise InputError("no run has an answer to judge", "RUNS")
+    return replace(judging, items=answered)
 
 
 def _refuse_more(judging: Judging, options: VerifyOptions, *, probes: bool, rounds: int) -> None:
@@ -389,7 +403,8 @@ def _elsewhere(
     if output is not None:
         _write(output, name, known, result, None, watch)
     about = f"{scores}: {len(table)} ratings of {len(table.present('run'))} runs"
-    return verify_report(result, known, about, table, notes=watch.notes)
+    notes = [*watch.notes, *lines_on_failed_runs(table)]
+    return verify_report(result, known, about, table, notes=notes)
 
 
 def _write(

@@ -39,8 +39,11 @@ def degenerate(run: Run) -> str | None:
        repetitions of one word.
 
     A short answer ("42", "yes") is none of these. A run that called tools, or has spans, without
-    saying anything has acted and is left to the judge. Gold fields are not consulted.
+    saying anything has acted and is left to the judge. Gold fields are not consulted. A run whose
+    system failed has no answer.
     """
+    if run.failure is not None:
+        return f"no answer ({run.failure.kind})"
     texts = [m.content for m in run.messages if m.role == "assistant"]
     if run.output.strip() not in [text.strip() for text in texts]:
         texts.append(run.output)

@@ -364,7 +364,9 @@ def _verified(
     copied = {copy.origin for copy in copies}
     systems = {text.system for text in originals if text.run_key in copied}
     answered = table.of(variant=ORIGINAL)
-    answered = answered.where(answered.status.codes != answered.status.code("degenerate"))
+    unanswered = [n for n in answered.status.names if n.startswith(("degenerate", "no_answer:"))]
+    codes = [answered.status.code(name) for name in (*unanswered, "failed_run")]
+    answered = answered.where(~np.isin(answered.status.codes, codes))
     answering = set(answered.present("run"))
     runs = {
         text.run_key

@@ -55,6 +55,7 @@ from agenteval.report.utility_tables import (
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.text import plural
 from agenteval.trust.flagged import Flags
+from agenteval.trust.means import lines_on_failed_runs
 
 MOST_RUNS = 500  # runs that can be opened
 _MOST_NAMED = 20_000  # other runs whose names are listed
@@ -200,7 +201,7 @@ def _measured(material: Material) -> list[str]:
 def _missing(material: Material) -> list[str]:
     """What is not known, or not of all, in sentences."""
     table = material.originals
-    lines = list(material.notes)
+    lines = [*material.notes, *lines_on_failed_runs(table)]
     if not (table.success >= 0).any():
         lines.append("success is unknown for every run: nothing says which criteria tell it")
     elif (table.success < 0).any():

@@ -132,7 +132,8 @@ def missing_table(material: Material) -> Table | None:
     """Judgements without a result by kind and criterion, copies included; None when all have one"""
     table = material.table
     kinds = sorted(n for n in table.present("status") if ":" in n)
-    kinds += [n for n in ("not_applicable", "degenerate") if n in table.present("status")]
+    by_rule = ("not_applicable", "degenerate", "failed_run")
+    kinds += [n for n in by_rule if n in table.present("status")]
     if not kinds:
         return None
     columns = (

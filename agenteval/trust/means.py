@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agenteval.records import Criterion
+from agenteval.records.run import no_answers
 from agenteval.stats import Interval, mean_interval
-from agenteval.stats.scores import ONLY_EMPTY
+from agenteval.stats.scores import ONLY_EMPTY, ScoreTable
 from agenteval.store import Store, of_one_state
 from agenteval.store.rows import cell_detail
 from agenteval.text import plural
@@ -53,6 +54,7 @@ class Row:
     without_degenerate: Interval
     not_applicable: int
     degenerate: int
+    failed_runs: int
     failures: Counter[str]
     labels: Counter[str]
 
@@ -86,6 +88,18 @@ def cases_answered_twice(answers: Iterable[tuple[str, str, str]]) -> list[str]:
                 f"{' and '.join(min(several)[:2])}), which are averaged: versions of a system need "
                 "names of their own (--system, or the field `system`)"
             )
+    return lines
+
+
+def lines_on_failed_runs(table: ScoreTable) -> list[str]:
+    """What is to be said of runs whose system failed: those that are not judged, and those that
+    count as the worst level."""
+    lines = []
+    if missing := no_answers(table.runs_by_status("no_answer:")):
+        lines.append(f"{missing}; they are not judged")
+    for runs in table.runs_by_status("failed_run").values():
+        what = plural(len(runs), "failed run")
+        lines.append(f"{what} counted as the worst level (--score-failed-runs worst)")
     return lines
 
 
@@ -169,6 +183,7 @@ def _row(criterion: Criterion, system: str, ratings: Sequence[Rating]) -> Row:
         without_degenerate=_interval([r for r in valued if r.status != "degenerate"]),
         not_applicable=sum(r.status == "not_applicable" for r in ratings),
         degenerate=sum(r.status == "degenerate" for r in ratings),
+        failed_runs=sum(r.status == "failed_run" for r in ratings),
         failures=Counter(r.status for r in ratings if ":" in r.status),
         labels=Counter(r.label for r in ratings if r.label is not None),
     )

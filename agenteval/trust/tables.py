@@ -180,7 +180,7 @@ def _details(named: _Named) -> Iterator[Table]:
                               **_mean("failed", row.failed, factor)})  # fmt: skip
         levels += [{**names, "level": k, "ratings": n} for k, n in sorted(row.labels.items())]
         statuses = (*sorted(row.failures.items()), ("not_applicable", row.not_applicable),
-                    ("degenerate", row.degenerate))  # fmt: skip
+                    ("degenerate", row.degenerate), ("failed_run", row.failed_runs))  # fmt: skip
         missing += [{**names, "status": status, "cells": n} for status, n in statuses if n]
         ends: dict[str, Cell] = {}
         if row.bounds:
@@ -200,7 +200,7 @@ def _details(named: _Named) -> Iterator[Table]:
     ], by_outcome)  # fmt: skip
     ratings = Column("ratings", "ratings", "count")
     yield table("levels", "levels given", [Column("level", "level"), ratings], levels)
-    title = "not rated, or at the worst level by rule (degenerate)"
+    title = "not rated, or at the worst level by rule (degenerate, failed_run)"
     counts = [Column("status", "status"), Column("cells", "cells", "count")]
     yield table("missing", title, counts, missing)
     yield table("bounds", "what missing ratings could do to a mean, and what empty replies did", [
@@ -234,10 +234,12 @@ def _remarks(
         notes.append(f"{why}: {criterion.name}: {listed}")
     failures = Counter(r.status for r in ratings if ":" in r.status)
     empty = sum(r.status == "degenerate" for r in ratings)
+    failed = sum(r.status == "failed_run" for r in ratings)
     kinds = ", ".join(f"{n} {s}" for s, n in sorted(failures.items()))
     notes.append(
-        f"{len(ratings) - failures.total() - empty} of {len(ratings)} rated"
+        f"{len(ratings) - failures.total() - empty - failed} of {len(ratings)} rated"
         + (f", {empty} at the worst level by rule (empty replies)" if empty else "")
+        + (f", {failed} at the worst level as asked (failed runs)" if failed else "")
         + (f"; not rated: {kinds}" if kinds else "")
     )
     first = {r.status: r.message for r in reversed(ratings) if r.status.startswith("error:")}

@@ -49,6 +49,13 @@ class CellPlan:
         return self.cells - self.done - self.failed
 
     @property
+    def calls(self) -> int:
+        """Units that ask the judge; it is not asked about runs whose system failed."""
+        if all(run.failure is None for run, _ in self.items):
+            return len(self.units)
+        return sum(unit.run.failure is None for unit in self.units)
+
+    @property
     def worked(self) -> bool:
         """Whether a cell has a Score already."""
         return self.done > 0

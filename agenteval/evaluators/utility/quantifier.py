@@ -12,9 +12,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from pydantic import JsonValue
 
 from agenteval.errors import AgentevalError, BadRequest
-from agenteval.evaluators.base import Evaluator, Outcome, Unit, cell_key, fail_all
+from agenteval.evaluators.base import (
+    Evaluator,
+    Outcome,
+    Unit,
+    cell_key,
+    fail_all,
+    worst_by_rule,
+)
 from agenteval.evaluators.renamed import Renamed
 from agenteval.evaluators.utility.answers import Answers, NoAnswer, leaves_of, to_result
 from agenteval.evaluators.utility.reading import read_text
@@ -22,7 +30,7 @@ from agenteval.models.client import Client
 from agenteval.models.prompts import DATAMARK, datamarked, load_prompt, neutralise
 from agenteval.models.wire import NONCE, Reply, Request
 from agenteval.readers import degenerate
-from agenteval.records import CallRecord, Criterion, Score, Source, Task, Usage, content_hash
+from agenteval.records import CallRecord, Criterion, Source, Task, Usage, content_hash
 from agenteval.stats.scores import ORIGINAL
 
 _PACKAGE = "agenteval.evaluators.utility"
@@ -323,20 +331,8 @@ class Guarded(Renamed):
         reason = degenerate(unit.run)
         if reason is None:
             return await super().evaluate(unit)
-        scores = []
-        for criterion in unit.criteria:
-            ordered = all(leaf.ordered for _, leaf in criterion.leaves())
-            levels = criterion.accepted_values if ordered else ()
-            score = Score(
-                key=cell_key(unit, criterion, self._source_key),
-                criterion_id=criterion.id,
-                status="degenerate",
-                label=levels[0] if levels else None,
-                value=0.0 if ordered else None,
-                evidence={"rule": RULE, "reason": reason},
-            )
-            scores.append(score)
-        return Outcome(tuple(scores), CallRecord(shown=tuple(c.id for c in unit.criteria)))
+        evidence: dict[str, JsonValue] = {"rule": RULE, "reason": reason}
+        return worst_by_rule(unit, self._source_key, "degenerate", evidence)
 
 
 def chat_judge(client: Client, task: Task, options: QuantifierOptions | None = None) -> Guarded:

@@ -101,7 +101,8 @@ def choose_targets(
 
 def rated(table: ScoreTable) -> ScoreTable:
     """The ratings with a value that a judge gave, ranks within a problem among them."""
-    by_rule = table.status.codes == table.status.code("degenerate")
+    rules = [table.status.code(name) for name in ("degenerate", "failed_run")]
+    by_rule = np.isin(table.status.codes, rules)
     return table.where(~np.isnan(table.value) & ~by_rule)
 
 
