@@ -21,7 +21,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenteval.errors import ReplyError
-from agenteval.models.jsonish import MAX_DEPTH, NotJsonish, Scan, is_deeper, number, scan, to_object
+from agenteval.models.jsonish import (
+    MAX_DEPTH,
+    Dialect,
+    NotJsonish,
+    Scan,
+    doubled_object,
+    is_deeper,
+    number,
+    scan,
+    to_object,
+)
 from agenteval.models.wire import printable
 
 _FENCE_OPEN = re.compile(r"```[\w+-]*\s*\Z")
@@ -79,7 +89,7 @@ def _parse(text: str, accepted: Callable[[Any], bool], last_counts: bool, double
     values, broken, reason = _search(text, doubled)
     values = _without_drafts(text, values, broken if last_counts else None)
     for start, one in _by_rank(text, values):
-        if one.value not in ({}, []) and accepted(one.value):
+        if one.value not in (None, {}, []) and accepted(one.value):
             return Parsed(one.value, _rung(text, start, one))
         reason = "the reply holds JSON, but not in the form asked for"
         if one.cut:
@@ -154,13 +164,14 @@ def _search(text: str, doubled: bool) -> tuple[list[tuple[int, Scan]], int | Non
     values: list[tuple[int, Scan]] = []
     broken: int | None = None
     reason = "no object or list in the reply"
+    dialect = Dialect(doubled_object if doubled else to_object)
     opening, at = _OPENING, 0
     while match := opening.search(text, at):
         start = match.start()
         try:
-            one = scan(text, start, doubled=doubled)
+            one = scan(text, start, dialect)
         except NotJsonish as error:
-            reason = str(error)
+            reason = f"{error} at offset {error.at}"
             at = max(error.at, start + 1)
             if error.begun or _MEANT.match(text, start):
                 broken = start
