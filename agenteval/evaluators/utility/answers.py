@@ -30,12 +30,12 @@ REASON_KEYS = ("explanation", "reason", "reasoning", "rationale", "justification
                "feedback", "analysis", "comment", "comments", "summary", "conclusion")  # fmt: skip
 NAME_KEYS = ("criterion", "id", "name", "criteria", "criterion_id", "criterion_name", "metric",
              "dimension", "aspect")  # fmt: skip
-_TOP_KEYS = ("max_score", "max", "maximum", "max_rating", "maximum_score", "out_of", "scale",
+TOP_KEYS = ("max_score", "max", "maximum", "max_rating", "maximum_score", "out_of", "scale",
              "score_range", "rating_scale", "range")  # fmt: skip
 _WRAPPERS = ("evaluation", "result", "results", "output", "response", "assessment", "judgement",
              "judgment", "answer", "rating", "ratings", "score", "scores", "final", "data",
              "grading", "label", "value", "final_answer")  # fmt: skip
-_BESIDE = frozenset((*LABEL_KEYS, *REASON_KEYS, *NAME_KEYS, *_TOP_KEYS, "confidence", "certainty",
+_BESIDE = frozenset((*LABEL_KEYS, *REASON_KEYS, *NAME_KEYS, *TOP_KEYS, "confidence", "certainty",
                      "weight", "version", "step", "probabilities"))  # fmt: skip
 _AFFIXES = re.compile(
     r"(?:score|rating|grade|label|level)-(?:for|of|on)-(?:the-)?(?P<behind>.+)"
@@ -238,7 +238,7 @@ def _keyed(value: Mapping[Any, Any]) -> dict[str, Any]:
 
 def _top_of(keyed: Mapping[str, Any]) -> float | None:
     """The top of the scale that an object states beside its levels."""
-    for said in (keyed[key] for key in _TOP_KEYS if key in keyed):
+    for said in (keyed[key] for key in TOP_KEYS if key in keyed):
         if isinstance(said, str | int | float) and not isinstance(said, bool):
             numbers = [float(number) for number in re.findall(r"\d+(?:\.\d+)?", str(said)[:40])]
             if numbers:

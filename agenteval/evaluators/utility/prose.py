@@ -19,6 +19,7 @@ from agenteval.evaluators.utility.answers import (
     LABEL_KEYS,
     NAME_KEYS,
     REASON_KEYS,
+    TOP_KEYS,
     TWICE,
     Answer,
     Answers,
@@ -34,6 +35,7 @@ from agenteval.evaluators.utility.labels import NUMBER, fold
 from agenteval.models.reply import declines
 from agenteval.records import Criterion, slug
 
+_WORD = re.compile(r"[^\W_]+")
 _MARKUP = r"[\s*_`\"]{0,8}"
 _LEAD = rf"\s{{0,20}}(?:#{{1,6}}\s)?(?:[-*+•]\s)?{_MARKUP}(?:\d{{1,2}}[.)]\s)?{_MARKUP}"
 _COLON = re.compile(
@@ -46,6 +48,16 @@ _DASH = re.compile(
 _HEADING = re.compile(
     r"\s{0,20}(?:#{1,6}\s|(?=\*\*|__|\d{1,2}[.)]\s|\[))[\s*_\[]{0,8}(?:\d{1,2}[.)]\s)?"
     r"(?P<name>[^\n*|#\]]{1,100}?)[\s*_#:\]]{0,8}"
+)
+_ITEM = re.compile(rf"{_LEAD}(?P<name>[^\s*_`\":=：|#][^:=：|\n]{{0,100}}?){_MARKUP}")
+_UNDERLINE = re.compile(r"\s{0,3}(?:-{2,100}|={2,100})\s{0,9}")
+# A line that ends with a colon and introduces levels that are no answer.
+_SHOWN = re.compile(
+    r"\b(?:examples?|e\.g|for instance)\b|^\W*(?:\w{1,20} )?(?:format|template|schema|rubric)\W*$",
+    re.I,
+)
+_HTML = frozenset(
+    _WORD.findall("b i p br em ul ol li div span strong table tr td th code pre html")
 )
 _DECORATION = re.compile(r"[\s*_=#`~-]*|\s{0,20}#{1,6}\s[^\n]{0,200}|</?\w{1,20}>|```\w{0,20}")
 _TAG = re.compile(
@@ -62,24 +74,28 @@ _PARTS = re.compile(r"(?<=\S)\s*[,;|]\s+|(?<=\w)[*_]{0,3}\.[*_]{0,3}\s+")
 _BEHIND = re.compile(r"\s[-–—]{1,2}\s|[.;:]\s|\s\(")
 # A reason does not begin by taking the level back, and speaks of no other score.
 _LEVEL_TAKEN_BACK = re.compile(
-    r"\W*(?:[\d/]|(?:or|to|but|not?|nor|out of|actually|rather|if)\b)|.*\b(?:score|rating|grade)\b",
+    r"\W*(?:[\d/]|(?:or|to|but|not?|nor|out of|actually|rather|if|maybe|perhaps|almost)\b)"
+    r"|.*\b(?:score|rating|grade)\b",
     re.I,
 )
 _DASHES = r"\s?(?:-|–|—|to|and|\.\.+)\s?"
 _SCALES = re.compile(
-    rf"\b(?:scale|range)(?:\s(?:is|was|of|from|goes|runs|between))*\s?:?\s?\(?\d{{1,3}}{_DASHES}(?P<a>\d{{1,3}})\)?"
+    r"\b(?:scale|range)(?:\s(?:is|was|of|from|goes|runs|between))*\s?:?\s?\(?\d{1,3}"
+    rf"{_DASHES}(?P<a>\d{{1,3}})\)?"
     rf"|\b\d{{1,3}}{_DASHES}(?P<b>\d{{1,3}})\s(?:point\s)?(?:scale|range)\b"
-    r"|\b(?P<c>\d{1,3})[- ]point\s(?:\w{1,20}\s)?scale\b",
+    r"|\b(?P<c>\d{1,3}|ten|hundred)[- ]point\s(?:\w{1,20}\s)?scale\b"
+    r"|\b(?:scores|ratings|grades)\s(?:are|were)\s(?:\w{1,20}\s){0,2}?"
+    r"(?:out of|up to)\s(?P<d>\d{1,3})\b",
     re.I,
 )
 _SCALE_NOTE = re.compile(
-    rf"\(\s?(?:from\s)?[01]{_DASHES}(?P<a>\d{{1,3}})\s?\)"
-    r"|\(\s?(?:out of|of|max(?:imum)?:?|/)\s?(?P<b>\d{1,3})\s?\)",
+    rf"[(\[]\s?(?:from\s)?[01]{_DASHES}(?P<a>\d{{1,3}})\s?[)\]]"
+    r"|[(\[]\s?(?:out of|of|max(?:imum)?:?|/)\s?(?P<b>\d{1,3})\s?[)\]]"
+    r"|(?<=[^\W\d])\s?/\s?(?P<c>\d{1,3})$",
     re.I,
 )
 _ON_A = re.compile(r"\(?\s?(?:on|using|from|with)?\s?(?:an?|the)?\s?$", re.I)
 _NUMERAL = re.compile(NUMBER, re.I)
-_WORD = re.compile(r"[^\W_]+")
 _NAMES = frozenset(map(slug, (*NAME_KEYS, "category")))
 _REASONS = frozenset(map(slug, (*REASON_KEYS, "overall assessment", "strengths", "weaknesses")))
 _VERDICTS = frozenset(_WORD.findall(" ".join(LABEL_KEYS))) | frozenset(
@@ -90,16 +106,22 @@ _VERDICTS = frozenset(_WORD.findall(" ".join(LABEL_KEYS))) | frozenset(
 )
 _FILLERS = frozenset(
     _WORD.findall(
-        """a an the my your our its this that these of for on in to and or is was total summary
+        """a an the my your our this that these of for on in to and or is was total summary
         conclusion feedback analysis strengths weaknesses pros cons reasoning explanation reason
-        justification rationale comment comments improvements suggestions review response solution
-        output task step observations notes errors issues reply agent assistant model run work text
-        submission numeric numerical given assigned resulting criterion criteria rubric accepted"""
+        justification rationale comment comments improvements suggestions review response
+        solution output task step it its which above reasons me he she they observations
+        notes errors issues reply agent assistant model run work text submission numeric
+        numerical given assigned resulting criterion criteria rubric accepted"""
     )
 )
 _FOREIGN = ""  # the section of another criterion
 _MOST_LINES = 2000
 _MOST_CHARS = 100_000
+
+
+def scales_in(text: str) -> set[float]:
+    """The tops of the scales that a text speaks of."""
+    return {_top(match) for match in _SCALES.finditer(text)}
 
 
 def without_marks(text: str) -> str:
@@ -156,7 +178,7 @@ class _ProseReader:
         self.leaves = dict(leaves_of(criteria))
         self.names = names_of(list(self.leaves.items()))
         self.only = next(iter(self.leaves)) if len(self.leaves) == 1 else None
-        self.tops = {_top(match) for match in _SCALES.finditer(text)}
+        self.tops = scales_in(text)
         self.own_lines: list[str] = []  # without quotations and what is about other criteria
 
     # ------------------------------------------------------------ names
@@ -243,14 +265,13 @@ class _ProseReader:
         section: str | None = None  # the criterion whose heading stands above
         sections = prose = contested = False  # `prose`: it may stand here
         marked = True  # every entry is set off as a heading, in bold or as an item of a list
-        for line in lines:
+        for line, following in zip(lines, [*lines[1:], ""], strict=True):
+            if line.rstrip().endswith(":") and _SHOWN.search(line):
+                return None
             entry = self.entry(line, section)
-            name, path, words = entry.name, entry.path, entry.words
-            heading = None if words else _HEADING.fullmatch(line)
-            title = name or (heading["name"] if heading else "")
-            if slug(name) in _NAMES and words:
-                title, words = words[0], []
-            if not words and title:
+            title = self.title(line, following, entry)
+            path, words = entry.path, entry.words if title is None else ()
+            if title is not None:
                 path = path_of(self.plain_name(title)[0], self.names)
             own = section != _FOREIGN
             if path is not None and words:
@@ -264,26 +285,31 @@ class _ProseReader:
                 prose = False
             elif path is not None:
                 section, sections, prose = path, True, True
-            elif slug(name) in _REASONS:
+            elif slug(entry.name) in _REASONS:
                 prose = section is not None
                 explained[-1:] = [True] * bool(entries)
-            elif title and not words and (heading or name) and (sections or self.only):
+            elif title and (sections or self.only):
                 section = None if self.speaks_of_this(title) else _FOREIGN
                 prose = sections or prose
                 own = section != _FOREIGN
-            elif (
-                entries
-                and not prose
-                and not (len(line) <= 200 and _DECORATION.fullmatch(line.strip()))
-                and not (section == _FOREIGN and words)
-            ):
+            elif entries and not prose and not _decorates(line) and (own or not words):
                 contested = True
                 explained[-1:] = [True]
-            label = re.split(r"[.!?]\s", name)[-1]  # "Two gaps. Score: 4"
+            label = re.split(r"[.!?]\s", entry.name)[-1]  # "Two gaps. Score: 4"
             if own and (path or not words or label.count(" ") > 3 or self.speaks_of_this(label)):
                 self.own_lines.append(line)
         each_explained = marked and len(explained) > 1 and all(explained)
         return None if contested and not each_explained else entries
+
+    def title(self, line: str, following: str, entry: _Entry) -> str | None:
+        """The title that a line gives to the lines beneath; None for other lines."""
+        if slug(entry.name) in _NAMES and entry.words:  # "Criterion: Clarity"
+            return entry.words[0]
+        if entry.words or entry.name:
+            return None if entry.words else entry.name
+        above = _indent(following) > _indent(line) or _UNDERLINE.fullmatch(following)
+        heading = (_ITEM if above else _HEADING).fullmatch(line)
+        return heading["name"] if heading else None
 
     def entry(self, line: str, section: str | None) -> _Entry:
         """What a line `Name: words` says."""
@@ -367,7 +393,8 @@ class _ProseReader:
         names = [i for i, head in enumerate(plain) if slug(head) in _NAMES]
         levels = [i for i, head in enumerate(plain) if head.casefold() in _VERDICTS]
         single = [i for i, head in enumerate(plain) if head and path_of(head, self.names)]
-        fits = (len(names) == len(levels) == 1) or (single and not names)
+        rubric = any(head.casefold() in ("meaning", "description", "definition") for head in plain)
+        fits = (len(names) == len(levels) == 1) or (single and not (names or levels or rubric))
         return (names, levels, single) if fits else None
 
     def row_as_lines(self, heads: Sequence[str], cells: Sequence[str]) -> Iterator[str]:
@@ -391,11 +418,14 @@ class _ProseReader:
             and not verdict
             and slug(name) not in _REASONS | _NAMES
         ):
-            return tag.group()
+            foreign = self.only and tag["tag"].lower() not in _HTML
+            return f"\n{name}:\n{tag['said'] or ''}" if foreign else tag.group()
+        top = next((attributes[key] for key in TOP_KEYS if key in attributes), None)
         content = (label or tag["said"] or "").strip()
         if "\n" in content and slug(name) not in _REASONS:  # lines, not one level
             return f"\n{name}:\n{content}\n"
-        return f"\n{name}: {' '.join(content.split())}\n"
+        scale = f" (out of {top})" if top else ""
+        return f"\n{name}{scale}: {' '.join(content.split())}\n"
 
     # ------------------------------------------------------------ a score in running prose
 
@@ -449,11 +479,20 @@ class _ProseReader:
         return levels
 
 
+def _decorates(line: str) -> bool:
+    return len(line) <= 200 and _DECORATION.fullmatch(line.strip()) is not None
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip()) if line.strip() else 0
+
+
 # ---------------------------------------------------------------- scales
 
 
 def _top(match: re.Match[str]) -> float:
-    return float(next(filter(None, match.groups())))
+    stated = next(filter(None, match.groups())).lower()
+    return float({"ten": 10, "hundred": 100}.get(stated, stated))
 
 
 def _without_scale(words: str) -> tuple[str, float | None]:
@@ -510,6 +549,9 @@ _SUBJECT = re.compile(
     r"|\b(?:the|my|a|an|its|overall)\s([^\s.:;!?,]{1,30})\s(?:score|rating|grade)\b(?!\sof\b)"
     r"|\b(?:terms of|regarding|concerning|as for|respect to)\s((?:[^\s.:;!?,]{1,30}\s?){1,4})"
     r"|^([^\s.:;!?,]{1,30})\s(?:score|rating|grade)\b"
+    r"|^for\s((?:[^\s.:;!?,]{1,30}\s?){1,3}?),?\s(?:i|we|the|it|a)\b"
+    r"|\b(?:giv(?:e|es|ing)|assign(?:s|ing)?|award(?:s|ing)?)\s((?:[^\s.:;!?,]{1,30}\s){1,5}?)(?:an?|the)\s"
+    r"|\b([^\s.:;!?,]{1,30})\s(?:receives?|earns?|deserves?|gets?|merits?|warrants?)\s"
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?])[*_]{0,3}\s+|\n+")
 

