@@ -237,23 +237,19 @@ class _ProseReader:
         """The line, or its parts where it answers several criteria: "Clarity: 4, Depth: 8"."""
         if re.search(r'["{}]', line):  # broken JSON
             return [line]
-        starts = [0, *(cut.end() for cut in _PARTS.finditer(line[:4000]))]
+        starts = [0, *(cut.end() for cut in _PARTS.finditer(line[:1000]))][:50]
         named: dict[int, int] = {}  # start of the name: start of the part
         for start in starts:
             entry = _COLON.match(line, start) or _DASH.match(line, start)
-            if entry and path_of(self.plain_name(entry["name"])[0], self.names):
+            name = _plain(entry["name"]) if entry else ""
+            reason = bool(named) and slug(name) in _REASONS
+            if entry and (path_of(name, self.names) or reason or (not start and self.path(name))):
                 named.setdefault(entry.start("name"), start)
         if len(named) < 2 or 0 not in named.values():
             return [line]
         begins = list(named.values())
         ends = [*begins[1:], len(line)]
         return [line[a:b].rstrip(" ,;|") for a, b in zip(begins, ends, strict=True)]
-
-    def plain_name(self, name: str) -> tuple[str, str, float | None]:
-        """A name without its brackets and its scale, what stands in the brackets, and the top."""
-        name, top = _without_scale(name)
-        bracketed = _IN_BRACKETS.fullmatch(name)
-        return (bracketed["name"], bracketed["said"], top) if bracketed else (name, "", top)
 
     def entries(self, lines: Sequence[str]) -> dict[str, _Stated] | None:
         """What is said by criterion; None where something stands between the lines.
@@ -272,7 +268,7 @@ class _ProseReader:
             title = self.title(line, following, entry)
             path, words = entry.path, entry.words if title is None else ()
             if title is not None:
-                path = path_of(self.plain_name(title)[0], self.names)
+                path = path_of(_plain(title), self.names)
             own = section != _FOREIGN
             if path is not None and words:
                 levels = [self.level_of(text, path, entry.top) for text in words]
@@ -318,12 +314,13 @@ class _ProseReader:
             match = pattern.fullmatch(line)
             if match is None:
                 continue
-            name, bracketed, top = self.plain_name(match["name"])
+            name, top = _without_scale(match["name"])
+            bracketed, name = _IN_BRACKETS.fullmatch(name), _plain(name)
             said, path = match["said"].strip(' \t*_`"'), self.path(name, section)
             inner = _COLON.fullmatch(said) if path else None
             if inner and self.path(inner["name"], path) == path:  # "Quality: Score: 4"
                 said = inner["said"].strip(' \t*_`"')
-            words = [text for text in (said, bracketed) if text]
+            words = [text for text in (said, bracketed and bracketed["said"]) if text]
             if path is not None or (pattern is _COLON and slug(name) in {*_REASONS, *_NAMES}):
                 return _Entry(name, path, words, top)
             first = first if first.name or pattern is _DASH else _Entry(name, None, words, top)
@@ -375,9 +372,7 @@ class _ProseReader:
                 heads, sign = [], "|"
                 yield line
                 continue
-            cells = [
-                cell.strip(" *_`") for cell in row.strip("|" if sign == "|" else "").split(sign)
-            ]
+            cells = [cell.strip(" *_`") for cell in row.strip("|").split(sign)]
             if sign == "|" and "|" in following and _RULE.fullmatch(following.strip()):
                 heads = cells if self.columns(cells) else []
                 if not heads:
@@ -387,37 +382,33 @@ class _ProseReader:
             elif not _RULE.fullmatch(row):
                 yield from self.row_as_lines(heads, cells)
 
-    def columns(self, heads: Sequence[str]) -> tuple[list[int], list[int], list[int]] | None:
-        """The columns of names, of levels, and of single criteria; None for no such table."""
-        plain = [self.plain_name(head.strip())[0] for head in heads]
+    def columns(self, heads: Sequence[str]) -> list[tuple[int, int]]:
+        """The column of names (-1: the heads name the criteria) for each column of levels."""
+        plain = [_plain(head) for head in heads]
         names = [i for i, head in enumerate(plain) if slug(head) in _NAMES]
         levels = [i for i, head in enumerate(plain) if head.casefold() in _VERDICTS]
-        single = [i for i, head in enumerate(plain) if head and path_of(head, self.names)]
+        if len(names) == len(levels) == 1:
+            return [(names[0], levels[0])]
         rubric = any(head.casefold() in ("meaning", "description", "definition") for head in plain)
-        fits = (len(names) == len(levels) == 1) or (single and not (names or levels or rubric))
-        return (names, levels, single) if fits else None
+        if names or levels or rubric:
+            return []
+        return [(-1, i) for i, head in enumerate(plain) if head and path_of(head, self.names)]
 
     def row_as_lines(self, heads: Sequence[str], cells: Sequence[str]) -> Iterator[str]:
-        names, levels, single = self.columns(heads) or ([], [], [])
-        if names and max(*names, *levels) < len(cells):
-            name, head = cells[names[0]].strip(), heads[levels[0]]
-            top = self.plain_name(head.strip())[2]
-            scale = "" if top is None else f" (out of {top:g})"
+        for column, level in self.columns(heads):
+            if level >= len(cells) or (column < 0 and slug(cells[0]) in _REASONS):
+                continue
+            name = _plain(heads[level] if column < 0 else cells[column])
+            top = _without_scale(heads[level])[1]
             if path_of(name, self.names):  # a row of totals is none of the criteria
-                yield f"{name}{scale}: {cells[levels[0]].strip()}"
-        elif not names and slug(cells[0]) not in _REASONS:
-            yield from (f"{heads[i]}: {cells[i]}" for i in single if i < len(cells) and cells[i])
+                yield f"{name}{f' (out of {top:g})' if top else ''}: {cells[level].strip()}"
 
     def tag_as_lines(self, tag: re.Match[str]) -> str:
         attributes = {key.lower(): said for key, said in _ATTRIBUTE.findall(tag["attributes"])}
         name = next((attributes[key] for key in NAME_KEYS if key in attributes), tag["tag"])
         label = next((attributes[key] for key in LABEL_KEYS if key in attributes), None)
-        verdict = name.casefold().replace("_", " ") in _VERDICTS or slug(name) in _VERDICTS
-        if (
-            path_of(name, self.names) is None
-            and not verdict
-            and slug(name) not in _REASONS | _NAMES
-        ):
+        known = slug(name) in _VERDICTS | _REASONS | _NAMES or path_of(name, self.names)
+        if not known and not (set(_WORD.findall(name)) & _VERDICTS and self.speaks_of_this(name)):
             foreign = self.only and tag["tag"].lower() not in _HTML
             return f"\n{name}:\n{tag['said'] or ''}" if foreign else tag.group()
         top = next((attributes[key] for key in TOP_KEYS if key in attributes), None)
@@ -505,6 +496,13 @@ def _without_scale(words: str) -> tuple[str, float | None]:
     return words, None
 
 
+def _plain(name: str) -> str:
+    """A name without its scale and its brackets."""
+    name = _without_scale(name.strip())[0]
+    bracketed = _IN_BRACKETS.fullmatch(name)
+    return bracketed["name"] if bracketed else name
+
+
 def top_of(leaf: Criterion) -> float | None:
     """The highest number of a criterion's scale; None where its levels are not numbered."""
     if leaf.numeric_range is not None:
@@ -544,14 +542,14 @@ _NOT_STATED = re.compile(
 )
 _SCORE_TAKEN_BACK = re.compile(r"\b(?:if|unless|could|might|would|or|instead|rather)\b|[\d?]")
 # Of what a score is: "score for clarity", "the clarity score is", "in terms of clarity, ... score".
+_NOUN = r"[^\s.:;!?,]{1,30}"
 _SUBJECT = re.compile(
-    r"\b(?:score|rating|grade)\s(?:for|of|on|in)\s((?:[^\s.:;!?,]{1,30}\s?){1,4})"
-    r"|\b(?:the|my|a|an|its|overall)\s([^\s.:;!?,]{1,30})\s(?:score|rating|grade)\b(?!\sof\b)"
-    r"|\b(?:terms of|regarding|concerning|as for|respect to)\s((?:[^\s.:;!?,]{1,30}\s?){1,4})"
-    r"|^([^\s.:;!?,]{1,30})\s(?:score|rating|grade)\b"
-    r"|^for\s((?:[^\s.:;!?,]{1,30}\s?){1,3}?),?\s(?:i|we|the|it|a)\b"
-    r"|\b(?:giv(?:e|es|ing)|assign(?:s|ing)?|award(?:s|ing)?)\s((?:[^\s.:;!?,]{1,30}\s){1,5}?)(?:an?|the)\s"
-    r"|\b([^\s.:;!?,]{1,30})\s(?:receives?|earns?|deserves?|gets?|merits?|warrants?)\s"
+    rf"\b(?:{_SCORE}\s(?:for|of|on|in)|terms of|regarding|concerning|as for|respect to)\s"
+    rf"({_NOUN}(?:\s{_NOUN}){{0,3}})"
+    rf"|(?:^|\b(?:the|my|a|an|its|overall)\s)({_NOUN})\s{_SCORE}\b(?!\sof\b)"
+    rf"|^for\s({_NOUN}(?:\s{_NOUN}){{0,2}}?),?\s(?:i|we|the|it|a)\b"
+    rf"|\b(?:giv(?:e|es|ing)|assign(?:s|ing)?|award(?:s|ing)?)\s((?:{_NOUN}\s){{1,5}}?)(?:an?|the)\s"
+    rf"|\b({_NOUN})\s(?:receives?|earns?|deserves?|gets?|merits?|warrants?)\s"
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?])[*_]{0,3}\s+|\n+")
 
