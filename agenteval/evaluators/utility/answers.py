@@ -23,20 +23,38 @@ from agenteval.evaluators.utility.labels import Match, fold, read_label, stated_
 from agenteval.models.jsonish import Doubled
 from agenteval.records import CellKey, Criterion, Failure, FailureStatus, Result, Score, slug
 
-LABEL_KEYS = ("label", "value", "level", "rating", "score", "grade", "answer", "accepted_value",
-              "accepted_values", "assessment", "result", "choice", "verdict", "final_score",
-              "overall_score", "final_rating", "overall_rating", "final_answer")  # fmt: skip
-REASON_KEYS = ("explanation", "reason", "reasoning", "rationale", "justification", "evidence",
-               "feedback", "analysis", "comment", "comments", "summary", "conclusion")  # fmt: skip
-NAME_KEYS = ("criterion", "id", "name", "criteria", "criterion_id", "criterion_name", "metric",
-             "dimension", "aspect")  # fmt: skip
-TOP_KEYS = ("max_score", "max", "maximum", "max_rating", "maximum_score", "out_of", "scale",
-             "score_range", "rating_scale", "range")  # fmt: skip
-_WRAPPERS = ("evaluation", "result", "results", "output", "response", "assessment", "judgement",
-             "judgment", "answer", "rating", "ratings", "score", "scores", "final", "data",
-             "grading", "label", "value", "final_answer")  # fmt: skip
-_BESIDE = frozenset((*LABEL_KEYS, *REASON_KEYS, *NAME_KEYS, *TOP_KEYS, "confidence", "certainty",
-                     "weight", "version", "step", "probabilities"))  # fmt: skip
+_words = re.compile(r"\w+").findall
+LABEL_KEYS = tuple(
+    _words(
+        """label value level rating score grade answer accepted_value accepted_values
+        assessment result choice verdict final_score overall_score final_rating
+        overall_rating final_answer judgment judgement decision"""
+    )
+)
+REASON_KEYS = tuple(
+    _words(
+        """explanation reason reasoning rationale justification evidence feedback analysis
+        comment comments summary conclusion"""
+    )
+)
+NAME_KEYS = tuple(
+    _words("""criterion id name criteria criterion_id criterion_name metric dimension aspect""")
+)
+TOP_KEYS = tuple(
+    _words(
+        """max_score max maximum max_rating maximum_score out_of scale score_range rating_scale
+        range"""
+    )
+)
+_WRAPPERS = tuple(
+    _words(
+        """evaluation result results output response assessment judgement judgment answer
+        rating ratings score scores final data grading label value final_answer"""
+    )
+)
+_BESIDE = frozenset((*LABEL_KEYS, *REASON_KEYS, *NAME_KEYS, *TOP_KEYS)) | frozenset(
+    _words("confidence certainty min min_score weight version step probabilities")
+)
 _AFFIXES = re.compile(
     r"(?:score|rating|grade|label|level)-(?:for|of|on)-(?:the-)?(?P<behind>.+)"
     r"|(?P<before>.+)-(?:score|rating|grade|label|level)"
@@ -239,10 +257,9 @@ def _keyed(value: Mapping[Any, Any]) -> dict[str, Any]:
 def _top_of(keyed: Mapping[str, Any]) -> float | None:
     """The top of the scale that an object states beside its levels."""
     for said in (keyed[key] for key in TOP_KEYS if key in keyed):
-        if isinstance(said, str | int | float) and not isinstance(said, bool):
-            numbers = [float(number) for number in re.findall(r"\d+(?:\.\d+)?", str(said)[:40])]
-            if numbers:
-                return max(numbers)
+        numbers = re.findall(r"(?<![\w.])\d+(?:\.\d+)?", str(said)[:60])
+        if numbers and not isinstance(said, bool):
+            return max(map(float, numbers))
     return None
 
 

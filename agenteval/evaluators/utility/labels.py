@@ -30,7 +30,7 @@ _SHAPES = (
 
 _EDGES = " .,;:!\"'`*"
 _DECIMAL = re.compile(r"[ ,;:!\"'`*]*\.\d")  # .8 is not 8
-_GLOSSED = re.compile(r"(?P<label>[^()]{1,60}?) ?\((?P<gloss>[^()]{1,60})\)")
+_GLOSSED = re.compile(r"([^()]{1,60}?) ?\(([^()]{1,60})\)|(\d{1,3}) [-–—] ([^()]{1,60})")
 _HEDGED = re.compile(
     r"\b(?:not?|nor|or|almost|nearly|barely|hardly|maybe|perhaps|if|but)\b|n't|[\d?]"
 )
@@ -84,16 +84,16 @@ def read_label(raw: Any, accepted: Sequence[str], *, allow_na: bool = False) -> 
 
 
 def _glossed(text: str, accepted: Sequence[str]) -> Label | None:
-    """The level of "4 (good)" and "efficient (4)": both are one level, or the words say nothing."""
+    """The level of "4 (good)", "4 - good" and "efficient (4)": the words are that level or none."""
     parts = _GLOSSED.fullmatch(text)
-    label = read_label(parts["label"], accepted) if parts else None
-    if parts is None or label is None:
+    if parts is None:
         return None
-    gloss = read_label(parts["gloss"], accepted)
-    if gloss is not None:
-        return label if gloss.value == label.value else None
-    numeric = stated_number(fold(parts["label"])) is not None
-    return label if numeric and not _HEDGED.search(parts["gloss"]) else None
+    words, gloss = filter(None, parts.groups())
+    label, other = read_label(words, accepted), read_label(gloss, accepted)
+    if label is None or other is not None:
+        return label if label == other else None
+    numeric = stated_number(fold(words)) is not None
+    return label if numeric and not _HEDGED.search(gloss) else None
 
 
 def _only(hits: Iterable[str]) -> Label | None:
@@ -161,7 +161,7 @@ def _typo(written: str, meant: str) -> bool:
 _WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 NUMBER = rf"-?(?:(?:0|[1-9]\d{{0,8}})(?:\.\d{{1,9}})?|\.\d{{1,9}})|{'|'.join(_WORDS)}"
 OUT_OF = r"(?:(?:out\s)?of(?:\sa\spossible)?|von|sur|de|из|van|z)"
-_UNIT = r"stars?|points?"
+_UNIT = r"stars?|points?|分|点"
 _STARS = re.compile(r"([★⭐]{1,10})(☆{0,9})")
 _STATED = re.compile(
     rf"(?:(?:score|rating|grade|level)(?:\s?:\s?|\s))?"

@@ -56,9 +56,7 @@ _SHOWN = re.compile(
     r"\b(?:examples?|e\.g|for instance)\b|^\W*(?:\w{1,20} )?(?:format|template|schema|rubric)\W*$",
     re.I,
 )
-_HTML = frozenset(
-    _WORD.findall("b i p br em ul ol li div span strong table tr td th code pre html")
-)
+_HTML = frozenset(_WORD.findall("b i p br em ul ol li div span strong table tr td th code pre"))
 _DECORATION = re.compile(r"[\s*_=#`~-]*|\s{0,20}#{1,6}\s[^\n]{0,200}|</?\w{1,20}>|```\w{0,20}")
 _TAG = re.compile(
     r"<(?P<tag>[\w-]{1,60})(?P<attributes>(?:\s{1,9}[\w-]{1,20}=[\"'][^\"'<>]{1,100}[\"']){0,4})\s?"
@@ -69,7 +67,7 @@ _RULE = re.compile(r"\|?(?:\s{0,40}:?-{1,80}:?\s{0,40}\|)*\s{0,40}:?-{1,80}:?\s{
 _IN_BRACKETS = re.compile(r"(?P<name>[^()]{1,80}?)\s?\((?P<said>[^()]{1,40})\)")
 _BOXED = re.compile(r"\[\[([^\[\]\n]{1,40})\]\]|\\boxed\{([^{}\n]{1,40})\}")
 _TOKENS = re.compile(r"<\|\w{1,30}\|>")
-_PARTS = re.compile(r"(?<=\S)\s*[,;|]\s+|(?<=\w)[*_]{0,3}\.[*_]{0,3}\s+")
+_PARTS = re.compile(r"[，；]|(?<=\S)\s*[,;|]\s+|(?<=\w)[*_]{0,3}\.[*_]{0,3}\s+")
 # Between a level and the reason for it in the same line.
 _BEHIND = re.compile(r"\s[-–—]{1,2}\s|[.;:]\s|\s\(")
 # A reason does not begin by taking the level back, and speaks of no other score.
@@ -85,7 +83,8 @@ _SCALES = re.compile(
     rf"|\b\d{{1,3}}{_DASHES}(?P<b>\d{{1,3}})\s(?:point\s)?(?:scale|range)\b"
     r"|\b(?P<c>\d{1,3}|ten|hundred)[- ]point\s(?:\w{1,20}\s)?scale\b"
     r"|\b(?:scores|ratings|grades)\s(?:are|were)\s(?:\w{1,20}\s){0,2}?"
-    r"(?:out of|up to)\s(?P<d>\d{1,3})\b",
+    r"(?:out of|up to)\s(?P<d>\d{1,3})\b"
+    r"|(?:^|[\n<])\W{0,9}(?:max(?:imum)?|out[ _]of)(?:[ _]score)?\s?[:=>]\s?(?P<e>\d{1,3})\b",
     re.I,
 )
 _SCALE_NOTE = re.compile(
@@ -235,7 +234,7 @@ class _ProseReader:
 
     def parts_of(self, line: str) -> list[str]:
         """The line, or its parts where it answers several criteria: "Clarity: 4, Depth: 8"."""
-        if re.search(r'["{}]', line):  # broken JSON
+        if re.search(r'["{}＂｛｝]', line):  # broken JSON
             return [line]
         starts = [0, *(cut.end() for cut in _PARTS.finditer(line[:1000]))][:50]
         named: dict[int, int] = {}  # start of the name: start of the part
@@ -249,7 +248,7 @@ class _ProseReader:
             return [line]
         begins = list(named.values())
         ends = [*begins[1:], len(line)]
-        return [line[a:b].rstrip(" ,;|") for a, b in zip(begins, ends, strict=True)]
+        return [line[a:b].rstrip(" ,;|，；") for a, b in zip(begins, ends, strict=True)]
 
     def entries(self, lines: Sequence[str]) -> dict[str, _Stated] | None:
         """What is said by criterion; None where something stands between the lines.

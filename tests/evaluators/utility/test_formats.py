@@ -20,7 +20,7 @@ ROWS = [
     for name in ("replies", "hostile")
     for line in (FOLDER / f"{name}.jsonl").read_text("utf-8").splitlines()
 ]
-MOST_LOST = 9  # sentences about several criteria, and quotations beside the answer
+MOST_LOST = 16  # sentences about several criteria, quotations beside the answer, rare names
 
 
 def read(row: dict[str, Any]) -> dict[str, str | None]:
