@@ -23,37 +23,34 @@ from agenteval.evaluators.utility.labels import Match, fold, read_label, stated_
 from agenteval.models.jsonish import Doubled
 from agenteval.records import CellKey, Criterion, Failure, FailureStatus, Result, Score, slug
 
-_words = re.compile(r"\w+").findall
-LABEL_KEYS = tuple(
-    _words(
-        """label value level rating score grade answer accepted_value accepted_values
-        assessment result choice verdict final_score overall_score final_rating
-        overall_rating final_answer judgment judgement decision"""
-    )
+
+def words(text: str) -> tuple[str, ...]:
+    """The words of a text."""
+    return tuple(text.split())
+
+
+LABEL_KEYS = words(
+    """label value level rating score grade answer accepted_value accepted_values
+    assessment result choice verdict final_score overall_score final_rating
+    overall_rating final_answer judgment judgement decision"""
 )
-REASON_KEYS = tuple(
-    _words(
-        """explanation reason reasoning rationale justification evidence feedback analysis
-        comment comments summary conclusion"""
-    )
+REASON_KEYS = words(
+    """explanation reason reasoning rationale justification evidence feedback analysis
+    comment comments summary conclusion"""
 )
-NAME_KEYS = tuple(
-    _words("""criterion id name criteria criterion_id criterion_name metric dimension aspect""")
+NAME_KEYS = words(
+    """criterion id name criteria criterion_id criterion_name metric dimension aspect"""
 )
-TOP_KEYS = tuple(
-    _words(
-        """max_score max maximum max_rating maximum_score out_of scale score_range rating_scale
-        range"""
-    )
+TOP_KEYS = words(
+    """max_score max maximum max_rating maximum_score out_of scale score_range rating_scale
+    range"""
 )
-_WRAPPERS = tuple(
-    _words(
-        """evaluation result results output response assessment judgement judgment answer
-        rating ratings score scores final data grading label value final_answer"""
-    )
+_WRAPPERS = words(
+    """evaluation result results output response assessment judgement judgment answer
+    rating ratings score scores final data grading label value final_answer"""
 )
 _BESIDE = frozenset((*LABEL_KEYS, *REASON_KEYS, *NAME_KEYS, *TOP_KEYS)) | frozenset(
-    _words("confidence certainty min min_score weight version step probabilities")
+    words("confidence certainty min min_score weight version step probabilities")
 )
 _AFFIXES = re.compile(
     r"(?:score|rating|grade|label|level)-(?:for|of|on)-(?:the-)?(?P<behind>.+)"

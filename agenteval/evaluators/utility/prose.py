@@ -97,22 +97,21 @@ _ON_A = re.compile(r"\(?\s?(?:on|using|from|with)?\s?(?:an?|the)?\s?$", re.I)
 _NUMERAL = re.compile(NUMBER, re.I)
 _NAMES = frozenset(map(slug, (*NAME_KEYS, "category")))
 _REASONS = frozenset(map(slug, (*REASON_KEYS, "overall assessment", "strengths", "weaknesses")))
-_VERDICTS = frozenset(_WORD.findall(" ".join(LABEL_KEYS))) | frozenset(
-    _WORD.findall(
-        """mark decision judgement judgment evaluation overall bewertung note punktzahl puntuación
-        puntaje nota punteggio 评分 得分 分数 スコア 評価 оценка 점수 ocena cijfer puan"""
-    )
-)
-_FILLERS = frozenset(
-    _WORD.findall(
-        """a an the my your our this that these of for on in to and or is was total summary
-        conclusion feedback analysis strengths weaknesses pros cons reasoning explanation reason
-        justification rationale comment comments improvements suggestions review response
-        solution output task step it its which above reasons me he she they observations
-        notes errors issues reply agent assistant model run work text submission numeric
-        numerical given assigned resulting criterion criteria rubric accepted"""
-    )
-)
+# What else the word for a score may be, and words that stand beside it and name no criterion.
+_MORE_VERDICTS = """
+mark decision judgement judgment evaluation overall bewertung note punktzahl puntuación
+puntaje nota punteggio 评分 得分 分数 スコア 評価 оценка 점수 ocena cijfer puan
+"""
+_BESIDE = """
+a an the my your our this that these of for on in to and or is was total summary
+conclusion feedback analysis strengths weaknesses pros cons reasoning explanation reason
+justification rationale comment comments improvements suggestions review response
+solution output task step it its which above reasons me he she they observations
+notes errors issues reply agent assistant model run work text submission numeric
+numerical given assigned resulting criterion criteria rubric accepted
+"""
+_VERDICTS = frozenset(_WORD.findall(" ".join((*LABEL_KEYS, _MORE_VERDICTS))))
+_FILLERS = frozenset(_WORD.findall(_BESIDE))
 _FOREIGN = ""  # the section of another criterion
 _MOST_LINES = 2000
 _MOST_CHARS = 100_000
