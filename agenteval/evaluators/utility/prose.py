@@ -78,9 +78,9 @@ _LEVEL_TAKEN_BACK = re.compile(
 )
 _DASHES = r"\s?(?:-|–|—|to|and|\.\.+)\s?"
 _SCALES = re.compile(
-    r"\b(?:scale|range)(?:\s(?:is|was|of|from|goes|runs|between))*\s?:?\s?\(?\d{1,3}"
+    r"\b(?:scale|range)(?:\s(?:is|was|of|from|goes|runs|between))*\s?:?\s?\(?[01]"
     rf"{_DASHES}(?P<a>\d{{1,3}})\)?"
-    rf"|\b\d{{1,3}}{_DASHES}(?P<b>\d{{1,3}})\s(?:point\s)?(?:scale|range)\b"
+    rf"|\b[01]{_DASHES}(?P<b>\d{{1,3}})\s(?:point\s)?(?:scale|range)\b"
     r"|\b(?P<c>\d{1,3}|ten|hundred)[- ]point\s(?:\w{1,20}\s)?scale\b"
     r"|\b(?:scores|ratings|grades)\s(?:are|were)\s(?:\w{1,20}\s){0,2}?"
     r"(?:out of|up to)\s(?P<d>\d{1,3})\b"
@@ -260,7 +260,7 @@ class _ProseReader:
         sections = prose = contested = False  # `prose`: it may stand here
         marked = True  # every entry is set off as a heading, in bold or as an item of a list
         for line, following in zip(lines, [*lines[1:], ""], strict=True):
-            if line.rstrip().endswith(":") and _SHOWN.search(line):
+            if line.rstrip().endswith(":") and _SHOWN.search(_SENTENCE_END.split(line.strip())[-1]):
                 return None
             entry = self.entry(line, section)
             title = self.title(line, following, entry)
@@ -407,7 +407,8 @@ class _ProseReader:
         label = next((attributes[key] for key in LABEL_KEYS if key in attributes), None)
         known = slug(name) in _VERDICTS | _REASONS | _NAMES or path_of(name, self.names)
         if not known and not (set(_WORD.findall(name)) & _VERDICTS and self.speaks_of_this(name)):
-            foreign = self.only and tag["tag"].lower() not in _HTML
+            opens = tag.string[: tag.start()].rstrip(" \t")[-1:] in ("", "\n", ">")
+            foreign = self.only and opens and tag["tag"].lower() not in _HTML
             return f"\n{name}:\n{tag['said'] or ''}" if foreign else tag.group()
         top = next((attributes[key] for key in TOP_KEYS if key in attributes), None)
         content = (label or tag["said"] or "").strip()
