@@ -407,7 +407,11 @@ class _ProseReader:
         label = next((attributes[key] for key in LABEL_KEYS if key in attributes), None)
         known = slug(name) in _VERDICTS | _REASONS | _NAMES or path_of(name, self.names)
         if not known and not (set(_WORD.findall(name)) & _VERDICTS and self.speaks_of_this(name)):
-            opens = tag.string[: tag.start()].rstrip(" \t")[-1:] in ("", "\n", ">")
+            opens = tag.string[max(0, tag.start() - 20) : tag.start()].rstrip(" \t")[-1:] in (
+                "",
+                "\n",
+                ">",
+            )
             foreign = self.only and opens and tag["tag"].lower() not in _HTML
             return f"\n{name}:\n{tag['said'] or ''}" if foreign else tag.group()
         top = next((attributes[key] for key in TOP_KEYS if key in attributes), None)
