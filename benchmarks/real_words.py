@@ -145,7 +145,7 @@ def read_critic(recorded: Recorded, tally: CriticTally) -> bool:
     tally.lost += [f"{recorded.place}: {problem}" for problem in lost]
     tally.proposed += len(reading.criteria) + len(lost)
     for problem in reading.problems:
-        if "turned" in problem:
+        if "turned round" in problem or "put in order" in problem:
             tally.turned.append(f"{recorded.place}: {problem}")
     for criterion in reading.criteria:
         if criterion.scale != "nominal" and not criterion.ordered:
