@@ -28,11 +28,10 @@ from autogen_core.models import (
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel, ValidationError
 
-from agenteval.errors import AgentevalError, BadRequest, InputError, ModelError, Transient
+from agenteval.errors import AgentevalError, BadRequest, InputError
 from agenteval.files import read_text
 from agenteval.models.client import Client, estimate_tokens
-from agenteval.models.connections import hopeless, stay_at_home
-from agenteval.models.openai import status_error
+from agenteval.models.openai import follow_no_redirect, sdk_error
 from agenteval.models.wire import NONCE, Reply, Request, WireMessage, one_line, printable
 from agenteval.records import Usage, content_hash
 from agenteval.text import keep_secret, public_url, url_secrets, without_known
@@ -99,7 +98,7 @@ class AutogenTransport:
         except AgentevalError:
             raise
         except Exception as error:  # noqa: BLE001  each client raises its own SDK's
-            raise _sorted_error(error) from None  # the cause may hold the key
+            raise sdk_error("autogen", error) from None  # the cause may hold the key
         text = without_known(result.content) if isinstance(result.content, str) else ""
         return Reply(
             text=printable(text),
@@ -122,14 +121,12 @@ class AutogenTransport:
 
 
 def _keep_to_its_host(client: Any) -> None:
-    """Follow no redirect to another host where the client is one of an SDK on httpx, or a wrapper
-    around one (AutoGen's cache). Others decide for themselves."""
+    """Follow no redirect where the client is one of an SDK on httpx, or a wrapper around one
+    (AutoGen's cache). Others decide for themselves."""
     wrapped = getattr(client, "client", None)
     if isinstance(wrapped, ChatCompletionClient):
         _keep_to_its_host(wrapped)
-    http: Any = getattr(getattr(client, "_client", None), "_client", None)
-    if hasattr(http, "event_hooks"):
-        stay_at_home(http)
+    follow_no_redirect(getattr(client, "_client", None))
 
 
 def _without_retries(config: Any) -> Any:
@@ -171,17 +168,6 @@ def _without_secrets(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_secrets(v) for v in value]
     return public_url(value) if isinstance(value, str) and "://" in value else value
-
-
-def _sorted_error(error: Exception) -> ModelError:
-    if (why := hopeless(error)) is not None:
-        return why
-    status = getattr(error, "status_code", None)
-    if isinstance(status, int) and status >= 300:  # a redirect that was not followed among them
-        return status_error("autogen", error)
-    message = f"autogen: {type(error).__name__}: {one_line(error)}"
-    lasting = isinstance(error, TypeError | ValueError | KeyError | NotImplementedError)
-    return BadRequest(message) if lasting else Transient(message)
 
 
 class _NoConfig(BaseModel):

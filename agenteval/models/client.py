@@ -9,15 +9,24 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
-from agenteval.errors import AgentevalError, BadRequest, RequestTimeout, Transient, Unauthorized
+from agenteval.errors import (
+    AgentevalError,
+    BadRequest,
+    Filtered,
+    ModelError,
+    RequestTimeout,
+    Transient,
+    Unauthorized,
+)
 from agenteval.models.ceiling import Slot
 from agenteval.models.endpoints import refuses_all
 from agenteval.models.limits import Budget, Limiter
 from agenteval.models.rehearsal import Draft, rehearsing
-from agenteval.models.wire import Reply, Request, Simplified, Transport
+from agenteval.models.wire import Reply, Request, Resend, Simplified, Transport
 from agenteval.records import Usage, canonical_json
 
 _T = TypeVar("_T")
+TURNED_AWAY = 3  # requests that meet a 401 or 403 before any is answered: none will be
 
 
 class ReplyCache(Protocol):
@@ -105,6 +114,8 @@ class Client:
         self._sleep = sleep
         self.clock = clock
         self._barred: str | None = None  # why the endpoint refused the key
+        self._answered = False  # whether any request was
+        self._turned_away = 0  # requests that met a 401 or 403 before any was answered
         self._sending: set[asyncio.Task[Any] | None] = set()  # whose attempts are under way
         self._idling: set[asyncio.Task[Any]] = set()  # waiting between attempts
         self._last: set[asyncio.Task[Any] | None] | None = None  # who may still ask, None: all
@@ -173,7 +184,7 @@ class Client:
             slot = await self.limiter.enter()
             try:
                 return await self._attempt(request, effort, slot)
-            except Simplified:
+            except Resend:
                 continue
             except Transient as error:
                 elsewhere = self.limiter.failed(slot, error)
@@ -231,12 +242,15 @@ class Client:
             reply = await self._send(request, slot)
             usage = reply.usage
             effort.latency = self.clock() - began
+            self._answered = True
             return reply
-        except (Unauthorized, BadRequest, Simplified) as error:
+        except (Unauthorized, BadRequest, Filtered, Simplified) as error:
             charged = False
+            if self._is_turned_away(error):
+                error = Unauthorized(str(error))
             if isinstance(error, Unauthorized):
                 self._barred = str(error)
-            raise
+            raise error from None
         except Transient as error:
             charged = not error.overload
             raise
@@ -244,6 +258,16 @@ class Client:
             self._sending.discard(task)
             counted = self.budget.settle(held, usage, charged=charged)
             effort.usage = effort.usage + counted
+
+    def _is_turned_away(self, error: ModelError) -> bool:
+        """Whether the first requests all met a 401 or 403: it is then not one of them that is
+        refused, although none of the refusals speaks of a key."""
+        if isinstance(error, Filtered) or error.said is None:
+            return False
+        if error.said.status not in (401, 403) or self._answered:
+            return False
+        self._turned_away += 1
+        return self._turned_away >= TURNED_AWAY
 
     async def _send(self, request: Request, slot: Slot) -> Reply:
         transport = self._transports[slot.place]

@@ -75,6 +75,17 @@ def _date(text: str) -> float | None:
         return None
 
 
+_IN_WORDS = re.compile(
+    r"(?:retry ?delay\W+|try again in |retry (?:after|in) )((?:\d+(?:\.\d+)?(?:ms|h|m|s)?)+)"
+)
+
+
+def wait_in_words(text: str) -> float | None:
+    """Seconds that the lower-case words of a refusal ask to wait ("try again in 7m12s")."""
+    found = _IN_WORDS.search(text)
+    return _duration(found[1].rstrip(".")) if found else None
+
+
 def may_retry(headers: Mapping[str, str]) -> bool | None:
     """What `x-should-retry` says (OpenAI's header, which its SDKs obey): asked again whatever the
     status, not asked again whatever the status, or None when it says neither."""

@@ -174,11 +174,15 @@ def _dicts(value: dict[str, Any], name: str) -> tuple[dict[str, Any], ...] | Non
     return None if objects is None else tuple(objects)
 
 
-class Simplified(Transient):
-    """The endpoint refused the form, and the transport will ask in a simpler one: send again.
+class Resend(Transient):
+    """Send the request again at once: this attempt does not count as a failure.
 
-    A transport raises it a bounded number of times, so it does not count as a failure.
+    A transport raises it a bounded number of times for one request.
     """
+
+
+class Simplified(Resend):
+    """The endpoint refused part of the request, and the transport will now leave it out."""
 
 
 class Transport(Protocol):

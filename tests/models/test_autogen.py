@@ -133,7 +133,7 @@ async def test_errors_are_sorted_and_hold_no_key(
     tmp_path: Path, fault: Fault, kind: type[Exception]
 ) -> None:
     if fault.kind == "status":
-        body = json.dumps({"error": {"message": f"about {CANARY}"}})
+        body = json.dumps({"error": {"message": f"the key {CANARY}"}})
         fault = Fault("status", fault.status, body=body)
     with serve(faults=[fault]) as server:
         transport = load(tmp_path, openai_config(server))
