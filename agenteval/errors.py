@@ -124,7 +124,8 @@ class ModelError(AgentevalError):
 
 
 class Unauthorized(ModelError):
-    """The key, the account or its quota is refused: every further request would fail alike."""
+    """Every further request would fail alike: the key, the account or its quota is refused, or no
+    reply ever says anything."""
 
 
 class BadRequest(ModelError):

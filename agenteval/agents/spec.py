@@ -293,4 +293,5 @@ def _endpoint(adapter: str, settings: AgentSettings) -> Endpoint:
         max_tokens=settings.max_tokens,
         timeout=max(120.0, settings.seconds),
         recording=choice.path,
+        extra=choice.parameters,
     )

@@ -16,8 +16,10 @@ from agenteval.models.wire import Request, WireMessage
 from agenteval.records import canonical_json
 
 FORMS = ("json_schema", "json_object", "text")
-LIMITS = ("max_tokens", "max_completion_tokens")
+_OTHER = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+LIMITS = _OTHER.keys()  # of a reply, in two spellings
 _OPTIONAL = ("seed", "temperature", "stop", *LIMITS)
+_MOST_GIVEN_UP = 3  # requests in a row; then the mode itself is at fault
 _LEAST_ROOM = 64  # tokens of a reply
 
 _FORM_WORDS = re.compile(
@@ -61,7 +63,10 @@ class Adaptation:
         self._form_is_blameless = False
         self._tries: dict[str, int] = {}  # by request: the form it is tried in
         self._malformed: dict[str, int] = {}  # by request: failures of the JSON mode
+        self._given_up = 0  # requests in a row that the JSON mode failed for good
         self._said: set[str] = set()
+        self.unlimited = False  # limits of replies are left out: the model needs more to think
+        self.limit_is_blameless = False  # a reply said nothing without a limit either
 
     def say(self, sentence: str) -> None:
         """Log a sentence, once."""
@@ -89,7 +94,7 @@ class Adaptation:
         for name in self._refused & sent.keys():
             value = sent.pop(name)
             if name in LIMITS:
-                sent[LIMITS[1 - LIMITS.index(name)]] = value
+                sent[_OTHER[name]] = value
         if self._longest is not None:
             for name in LIMITS:
                 if name in sent:
@@ -111,13 +116,14 @@ class Adaptation:
 
     def worked(self, request: Request, form: str) -> None:
         """An answer came in this form: what was only tried is now known."""
-        if self._tries and (tried := self._tries.pop(request.logical_hash(), 0)):
-            self._form_is_blameless = False
-            if tried > self._form:
-                refused, self._form = FORMS[self._form], tried
-                self.say(f"does not take the form {refused}: asking for {FORMS[tried]}")
-        if self._malformed:
-            self._malformed.pop(request.logical_hash(), None)
+        key = request.logical_hash() if self._tries or self._malformed else ""
+        failures = self._malformed.pop(key, 0)
+        tried = self._tries.pop(key, 0)
+        if form != "text":
+            self._given_up = 0
+        if tried > self._form and (failures == 0 or self._given_up >= _MOST_GIVEN_UP):
+            refused, self._form = FORMS[self._form], tried
+            self.say(f"does not take the form {refused}: asking for {FORMS[tried]}")
 
     def learn(self, said: ErrorBody, body: dict[str, Any], request: Request, form: str) -> bool:
         """Whether the next attempt will ask for less; False when the refusal has another reason.
@@ -147,9 +153,8 @@ class Adaptation:
         key = request.logical_hash()
         self._malformed[key] = self._malformed.get(key, 0) + 1
         if self._malformed[key] > 1:
-            del self._malformed[key]
             self._tries[key] = FORMS.index("text")
-            self._form_is_blameless = True
+            self._given_up += 1
         return True
 
     def _shortens(self, text: str, body: dict[str, Any]) -> bool:
@@ -180,7 +185,7 @@ class Adaptation:
         if name not in LIMITS:
             self.say(f"does not take the parameter {name}: asking without it")
             return
-        other = LIMITS[1 - LIMITS.index(name)]
+        other = _OTHER[name]
         self._refused.discard(other)
         self.say(f"does not take the parameter {name}: sending {other} instead")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from pydantic import BaseModel, ValidationError
 
 from agenteval.errors import AgentevalError, BadRequest, InputError
 from agenteval.files import read_text
+from agenteval.models.adaptation import LIMITS
 from agenteval.models.client import Client, estimate_tokens
 from agenteval.models.openai import follow_no_redirect, sdk_error
 from agenteval.models.wire import NONCE, Reply, Request, WireMessage, one_line, printable
@@ -56,6 +58,10 @@ class AutogenTransport:
         keep_secret(_secrets(config or {}))  # what a client says may repeat them
         _keep_to_its_host(client)
         self.model = name
+        stated = (config or {}).get("config", {})
+        self._stated = {name for name in stated if stated[name] is not None}
+        if self._stated & LIMITS:  # in either spelling
+            self._stated |= LIMITS
         self.endpoint = f"autogen:{type(client).__name__}"
         if config is not None:
             self.endpoint += f":{content_hash(_without_secrets(config))[:16]}"
@@ -73,8 +79,12 @@ class AutogenTransport:
             keep_secret(_secrets(config))
             client = ChatCompletionClient.load_component(_without_retries(config))
         except Exception as error:  # noqa: BLE001  a component may raise anything when it is built
-            reason = one_line(_reason(error))
-            message = f"not the config of an AutoGen model client ({reason})"
+            message = f"not the config of an AutoGen model client ({one_line(_reason(error))})"
+            if isinstance(error, ImportError):
+                family = re.search(r"autogen_ext\.models\.(\w+)", str(config["provider"]))
+                extra = f"[{family[1].replace('_', '-')}]" if family else ""
+                command = f"pip install 'autogen-ext{extra}'" if family else "its package"
+                message = f"its client needs what is not installed ({one_line(error)}): {command}"
             raise InputError(message, str(path)) from None
         model = config["config"].get("model")
         return cls(client, f"autogen:{model or path.stem}", config=config)
@@ -82,7 +92,11 @@ class AutogenTransport:
     async def send(self, request: Request) -> Reply:
         """One attempt. Errors of the wrapped client are sorted by their HTTP status."""
         json_output = bool(request.schema) and self._client.model_info.get("json_output", False)
-        extra = {k: v for k, v in request.parameters.items() if v is not None}
+        extra = {
+            name: value
+            for name, value in request.parameters.items()
+            if value is not None and name not in self._stated
+        }
         tools = [tool["function"] for tool in request.tools]
         if tools and isinstance(request.tool_choice, dict):  # it wants the object
             raise BadRequest("an AutoGen client cannot be told to call one tool by its name")

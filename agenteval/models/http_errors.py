@@ -70,7 +70,7 @@ class ErrorBody:
 
 def read_body(body: bytes) -> ErrorBody:
     """Search a whole body for words, whatever its form: JSON, JSON within JSON, HTML or text."""
-    text = body[:_MOST_READ].decode("utf-8", "replace").strip()
+    text = body[:_MOST_READ].decode("utf-8", "replace").strip().removeprefix("null")
     words = _Words()
     if (value := _parsed(text)) is not None:
         words.search(value, "message", 0)

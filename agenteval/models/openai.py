@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 HEADERS = "AGENTEVAL_HEADERS"  # environment variable: Name=value, one a line
 OPENAI = "https://api.openai.com/v1"
+_WITH_SLASH = (
+    "https://api.anthropic.com/v1/",
+    "https://generativelanguage.googleapis.com/v1beta/openai/",
+)
 # A letter, digit, "-" or "_" as JSON may write it; in JSON within JSON with more backslashes.
 _ESCAPED = re.compile(rb"\\+u00(2[dD]|3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-F]|7[0-9aA])")
 
@@ -43,6 +47,8 @@ def base_of(url: str) -> str:
 def endpoint_of(url: str) -> str:
     """The name of an endpoint in keys and messages: a host alone is its /v1, as most serve it."""
     base = public_url(base_of(url))
+    if f"{base}/" in _WITH_SLASH:  # replies are stored under this spelling
+        return f"{base}/"
     return base if "/" in base.partition("://")[2] else f"{base}/v1"
 
 

@@ -116,6 +116,13 @@ class Reply:
     cached: bool = False
     key: str = ""
 
+    @property
+    def says_nothing(self) -> bool:
+        """Whether its length limit cut it off before it said anything, such as within thinking."""
+        if self.finish != "length" or self.tool_calls:
+            return False
+        return not self.text.strip() or bool(_UNFINISHED_THOUGHT.fullmatch(self.text))
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON value for cache and recordings; `cached` and `key` are left out."""
         return {
@@ -200,6 +207,7 @@ class Transport(Protocol):
         ...
 
 
+_UNFINISHED_THOUGHT = re.compile(r"\s*<think(?:ing)?>(?:(?!</think).)*", re.S | re.I)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
