@@ -185,7 +185,8 @@ class Client:
         request = self._parametrised(request)
         key, size = request.identify(self.transport.endpoint, self.transport.model)
         longest = max_completion(request, self.model)
-        return Draft(request, key, estimate_tokens(request), longest, size)
+        where = f"{self.model} at {self.address}"
+        return Draft(request, key, estimate_tokens(request), longest, size, where)
 
     def _parametrised(self, request: Request) -> Request:
         """The request with the parameters of the user; a limit that nobody asked for is not sent
