@@ -19,7 +19,7 @@ FORMS = ("json_schema", "json_object", "text")
 _OTHER = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 LIMITS = _OTHER.keys()  # of a reply, in two spellings
 _OPTIONAL = ("seed", "temperature", "stop", *LIMITS)
-_MOST_GIVEN_UP = 3  # requests in a row; then the mode itself is at fault
+_MOST_GIVEN_UP = 2  # requests in a row; then the form itself is at fault
 _LEAST_ROOM = 64  # tokens of a reply
 
 _FORM_WORDS = re.compile(
@@ -63,7 +63,7 @@ class Adaptation:
         self._form_is_blameless = False
         self._tries: dict[str, int] = {}  # by request: the form it is tried in
         self._malformed: dict[str, int] = {}  # by request: failures of the JSON mode
-        self._given_up = 0  # requests in a row that the JSON mode failed for good
+        self._given_up = 0  # requests in a row that were answered in a simpler form only
         self._said: set[str] = set()
         self.unlimited = False  # limits of replies are left out: the model needs more to think
         self.limit_is_blameless = False  # a reply said nothing without a limit either
@@ -93,7 +93,7 @@ class Adaptation:
         sent = {k: v for k, v in request.parameters.items() if v is not None}
         for name in self._refused & sent.keys():
             value = sent.pop(name)
-            if name in LIMITS:
+            if name in LIMITS and not self._refused >= LIMITS:
                 sent[_OTHER[name]] = value
         if self._longest is not None:
             for name in LIMITS:
@@ -109,19 +109,21 @@ class Adaptation:
         system = [str(m.get("content") or "") for m in messages if m["role"] == "system"]
         others = [m for m in messages if m["role"] != "system"]
         first = next((m for m in others if m["role"] == "user"), None)
-        if not system or first is None or not isinstance(first.get("content"), str):
-            return messages
-        joined = {**first, "content": "\n\n".join((*system, first["content"]))}
+        if first is None:
+            return others
+        joined = {**first, "content": "\n\n".join((*system, str(first.get("content") or "")))}
         return [joined if m is first else m for m in others]
 
     def worked(self, request: Request, form: str) -> None:
         """An answer came in this form: what was only tried is now known."""
         key = request.logical_hash() if self._tries or self._malformed else ""
-        failures = self._malformed.pop(key, 0)
+        self._malformed.pop(key, None)
         tried = self._tries.pop(key, 0)
-        if form != "text":
+        if tried > self._form:
+            self._given_up += 1
+        elif form != "text":
             self._given_up = 0
-        if tried > self._form and (failures == 0 or self._given_up >= _MOST_GIVEN_UP):
+        if tried > self._form and self._given_up >= _MOST_GIVEN_UP:
             refused, self._form = FORMS[self._form], tried
             self.say(f"does not take the form {refused}: asking for {FORMS[tried]}")
 
@@ -140,8 +142,8 @@ class Adaptation:
             if name in body and self._is_refused(name, said):
                 self._refuse(name)
                 return True
-        system = any(m.get("role") == "system" for m in body.get("messages", ()))
-        if system and _SYSTEM.search(text):
+        roles = {message.get("role") for message in body.get("messages", ())}
+        if roles >= {"system", "user"} and _SYSTEM.search(text):
             self._merges_system = True
             self.say("takes no system message: its text is put in front of the user's message")
             return True
@@ -154,7 +156,6 @@ class Adaptation:
         self._malformed[key] = self._malformed.get(key, 0) + 1
         if self._malformed[key] > 1:
             self._tries[key] = FORMS.index("text")
-            self._given_up += 1
         return True
 
     def _shortens(self, text: str, body: dict[str, Any]) -> bool:
@@ -185,9 +186,10 @@ class Adaptation:
         if name not in LIMITS:
             self.say(f"does not take the parameter {name}: asking without it")
             return
-        other = _OTHER[name]
-        self._refused.discard(other)
-        self.say(f"does not take the parameter {name}: sending {other} instead")
+        if self._refused >= LIMITS:
+            self.say("takes no limit on tokens in either spelling: asking without one")
+        else:
+            self.say(f"does not take the parameter {name}: sending {_OTHER[name]} instead")
 
     def _blames_form(self, said: ErrorBody, request: Request, form: str) -> bool:
         following = FORMS.index(form) + 1
@@ -199,7 +201,8 @@ class Adaptation:
             self._form = max(self._form, following)
             self.say(f"does not take the form {form}: asking for {FORMS[following]}")
             return True
-        if self._form_is_blameless or said.status not in (400, 415, 422, 500):
+        possible = said.status in (400, 415, 422, 500) or "requested param" in said.text
+        if self._form_is_blameless or not possible:
             return self._end_trial(request)
         if re.search(r"\bmodel\b.*(not found|not exist|unknown|invalid)", said.text):
             return False

@@ -28,6 +28,7 @@ from agenteval.models.wire import Reply, Request, Resend, Simplified, Transport
 from agenteval.records import Usage, canonical_json
 
 _T = TypeVar("_T")
+MOST_RESENDS = 16  # of one request; more than the forms and parameters there are to leave out
 MOST_SILENT = 5  # replies in a row that are cut off before they say anything
 TURNED_AWAY = 3  # requests that meet a 401 or 403 before any is answered: none will be
 
@@ -75,6 +76,7 @@ class _Effort:
     attempts: int = 0
     failures: int = 0
     moves: int = 0  # to another endpoint, at once
+    resends: int = 0  # at once, in a simpler form or over another connection
     usage: Usage = Usage()  # noqa: RUF009  frozen
     started: float | None = None
     latency: float = 0.0  # of the last attempt
@@ -247,9 +249,10 @@ class Client:
             slot = await self.limiter.enter()
             try:
                 return await self._attempt(request, effort, slot)
-            except Resend:
-                continue
             except Transient as error:
+                if isinstance(error, Resend) and effort.resends < MOST_RESENDS:
+                    effort.resends += 1
+                    continue
                 elsewhere = self.limiter.failed(slot, error)
                 if elsewhere and effort.moves < len(self._transports) - 1:
                     effort.moves += 1

@@ -17,7 +17,7 @@ _FINISH = {
     "length": ("length", "max_tokens", "model_length", "max_output_tokens", "token_limit"),
     "content_filter": (
         "content_filter", "content_filtered", "safety", "refusal", "recitation", "blocklist",
-        "prohibited_content", "guardrail_intervened", "sensitive",
+        "prohibited_content", "guardrail_intervened", "sensitive", "error_toxic",
     ),
     "tool_calls": ("tool_calls", "tool_use", "tool_call", "function_call"),
     "error": ("error", "abort", "aborted", "cancelled", "insufficient_system_resource"),
@@ -43,13 +43,19 @@ def read_completion(payload: bytes, mode: str, latency: float, where: str) -> Re
     message = choice.get("message") if isinstance(choice, dict) else None
     if isinstance(choice, dict) and isinstance(choice.get("text"), str) and message is None:
         message = {"content": choice["text"]}
+    ended = str(choice.get("finish_reason") if isinstance(choice, dict) else "").lower()
+    finish = _FINISH_OF.get(ended.partition(":")[0].strip(), "unknown")
+    if finish == "content_filter" and message is None:
+        message = {}
     if not isinstance(choice, dict) or not isinstance(message, dict) or choice.get("error"):
         raise_reason(body, choice, where)
-    finish = _FINISH_OF.get(str(choice.get("finish_reason")).lower(), "unknown")
     if finish == "error":
         reason = choice["finish_reason"]
         raise Transient(f"{where}: the reply broke off (finish_reason {one_line(reason)})")
     refusal, model = message.get("refusal"), body.get("model")
+    usage = read_usage(body.get("usage"), "prompt_tokens", "completion_tokens")
+    if usage.prompt_tokens is None and usage.completion_tokens is None:
+        usage = read_usage(body.get("usage"), "input_tokens", "output_tokens")
     calls = message.get("tool_calls")
     if not calls and isinstance(message.get("function_call"), dict):
         calls = [{"function": message["function_call"]}]
@@ -58,7 +64,7 @@ def read_completion(payload: bytes, mode: str, latency: float, where: str) -> Re
         finish=finish,
         refusal=printable(refusal) if refusal and isinstance(refusal, str) else None,
         tool_calls=_tool_calls(calls),
-        usage=read_usage(body.get("usage"), "prompt_tokens", "completion_tokens"),
+        usage=usage,
         logprobs=_logprobs(choice.get("logprobs")),
         mode=mode,
         model=model if isinstance(model, str) else None,

@@ -112,6 +112,8 @@ class Connections:
         if (refused := untrusted(error)) is not None:
             return Untrusted(f"{where}: {refused}")
         reason = one_line(system_words(error) or error or type(error).__name__)
+        if "WRONG_VERSION" in reason:
+            reason += "; the endpoint seems to speak http, not https"
         proxy = public_url(self._proxy or "")
         if isinstance(error, aiohttp.ClientProxyConnectionError):
             return Transient(f"{where}: cannot connect to the proxy {proxy} ({reason})")

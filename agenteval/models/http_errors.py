@@ -14,7 +14,7 @@ from agenteval.models.wire import one_line
 
 _MOST_READ = 100_000  # bytes of a body in which words are looked for
 _DEEPEST = 12
-_RETRYABLE = {408, 409, 425, 429, 499}
+_RETRYABLE = {408, 409, 425, 429, 498, 499}
 _OVERLOADED = {429, 529}
 _IDS = ("x-request-id", "request-id", "apim-request-id", "x-amzn-requestid", "cf-ray")
 _MESSAGE_KEYS = {"message", "msg", "detail", "details", "error", "errors", "error_description",
@@ -27,11 +27,14 @@ _PARAM_KEYS = {"param", "parameter", "field"}
 _TOO_LONG = re.compile(
     r"context[ _](length|window|size)|prompt is too long|(input|prompt) (tokens|length) exceed"
     r"|exceeds? the (available )?context|maximum (prompt|input) length|input is too long"
+    r"|max_new_tokens\W+must be|inputs\W+must have less than"
 )
-_CONTEXT = re.compile(r"(?:maximum context length|context window|max_model_len)\D{0,20}(\d+)")
+_CONTEXT = re.compile(
+    r"(?:maximum context length|context window|max_model_len|max_new_tokens\W+must be)\D{0,20}(\d+)"
+)
 _PROMPT = re.compile(
     r"(\d+) (?:tokens )?(?:in the messages|input tokens|in the input|prompt tokens|of text input)"
-    r"|prompt contains (?:at least )?(\d+)"
+    r"|given: (\d+) \W?inputs|prompt contains (?:at least )?(\d+)"
 )
 _FILTERED = re.compile(
     r"content[ _-]?(filter|polic|management|moderation|exists risk|violation|safety)|responsibleai"
@@ -41,6 +44,7 @@ _FILTERED = re.compile(
     r"|(prompt|input|request|content|response) (was |is |has been )?(blocked|withheld)"
     r"|sensitive (content|words)|(unsafe|harmful) (content|prompt|input)"
 )
+_THROTTLED = re.compile(r"throttl|too many requests|rate limit (exceeded|reached)")
 _KEY = re.compile(
     r"api[ _-]?key|\bkey\b|authenti|authori[sz]|credential|(access|bearer|invalid|jwt) token"
     r"|token (is |has )?(invalid|expired|missing)|\b(log|sign)[ -]?in\b|subscription|billing"
@@ -49,7 +53,7 @@ _KEY = re.compile(
 )
 _NO_MONEY = re.compile(
     r"credit balance|(insufficient|not enough|out of)[ _](credit|balance|funds|quota)"
-    r"|billing_hard_limit"
+    r"|billing_hard_limit|budget(_| has been )exceeded|spending limit"
 )
 
 
@@ -126,7 +130,7 @@ class _Words:
         self.strings.append(text)
         if name in _CODE_KEYS:
             self.codes.add(text.lower())
-        elif name in _PARAM_KEYS and text:
+        elif name in _PARAM_KEYS and text.lower() not in ("", "none", "null"):
             self.params.add(text)
         elif name in _MESSAGE_KEYS and text:
             self.messages.append(text)
@@ -146,7 +150,7 @@ def room_in(text: str) -> int | None:
     context, prompt = _CONTEXT.search(text), _PROMPT.search(text)
     if not (context and prompt):
         return None
-    return int(context[1]) - int(prompt[1] or prompt[2])
+    return int(context[1]) - int(next(filter(None, prompt.groups())))
 
 
 def read_error(where: str, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
@@ -155,16 +159,27 @@ def read_error(where: str, status: int, headers: Mapping[str, str], body: bytes)
     words = one_line(said.message) or "no reason given"
     request_id = next((headers[name] for name in _IDS if headers.get(name)), "")
     request_id = f", request {one_line(request_id)[:80]}" if request_id else ""
-    error = _typed(where, said, f"{words}{request_id}", headers)
+    error = _typed(where, said, f"{words}{request_id}", headers, _asked_wait(headers, body))
     error.said = said
     return error
 
 
-def _typed(where: str, said: ErrorBody, words: str, headers: Mapping[str, str]) -> ModelError:
+def _asked_wait(headers: Mapping[str, str], body: bytes) -> float | None:
+    wait = retry_after(headers)
+    if wait is not None:
+        return wait
+    return wait_in_words(body[:_MOST_READ].decode("utf-8", "replace").lower())
+
+
+def _typed(
+    where: str, said: ErrorBody, words: str, headers: Mapping[str, str], wait: float | None
+) -> ModelError:
     status, text = said.status, said.text
     message, retry = f"{where}: HTTP {status} ({words})", may_retry(headers)
-    concerns_request = status in (400, 403, 413, 422, 451, 500)
-    if concerns_request and status != 403 and _TOO_LONG.search(text) and (room_in(text) or 0) < 64:
+    concerns_request = status in (400, 403, 413, 422, 451, 498, 500)
+    too_long = status == 413 and not retry
+    too_long |= concerns_request and status != 403 and _TOO_LONG.search(text) is not None
+    if too_long and (room_in(text) or 0) < 64:
         return TooLong(f"{where}: the model's context is too short ({words})")
     if concerns_request and _FILTERED.search(text) and not re.search(r"\baccount\b|\bkey\b", text):
         return Filtered(f"{where}: withheld by a content filter, HTTP {status} ({words})")
@@ -174,13 +189,13 @@ def _typed(where: str, said: ErrorBody, words: str, headers: Mapping[str, str]) 
         return Unauthorized(message)
     if status in (401, 403) and not retry:
         return Unauthorized(message) if _KEY.search(text) else BadRequest(message)
-    if not (retry or status in _RETRYABLE or (status >= 500 and status not in (501, 505))):
+    throttled = status in _OVERLOADED or (status == 400 and _THROTTLED.search(text) is not None)
+    heals = status in _RETRYABLE or (status >= 500 and status not in (501, 505))
+    if not (retry or throttled or heals):
         return BadRequest(message)
-    wait, again = retry_after(headers), retry is not False
-    if wait is None:
-        wait = wait_in_words(text)
+    again = retry is not False
     if not again:
         message += "; it asks not to be asked again"
     elif wait is not None and wait >= 1:
         message += f"; it asks to wait {wait:.0f} s"
-    return Transient(message, retry_after=wait, overload=status in _OVERLOADED, again=again)
+    return Transient(message, retry_after=wait, overload=throttled, again=again)

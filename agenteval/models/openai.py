@@ -34,6 +34,9 @@ _WITH_SLASH = (
     "https://api.anthropic.com/v1/",
     "https://generativelanguage.googleapis.com/v1beta/openai/",
 )
+_NO_PATH = re.compile(
+    r"\A(?!.*\bmodel).*(not.?(found|allowed)|no such|cannot post|invalid url)", re.S
+)
 # A letter, digit, "-" or "_" as JSON may write it; in JSON within JSON with more backslashes.
 _ESCAPED = re.compile(rb"\\+u00(2[dD]|3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-F]|7[0-9aA])")
 
@@ -154,8 +157,8 @@ class OpenAITransport:
             return received
         where = public_url(base)
         error = read_error(where, answer.status, answer.headers, received)
-        elsewhere = answer.status in (404, 405) and isinstance(error, BadRequest)
-        if elsewhere and "model" not in error.said.text:
+        unknown_path = not error.said.message or _NO_PATH.search(error.said.text)
+        if answer.status in (404, 405) and isinstance(error, BadRequest) and unknown_path:
             raise self._other_path(error, base)
         raise error
 

@@ -76,7 +76,8 @@ def _date(text: str) -> float | None:
 
 
 _IN_WORDS = re.compile(
-    r"(?:retry ?delay\W+|try again in |retry (?:after|in) )((?:\d+(?:\.\d+)?(?:ms|h|m|s)?)+)"
+    r"(?:retry ?delay\W+|estimated_time\W+|try again in |retry (?:after|in) )"
+    r"((?:\d+(?:\.\d+)?(?:ms|h|m|s)?)+)"
 )
 
 

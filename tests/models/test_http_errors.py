@@ -87,6 +87,13 @@ KINDS: list[tuple[int, Any, type[ModelError]]] = [
      Filtered),
     (400, {"message": "Content Exists Risk"}, Filtered),
     (402, openai("Payment required"), Unauthorized),
+    (413, openai("Request too large for model: tokens per minute"), TooLong),
+    (422, {"error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. "
+           "Given: 3000 `inputs` tokens and 2048 `max_new_tokens`"}, BadRequest),
+    (422, {"error": "Input validation error: `inputs` must have less than 4096 tokens."}, TooLong),
+    (400, openai("Budget has been exceeded! Max budget: 1.0", "400"), Unauthorized),
+    (400, {"__type": "ThrottlingException", "message": "Too many requests"}, Transient),
+    (498, {"message": "blocked input"}, Transient),
     (400, openai("Your credit balance is too low"), Unauthorized),
     (429, openai("no", "insufficient_quota"), Unauthorized),
     (429, openai("slow down"), Transient),
@@ -114,6 +121,7 @@ def test_what_a_refusal_means(status: int, body: Any, kind: type[ModelError]) ->
         ({}, "Please try again in 250ms.", 0.25),
         ({}, '[{"error": {"details": [{"retryDelay": "34s"}]}}]', 34.0),
         ({}, "Retry after 20 seconds", 20.0),
+        ({}, '{"error": "loading", "estimated_time": 20.5}', 20.5),
         ({}, "slow down", None),
     ],
 )

@@ -457,6 +457,50 @@ async def gigabyte(b: Body, n: int, t: str) -> Any:
     return web.Response(body=b"x" * (40 * 2**20))
 
 
+@plays
+def no_limit_at_all(b: Body, n: int, t: str) -> Any:
+    for name in ("max_tokens", "max_completion_tokens"):
+        if name in b:
+            return error(400, f"Unsupported parameter: {name}")
+    return reply(label(b))
+
+
+@plays
+def litellm(b: Body, n: int, t: str) -> Any:
+    said = "litellm.UnsupportedParamsError: it does not support parameters: ['seed'], for model=m"
+    return error(400, said, "400", type="None", param="None") if "seed" in b else reply(label(b))
+
+
+@plays
+def tgi(b: Body, n: int, t: str) -> Any:
+    if b.get("max_tokens", 0) > 1096:
+        said = "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: "
+        said += f"3000 `inputs` tokens and {b['max_tokens']} `max_new_tokens`"
+        return refuse(422, {"error": said, "error_type": "validation"})
+    return reply(label(b))
+
+
+@plays
+def bedrock_key(b: Body, n: int, t: str) -> Any:
+    said = "Malformed input request: #: extraneous key [seed] is not permitted"
+    return refuse(400, {"message": said}) if "seed" in b else reply(label(b))
+
+
+@plays
+def openrouter_404(b: Body, n: int, t: str) -> Any:
+    said = "No endpoints found that can handle the requested parameters."
+    return refuse(404, {"error": {"message": said, "code": 404}}) if "response_format" in b else (
+        reply(label(b))
+    )  # fmt: skip
+
+
+@plays
+def gemini_filter(b: Body, n: int, t: str) -> Any:
+    if FILTERED in t:
+        return {"choices": [{"finish_reason": "content_filter: PROHIBITED_CONTENT", "index": 0}]}
+    return reply(label(b))
+
+
 # ---- the server ----------------------------------------------------------------------------------
 
 
