@@ -80,10 +80,9 @@ class AutogenTransport:
             client = ChatCompletionClient.load_component(_without_retries(config))
         except Exception as error:  # noqa: BLE001  a component may raise anything when it is built
             message = f"not the config of an AutoGen model client ({one_line(_reason(error))})"
-            if isinstance(error, ImportError):
-                family = re.search(r"autogen_ext\.models\.(\w+)", str(config["provider"]))
-                extra = f"[{family[1].replace('_', '-')}]" if family else ""
-                command = f"pip install 'autogen-ext{extra}'" if family else "its package"
+            family = re.search(r"autogen_ext\.models\.(\w+)", str(config)) if config else None
+            if family and isinstance(error, ImportError):
+                command = f"pip install 'autogen-ext[{family[1].replace('_', '-')}]'"
                 message = f"its client needs what is not installed ({one_line(error)}): {command}"
             raise InputError(message, str(path)) from None
         model = config["config"].get("model")
