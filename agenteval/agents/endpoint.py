@@ -49,6 +49,8 @@ class Endpoint:
     max_retries: int = 5
     recording: Path | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
+    key_header: str = "Authorization"
+    query: str = ""
 
     def __post_init__(self) -> None:
         if not self.model:
@@ -96,7 +98,11 @@ def connect(  # noqa: PLR0913  each is one side of a client
     """
     made: Transport = (
         (transport or ChatTransport)(
-            endpoint.model, base_url=endpoint.base_url, api_key=endpoint.api_key
+            endpoint.model,
+            base_url=endpoint.base_url,
+            api_key=endpoint.api_key,
+            key_header=endpoint.key_header,
+            query=endpoint.query,
         )
         if endpoint.recording is None
         else ReplayTransport(endpoint.recording)

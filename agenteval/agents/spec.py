@@ -294,4 +294,6 @@ def _endpoint(adapter: str, settings: AgentSettings) -> Endpoint:
         timeout=max(120.0, settings.seconds),
         recording=choice.path,
         extra=choice.parameters,
+        key_header=choice.key_header,
+        query=choice.query,
     )

@@ -152,12 +152,12 @@ class Client:
 
         In a `Rehearsal` only stored replies are answered; Unsent is raised for every other one.
         """
-        request = self._parametrised(request)
+        original, request = request, self._parametrised(request)
         key, size = request.identify(self.transport.endpoint, self.transport.model)
         rehearsal = rehearsing()
         if (reply := self._cached(key)) is not None:
             if rehearsal is None:
-                self._record(request, reply)
+                self._record(original, reply)
             else:
                 rehearsal.answered.append(request)
             return reply
@@ -179,7 +179,7 @@ class Client:
             attempts=effort.attempts,
             latency=effort.latency,
         )
-        self._keep(request, key, reply)
+        self._keep(original, key, reply)
         return reply
 
     def draft(self, request: Request) -> Draft:
@@ -194,7 +194,8 @@ class Client:
         """The request with the parameters of the user; a limit that nobody asked for is not sent
         to a model that is known to think."""
         limited = not LIMITS.isdisjoint(self.parameters)
-        if not self.parameters and not reasons(self.model):
+        recorded = getattr(self.transport, "recorded", False)  # whoever was asked, and how
+        if recorded or not (self.parameters or reasons(self.model)):
             return request
         if limited or reasons(self.model):
             request = _without_limit(request)

@@ -91,6 +91,17 @@ class ModelChoice:
         own = PROVIDERS.get(self.provider, ("", None))[1]
         return " or ".join(name for name in ("AGENTEVAL_API_KEY", own) if name)
 
+    @property
+    def key_header(self) -> str:
+        """The header that the key goes into."""
+        return "api-key" if self.provider == "azure" else "Authorization"
+
+    @property
+    def query(self) -> str:
+        """What stands behind each URL: the version of Azure's interface."""
+        version = _variable("OPENAI_API_VERSION") if self.provider == "azure" else None
+        return f"api-version={version}" if version else ""
+
     def __repr__(self) -> str:  # the key never reaches a log or a traceback
         url = self.base_url and public_url(self.base_url)
         return f"ModelChoice({self.kind}, {self.name!r}, {url!r})"
@@ -308,15 +319,13 @@ def make_transport(choice: ModelChoice) -> Transport:
     if choice.client is not None:
         return ClientTransport(choice.client, choice.name)
     kind = DecisionsTransport if choice.kind == "decisions" else OpenAITransport
-    azure = choice.provider == "azure"
-    version = _variable("OPENAI_API_VERSION") if azure else None
     return kind(
         choice.name,
         base_url=choice.base_url,
         api_key=choice.api_key,
         key_variables=choice.key_variables,
-        key_header="api-key" if azure else "Authorization",
-        query=f"api-version={version}" if version else "",
+        key_header=choice.key_header,
+        query=choice.query,
     )
 
 

@@ -14,6 +14,7 @@ from agenteval.models.wire import one_line
 
 _MOST_READ = 100_000  # bytes of a body in which words are looked for
 _DEEPEST = 12
+_MOST_SHOWN = 20  # messages of one body
 _RETRYABLE = {408, 409, 425, 429, 498, 499}
 _OVERLOADED = {429, 529}
 _IDS = ("x-request-id", "request-id", "apim-request-id", "x-amzn-requestid", "cf-ray")
@@ -30,11 +31,13 @@ _TOO_LONG = re.compile(
     r"|max_new_tokens\W+must be|inputs\W+must have less than"
 )
 _CONTEXT = re.compile(
-    r"(?:maximum context length|context window|max_model_len|max_new_tokens\W+must be)\D{0,20}(\d+)"
+    r"(?:maximum context length|context window|max_model_len|max_new_tokens\W+must be)"
+    r"\D{0,20}(\d{1,9})"
 )
 _PROMPT = re.compile(
-    r"(\d+) (?:tokens )?(?:in the messages|input tokens|in the input|prompt tokens|of text input)"
-    r"|given: (\d+) \W?inputs|prompt contains (?:at least )?(\d+)"
+    r"(?<!\d)(\d{1,9}) (?:tokens )?(?:in the (?:messages|input)|input tokens|prompt tokens"
+    r"|of text input)"
+    r"|given: (\d{1,9}) \W?inputs|prompt contains (?:at least )?(\d{1,9})"
 )
 _FILTERED = re.compile(
     r"content[ _-]?(filter|polic|management|moderation|exists risk|violation|safety)|responsibleai"
@@ -78,10 +81,10 @@ def read_body(body: bytes) -> ErrorBody:
     words = _Words()
     if (value := _parsed(text)) is not None:
         words.search(value, "message", 0)
-    elif title := re.search(r"<title[^>]*>(.*?)</title>", text, re.S | re.I):
+    elif title := re.search(r"<title[^<>]*>([^<]*)", text, re.I):
         words.messages, words.strings = [title[1]], [text]
     else:
-        words.messages, words.strings = [re.sub(r"<[^>]*>", " ", text)], [text]
+        words.messages, words.strings = [re.sub(r"<[^<>]*>", " ", text)], [text]
     return words.found(text)
 
 
@@ -136,7 +139,7 @@ class _Words:
             self.messages.append(text)
 
     def found(self, whole: str) -> ErrorBody:
-        distinct = list(dict.fromkeys(self.messages))
+        distinct = list(dict.fromkeys(self.messages))[:_MOST_SHOWN]
         shown = [m for m in distinct if not any(m != other and m in other for other in distinct)]
         message = "; ".join(shown) or ("" if whole in ("{}", "[]", "null") else whole)
         if unnamed := sorted(p for p in self.params if p not in message):

@@ -77,7 +77,7 @@ def _date(text: str) -> float | None:
 
 _IN_WORDS = re.compile(
     r"(?:retry ?delay\W+|estimated_time\W+|try again in |retry (?:after|in) )"
-    r"((?:\d+(?:\.\d+)?(?:ms|h|m|s)?)+)"
+    r"((?:\d{1,9}(?:\.\d{1,9})?(?:ms|h|m|s)?){1,6})"
 )
 
 

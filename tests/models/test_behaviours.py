@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import openai
@@ -251,6 +252,19 @@ def test_parameters_are_part_of_who_judges() -> None:
     keys = {client.draft(ask("q")).key for client in (plain, low, high)}
     assert len(keys) == 3
     assert plain.draft(ask("q")).key == ask("q").key("http://h/v1", "m")
+
+
+async def test_a_recording_is_found_whatever_its_model_was_asked_with(
+    endpoint: Behaving, tmp_path: Path
+) -> None:
+    path = tmp_path / "replies.jsonl"
+    model = ChatModel("good@recorded", parameters={"max_tokens": None, "top_p": 0.5})
+    choice = choose_model(model, f"{endpoint.url}/v1")
+    client = make_client(choice, Limits(), None, record=path)
+    (reply,) = await replies(client, 1)
+    await client.close()
+    replay = make_client(choose_model(f"replay:{path}"), Limits(), None)
+    assert (await replies(replay, 1))[0].text == reply.text
 
 
 # ---- addresses -----------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -53,6 +54,21 @@ def test_no_body_is_too_odd_or_too_long_for_a_line(body: bytes) -> None:
     assert said.startswith("here: HTTP 400 (")
     assert "\n" not in said
     assert len(said) < 400
+
+
+HOSTILE = [
+    b"<title" * 16_000, b"<" * 100_000, b"7" * 100_000, b"maximum context length" + b"7" * 90_000,
+    b"retry after " + b"7" * 90_000, b"[" + b'"a",' * 24_000 + b'"a"]',
+    json.dumps({"errors": [str(n) for n in range(9000)]}).encode(),
+    json.dumps({"errors": ['{"a": "b"}'] * 5000}).encode(), b" " * 100_000, b"system " * 14_000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", HOSTILE, ids=lambda b: repr(b[:12]))
+def test_a_hostile_body_costs_no_time(body: bytes) -> None:
+    began = time.process_time()
+    read_error("here", 400, {}, body)
+    assert time.process_time() - began < 1.0
 
 
 def openai(message: str, code: str | None = None, **more: Any) -> dict[str, Any]:

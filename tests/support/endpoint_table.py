@@ -17,12 +17,12 @@ from pathlib import Path
 from tests.support.endpoints import FILTERED, PLAYS, behaving
 
 JUDGE = """
-import collections, json, sys, warnings, logging
+import collections, json, logging, sys, warnings
 import agenteval
 from agenteval.models.limits import Limits
 from agenteval.records import Criterion, Run, Task
 warnings.simplefilter("ignore")
-model, url = sys.argv[1:]
+url, *names = sys.argv[1:]
 runs = [Run(id=f"r{i}", task="t", system="s", input=f"Question {i}?",
             output=f"This is answer {i}, long enough to be judged." + " FILTERME" * (i % 3 == 1))
         for i in range(6)]
@@ -33,16 +33,19 @@ class Handler(logging.Handler):
     def emit(self, record): said.append(record.getMessage())
 logging.getLogger("agenteval").addHandler(Handler())
 logging.getLogger("agenteval").propagate = False
-try:
-    report = agenteval.quantify(runs, criteria, judge=model, base_url=url, store="s.db",
-        task=Task(name="t", description="Answer questions."), limits=Limits(timeout=20.0))
-    found = collections.Counter(f"{r.status}" + (f" {r.value:g}" if r.value is not None else "")
-                                for r in report.ratings)
-    why = next((u for u in report.unfinished), "")
-    print(json.dumps([dict(found), why, said, report.exit_code]))
-except Exception as error:
-    code = getattr(error, "exit_code", 70)
-    print(json.dumps([{type(error).__name__: 1}, str(error), said, code]))
+for name in names:
+    said.clear()
+    try:
+        report = agenteval.quantify(runs, criteria, judge=name, base_url=url, store="s.db",
+            task=Task(name="t", description="Answer questions."), limits=Limits(timeout=20.0))
+        found = collections.Counter(f"{r.status}" + (f" {r.value:g}" if r.value is not None else "")
+                                    for r in report.ratings)
+        why = next((u for u in report.unfinished), "")
+        print(json.dumps([name, dict(found), why, said, report.exit_code]), flush=True)
+    except Exception as error:
+        code = getattr(error, "exit_code", 70)
+        found = {type(error).__name__: 1}
+        print(json.dumps([name, found, str(error), said, code]), flush=True)
 """
 
 
@@ -54,25 +57,21 @@ def main() -> None:
     parser.add_argument("--root", default=".")
     given = parser.parse_args()
     print("| behaviour | results | exit | requests | tokens | said |\n|---|---|--:|--:|--:|---|")
-    with behaving() as served:
-        for name in given.names or PLAYS:
-            with tempfile.TemporaryDirectory() as folder:
-                command = [given.python, "-c", JUDGE, name, f"{served.url}/v1"]
-                done = subprocess.run(
-                    command, cwd=folder, env={"PYTHONPATH": str(Path(given.root).resolve())},
-                    capture_output=True, text=True, timeout=300, check=False,
-                )  # fmt: skip
-            requests = served.asked[name]
-            try:
-                found, why, said, code = json.loads(done.stdout.splitlines()[-1])
-            except (IndexError, ValueError):
-                found, why, said, code = {}, done.stderr[-300:], [], done.returncode
-            results = ", ".join(f"{count} × {status}" for status, count in sorted(found.items()))
-            words = " / ".join([*dict.fromkeys(said), why]).strip(" /").replace("|", "¦")
-            words = words.replace(served.url, "URL").replace("\n", " ")[:220]
-            tokens = served.paid[name]
-            print(f"| {name} | {results} | {code} | {len(requests)} | {tokens:,} | {words} |")
-            sys.stdout.flush()
+    with behaving() as served, tempfile.TemporaryDirectory() as folder:
+        command = [given.python, "-c", JUDGE, f"{served.url}/v1", *(given.names or PLAYS)]
+        environment = {"PYTHONPATH": str(Path(given.root).resolve())}
+        with subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True
+        ) as judging:
+            for line in judging.stdout or ():
+                name, found, why, said, code = json.loads(line)
+                results = ", ".join(
+                    f"{count} × {status}" for status, count in sorted(found.items())
+                )
+                words = " / ".join([*dict.fromkeys(said), why]).strip(" /").replace("|", "¦")
+                words = words.replace(served.url, "URL").replace("\n", " ")[:220]
+                counts = f"{len(served.asked[name])} | {served.paid[name]:,}"
+                print(f"| {name} | {results} | {code} | {counts} | {words} |", flush=True)
 
 
 assert FILTERED in JUDGE
