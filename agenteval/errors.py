@@ -116,13 +116,18 @@ class BudgetExceeded(AgentevalError):
 
 
 class ModelError(AgentevalError):
-    """A request brought no usable reply."""
+    """A request brought no usable reply.
+
+    `said` is the `ErrorBody` of `models.http_errors` when an endpoint gave a reason.
+    """
 
     exit_code = 3
+    said: Any = None
 
 
 class Unauthorized(ModelError):
-    """401 or 403: every further request would fail alike."""
+    """Every further request would fail alike: the key, the account or its quota is refused, or no
+    reply ever says anything."""
 
 
 class BadRequest(ModelError):
@@ -131,6 +136,14 @@ class BadRequest(ModelError):
 
 class TooLong(BadRequest):
     """The request is longer than the model's context: no other request need fail."""
+
+
+class Redirected(BadRequest):
+    """The endpoint redirects to where nothing is sent; a retry cannot heal it."""
+
+
+class Untrusted(BadRequest):
+    """The endpoint's certificate was not accepted, or none can be checked. Nothing was sent."""
 
 
 class Transient(ModelError):

@@ -206,32 +206,27 @@ def _replaced(owner: type, name: str, wrap: Callable[[Any], Any]) -> Iterator[No
 
 @contextmanager
 def _whole_replies(lines: _Lines) -> Iterator[None]:
-    """Show the instrumentation the replies that our transport takes as bare HTTP bodies.
-
-    It reads only the SDK's own types. So the request is made for one of these, under the SDK's
-    name for raw responses, and the transport gets the HTTP response in it.
-    """
+    """Send what our transport sends through the SDK, which is what the instrumentation reads."""
     import openai
-    from openai.types.chat import ChatCompletion
-    from openai.types.responses import Response
 
-    types = {"/chat/completions": ChatCompletion, "/responses": Response}
+    from agenteval.models.openai import OpenAITransport, extra_headers, post_through
 
-    def wrap(request: Any) -> Any:
-        async def asked(self: Any, cast_to: Any, options: Any, **more: Any) -> Any:
-            if len(self.api_key or "") >= 8:
-                lines.secrets.add(self.api_key)
-            kind = types.get(options.url)
-            if kind is None or kind is cast_to or getattr(cast_to, "__name__", "") != "Response":
-                return await request(self, cast_to, options, **more)
-            headers = options.headers if isinstance(options.headers, dict) else {}
-            raw = {**headers, "X-Stainless-Raw-Response": "true"}
-            options = options.model_copy(update={"headers": raw})
-            return (await request(self, kind, options, **more)).http_response
+    def wrap(_: Any) -> Any:
+        async def asked(transport: OpenAITransport, body: dict[str, Any]) -> bytes:
+            if len(transport.key) >= 8:
+                lines.secrets.add(transport.key)
+            async with openai.AsyncOpenAI(
+                base_url=transport.base_url,
+                api_key=transport.key or "none",
+                default_headers=extra_headers(),
+                max_retries=0,
+                timeout=None,
+            ) as client:
+                return await post_through(client, transport.path, body, transport.endpoint)
 
         return asked
 
-    with _replaced(openai.AsyncOpenAI, "request", wrap):
+    with _replaced(OpenAITransport, "_post", wrap):
         yield
 
 

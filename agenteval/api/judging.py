@@ -30,7 +30,7 @@ from agenteval.evaluators.utility.quantifier import (
 from agenteval.evaluators.utility.scorers import Scorer, scorer_of
 from agenteval.experiment import Ended, Experiment
 from agenteval.models.endpoints import Endpoints
-from agenteval.models.factory import ModelChoice, choose_model, make_client
+from agenteval.models.factory import ChatModel, Model, ModelChoice, choose_model, make_client
 from agenteval.models.limits import Budget, Limits
 from agenteval.models.replay import ReplayTransport
 from agenteval.readers import degenerate, make_view, read_runs
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 Runs = str | Path | Iterable[Run]
 Criteria = str | Path | CriteriaSet | Iterable[Criterion]
-AnyJudge = str | JudgeFunction | object | None  # the object is a scorer of another framework
+AnyJudge = Model | JudgeFunction | object  # the object is a scorer of another framework
 
 
 class Unfinished(Exception):
@@ -63,7 +63,7 @@ class Judging:
     items: tuple[Item, ...]
     task: Task
     criteria: tuple[Criterion, ...]
-    judge: str | JudgeFunction | Scorer | None  # a model's name, or what is asked in Python
+    judge: Model | JudgeFunction | Scorer  # a model's name, or what is asked in Python
     base_url: str | None
     options: QuantifierOptions
     repeats: int
@@ -88,7 +88,7 @@ class Judging:
     @cached_property
     def choice(self) -> ModelChoice | None:
         """The model that judges; None for Python. Raises InputError as `choose_model`."""
-        if not isinstance(self.judge, str | None):
+        if not isinstance(self.judge, Model):
             return None
         choice = choose_model(self.judge, self.base_url, need_key=self.need_key, decides=True)
         if self.probabilities and (choice.kind == "embedded" or choice.provider == "recorded"):
@@ -145,7 +145,7 @@ class Judging:
         return evaluator, client
 
     def _judge(self, store: Store | None, **changes: Any) -> tuple[Evaluator, Client | None]:
-        if not isinstance(self.judge, str | None):
+        if not isinstance(self.judge, Model):
             if self.options.datamark:
                 raise InputError("a function reads no instructions to be marked off", "--datamark")
             judge = FunctionJudge(self.judge, version=self.version, seed=self.options.seed)
@@ -256,7 +256,7 @@ def read_judging(
     """Read and check everything before anything is written; `store` is asked only for the keys
     that it has for the runs. Raises InputError and StoreError."""
     judge, version = _chosen(judge, version)
-    in_python = not isinstance(judge, str | None)
+    in_python = not isinstance(judge, Model)
     if in_python:
         _refuse_of_models(base_url, limits, record, probabilities=probabilities)
     name = task.name if isinstance(task, Task) else task or ""
@@ -317,7 +317,7 @@ def read_judging(
 
 def _chosen(
     judge: AnyJudge, version: str | None
-) -> tuple[str | JudgeFunction | Scorer | None, str | None]:
+) -> tuple[Model | JudgeFunction | Scorer, str | None]:
     """The judge that is meant, and its version. Raises InputError for what is none.
 
     What is named as python:MODULE:NAME and is a scorer that cannot be described has the hash of
@@ -327,10 +327,10 @@ def _chosen(
     if isinstance(judge, str) and judge.startswith("python:"):
         reference = judge.removeprefix("python:")
         judge = load(reference, "--model")
-        if isinstance(judge, str | None):
+        if isinstance(judge, Model):
             raise InputError(f"{reference} is a {type(judge).__name__}, no judge", "--model")
     judge = scorer_of(judge) or judge
-    if not (judge is None or isinstance(judge, str | Scorer) or callable(judge)):
+    if not (judge is None or isinstance(judge, str | ChatModel | Scorer) or callable(judge)):
         known = "a model's name, a function of (run, criterion) or a scorer of another framework"
         raise InputError(f"{type(judge).__name__} is none; a judge is {known}", "judge")
     if reference and version is None and isinstance(judge, Scorer):

@@ -33,7 +33,7 @@ from agenteval.evaluators.workflows.mermaid import parse_chart
 from agenteval.evaluators.workflows.procedure import Procedure, compiled, procedure
 from agenteval.evaluators.workflows.scenario import Role, WorkflowTool
 from agenteval.evaluators.workflows.session import SessionLog
-from agenteval.models.factory import make_client
+from agenteval.models.factory import Model, make_client
 from agenteval.models.limits import Limits
 from agenteval.records import Run
 from agenteval.records.table import Column, Table
@@ -199,7 +199,7 @@ async def aflow_convert(
     to: str,
     *,
     source: str | None = None,
-    model: str | None = None,
+    model: Model = None,
     base_url: str | None = None,
     store: str | Path | Store | None = None,
     record: str | Path | None = None,

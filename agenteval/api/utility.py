@@ -54,7 +54,7 @@ from agenteval.evaluators.utility.proposals import (
 )
 from agenteval.experiment import Ended, answered
 from agenteval.files import write_atomically
-from agenteval.models.factory import ModelChoice, choose_model, make_client
+from agenteval.models.factory import Model, ModelChoice, choose_model, make_client
 from agenteval.models.limits import Limits
 from agenteval.readers import make_view
 from agenteval.readers.tasks import recording_of
@@ -80,7 +80,7 @@ from agenteval.trust.verification import (
 async def apropose(
     task: str | Path | Task,
     *,
-    model: str | None = None,
+    model: Model = None,
     base_url: str | None = None,
     seeds: int = 5,
     seed: int = 0,

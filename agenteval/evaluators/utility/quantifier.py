@@ -35,6 +35,7 @@ from agenteval.stats.scores import ORIGINAL
 
 _PACKAGE = "agenteval.evaluators.utility"
 _VERSION = 1
+_TOKENS_FOR_ONE = 120  # an explanation of some sentences and a label
 Wording = Literal["a", "b"]  # two prompts of the same meaning, written apart from one another
 
 
@@ -92,7 +93,7 @@ class Quantifier:
                 "max_tokens": self.options.max_tokens,
                 "repair": self.options.repair,
                 "task": content_hash([task.name, task.description]),
-                "endpoint": client.transport.endpoint,
+                "endpoint": client.address,
                 **self.options.unusual,
             },
             seed=self.options.seed,
@@ -176,7 +177,7 @@ class Quantifier:
             return fail_all(unit, self._source_key, "unscored:refusal", message, call)
         answers, rung = read_text(reply.text, unit.criteria, reply.finish)
         replies, repaired = [reply], dict[str, str]()  # by leaf path: the rung of the repair
-        if answers.missing() and self.options.repair:
+        if answers.missing() and self.options.repair and not reply.says_nothing:
             again = await self._ask_again(unit, request, reply, answers)
             if again is not None:
                 replies.append(again)
@@ -255,7 +256,8 @@ def sampling(options: QuantifierOptions, unit: Unit) -> dict[str, Any]:
     if options.temperature is not None:
         parameters["temperature"] = options.temperature
     if options.max_tokens is not None:
-        parameters["max_tokens"] = options.max_tokens
+        enough = _TOKENS_FOR_ONE * len(leaves_of(unit.criteria))
+        parameters["max_tokens"] = max(options.max_tokens, enough)
     return parameters
 
 
