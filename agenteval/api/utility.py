@@ -58,7 +58,7 @@ from agenteval.models.factory import ModelChoice, choose_model, make_client
 from agenteval.models.limits import Limits
 from agenteval.readers import make_view
 from agenteval.readers.tasks import recording_of
-from agenteval.records import Task
+from agenteval.records import Task, Usage
 from agenteval.records.base import content_hash
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.records.table import Cell, Column, Table
@@ -307,6 +307,7 @@ async def aquantify(
     with opened(store) as kept:
         warn_of_versions(kept, judging.items, judging.watch)
         evaluator, client = judging.evaluator(kept)
+        earlier = kept.usage(evaluator.source.sha256)
         whole = experiment_of(evaluator, judging.task.name)
         with kept.lock(whole):
             relabel(kept, judging.criteria, judging.watch)
@@ -322,8 +323,8 @@ async def aquantify(
                     judged = await judge_until(judging, evaluator, client, kept, rule)
                     plan, ended, look = judged.plan, judged.ended, judged.look
             except asyncio.CancelledError:
-                raise Stopped(_scored(judging, plan, None, kept, evaluator)) from None
-        report = _scored(judging, plan, ended, kept, evaluator)
+                raise Stopped(_scored(judging, plan, None, kept, evaluator, earlier)) from None
+        report = _scored(judging, plan, ended, kept, evaluator, earlier)
     if look is not None:
         report = replace(
             report, tables=(*report.tables, replace(look.table, notes=(look.reason, ONE_LOOK)))
@@ -335,9 +336,15 @@ quantify = synchronous(aquantify)
 
 
 def _scored(
-    judging: Judging, plan: CellPlan, ended: Ended | None, store: Store, evaluator: Evaluator
+    judging: Judging,
+    plan: CellPlan,
+    ended: Ended | None,
+    store: Store,
+    evaluator: Evaluator,
+    earlier: Usage,
 ) -> ScoreReport:
-    """The report; `ended` is None when it was interrupted."""
+    """The report; `ended` is None when it was interrupted. `earlier` is what the judge took before
+    this command."""
     source = evaluator.source
     with store.snapshot():
         ratings = load_ratings(
@@ -360,6 +367,7 @@ def _scored(
     return score_report(
         source, plan.criteria, ratings, usage, store.address, flags_of(plan.items),
         cells=plan.cells, notes=judging.watch.notes, unfinished=unfinished, exit_code=code,
+        now=usage.requests - earlier.requests,
     )  # fmt: skip
 
 
