@@ -96,6 +96,7 @@ async def apropose(
     store: str | Path | Store | None = None,
     limits: Limits | None = None,
     record: str | Path | None = None,
+    retry_failed: bool = False,
     dry_run: bool = False,
     notify: Notify | None = None,
 ) -> CriteriaReport:
@@ -104,9 +105,9 @@ async def apropose(
     `seeds` critics are asked, each with its own seed from `seed` on; what at least `min_seeds` of
     them proposed is kept, and written to `output` where one is named. Two criteria merge from
     cosine `tau` on (1: only equal names); what comes from the bank is of the task's `kinds` (none:
-    guessed). With `consolidate` a chat model is asked which names are
-    the same. Replies are kept in the store. With `dry_run` nothing is sent or stored, and the
-    report's `bill` says what would be asked.
+    guessed). With `consolidate` a chat model is asked which names are the same. Replies are kept in
+    the store; `retry_failed` asks again where a stored one cannot be read. With `dry_run` nothing
+    is sent or stored, and the report's `bill` says what would be asked.
 
     Raises ModelError when no criterion is left, ModelUnavailable when local parts are missing,
     InputError for what cannot be used, Unauthorized when a key is refused. A seed that fails is
@@ -129,6 +130,7 @@ async def apropose(
         temperature=temperature,
         consolidate=consolidate,
         kinds=tuple(kinds),
+        retry_failed=retry_failed,
     )
     if dry_run:
         from agenteval.api.utility_bill import criteria_bill  # circular
