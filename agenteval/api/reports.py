@@ -217,15 +217,17 @@ def score_report(
     unfinished: Sequence[str] = (),
     levels: bool = False,
     exit_code: int = 0,
+    now: int | None = None,
 ) -> ScoreReport:
     """The scores of one judge; `cells` is how many were asked for where not all are there.
-    `levels` shows levels counted from 0 instead of values."""
+    `levels` shows levels counted from 0 instead of values. `usage` is all that the judge took,
+    `now` the requests of this command."""
     rated = bool(ratings)
     failures = Counter(r.status for r in ratings if ":" in r.status)
     near = _near(store)
     foot = (
         "intervals treat the case as the unit: repeats of a case do not add to n",
-        f"spent: {spent(usage)}; store: {near}",
+        f"spent: {spent(usage, now)}; store: {near}",
     )
     flagged = (flags.line,) if flags.found else ()
     names = {c.id: c.name for c in criteria}

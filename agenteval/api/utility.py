@@ -58,7 +58,7 @@ from agenteval.models.factory import Model, ModelChoice, choose_model, make_clie
 from agenteval.models.limits import Limits
 from agenteval.readers import make_view
 from agenteval.readers.tasks import recording_of
-from agenteval.records import Task
+from agenteval.records import Task, Usage
 from agenteval.records.base import content_hash
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.records.table import Cell, Column, Table
@@ -97,6 +97,7 @@ async def apropose(
     store: str | Path | Store | None = None,
     limits: Limits | None = None,
     record: str | Path | None = None,
+    retry_failed: bool = False,
     dry_run: bool = False,
     notify: Notify | None = None,
 ) -> CriteriaReport:
@@ -105,9 +106,9 @@ async def apropose(
     `seeds` critics are asked, each with its own seed from `seed` on; what at least `min_seeds` of
     them proposed is kept, and written to `output` where one is named. Two criteria merge from
     cosine `tau` on (1: only equal names); what comes from the bank is of the task's `kinds` (none:
-    guessed). With `consolidate` a chat model is asked which names are
-    the same. Replies are kept in the store. With `dry_run` nothing is sent or stored, and the
-    report's `bill` says what would be asked.
+    guessed). With `consolidate` a chat model is asked which names are the same. Replies are kept in
+    the store; `retry_failed` asks again where a stored one cannot be read. With `dry_run` nothing
+    is sent or stored, and the report's `bill` says what would be asked.
 
     Raises ModelError when no criterion is left, ModelUnavailable when local parts are missing,
     InputError for what cannot be used, Unauthorized when a key is refused. A seed that fails is
@@ -130,6 +131,7 @@ async def apropose(
         temperature=temperature,
         consolidate=consolidate,
         kinds=tuple(kinds),
+        retry_failed=retry_failed,
     )
     if dry_run:
         from agenteval.api.utility_bill import criteria_bill  # circular
@@ -313,6 +315,7 @@ async def aquantify(
     with opened(store) as kept:
         warn_of_versions(kept, judging.items, judging.watch)
         evaluator, client = judging.evaluator(kept)
+        earlier = kept.usage(evaluator.source.sha256)
         whole = experiment_of(evaluator, judging.task.name)
         with kept.lock(whole):
             relabel(kept, judging.criteria, judging.watch)
@@ -328,8 +331,8 @@ async def aquantify(
                     judged = await judge_until(judging, evaluator, client, kept, rule)
                     plan, ended, look = judged.plan, judged.ended, judged.look
             except asyncio.CancelledError:
-                raise Stopped(_scored(judging, plan, None, kept, evaluator)) from None
-        report = _scored(judging, plan, ended, kept, evaluator)
+                raise Stopped(_scored(judging, plan, None, kept, evaluator, earlier)) from None
+        report = _scored(judging, plan, ended, kept, evaluator, earlier)
     if look is not None:
         report = replace(
             report, tables=(*report.tables, replace(look.table, notes=(look.reason, ONE_LOOK)))
@@ -341,9 +344,15 @@ quantify = synchronous(aquantify)
 
 
 def _scored(
-    judging: Judging, plan: CellPlan, ended: Ended | None, store: Store, evaluator: Evaluator
+    judging: Judging,
+    plan: CellPlan,
+    ended: Ended | None,
+    store: Store,
+    evaluator: Evaluator,
+    earlier: Usage,
 ) -> ScoreReport:
-    """The report; `ended` is None when it was interrupted."""
+    """The report; `ended` is None when it was interrupted. `earlier` is what the judge took before
+    this command."""
     source = evaluator.source
     with store.snapshot():
         ratings = load_ratings(
@@ -366,6 +375,7 @@ def _scored(
     return score_report(
         source, plan.criteria, ratings, usage, store.address, flags_of(plan.items),
         cells=plan.cells, notes=judging.watch.notes, unfinished=unfinished, exit_code=code,
+        now=usage.requests - earlier.requests,
     )  # fmt: skip
 
 

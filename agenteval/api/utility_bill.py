@@ -314,6 +314,7 @@ def _critics(
     critic = Critic(
         client, task, use_examples=wanted.use_examples, temperature=wanted.temperature,
         bank=longest if wanted.bank else (), sub_criteria=wanted.sub_criteria,
+        retry_failed=wanted.retry_failed,
     )  # fmt: skip
     critics = Part(
         "critics", "one request for each seed; a reply that cannot be read is asked for once more"

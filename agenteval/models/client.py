@@ -182,6 +182,11 @@ class Client:
         self._keep(original, key, reply)
         return reply
 
+    def has_stored(self, request: Request) -> bool:
+        """Whether the cache answers this request."""
+        key, _ = request.identify(self.transport.endpoint, self.transport.model)
+        return self._cached(key) is not None
+
     def draft(self, request: Request) -> Draft:
         """The request as it would be sent, and what it may take."""
         request = self._parametrised(request)

@@ -262,11 +262,15 @@ def _why_none(criterion: Criterion, ratings: Sequence[Rating]) -> str:
     return "; ".join(parts) or "no ratings"
 
 
-def spent(usage: Usage) -> str:
-    """Requests, tokens and money in a few words."""
+def spent(usage: Usage, now: int | None = None) -> str:
+    """Requests, tokens and money in a few words; `now` are the requests of this command, where
+    `usage` holds those of earlier ones too."""
     parts = [f"{usage.requests:,} requests"]
     if usage.prompt_tokens is not None:
         parts.append(f"{usage.prompt_tokens:,} + {usage.completion_tokens or 0:,} tokens")
     if usage.cost is not None:
         parts.append(f"cost {usage.cost:.4f}")
-    return ", ".join(parts)
+    by_this = (
+        f"{now:,} requests by this command; in all " if now not in (None, usage.requests) else ""
+    )
+    return by_this + ", ".join(parts)
