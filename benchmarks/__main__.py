@@ -45,6 +45,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "readers": Benchmark("speed", ("10000",)),
     "merge": Benchmark("quality", ("--n", "2000")),
     "merge_quality": Benchmark("quality", ()),
+    "scales": Benchmark("quality", ()),
     "real_words": Benchmark("quality", ()),
     "embedded": Benchmark("quality"),
     "coverage": Benchmark("quality", ("--experiments", "400")),

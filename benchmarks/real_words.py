@@ -40,7 +40,8 @@ from agenteval.evaluators.utility.consolidate import Consolidator
 from agenteval.evaluators.utility.criteria_file import load_criteria
 from agenteval.evaluators.utility.critic_reply import read_criteria
 from agenteval.evaluators.utility.labels import fold
-from agenteval.evaluators.utility.merge import Names, fold_name
+from agenteval.evaluators.utility.merge import Names
+from agenteval.evaluators.utility.names import fold_name
 from agenteval.evaluators.utility.reading import read_text
 from agenteval.models.embeddings import make_embedder
 from agenteval.models.factory import choose_model, make_client

@@ -73,7 +73,9 @@ TOO = frozenset(("too", "overly", "excessively"))
 _LONG = 5  # letters of a beginning that needs no known ending
 _ENDINGS = frozenset(("", "d", "ed", "er", "es", "ful", "ily", "ing", "ly", "s", "y"))
 NEGATING_PREFIXES = ("un", "in", "im", "ir", "il", "non", "dis", "mis", "ab")
-_PHRASES = dict(_LEXICON["phrases"])
+_PHRASES = {
+    phrase: word for word, text in _LEXICON["phrases"].items() for phrase in re.split(r",\s+", text)
+}
 _PHRASE = re.compile(rf"\b(?:{'|'.join(_PHRASES)})\b")
 _TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?")
 _CLAUSE = re.compile(
@@ -126,6 +128,12 @@ def _by_beginning(token: str) -> int:
         if stem in _STEMS and (length >= _LONG or ending in _ENDINGS):
             return 1 if token == f"{stem}less" else _STEMS[stem]
     return 0
+
+
+def without_negation(token: str) -> str:
+    """A word without its negating prefix: "correct" for "incorrect", "intact" for itself."""
+    bare = (token.removeprefix(prefix) for prefix in NEGATING_PREFIXES if token.startswith(prefix))
+    return next((rest for rest in bare if _by_beginning(rest)), token)
 
 
 @lru_cache(maxsize=4096)
