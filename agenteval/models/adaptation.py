@@ -58,7 +58,8 @@ class Adaptation:
         self._form = 0  # index of the strictest form that was not refused
         self._refused: set[str] = set()
         self._bad_schemas: set[str] = set()
-        self._longest: int | None = None
+        self._longest: int | None = None  # limit that is taken
+        self._rooms: dict[str, int] = {}  # by request: what its prompt leaves of the context
         self._merges_system = False
         self._form_is_blameless = False
         self._tries: dict[str, int] = {}  # by request: the form it is tried in
@@ -95,10 +96,9 @@ class Adaptation:
             value = sent.pop(name)
             if name in LIMITS and not self._refused >= LIMITS:
                 sent[_OTHER[name]] = value
-        if self._longest is not None:
-            for name in LIMITS:
-                if name in sent:
-                    sent[name] = min(sent[name], self._longest)
+        longest = self._rooms.get(request.logical_hash()) if self._rooms else None
+        for limit in filter(None, (longest, self._longest)):
+            sent |= {name: min(sent[name], limit) for name in LIMITS if name in sent}
         return sent
 
     def messages(self, request: Request) -> list[WireMessage]:
@@ -136,7 +136,7 @@ class Adaptation:
         text = said.text
         if form != "text" and _MALFORMED.search(text):
             return self._without_form_after_two(request)
-        if said.status < 500 and self._shortens(text, body):
+        if said.status < 500 and self._shortens(text, body, request):
             return True
         for name in _OPTIONAL:
             if name in body and self._is_refused(name, said):
@@ -158,7 +158,7 @@ class Adaptation:
             self._tries[key] = FORMS.index("text")
         return True
 
-    def _shortens(self, text: str, body: dict[str, Any]) -> bool:
+    def _shortens(self, text: str, body: dict[str, Any], request: Request) -> bool:
         """Use the limit of a reply that a refusal names."""
         name = next((name for name in LIMITS if name in body), None)
         room = room_in(text)
@@ -169,6 +169,10 @@ class Adaptation:
         limit = room if room is not None else max(fitting, default=0)
         if not _LEAST_ROOM <= limit < body[name]:
             return False
+        if room is not None:
+            self._rooms[request.logical_hash()] = room
+            self.say("has a short context: limits of replies are set to what prompts leave of it")
+            return True
         self._longest = min(limit, self._longest or limit)
         self.say(f"takes no {name} above {limit}: asking for that many")
         return True

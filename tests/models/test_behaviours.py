@@ -65,7 +65,7 @@ ANSWERED = [
     ("good", 1, 2), ("gpt5", 3, 2), ("only_max_tokens", 1, 2), ("too_many_states", 2, 2),
     ("no_form_unnamed", 3, 4), ("lmstudio_form", 1, 2), ("form_501", 3, 2), ("form_500", 3, 2),
     ("system_role", 2, 2), ("alternate", 2, 2), ("gemma", 2, 2), ("maxtoolarge", 2, 2),
-    ("max_range", 2, 2), ("vllm_context", 2, 2), ("detail", 2, 2), ("azure_param", 2, 2),
+    ("max_range", 2, 2), ("vllm_context", 2, 3), ("detail", 2, 2), ("azure_param", 2, 2),
     ("invalidparam", 2, 2), ("kimi_temperature", 2, 2),
     *((name, 2, 2) for name in BODIES),
     ("sse", 1, 2), ("parts", 1, 2), ("content_object", 1, 2), ("tool_call", 1, 2),
@@ -74,7 +74,7 @@ ANSWERED = [
     ("gzipped", 1, 2), ("in_a_list", 1, 2), ("finish_error", 2, 2),
     ("empty_200", 2, 2), ("null_choices", 2, 2), ("no_choices", 2, 2), ("error_200", 2, 2),
     ("error_200_text", 2, 2), ("bad_429", 2, 2), ("words_429", 2, 2), ("status_499", 2, 2),
-    ("no_limit_at_all", 3, 2), ("litellm", 2, 2), ("tgi", 2, 2), ("bedrock_key", 2, 2),
+    ("no_limit_at_all", 3, 2), ("litellm", 2, 2), ("tgi", 2, 3), ("bedrock_key", 2, 2),
     ("openrouter_404", 3, 4), ("status_529", 2, 2), ("status_524", 2, 2), ("half_gzip", 2, 2),
     ("groq_always", 3, 4),
 ]  # fmt: skip
