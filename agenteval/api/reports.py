@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from agenteval.errors import InputError
 from agenteval.evaluators.utility.probes.result import Probe
 from agenteval.evaluators.utility.proposals import Proposals
 from agenteval.evaluators.utility.tables import (
@@ -28,7 +29,7 @@ from agenteval.store import Store
 from agenteval.store.postgres import without_password
 from agenteval.trust.disagreement import disagreement_table, disagreements
 from agenteval.trust.flagged import Flags
-from agenteval.trust.gates import UNSCORED, Gate, exit_code, unscored_gate
+from agenteval.trust.gates import UNSCORED, Gate, Outcome, exit_code, unscored_gate
 from agenteval.trust.means import ALL, Rating, Row, summarize
 from agenteval.trust.spread import spread_line, spread_table, spreads
 from agenteval.trust.tables import outcomes, score_notes, score_tables, score_title, spent
@@ -255,14 +256,15 @@ def score_report(
     )  # fmt: skip
 
 
-_CODES = {"trustworthy": 0, "not enough data": 4, "not trustworthy": 5}
+_OUTCOMES: dict[int, Outcome] = {0: "met", 4: "undecided", 5: "missed"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyReport(Report):
     """Which criteria can be kept, and whether the judge can be trusted.
 
-    `judge` has `verdict` ("trustworthy", "not trustworthy", "not enough data") and `reasons`,
+    `judge` has `verdict` and `reasons`. Only a verdict equal to "trustworthy" has no limits:
+    "trustworthy except accuracy" and "trustworthy for differences within a case" differ from it.
     `criteria` by id each criterion's `verdict` ("keep", "repair", "drop", "undecided") and
     `reasons`. `rounds` are all rounds that were judged, of which the last is reported; `table`
     holds the ratings, perturbed copies among them.
@@ -272,6 +274,7 @@ class VerifyReport(Report):
     probes: tuple[Probe, ...] = ()
     rounds: tuple[Round, ...] = ()
     table: ScoreTable | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def judge(self) -> JudgeVerdict:
@@ -290,10 +293,30 @@ class VerifyReport(Report):
             raise ValueError("nothing was judged: there is nothing to draw")
         return Plots(self.table)
 
-    def gate(self) -> Self:
-        """The report with the exit code of the verdict on the judge: 0 trustworthy, 4 not enough
-        data, 5 not trustworthy; that of work that was broken off stays."""
-        return replace(self, exit_code=self.exit_code or _CODES[self.judge.verdict])
+    def gate(self, allow: Sequence[str] = ()) -> Self:
+        """Return the report with the exit code of the verdict on the judge.
+
+        5 where the judge is not trustworthy, or where a criterion is refuted that is not among
+        `allow` (ids or names); 4 where data are missing, labels of success among them; else 0.
+        The code of work that was broken off stays. Raises InputError for an unknown criterion.
+        """
+        names = {c.criterion_id.casefold(): c.criterion_id for c in self.result.criteria}
+        names |= {self.names.get(i, i).casefold(): i for i in names.values()}
+        if unknown := [name for name in allow if name.casefold() not in names]:
+            listed = ", ".join(c.criterion_id for c in self.result.criteria)
+            raise InputError(
+                f"there is no criterion {unknown[0]!r}; there are {listed}", "--allow-criterion"
+            )
+        allowed = {names[name.casefold()] for name in allow}
+        code, judge = self.judge.exit_code(allowed), self.judge
+        detail = judge.verdict
+        if refuted := [name for name in judge.refuted if name not in allowed]:
+            first = self.criteria[refuted[0]].refuted[0]
+            detail += f"; refuted: {', '.join(refuted)} ({first})"
+        elif code:
+            detail += f"; {judge.reasons[0] if code == 5 else judge.next_step}"
+        gate = Gate("judge", _OUTCOMES[code], detail)
+        return replace(self, gates=(*self.gates, gate), exit_code=self.exit_code or code)
 
 
 def verify_report(
@@ -315,8 +338,8 @@ def verify_report(
         data["probes"] = [probe.model_dump(mode="json") for probe in probes]
     if flags is not None:
         data["flagged"] = flags.json()
-    first, *rest = verified_tables(result, criteria)
-    tables = [first]
+    first, evidence, systems, *rest = verified_tables(result, criteria)
+    tables = [first, evidence, systems]
     if probes is not None:
         tables += probe_tables(probes)
     if len(rounds) > 1:
@@ -330,6 +353,7 @@ def verify_report(
         probes=tuple(probes or ()),
         rounds=tuple(rounds),
         table=table,
+        names={c.id: c.name for c in criteria},
     )
 
 

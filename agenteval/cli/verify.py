@@ -73,8 +73,18 @@ def verify(
         ),
     ] = None,
     gate: Annotated[
-        bool, typer.Option("--gate", help="Exit 4 (not enough data) or 5 (not trustworthy).")
+        bool,
+        typer.Option(
+            "--gate",
+            help="Exit 4 (not enough data) or 5 (not trustworthy, or a criterion is refuted).",
+        ),
     ] = False,
+    allow_criterion: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-criterion", help="A refuted criterion that --gate lets pass. Repeatable."
+        ),
+    ] = None,
     workers: options.WorkerOptions,
     limits: options.LimitOptions,
     kept: options.RunOptions,
@@ -98,4 +108,6 @@ def verify(
             attacked=attacked, rounds=rounds, sequential=sequential, output=output,
             notify=notify, progress=progress,
         )  # fmt: skip
-    finish(report.gate() if gate and report.bill is None else report, shown)
+    if gate and report.bill is None:
+        report = report.gate(allow_criterion or ())
+    finish(report, shown)

@@ -245,10 +245,10 @@ def verdict_points(
         checks = [v.check(name) for v in criteria]
         return [Estimate(c.estimate, c.low, c.high) if c else Estimate(None) for c in checks]
 
-    alpha, auc = values("agreement"), values("discrimination")
-    ends = [e for v in (*alpha, *auc) for e in (v.value, v.low) if e is not None]
+    agreement, auc = values("agreement"), values("discrimination")
+    ends = [e for v in (*agreement, *auc) for e in (v.value, v.low) if e is not None]
     panels = {
-        "agreement of repeats, Krippendorff's α": [Series("α", alpha)],
+        "agreement of repeats, Gwet's AC2": [Series("AC2", agreement)],
         "discrimination of success, AUC": [Series("AUC", auc)],
     }
     counts = span((v.cases for v in criteria), "case")

@@ -18,6 +18,26 @@ Lengths = Mapping[tuple[str, str], int]
 
 
 @dataclass(frozen=True)
+class Pairs:
+    """Originals beside their copies by one perturbation, one entry per pair.
+
+    `before` and `after` are means over repeats, NaN where there is no value; `run`, `case` and
+    `system` are codes of the table's columns.
+    """
+
+    run: NDArray[np.int32]
+    case: NDArray[np.int32]
+    system: NDArray[np.int32]
+    before: Floats
+    after: Floats
+
+    @property
+    def both(self) -> NDArray[np.bool_]:
+        """Pairs of which both have a value."""
+        return ~np.isnan(self.before) & ~np.isnan(self.after)
+
+
+@dataclass(frozen=True)
 class Evidence:
     """Everything about one criterion: `ratings` of originals and copies, failures included.
 
@@ -63,6 +83,25 @@ class Evidence:
     def variants(self) -> list[str]:
         """Variants of the copies, those among them whose copies all equal their original."""
         return sorted({*self.ratings.present("variant"), *self.unchanged} - {ORIGINAL})
+
+    @cached_property
+    def pairs(self) -> dict[str, Pairs]:
+        """Originals and copies by variant, matched by run; copies that equal their original were
+        not judged and are left out."""
+        originals, names, pairs = self.originals, self.ratings.run.names, {}
+        before = originals.mean
+        for variant in self.variants:
+            copies = self.ratings.of(variant=variant).matrix()
+            same = set(self.unchanged.get(variant, ()))
+            equal = [i for i, name in enumerate(names) if name in same] if same else []
+            row = np.searchsorted(originals.run, copies.run)
+            there = np.isin(copies.run, originals.run) & ~np.isin(copies.run, equal)
+            at = row[there]
+            pairs[variant] = Pairs(
+                originals.run[at], originals.case[at], originals.system[at], before[at],
+                copies.mean[there],
+            )  # fmt: skip
+        return pairs
 
     @cached_property
     def repeated(self) -> Floats:
