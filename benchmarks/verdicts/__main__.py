@@ -81,10 +81,11 @@ def main() -> int:
         for runs in options.runs:
             design = Design(runs, options.repeats, options.copied, options.shared)
             began = time.perf_counter()
-            counts = {}
+            counts = dict[str, Counter[str]]()
             for kind in kinds:
                 counts[kind.name] = simulate(kind, task, design, range(options.seeds))
-                print(f"{task}, {runs} runs: {kind.name}", file=sys.stderr, flush=True)
+                found = ", ".join(f"{n} {v}" for v, n in counts[kind.name].most_common())
+                print(f"{task}, {runs} runs: {kind.name}: {found}", file=sys.stderr, flush=True)
             show(counts, task, design, options.seeds, time.perf_counter() - began)
             everything[f"{task}, {runs} runs"] = {name: dict(c) for name, c in counts.items()}
             for kind in kinds:

@@ -99,7 +99,8 @@ def agreement(evidence: Evidence, options: VerifyOptions) -> Check:
         bootstrap=how,
     )  # fmt: skip
     ac2, outcome = found.coefficient, check.outcome
-    reason, n = ac2.reason or "", ac2.n_clusters or 0
+    twice = (~np.isnan(matrix.values)).sum(axis=1) > 1
+    reason, n = ac2.reason or "", len(np.unique(matrix.case[twice]))
     if ac2.mean is not None:
         limits = "" if ac2.low is None else f" [{ac2.low:.3f}, {ac2.high:.3f}]"
         reason = f"AC2 {ac2.mean:.3f}{limits}"

@@ -89,7 +89,7 @@ def judge_verdict(
     ]
     standing = {e.name: e.standing for e in shown}
     within_case = standing[SUCCESS_ABOVE] == "not checked" and standing.get(PEOPLE_AGREE) != "shown"
-    one_score = _one_score(rated, options)
+    one_score = _one_score([e for e in rated if e.criterion.id not in refuted], options)
     verdict, reasons, step = _verdict(graded, shown, refuted, within_case)
     if verdict == "trustworthy":
         limits = [
@@ -379,7 +379,9 @@ def _systems(
 
 
 def _one_score(rated: Sequence[Evidence], options: VerifyOptions) -> tuple[str, ...]:
-    """Criteria that cannot be told apart; empty where they can."""
+    """Criteria that cannot be told apart; empty where they can, or where fewer than three vary."""
+    if not rated:
+        return ()
     component = first_component(means_of(rated))
     if component.share is None or component.share <= options.one_score:
         return ()

@@ -42,15 +42,18 @@ def people_agree(
     standing: Standing = "not shown"
     step = "see `agenteval agree` for what they differ in"
     reason = f"people and the judge: {rho.reason}"
-    if rho.mean is not None and rho.low is not None and rho.high is not None:
-        reason = f"people agree: rho {rho.mean:.3f} [{rho.low:.3f}, {rho.high:.3f}]"
-        if rho.low > options.people:
+    low, high = rho.low, rho.high
+    if rho.mean is not None and abs(rho.mean) >= 1:  # the same order: there is no interval
+        low = high = rho.mean
+    if rho.mean is not None and low is not None and high is not None:
+        reason = f"people agree: rho {rho.mean:.3f} [{low:.3f}, {high:.3f}]"
+        if low > options.people:
             standing, step = "shown", ""
-        elif rho.high < options.people:
+        elif high < options.people:
             standing, reason = "refuted", f"people disagree: {reason.partition(': ')[2]}"
     return JudgeEvidence(
         name=PEOPLE_AGREE, standing=standing, reason=reason, next_step=step, unit="Spearman's rho",
-        estimate=rho.mean, low=rho.low, high=rho.high, n=len(pairs),
+        estimate=rho.mean, low=low, high=high, n=len(pairs),
     )  # fmt: skip
 
 

@@ -44,7 +44,7 @@ def decide(
     `refuted` where repeats disagree, failed runs are rated higher, or a perturbation surely did
     other than expected.
     """
-    coverage, spread, agreement, separation, _ = checks
+    coverage, spread, agreement, separation = checks[:4]
     moved = moved_as_expected(effects)
     wrong = [e for e in effects if e.outcome == "fail"]
     few_cases, mend = short_of_cases(evidence, options) or ("", "")
