@@ -84,8 +84,8 @@ def main() -> int:
             counts = dict[str, Counter[str]]()
             for kind in kinds:
                 counts[kind.name] = simulate(kind, task, design, range(options.seeds))
-                found = ", ".join(f"{n} {v}" for v, n in counts[kind.name].most_common())
-                print(f"{task}, {runs} runs: {kind.name}: {found}", file=sys.stderr, flush=True)
+                line = ", ".join(f"{n} {v}" for v, n in counts[kind.name].most_common())
+                print(f"{task}, {runs} runs: {kind.name}: {line}", file=sys.stderr, flush=True)
             show(counts, task, design, options.seeds, time.perf_counter() - began)
             everything[f"{task}, {runs} runs"] = {name: dict(c) for name, c in counts.items()}
             for kind in kinds:
