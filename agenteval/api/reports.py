@@ -77,6 +77,26 @@ class Plots:
         return plots.perturbation_bars(self.table, ax=ax)
 
 
+@dataclass(frozen=True)
+class VerifyPlots(Plots):
+    """Figures of a verification; those with `beside` show other reports, by name, beside it."""
+
+    report: VerifyReport
+
+    def evidence(self, **beside: VerifyReport) -> Figure:
+        """Agreement of repeats and discrimination of success by criterion."""
+        return plots.judge_points(self._judges(beside), self.report.names)
+
+    def effects(self, **beside: VerifyReport) -> Figure:
+        """What damage costs, by criterion, perturbation and system. Raises InputError for a single
+        system."""
+        return plots.effect_forest(self._judges(beside), self.report.names)
+
+    def _judges(self, beside: Mapping[str, VerifyReport]) -> dict[str, Sequence[Verification]]:
+        return {name.replace("_", " "): report.result.criteria
+                for name, report in {"this judge": self.report, **beside}.items()}  # fmt: skip
+
+
 @dataclass(frozen=True, kw_only=True)
 class ScoreReport(Report):
     """Scores of runs on criteria by one judge.
@@ -287,11 +307,11 @@ class VerifyReport(Report):
         return {one.criterion_id: one for one in self.result.criteria}
 
     @property
-    def plot(self) -> Plots:
-        """Figures: `report.plot.perturbations()`. Raises ValueError where nothing was judged."""
+    def plot(self) -> VerifyPlots:
+        """Figures: `report.plot.effects()`. Raises ValueError where nothing was judged."""
         if self.table is None:
             raise ValueError("nothing was judged: there is nothing to draw")
-        return Plots(self.table)
+        return VerifyPlots(self.table, self)
 
     def gate(self, allow: Sequence[str] = ()) -> Self:
         """Return the report with the exit code of the verdict on the judge.
