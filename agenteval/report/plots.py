@@ -232,36 +232,11 @@ def coverage_bars(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
     )  # fmt: skip
 
 
-def verdict_points(
-    criteria: Sequence[Verification], names: Mapping[str, str] | None = None
-) -> Figure:
-    """Agreement of repeats and discrimination of success of each criterion, with its verdict;
-    the dashed line is chance. `names` are those of the criteria by id."""
-    if not criteria:
-        raise InputError("nothing was verified yet")
-    rows = [f"{(names or {}).get(v.criterion_id, v.criterion_id)}: {v.verdict}" for v in criteria]
-
-    def values(name: str) -> list[Estimate]:
-        checks = [v.check(name) for v in criteria]
-        return [Estimate(c.estimate, c.low, c.high) if c else Estimate(None) for c in checks]
-
-    agreement, auc = values("agreement"), values("discrimination")
-    ends = [e for v in (*agreement, *auc) for e in (v.value, v.low) if e is not None]
-    panels = {
-        "agreement of repeats, Gwet's AC2": [Series("AC2", agreement)],
-        "discrimination of success, AUC": [Series("AUC", auc)],
-    }
-    counts = span((v.cases for v in criteria), "case")
-    return charts.rows(
-        rows, panels, title=f"Criteria by agreement and discrimination, n = {counts}",
-        x="whiskers: 95 %", limits=(max(-1.0, min([0.0, *ends])), 1.0), level=0.5,
-        notes=["dashed: 0.5, which for the AUC is chance"],
-    )  # fmt: skip
-
-
 def judge_points(judges: Mapping[str, Sequence[Verification]], names: Mapping[str, str]) -> Figure:
     """Agreement of repeats and discrimination of success by criterion, a mark for each judge; the
-    dashed line is chance of the AUC."""
+    dashed line is chance of the AUC. Raises InputError where nothing was verified."""
+    if not any(judges.values()):
+        raise InputError("nothing was verified yet")
     ids = list(dict.fromkeys(v.criterion_id for some in judges.values() for v in some))
 
     def marks(check: str) -> list[Series]:

@@ -371,11 +371,13 @@ def _plan(material: Material) -> list[tuple[str, str, Callable[[], Any]]]:
     copies = set(table.present("variant")) - {ORIGINAL}
     doses = {v.partition(":")[2].partition(":")[0] for v in copies} - {"-", ""}
     verdicts = material.findings.criteria if material.findings else ()
+    labels = {v.criterion_id: f"{material.names.get(v.criterion_id, v.criterion_id)}: {v.verdict}"
+              for v in verdicts}  # fmt: skip
     plan: list[tuple[str, str, Callable[[], Any]]] = [
         (
             "Which criteria hold",
             "Agreement of repeats beside discrimination of success, with the verdict.",
-            lambda: plots.verdict_points(verdicts, material.names),
+            lambda: plots.judge_points({"judge": verdicts}, labels),
         ),
         (
             "Success and failed",

@@ -18,7 +18,6 @@ from agenteval.stats.correlation import (
     spearman,
 )
 from agenteval.stats.discrimination import Discrimination, discrimination, magnitude
-from agenteval.stats.flips import Flips, flip_rate
 from agenteval.stats.interval import Interval, mean_interval
 from agenteval.stats.kappa import Kappa, cohen_kappa, fleiss_kappa, gwet_ac2
 from agenteval.stats.mcnemar import McNemar, discordant, mcnemar
@@ -46,7 +45,6 @@ __all__ = [
     "CorrelationMatrix",
     "Discrimination",
     "FirstComponent",
-    "Flips",
     "Interval",
     "Kappa",
     "McNemar",
@@ -73,7 +71,6 @@ __all__ = [
     "expected_unique",
     "first_component",
     "fleiss_kappa",
-    "flip_rate",
     "gwet_ac2",
     "icc",
     "icc_table",

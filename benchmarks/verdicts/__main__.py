@@ -26,6 +26,7 @@ from benchmarks.verdicts.world import Design
 
 TASKS = ("math", "household")
 MOST_FALSE, LEAST_TRUE = 0.05, 0.90
+ENOUGH = 60  # seeds from which 0 false verdicts have an upper bound below MOST_FALSE
 GOOD = "good, SD .10"
 
 
@@ -88,16 +89,21 @@ def main() -> int:
                 print(f"{task}, {runs} runs: {kind.name}: {line}", file=sys.stderr, flush=True)
             show(counts, task, design, options.seeds, time.perf_counter() - began)
             everything[f"{task}, {runs} runs"] = {name: dict(c) for name, c in counts.items()}
+            judged = options.seeds >= ENOUGH
+
+            def row(what: str, measured: str, target: str, met: bool, judged: bool = judged) -> Row:
+                return Row(what, measured, target, met if judged else None)
+
             for kind in kinds:
                 found, where = counts[kind.name], f"{task}, {runs} runs"
                 if kind.must_not:
                     bound = upper(_trusted(found), options.seeds)
-                    rows.append(Row(f"{kind.name}, trusted ({where})", f"at most {bound:.1%}",
-                                    f"<= {MOST_FALSE:.0%}", bound <= MOST_FALSE))  # fmt: skip
+                    what = f"{kind.name}, trusted ({where})"
+                    rows.append(row(what, f"at most {bound:.1%}", "<= 5%", bound <= MOST_FALSE))
                 elif kind.name == GOOD and runs >= 60:
                     share = found[TRUSTED] / options.seeds
-                    rows.append(Row(f"{kind.name}, trusted ({where})", f"{share:.1%}",
-                                    f">= {LEAST_TRUE:.0%}", share >= LEAST_TRUE))  # fmt: skip
+                    what = f"{kind.name}, trusted ({where})"
+                    rows.append(row(what, f"{share:.1%}", ">= 90%", share >= LEAST_TRUE))
     return finish("verdicts", rows, seeds=options.seeds, counts=everything,
                   seconds=round(time.perf_counter() - start, 1))  # fmt: skip
 

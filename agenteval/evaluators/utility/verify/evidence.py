@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenteval.records import Criterion
+from agenteval.records.verification import JudgeEvidence, Standing
+from agenteval.stats import Interval
 from agenteval.stats.scores import ORIGINAL, Matrix, ScoreTable
 
 Floats = NDArray[np.float64]
@@ -122,6 +124,20 @@ class Evidence:
             if len(self.known) and float((np.abs(self.known - level) < 1e-9).mean()) > share:
                 return name
         return None
+
+
+def claim(
+    name: str, standing: Standing, reason: str, step: str = "", unit: str = "",
+    figure: Interval | None = None,
+) -> JudgeEvidence:  # fmt: skip
+    """One kind of evidence on the judge, with its figure where one says it all."""
+    if figure is None:
+        return JudgeEvidence(name=name, standing=standing, reason=reason, next_step=step)
+    return JudgeEvidence(
+        name=name, standing=standing, reason=reason, next_step=step, unit=unit,
+        estimate=figure.mean, low=figure.low, high=figure.high,
+        n=figure.n if figure.n_clusters is None else figure.n_clusters,
+    )  # fmt: skip
 
 
 def gather(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from agenteval.evaluators.utility.verify.effects import (
     named,
     undecidable,
 )
-from agenteval.evaluators.utility.verify.evidence import Evidence
+from agenteval.evaluators.utility.verify.evidence import Evidence, claim
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.evaluators.utility.verify.people import PEOPLE_AGREE, people_agree
 from agenteval.evaluators.utility.verify.redundancy import means_of, overall_means
@@ -119,7 +119,7 @@ def _verdict(
     against = [e for e in shown if e.standing == "refuted"]
     hard = [v for v in graded if v.refuted and not _expectations_alone(v)]
     if against:
-        return "not trustworthy", [*_said(against), *why], against[0].next_step
+        return "not trustworthy", [*(e.reason for e in against), *why], against[0].next_step
     if 2 * len(hard) > len(graded):
         text = f"{len(hard)} of {len(graded)} criteria are refuted"
         return "not trustworthy", [text, *why], _OTHER_JUDGE
@@ -128,19 +128,15 @@ def _verdict(
     if 2 * len(refuted) > len(graded):
         text = f"{len(refuted)} of {len(graded)} criteria did other than expected"
         step = "see whether `expect` is mistaken; if not, the judge is swayed"
-        return "not enough data", [text, *why, *_said(lacking)], step
+        return "not enough data", [text, *why, *(e.reason for e in lacking)], step
     if lacking:
-        return "not enough data", [*_said(lacking), *why], lacking[0].next_step
+        return "not enough data", [*(e.reason for e in lacking), *why], lacking[0].next_step
     step = "use it on runs like these; `agenteval agree` compares it with people"
     if refuted:
         step = f"do not use {', '.join(refuted)}; `--allow-criterion` lets a gate pass all the same"
     elif within_case:
         step = _LABEL
-    return "trustworthy", [*why, *_said(shown)], step
-
-
-def _said(evidence: Iterable[JudgeEvidence]) -> list[str]:
-    return [e.reason for e in evidence]
+    return "trustworthy", [*why, *(e.reason for e in shown)], step
 
 
 def _unsupported(verification: Verification) -> bool:
@@ -191,17 +187,16 @@ def _repeats_agree(graded: Sequence[Verification], options: VerifyOptions) -> Ju
     disagreeing = sum(c.outcome == "fail" for c in checks)
     if 2 * disagreeing > len(graded):
         reason = f"repeats disagree on {disagreeing} of {len(graded)} criteria"
-        return _is(REPEATS_AGREE, "refuted", reason, _OTHER_JUDGE)
+        return claim(REPEATS_AGREE, "refuted", reason, _OTHER_JUDGE)
     if 2 * len(agreeing) > len(graded) and not low_mean:
         how = "declared deterministic" if options.deterministic else "repeats agree"
         average = "" if mean is None else f" (mean AC2 {mean:.2f})"
         reason = f"{how} on {len(agreeing)} of {len(graded)} criteria{average}"
-        shown = _is(REPEATS_AGREE, "shown", reason)
-        return shown.model_copy(update={"unit": "AC2, mean", "estimate": mean})
+        return claim(REPEATS_AGREE, "shown", reason, "", "AC2, mean", _alone(mean))
     if all(v.repeats < 2 for v in graded):
         reason = "one repeat: nothing shows whether the judge agrees with itself"
         step = f"{MORE_REPEATS}; --deterministic where the judge is a function"
-        return _is(REPEATS_AGREE, "not shown", reason, step)
+        return claim(REPEATS_AGREE, "not shown", reason, step)
     needed = [_more(c, options.agreement_floor, c.n) for c in checks
               if c.outcome == "unknown" and (c.estimate or 0) >= options.agreement]  # fmt: skip
     reason = f"repeats surely agree on {len(agreeing)} of {len(graded)} criteria only"
@@ -210,7 +205,7 @@ def _repeats_agree(graded: Sequence[Verification], options: VerifyOptions) -> Ju
         reason += f", and AC2 is {mean:.2f} on average, not {options.mean_agreement:g}"
         needed = []
     step = _decide(needed, short, "the noise of this judge is too large; try another")
-    return _is(REPEATS_AGREE, "not shown", reason, step)
+    return claim(REPEATS_AGREE, "not shown", reason, step)
 
 
 def _damage_lowers(graded: Sequence[Verification], options: VerifyOptions) -> JudgeEvidence:
@@ -219,7 +214,7 @@ def _damage_lowers(graded: Sequence[Verification], options: VerifyOptions) -> Ju
     constant = sum((c := v.check("spread")) is not None and c.outcome == "fail" for v in unmoved)
     if 2 * constant > len(graded):
         reason = f"{constant} of {len(graded)} criteria get the same level everywhere"
-        return _is(DAMAGE_LOWERS, "refuted", reason, _OTHER_JUDGE)
+        return claim(DAMAGE_LOWERS, "refuted", reason, _OTHER_JUDGE)
     every = [e for v in graded for e in v.effects if is_directed(e)]
     directed = [e for e in every if e.n]
     moved = [e for e in directed if e.outcome == "pass"]
@@ -227,16 +222,16 @@ def _damage_lowers(graded: Sequence[Verification], options: VerifyOptions) -> Ju
     same = [e for e in directed if e.operator in _SAME_LENGTH]
     if 2 * unseen > len(directed):
         reason = f"{unseen} of {len(directed)} perturbations did not move a score as expected"
-        return _is(DAMAGE_LOWERS, "refuted", reason, _OTHER_JUDGE)
+        return claim(DAMAGE_LOWERS, "refuted", reason, _OTHER_JUDGE)
     if same and moved and all(e.outcome == "fail" for e in same):
         names = ", ".join(sorted({e.operator for e in same}))
         reason = f"scores fall with the length only: {names} went unnoticed"
-        return _is(DAMAGE_LOWERS, "refuted", reason, _OTHER_JUDGE)
+        return claim(DAMAGE_LOWERS, "refuted", reason, _OTHER_JUDGE)
     if not directed:
         reason = "no perturbation with an expected effect was judged"
         if equal := sum(e.unchanged for e in every):
             reason += f": {equal} copies equal their original"
-        return _is(DAMAGE_LOWERS, "not shown", reason, _MORE_COPIES)
+        return claim(DAMAGE_LOWERS, "not shown", reason, _MORE_COPIES)
     if 2 * len(moved) <= len(directed):
         reason = f"{len(moved)} of {len(directed)} perturbations surely moved a score as expected"
         needed = [
@@ -246,15 +241,13 @@ def _damage_lowers(graded: Sequence[Verification], options: VerifyOptions) -> Ju
         ]
         short = len(directed) // 2 + 1 - len(moved)
         step = _decide(needed, short, "the judge hardly notices damage; try another")
-        return _is(DAMAGE_LOWERS, "not shown", reason, step)
+        return claim(DAMAGE_LOWERS, "not shown", reason, step)
     if not any(e.operator in _SAME_LENGTH for e in moved):
         reason = "length alone may explain the scores: nothing of equal length was noticed"
-        return _is(DAMAGE_LOWERS, "not shown", reason, _MORE_COPIES)
+        return claim(DAMAGE_LOWERS, "not shown", reason, _MORE_COPIES)
     reason = f"{len(moved)} of {len(directed)} perturbations moved a score as expected"
-    shown = _is(DAMAGE_LOWERS, "shown", reason)
-    return shown.model_copy(
-        update={"unit": "perturbations noticed", "estimate": len(moved) / len(directed)}
-    )
+    share = _alone(len(moved) / len(directed))
+    return claim(DAMAGE_LOWERS, "shown", reason, "", "perturbations noticed", share)
 
 
 def _controls_still(
@@ -288,19 +281,10 @@ def _controls_still(
             standing = "shown"
         else:
             reason += f", not within {margin:g}"
-            step = _more_controls(pooled, margin)
-    return JudgeEvidence(
-        name=CONTROLS_STILL, standing=standing, reason=reason, next_step=step,
-        unit="share of the scale", estimate=mean, low=low, high=high, n=pooled.n_clusters or 0,
-    )  # fmt: skip
-
-
-def _more_controls(pooled: Interval, margin: float) -> str:
-    """What would decide whether controls change nothing."""
-    mean, high, cases = pooled.mean or 0.0, pooled.high or 0.0, pooled.n_clusters or 0
-    room = margin - abs(mean)
-    needed = [math.ceil(cases * ((high - mean) / room) ** 2) - cases] if room > 0 else []
-    return _decide(needed, 1, "see which criteria controls move; layout may sway the judge")
+            nearest = margin if mean > 0 else -margin
+            needed = [_more(pooled, nearest, pooled.n_clusters or 0)] if abs(mean) < margin else []
+            step = _decide(needed, 1, "see which criteria they move; layout may sway the judge")
+    return claim(CONTROLS_STILL, standing, reason, step, "share of the scale", pooled)
 
 
 def _success_above(
@@ -331,16 +315,13 @@ def _area_of_mean(rated: Sequence[Evidence], options: VerifyOptions) -> JudgeEvi
         success[np.searchsorted(runs, item.originals.run)] = item.originals.success
     good, bad = (overall[~np.isnan(overall) & (success == s)] for s in (1, 0))
     if not len(good) and not len(bad):
-        return _is(SUCCESS_ABOVE, "not checked", _LABEL, _LABEL)
+        return claim(SUCCESS_ABOVE, "not checked", _LABEL, _LABEL)
     if min(len(good), len(bad)) < 5:
         side = "failed" if len(bad) < len(good) else "successful"
-        reason = (
-            f"{len(good)} successful and {len(bad)} failed runs are labelled; five of each needed"
-        )
-        return _is(SUCCESS_ABOVE, "not shown", reason, f"label {side} runs")
+        counts = f"{len(good)} successful and {len(bad)} failed runs are labelled"
+        reason = f"{counts}; five of each needed"
+        return claim(SUCCESS_ABOVE, "not shown", reason, f"label {side} runs")
     area = discrimination(good, bad, level=1 - options.alpha).auc
-    check = Check(name=SUCCESS_ABOVE, outcome="unknown", reason=area.reason or "",
-                  estimate=area.mean, low=area.low, high=area.high, n=area.n)  # fmt: skip
     standing: Standing = "not shown"
     reason, step = f"success and failure: {area.reason}", MORE_CASES
     if area.mean is not None and area.low is not None and area.high is not None:
@@ -355,11 +336,9 @@ def _area_of_mean(rated: Sequence[Evidence], options: VerifyOptions) -> JudgeEvi
         if standing == "refuted":
             step = _OTHER_JUDGE
         elif standing == "not shown":
-            needed = [_more(check, options.auc, area.n)] if area.mean > options.auc else []
+            needed = [_more(area, options.auc, area.n)] if area.mean > options.auc else []
             step = _decide(needed, 1, "the criteria say nothing of success; try others", "runs")
-    return _is(SUCCESS_ABOVE, standing, reason, step).model_copy(update={
-        "unit": "AUC", "estimate": area.mean, "low": area.low, "high": area.high, "n": area.n,
-    })  # fmt: skip
+    return claim(SUCCESS_ABOVE, standing, reason, step, "AUC", area)
 
 
 def _systems(
@@ -383,9 +362,7 @@ def _one_score(rated: Sequence[Evidence], options: VerifyOptions) -> tuple[str, 
     if not rated:
         return ()
     component = first_component(means_of(rated))
-    if component.share is None or component.share <= options.one_score:
-        return ()
-    if len(component.columns) < 3:
+    if (component.share or 0.0) <= options.one_score or len(component.columns) < 3:
         return ()
     return tuple(rated[i].criterion.id for i in component.columns)
 
@@ -395,14 +372,16 @@ def _towards(effect: Effect) -> float:
     return (effect.estimate or 0.0) * (-1 if effect.expected == "higher" else 1)
 
 
-def _is(name: str, standing: Standing, reason: str, step: str = "") -> JudgeEvidence:
-    return JudgeEvidence(name=name, standing=standing, reason=reason, next_step=step)
+def _alone(value: float | None) -> Interval:
+    """A figure without an interval."""
+    return Interval(value, None, None, None, 0, None, "none")
 
 
-def _more(figure: Check | Effect, limit: float, n: int) -> int:
+def _more(figure: Check | Effect | Interval, limit: float, n: int) -> int:
     """How many cases more would move the nearer end of the interval beyond `limit`, if the estimate
     stays: its width shrinks with the root of their number."""
-    estimate, low, high = figure.estimate, figure.low, figure.high
+    estimate = figure.mean if isinstance(figure, Interval) else figure.estimate
+    low, high = figure.low, figure.high
     if estimate is None or low is None or high is None or estimate == limit:
         return _MOST_MORE * n + 1
     half = estimate - low if estimate > limit else high - estimate

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from agenteval.evaluators.utility.verify.evidence import Evidence
+from agenteval.evaluators.utility.verify.evidence import Evidence, claim
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.records.verification import JudgeEvidence, Standing
 from agenteval.stats.correlation import spearman
@@ -37,7 +38,7 @@ def people_agree(
     if len(pairs) < options.min_cases:
         reason = f"people labelled {len(pairs)} of the runs; {options.min_cases} are needed"
         step = "label more runs: `agenteval agree sample` draws them"
-        return JudgeEvidence(name=PEOPLE_AGREE, standing="not shown", reason=reason, next_step=step)
+        return claim(PEOPLE_AGREE, "not shown", reason, step)
     rho = spearman(pairs[:, 0], pairs[:, 1], level=1 - options.alpha)
     standing: Standing = "not shown"
     step = "see `agenteval agree` for what they differ in"
@@ -51,10 +52,8 @@ def people_agree(
             standing, step = "shown", ""
         elif high < options.people:
             standing, reason = "refuted", f"people disagree: {reason.partition(': ')[2]}"
-    return JudgeEvidence(
-        name=PEOPLE_AGREE, standing=standing, reason=reason, next_step=step, unit="Spearman's rho",
-        estimate=rho.mean, low=low, high=high, n=len(pairs),
-    )  # fmt: skip
+    shown = replace(rho, low=low, high=high)
+    return claim(PEOPLE_AGREE, standing, reason, step, "Spearman's rho", shown)
 
 
 def _means(table: ScoreTable) -> dict[str, float]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from agenteval.evaluators.utility.verify.evidence import Evidence, Floats
+from agenteval.evaluators.utility.verify.evidence import Evidence, Floats, claim
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.records.criteria import Direction
 from agenteval.records.verification import JudgeEvidence, SystemFigure
@@ -103,54 +103,41 @@ def systems_alike(
     Refuted where (1) the damage of one system is surely noticed, that of another surely less than
     `margin`, and systems differ when permuted within perturbation and level of the original
     (p < alpha); or (2) failed runs of a system are rated higher (one-sided Mann-Whitney, Holm over
-    systems); or (3) every run of a system gets the same levels while those of another differ.
-    A plain comparison of effects would condemn right judges: failed runs have no room to fall.
-    Shown needs `min_copies` copies of every system. `overall` is the mean over the criteria by code
+    systems). A plain comparison of effects would condemn right judges: failed runs have no room to
+    fall. Shown needs `min_copies` copies of every system. `overall` is the mean over the criteria by code
     of the run, NaN where there is none.
-    """  # fmt: skip
-    table = graded[0].ratings
+    """
     codes = np.unique(np.concatenate([e.table.system.codes for e in graded]))
     codes = codes[codes >= 0]
     if len(codes) < 2:
-        return _evidence("not checked", "one system: there is nothing to compare it with")
+        return claim(
+            SYSTEMS_ALIKE, "not checked", "one system: there is nothing to compare it with"
+        )
     changes = changes_by_system(directed, options)
     areas, upside_down = _areas(graded, codes, overall, options)
-    figures = (*changes, *areas)
-    fixed = _fixed(graded, codes, options)
-    step = "do not compare systems by its scores; try another judge"
-    if upside_down or fixed:
-        reasons = [f"failed runs of {name} are rated higher" for name in upside_down]
-        reasons += [f"every run of {name} gets the same levels" for name in fixed]
-        return _evidence("refuted", "; ".join(reasons), step, figures)
     enough = [f for f in changes if f.n >= options.min_copies and f.low is not None]
-    noticed = [f for f in enough if f.low is not None and f.low > 0
-               and (f.estimate or 0) > options.margin]  # fmt: skip
+    noticed = [f for f in enough if (f.low or 0) > 0 and (f.estimate or 0) > options.margin]
     unnoticed = [f for f in enough if f.high is not None and f.high < options.margin]
+    step = "do not compare systems by its scores; try another judge"
+    against = [f"failed runs of {name} are rated higher" for name in upside_down]
     if noticed and unnoticed and _permuted(_copies(directed), options) < options.alpha:
-        reason = f"damage to {_named(noticed)} is noticed, damage to {_named(unnoticed)} is not"
-        return _evidence("refuted", reason, step, figures)
-    if len(enough) < len(codes):
-        short = [f"{f.system} has {f.n}" for f in changes if f not in enough]
-        few = ", ".join(short) if changes else "no direction was expected"
-        reason = (
-            f"not compared by system: {options.min_copies} copies that could fall are needed of "
-            f"each ({few})"
+        against.append(
+            f"damage to {_named(noticed)} is noticed, damage to {_named(unnoticed)} is not"
         )
-        return _evidence("not checked", reason, "rate more copies of these systems", figures)
-    if len(noticed) == len(codes):
-        return _evidence("shown", f"damage is noticed in {_named(noticed)}", "", figures)
-    doubtful = ", ".join(table.system.names[c] for c in codes
-                         if table.system.names[c] not in {f.system for f in noticed})  # fmt: skip
-    return _evidence("not shown", f"damage to {doubtful} is not surely noticed", "", figures)
-
-
-def _evidence(
-    standing: str, reason: str, step: str = "", figures: Sequence[SystemFigure] = ()
-) -> JudgeEvidence:
-    return JudgeEvidence.model_validate(
-        {"name": SYSTEMS_ALIKE, "standing": standing, "reason": reason, "next_step": step,
-         "systems": tuple(figures)}
-    )  # fmt: skip
+    doubtful = [f.system for f in changes if f not in noticed]
+    if against:
+        found = claim(SYSTEMS_ALIKE, "refuted", "; ".join(against), step)
+    elif len(enough) < len(codes):
+        few = ", ".join(f"{f.system} has {f.n}" for f in changes if f not in enough)
+        reason = f"not compared by system: {options.min_copies} copies that could fall are needed"
+        reason += f" of each ({few or 'no direction was expected'})"
+        found = claim(SYSTEMS_ALIKE, "not checked", reason, "rate more copies of these systems")
+    elif doubtful:
+        reason = f"damage to {', '.join(doubtful)} is not surely noticed"
+        found = claim(SYSTEMS_ALIKE, "not shown", reason)
+    else:
+        found = claim(SYSTEMS_ALIKE, "shown", f"damage is noticed in {_named(noticed)}")
+    return found.model_copy(update={"systems": (*changes, *areas)})
 
 
 def _named(figures: Sequence[SystemFigure]) -> str:
@@ -194,19 +181,6 @@ def _areas(
         for f, p in zip(figures, adjusted, strict=True)
         if p is not None and p < options.alpha
     ]
-
-
-def _fixed(
-    graded: Sequence[Evidence], codes: NDArray[np.int32], options: VerifyOptions
-) -> list[str]:
-    """Systems of which every run gets the same levels, where those of another system differ."""
-    names, fixed = graded[0].ratings.system.names, []
-    for code in codes:
-        means = [e.originals.mean[(e.originals.system == code) & e.rated] for e in graded]
-        enough = max(map(len, means), default=0) >= options.min_copies
-        if enough and all(float(np.ptp(m)) < _FLOOR for m in means if len(m)):
-            fixed.append(names[code])
-    return fixed if len(fixed) < len(codes) else []
 
 
 def _permuted(copies: _Copies, options: VerifyOptions) -> float:
