@@ -56,6 +56,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "few_labels": Benchmark("quality", ("--draws", "400", "--looks", "1000")),
     "reference_stats": Benchmark("quality", ()),
     "judges": Benchmark("quality", ("--simulations", "20", "--pool", "120")),
+    "verdicts": Benchmark("quality", ("--seeds", "5", "--runs", "60")),
     "planning": Benchmark("quality", ("--seconds", "1")),
     "dissect": Benchmark("quality", ("--cases", "5", "--extended", "3", "--sample", "200")),
     "flow_golden": Benchmark("quality", ()),

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from agenteval.errors import InputError
 from agenteval.evaluators.utility.probes.result import Probe
 from agenteval.evaluators.utility.proposals import Proposals
 from agenteval.evaluators.utility.tables import (
@@ -29,7 +30,7 @@ from agenteval.store import Store
 from agenteval.store.postgres import without_password
 from agenteval.trust.disagreement import disagreement_table, disagreements
 from agenteval.trust.flagged import Flags
-from agenteval.trust.gates import UNSCORED, Gate, exit_code, unscored_gate
+from agenteval.trust.gates import UNSCORED, Gate, Outcome, exit_code, unscored_gate
 from agenteval.trust.means import ALL, Rating, Row, lines_on_failed_runs, summarize
 from agenteval.trust.spread import spread_line, spread_table, spreads
 from agenteval.trust.tables import outcomes, score_notes, score_tables, score_title, spent
@@ -75,6 +76,26 @@ class Plots:
     def perturbations(self, *, ax: Axes | None = None) -> Figure:
         """Mean of originals and of their perturbed copies, a panel for each perturbation."""
         return plots.perturbation_bars(self.table, ax=ax)
+
+
+@dataclass(frozen=True)
+class VerifyPlots(Plots):
+    """Figures of a verification; those with `beside` show other reports, by name, beside it."""
+
+    report: VerifyReport
+
+    def evidence(self, **beside: VerifyReport) -> Figure:
+        """Agreement of repeats and discrimination of success by criterion."""
+        return plots.judge_points(self._judges(beside), self.report.names)
+
+    def effects(self, **beside: VerifyReport) -> Figure:
+        """What damage costs, by criterion, perturbation and system. Raises InputError for a single
+        system."""
+        return plots.effect_forest(self._judges(beside), self.report.names)
+
+    def _judges(self, beside: Mapping[str, VerifyReport]) -> dict[str, Sequence[Verification]]:
+        return {name.replace("_", " "): report.result.criteria
+                for name, report in {"this judge": self.report, **beside}.items()}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,14 +285,15 @@ def score_report(
     )  # fmt: skip
 
 
-_CODES = {"trustworthy": 0, "not enough data": 4, "not trustworthy": 5}
+_OUTCOMES: dict[int, Outcome] = {0: "met", 4: "undecided", 5: "missed"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyReport(Report):
     """Which criteria can be kept, and whether the judge can be trusted.
 
-    `judge` has `verdict` ("trustworthy", "not trustworthy", "not enough data") and `reasons`,
+    `judge` has `verdict` and `reasons`. Only a verdict equal to "trustworthy" has no limits:
+    "trustworthy except accuracy" and "trustworthy for differences within a case" differ from it.
     `criteria` by id each criterion's `verdict` ("keep", "repair", "drop", "undecided") and
     `reasons`. `rounds` are all rounds that were judged, of which the last is reported; `table`
     holds the ratings, perturbed copies among them, `names` those of the criteria by id.
@@ -294,16 +316,37 @@ class VerifyReport(Report):
         return {one.criterion_id: one for one in self.result.criteria}
 
     @property
-    def plot(self) -> Plots:
-        """Figures: `report.plot.perturbations()`. Raises ValueError where nothing was judged."""
+    def plot(self) -> VerifyPlots:
+        """Figures: `report.plot.effects()`. Raises ValueError where nothing was judged."""
         if self.table is None:
             raise ValueError("nothing was judged: there is nothing to draw")
-        return Plots(plots.with_names(arranged(self.table, list(self.names)), self.names))
+        table = plots.with_names(arranged(self.table, list(self.names)), self.names)
+        return VerifyPlots(table, report=self)
 
-    def gate(self) -> Self:
-        """The report with the exit code of the verdict on the judge: 0 trustworthy, 4 not enough
-        data, 5 not trustworthy; that of work that was broken off stays."""
-        return replace(self, exit_code=self.exit_code or _CODES[self.judge.verdict])
+    def gate(self, allow: Sequence[str] = ()) -> Self:
+        """Return the report with the exit code of the verdict on the judge.
+
+        5 where the judge is not trustworthy, or where a criterion is refuted that is not among
+        `allow` (ids or names); 4 where data are missing, labels of success among them; else 0.
+        The code of work that was broken off stays. Raises InputError for an unknown criterion.
+        """
+        names = {c.criterion_id.casefold(): c.criterion_id for c in self.result.criteria}
+        names |= {self.names.get(i, i).casefold(): i for i in names.values()}
+        if unknown := [name for name in allow if name.casefold() not in names]:
+            listed = ", ".join(c.criterion_id for c in self.result.criteria)
+            raise InputError(
+                f"there is no criterion {unknown[0]!r}; there are {listed}", "--allow-criterion"
+            )
+        allowed = {names[name.casefold()] for name in allow}
+        code, judge = self.judge.exit_code(allowed), self.judge
+        detail = judge.verdict
+        if refuted := [name for name in judge.refuted if name not in allowed]:
+            first = self.criteria[refuted[0]].refuted[0]
+            detail += f"; refuted: {', '.join(refuted)} ({first})"
+        elif code:
+            detail += f"; {judge.reasons[0] if code == 5 else judge.next_step}"
+        gate = Gate("judge", _OUTCOMES[code], detail)
+        return replace(self, gates=(*self.gates, gate), exit_code=self.exit_code or code)
 
 
 def verify_report(
@@ -325,8 +368,8 @@ def verify_report(
         data["probes"] = [probe.model_dump(mode="json") for probe in probes]
     if flags is not None:
         data["flagged"] = flags.json()
-    first, *rest = verified_tables(result, criteria)
-    tables = [first]
+    first, evidence, systems, *rest = verified_tables(result, criteria)
+    tables = [first, evidence, systems]
     if probes is not None:
         tables += probe_tables(probes)
     if len(rounds) > 1:

@@ -61,6 +61,7 @@ from agenteval.store.experiments import remark
 from agenteval.text import plural
 from agenteval.trust.flagged import flags_of
 from agenteval.trust.means import lines_on_failed_runs
+from agenteval.trust.sides import chosen_raters
 from agenteval.trust.verification import (
     DEFAULT_OPERATORS,
     Copies,
@@ -84,6 +85,7 @@ async def averify(
     *,
     judge: AnyJudge = None,
     scores: str | Path | None = None,
+    labels: str | Path | None = None,
     task: str | Task | None = None,
     system: str | None = None,
     mapping: Mapping[str, str] | None = None,
@@ -126,7 +128,9 @@ async def averify(
     and so on: it ends where no verdict is open any more. All looks together keep the error rates
     (`VerifyOptions.at_look`); where it stopped is among the notes.
 
-    With `scores` instead of `runs`, ratings made elsewhere (a table or a log) are examined.
+    With `scores` instead of `runs`, ratings made elsewhere (a table or a log) are examined. With
+    `labels`, ratings of the runs by people (a file as for `agree`), it is also checked whether
+    people agree.
     `options` holds the thresholds. Where the judging stopped early the verdict is "not enough
     data", `unfinished` says why and `exit_code` is 3. With `dry_run` nothing is sent or stored, and
     the report's `bill` says what would be asked of a judge of runs. Raises as `quantify`.
@@ -142,7 +146,7 @@ async def averify(
                 "give runs to judge or ratings made elsewhere; texts may stand in a column `text`",
                 "--scores",
             )
-        return _elsewhere(Path(scores), task, criteria, options, written, watch)
+        return _elsewhere(Path(scores), labels, task, criteria, options, written, watch)
     if runs is None:
         raise InputError("say which runs, or give ratings with --scores", "RUNS")
     judging = read_judging(
@@ -175,7 +179,7 @@ async def averify(
         written = Path(str(output).replace("{task}", judging.task.name))
     how = _How(
         tuple(perturbations or DEFAULT_OPERATORS), share, options, probing, rounds, written,
-        sequential,
+        sequential, _labels(labels, judging.criteria),
     )  # fmt: skip
     try:
         report = await _verified(judging, store, how)
@@ -200,6 +204,15 @@ class _How:
     rounds: int
     output: Path | None
     sequential: bool = False
+    labels: tuple[ScoreTable, ...] = ()
+
+
+def _labels(path: str | Path | None, criteria: Sequence[Criterion]) -> tuple[ScoreTable, ...]:
+    """Labels of people, a table for each rater of the file. Raises InputError."""
+    if path is None:
+        return ()
+    raters = chosen_raters(Path(path), (), "--labels")
+    return tuple(read_scores(Path(path), criteria, rater=rater) for rater in raters)
 
 
 def _answered(judging: Judging) -> Judging:
@@ -335,7 +348,7 @@ async def _round(
         raise Unfinished(why_stopped(ended, "calls not made"))
     with store.snapshot():
         key = evaluator.source.sha256
-        result = verify_stored(store, key, material, how.options)
+        result = verify_stored(store, key, material, how.options, how.labels)
         table = stored_table(store, key, material)
     probes = None
     if how.probing is not None:
@@ -380,6 +393,7 @@ async def _propose_next(
 
 def _elsewhere(
     scores: Path,
+    labels: str | Path | None,
     task: str | Task | None,
     criteria: Criteria | None,
     options: VerifyOptions,
@@ -399,7 +413,7 @@ def _elsewhere(
             Criterion(id=name, name=name, scale="numeric", numeric_range=(0.0, 1.0))
             for name in table.present("criterion")
         )
-    result = verify_ratings(scores, table, known, options)
+    result = verify_ratings(scores, table, known, options, _labels(labels, known))
     if output is not None:
         _write(output, name, known, result, None, watch)
     about = f"{scores}: {len(table)} ratings of {len(table.present('run'))} runs"

@@ -298,7 +298,8 @@ def lines(  # noqa: PLR0913  each is a part of the chart
     every = [entry for some in panels.values() for entry in some]
     style = _looks(every)
     with drawing():
-        figure, cells = _panels(list(panels), (title, x, y), 3.1, ax)
+        height = 3.1 if len(panels) < 3 else 1.9
+        figure, cells = _panels(list(panels), (title, x, y), height, ax)
         for axes, some in zip(cells, panels.values(), strict=True):
             if level is not None:
                 axes.axhline(level, zorder=0.5, **_LEVEL)
@@ -349,9 +350,11 @@ def rows(  # noqa: PLR0913  each is a part of the chart
     limits: tuple[float, float] | None = (0.0, 1.0),
     level: float | None = None,
     notes: Sequence[str] = (),
+    columns: int = 2,
     ax: Axes | None = None,
 ) -> Figure:
-    """Marks, or `bars` from 0, with lying whiskers; a row for each name, a panel for each key.
+    """Marks, or `bars` from 0, with lying whiskers; a row for each name, a panel for each key,
+    `columns` of them beside one another.
 
     Values of a series stand in the order of `names`. Without `limits` the axis is symmetric around
     0, for differences. `level` is a dashed line.
@@ -364,7 +367,7 @@ def rows(  # noqa: PLR0913  each is a part of the chart
     with drawing():
         labels, least = _row_names(names)
         height = 0.9 + len(names) * max(0.09 + 0.12 * most, least)
-        figure, cells = _panels(list(panels), (title, x, ""), height, ax, columns=2)
+        figure, cells = _panels(list(panels), (title, x, ""), height, ax, columns=columns)
         for axes, some in zip(cells, panels.values(), strict=True):
             if level is not None:
                 axes.axvline(level, zorder=0.5, **_LEVEL)
@@ -582,7 +585,7 @@ def _panels(
         raise InputError(f"{len(names)} panels: draw them without `ax`")
     columns = min(len(names), columns)
     lines_ = -(-len(names) // columns)
-    figure = new_figure(WIDTH, (height if columns == 2 else 1.9) * lines_ + 0.5)
+    figure = new_figure(WIDTH, height * lines_ + 0.5)
     grid = figure.subplots(lines_, columns, sharex=True, sharey=True, squeeze=False)
     cells = list(grid.flat)
     for unused in cells[len(names) :]:

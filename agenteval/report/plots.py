@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from agenteval.errors import InputError
 from agenteval.records.table import Estimate
-from agenteval.records.verification import Verification
+from agenteval.records.verification import Effect, Verification
 from agenteval.report import charts
 from agenteval.report.charts import Series
 from agenteval.report.style import LOOKS, Look, listed, looks, n_label, plain, span
@@ -246,31 +246,57 @@ def coverage_bars(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
     )  # fmt: skip
 
 
-def verdict_points(
-    criteria: Sequence[Verification], names: Mapping[str, str] | None = None
-) -> Figure:
-    """Agreement of repeats and discrimination of success of each criterion, with its verdict;
-    the dashed line is chance. `names` are those of the criteria by id."""
-    if not criteria:
+def judge_points(judges: Mapping[str, Sequence[Verification]], names: Mapping[str, str]) -> Figure:
+    """Agreement of repeats and discrimination of success by criterion, a mark for each judge; the
+    dashed line is chance of the AUC. Raises InputError where nothing was verified."""
+    if not any(judges.values()):
         raise InputError("nothing was verified yet")
-    rows = [f"{(names or {}).get(v.criterion_id, v.criterion_id)}: {v.verdict}" for v in criteria]
+    ids = list(dict.fromkeys(v.criterion_id for some in judges.values() for v in some))
 
-    def values(name: str) -> list[Estimate]:
-        checks = [v.check(name) for v in criteria]
-        return [Estimate(c.estimate, c.low, c.high) if c else Estimate(None) for c in checks]
+    def marks(check: str) -> list[Series]:
+        series = []
+        for judge, verified in judges.items():
+            known = {v.criterion_id: v.check(check) for v in verified}
+            values = [known.get(i) for i in ids]
+            estimates = [Estimate(c.estimate, c.low, c.high) if c else None for c in values]
+            series.append(Series(judge, estimates))
+        return series
 
-    alpha, auc = values("agreement"), values("discrimination")
-    ends = [e for v in (*alpha, *auc) for e in (v.value, v.low) if e is not None]
-    panels = {
-        "agreement of repeats, Krippendorff's α": [Series("α", alpha)],
-        "discrimination of success, AUC": [Series("AUC", auc)],
-    }
-    counts = span((v.cases for v in criteria), "case")
+    panels = {"agreement of repeats, Gwet's AC2": marks("agreement"),
+              "discrimination of success, AUC": marks("discrimination")}  # fmt: skip
     return charts.rows(
-        rows, panels, title=f"Criteria by agreement and discrimination, n = {counts}",
-        x="whiskers: 95%", limits=(max(-1.0, min([0.0, *ends])), 1.0), level=0.5,
-        notes=["dashed: 0.5, which for the AUC is chance"],
+        [names.get(i, i) for i in ids], panels, title="Agreement and discrimination",
+        x="whiskers: 95%", level=0.5, notes=["dashed: 0.5, which for the AUC is chance"],
     )  # fmt: skip
+
+
+def effect_forest(judges: Mapping[str, Sequence[Verification]], names: Mapping[str, str]) -> Figure:
+    """Original minus copy by criterion and perturbation of which an effect is expected: a panel for
+    each judge, a mark for each system. Copies whose original had no room to fall are left out."""
+    effects = {
+        judge: {(v.criterion_id, e.operator): e for v in verified for e in v.effects
+                if e.systems and e.n}
+        for judge, verified in judges.items()
+    }  # fmt: skip
+    places = list(dict.fromkeys(place for some in effects.values() for place in some))
+    if not places:
+        raise InputError("there are no copies of several systems to draw")
+    systems = sorted({f.system for some in effects.values() for e in some.values()
+                      for f in e.systems})  # fmt: skip
+
+    def value(effect: Effect | None, system: str) -> Estimate | None:
+        figures = effect.systems if effect else ()
+        return next((Estimate(f.estimate, f.low, f.high) for f in figures if f.system == system),
+                    None)  # fmt: skip
+
+    panels = {
+        judge: [Series(s, [value(some.get(place), s) for place in places]) for s in systems]
+        for judge, some in effects.items()
+    }
+    rows = [f"{names.get(c, c)}: {operator.replace('_', ' ')}" for c, operator in places]
+    return charts.rows(rows, panels, title="What damage costs, by system", level=0.0,
+                       x="original − copy", limits=(-0.25, 1.0), columns=3,
+                       notes=["shares of the scale; whiskers: 95%"])  # fmt: skip
 
 
 def perturbation_bars(

@@ -35,7 +35,7 @@ def criteria_table(material: Material) -> Table:
         Column("verdict", "verdict", hint="keep, repair, drop or undecided"),
         Column("mean", "mean [95%]", "number", "0 worst, 1 best; interval over cases"),
         *(sides if labelled else ()),
-        Column("agreement", "agreement α", "number", "Krippendorff's alpha over repeats"),
+        Column("agreement", "agreement AC2", "number", "Gwet's AC2 over repeats, linear weights"),
         Column("discrimination", "AUC", "number", "success rated above failure; 0.5 is chance"),
         _RATED,
         Column("ratings", "ratings", "count", "ratings with a value"),

@@ -12,10 +12,13 @@ from matplotlib.figure import Figure
 from scipy.stats import spearmanr
 
 from agenteval.errors import InputError
+from agenteval.records.verification import Check, Effect, SystemFigure, Verification
 from agenteval.report.plots import (
     correlation_map,
     coverage_bars,
     dose_lines,
+    effect_forest,
+    judge_points,
     perturbation_bars,
     radar,
     repeat_boxes,
@@ -530,3 +533,38 @@ def test_lines_and_bands_are_the_curves(words):
         unique_curves({})
     with pytest.raises(InputError, match="at most 7"):
         unique_curves({i / 10: LOW for i in range(1, 9)})
+
+
+# ---- evidence of judges --------------------------------------------------------------------------
+
+
+def verified(change: float) -> Verification:
+    systems = tuple(
+        SystemFigure(system=name, figure="change", estimate=e, low=e - 0.1, high=e + 0.1, n=20)
+        for name, e in (("a", change), ("b", 0.0))
+    )
+    effect = Effect(variant="pad:0.25:0", operator="pad", expected="lower", outcome="pass",
+                    reason="", n=20, systems=systems)  # fmt: skip
+    checks = tuple(
+        Check(name=name, outcome="pass", reason="", estimate=0.9, low=0.8, high=0.95)
+        for name in ("agreement", "discrimination")
+    )
+    return Verification(criterion_id="c", verdict="keep", reasons=(), runs=20, cases=20, repeats=2,
+                        coverage=1.0, mean=0.5, checks=checks, effects=(effect,))  # fmt: skip
+
+
+def test_effects_of_judges_side_by_side() -> None:
+    judges = {"good": [verified(0.3)], "biased": [verified(0.1)], "third": [verified(0.2)]}
+    figure = effect_forest(judges, {"c": "Clarity"})
+    assert [axes.get_title(loc="left") for axes in figure.axes] == list(judges)
+    assert figure.axes[0].get_yticklabels()[0].get_text() == "Clarity: pad"
+    assert {h.get_label() for h in figure.legends[0].legend_handles if h} >= {"a", "b"}
+    points = judge_points(judges, {})
+    assert len(points.axes) == 2
+    assert "AUC" in points.axes[1].get_title(loc="left")
+
+
+def test_effects_need_copies_of_several_systems() -> None:
+    alone = verified(0.3).model_copy(update={"effects": ()})
+    with pytest.raises(InputError, match="several systems"):
+        effect_forest({"good": [alone]}, {})
