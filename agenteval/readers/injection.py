@@ -43,7 +43,17 @@ _GRADE = r"(?:[a-f]\b|\d|best|excellent|pass|top|perfect|highest)"
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(patterns), re.M)
+    r"""One pattern that finds any of them; `\b` is tried once for all that begin with it."""
+    words = "|".join(p.removeprefix(r"\b") for p in patterns if p.startswith(r"\b"))
+    return re.compile(
+        "|".join(
+            [
+                *([rf"\b(?:{words})"] if words else []),
+                *(p for p in patterns if not p.startswith(r"\b")),
+            ]
+        ),
+        re.M,
+    )
 
 
 _MARKER = _any(
@@ -63,7 +73,8 @@ _OTHER_LANGUAGES = (
     r"ignorier\w{0,4} (?:bitte )?(?:alle|die)\b[^\n]{0,40}(?:anweisung|regel|kriterien)",
     r"(?:volle|höchste|maximale) (?:punktzahl|note|bewertung|punkte)\b",
     r"ignor(?:ez|e|er|a|ad|en|ar)\b[^\n]{0,20}\b(?:instructions?|instrucciones|istruzioni|consignes)",
-    r"\bnote (?:maximale|la plus haute)|máxima (?:puntuación|nota|calificación)",
+    r"\bnote (?:maximale|la plus haute)",
+    r"máxima (?:puntuación|nota|calificación)",
     r"忽略[^\n]{0,20}(?:指令|指示|说明|规则)|最高分|满分|無視して|满点|満点",
     r"игнорируй\w{0,3}\b[^\n]{0,40}(?:инструкци|правил|указани)|высш\w{1,4} балл",
     r"تجاهل[^\n]{0,30}(?:التعليمات|الإرشادات)|أعلى درجة",
@@ -160,7 +171,6 @@ _BASE64 = re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{32,4000}={0,2}(?![A-Za-z
 _MIXED = re.compile(r"[A-Za-z][\u0400-\u04ff]{1,3}[A-Za-z]?[A-Za-z\u0400-\u04ff]{2}")
 # Letters of other alphabets that look like Latin ones.
 _LOOKS = str.maketrans("аеорсухіјѕԁһӏкмтвнԛԝαεορτυνικ", "aeopcyxijsdhlkmtbhqwaeoptuvik")
-_LAYOUT = dict.fromkeys(map(ord, "\n\t\r"))
 _MOST_ENCODED = 40  # stretches that are decoded in one text
 
 
@@ -211,7 +221,10 @@ def texts_signs(texts: Iterable[str]) -> tuple[Sign, ...]:
 
 
 def _characters(text: str) -> Iterable[Sign]:
-    if text.isascii() and text.translate(_LAYOUT).isprintable():
+    if (
+        text.isascii()
+        and text.replace("\n", " ").replace("\t", " ").replace("\r", " ").isprintable()
+    ):
         return
     for hit in _HIDDEN.finditer(text):
         around = text[max(0, hit.start() - 1) : hit.end() + 1]
