@@ -104,7 +104,7 @@ def _groups(data: list[float], clusters: Sequence[Hashable]) -> list[list[float]
 
 
 def _standard_error(data: list[float], groups: list[list[float]] | None, mean: float) -> float:
-    if groups is None:
+    if groups is None or len(groups) == len(data):
         sums = [v - mean for v in data]
     else:
         sums = [math.fsum(v - mean for v in group) for group in groups]
