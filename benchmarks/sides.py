@@ -148,7 +148,10 @@ async def side_bare(job: Job) -> Measured:
     """The openai client alone, as it comes."""
     import openai
 
-    async with openai.AsyncOpenAI(base_url=job.url, api_key="none", max_retries=0) as client:
+    timeout = 120.0  # a busy machine is not the client's fault
+    async with openai.AsyncOpenAI(
+        base_url=job.url, api_key="none", max_retries=0, timeout=timeout
+    ) as client:
 
         async def ask(body: dict[str, Any]) -> None:
             await client.chat.completions.create(**body)

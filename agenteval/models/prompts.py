@@ -145,12 +145,7 @@ class Prompt:
 
     name: str
     sha256: str
-    source: str
-
-    @functools.cached_property
-    def template(self) -> Any:
-        """The template, compiled when it is rendered for the first time."""
-        return _environment().from_string(self.source)
+    template: Any
 
     def render(self, **values: object) -> str:
         """The text; a missing value raises jinja2.UndefinedError.
@@ -171,14 +166,9 @@ def template_text(package: str, name: str) -> str:
 @functools.cache
 def load_prompt(package: str, name: str) -> Prompt:
     """Template `prompts/<name>.md` of a package. Raises FileNotFoundError when it has none."""
-    source = template_text(package, name)
-    return Prompt(name, hashlib.sha256(source.encode()).hexdigest(), source)
-
-
-@functools.cache
-def _environment() -> Any:
     import jinja2
 
+    source = template_text(package, name)
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -193,4 +183,6 @@ def _environment() -> Any:
     environment.filters["indented"] = indented
     # Jinja's own tojson writes ' as \\u0027; a label must stand as it has to be copied.
     environment.filters["quoted"] = lambda text: json.dumps(text, ensure_ascii=False)
-    return environment
+    return Prompt(
+        name, hashlib.sha256(source.encode()).hexdigest(), environment.from_string(source)
+    )

@@ -342,8 +342,7 @@ class Store:
         )
         with reading(self.engine) as connection:
             found = connection.execute(query)
-            names = tuple(found.keys())
-            return {row[0]: dict(zip(names, row, strict=True)) for row in found}
+            return {row[0]: dict(zip(found.keys(), row, strict=True)) for row in found}
 
     def judged(self, source_key: str, *, variant: str | None = None) -> set[str]:
         """Keys of the items that a source has results on."""

@@ -43,8 +43,6 @@ def disagreements(raters: Mapping[str, ScoreTable]) -> list[Disagreement]:
             ratings.setdefault(key, []).append((rater, value, label))
     found = []
     for (criterion, run), given in ratings.items():
-        if len(given) == 1:
-            continue
         values = [value for _, value, _ in given]
         spread = max(values) - min(values)
         if spread > 1e-9:

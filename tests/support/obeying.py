@@ -147,9 +147,7 @@ def open_prompt(package: str, name: str, *, markers: bool) -> Prompt:
     )  # fmt: skip
     plain: dict[str, Callable[[Any], Any]] = {"line": str, "indented": str, "quoted": repr}
     environment.filters |= {"data": data, **plain}
-    prompt = Prompt(name, "control", source)
-    vars(prompt).update(template=_Fixed(environment.from_string(source)))
-    return prompt
+    return Prompt(name, "control", _Fixed(environment.from_string(source)))
 
 
 @dataclass(frozen=True)
