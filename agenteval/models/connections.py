@@ -36,7 +36,7 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """What came back, whatever its status."""
 
     status: int
@@ -58,7 +58,7 @@ class Connections:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._proxy: str | None = None
 
-    async def post(self, url: str, body: bytes) -> Answer:
+    async def post(self, url: str, body: bytes) -> HttpAnswer:
         """Send the body, following redirects on the same host only.
 
         Raises Redirected, Untrusted, InputError for an unusable proxy, Resend when a connection
@@ -74,7 +74,7 @@ class Connections:
             target = redirect_target(home, target, location)
         raise Redirected(f"{home.origin()} redirects more than {_MOST_REDIRECTS} times")
 
-    async def _once(self, session: aiohttp.ClientSession, url: URL, body: bytes) -> Answer:
+    async def _once(self, session: aiohttp.ClientSession, url: URL, body: bytes) -> HttpAnswer:
         where, context = public_url(self._url), {"reused": False}
         options: dict[str, Any] = {"allow_redirects": False, "trace_request_ctx": context}
         if self._proxy:
@@ -82,7 +82,7 @@ class Connections:
         try:
             async with session.post(url, data=body, **options) as response:
                 received = await _read_bounded(response, where)
-                return Answer(response.status, response.headers, received)
+                return HttpAnswer(response.status, response.headers, received)
         except (aiohttp.ClientError, OSError, ValueError) as error:  # `from None`: headers in it
             raise self._explained(error, where, reused=context["reused"]) from None
 
