@@ -382,6 +382,8 @@ def _against(end: Place, other: Place, values: Sequence[float]) -> float | None:
     stands at the end of `values` that lead away from the other end, or that leaves nothing beyond.
     """
     heads, worth = set(end.heads), values[0]
+    if heads and heads == set(other.heads) - {"complete"} != set(other.heads) and len(values) == 1:
+        return None  # "no rework … complete rework"
     if 0 < len(heads) <= MOST_UNKNOWN and (end.amount == NONE or (end.whole and worth < 0)):
         return 0.8 if worth < 0 else -0.8
     if end.amount is not None:
