@@ -19,6 +19,7 @@ from agenteval.evaluators.utility.labels import fold
 from agenteval.evaluators.utility.scale_words import (
     CATEGORIES,
     COUNTED,
+    FILLERS,
     MOST_UNKNOWN,
     NEGATING_PREFIXES,
     NONE,
@@ -67,13 +68,28 @@ _BEST = "best|highest|excellent|perfect|optimal|ideal|outstanding"
 _WORST = "worst|lowest|poor|poorest|terrible|unacceptable|inadequate"
 _COMPARED = re.compile(
     r"\b(?:(?P<more>more|higher|greater|larger|longer)|fewer|less|lower|smaller|shorter)\b"
-    r"[^.;,]{0,40}?\b(?:is|are|being|means?|indicates?|implies|imply|the)\s+(?:\w+ly\s+)?"
+    r"(?P<what>[^.;,]{0,40}?)\b(?:is|are|being|means?|indicates?|implies|imply|the)\s+(?:\w+ly\s+)?"
     r"(?:(?:the\s+)?better|best|more \w+|preferr?(?:ed|able)|desirable|good"
     r"|(?P<worse>worse|worst|less \w+|bad))\b"
 )
 _END = re.compile(
     rf"(?P<number>{_NUMBER})\s*(?:is|being|=|:|-|–|\(|means|indicates|represents|as|for)?\s*"
     rf"(?:(?:the|being|is|a|an|completely|very)\s+)*(?:(?P<best>{_BEST})|{_WORST})\b"
+)
+_NUMBERS = frozenset(
+    [
+        "value",
+        "values",
+        "score",
+        "scores",
+        "number",
+        "numbers",
+        "rating",
+        "ratings",
+        "one",
+        "ones",
+        "it",
+    ]
 )
 _DIFFER = 0.1  # values of words nearer than this are one grade
 _APART = 0.25  # on the line from -1 to 1: two ends nearer than this are equally good
@@ -174,8 +190,8 @@ def settle_range(
     low, high = (f"{bound:g}" for bound in bounds)
     order: Order = "worst_to_best"
     reason = None if stated else f"more is better, {high} the best"
-    more = 0 if stated else more_is_better(description)
-    if stated is None and not more and welcome(name) == -1:
+    more = 0 if stated else more_is_better(description, name)
+    if stated is None and (more is None or (more == 0 and welcome(name) == -1)):
         order, reason = "unclear", f"unclear: more of {name!r} may be the worse"
     elif stated == "best_to_worst" or (
         stated is None and (more or 1) * (bounds[1] - bounds[0]) < 0
@@ -203,7 +219,7 @@ def order_of(labels: Sequence[str], name: str = "", description: str = "") -> To
         return Told("unclear", f"{name!r} asks for a kind, not for a grade")
     told, strength = _evidence(levels)
     weak = strength < 2 or (not told.plain and counted_in_units(levels))
-    if weak and (stated := _stated_by(description, levels)):
+    if weak and (stated := _stated_by(description, name, levels)):
         return stated
     if re.search("difficult|complex", name.casefold()):
         strength = min(strength, 1)  # of the problem, perhaps: "easy … hard" is no quality of work
@@ -258,27 +274,38 @@ def counted_in_units(labels: Sequence[str]) -> bool:
 # ---------------------------------------------------------------- what a description states
 
 
-def _stated_by(description: str, levels: Sequence[str]) -> Told | None:
+def _stated_by(description: str, name: str, levels: Sequence[str]) -> Told | None:
     """The direction of plain numbers that a description states, None where it states none."""
     numbers = [_quantity(level) for level in levels]
-    if None in numbers or not (more := more_is_better(description)):
+    more = more_is_better(description, name)
+    if None in numbers or more == 0:
         return None
+    if more is None:
+        return Told("unclear", "less of something is better, but perhaps not of these numbers")
     return _direction([more * (n or 0.0) for n in numbers], "so its description states")
 
 
-def more_is_better(description: str) -> int:
+def more_is_better(description: str, name: str) -> int | None:
     """1 where a description says that a greater number is better, -1 where it says the contrary
-    ("fewer moves are more efficient", "1 is the best"), 0 where it says neither, or both."""
-    text = fold(description)
-    said = {
-        (1 if match["more"] else -1) * (-1 if match["worse"] else 1)
-        for match in _COMPARED.finditer(text)
-    }
+    ("lower is better", "1 is the best"), 0 where it says neither, or both.
+
+    "Fewer moves are more efficient" is said of numbers of moves: of "Total moves", and not of a
+    rating of "Efficiency" (0). Of a name that says neither it may be (None).
+    """
+    text, named = fold(description), tokens_of(fold(name))
+    said: set[int | None] = set()
+    for match in _COMPARED.finditer(text):
+        way = (1 if match["more"] else -1) * (-1 if match["worse"] else 1)
+        what = set(tokens_of(match["what"])) - FILLERS - _NUMBERS
+        if not what or welcome(name) == -1 or {w[:4] for w in what} & {w[:4] for w in named}:
+            said.add(way)
+        elif way == -1 and welcome(name) == 0:
+            said.add(None)
     ends: dict[bool, set[float]] = {True: set(), False: set()}
     for match in _END.finditer(text):
         ends[bool(match["best"])].add(float(match["number"]))
     if ends[True] and ends[False]:
-        said.add(1 if min(ends[True]) > max(ends[False]) else -1)
+        said = {1 if min(ends[True]) > max(ends[False]) else -1}
     return said.pop() if len(said) == 1 else 0
 
 
@@ -355,6 +382,8 @@ def _against(end: Place, other: Place, values: Sequence[float]) -> float | None:
     stands at the end of `values` that lead away from the other end, or that leaves nothing beyond.
     """
     heads, worth = set(end.heads), values[0]
+    if heads and heads == set(other.heads) - {"complete"} != set(other.heads) and len(values) == 1:
+        return None  # "no rework … complete rework"
     if 0 < len(heads) <= MOST_UNKNOWN and (end.amount == NONE or (end.whole and worth < 0)):
         return 0.8 if worth < 0 else -0.8
     if end.amount is not None:

@@ -81,13 +81,15 @@ def test_levels_in_no_order_are_put_in_order_by_their_strength(text: str, sorted
 @pytest.mark.parametrize(
     ("description", "labels", "expected"),
     [
-        ("Fewer moves are more efficient.", "1 | 10 | 100", DOWN),
+        ("Lower values are better.", "1 | 10 | 100", DOWN),
+        ("Fewer things are more efficient.", "1 | 10 | 100", DOWN),
+        ("Fewer moves are more efficient.", "1 | 10 | 100", UNCLEAR),  # a count of them, perhaps
         ("The total number of moves; lower is better.", "1 | 10 | 100", DOWN),
-        ("More sources are better.", "0 calls | 1-2 calls | 3+ calls", UP),
+        ("More is better.", "0 calls | 1-2 calls | 3+ calls", UP),
         ("1 being the best and 5 being the worst.", "1 | 2 | 3 | 4 | 5", DOWN),
         ("Rate from 1 (worst) to 5 (best).", "1 | 2 | 3 | 4 | 5", UP),
         ("Higher values are worse.", "1 | 2 | 3", DOWN),
-        ("Fewer errors are better, more detail is better.", "1 | 2 | 3", UP),  # both: ignored
+        ("Fewer errors are better, more detail is better.", "1 | 2 | 3", UNCLEAR),
         ("Lower is better.", "poor | fair | good", UP),  # words of quality outrank it
     ],
 )
@@ -95,6 +97,13 @@ def test_a_description_that_states_the_direction_of_numbers_decides(
     description: str, labels: str, expected: str
 ) -> None:
     assert order_of(split(labels), "Thing", description).verdict == expected
+
+
+def test_less_of_something_does_not_turn_a_rating_of_a_quality() -> None:
+    """The fewer steps the better: a rating of efficiency from 1 to 5 is best at 5 all the same."""
+    description = "Fewer steps are better."
+    assert order_of(["1", "2", "3", "4", "5"], "Efficiency", description).verdict == UP
+    assert order_of(["1", "2", "3", "4", "5"], "Number of steps", description).verdict == DOWN
 
 
 @pytest.mark.parametrize(
