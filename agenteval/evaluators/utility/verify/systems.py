@@ -19,7 +19,6 @@ from agenteval.stats.multiple import adjust
 SYSTEMS_ALIKE = "systems are judged alike"
 Directed = tuple[Evidence, str, Direction]  # evidence, variant, expected direction
 _FLOOR = 1e-9
-_BINS = 4  # levels of the original within which systems are permuted
 
 
 @dataclass(frozen=True)
@@ -100,12 +99,13 @@ def systems_alike(
 ) -> JudgeEvidence:
     """Does the judge notice damage, and rate success above failure, in every system?
 
-    Refuted where (1) the damage of one system is surely noticed, that of another surely less than
-    `margin`, and systems differ when permuted within perturbation and level of the original
-    (p < alpha); or (2) failed runs of a system are rated higher (one-sided Mann-Whitney, Holm over
-    systems). A plain comparison of effects would condemn right judges: failed runs have no room to
-    fall. Shown needs `min_copies` copies of every system. `overall` is the mean over the criteria
-    by code of the run, NaN where there is none.
+    Refuted where damage to one system surely costs more than nothing and damage to another surely
+    less than `margin`, both over copies that could fall; or where failed runs of a system are rated
+    higher (one-sided Mann-Whitney, Holm over systems). A plain comparison of effects would condemn
+    right judges: failed runs have no room to fall. A permutation of systems within the level of the
+    original cannot find a fixed opinion, because its levels are no other system's. Shown needs
+    `min_copies` copies of every system. `overall` is the mean over the criteria by code of the run,
+    NaN where there is none.
     """
     codes = np.unique(np.concatenate([e.table.system.codes for e in graded]))
     codes = codes[codes >= 0]
@@ -120,7 +120,7 @@ def systems_alike(
     unnoticed = [f for f in enough if f.high is not None and f.high < options.margin]
     step = "do not compare systems by its scores; try another judge"
     against = [f"failed runs of {name} are rated higher" for name in upside_down]
-    if noticed and unnoticed and _permuted(_copies(directed), options) < options.alpha:
+    if noticed and unnoticed:
         against.append(
             f"damage to {_named(noticed)} is noticed, damage to {_named(unnoticed)} is not"
         )
@@ -181,25 +181,3 @@ def _areas(
         for f, p in zip(figures, adjusted, strict=True)
         if p is not None and p < options.alpha
     ]
-
-
-def _permuted(copies: _Copies, options: VerifyOptions) -> float:
-    """P-value of equal changes: systems are permuted among copies by the same perturbation whose
-    originals have about the same level. The statistic is the sum of squares between systems."""
-    quartiles = np.quantile(copies.before, np.linspace(0, 1, _BINS + 1)[1:-1])
-    stratum = copies.variant * _BINS + np.searchsorted(quartiles, copies.before)
-    order = np.argsort(stratum, kind="stable")
-    change, stratum = copies.change[order], stratum[order]
-    _, system = np.unique(copies.system[order], return_inverse=True)
-    rng = np.random.default_rng(options.seed)
-
-    def between(systems: NDArray[np.intp]) -> float:
-        size = np.bincount(systems)
-        return float((np.bincount(systems, weights=change) ** 2 / size).sum())
-
-    observed, draws = between(system), min(options.draws, 1000)
-    beyond = 0
-    for _ in range(draws):
-        shuffled = np.lexsort((rng.random(len(system)), stratum))
-        beyond += between(system[shuffled]) >= observed - 1e-12
-    return (beyond + 1) / (draws + 1)
