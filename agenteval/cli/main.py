@@ -8,6 +8,7 @@ unscored; 4 not enough data; 5 the judge is not trustworthy; 130 interrupted, 14
 from __future__ import annotations
 
 import errno
+import gc
 import logging
 import os
 import sys
@@ -123,6 +124,7 @@ def _command(name: str | None = None) -> Any:
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of the script `agenteval`; always ends in SystemExit."""
+    gc.set_threshold(100_000, 20, 20)  # looking for cycles among the records took a tenth of a run
     guard_logs(visible)
     warnings.showwarning = _warned
     sys.excepthook = _told

@@ -96,7 +96,7 @@ def _repetition(text: str) -> str | None:
     solid = "".join(words)
     if Counter(solid).most_common(1)[0][1] > _SHARE * len(solid):
         return "one character repeated"
-    word, count = max(Counter(words).items(), key=lambda pair: pair[1] * len(pair[0]))
-    if count > 1 and count * len(word) > _SHARE * len(solid):
+    repeated = (count * len(word) for word, count in Counter(words).items() if count > 1)
+    if max(repeated, default=0) > _SHARE * len(solid):
         return "one word repeated"
     return None

@@ -158,13 +158,10 @@ class Store:
 
     def register(
         self, runs: Iterable[tuple[Run, View]], criteria: Iterable[Criterion], source: Source
-    ) -> list[Relabelled]:
-        """Make runs, criteria and source known; waits until it is durable.
-
-        Returns what `relabel` does for the criteria.
-        """
+    ) -> None:
+        """Make runs, criteria and source known, after `relabel`; waits until it is durable."""
         criteria = list(criteria)
-        relabelled = self.relabel(criteria)
+        self.relabel(criteria)
         now = time.time()
         known: Writes = [
             (rows.ADD_ITEM, [rows.criterion_row(c, now) for c in criteria]),
@@ -173,7 +170,6 @@ class Store:
         self.submit(known).result()
         for chunk in rows.batched(runs):
             self.submit([(rows.ADD_RUN, [rows.run_row(*run, now) for run in chunk])]).result()
-        return relabelled
 
     def relabel(self, criteria: Iterable[Criterion]) -> list[Relabelled]:
         """Give stored ratings the values that follow from the order that the criteria have now.
@@ -345,7 +341,8 @@ class Store:
             .order_by(c.used, literal_column("items.rowid"))
         )
         with reading(self.engine) as connection:
-            return {row.item_key: dict(row._mapping) for row in connection.execute(query)}
+            found = connection.execute(query)
+            return {row[0]: dict(zip(found.keys(), row, strict=True)) for row in found}
 
     def judged(self, source_key: str, *, variant: str | None = None) -> set[str]:
         """Keys of the items that a source has results on."""

@@ -163,13 +163,15 @@ def summarize(ratings: Sequence[Rating], criteria: Sequence[Criterion]) -> list[
 def _row(criterion: Criterion, system: str, ratings: Sequence[Rating]) -> Row:
     averaged = criterion.ordered
     valued = [r for r in ratings if r.value is not None and averaged]
+    by_judge = [r for r in valued if r.status != "degenerate"]
+    overall = _interval(valued)
     return Row(
         criterion_id=criterion.id,
         system=system,
-        overall=_interval(valued),
+        overall=overall,
         success=_interval([r for r in valued if r.success is True]),
         failed=_interval([r for r in valued if r.success is False]),
-        without_degenerate=_interval([r for r in valued if r.status != "degenerate"]),
+        without_degenerate=overall if len(by_judge) == len(valued) else _interval(by_judge),
         not_applicable=sum(r.status == "not_applicable" for r in ratings),
         degenerate=sum(r.status == "degenerate" for r in ratings),
         failures=Counter(r.status for r in ratings if ":" in r.status),

@@ -214,11 +214,8 @@ def _read(raw: Any, leaf: Criterion) -> Answer | NoAnswer | None:
     labels, masses = _labels_in(raw), raw.get("probabilities")
     reasons = (raw[k] for k in REASON_KEYS if isinstance(raw.get(k), str))
     explanation = next((reason[:4000] for reason in reasons), None)
-    readable = {
-        answer.label
-        for label in labels
-        if label is not None and isinstance(answer := answer_of(label, leaf), Answer)
-    }
+    answers = [answer_of(label, leaf, explanation) for label in labels if label is not None]
+    readable = {answer.label for answer in answers if isinstance(answer, Answer)}
     if isinstance(masses, Doubled):
         return _TWICE
     if isinstance(masses, dict) and labels[:1] != [None]:
@@ -231,7 +228,7 @@ def _read(raw: Any, leaf: Criterion) -> Answer | NoAnswer | None:
         return None
     if len(readable) > 1:  # {"label": "good", "rating": "poor"}
         return _TWICE
-    return answer_of(labels[0], leaf, explanation)
+    return answers[0]
 
 
 def _agreed(read: Sequence[Answer | NoAnswer | None]) -> Answer | NoAnswer | None:

@@ -14,7 +14,6 @@ from agenteval.evaluators.base import Evaluator, Outcome, Unit, judge
 from agenteval.records import Criterion, Run, Source, View, content_hash
 from agenteval.store import Store
 from agenteval.store.experiments import Begun, Grid, StoredExperiment, begin, short
-from agenteval.store.relabel import Relabelled
 
 Item = tuple[Run, View]
 _Calls = tuple[tuple[tuple[Criterion, ...], int], ...]  # criteria of a call, and its attempt
@@ -70,16 +69,16 @@ class CellPlan:
             source.sha256, source.evaluator, source.model, lock, self.units.planned()
         )
 
-    def begin(self, store: Store) -> tuple[Begun | None, list[Relabelled]]:
+    def begin(self, store: Store) -> Begun | None:
         """Make runs, criteria and source known, and note the plan. Stored ratings get the values
         that follow from the order that the criteria have now; see `Store.relabel`."""
         source, begun = self.evaluator.source, None
         if self.cells:
             begun = begin(store, self._known(source), idle=not len(self.units))
-        relabelled = store.register(self.items, self.criteria, source)
+        store.register(self.items, self.criteria, source)
         if begun is not None:
             begun.wait()
-        return begun, relabelled
+        return begun
 
     async def evaluate(self, unit: Unit) -> Outcome:
         """The judge's results for one call; what goes wrong comes back as Failures. Raises

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -233,12 +234,15 @@ def request_about(
 ) -> Request:
     """A request that asks `what` of a unit, with all that its recorded reply is found by."""
     judged = [texts["problem"], texts["trajectory"], texts["reference"]]
-    by = sorted([path, c.name, c.description, c.hint, list(c.accepted_values)] for path, c in shown)
+    by = sorted((path, c.name, c.description, c.hint, c.accepted_values) for path, c in shown)
     return Request(
         repeat=unit.repeat, attempt=unit.attempt, run_id=unit.run.id,
         variant="" if unit.variant == ORIGINAL else unit.variant,
-        about={"text": content_hash(judged), "criteria": content_hash(by)}, **what,
+        about={"text": content_hash(judged), "criteria": _hash_of(tuple(by))}, **what,
     )  # fmt: skip
+
+
+_hash_of = lru_cache(maxsize=64)(content_hash)  # the same criteria are asked of every run
 
 
 def sampling(options: QuantifierOptions, unit: Unit) -> dict[str, Any]:
