@@ -38,6 +38,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "hostile_files": Benchmark("hostile"),
     "pages": Benchmark("hostile"),
     "quantify": Benchmark("speed", ("--runs", "400", "--rounds", "1")),
+    "finished": Benchmark("speed", ("--runs", "200", "--n", "2")),
     "cached": Benchmark("speed"),
     "cells_memory": Benchmark("speed"),
     "startup": Benchmark("speed", ("--n", "5")),
