@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from agenteval.api.workflows import flow_turns as flow_turns
     from agenteval.errors import AgentevalError as AgentevalError
     from agenteval.models.client import Client as Client
+    from agenteval.models.factory import ChatModel as ChatModel
     from agenteval.models.limits import Limits as Limits
     from agenteval.models.limits import Price as Price
     from agenteval.readers import read_runs as read_runs
@@ -89,6 +90,7 @@ _HOME = {
     "sources": "agenteval.api.stored",
     # what all share
     "AgentevalError": "agenteval.errors",
+    "ChatModel": "agenteval.models.factory",
     "Client": "agenteval.models.client",
     "Interrupted": "agenteval.api.running",
     "Limits": "agenteval.models.limits",

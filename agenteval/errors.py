@@ -20,6 +20,8 @@
         │   └── RequestTimeout     3   no answer within the limit
         └── Filtered               -   the endpoint withheld the reply (becomes a Failure)
 
+Any other exception is a bug: the command line ends with 70 and names a file with the traceback.
+
 A message is one line for a person: what was wrong, where, what is allowed. Known keys and what has
 the form of one are taken out of it when the error is made, whoever repeated them.
 """
@@ -114,13 +116,18 @@ class BudgetExceeded(AgentevalError):
 
 
 class ModelError(AgentevalError):
-    """A request brought no usable reply."""
+    """A request brought no usable reply.
+
+    `said` is the `ErrorBody` of `models.http_errors` when an endpoint gave a reason.
+    """
 
     exit_code = 3
+    said: Any = None
 
 
 class Unauthorized(ModelError):
-    """401 or 403: every further request would fail alike."""
+    """Every further request would fail alike: the key, the account or its quota is refused, or no
+    reply ever says anything."""
 
 
 class BadRequest(ModelError):
@@ -129,6 +136,14 @@ class BadRequest(ModelError):
 
 class TooLong(BadRequest):
     """The request is longer than the model's context: no other request need fail."""
+
+
+class Redirected(BadRequest):
+    """The endpoint redirects to where nothing is sent; a retry cannot heal it."""
+
+
+class Untrusted(BadRequest):
+    """The endpoint's certificate was not accepted, or none can be checked. Nothing was sent."""
 
 
 class Transient(ModelError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -13,7 +13,6 @@ from agenteval.evaluators.base import Progress
 from agenteval.evaluators.trials import TrialOutcome
 from agenteval.store import Store
 from agenteval.store.experiments import Begun, finish
-from agenteval.store.relabel import Relabelled
 from agenteval.store.writer import Writes
 from agenteval.text import plural
 from agenteval.workers import INTERRUPTION, TEAM, Leader, LeasedUnits, Worker
@@ -80,7 +79,7 @@ class Plan(Protocol[_U]):
         """Whether some of the plan is stored already: then it is no dead endpoint."""
         ...
 
-    def begin(self, store: Store) -> tuple[Begun | None, Sequence[Relabelled]]:
+    def begin(self, store: Store) -> Begun | None:
         """Make known what is evaluated, and note that it is begun; both are durable then. No note
         is made of a plan of nothing."""
         ...
@@ -92,15 +91,11 @@ class Plan(Protocol[_U]):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How an experiment ended. `stopped` says why when units were left out, or all failed.
-
-    `relabelled` tells of stored ratings that a corrected order gave other values.
-    """
+    """How an experiment ended. `stopped` says why when units were left out, or all failed."""
 
     progress: Progress
     stopped: str | None = None
     left_out: int = 0
-    relabelled: tuple[Relabelled, ...] = ()
 
 
 class Experiment(Generic[_U]):
@@ -155,7 +150,7 @@ class Experiment(Generic[_U]):
         team = TEAM.get()
         if isinstance(team, Worker):
             return await self._join(team)
-        begun, relabelled = self.plan.begin(self.store)
+        begun = self.plan.begin(self.store)
         if isinstance(team, Leader):
             stopped = await self._lead(team, on_progress)
         else:
@@ -171,7 +166,7 @@ class Experiment(Generic[_U]):
             finish(self.store, begun)
         if stopped is None and not self.plan.worked:
             stopped = self._breaker.nothing_worked()
-        return Ended(self.progress, stopped, self._left, tuple(relabelled))
+        return Ended(self.progress, stopped, self._left)
 
     async def _lead(self, leader: Leader, on_progress: Callable[[Progress], None]) -> str | None:
         """Have it done; returns why it was stopped. At the first interrupt workers are told to end

@@ -208,10 +208,17 @@ def looking(path: Path, *, timeout: float = 0.0) -> Iterator[sqlite3.Connection]
 
     # Read-only, SQLite leaves the log of a killed process beside the file; else it would bring it
     # into the file at the end. Where there is no log, only a writer removes what it makes.
-    mode = "ro" if has_log(path) else "rw"
+    mode = "ro" if has_log(path) else sqlite_mode(path)
     uri = f"{path.as_uri()}?mode={mode}"
     with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=timeout)) as database:
         yield database
+
+
+def sqlite_mode(path: Path) -> str:
+    """Return SQLite's `mode` for a database that is there: `rw`, or read-only without a lock where
+    its folder cannot be written and no process has a log there."""
+    fixed = not os.access(path.parent, os.W_OK) and not os.path.exists(f"{path}-wal")
+    return "ro&immutable=1" if fixed else "rw"
 
 
 def has_log(path: Path) -> bool:

@@ -9,14 +9,17 @@ for known values.
 from __future__ import annotations
 
 import base64
+import codecs
+import io
 import json
 import logging
 import os
 import re
 import traceback
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 from urllib.parse import quote, quote_plus, unquote
 
 MARK = "[hidden]"
@@ -192,6 +195,40 @@ def visible(text: object) -> str:
 def visible_line(text: object) -> str:
     """The same on one line: a line break, which could fake a line of ours, is shown as ⏎."""
     return visible(text).replace("\n", " ⏎ ").replace("\t", " ")
+
+
+# Characters of tables, notes and help texts, for output that is not UTF-8.
+_ASCII: dict[int, Any] = {
+    **str.maketrans("×·−–—‘’“”•✓✗─│├└", "x.---''\"\"*vx-||`"),
+    **str.maketrans({"→": "->", "≥": ">=", "≤": "<=", "≠": "!=", "≈": "~", "±": "+/-"}),
+    **str.maketrans({"⏎": "\\n", "α": "alpha", "ρ": "rho", "τ": "tau"}),
+}
+
+
+def _in_ascii(error: Any) -> tuple[str, int]:
+    """Codec error handler: `->` for an arrow, `e` for é, `?` for what has no form in ASCII."""
+    plain = ""
+    for char in error.object[error.start : error.end]:
+        parts = unicodedata.normalize("NFKD", char.translate(_ASCII))
+        letters = re.sub("[\u0300-\u0331]", "", parts)  # without accents
+        plain += letters if letters.isascii() else "?"
+    return plain, error.end
+
+
+codecs.register_error("agenteval.ascii", _in_ascii)
+
+
+def is_utf(stream: TextIO) -> bool:
+    """Return whether the stream can encode every character, as one without an encoding does."""
+    return (getattr(stream, "encoding", None) or "utf-8").lower().startswith("utf")
+
+
+def replace_unencodable(stream: TextIO) -> None:
+    """Make the stream write ASCII for characters that its encoding lacks, instead of raising
+    UnicodeEncodeError. An error handler that PYTHONIOENCODING names stays."""
+    chosen = ":" in os.environ.get("PYTHONIOENCODING", "")
+    if isinstance(stream, io.TextIOWrapper) and not is_utf(stream) and not chosen:
+        stream.reconfigure(errors="agenteval.ascii")
 
 
 _IRREGULAR = {"criterion": "criteria", "copy": "copies", "empty reply": "empty replies"}

@@ -121,13 +121,18 @@ def simulate(options: argparse.Namespace) -> dict[str, tuple[Counter[str], Verif
         for name, judge in judges.items():
             table = rated(judge, pool, chosen, options.repeats, rng)
             last[name] = verify(table, criteria(), OPTIONS)
-            verdicts[name][last[name].judge.verdict] += 1
+            verdicts[name][_verdict(last[name])] += 1
             if name == "perfect":
                 last[MISTAKEN] = verify(table, mistaken(), OPTIONS)
-                verdicts[MISTAKEN][last[MISTAKEN].judge.verdict] += 1
+                verdicts[MISTAKEN][_verdict(last[MISTAKEN])] += 1
         if (number + 1) % 50 == 0:
             print(f"{number + 1} of {options.simulations} simulations", file=sys.stderr)
     return {name: (verdicts[name], last[name]) for name in last}
+
+
+def _verdict(result: VerifiedSet) -> str:
+    """The verdict on the judge; trust with limits (a criterion excepted) counts as trust."""
+    return "trustworthy" if result.judge.trusted else result.judge.verdict
 
 
 def mistaken() -> tuple[Criterion, ...]:

@@ -40,7 +40,8 @@ from agenteval.evaluators.utility.consolidate import Consolidator
 from agenteval.evaluators.utility.criteria_file import load_criteria
 from agenteval.evaluators.utility.critic_reply import read_criteria
 from agenteval.evaluators.utility.labels import fold
-from agenteval.evaluators.utility.merge import Names, fold_name
+from agenteval.evaluators.utility.merge import Names
+from agenteval.evaluators.utility.names import fold_name
 from agenteval.evaluators.utility.reading import read_text
 from agenteval.models.embeddings import make_embedder
 from agenteval.models.factory import choose_model, make_client
@@ -145,7 +146,7 @@ def read_critic(recorded: Recorded, tally: CriticTally) -> bool:
     tally.lost += [f"{recorded.place}: {problem}" for problem in lost]
     tally.proposed += len(reading.criteria) + len(lost)
     for problem in reading.problems:
-        if "turned" in problem:
+        if "turned round" in problem or "put in order" in problem:
             tally.turned.append(f"{recorded.place}: {problem}")
     for criterion in reading.criteria:
         if criterion.scale != "nominal" and not criterion.ordered:

@@ -154,9 +154,7 @@ def speed(setting: Setting, place: str, in_flight: int, *more: str) -> Speed:
 
 def speeds(setting: Setting, database: Server, in_flight: int, latency: float) -> list[Row]:
     """All of them, beside one process on a file; which is left in file.db."""
-    bare = asyncio.run(
-        side_bare(Job("bare_aiohttp", setting.url, setting.runs, in_flight, setting.folder))
-    )
+    bare = asyncio.run(side_bare(Job("bare", setting.url, setting.runs, in_flight, setting.folder)))
     file, double = str(setting.folder / "file.db"), 2 * in_flight
     one = speed(setting, file, in_flight)
     two, ray = ("--workers", "2"), ("--workers", "2", "--ray", "local")

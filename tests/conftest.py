@@ -39,6 +39,14 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+@pytest.fixture(autouse=True)
+def _nothing_learned() -> Iterator[None]:
+    """What was learned of an endpoint is forgotten: another test may get its port."""
+    yield
+    if adapted := sys.modules.get("agenteval.models.adaptation"):
+        adapted.adaptation.cache_clear()
+
+
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:

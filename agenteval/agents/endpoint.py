@@ -7,10 +7,10 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +34,9 @@ INSTRUCTIONS = "You are a helpful assistant. Use the tools to do what the user a
 class Endpoint:
     """Which model an agent runs on, and how it is asked.
 
-    `temperature` and `max_tokens` are not sent when None. `timeout` bounds one request in seconds;
-    what can heal is asked again up to `max_retries` times. With a `recording` its replies are those
-    of the model. The key is in no `repr` and not in
+    `temperature` and `max_tokens` are not sent when None; `extra` are further parameters.
+    `timeout` bounds one request in seconds; what can heal is asked again up to `max_retries` times.
+    With a `recording` its replies are those of the model. The key is in no `repr` and not in
     `parameters`. Raises InputError for values out of bounds.
     """
 
@@ -48,6 +48,9 @@ class Endpoint:
     timeout: float = 120.0
     max_retries: int = 5
     recording: Path | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    key_header: str = "Authorization"
+    query: str = ""
 
     def __post_init__(self) -> None:
         if not self.model:
@@ -71,7 +74,8 @@ class Endpoint:
 
     def request_parameters(self) -> dict[str, Any]:
         """What is sent beside messages and tools, in the words of chat completions."""
-        values = {"temperature": self.temperature, "max_tokens": self.max_tokens}
+        values: dict[str, Any] = {"temperature": self.temperature, "max_tokens": self.max_tokens}
+        values |= self.extra
         return {name: value for name, value in values.items() if value is not None}
 
 
@@ -94,7 +98,11 @@ def connect(  # noqa: PLR0913  each is one side of a client
     """
     made: Transport = (
         (transport or ChatTransport)(
-            endpoint.model, base_url=endpoint.base_url, api_key=endpoint.api_key
+            endpoint.model,
+            base_url=endpoint.base_url,
+            api_key=endpoint.api_key,
+            key_header=endpoint.key_header,
+            query=endpoint.query,
         )
         if endpoint.recording is None
         else ReplayTransport(endpoint.recording)

@@ -15,6 +15,8 @@ from agenteval.agents.openai_chat import Items, OpenAIChatAgent, on_functions
 from agenteval.agents.protocol import Dialogue, System, Tool
 from agenteval.errors import BadRequest, Transient
 from agenteval.models.client import Client
+from agenteval.models.completion import read_usage
+from agenteval.models.http_errors import ErrorBody
 from agenteval.models.openai import OpenAITransport
 from agenteval.models.wire import (
     Reply,
@@ -24,12 +26,9 @@ from agenteval.models.wire import (
     one_line,
     printable,
 )
-from agenteval.records import Usage
 
-_PATH = "/responses"
 _REASONING = "reasoning.encrypted_content"
 _OVERLOADED = ("rate_limit_exceeded", "server_error", "vector_store_timeout")
-_MOST_TOKENS = 10**8  # a larger count is a defect of the endpoint, not a bill
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +38,6 @@ class ItemsReply(Reply):
     items: tuple[dict[str, Any], ...] = ()
 
 
-class _AtResponses:
-    """The SDK's client as OpenAITransport uses it, with another path."""
-
-    def __init__(self, sdk: Any) -> None:
-        self._sdk = sdk
-
-    async def post(self, _: str, **more: Any) -> Any:
-        return await self._sdk.post(_PATH, **more)
-
-
 class ResponsesTransport(OpenAITransport):
     """The Responses API of one endpoint; `Request.messages` are its input items.
 
@@ -56,12 +45,8 @@ class ResponsesTransport(OpenAITransport):
     reasoning encrypted; an endpoint that does not know how is asked without, once for all.
     """
 
-    def __init__(self, model: str, *, base_url: str | None, api_key: str | None) -> None:
-        super().__init__(model, base_url=base_url, api_key=api_key)
-        self._include = True
-
-    def _client(self) -> Any:
-        return _AtResponses(super()._client())
+    path = "/responses"
+    _include = True
 
     async def send(self, request: Request) -> Reply:
         """One attempt; an ItemsReply. Raises Simplified when the next one will ask for less."""
@@ -71,20 +56,19 @@ class ResponsesTransport(OpenAITransport):
             with attempt():
                 payload = await self._post(body)
             return read_response(payload, time.monotonic() - started, self.endpoint)
-        except BadRequest as error:
-            if self._asks_for_less(str(error), body, request):
+        except (BadRequest, Transient) as error:
+            if error.said is not None and self._asks_for_less(error.said, body, request):
                 raise Simplified(str(error)) from None
             raise
 
-    def _asks_for_less(self, refusal: str, body: dict[str, Any], request: Request) -> bool:
-        refusal = refusal.lower()
-        if "include" in body and ("encrypted" in refusal or "include" in refusal):
+    def _asks_for_less(self, said: ErrorBody, body: dict[str, Any], request: Request) -> bool:
+        if "include" in body and ("encrypted" in said.text or "include" in said.text):
             self._include = False
             return True
-        return self._simplify(refusal, "text", body, request) is not None
+        return self.adaptation.learn(said, body, request, "text")
 
     def _body(self, request: Request, mode: str) -> dict[str, Any]:
-        parameters = dict(self._parameters(request))
+        parameters = self.adaptation.parameters(request)
         limit = parameters.pop("max_tokens", parameters.pop("max_completion_tokens", None))
         if limit is not None:
             parameters["max_output_tokens"] = limit
@@ -127,7 +111,7 @@ def read_response(payload: bytes, latency: float, where: str) -> ItemsReply:
         finish=_finish(body, bool(calls)),
         refusal=refusal or None,
         tool_calls=calls,
-        usage=_usage(body.get("usage")),
+        usage=read_usage(body.get("usage"), "input_tokens", "output_tokens"),
         model=model if isinstance(model, str) else None,
         latency=latency,
         items=kept,
@@ -203,18 +187,6 @@ def _parts(items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         if isinstance(content, str):
             yield {"text": content}
         yield from (p for p in content or () if isinstance(p, dict))
-
-
-def _usage(value: Any) -> Usage:
-    def count(name: str) -> int | None:
-        number = value.get(name) if isinstance(value, dict) else None
-        if isinstance(number, bool) or not isinstance(number, int):
-            return None
-        return number if 0 <= number <= _MOST_TOKENS else None
-
-    return Usage(
-        requests=1, prompt_tokens=count("input_tokens"), completion_tokens=count("output_tokens")
-    )
 
 
 class OpenAIResponsesAgent(OpenAIChatAgent):

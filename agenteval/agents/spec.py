@@ -293,4 +293,7 @@ def _endpoint(adapter: str, settings: AgentSettings) -> Endpoint:
         max_tokens=settings.max_tokens,
         timeout=max(120.0, settings.seconds),
         recording=choice.path,
+        extra=choice.parameters,
+        key_header=choice.key_header,
+        query=choice.query,
     )

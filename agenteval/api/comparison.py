@@ -12,18 +12,19 @@ from agenteval.api.judging import Criteria
 from agenteval.api.running import opened
 from agenteval.errors import InputError
 from agenteval.files import same_file
-from agenteval.records.table import Column, Estimate, Table, cells_of
+from agenteval.records.table import Column, Estimate, Table, cells_of, shown
 from agenteval.report.junit import junit_xml
 from agenteval.report.report import Report
-from agenteval.stats.scores import ScoreTable
+from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store, default_path
 from agenteval.trust.comparison import CompareOptions, Comparison, Row
 from agenteval.trust.comparison import compare as compare_tables
 from agenteval.trust.gates import FailIf, regression_gates, under_gate
-from agenteval.trust.means import cases_answered_twice
+from agenteval.trust.means import cases_answered_twice, lines_on_failed_runs
 from agenteval.trust.sides import Sides, Wanted, sides_of_stores, sides_of_tables
 
 _JUDGES = {"better": "higher", "worse": "lower"}  # a judge that rates higher is not better for it
+_FEW = 3  # cases behind a difference that the first table names
 _UNEVEN = 0.05  # difference of the shares not rated that is worth a warning
 
 
@@ -56,6 +57,7 @@ class ComparisonReport(Report):
             "cases only in A": len(self.comparison.only_first),
             "cases only in B": len(self.comparison.only_second),
             "margin": f"{self.comparison.options.margin:g}",
+            "tests": self.comparison.about_tests,
         }  # fmt: skip
         figures = {row.criterion: self._figures(row) for row in self.comparison.rows}
         return junit_xml(
@@ -145,6 +147,11 @@ def compare(
             "only_first": list(comparison.only_first),
             "only_second": list(comparison.only_second),
             "unmatched": comparison.unmatched,
+            "family": list(comparison.family),
+            "no_answer": {
+                "a": sides.first.runs_by_status("no_answer:"),
+                "b": sides.second.runs_by_status("no_answer:"),
+            },
             "on_undecided": "pass" if undecided_passes else "fail",
         },
         comparison=comparison,
@@ -227,12 +234,18 @@ def _verdict(comparison: Comparison, row: Row) -> str:
 def _warnings(sides: Sides, comparison: Comparison) -> tuple[str, ...]:
     """What a reader must know before the figures."""
     lines = [f"not compared: {name}: {why}" for name, why in sides.left_out.items()]
+    sides_of = {"A": sides.first.of(variant=ORIGINAL), "B": sides.second.of(variant=ORIGINAL)}
     for side, cases in (("A", comparison.only_first), ("B", comparison.only_second)):
         if cases:
             # cases of a store are named by a hash
             some = ", ".join(case if len(case) <= 24 else case[:12] for case in cases[:3])
             more = ", ..." if len(cases) > 3 else ""
             lines.append(f"left out: {len(cases)} cases only in {side} ({some}{more})")
+        lines += [f"{side}: {line}" for line in lines_on_failed_runs(sides_of[side])]
+        failed = sides_of[side].runs_by_status("no_answer:")
+        if names := sorted({name for runs in failed.values() for name in runs}):
+            more = f" and {len(names) - 20} more" if names[20:] else ""
+            lines.append(f"{side}: missing because the run failed: {', '.join(names[:20])}{more}")
     if comparison.unmatched:
         lines.append(
             f"left out: {comparison.unmatched} {comparison.pair_by}s of common cases that only one "
@@ -273,7 +286,7 @@ def _tables(sides: Sides, comparison: Comparison) -> tuple[Table, ...]:
         Column("criterion", "criterion"),
         Column("a", "A", "number", "mean of A, 0 worst, 1 best"),
         Column("b", "B", "number", "mean of B"),
-        Column("difference", "B − A [95 %]", "signed", "share of the scale, paired by case"),
+        Column("difference", "B − A [95%]", "signed", "share of the scale, paired by case"),
         Column("n", "pairs", "count", "cases with a value on both sides"),
         Column("verdict", "verdict\non B"),
     )
@@ -286,14 +299,56 @@ def _tables(sides: Sides, comparison: Comparison) -> tuple[Table, ...]:
     verdicts: dict[tuple[str, str], list[str]] = {}
     for row in comparison.rows:
         verdicts.setdefault((_verdict(comparison, row), row.reason), []).append(row.criterion)
-    notes = [f"{verdict} {', '.join(of)}: {why}" for (verdict, why), of in verdicts.items()]
+    notes = [f"{', '.join(of)}: {verdict}, {why}" for (verdict, why), of in verdicts.items()]
+    runs = _runs_of_cases(sides.second)
+    notes += [_largest(row, runs) for row in comparison.rows if row.differs]
     title = f"{len(comparison.common)} common cases, one pair each ({within})"
-    notes += [*_missing(comparison), *sides.about]
+    notes += [comparison.about_tests, *_missing(comparison), *sides.about]
     return (
         Table("rows", title, columns, tuple(rows), tuple(notes)),
+        _cases(comparison, runs),
         _tests(comparison),
         _sides_table(comparison),
     )
+
+
+def _runs_of_cases(table: ScoreTable) -> dict[str, str]:
+    """The name of each case for people, by case: its run, or the first of several."""
+    runs: dict[str, set[str]] = {}
+    for _, case, run in _answers(table):
+        runs.setdefault(case, set()).add(run)
+    return {
+        case: min(own) + (f" and {len(own) - 1} more" if len(own) > 1 else "")
+        for case, own in runs.items()
+    }
+
+
+def _largest(row: Row, runs: Mapping[str, str]) -> str:
+    """One line on the cases that moved most in the direction of the difference."""
+    sign = 1 if (row.difference.mean or 0) > 0 else -1
+    moved = [pair for pair in row.pairs if pair.difference * sign > 0]
+    some = ", ".join(f"{runs[p.case]} {shown(p.difference, 'signed')}" for p in moved[:_FEW])
+    more = ", ... (--all lists them)" if len(moved) > _FEW else ""
+    direction = "higher" if sign > 0 else "lower"
+    return f"{row.criterion}: {direction} in {len(moved)} of {row.n} cases: {some}{more}"
+
+
+def _cases(comparison: Comparison, runs: Mapping[str, str]) -> Table:
+    columns = (
+        Column("criterion", "criterion"),
+        Column("case", "case", hidden=True),
+        Column("run", "run of B"),
+        Column("a", "A", "number"),
+        Column("b", "B", "number"),
+        Column("difference", "B − A", "signed"),
+    )
+    rows = [
+        cells_of(pair, columns, criterion=row.criterion, run=runs[pair.case])
+        for row in comparison.rows
+        for pair in row.pairs
+    ]
+    title = "Cases that differ, largest difference first"
+    return Table("cases", title, columns, tuple(rows), group="criterion", detail=True)
 
 
 def _missing(comparison: Comparison) -> list[str]:
@@ -326,11 +381,16 @@ def _tests(comparison: Comparison) -> Table:
         Column("ties", "ties", "count"),
         Column("losses", "losses", "count"),
         Column("p", "p", "p", "two-sided"),
-        Column("p_holm", "p\nHolm", "p", "corrected over all rows"),
-        Column("p_regression", "p of a\nregression", "p", "B is lower by more than the margin"),
+        Column("p_holm", "p\nHolm", "p", "corrected over the rows that could differ"),
+        Column(
+            "p_regression",
+            "p of a\nregression",
+            "p",
+            "one-sided: B is lower by more than the margin",
+        ),
         Column("p_regression_holm", "Holm", "p"),
         Column("correlation", "r of\npairs", "number"),
-        Column("detectable", "detectable\nat 80 %", "number", "true difference that shows"),
+        Column("detectable", "detectable\nat 80%", "number", "true difference that shows"),
         Column("cases_to_decide", "cases to\ndecide", "count"),
         Column("lost", "lost to\nfailures", "count", "common cases without a pair"),
         Column("inapplicable", "without\nvalue", "count", "common cases without a pair"),
@@ -345,7 +405,7 @@ def _sides_table(comparison: Comparison) -> Table:
     columns = (
         Column("criterion", "criterion"),
         Column("side", "side"),
-        Column("mean", "mean [95 %]", "number"),
+        Column("mean", "mean [95%]", "number"),
         Column("ratings", "ratings", "count"),
         Column("rated", "rated", "count"),
         Column("not_applicable", "not\napplicable", "count"),

@@ -16,7 +16,7 @@ from agenteval.evaluators.workflows.rates import Resampling
 from agenteval.evaluators.workflows.verdicts import Judges
 from agenteval.experiment import answered
 from agenteval.models.client import Client
-from agenteval.models.factory import ModelChoice, choose_model, make_client
+from agenteval.models.factory import Model, ModelChoice, choose_model, make_client
 from agenteval.models.limits import Limits
 from agenteval.report.report import Report
 from agenteval.store import Store
@@ -112,7 +112,7 @@ flow_score = synchronous(aflow_score)
 
 
 def chat_choice(
-    model: str | None,
+    model: Model,
     base_url: str | None,
     needs: str,
     *,
@@ -139,7 +139,7 @@ def _rows(files: Sequence[str | Path], level: str | None) -> Rows:
     return pooled(read)
 
 
-def _judge_model(model: str | None, base_url: str | None) -> ModelChoice | None:
+def _judge_model(model: Model, base_url: str | None) -> ModelChoice | None:
     """The model of the judge; None without one."""
     if model is None and base_url is None:
         return None

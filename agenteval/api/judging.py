@@ -30,13 +30,15 @@ from agenteval.evaluators.utility.quantifier import (
 from agenteval.evaluators.utility.scorers import Scorer, scorer_of
 from agenteval.experiment import Ended, Experiment
 from agenteval.models.endpoints import Endpoints
-from agenteval.models.factory import ModelChoice, choose_model, make_client
+from agenteval.models.factory import ChatModel, Model, ModelChoice, choose_model, make_client
 from agenteval.models.limits import Budget, Limits
 from agenteval.models.replay import ReplayTransport
 from agenteval.readers import degenerate, make_view, read_runs
 from agenteval.readers.leaks import leak_lines
 from agenteval.readers.tasks import TaskFolder, find_task, recording_of
 from agenteval.records import CriteriaSet, Criterion, Run, Task, View, content_hash
+from agenteval.records.run import no_answers
+from agenteval.store import Store, default_path, is_there
 from agenteval.store.rows import case_key
 from agenteval.text import plural
 from agenteval.trust.means import cases_answered_twice
@@ -44,11 +46,10 @@ from agenteval.trust.verification import Copies
 
 if TYPE_CHECKING:
     from agenteval.models.client import Client
-    from agenteval.store import Store
 
 Runs = str | Path | Iterable[Run]
 Criteria = str | Path | CriteriaSet | Iterable[Criterion]
-AnyJudge = str | JudgeFunction | object | None  # the object is a scorer of another framework
+AnyJudge = Model | JudgeFunction | object  # the object is a scorer of another framework
 
 
 class Unfinished(Exception):
@@ -62,7 +63,7 @@ class Judging:
     items: tuple[Item, ...]
     task: Task
     criteria: tuple[Criterion, ...]
-    judge: str | JudgeFunction | Scorer | None  # a model's name, or what is asked in Python
+    judge: Model | JudgeFunction | Scorer  # a model's name, or what is asked in Python
     base_url: str | None
     options: QuantifierOptions
     repeats: int
@@ -75,10 +76,19 @@ class Judging:
     allow_code: bool = False  # of a computed criterion that runs what a system wrote
     probabilities: bool = False  # of the levels, from a chat model's log-probabilities
 
+    @property
+    def no_answer(self) -> dict[str, list[str]]:
+        """Ids of the runs whose system failed, by kind."""
+        failed: dict[str, list[str]] = {}
+        for run, _ in self.items:
+            if run.failure is not None:
+                failed.setdefault(run.failure.kind, []).append(run.id)
+        return failed
+
     @cached_property
     def choice(self) -> ModelChoice | None:
         """The model that judges; None for Python. Raises InputError as `choose_model`."""
-        if not isinstance(self.judge, str | None):
+        if not isinstance(self.judge, Model):
             return None
         choice = choose_model(self.judge, self.base_url, need_key=self.need_key, decides=True)
         if self.probabilities and (choice.kind == "embedded" or choice.provider == "recorded"):
@@ -135,7 +145,7 @@ class Judging:
         return evaluator, client
 
     def _judge(self, store: Store | None, **changes: Any) -> tuple[Evaluator, Client | None]:
-        if not isinstance(self.judge, str | None):
+        if not isinstance(self.judge, Model):
             if self.options.datamark:
                 raise InputError("a function reads no instructions to be marked off", "--datamark")
             judge = FunctionJudge(self.judge, version=self.version, seed=self.options.seed)
@@ -185,7 +195,7 @@ class Judging:
         )
         kept = f", {plan.done} already scored" if plan.done else ""
         self.watch.note(
-            f"{plan.cells} cells{kept}{left}; {plan.open} to judge in {len(plan.units)} calls"
+            f"{plan.cells} cells{kept}{left}; {plan.open} to judge in {plan.calls} calls"
         )
 
         try:
@@ -239,10 +249,13 @@ def read_judging(
     need_key: bool = True,
     allow_code: bool = False,
     probabilities: bool = False,
+    store: str | Path | Store | None = None,
+    score_failed_runs: str | None = None,
 ) -> Judging:
-    """Read and check everything before the store is opened. Raises InputError."""
+    """Read and check everything before anything is written; `store` is asked only for the keys
+    that it has for the runs. Raises InputError and StoreError."""
     judge, version = _chosen(judge, version)
-    in_python = not isinstance(judge, str | None)
+    in_python = not isinstance(judge, Model)
     if in_python:
         _refuse_of_models(base_url, limits, record, probabilities=probabilities)
     name = task.name if isinstance(task, Task) else task or ""
@@ -259,6 +272,8 @@ def read_judging(
     ]
     if system is not None:
         items = _of_system(items, system, watch)
+    if score_failed_runs is not None:
+        items = _failed_as(items, score_failed_runs)
     if not with_reference and not in_python:
         leaks = [line for run, view in items for line in leak_lines(run, view)]
         watch.warn_list("the judge may see the answer or the verdict:", leaks, most=5)
@@ -280,19 +295,26 @@ def read_judging(
             for run, view in items
         ]  # fmt: skip
         watch.note(f"computed from the references, without a model: {', '.join(computed)}")
-    return Judging(
-        items=tuple(items), task=found_task, judge=judge, base_url=base_url, repeats=repeats,
-        criteria=wanted, retry_failed=retry_failed, allow_code=allow_code,
-        probabilities=probabilities,
+    items = [
+        (run, view.model_copy(update={"owner": (run.task, run.system)})) for run, view in items
+    ]
+    judging = Judging(
+        items=tuple(_with_stored_keys(items, store)), task=found_task, judge=judge,
+        base_url=base_url, repeats=repeats, criteria=wanted, retry_failed=retry_failed,
+        allow_code=allow_code, probabilities=probabilities,
         options=QuantifierOptions(one_per_call, temperature, seed=seed, datamark=datamark),
         limits=limits or Limits(), record=None if record is None else Path(record),
         version=version, watch=watch, need_key=need_key,
     )  # fmt: skip
+    if failed := no_answers(judging.no_answer):
+        worst = "they count as the worst level (--score-failed-runs worst)"
+        watch.warn(f"{failed}; {worst if score_failed_runs else 'they are not judged'}")
+    return judging
 
 
 def _chosen(
     judge: AnyJudge, version: str | None
-) -> tuple[str | JudgeFunction | Scorer | None, str | None]:
+) -> tuple[Model | JudgeFunction | Scorer, str | None]:
     """The judge that is meant, and its version. Raises InputError for what is none.
 
     What is named as python:MODULE:NAME and is a scorer that cannot be described has the hash of
@@ -302,10 +324,10 @@ def _chosen(
     if isinstance(judge, str) and judge.startswith("python:"):
         reference = judge.removeprefix("python:")
         judge = load(reference, "--model")
-        if isinstance(judge, str | None):
+        if isinstance(judge, Model):
             raise InputError(f"{reference} is a {type(judge).__name__}, no judge", "--model")
     judge = scorer_of(judge) or judge
-    if not (judge is None or isinstance(judge, str | Scorer) or callable(judge)):
+    if not (judge is None or isinstance(judge, str | ChatModel | Scorer) or callable(judge)):
         known = "a model's name, a function of (run, criterion) or a scorer of another framework"
         raise InputError(f"{type(judge).__name__} is none; a judge is {known}", "judge")
     if reference and version is None and isinstance(judge, Scorer):
@@ -392,6 +414,16 @@ def read_task(task: str | Path | Task) -> TaskFolder:
     return find_task(str(task))
 
 
+def _failed_as(items: list[Item], level: str) -> list[Item]:
+    """Views of failed runs under another key, so that both ways of counting can be stored."""
+    if level != "worst":
+        raise InputError(f"{level!r} is not `worst`", "--score-failed-runs")
+    return [
+        (run, view.model_copy(update={"failed_as": level}) if run.failure else view)
+        for run, view in items
+    ]
+
+
 def _of_system(items: list[Item], name: str, watch: Watch) -> list[Item]:
     """The runs that name no system become those of this one. Its name stands in their ids as well,
     so that versions of a system may use the same ids, or give the same answers."""
@@ -413,29 +445,36 @@ def _of_system(items: list[Item], name: str, watch: Watch) -> list[Item]:
     ]
 
 
+def _with_stored_keys(items: list[Item], store: str | Path | Store | None) -> list[Item]:
+    if store is None:
+        store = default_path()
+    if not isinstance(store, str | Path):
+        return store.with_stored_keys(items)
+    if not is_there(store):
+        return items
+    with Store(store, create=False) as stored:
+        return stored.with_stored_keys(items)
+
+
 def warn_of_versions(store: Store, items: Sequence[Item], watch: Watch) -> None:
     """A line where these runs would be taken for others of the store, or together with them."""
-    own = {view.sha256: run for run, view in items}
+    keys = {view.sha256 for _, view in items}
+    for _, view in items:
+        if view.failed_as:  # stored as missing, or as the worst, it is the same run
+            other = "worst" if view.failed_as == "missing" else "missing"
+            keys.add(view.model_copy(update={"failed_as": other}).sha256)
     tasks = {run.task for run, _ in items}
-    stored: list[Mapping[str, Any]] = []
-    moved: list[str] = []
-    for key, row in store.runs().items():
-        if key in own and row["system"] != own[key].system:
-            moved.append(f"{row['run_id']} of {row['system']}")
-        elif key not in own and row["origin"] is None and row["task"] in tasks:
-            stored.append(row)
-    if moved:
-        watch.warn(
-            f"{plural(len(moved), 'run')} stood in the store with this id and text as those of "
-            f"another system (first: {min(moved)}) and change their system: give ids of their own"
-        )
-    ids = {run.id for run, _ in items}
-    replaced = {row["run_id"] for row in stored if row["run_id"] in ids}
+    stored = [
+        row
+        for key, row in store.runs().items()
+        if key not in keys and row["origin"] is None and row["task"] in tasks
+    ]
+    known = {(row["system"], row["run_id"]) for row in stored}
+    replaced = [run.id for run, _ in items if (run.system, run.id) in known]
     if replaced:
-        first = next(run.id for run, _ in items if run.id in replaced)
         watch.warn(
-            f"{plural(len(replaced), 'run')} stood in the store with another text (first: {first});"
-            " tables show the newest text alone: name each version of a system with --system"
+            f"{plural(len(replaced), 'run')} of the store had another text (first: {replaced[0]}). "
+            "Tables show the newest text only. Name each version of a system with --system."
         )
     systems = {run.system for run, _ in items}
     answers = [

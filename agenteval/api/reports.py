@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from agenteval.errors import InputError
 from agenteval.evaluators.utility.probes.result import Probe
 from agenteval.evaluators.utility.proposals import Proposals
 from agenteval.evaluators.utility.tables import (
@@ -22,14 +23,15 @@ from agenteval.evaluators.utility.verify.rounds import Round
 from agenteval.records import CriteriaSet, Criterion, Failure, Score, Source, Usage
 from agenteval.records.verification import JudgeVerdict, Verification, VerifiedSet
 from agenteval.report import plots
+from agenteval.report.material import arranged
 from agenteval.report.report import Report
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
 from agenteval.store import Store
 from agenteval.store.postgres import without_password
 from agenteval.trust.disagreement import disagreement_table, disagreements
 from agenteval.trust.flagged import Flags
-from agenteval.trust.gates import UNSCORED, Gate, exit_code, unscored_gate
-from agenteval.trust.means import ALL, Rating, Row, summarize
+from agenteval.trust.gates import UNSCORED, Gate, Outcome, exit_code, unscored_gate
+from agenteval.trust.means import ALL, Rating, Row, lines_on_failed_runs, summarize
 from agenteval.trust.spread import spread_line, spread_table, spreads
 from agenteval.trust.tables import outcomes, score_notes, score_tables, score_title, spent
 
@@ -71,9 +73,29 @@ class Plots:
         """Mean by repeat, one panel for each criterion."""
         return plots.repeat_lines(self.table)
 
-    def perturbations(self, *, ax: Axes | None = None) -> Axes:
-        """Mean of originals and of perturbed copies, by criterion."""
+    def perturbations(self, *, ax: Axes | None = None) -> Figure:
+        """Mean of originals and of their perturbed copies, a panel for each perturbation."""
         return plots.perturbation_bars(self.table, ax=ax)
+
+
+@dataclass(frozen=True)
+class VerifyPlots(Plots):
+    """Figures of a verification; those with `beside` show other reports, by name, beside it."""
+
+    report: VerifyReport
+
+    def evidence(self, **beside: VerifyReport) -> Figure:
+        """Agreement of repeats and discrimination of success by criterion."""
+        return plots.judge_points(self._judges(beside), self.report.names)
+
+    def effects(self, **beside: VerifyReport) -> Figure:
+        """What damage costs, by criterion, perturbation and system. Raises InputError for a single
+        system."""
+        return plots.effect_forest(self._judges(beside), self.report.names)
+
+    def _judges(self, beside: Mapping[str, VerifyReport]) -> dict[str, Sequence[Verification]]:
+        return {name.replace("_", " "): report.result.criteria
+                for name, report in {"this judge": self.report, **beside}.items()}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +149,8 @@ class ScoreReport(Report):
     @property
     def plot(self) -> Plots:
         """Figures: `report.plot.radar()`."""
-        return Plots(self.table)
+        names = {c.id: c.name for c in self.criteria}
+        return Plots(plots.with_names(arranged(self.table, list(names)), names))
 
     def records(self) -> list[dict[str, Any]]:
         """A row for each rating."""
@@ -147,8 +170,8 @@ class ScoreReport(Report):
 
         `min_mean`: by criterion (id or name), what the mean must reach: missed where its whole
         interval lies below, met where none of it does, else undecided. `max_unscored`: the largest
-        share of cells without a score; what a judge cannot see is not held against it. Raises
-        KeyError for an unknown criterion.
+        share of cells without a score; what a judge cannot see, and runs whose system failed, are
+        not held against it. Raises KeyError for an unknown criterion.
         """
         report = self
         gates = [self._mean_gate(name, least) for name, least in (min_mean or {}).items()]
@@ -158,6 +181,9 @@ class ScoreReport(Report):
             report = replace(self, gates=tuple(others), exit_code=code)
             counts = Counter(r.status for r in self.ratings if ":" in r.status)
             bad = counts.total() - counts["unscored:unsupported"]
+            failed = sum(n for status, n in counts.items() if status.startswith("no_answer:"))
+            if failed < self.cells:  # where there is no answer at all, nothing was scored
+                bad -= failed
             gates.append(unscored_gate(self.cells, bad, max_unscored))
         return report.gated(*gates, undecided_passes=undecided_passes)
 
@@ -212,15 +238,17 @@ def score_report(
     unfinished: Sequence[str] = (),
     levels: bool = False,
     exit_code: int = 0,
+    now: int | None = None,
 ) -> ScoreReport:
     """The scores of one judge; `cells` is how many were asked for where not all are there.
-    `levels` shows levels counted from 0 instead of values."""
+    `levels` shows levels counted from 0 instead of values. `usage` is all that the judge took,
+    `now` the requests of this command."""
     rated = bool(ratings)
     failures = Counter(r.status for r in ratings if ":" in r.status)
     near = _near(store)
     foot = (
         "intervals treat the case as the unit: repeats of a case do not add to n",
-        f"spent: {spent(usage)}; store: {near}",
+        f"spent: {spent(usage, now)}; store: {near}",
     )
     flagged = (flags.line,) if flags.found else ()
     names = {c.id: c.name for c in criteria}
@@ -236,13 +264,15 @@ def score_report(
             *([spread_table(found, names)] if found else ()),
             disagreement_table(disagreements({source.model: table}), names, "repeats"),
         ) if rated else (),
-        notes=(*notes, *(score_notes(source, ratings) if rated else ()), *flagged),
+        notes=(*notes, *lines_on_failed_runs(table),
+               *(score_notes(source, ratings) if rated else ()), *flagged),
         unfinished=tuple(unfinished),
         data={
             "source": source.model_dump(),
             "runs": outcomes(ratings),
             "ratings": len(ratings),
             "failures": dict(sorted(failures.items())),
+            "no_answer": table.runs_by_status("no_answer:"),
             "flagged": flags.json(),
             "usage": usage.model_dump(),
         },
@@ -255,23 +285,25 @@ def score_report(
     )  # fmt: skip
 
 
-_CODES = {"trustworthy": 0, "not enough data": 4, "not trustworthy": 5}
+_OUTCOMES: dict[int, Outcome] = {0: "met", 4: "undecided", 5: "missed"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyReport(Report):
     """Which criteria can be kept, and whether the judge can be trusted.
 
-    `judge` has `verdict` ("trustworthy", "not trustworthy", "not enough data") and `reasons`,
+    `judge` has `verdict` and `reasons`. Only a verdict equal to "trustworthy" has no limits:
+    "trustworthy except accuracy" and "trustworthy for differences within a case" differ from it.
     `criteria` by id each criterion's `verdict` ("keep", "repair", "drop", "undecided") and
     `reasons`. `rounds` are all rounds that were judged, of which the last is reported; `table`
-    holds the ratings, perturbed copies among them.
+    holds the ratings, perturbed copies among them, `names` those of the criteria by id.
     """
 
     result: VerifiedSet
     probes: tuple[Probe, ...] = ()
     rounds: tuple[Round, ...] = ()
     table: ScoreTable | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def judge(self) -> JudgeVerdict:
@@ -284,16 +316,37 @@ class VerifyReport(Report):
         return {one.criterion_id: one for one in self.result.criteria}
 
     @property
-    def plot(self) -> Plots:
-        """Figures: `report.plot.perturbations()`. Raises ValueError where nothing was judged."""
+    def plot(self) -> VerifyPlots:
+        """Figures: `report.plot.effects()`. Raises ValueError where nothing was judged."""
         if self.table is None:
             raise ValueError("nothing was judged: there is nothing to draw")
-        return Plots(self.table)
+        table = plots.with_names(arranged(self.table, list(self.names)), self.names)
+        return VerifyPlots(table, report=self)
 
-    def gate(self) -> Self:
-        """The report with the exit code of the verdict on the judge: 0 trustworthy, 4 not enough
-        data, 5 not trustworthy; that of work that was broken off stays."""
-        return replace(self, exit_code=self.exit_code or _CODES[self.judge.verdict])
+    def gate(self, allow: Sequence[str] = ()) -> Self:
+        """Return the report with the exit code of the verdict on the judge.
+
+        5 where the judge is not trustworthy, or where a criterion is refuted that is not among
+        `allow` (ids or names); 4 where data are missing, labels of success among them; else 0.
+        The code of work that was broken off stays. Raises InputError for an unknown criterion.
+        """
+        names = {c.criterion_id.casefold(): c.criterion_id for c in self.result.criteria}
+        names |= {self.names.get(i, i).casefold(): i for i in names.values()}
+        if unknown := [name for name in allow if name.casefold() not in names]:
+            listed = ", ".join(c.criterion_id for c in self.result.criteria)
+            raise InputError(
+                f"there is no criterion {unknown[0]!r}; there are {listed}", "--allow-criterion"
+            )
+        allowed = {names[name.casefold()] for name in allow}
+        code, judge = self.judge.exit_code(allowed), self.judge
+        detail = judge.verdict
+        if refuted := [name for name in judge.refuted if name not in allowed]:
+            first = self.criteria[refuted[0]].refuted[0]
+            detail += f"; refuted: {', '.join(refuted)} ({first})"
+        elif code:
+            detail += f"; {judge.reasons[0] if code == 5 else judge.next_step}"
+        gate = Gate("judge", _OUTCOMES[code], detail)
+        return replace(self, gates=(*self.gates, gate), exit_code=self.exit_code or code)
 
 
 def verify_report(
@@ -315,8 +368,8 @@ def verify_report(
         data["probes"] = [probe.model_dump(mode="json") for probe in probes]
     if flags is not None:
         data["flagged"] = flags.json()
-    first, *rest = verified_tables(result, criteria)
-    tables = [first]
+    first, evidence, systems, *rest = verified_tables(result, criteria)
+    tables = [first, evidence, systems]
     if probes is not None:
         tables += probe_tables(probes)
     if len(rounds) > 1:
@@ -330,6 +383,7 @@ def verify_report(
         probes=tuple(probes or ()),
         rounds=tuple(rounds),
         table=table,
+        names={c.id: c.name for c in criteria},
     )
 
 

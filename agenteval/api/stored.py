@@ -147,9 +147,12 @@ def results(
     """
     with opened(store, create=False) as known, known.snapshot():
         key, _ = pick_source(known, source)
-        ratings = [r for r in load_ratings(known, key) if r.run_id == run]
+        every = load_ratings(known, key)
+        ratings = [r for r in every if r.run_id == run]
         if not ratings:
-            raise InputError(f"no scores of run {run!r} by this judge", "--run")
+            shared = sorted({r.run_id for r in every if r.run_id == f"{r.system}/{run}"})
+            which = f"; several systems have it, choose {' or '.join(shared)}" if shared else ""
+            raise InputError(f"no scores of run {run!r} by this judge{which}", "--run")
         keys = {r.run_key for r in ratings}
         stored = {
             (r.criterion_id, r.key.repeat): r
@@ -304,10 +307,10 @@ def page(
         return _written(output, utility_page(material, most_runs=most), notes)
     of_judges = {"RUNS": runs, "--task": task, "--criteria": criteria, "--most-runs": most_runs}
     chosen = [option for option, given in of_judges.items() if given is not None]
-    views = None if runs is None else _views(runs, notes)
     file = Path(criteria).name if criteria is not None else ""
-    wanted = Wanted(task, known if criteria is not None else None, file, views)
     with opened(store, create=False) as kept:
+        views = None if runs is None else _views(runs, kept, notes)
+        wanted = Wanted(task, known if criteria is not None else None, file, views)
         notes += [changed.line for changed in kept.relabel(known)]
         with kept.snapshot():
             key, record = pick_source(kept, source, trials=source is not None or not chosen)
@@ -372,11 +375,22 @@ def _other_experiments(store: Store, shown: Source, judges: Collection[str]) -> 
     return [f"the page is about {family}; choose others with --source: {listed}"] if others else []
 
 
-def _views(runs: str, notes: list[str]) -> frozenset[str]:
-    """Hashes of the views of runs, with and without their reference."""
+def _views(runs: str, store: Store, notes: list[str]) -> frozenset[str]:
+    """Keys of runs in any task of the store, with and without their reference."""
     read = read_runs(runs, task="")
     notes += [f"skipped {skipped.path}: {skipped.reason}" for skipped in read.skipped]
     notes += [f"while reading: {line}" for line in read.warnings]
-    return frozenset(
-        make_view(run, with_reference=shown).sha256 for run in read.runs for shown in (False, True)
-    )
+    views = [
+        (run, make_view(run, with_reference=shown)) for run in read.runs for shown in (False, True)
+    ]
+    views += [
+        (run, view.model_copy(update={"failed_as": "worst"}))
+        for run, view in views
+        if view.failed_as
+    ]
+    owned = {
+        view.model_copy(update={"owner": (task, run.system)}).sha256
+        for task in {row["task"] for row in store.runs().values()}
+        for run, view in views
+    }
+    return frozenset(owned.union(view.text_sha256 for _, view in views))

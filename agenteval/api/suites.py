@@ -20,7 +20,7 @@ from agenteval.evaluators.planning.synthesis import Generator, Shape
 from agenteval.evaluators.planning.words import Lexicon, Topic, choose_topics, read_words
 from agenteval.experiment import answered
 from agenteval.models.embeddings import Embedder, make_embedder
-from agenteval.models.factory import ModelChoice, choose_model, make_client
+from agenteval.models.factory import Model, ModelChoice, choose_model, make_client
 from agenteval.models.limits import Limits
 from agenteval.records.table import Cell, Column, Table
 from agenteval.report.report import Report
@@ -61,7 +61,7 @@ async def aplan_suite(
     topics: Sequence[str] = (),
     lexicon: str | Path | None = None,
     invent: int | None = None,
-    model: str | None = None,
+    model: Model = None,
     base_url: str | None = None,
     limits: Limits = SLOW,
     record: str | Path | None = None,
@@ -148,7 +148,7 @@ def words_of(path: str | Path | None) -> tuple[Lexicon | None, tuple[Topic, ...]
 
 def inventor(
     lexicon: str | Path | None,
-    model: str | None,
+    model: Model,
     base_url: str | None,
     *,
     need_key: bool = True,

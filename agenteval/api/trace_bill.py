@@ -54,6 +54,7 @@ def locate_bill(asked: Location) -> Bill:
                 before += condensed.source_tokens
                 after += condensed.tokens
                 first = rehearsal.first(plan.evaluate(unit))[:1]
+                part.where.update(draft.where for draft in first)
                 stored = len(rehearsal.answered)
                 # once some is stored, what is left depends on what it says
                 part.least += (

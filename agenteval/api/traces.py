@@ -52,7 +52,7 @@ from agenteval.evaluators.traces.trials import (
 )
 from agenteval.experiment import Ended, Experiment
 from agenteval.models.client import Client
-from agenteval.models.factory import choose_model, make_client
+from agenteval.models.factory import Model, choose_model, make_client
 from agenteval.models.limits import Limits
 from agenteval.models.windows import UNKNOWN, context_of
 from agenteval.readers import make_view
@@ -247,7 +247,7 @@ class Location:
 def prepare_locate(
     traces: Traces,
     *,
-    model: str | None = None,
+    model: Model = None,
     base_url: str | None = None,
     detectors_only: bool = False,
     taxonomy: TaxonomyLike = None,

@@ -54,17 +54,18 @@ from agenteval.evaluators.utility.proposals import (
 )
 from agenteval.experiment import Ended, answered
 from agenteval.files import write_atomically
-from agenteval.models.factory import ModelChoice, choose_model, make_client
+from agenteval.models.factory import Model, ModelChoice, choose_model, make_client
 from agenteval.models.limits import Limits
 from agenteval.readers import make_view
 from agenteval.readers.tasks import recording_of
-from agenteval.records import Task
+from agenteval.records import Task, Usage
 from agenteval.records.base import content_hash
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.records.table import Cell, Column, Table
 from agenteval.report.report import Report
 from agenteval.stats.scores import ORIGINAL
 from agenteval.store import Store
+from agenteval.text import plural
 from agenteval.trust.flagged import flags_of
 from agenteval.trust.means import load_ratings
 from agenteval.trust.stopping import Until
@@ -79,7 +80,7 @@ from agenteval.trust.verification import (
 async def apropose(
     task: str | Path | Task,
     *,
-    model: str | None = None,
+    model: Model = None,
     base_url: str | None = None,
     seeds: int = 5,
     seed: int = 0,
@@ -96,6 +97,7 @@ async def apropose(
     store: str | Path | Store | None = None,
     limits: Limits | None = None,
     record: str | Path | None = None,
+    retry_failed: bool = False,
     dry_run: bool = False,
     notify: Notify | None = None,
 ) -> CriteriaReport:
@@ -104,9 +106,9 @@ async def apropose(
     `seeds` critics are asked, each with its own seed from `seed` on; what at least `min_seeds` of
     them proposed is kept, and written to `output` where one is named. Two criteria merge from
     cosine `tau` on (1: only equal names); what comes from the bank is of the task's `kinds` (none:
-    guessed). With `consolidate` a chat model is asked which names are
-    the same. Replies are kept in the store. With `dry_run` nothing is sent or stored, and the
-    report's `bill` says what would be asked.
+    guessed). With `consolidate` a chat model is asked which names are the same. Replies are kept in
+    the store; `retry_failed` asks again where a stored one cannot be read. With `dry_run` nothing
+    is sent or stored, and the report's `bill` says what would be asked.
 
     Raises ModelError when no criterion is left, ModelUnavailable when local parts are missing,
     InputError for what cannot be used, Unauthorized when a key is refused. A seed that fails is
@@ -129,6 +131,7 @@ async def apropose(
         temperature=temperature,
         consolidate=consolidate,
         kinds=tuple(kinds),
+        retry_failed=retry_failed,
     )
     if dry_run:
         from agenteval.api.utility_bill import criteria_bill  # circular
@@ -249,6 +252,7 @@ async def aquantify(
     limit: int | None = None,
     retry_failed: bool = False,
     max_unscored: float = 0.1,
+    score_failed_runs: str | None = None,
     until: str | float | Until | None = None,
     limits: Limits | None = None,
     record: str | Path | None = None,
@@ -272,6 +276,9 @@ async def aquantify(
     which the log-probabilities give the value (docs/verify.md); "decisions:NAME" is a model that
     gives probabilities itself.
 
+    Runs whose system failed are not judged; they are counted. With `score_failed_runs="worst"` they
+    get the worst level of every ordered criterion.
+
     With `until` cases are judged in random order (of `seed`) and only as many as it takes: a width
     that no always-valid interval of a mean exceeds, or "decided" for two systems of which it is to
     be known which is better; see `trust.stopping.Until`. Where it stopped is among the notes.
@@ -288,6 +295,8 @@ async def aquantify(
         temperature=temperature, with_reference=with_reference,
         datamark=datamark, limit=limit, retry_failed=retry_failed, limits=limits, record=record,
         version=version, need_key=not dry_run, allow_code=allow_code, probabilities=probabilities,
+        store=store,
+        score_failed_runs=score_failed_runs,
     )  # fmt: skip
     if dry_run:
         from agenteval.api.utility_bill import quantify_bill  # circular
@@ -305,6 +314,7 @@ async def aquantify(
     with opened(store) as kept:
         warn_of_versions(kept, judging.items, judging.watch)
         evaluator, client = judging.evaluator(kept)
+        earlier = kept.usage(evaluator.source.sha256)
         whole = experiment_of(evaluator, judging.task.name)
         with kept.lock(whole):
             relabel(kept, judging.criteria, judging.watch)
@@ -320,8 +330,8 @@ async def aquantify(
                     judged = await judge_until(judging, evaluator, client, kept, rule)
                     plan, ended, look = judged.plan, judged.ended, judged.look
             except asyncio.CancelledError:
-                raise Stopped(_scored(judging, plan, None, kept, evaluator)) from None
-        report = _scored(judging, plan, ended, kept, evaluator)
+                raise Stopped(_scored(judging, plan, None, kept, evaluator, earlier)) from None
+        report = _scored(judging, plan, ended, kept, evaluator, earlier)
     if look is not None:
         report = replace(
             report, tables=(*report.tables, replace(look.table, notes=(look.reason, ONE_LOOK)))
@@ -333,9 +343,15 @@ quantify = synchronous(aquantify)
 
 
 def _scored(
-    judging: Judging, plan: CellPlan, ended: Ended | None, store: Store, evaluator: Evaluator
+    judging: Judging,
+    plan: CellPlan,
+    ended: Ended | None,
+    store: Store,
+    evaluator: Evaluator,
+    earlier: Usage,
 ) -> ScoreReport:
-    """The report; `ended` is None when it was interrupted."""
+    """The report; `ended` is None when it was interrupted. `earlier` is what the judge took before
+    this command."""
     source = evaluator.source
     with store.snapshot():
         ratings = load_ratings(
@@ -358,6 +374,7 @@ def _scored(
     return score_report(
         source, plan.criteria, ratings, usage, store.address, flags_of(plan.items),
         cells=plan.cells, notes=judging.watch.notes, unfinished=unfinished, exit_code=code,
+        now=usage.requests - earlier.requests,
     )  # fmt: skip
 
 
@@ -397,7 +414,10 @@ def perturb(
     Raises InputError for runs that cannot be read and for an unknown perturbation.
     """
     watch = Watch(notify)
-    items = [(run, make_view(run)) for run in read_run_list(runs, "", watch, mapping)[:limit]]
+    read = read_run_list(runs, "", watch, mapping)[:limit]
+    items = [(run, make_view(run)) for run in read if run.failure is None]
+    if len(items) < len(read):
+        watch.warn(f"left out: {plural(len(read) - len(items), 'run')} without an answer")
     copies = make_copies(items, perturbations or DEFAULT_OPERATORS, share=share, seed=seed)
     warn_unchanged(copies, len(items), watch)
     texts = [(ORIGINAL, items), *((c.variant, c.items) for c in copies)]

@@ -83,7 +83,8 @@ def quantify_bill(judging: Judging, store: StorePath, *, with_reference: bool) -
     ]
     if judging.asks_nobody:
         spent = LOCAL if judging.choice else _UNCOUNTED
-        about.append(f"calls: {runs * judging.repeats} at most; {spent}")
+        answered = runs - sum(map(len, judging.no_answer.values()))
+        about.append(f"calls: {answered * judging.repeats} at most; {spent}")
         return Bill("quantify", about, (), budget)
     with planned(store) as kept:
         judge, _ = judging.evaluator(kept)
@@ -111,7 +112,7 @@ def _judged(plans: Sequence[CellPlan], who: str = "judge", why: str = "") -> Par
 
 
 def _stored(plan: CellPlan) -> str:
-    return f"stored already: {plan.done} scored, {plan.failed} failed; calls: {len(plan.units)}"
+    return f"stored already: {plan.done} scored, {plan.failed} failed; calls: {plan.calls}"
 
 
 # -- verify ----------------------------------------------------------------------------------------
@@ -313,6 +314,7 @@ def _critics(
     critic = Critic(
         client, task, use_examples=wanted.use_examples, temperature=wanted.temperature,
         bank=longest if wanted.bank else (), sub_criteria=wanted.sub_criteria,
+        retry_failed=wanted.retry_failed,
     )  # fmt: skip
     critics = Part(
         "critics", "one request for each seed; a reply that cannot be read is asked for once more"

@@ -53,12 +53,15 @@ from agenteval.models.embeddings import make_embedder
 from agenteval.models.limits import Limits
 from agenteval.readers.scores import read_scores
 from agenteval.records import CriteriaSet, Criterion, Source, Task
+from agenteval.records.run import no_answers
 from agenteval.records.verification import VerifiedSet
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store
 from agenteval.store.experiments import remark
 from agenteval.text import plural
 from agenteval.trust.flagged import flags_of
+from agenteval.trust.means import lines_on_failed_runs
+from agenteval.trust.sides import chosen_raters
 from agenteval.trust.verification import (
     DEFAULT_OPERATORS,
     Copies,
@@ -82,6 +85,7 @@ async def averify(
     *,
     judge: AnyJudge = None,
     scores: str | Path | None = None,
+    labels: str | Path | None = None,
     task: str | Task | None = None,
     system: str | None = None,
     mapping: Mapping[str, str] | None = None,
@@ -124,7 +128,9 @@ async def averify(
     and so on: it ends where no verdict is open any more. All looks together keep the error rates
     (`VerifyOptions.at_look`); where it stopped is among the notes.
 
-    With `scores` instead of `runs`, ratings made elsewhere (a table or a log) are examined.
+    With `scores` instead of `runs`, ratings made elsewhere (a table or a log) are examined. With
+    `labels`, ratings of the runs by people (a file as for `agree`), it is also checked whether
+    people agree.
     `options` holds the thresholds. Where the judging stopped early the verdict is "not enough
     data", `unfinished` says why and `exit_code` is 3. With `dry_run` nothing is sent or stored, and
     the report's `bill` says what would be asked of a judge of runs. Raises as `quantify`.
@@ -140,7 +146,7 @@ async def averify(
                 "give runs to judge or ratings made elsewhere; texts may stand in a column `text`",
                 "--scores",
             )
-        return _elsewhere(Path(scores), task, criteria, options, written, watch)
+        return _elsewhere(Path(scores), labels, task, criteria, options, written, watch)
     if runs is None:
         raise InputError("say which runs, or give ratings with --scores", "RUNS")
     judging = read_judging(
@@ -150,7 +156,9 @@ async def averify(
         limit=limit, retry_failed=retry_failed, limits=limits, record=record, version=version,
         need_key=not dry_run, with_reference=with_reference, allow_code=allow_code,
         probabilities=probabilities,
+        store=store,
     )  # fmt: skip
+    no_answer, judging = judging.no_answer, _answered(judging)
     _refuse_more(judging, options, probes=probes, rounds=rounds)
     if judging.distributes and repeats > 1 and not options.deterministic:
         watch.warn(
@@ -171,12 +179,15 @@ async def averify(
         written = Path(str(output).replace("{task}", judging.task.name))
     how = _How(
         tuple(perturbations or DEFAULT_OPERATORS), share, options, probing, rounds, written,
-        sequential,
+        sequential, _labels(labels, judging.criteria),
     )  # fmt: skip
     try:
-        return await _verified(judging, store, how)
+        report = await _verified(judging, store, how)
     except Unfinished as early:
-        return unverified(str(early), watch.notes)
+        report = unverified(str(early), watch.notes)
+    line = no_answers(no_answer)
+    notes = (*([f"{line}; they are not judged"] if line else ()), *report.notes)
+    return replace(report, notes=notes, data={**report.data, "no_answer": no_answer})
 
 
 verify = synchronous(averify)
@@ -193,6 +204,23 @@ class _How:
     rounds: int
     output: Path | None
     sequential: bool = False
+    labels: tuple[ScoreTable, ...] = ()
+
+
+def _labels(path: str | Path | None, criteria: Sequence[Criterion]) -> tuple[ScoreTable, ...]:
+    """Labels of people, a table for each rater of the file. Raises InputError."""
+    if path is None:
+        return ()
+    raters = chosen_raters(Path(path), (), "--labels")
+    return tuple(read_scores(Path(path), criteria, rater=rater) for rater in raters)
+
+
+def _answered(judging: Judging) -> Judging:
+    """The same without runs whose system failed: they say nothing about the judge."""
+    answered = tuple(item for item in judging.items if item[0].failure is None)
+    if not answered:
+        raise InputError("no run has an answer to judge", "RUNS")
+    return replace(judging, items=answered)
 
 
 def _refuse_more(judging: Judging, options: VerifyOptions, *, probes: bool, rounds: int) -> None:
@@ -320,7 +348,7 @@ async def _round(
         raise Unfinished(why_stopped(ended, "calls not made"))
     with store.snapshot():
         key = evaluator.source.sha256
-        result = verify_stored(store, key, material, how.options)
+        result = verify_stored(store, key, material, how.options, how.labels)
         table = stored_table(store, key, material)
     probes = None
     if how.probing is not None:
@@ -365,6 +393,7 @@ async def _propose_next(
 
 def _elsewhere(
     scores: Path,
+    labels: str | Path | None,
     task: str | Task | None,
     criteria: Criteria | None,
     options: VerifyOptions,
@@ -384,11 +413,12 @@ def _elsewhere(
             Criterion(id=name, name=name, scale="numeric", numeric_range=(0.0, 1.0))
             for name in table.present("criterion")
         )
-    result = verify_ratings(scores, table, known, options)
+    result = verify_ratings(scores, table, known, options, _labels(labels, known))
     if output is not None:
         _write(output, name, known, result, None, watch)
     about = f"{scores}: {len(table)} ratings of {len(table.present('run'))} runs"
-    return verify_report(result, known, about, table, notes=watch.notes)
+    notes = [*watch.notes, *lines_on_failed_runs(table)]
+    return verify_report(result, known, about, table, notes=notes)
 
 
 def _write(

@@ -37,7 +37,7 @@ from agenteval.evaluators.workflows.run_session import SessionSettings
 from agenteval.evaluators.workflows.scenario import FORMATS, RECORDED, Demand, Format
 from agenteval.evaluators.workflows.stored import EVALUATORS, load_sessions, load_turns
 from agenteval.evaluators.workflows.verdicts import Judges, Verdicts
-from agenteval.models.factory import ModelChoice
+from agenteval.models.factory import Model, ModelChoice
 from agenteval.models.limits import Limits
 from agenteval.store import Store, default_path
 from agenteval.store.experiments import unfinished_trials
@@ -65,9 +65,9 @@ async def aflow_sessions(
     limit: int | None = None,
     user: str = "model",
     tools: str = "auto",
-    simulator: str | None = None,
+    simulator: Model = None,
     simulator_url: str | None = None,
-    judge: str | None = None,
+    judge: Model = None,
     judge_url: str | None = None,
     success: str | None = None,
     trials: int = 1,
@@ -163,7 +163,7 @@ async def aflow_turns(
     scenarios: Sequence[str] | None = None,
     profiles: Sequence[str] | None = None,
     limit: int | None = None,
-    judge: str | None = None,
+    judge: Model = None,
     judge_url: str | None = None,
     trials: int = 1,
     seconds: float = 180.0,
@@ -435,7 +435,7 @@ def _choice(kind: str, scenarios: Sequence[str] | None, profiles: Sequence[str] 
 
 
 def _chat_model(
-    model: str | None, base_url: str | None, option: str, *, need_key: bool
+    model: Model, base_url: str | None, option: str, *, need_key: bool
 ) -> ModelChoice | None:
     """The model of a judge or a simulator, None without one."""
     if model is None and base_url is None:

@@ -117,8 +117,10 @@ def compare(
     compare --scores old.csv --with new.csv     the same of score files
 
     Differences are B minus A, in shares of the scale (0 worst, 1 best); cases are the units. A gate
-    passes (0) when the whole 95 % interval is on the right side or no pair differs, fails (1) when
-    it is on the wrong side, for regressions after Holm's correction, and is undecided (4) else.
+    passes (0) when the whole 95% interval is on the right side or no pair differs. --fail-under
+    fails (1) when the whole interval is below VALUE, --fail-if surely-worse when a one-sided test
+    against -margin rejects (0.05, Holm over the criteria that could differ). Otherwise a gate is
+    undecided (4). --all lists the cases behind each difference.
     """
     from agenteval.api.comparison import compare as compare_ratings
     from agenteval.files import write_atomically

@@ -5,8 +5,10 @@ Pipes whose reader is gone and full disks are met here as well.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import functools
+import io
 import json
 import os
 import re
@@ -14,7 +16,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
-from agenteval.text import HIDDEN, visible, visible_line
+from agenteval.text import HIDDEN, is_utf, replace_unencodable, visible, visible_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -101,6 +103,9 @@ def notify(line: str) -> None:
     warn(line) if isinstance(line, Warned) else note(line)
 
 
+_BEYOND_ASCII = re.compile(r"[^\n -~]")
+
+
 def print_json(value: Any) -> None:
     """A JSON document on standard output; what a terminal would obey, or could not show, stands in
     it as \\uXXXX, which reads back as the same text."""
@@ -108,8 +113,10 @@ def print_json(value: Any) -> None:
 
 
 def json_text(text: str) -> str:
-    """JSON and a line end; what only a string of it can hold and nobody sees, as its escape."""
-    return HIDDEN.sub(lambda m: json.dumps(m.group())[1:-1], text) + "\n"
+    """JSON for standard output, with a line end. Escapes invisible characters; where the output is
+    not UTF-8, all beyond ASCII. Both occur in strings only, so the value stays the same."""
+    escaped = HIDDEN if is_utf(sys.stdout) else _BEYOND_ASCII
+    return escaped.sub(lambda m: json.dumps(m.group())[1:-1], text) + "\n"
 
 
 def warn_list(title: str, lines: Iterable[str], *, most: int = 10) -> None:
@@ -123,6 +130,23 @@ def warn_list(title: str, lines: Iterable[str], *, most: int = 10) -> None:
 
 
 # ---- standard streams ----------------------------------------------------------------------------
+
+_CODEC = codecs.lookup("ascii")
+_ASCII = codecs.CodecInfo(*_CODEC, _CODEC.incrementalencoder, _CODEC.incrementaldecoder)
+
+
+def prepare_streams() -> None:
+    """Make standard streams usable: one that is closed (`>&-`) goes nowhere, and output that is not
+    UTF-8 replaces what it cannot encode."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        replace_unencodable(stream)
+        if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name == "ascii":
+            # typer writes UTF-8 to a stream whose encoding is called ASCII; this one is not
+            codecs.register({"plain_ascii": _ASCII}.get)
+            stream.reconfigure(encoding="plain_ascii", errors=stream.errors)
 
 
 def drop(stream: IO[Any]) -> None:

@@ -62,6 +62,7 @@ def criteria(
     limits: options.LimitOptions,
     store: options.StorePath = None,
     record: options.Record = None,
+    retry_failed: options.RetryFailed = False,
     dry_run: options.DryRun = False,
     shown: options.OutputOptions,
 ) -> None:
@@ -81,7 +82,7 @@ def criteria(
         seeds=seeds, seed=seed, tau=tau, embedder=embedder, examples=not no_examples,
         sub_criteria=sub_criteria, bank=bank, kinds=kind or (), consolidate=not no_consolidate,
         min_seeds=min_seeds, output=target, store=store, limits=limits.limits(), record=record,
-        dry_run=dry_run, notify=notify,
+        retry_failed=retry_failed, dry_run=dry_run, notify=notify,
     )  # fmt: skip
     if not dry_run:
         note(f"written to {target}; read it, edit it, then quantify")

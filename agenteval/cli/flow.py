@@ -12,7 +12,12 @@ import typer
 from agenteval.cli import flow_init, flow_roles, options
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import clean, note, notify, out
-from agenteval.cli.options import ChatOptions, LimitOptions, OutputOptions, RunOptions
+from agenteval.cli.options import (
+    AgentModelOptions,
+    LimitOptions,
+    OutputOptions,
+    RunOptions,
+)
 from agenteval.cli.outputs import check_record, check_writable, refuse_input, write_runs
 from agenteval.cli.progress import following
 
@@ -42,7 +47,7 @@ _MOST_UNSCORED = typer.Option(help="Exit with 3 above this share without verdict
 
 
 @dataclass(frozen=True)
-class AgentOptions(ChatOptions):
+class AgentOptions(AgentModelOptions):
     """The agent under test, and how it is told the procedure."""
 
     agent: Annotated[

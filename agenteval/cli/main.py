@@ -1,26 +1,25 @@
 """The command line: parse, call a library function, show. Errors are one line and a code.
 
 Exit codes: 0 fine; 1 a gate was not met; 2 wrong use or bad input; 3 infrastructure, or too many
-unscored; 4 not enough data; 5 the judge is not trustworthy; 130 interrupted, 143 by SIGTERM,
-129 by SIGHUP.
+unscored; 4 not enough data; 5 the judge is not trustworthy; 70 unexpected error, a bug; 130
+interrupted, 143 by SIGTERM, 129 by SIGHUP.
 """
 
 from __future__ import annotations
 
 import errno
+import gc
 import logging
-import os
 import sys
 import traceback
 import warnings
 from functools import cache
 from importlib import import_module
-from types import TracebackType
 from typing import Any, TextIO
 
 import typer
 
-from agenteval.cli.console import drop, output_fails, write_err
+from agenteval.cli.console import drop, output_fails, prepare_streams, write_err
 from agenteval.cli.removed import refuse_removed
 from agenteval.cli.signals import INTERRUPTED, Caught, as_interrupts
 from agenteval.errors import AgentevalError, StoreError
@@ -124,9 +123,10 @@ def _command(name: str | None = None) -> Any:
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of the script `agenteval`; always ends in SystemExit."""
+    prepare_streams()
+    gc.set_threshold(100_000, 20, 20)  # looking for cycles among the records took a tenth of a run
     guard_logs(visible)
     warnings.showwarning = _warned
-    sys.excepthook = _told
     # AutoGen logs every exception that passes it, a cancelled team's too; ours are told by us.
     logging.getLogger("autogen_core").addHandler(logging.NullHandler())
     with as_interrupts() as caught:
@@ -147,20 +147,19 @@ def _run(arguments: list[str] | None, caught: Caught) -> int:
             if (failed := output_fails()) is not None:
                 raise failed
             write_err("")
-    except AgentevalError as error:
-        write_err(f"agenteval: {_one_line(error)}\n")
-        return error.exit_code
-    except OSError as error:
-        if error.errno is None or error.errno not in _OF_THE_MACHINE:
-            raise
-        drop(sys.stdout)
-        where = f"{error.filename}: " if error.filename else ""
-        failure = StoreError(f"{where}{os.strerror(error.errno)}")
-        write_err(f"agenteval: {_one_line(failure)}\n")
-        return failure.exit_code
+        return 0
     except SystemExit as end:
         return _code(end, caught)
-    return 0
+    except AgentevalError as error:
+        failure = error
+    except Exception as error:  # noqa: BLE001  a bug, which is reported as one
+        if not (isinstance(error, OSError) and error.errno in _OF_THE_MACHINE):
+            return _crashed(error)
+        drop(sys.stdout)
+        where = f"{error.filename}: " if error.filename else ""
+        failure = StoreError(f"{where}{error.strerror}")
+    write_err(f"agenteval: {_one_line(failure)}\n")
+    return failure.exit_code
 
 
 def _code(end: SystemExit, caught: Caught) -> int:
@@ -199,10 +198,20 @@ def _warned(
     (file or sys.stderr).write(visible(redacted(text)))
 
 
-def _told(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """A crash, with its traceback as Python prints it, but for keys and control characters."""
-    whole = "".join(traceback.format_exception(kind, error, trace))
-    sys.stderr.write(visible(redacted(whole)))
+def _crashed(error: Exception) -> int:
+    """Report an exception that no command expects; its traceback is saved in a file."""
+    import tempfile  # slow to import
+
+    trace = visible(redacted("".join(traceback.format_exception(error))))
+    with tempfile.NamedTemporaryFile(
+        "w", encoding="utf-8", prefix="agenteval-crash-", suffix=".txt", delete=False
+    ) as file:
+        file.write(trace)
+    text = f"unexpected {type(error).__name__}: {_one_line(error)[:500]}"
+    write_err(
+        f"agenteval: {text}. This is a bug; please report it with the traceback in {file.name}\n"
+    )
+    return 70  # EX_SOFTWARE of sysexits.h
 
 
 def _one_line(error: Exception) -> str:

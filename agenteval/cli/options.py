@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,7 +134,7 @@ class OutputOptions:
 
 
 @dataclass(frozen=True)
-class ModelOptions:
+class AskingOptions:
     """Who is asked, and how freely it answers."""
 
     model: Model = None
@@ -148,10 +149,40 @@ class ModelOptions:
         ),
     ] = None
 
-    def __post_init__(self) -> None:
-        if self.header:  # for every endpoint of this process
+    reasoning_effort: Annotated[
+        str | None,
+        typer.Option(help="How long the model thinks: low, medium, high.", show_default=False),
+    ] = None
+    param: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=JSON",
+            help="A further parameter of every request, e.g. top_p=0.9; may be given often.",
+            show_default=False,
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:  # for every endpoint of this process and its workers
+        if self.header:
             own = [os.environ.get("AGENTEVAL_HEADERS", ""), *self.header]
             os.environ["AGENTEVAL_HEADERS"] = "\n".join(own)
+        if parameters := self.parameters():
+            os.environ["AGENTEVAL_PARAMETERS"] = json.dumps(parameters)
+
+    def parameters(self) -> dict[str, Any]:
+        """What every request is asked with. Raises InputError for what cannot be read."""
+        parameters: dict[str, Any] = {}
+        for pair in self.param or ():
+            name, sign, text = pair.partition("=")
+            if not sign or not name.strip():
+                raise InputError(f"{pair[:60]!r}: write KEY=JSON, e.g. top_p=0.9", "--param")
+            try:
+                parameters[name.strip()] = json.loads(text)
+            except ValueError:  # a word without quotes is meant as it is
+                parameters[name.strip()] = text
+        if self.reasoning_effort is not None:
+            parameters["reasoning_effort"] = self.reasoning_effort
+        return parameters
 
     @property
     def base_url(self) -> str | None:
@@ -162,6 +193,37 @@ class ModelOptions:
     def sampling(self) -> float | None:
         """The temperature; None leaves it to the endpoint."""
         return None if self.temperature is None or self.temperature < 0 else self.temperature
+
+
+@dataclass(frozen=True)
+class ModelOptions(AskingOptions):
+    """The same, with a limit on replies."""
+
+    max_tokens: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|none",
+            help="Tokens of one reply at most; none: as many as the model can write. Default: "
+            "enough for the criteria, none for models that are known to reason.",
+            show_default=False,
+        ),
+    ] = None
+
+    def parameters(self) -> dict[str, Any]:
+        """What every request is asked with. Raises InputError for what cannot be read."""
+        if self.max_tokens is None:
+            return super().parameters()
+        limit = self.max_tokens.strip().lower()
+        if limit != "none" and not (limit.isdigit() and int(limit)):
+            raise InputError(f"{limit!r}: write a number above 0, or none", "--max-tokens")
+        return {**super().parameters(), "max_tokens": None if limit == "none" else int(limit)}
+
+
+@dataclass(frozen=True)
+class AgentModelOptions(AskingOptions):
+    """The model of an agent under test."""
+
+    model: ChatModel = None
 
 
 @dataclass(frozen=True)

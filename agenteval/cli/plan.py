@@ -12,7 +12,12 @@ import typer
 from agenteval.cli import options
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import clean, clean_lines, json_text, note, notify, out, warn
-from agenteval.cli.options import ChatOptions, LimitOptions, OutputOptions, RunOptions
+from agenteval.cli.options import (
+    AgentModelOptions,
+    LimitOptions,
+    OutputOptions,
+    RunOptions,
+)
 from agenteval.cli.outputs import check_record, refuse_input, write_runs
 from agenteval.cli.progress import following
 
@@ -75,7 +80,7 @@ class TrialOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgentOptions(ChatOptions):
+class AgentOptions(AgentModelOptions):
     """The agent under test."""
 
     agent: Annotated[

@@ -33,7 +33,7 @@ def following(title: str, what: str = "calls") -> Iterator[Callable[[Any], None]
 
 @contextmanager
 def live(total: int, title: str, what: str = "calls") -> Iterator[Callable[[Any], None]]:
-    """Yields the function to call after each finished call. Without a terminal: a line per 10 %."""
+    """Yields the function to call after each finished call. Without a terminal: a line per 10%."""
     if Verbosity.level < 0:
         yield lambda _: None
         return

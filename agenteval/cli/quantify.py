@@ -25,6 +25,15 @@ def quantify(
     max_unscored: Annotated[
         float, typer.Option(help="Exit 3 when a larger share of cells is unscored.", min=0, max=1)
     ] = 0.1,
+    score_failed_runs: Annotated[
+        str | None,
+        typer.Option(
+            metavar="worst",
+            help="Count runs whose system failed as the worst level. Default: they are left out of "
+            "means and reported.",
+            show_default=False,
+        ),
+    ] = None,
     until: Annotated[
         str | None,
         typer.Option(
@@ -45,7 +54,7 @@ def quantify(
     check_record(kept.record, [judge.criteria], [runs], judge.model, store=kept.store)
     how: dict[str, Any] = {
         **judge.asked(), **vars(kept), "limits": limits.limits(), "max_unscored": max_unscored,
-        "datamark": datamark,
+        "datamark": datamark, "score_failed_runs": score_failed_runs,
     }  # fmt: skip
     with following("judging") as progress:
         report = utility.quantify(

@@ -33,6 +33,10 @@ def verify(
     scores: Annotated[
         Path | None, typer.Option(help="Examine ratings made elsewhere instead: a table or a log.")
     ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(help="Labels of these runs by people, as for `agree`: do people agree?"),
+    ] = None,
     min_cases: Annotated[
         int, typer.Option(help="Below this many cases nothing is decided.", min=2)
     ] = 20,
@@ -73,8 +77,18 @@ def verify(
         ),
     ] = None,
     gate: Annotated[
-        bool, typer.Option("--gate", help="Exit 4 (not enough data) or 5 (not trustworthy).")
+        bool,
+        typer.Option(
+            "--gate",
+            help="Exit 4 (not enough data) or 5 (not trustworthy, or a criterion is refuted).",
+        ),
     ] = False,
+    allow_criterion: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-criterion", help="A refuted criterion that --gate lets pass. Repeatable."
+        ),
+    ] = None,
     workers: options.WorkerOptions,
     limits: options.LimitOptions,
     kept: options.RunOptions,
@@ -84,7 +98,7 @@ def verify(
     from agenteval.api import verifying
     from agenteval.evaluators.utility.verify.options import VerifyOptions
 
-    inputs = [judge.criteria, scores]
+    inputs = [judge.criteria, scores, labels]
     check_record(kept.record, [*inputs, output], [runs], judge.model, store=kept.store)
     refuse_input(output, [runs, *inputs], store=kept.store)
     thresholds = VerifyOptions(min_cases=min_cases, seed=judge.seed, deterministic=deterministic)
@@ -92,10 +106,13 @@ def verify(
         output = Path("criteria") / "{task}.verified.json"
     with following("judging") as progress:
         report = verifying.verify(
-            runs, **judge.asked(), **vars(kept), scores=scores, limits=limits.limits(),
+            runs, **judge.asked(), **vars(kept), scores=scores, labels=labels,
+            limits=limits.limits(),
             perturbations=copies.perturb or (), share=copies.drop, probes=probes,
             options=thresholds,
             attacked=attacked, rounds=rounds, sequential=sequential, output=output,
             notify=notify, progress=progress,
         )  # fmt: skip
-    finish(report.gate() if gate and report.bill is None else report, shown)
+    if gate and report.bill is None:
+        report = report.gate(allow_criterion or ())
+    finish(report, shown)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
+
+from pydantic import JsonValue
 
 from agenteval.errors import (
     BadRequest,
@@ -26,6 +28,9 @@ from agenteval.records import (
     FailureStatus,
     Result,
     Run,
+    RunFailure,
+    Score,
+    ScoreStatus,
     Source,
     Usage,
     View,
@@ -155,13 +160,46 @@ def fail_all(
     return Outcome(failures, call or CallRecord(shown=tuple(c.id for c in unit.criteria)))
 
 
+def worst_by_rule(
+    unit: Unit, source_key: str, status: ScoreStatus, evidence: dict[str, JsonValue]
+) -> Outcome:
+    """The worst level of every ordered criterion, given without asking; no value for the others."""
+    scores = []
+    for criterion in unit.criteria:
+        ordered = all(leaf.ordered for _, leaf in criterion.leaves())
+        levels = criterion.accepted_values if ordered else ()
+        scores.append(
+            Score(
+                key=cell_key(unit, criterion, source_key),
+                criterion_id=criterion.id,
+                status=status,
+                label=levels[0] if levels else None,
+                value=0.0 if ordered else None,
+                evidence=evidence,
+            )
+        )
+    return Outcome(tuple(scores), CallRecord(shown=tuple(c.id for c in unit.criteria)))
+
+
+def without_answer(unit: Unit, failure: RunFailure, source_key: str) -> Outcome:
+    """The results of a run whose system failed: a Failure each, or what `failed_as` asks for."""
+    if unit.view.failed_as != "worst":
+        status = cast("FailureStatus", f"no_answer:{failure.kind}")
+        return fail_all(unit, source_key, status, failure.message)
+    evidence: dict[str, JsonValue] = {"kind": failure.kind, "reason": failure.message}
+    return worst_by_rule(unit, source_key, "failed_run", evidence)
+
+
 async def judge(evaluator: Evaluator, unit: Unit) -> Outcome:
     """Evaluate one unit; whatever goes wrong comes back as Failures of the kind it is.
 
     A refused key (Unauthorized) is raised: it would fail every further unit alike. So are a store
-    or recording that cannot be used (StoreError), KeyboardInterrupt and cancellation.
+    or recording that cannot be used (StoreError), KeyboardInterrupt and cancellation. Nobody is
+    asked about a run whose system failed.
     """
     source_key = evaluator.source.sha256
+    if unit.run.failure is not None:
+        return without_answer(unit, unit.run.failure, source_key)
     try:
         return await evaluator.evaluate(unit)
     except (Unauthorized, StoreError):

@@ -33,7 +33,7 @@ class Renamed:
         """What the inner evaluator says, under the keys of this one; raises what it raises."""
         outcome = await self.inner.evaluate(unit)
         results = tuple(
-            r.model_copy(update={"key": cell_key(unit, c, self._source_key)})
+            type(r)(**{**vars(r), "key": cell_key(unit, c, self._source_key)})
             for c, r in zip(unit.criteria, outcome.results, strict=True)
         )
         return Outcome(results, outcome.call)

@@ -80,7 +80,7 @@ class TrialPlan(Generic[_U]):
     lock: str | None = None
     worked: bool = False
 
-    def begin(self, store: Store) -> tuple[Begun, tuple[()]]:
+    def begin(self, store: Store) -> Begun:
         """Make cases and system known, and note that the trials are to be run. Of several plans
         all can be begun before the first is run: whoever reads the store meanwhile knows that
         others are to come. Raises StoreError."""
@@ -88,7 +88,7 @@ class TrialPlan(Generic[_U]):
         tables.add_cases(self.evaluator, self.cases)
         begun = tables.begin(self.evaluator, self.system, self.new, lock=self.lock)
         tables.add_system(self.evaluator, self.system)
-        return begun, ()
+        return begun
 
     @property
     def name(self) -> str:

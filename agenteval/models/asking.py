@@ -42,6 +42,8 @@ async def ask(
     try:
         return Asked(_read(first, read), first.text, _cost(first), repaired=False)
     except ReplyError as error:
+        if first.says_nothing:  # there is nothing to repair
+            raise
         problem = error
     again = replace(
         request,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,11 +29,11 @@ from autogen_core.models import (
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel, ValidationError
 
-from agenteval.errors import AgentevalError, BadRequest, InputError, ModelError, Transient
+from agenteval.errors import AgentevalError, BadRequest, InputError
 from agenteval.files import read_text
+from agenteval.models.adaptation import LIMITS
 from agenteval.models.client import Client, estimate_tokens
-from agenteval.models.connections import hopeless, stay_at_home
-from agenteval.models.openai import status_error
+from agenteval.models.openai import follow_no_redirect, sdk_error
 from agenteval.models.wire import NONCE, Reply, Request, WireMessage, one_line, printable
 from agenteval.records import Usage, content_hash
 from agenteval.text import keep_secret, public_url, url_secrets, without_known
@@ -57,6 +58,10 @@ class AutogenTransport:
         keep_secret(_secrets(config or {}))  # what a client says may repeat them
         _keep_to_its_host(client)
         self.model = name
+        stated = (config or {}).get("config", {})
+        self._stated = {name for name in stated if stated[name] is not None}
+        if self._stated & LIMITS:  # in either spelling
+            self._stated |= LIMITS
         self.endpoint = f"autogen:{type(client).__name__}"
         if config is not None:
             self.endpoint += f":{content_hash(_without_secrets(config))[:16]}"
@@ -74,8 +79,11 @@ class AutogenTransport:
             keep_secret(_secrets(config))
             client = ChatCompletionClient.load_component(_without_retries(config))
         except Exception as error:  # noqa: BLE001  a component may raise anything when it is built
-            reason = one_line(_reason(error))
-            message = f"not the config of an AutoGen model client ({reason})"
+            message = f"not the config of an AutoGen model client ({one_line(_reason(error))})"
+            family = re.search(r"autogen_ext\.models\.(\w+)", str(config)) if config else None
+            if family and isinstance(error, ImportError):
+                command = f"pip install 'autogen-ext[{family[1].replace('_', '-')}]'"
+                message = f"its client needs what is not installed ({one_line(error)}): {command}"
             raise InputError(message, str(path)) from None
         model = config["config"].get("model")
         return cls(client, f"autogen:{model or path.stem}", config=config)
@@ -83,7 +91,11 @@ class AutogenTransport:
     async def send(self, request: Request) -> Reply:
         """One attempt. Errors of the wrapped client are sorted by their HTTP status."""
         json_output = bool(request.schema) and self._client.model_info.get("json_output", False)
-        extra = {k: v for k, v in request.parameters.items() if v is not None}
+        extra = {
+            name: value
+            for name, value in request.parameters.items()
+            if value is not None and name not in self._stated
+        }
         tools = [tool["function"] for tool in request.tools]
         if tools and isinstance(request.tool_choice, dict):  # it wants the object
             raise BadRequest("an AutoGen client cannot be told to call one tool by its name")
@@ -99,7 +111,7 @@ class AutogenTransport:
         except AgentevalError:
             raise
         except Exception as error:  # noqa: BLE001  each client raises its own SDK's
-            raise _sorted_error(error) from None  # the cause may hold the key
+            raise sdk_error("autogen", error) from None  # the cause may hold the key
         text = without_known(result.content) if isinstance(result.content, str) else ""
         return Reply(
             text=printable(text),
@@ -122,14 +134,12 @@ class AutogenTransport:
 
 
 def _keep_to_its_host(client: Any) -> None:
-    """Follow no redirect to another host where the client is one of an SDK on httpx, or a wrapper
-    around one (AutoGen's cache). Others decide for themselves."""
+    """Follow no redirect where the client is one of an SDK on httpx, or a wrapper around one
+    (AutoGen's cache). Others decide for themselves."""
     wrapped = getattr(client, "client", None)
     if isinstance(wrapped, ChatCompletionClient):
         _keep_to_its_host(wrapped)
-    http: Any = getattr(getattr(client, "_client", None), "_client", None)
-    if hasattr(http, "event_hooks"):
-        stay_at_home(http)
+    follow_no_redirect(getattr(client, "_client", None))
 
 
 def _without_retries(config: Any) -> Any:
@@ -171,17 +181,6 @@ def _without_secrets(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_secrets(v) for v in value]
     return public_url(value) if isinstance(value, str) and "://" in value else value
-
-
-def _sorted_error(error: Exception) -> ModelError:
-    if (why := hopeless(error)) is not None:
-        return why
-    status = getattr(error, "status_code", None)
-    if isinstance(status, int) and status >= 300:  # a redirect that was not followed among them
-        return status_error("autogen", error)
-    message = f"autogen: {type(error).__name__}: {one_line(error)}"
-    lasting = isinstance(error, TypeError | ValueError | KeyError | NotImplementedError)
-    return BadRequest(message) if lasting else Transient(message)
 
 
 class _NoConfig(BaseModel):

@@ -11,9 +11,9 @@ message. Unlike a router, an endpoint tells of a loss at once and keeps what it 
 number in flight after a burst is the ceiling itself, and nothing has to be halved.
 
 What the tests show in virtual time under the thorough profile, from a start of 8: with ceilings of
-5 to 500 and latencies of 0.05 to 3 s at least 80 % of the ceiling is used and at most 2 % of the
-requests are refused after 10 s, or after eight round trips when these take longer; with up to 1 %
-of 429s that load did not cause where latencies are exponential, up to 0.1 % where all are equal.
+5 to 500 and latencies of 0.05 to 3 s at least 80% of the ceiling is used and at most 2% of the
+requests are refused after 10 s, or after eight round trips when these take longer; with up to 1%
+of 429s that load did not cause where latencies are exponential, up to 0.1% where all are equal.
 The same 20 s after the ceiling rose or fell tenfold, for exponential latencies up to 1 s. Not so
 with 500 at 3 s when all latencies are equal: six round trips double to it, and the last, at one
 instant, may overshoot by half. Trials cost about one 429 in 60 answers, so that with few requests
@@ -27,7 +27,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-SHARE = 1 / 60  # of a 429 that an answer earns: strays and trials together stay below 2 %
+SHARE = 1 / 60  # of a 429 that an answer earns: strays and trials together stay below 2%
 LOW = 4  # a limit below it earns as much in a round trip as LOW would: else an outage lasts
 SAVED = 2.0  # 429s that can be saved up, beside what one round trip earns; enough for a trial
 OWED = -2.0  # the deepest debt: a burst does not put off the next trial for ever

@@ -5,19 +5,32 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
-from agenteval.errors import AgentevalError, BadRequest, RequestTimeout, Transient, Unauthorized
+from agenteval.errors import (
+    AgentevalError,
+    BadRequest,
+    Filtered,
+    ModelError,
+    RequestTimeout,
+    Transient,
+    Unauthorized,
+)
+from agenteval.models.adaptation import LIMITS, adaptation
 from agenteval.models.ceiling import Slot
 from agenteval.models.endpoints import refuses_all
 from agenteval.models.limits import Budget, Limiter
 from agenteval.models.rehearsal import Draft, rehearsing
-from agenteval.models.wire import Reply, Request, Simplified, Transport
+from agenteval.models.windows import longest_reply, reasons
+from agenteval.models.wire import Reply, Request, Resend, Simplified, Transport
 from agenteval.records import Usage, canonical_json
 
 _T = TypeVar("_T")
+MOST_RESENDS = 16  # of one request; more than the forms and parameters there are to leave out
+MOST_SILENT = 5  # replies in a row that are cut off before they say anything
+TURNED_AWAY = 3  # requests that meet a 401 or 403 before any is answered: none will be
 
 
 class ReplyCache(Protocol):
@@ -60,10 +73,10 @@ class _Effort:
     """What one request has taken so far."""
 
     prompt: int  # most tokens it can have
-    completion: int
     attempts: int = 0
     failures: int = 0
     moves: int = 0  # to another endpoint, at once
+    resends: int = 0  # at once, in a simpler form or over another connection
     usage: Usage = Usage()  # noqa: RUF009  frozen
     started: float | None = None
     latency: float = 0.0  # of the last attempt
@@ -92,6 +105,7 @@ class Client:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
         seed: int = 0,
+        parameters: Mapping[str, Any] | None = None,
     ) -> None:
         self.transport = transport
         self._transports = (transport, *others)
@@ -104,7 +118,13 @@ class Client:
         self.recorder = recorder
         self._sleep = sleep
         self.clock = clock
+        self.parameters = dict(parameters or {})
+        self._adapted = adaptation(transport.endpoint, transport.model)
+        self._dropping = asyncio.Lock()  # held by who finds out whether a limit is at fault
+        self._said_nothing = 0  # replies in a row that were cut off before they said anything
         self._barred: str | None = None  # why the endpoint refused the key
+        self._answered = False  # whether any request was
+        self._turned_away = 0  # requests that met a 401 or 403 before any was answered
         self._sending: set[asyncio.Task[Any] | None] = set()  # whose attempts are under way
         self._idling: set[asyncio.Task[Any]] = set()  # waiting between attempts
         self._last: set[asyncio.Task[Any] | None] | None = None  # who may still ask, None: all
@@ -116,6 +136,13 @@ class Client:
         return self.transport.model
 
     @property
+    def address(self) -> str:
+        """The endpoint, with the parameters that the user set: part of what identifies a judge."""
+        if not self.parameters:
+            return self.transport.endpoint
+        return f"{self.transport.endpoint} with {canonical_json(self.parameters)}"
+
+    @property
     def usage(self) -> Usage:
         """Everything counted so far, earlier sessions of the budget included."""
         return self.budget.spent
@@ -125,22 +152,23 @@ class Client:
 
         In a `Rehearsal` only stored replies are answered; Unsent is raised for every other one.
         """
+        original, request = request, self._parametrised(request)
         key, size = request.identify(self.transport.endpoint, self.transport.model)
         rehearsal = rehearsing()
         if (reply := self._cached(key)) is not None:
             if rehearsal is None:
-                self._record(request, reply)
+                self._record(original, reply)
             else:
                 rehearsal.answered.append(request)
             return reply
         if rehearsal is not None:
             rehearsal.refuse(self.draft(request))
-        effort = _Effort(size, max_completion(request))
+        effort = _Effort(size)
         try:
             # a recording knows requests without the nonce, which differs from store to store
             recorded = getattr(self.transport, "recorded", False)
             sent = request if recorded else request.with_nonce(key, self.secret)
-            reply = await self._ask(sent, effort)
+            reply = await self._ask_for_words(sent, effort)
         except AgentevalError as error:
             error.spent = effort.usage if effort.usage.requests else None
             raise
@@ -151,13 +179,67 @@ class Client:
             attempts=effort.attempts,
             latency=effort.latency,
         )
-        self._keep(request, key, reply)
+        self._keep(original, key, reply)
         return reply
+
+    def has_stored(self, request: Request) -> bool:
+        """Whether the cache answers this request."""
+        key, _ = request.identify(self.transport.endpoint, self.transport.model)
+        return self._cached(key) is not None
 
     def draft(self, request: Request) -> Draft:
         """The request as it would be sent, and what it may take."""
+        request = self._parametrised(request)
         key, size = request.identify(self.transport.endpoint, self.transport.model)
-        return Draft(request, key, estimate_tokens(request), max_completion(request), size)
+        longest = max_completion(request, self.model)
+        where = f"{self.model} at {self.address}"
+        return Draft(request, key, estimate_tokens(request), longest, size, where)
+
+    def _parametrised(self, request: Request) -> Request:
+        """The request with the parameters of the user; a limit that nobody asked for is not sent
+        to a model that is known to think."""
+        limited = not LIMITS.isdisjoint(self.parameters)
+        recorded = getattr(self.transport, "recorded", False)  # whoever was asked, and how
+        if recorded or not (self.parameters or reasons(self.model)):
+            return request
+        if limited or reasons(self.model):
+            request = _without_limit(request)
+        return replace(request, parameters={**request.parameters, **self.parameters})
+
+    async def _ask_for_words(self, request: Request, effort: _Effort) -> Reply:
+        """A reply. One that was cut off before it said anything is asked for once more without the
+        limit; where that helps, the limit is dropped for this endpoint and model."""
+        adapted, droppable = self._adapted, self._may_drop_limit()
+        limited = not LIMITS.isdisjoint(request.parameters)
+        if droppable and adapted.unlimited:
+            request, limited = _without_limit(request), False
+        reply = await self._ask(request, effort)
+        if reply.says_nothing and limited and droppable:
+            async with self._dropping:  # the others learn from the first
+                if not adapted.limit_is_blameless:
+                    reply = await self._ask(_without_limit(request), effort)
+                    adapted.limit_is_blameless = reply.says_nothing
+                    adapted.unlimited = not reply.says_nothing
+            if adapted.unlimited:
+                adapted.say(
+                    "gave replies that were cut off before they said anything: asking without a "
+                    "limit on tokens, which --max-tokens can set"
+                )
+        self._said_nothing = self._said_nothing + 1 if reply.says_nothing else 0
+        if self._said_nothing >= MOST_SILENT:
+            self._barred = (
+                f"{self.transport.endpoint}: {MOST_SILENT} replies in a row were cut off by a "
+                "length limit before they said anything; give --max-tokens N with a larger N or "
+                "none, or --reasoning-effort low"
+            )
+            raise Unauthorized(self._barred)
+        return reply
+
+    def _may_drop_limit(self) -> bool:
+        """Whether the user has set no limit on tokens, and the money for a reply without one is
+        known."""
+        known = self.budget.max_cost is None or longest_reply(self.model) is not None
+        return known and LIMITS.isdisjoint(self.parameters)
 
     def _cached(self, key: str) -> Reply | None:
         if self.cache is None or (stored := self.cache.get_reply(key)) is None:
@@ -173,9 +255,10 @@ class Client:
             slot = await self.limiter.enter()
             try:
                 return await self._attempt(request, effort, slot)
-            except Simplified:
-                continue
             except Transient as error:
+                if isinstance(error, Resend) and effort.resends < MOST_RESENDS:
+                    effort.resends += 1
+                    continue
                 elsewhere = self.limiter.failed(slot, error)
                 if elsewhere and effort.moves < len(self._transports) - 1:
                     effort.moves += 1
@@ -220,7 +303,8 @@ class Client:
         task = asyncio.current_task()
         if self._last is not None and task not in self._last:
             raise asyncio.CancelledError
-        held = await self._idle(self.budget.hold(effort.prompt, effort.completion))
+        longest = max_completion(request, self.model)
+        held = await self._idle(self.budget.hold(effort.prompt, longest))
         self._sending.add(task)
         began = self.clock()
         if effort.started is None:
@@ -231,12 +315,15 @@ class Client:
             reply = await self._send(request, slot)
             usage = reply.usage
             effort.latency = self.clock() - began
+            self._answered = True
             return reply
-        except (Unauthorized, BadRequest, Simplified) as error:
+        except (Unauthorized, BadRequest, Filtered, Simplified) as error:
             charged = False
+            if self._is_turned_away(error):
+                error = Unauthorized(str(error))
             if isinstance(error, Unauthorized):
                 self._barred = str(error)
-            raise
+            raise error from None
         except Transient as error:
             charged = not error.overload
             raise
@@ -244,6 +331,16 @@ class Client:
             self._sending.discard(task)
             counted = self.budget.settle(held, usage, charged=charged)
             effort.usage = effort.usage + counted
+
+    def _is_turned_away(self, error: ModelError) -> bool:
+        """Whether the first requests all met a 401 or 403: it is then not one of them that is
+        refused, although none of the refusals speaks of a key."""
+        if isinstance(error, Filtered) or error.said is None:
+            return False
+        if error.said.status not in (401, 403) or self._answered:
+            return False
+        self._turned_away += 1
+        return self._turned_away >= TURNED_AWAY
 
     async def _send(self, request: Request, slot: Slot) -> Reply:
         transport = self._transports[slot.place]
@@ -315,13 +412,19 @@ def estimate_tokens(request: Request) -> int:
     return size // 3 + 8 * len(request.messages) + 3
 
 
-def max_completion(request: Request) -> int:
-    """Longest reply in tokens that the request allows; 4,096 when it does not say, none for what
-    is answered without text."""
+def max_completion(request: Request, model: str = "") -> int:
+    """Longest reply in tokens: the limit of the request, else what the model can write, else (for
+    an unknown model) 4,096; none for what is answered without text."""
     if request.questions:
         return 0
-    limit = request.parameters.get("max_tokens") or request.parameters.get("max_completion_tokens")
-    return int(limit) if limit else 4096
+    limits = (request.parameters.get(name) for name in LIMITS)
+    limit = next((limit for limit in limits if limit), None)
+    return int(limit or longest_reply(model) or 4096)
+
+
+def _without_limit(request: Request) -> Request:
+    parameters = {k: v for k, v in request.parameters.items() if k not in LIMITS}
+    return replace(request, parameters=parameters)
 
 
 __all__ = ["Client", "Recorder", "ReplyCache", "RetryPolicy", "estimate_tokens", "max_completion"]

@@ -1,165 +1,235 @@
-"""HTTP clients for the SDK of openai: certificates are read once, redirects stay at home.
+"""HTTP for one endpoint, on aiohttp: POST a body, get status, headers and a bounded body.
 
-No redirect takes a prompt or a key to another host. Libraries take the Authorization header off for
-another host, but not other headers with keys, and a 307 or 308 carries the whole body along: the
-prompt, which may hold private data. Also tells which failed connections no retry can heal.
+No redirect takes a prompt or a key to another host. Certificates are read once, and proxies are
+those that the environment names. Imported with the first request, since aiohttp takes time to load.
 """
 
 from __future__ import annotations
 
+import asyncio
 import functools
-import importlib
 import os
-import re
 import ssl
-from collections.abc import Callable
-from types import ModuleType
-from typing import Any, NoReturn
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from agenteval.errors import BadRequest, InputError
-from agenteval.text import keep_secret
+import aiohttp
+from yarl import URL
 
-_WAY = "agenteval.way"  # in a request's extensions: the URLs asked for so far
-_MOST = 3  # redirects in a row; the body goes out again with each
+from agenteval.errors import (
+    BadRequest,
+    InputError,
+    ModelError,
+    Redirected,
+    Transient,
+    Untrusted,
+)
+from agenteval.models.wire import Resend, one_line
+from agenteval.text import keep_secret, public_url, url_secrets
 
-
-HEADERS = "AGENTEVAL_HEADERS"  # environment variable: Name=value, one a line
-
-
-def extra_headers() -> dict[str, str]:
-    """Headers that every request to an endpoint carries besides its own, such as those of a
-    gateway, from the environment. Their values are kept out of messages. Raises InputError."""
-    headers: dict[str, str] = {}
-    for line in filter(None, map(str.strip, os.environ.get(HEADERS, "").splitlines())):
-        name, sign, value = (part.strip() for part in line.partition("="))
-        if not sign or not re.fullmatch(r"[A-Za-z0-9-]+", name) or not value.isascii():
-            raise InputError(f"{name[:40]!r}: write NAME=VALUE, NAME of letters, digits, hyphens",
-                             "--header")  # fmt: skip
-        keep_secret([value])
-        headers[name] = value
-    return headers
+CONNECT_SECONDS = 15.0
+MOST_BYTES = 16 * 2**20  # of one answer; more is not a reply
+_MOST_REDIRECTS = 3  # in a row; the body goes out again with each
+_REDIRECTS = (301, 302, 303, 307, 308)
 
 
-class Redirected(BadRequest):
-    """The endpoint redirects to where nothing is sent; a retry cannot heal it."""
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """What came back, whatever its status."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
 
 
-def stay_at_home(http: Any) -> None:
-    """Have a client of httpx or httpx2, sync or async, follow no redirect to another origin.
+class Connections:
+    """The pool of connections to one endpoint; it opens with the first request.
 
-    Scheme, host and port must be those of the URL that was asked for, and so the user it names;
-    https in the place of http on the same host is allowed, both at their usual ports. At most three
-    redirects are followed. Every request is looked at as it is
-    about to be sent, so however a redirect is written makes no difference. What is refused raises
-    an OpenAIError (openai's SDK does not retry those) with a Redirected as its cause.
+    `headers` go out with every request. A user name and password in the URL are sent as Basic
+    authentication, in the place of an Authorization header.
     """
-    hooks, check = http.event_hooks["request"], _check_async if hasattr(http, "aclose") else _check
-    if check not in hooks:  # a client may be wrapped more than once
-        hooks.append(check)
+
+    def __init__(self, url: str, headers: Mapping[str, str]) -> None:
+        self._url = url
+        self._headers = {"User-Agent": "agenteval", "Content-Type": "application/json", **headers}
+        self._session: aiohttp.ClientSession | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._proxy: str | None = None
+
+    async def post(self, url: str, body: bytes) -> HttpAnswer:
+        """Send the body, following redirects on the same host only.
+
+        Raises Redirected, Untrusted, InputError for an unusable proxy, Resend when a connection
+        that had been idle turned out to be closed, and Transient for every other failure.
+        """
+        session = self._opened()
+        home = target = URL(url)
+        for _ in range(1 + _MOST_REDIRECTS):
+            answer = await self._once(session, target, body)
+            location = answer.headers.get("location")
+            if answer.status not in _REDIRECTS or not location:
+                return answer
+            target = redirect_target(home, target, location)
+        raise Redirected(f"{home.origin()} redirects more than {_MOST_REDIRECTS} times")
+
+    async def _once(self, session: aiohttp.ClientSession, url: URL, body: bytes) -> HttpAnswer:
+        where, context = public_url(self._url), {"reused": False}
+        options: dict[str, Any] = {"allow_redirects": False, "trace_request_ctx": context}
+        if self._proxy:
+            options["proxy"] = self._proxy
+        try:
+            async with session.post(url, data=body, **options) as response:
+                received = await _read_bounded(response, where)
+                return HttpAnswer(response.status, response.headers, received)
+        except (aiohttp.ClientError, OSError, ValueError) as error:  # `from None`: headers in it
+            raise self._explained(error, where, reused=context["reused"]) from None
+
+    def _opened(self) -> aiohttp.ClientSession:
+        loop = asyncio.get_running_loop()
+        if self._session is None or self._loop is not loop:
+            url = URL(self._url)
+            self._proxy = proxy_for(url)
+            headers = dict(self._headers)
+            if url.user is not None:
+                headers.pop("Authorization", None)
+            trace = aiohttp.TraceConfig()
+            trace.on_connection_reuseconn.append(_note_reuse)
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(
+                    limit=0, ssl=trusted() if url.scheme == "https" else True
+                ),
+                headers=headers,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
+                trace_configs=[trace],
+            )
+            self._loop = loop
+        return self._session
+
+    def _explained(self, error: Exception, where: str, *, reused: bool) -> ModelError:
+        if (refused := untrusted(error)) is not None:
+            return Untrusted(f"{where}: {refused}")
+        reason = one_line(system_words(error) or error or type(error).__name__)
+        if "WRONG_VERSION" in reason:
+            reason += "; the endpoint seems to speak http, not https"
+        proxy = public_url(self._proxy or "")
+        if isinstance(error, aiohttp.ClientProxyConnectionError):
+            return Transient(f"{where}: cannot connect to the proxy {proxy} ({reason})")
+        if isinstance(error, aiohttp.ClientHttpProxyError):
+            return BadRequest(f"{where}: the proxy {proxy} answers HTTP {error.status} ({reason})")
+        if isinstance(error, TimeoutError):
+            seconds = f"no connection within {CONNECT_SECONDS:g} s"
+            return Transient(f"{where}: cannot connect ({seconds})")
+        if isinstance(error, aiohttp.ClientConnectorError):
+            return Transient(f"{where}: cannot connect ({reason})")
+        if isinstance(error, aiohttp.InvalidURL | aiohttp.NonHttpUrlClientError):
+            return BadRequest(f"{where}: the URL cannot be used ({reason})")
+        if isinstance(error, aiohttp.ClientResponseError):
+            return Transient(f"{where}: the answer is not HTTP ({reason})")
+        lost = f"{where}: connection lost ({reason})"
+        closed = aiohttp.ServerDisconnectedError | aiohttp.ClientOSError | ConnectionError
+        return Resend(lost) if reused and isinstance(error, closed) else Transient(lost)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            session, self._session = self._session, None
+            await session.close()
 
 
-async def _check_async(request: Any) -> None:
-    _check(request)
+async def _note_reuse(_: Any, context: Any, __: Any) -> None:
+    context.trace_request_ctx["reused"] = True
 
 
-def _check(request: Any) -> None:
-    here = request.url
-    way = (*request.extensions.get(_WAY, ()), here)  # a redirect takes the extensions over
-    request.extensions[_WAY] = way
-    home = way[0]
-    if _origin(here) != _origin(home) and not _is_upgrade(home, here):
-        _refuse(
-            f"{_shown_url(home)} redirects to {_shown_url(here)}; nothing was sent there: another "
-            "host must be named as the endpoint itself"
-        )
-    if here.userinfo != home.userinfo:
-        _refuse(f"{_shown_url(home)} redirects to another user of itself; nothing was sent there")
-    if len(way) > 1 + _MOST:
-        _refuse(f"{_shown_url(home)} redirects more than {_MOST} times")
+async def _read_bounded(response: aiohttp.ClientResponse, where: str) -> bytes:
+    chunks, size = [], 0
+    async for chunk in response.content.iter_any():
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > MOST_BYTES:
+            response.close()
+            if response.status < 400:
+                limit = MOST_BYTES // 2**20
+                raise BadRequest(f"{where}: the answer is longer than {limit} MiB; not read on")
+            break
+    return b"".join(chunks)
 
 
-def _refuse(message: str) -> NoReturn:
-    import openai
+def redirect_target(home: URL, here: URL, location: str) -> URL:
+    """The target of a redirect. Raises Redirected for another scheme, host, port or user.
 
-    raise openai.OpenAIError(message) from Redirected(message)
-
-
-def _origin(url: Any) -> tuple[str, str, int | None]:
-    return url.scheme, url.host, url.port  # the port is None when it is that of the scheme
-
-
-def _is_upgrade(home: Any, here: Any) -> bool:
-    return _origin(home) == ("http", here.host, None) and _origin(here)[::2] == ("https", None)
-
-
-def _shown_url(url: Any) -> str:
-    return f"{url.scheme}://{url.netloc.decode('ascii')}"  # no user, no password, no path
-
-
-class Untrusted(BadRequest):
-    """The endpoint's certificate was not accepted, or none can be checked. Nothing was sent."""
-
-
-def http_library() -> ModuleType:
-    """What the installed SDK speaks HTTP with: httpx, from openai 3 on httpx2."""
-    import openai
-
-    base = openai.DefaultAsyncHttpxClient.__base__
-    assert base is not None
-    return importlib.import_module(base.__module__.partition(".")[0])
-
-
-def open_connections(url: str) -> Any:
-    """An asynchronous client for one endpoint, to be closed by the SDK that gets it.
-
-    aiohttp takes half the CPU time of the SDK's own pool, which polls every idle connection at each
-    request; it refuses a URL with credentials beside a key.
+    https in the place of http on the same host is followed, both at their usual ports.
     """
-    import openai
-
-    named = "@" in url.partition("://")[2].partition("/")[0]
-    pool = openai.DefaultAsyncHttpxClient if named else openai.DefaultAioHttpClient
-    return _opened(lambda: pool(base_url=url, verify=_trusted()))
-
-
-def open_plain_connections() -> Any:
-    """A synchronous client, for calls that are few."""
-    import openai
-
-    return _opened(lambda: openai.DefaultHttpxClient(verify=_trusted()))
-
-
-def _opened(make: Callable[[], Any]) -> Any:
-    """Raises InputError for a proxy that cannot be spoken to."""
     try:
-        http = make()
-    except (ValueError, ImportError) as error:  # an unknown scheme; SOCKS without its package
-        raise InputError(str(error), "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY") from None
-    stay_at_home(http)
-    return http
+        target = here.join(URL(location))
+        end = (target.scheme, target.host, target.port)
+        shown = target.origin()
+    except ValueError:
+        raise Redirected(f"{home.origin()} redirects to something that is not a URL") from None
+    start = (home.scheme, home.host, home.port)
+    upgrade = start == ("http", target.host, 80) and end == ("https", target.host, 443)
+    if end != start and not upgrade:
+        raise Redirected(
+            f"{home.origin()} redirects to {shown}; nothing was sent there: another host must be "
+            "named as the endpoint itself"
+        )
+    if target.user is None and home.user is not None:
+        target = target.with_user(home.user).with_password(home.password)
+    if (target.user, target.password) != (home.user, home.password):
+        raise Redirected(
+            f"{home.origin()} redirects to another user of itself; nothing was sent there"
+        )
+    return target
 
 
-def hopeless(error: BaseException) -> Redirected | Untrusted | None:
-    """What no retry can heal among the causes of an SDK's exception; None when there is none."""
+def proxy_for(url: URL) -> str | None:
+    """The proxy that the environment names for a URL; None for a direct connection.
+
+    Raises InputError for a kind of proxy that is not supported.
+    """
+    proxies = urllib.request.getproxies()
+    scheme = url.scheme if url.scheme in proxies else "all"
+    address = proxies.get(scheme)
+    if not address or urllib.request.proxy_bypass(f"{url.host}:{url.port}"):
+        return None
+    address = address if "://" in address else f"http://{address}"
+    kind = address.partition("://")[0].lower()
+    if kind not in ("http", "https"):
+        name = f"{scheme.upper()}_PROXY"
+        why = f"a proxy of the scheme {kind} is not supported; use an HTTP proxy, or unset {name}"
+        raise InputError(why, name)
+    keep_secret(url_secrets(address))
+    return address
+
+
+def system_words(error: BaseException) -> str | None:
+    """The text of a system's error number; None for any other exception."""
+    inner = getattr(error, "os_error", None) or error
+    if not isinstance(inner, OSError) or not inner.errno:
+        return None
+    return os.strerror(inner.errno) if inner.errno > 0 else inner.strerror
+
+
+def untrusted(error: BaseException) -> str | None:
+    """Why a certificate was not accepted, from an exception or its causes; None when it was."""
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, Redirected):
-            return cause
-        words = getattr(cause, "verify_message", None)  # aiohttp's own kind of it has none
-        if isinstance(cause, ssl.SSLCertVerificationError) and words:
-            return Untrusted(
-                f"the endpoint's certificate is not trusted ({words}); "
-                "SSL_CERT_FILE can name a file with others"
+        refused = getattr(cause, "certificate_error", cause)
+        if isinstance(refused, ssl.SSLCertVerificationError):
+            words = getattr(refused, "verify_message", None) or one_line(refused)
+            return (
+                f"the endpoint's certificate is not trusted ({words}); SSL_CERT_FILE can name a "
+                "file with others"
             )
         cause = cause.__cause__ or cause.__context__
     return None
 
 
-def _trusted() -> Any:
-    """The certificates that a client trusts: those it would read itself, 40 ms of CPU each time.
-
-    Raises Untrusted when the file that the environment names cannot be read.
-    """
+def trusted() -> ssl.SSLContext:
+    """The certificates to trust: those of SSL_CERT_FILE and SSL_CERT_DIR, else certifi's or the
+    system's. Raises Untrusted when the file that the environment names cannot be read."""
     file = os.environ.get("SSL_CERT_FILE")
     try:
         return _read_certificates(file, os.environ.get("SSL_CERT_DIR"))
@@ -170,5 +240,13 @@ def _trusted() -> Any:
 
 
 @functools.cache
-def _read_certificates(file: str | None, folder: str | None) -> Any:  # what the library reads
-    return http_library().create_ssl_context()
+def _read_certificates(file: str | None, folder: str | None) -> ssl.SSLContext:
+    if file or folder:
+        return ssl.create_default_context(cafile=file, capath=folder)
+    context = ssl.create_default_context()
+    try:
+        import certifi
+    except ImportError:
+        return context
+    context.load_verify_locations(certifi.where())
+    return context

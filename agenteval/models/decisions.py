@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from agenteval.models.openai import OpenAITransport, raise_reason, read_object, read_usage
+from agenteval.models.completion import raise_reason, read_object, read_usage
+from agenteval.models.openai import OpenAITransport
 from agenteval.models.wire import Reply, Request, printable
 from agenteval.records import canonical_json
 

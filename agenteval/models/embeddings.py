@@ -7,26 +7,23 @@ criteria of real critics (`benchmarks/merge_quality`); `GUESSED_TAU` is that of 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import importlib.util
 import json
+import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from agenteval.errors import (
-    InputError,
-    ModelError,
-    ModelUnavailable,
-    RequestTimeout,
-    Transient,
-)
-from agenteval.models.connections import extra_headers, hopeless, open_plain_connections
-from agenteval.models.openai import status_error
-from agenteval.models.wire import one_line
-from agenteval.text import keep_secret, url_secrets
+from agenteval.errors import InputError, ModelError, ModelUnavailable
+from agenteval.models.client import Client, RetryPolicy
+from agenteval.models.completion import raise_reason, read_object
+from agenteval.models.openai import OpenAITransport
+from agenteval.models.wire import Reply, Request, one_line
 
 if TYPE_CHECKING:
     import numpy as np
@@ -101,25 +98,19 @@ class SentenceTransformerEmbedder:
 class EndpointEmbedder:
     """Embeddings of an OpenAI-compatible endpoint.
 
-    Without `base_url` the openai SDK's own defaults hold (OPENAI_BASE_URL, OPENAI_API_KEY). With
-    a `base_url` only the given key is sent: a key from the environment belongs to somebody else.
-    Equal texts are sent once, so they get equal rows even from an endpoint that is not
+    Without `base_url` those of OPENAI_BASE_URL, else of OpenAI, with the key of OPENAI_API_KEY.
+    With a `base_url` only the given key is sent: a key from the environment belongs to somebody
+    else. Equal texts are sent once, so they get equal rows even from an endpoint that is not
     deterministic. Raises InputError when no key is known.
     """
 
     def __init__(self, model: str, base_url: str | None = None, api_key: str | None = None) -> None:
-        import openai
-
-        if base_url is not None and api_key is None:
-            api_key = "none"  # local servers want no key, the SDK insists on one
-        keep_secret([api_key, *url_secrets(base_url or "")])
-        try:
-            self._client = openai.OpenAI(
-                base_url=base_url, api_key=api_key, max_retries=MAX_RETRIES, timeout=TIMEOUT,
-                http_client=open_plain_connections(), default_headers=extra_headers(),
-            )  # fmt: skip
-        except openai.OpenAIError as error:
-            raise InputError(f"embeddings endpoint: {one_line(error)}") from error
+        if base_url is None:
+            base_url = os.environ.get("OPENAI_BASE_URL")
+            api_key = api_key or os.environ.get("OPENAI_API_KEY")
+            if not api_key:
+                raise InputError("embeddings endpoint: OpenAI needs a key in OPENAI_API_KEY")
+        self._endpoint = base_url, api_key
         self._model = model
         self.name = f"endpoint:{model}"
         self.default_tau = tau_for(model)
@@ -134,30 +125,51 @@ class EndpointEmbedder:
         return _embed_distinct(texts, self._encode)
 
     def _encode(self, texts: list[str]) -> list[list[float]]:
+        with ThreadPoolExecutor(1) as thread:  # the caller may be in an event loop
+            return thread.submit(asyncio.run, self._embedded(texts)).result()
+
+    async def _embedded(self, texts: list[str]) -> list[list[float]]:
+        base_url, api_key = self._endpoint
+        transport = EmbeddingsTransport(self._model, base_url=base_url, api_key=api_key)
+        policy = RetryPolicy(attempts=1 + MAX_RETRIES)
+        client = Client(transport, retry=policy, timeout=TIMEOUT)
         rows: list[list[float]] = []
-        for start in range(0, len(texts), BATCH):
-            rows += self._request(texts[start : start + BATCH])
+        try:
+            for start in range(0, len(texts), BATCH):
+                batch = texts[start : start + BATCH]
+                messages = tuple({"role": "user", "content": text} for text in batch)
+                reply = await client.complete(Request(messages))
+                rows += _vectors(json.loads(reply.text), len(batch))
+        finally:
+            await client.close()
         return rows
 
-    def _request(self, batch: list[str]) -> list[list[float]]:
-        import openai
 
-        try:
-            reply: Any = self._client.embeddings.create(
-                model=self._model, input=batch, encoding_format="float"
-            )
-        except openai.OpenAIError as error:
-            raise _translated(error) from error
-        except ValueError as error:  # a body that is no JSON or holds no vectors
-            raise ModelError(f"embeddings endpoint: {one_line(error)}") from error
-        rows = getattr(reply, "data", None)  # a page of text instead of JSON has no data
-        by_index = {getattr(r, "index", None): getattr(r, "embedding", None) for r in rows or ()}
-        vectors = [by_index.get(position) for position in range(len(batch))]
-        if not rows or len(rows) != len(batch) or not all(isinstance(v, list) for v in vectors):
-            raise ModelError(
-                f"embeddings endpoint: {len(batch)} texts sent, but no vector for each came back"
-            )
-        return [list(v) for v in vectors if v is not None]
+class EmbeddingsTransport(OpenAITransport):
+    """Sends the messages of a request as texts to embed; the reply's text is the JSON answer."""
+
+    path = "/embeddings"
+
+    def _body(self, request: Request, form: str) -> dict[str, Any]:
+        texts = [message["content"] for message in request.messages]
+        return {"model": self.model, "input": texts, "encoding_format": "float"}
+
+    def _read(self, payload: bytes, form: str, latency: float) -> Reply:
+        body = read_object(payload, self.endpoint)
+        if "data" not in body:
+            raise_reason(body, None, self.endpoint)
+        return Reply(json.dumps(body.get("data")))
+
+
+def _vectors(rows: Any, count: int) -> list[list[float]]:
+    """The vectors in the order of the texts. Raises ModelError unless there is one for each."""
+    listed = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    by_index = {row.get("index"): row.get("embedding") for row in listed}
+    vectors = [by_index.get(position) for position in range(count)]
+    if len(listed) != count or not all(isinstance(vector, list) for vector in vectors):
+        what = f"{count} texts sent, but no vector for each came back"
+        raise ModelError(f"embeddings endpoint: {what}")
+    return [list(vector) for vector in vectors if vector is not None]
 
 
 def make_embedder(
@@ -278,22 +290,3 @@ def _quiet() -> Iterator[None]:
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()
-
-
-# ---------------------------------------------------------------- endpoint errors
-
-
-def _translated(error: Exception) -> ModelError:
-    """The error tree's name for what the openai SDK raised after its retries."""
-    import openai
-
-    if (why := hopeless(error)) is not None:
-        return why
-    text = f"embeddings endpoint: {one_line(error)}"
-    if isinstance(error, openai.APITimeoutError):
-        return RequestTimeout(text)
-    if isinstance(error, openai.APIConnectionError):
-        return Transient(text)
-    if isinstance(error, openai.APIStatusError):
-        return status_error("embeddings endpoint", error)
-    return ModelError(text)

@@ -9,9 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from agenteval.errors import BadRequest, TooLong, Transient
+from agenteval.errors import BadRequest, Redirected, TooLong, Transient, Untrusted
 from agenteval.models.ceiling import Ceiling, Slot
-from agenteval.models.connections import Redirected, Untrusted
 from agenteval.models.limits import Limiter
 
 FIRST = 1.0  # seconds that an endpoint is left out after a failure; doubled with each further one

@@ -3,25 +3,31 @@
 
 from __future__ import annotations
 
+import json
 import os
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
 
 from agenteval.errors import InputError, ModelUnavailable
+from agenteval.models.adaptation import LIMITS
 from agenteval.models.client import Client, ReplyCache
 from agenteval.models.decisions import DecisionsTransport
 from agenteval.models.endpoints import Endpoints
 from agenteval.models.limits import Limiter, Limits
-from agenteval.models.openai import OpenAITransport
+from agenteval.models.openai import OPENAI, ClientTransport, OpenAITransport
 from agenteval.models.replay import FileRecorder, ReplayTransport
+from agenteval.models.windows import longest_reply, reasons
 from agenteval.models.wire import Transport
 from agenteval.text import keep_secret, public_url, url_secrets
 
 # name: (base URL, environment variable of the key or None)
 PROVIDERS: dict[str, tuple[str, str | None]] = {
-    "openai": ("https://api.openai.com/v1", "OPENAI_API_KEY"),
+    "openai": (OPENAI, "OPENAI_API_KEY"),
+    "azure": ("", "AZURE_OPENAI_API_KEY"),
     "anthropic": ("https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY"),
     "gemini": ("https://generativelanguage.googleapis.com/v1beta/openai/", "GEMINI_API_KEY"),
     "mistral": ("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
@@ -35,6 +41,7 @@ PROVIDERS: dict[str, tuple[str, str | None]] = {
 
 Kind = Literal["embedded", "chat", "decisions"]
 DECISIONS = "decisions:"
+PARAMETERS = "AGENTEVAL_PARAMETERS"  # environment variable: a JSON object
 
 NO_MODEL = (
     "the embedded critic needs `pip install 'agenteval[local]'`; or name an endpoint with "
@@ -43,11 +50,29 @@ NO_MODEL = (
 
 
 @dataclass(frozen=True, slots=True)
+class ChatModel:
+    """A chat model for the Python API, wherever the name of a model is accepted.
+
+    `client` is an `AsyncOpenAI` or `AsyncAzureOpenAI` object that sends the requests; without one
+    `model` is a name such as "openai:gpt-4o". `parameters` go into every request and are part of
+    the judge's identity: {"max_tokens": None} leaves the limit out, {"reasoning_effort": "low"}.
+    """
+
+    model: str
+    client: Any = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+Model = str | ChatModel | None
+
+
+@dataclass(frozen=True, slots=True)
 class ModelChoice:
     """What was asked for: what is computed on this machine, a chat model, or one that answers
     questions with probabilities.
 
     `others` are further base URLs of the same model; `base_url` names it in stored results.
+    `parameters` go into every request; `client` is an SDK's, which then sends them.
     """
 
     kind: Kind
@@ -57,6 +82,8 @@ class ModelChoice:
     api_key: str | None = None
     path: Path | None = None
     others: tuple[str, ...] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    client: Any = None
 
     @property
     def key_variables(self) -> str:
@@ -64,21 +91,64 @@ class ModelChoice:
         own = PROVIDERS.get(self.provider, ("", None))[1]
         return " or ".join(name for name in ("AGENTEVAL_API_KEY", own) if name)
 
+    @property
+    def key_header(self) -> str:
+        """The header that the key goes into."""
+        return "api-key" if self.provider == "azure" else "Authorization"
+
+    @property
+    def query(self) -> str:
+        """What stands behind each URL: the version of Azure's interface."""
+        version = _variable("OPENAI_API_VERSION") if self.provider == "azure" else None
+        return f"api-version={version}" if version else ""
+
     def __repr__(self) -> str:  # the key never reaches a log or a traceback
         url = self.base_url and public_url(self.base_url)
         return f"ModelChoice({self.kind}, {self.name!r}, {url!r})"
 
 
 def choose_model(
-    spec: str | None, base_url: str | None = None, *, need_key: bool = True, decides: bool = False
+    spec: Model, base_url: str | None = None, *, need_key: bool = True, decides: bool = False
+) -> ModelChoice:
+    """The model, with the parameters that it is asked with; see `_choose`.
+
+    AGENTEVAL_PARAMETERS is a JSON object of parameters. Raises InputError.
+    """
+    chosen = spec if isinstance(spec, ChatModel) else None
+    parameters = {**_parameters(), **(chosen.parameters if chosen else {})}
+    if chosen is not None and chosen.client is not None:
+        url = str(getattr(chosen.client, "base_url", ""))
+        return ModelChoice("chat", chosen.model, "client", url, None, client=chosen.client,
+                           parameters=parameters)  # fmt: skip
+    name = chosen.model if chosen else spec
+    assert isinstance(name, str | None)
+    choice = _choose(name, base_url, need_key=need_key, decides=decides)
+    return replace(choice, parameters=parameters)
+
+
+def _parameters() -> dict[str, Any]:
+    text = _variable(PARAMETERS) or "{}"
+    try:
+        parameters = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"not a JSON object ({error})", PARAMETERS) from None
+    if not isinstance(parameters, dict):
+        raise InputError("not a JSON object", PARAMETERS)
+    return parameters
+
+
+def _choose(
+    spec: str | None, base_url: str | None, *, need_key: bool, decides: bool
 ) -> ModelChoice:
     """The model meant by `--model` and `--base-url`, else by the environment, else `embedded`.
 
-    Environment: AGENTEVAL_MODEL, AGENTEVAL_BASE_URL, AGENTEVAL_API_KEY, and the providers' own
-    key variables. Several base URLs have blanks between them: endpoints of one model, of which the
-    first stands for all in stored results. Raises InputError for an unknown provider or a missing
-    file, and for a missing key unless `need_key` is False: what asks nobody, such as a dry run,
-    needs none. `recorded` has no path yet: which recording is meant depends on the task
+    Environment: AGENTEVAL_MODEL, AGENTEVAL_BASE_URL, AGENTEVAL_API_KEY, the providers' own key
+    variables, OPENAI_BASE_URL for openai:NAME, and for azure:DEPLOYMENT AZURE_OPENAI_ENDPOINT,
+    AZURE_OPENAI_API_KEY and OPENAI_API_VERSION (without one: the v1 endpoint). Several base URLs
+    have blanks between them: endpoints of one model, of which the first stands for all in stored
+    results. Raises InputError for an unknown provider or a missing file, and for a missing key
+    unless `need_key` is False: what asks nobody, such as a dry run, needs none. `recorded` has no
+    path yet: which recording is meant depends on the task
     (`readers.tasks.with_recording`).
 
     `decisions:` stands before a model, or the name of one of OpenAI's, that answers questions with
@@ -88,7 +158,8 @@ def choose_model(
     if asked.lower().startswith(DECISIONS):
         inner = _deciding(asked, decides=decides)
         named = base_url or _variable("AGENTEVAL_BASE_URL") or _split(inner)[0]
-        choice = choose_model(inner if named else f"openai:{inner}", base_url, need_key=need_key)
+        name = inner if named else f"openai:{inner}"
+        choice = _choose(name, base_url, need_key=need_key, decides=False)
         return replace(choice, kind="decisions")
     explicit = bool(spec and not base_url)  # a model asked for, and no URL beside it
     urls = _urls(base_url or _variable("AGENTEVAL_BASE_URL"))
@@ -117,12 +188,35 @@ def choose_model(
             f"{', '.join(PROVIDERS)}, or give --base-url; `embedded` needs neither",
             "--model",
         )
+    return _of_provider(provider, name, need_key=need_key)
+
+
+def _of_provider(provider: str, name: str, *, need_key: bool) -> ModelChoice:
     url, variable = PROVIDERS[provider]
+    if provider in ("openai", "azure"):
+        url = _url(_azure_url(name) if provider == "azure" else openai_url())
     key = _variable("AGENTEVAL_API_KEY") or _provider_key(provider)
     if variable and not key and need_key:
         raise InputError(f"{provider} needs a key in {variable} or AGENTEVAL_API_KEY", "--model")
     keep_secret([key])
     return ModelChoice("chat", name, provider, url, key)
+
+
+def openai_url() -> str:
+    """Where models of OpenAI are asked: OPENAI_BASE_URL, else the public API."""
+    return _variable("OPENAI_BASE_URL") or OPENAI
+
+
+def _azure_url(deployment: str) -> str:
+    """The base URL of a deployment. Raises InputError without AZURE_OPENAI_ENDPOINT."""
+    resource = (_variable("AZURE_OPENAI_ENDPOINT") or "").rstrip("/")
+    if not resource:
+        what = "azure:DEPLOYMENT needs the URL of the resource in AZURE_OPENAI_ENDPOINT"
+        raise InputError(what, "--model")
+    resource = re.sub(r"/openai(/v1|/deployments/.*)?$", "", resource)
+    if _variable("OPENAI_API_VERSION"):
+        return f"{resource}/openai/deployments/{deployment}"
+    return f"{resource}/openai/v1"
 
 
 def _deciding(asked: str, *, decides: bool) -> str:
@@ -182,8 +276,8 @@ def _url(text: str) -> str:
     if "?" in text or "#" in text:  # what follows is not shown: it may be a key
         raise InputError(
             "a base URL ends with its path, since the path of each request is put behind it: leave "
-            "out what follows ? or #. A key goes into AGENTEVAL_API_KEY; an endpoint that needs a "
-            "query, as Azure's api-version, needs a component config: --model autogen:FILE",
+            "out what follows ? or #. A key goes into AGENTEVAL_API_KEY; Azure's api-version is "
+            "read from OPENAI_API_VERSION: --model azure:DEPLOYMENT",
             "--base-url",
         )
     return text
@@ -222,11 +316,17 @@ def make_transport(choice: ModelChoice) -> Transport:
         from agenteval.models.autogen import AutogenTransport
 
         return AutogenTransport.from_config(choice.path)
+    if choice.client is not None:
+        return ClientTransport(choice.client, choice.name)
     kind = DecisionsTransport if choice.kind == "decisions" else OpenAITransport
     return kind(
-        choice.name, base_url=choice.base_url, api_key=choice.api_key,
+        choice.name,
+        base_url=choice.base_url,
+        api_key=choice.api_key,
         key_variables=choice.key_variables,
-    )  # fmt: skip
+        key_header=choice.key_header,
+        query=choice.query,
+    )
 
 
 class Keeper(ReplyCache, Protocol):
@@ -239,7 +339,13 @@ def make_client(
     choice: ModelChoice, limits: Limits, store: Keeper | None, *, record: Path | None = None
 ) -> Client:
     """A client for a chat model, with the store as its cache; replies are also appended to
-    `record`. Raises InputError for a file that the model cannot be read from."""
+    `record`. Raises InputError for a file that the model cannot be read from, and for a cap on
+    cost where no reply has a known length."""
+    unlimited = reasons(choice.name) and LIMITS.isdisjoint(choice.parameters)
+    unlimited |= any(choice.parameters.get(name, 0) is None for name in LIMITS)
+    if limits.max_cost is not None and unlimited and longest_reply(choice.name) is None:
+        what = f"how long a reply of {choice.name} can get is not known, so that no cap on cost "
+        raise InputError(f"{what}holds: give --max-tokens N", "--max-cost")
     transport = make_transport(choice)
     others = [make_transport(replace(choice, base_url=url)) for url in choice.others]
     names = [one.endpoint for one in (transport, *others)]
@@ -252,6 +358,7 @@ def make_client(
         timeout=limits.timeout,
         secret=store.secret if store else b"",
         recorder=FileRecorder(record) if record else None,
+        parameters=choice.parameters,
     )
 
 

@@ -1,15 +1,16 @@
-"""A reader for JSON as models write it: one linear pass, no evaluation, bounded depth.
+"""The scanner for text that is JSON or nearly: one linear pass, no evaluation, no recursion.
 
-Beyond JSON it accepts single quotes, Python's True, False and None, trailing commas, comments,
-tuples, `range(a, b)` and `list(range(a, b))`, and text that breaks off. A broken-off value is
-dropped whole: half a label is not a label.
+Beyond JSON it accepts single and typographic quotes, bare names as keys, Python's True, False and
+None, trailing commas, comments, tuples, `range(a, b)` and `list(range(a, b))`, and text that breaks
+off. A value that breaks off is dropped whole: half a label is not a label.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 _SPACE = re.compile(r"\s*")
@@ -23,7 +24,9 @@ _WORDS = {"true": True, "false": False, "null": None, "True": True, "False": Fal
 _STRINGS = {
     '"': re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.S),
     "'": re.compile(r"'([^'\\]*+(?:\\.[^'\\]*+)*+)'", re.S),
+    "“": re.compile(r"“([^“”\\]*+(?:\\.[^“”\\]*+)*+)”", re.S),
 }
+_NAME = re.compile(r"[A-Za-z_][\w-]{0,60}(?=\s{0,20}:)")  # a key without quotes
 # A pair of surrogates, any other code, any other sign. LaTeX such as \( or \sqrt is common: an
 # unknown escape stands for itself.
 _ESCAPE = re.compile(
@@ -33,13 +36,14 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\
             '"': '"', "'": "'", "\n": ""}  # fmt: skip
 _STRICT_ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[\da-fA-F]{4})')
 _CONTROL = re.compile(r"[\x00-\x1f]")
+_INFINITE = ("NaN", "Infinity", "-Infinity")
 _CLOSE = {"{": "}", "[": "]", "(": ")"}
 
 MAX_DEPTH = 64
 
 
 class NotJsonish(ValueError):
-    """The text at this place is no value. `at` is the offset where that became clear.
+    """The text at this place is not a value. `at` is the offset where that became clear.
 
     `begun` says whether a key of an object had been read by then, with its colon.
     """
@@ -52,7 +56,7 @@ class NotJsonish(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Doubled:
-    """What stands under a key that an object has more than once: its different values in order."""
+    """The different values of a key that an object has more than once, in order."""
 
     values: tuple[Any, ...]
 
@@ -63,34 +67,148 @@ class _CutOff(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """One value read. `end` is the offset behind it; `cut` says that the text broke off within it,
-    `loose` that something in it is no JSON."""
+    """One value read. `end` is the offset behind it; `cut` says that the text broke off within it.
+
+    `dialect` says that something in it is not JSON, apart from trailing `commas` and from `nulls`,
+    the numbers read as null. `broken` is why the text stopped being a value, at `end`.
+    """
 
     value: Any
     end: int
     cut: bool = False
-    loose: bool = False
+    dialect: bool = False
+    commas: int = 0
+    nulls: int = 0
+    broken: str | None = None
+
+    @property
+    def loose(self) -> bool:
+        """Whether something in it is not JSON."""
+        return self.dialect or self.commas > 0
 
 
-def scan(text: str, start: int, *, doubled: bool = False) -> Scan:
-    """Read the object or list that starts at `start`. Raises NotJsonish.
+@dataclass(slots=True)
+class _Open:
+    """An object or list whose end has not been reached. `name` is its key, if it has one."""
 
-    `doubled` as in `to_object`.
+    close: str
+    name: str
+    key: str = ""
+    members: list[tuple[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a scan treats what is not JSON.
+
+    `objects` makes an object of its pairs. `deepest` bounds the nesting. Numbers that are not
+    `finite` end the scan, or are read as null. `keep` gets the key of a container that broke off
+    ("" in a list, None for the outermost) and its complete members, and says whether they are kept;
+    if nothing is, the value is None.
     """
-    reader = _Reader(text, doubled)
-    try:
-        value, end = reader.value(start, 1)
-    except NotJsonish as error:
-        error.begun = reader.begun
-        raise
-    return Scan(value, end, reader.cut, reader.loose)
+
+    objects: Callable[[list[tuple[str, Any]]], dict[str, Any]]
+    deepest: float = MAX_DEPTH
+    finite: bool = True
+    keep: Callable[[str | None, Any], bool] = lambda _, value: value not in ({}, [])
+
+
+def scan(text: str, start: int, dialect: Dialect | None = None) -> Scan:
+    """Read the object or list that starts at `start`.
+
+    Raises NotJsonish where the text is not a value and numbers must be finite; else the scan says
+    in `broken` why it ended.
+    """
+    return _Reader(text, dialect or _REPLIES).read(start)
 
 
 class _Reader:
-    def __init__(self, text: str, doubled: bool) -> None:
+    def __init__(self, text: str, dialect: Dialect) -> None:
         self.text = text
-        self.doubled = doubled
-        self.cut = self.begun = self.loose = False
+        self.dialect = dialect
+        self.stack: list[_Open] = []
+        self.value: Any = None
+        self.begun = self.loose = self.bare = False
+        self.commas = self.nulls = 0
+
+    def read(self, at: int) -> Scan:
+        broken, cut = None, False
+        try:
+            at = self.opened(self.text[at], at)
+            while self.stack:
+                at = self.member(at)
+        except _CutOff:
+            cut, at = True, len(self.text)
+            if self.bare and self.dialect.finite:  # words of prose behind a brace look like this
+                raise NotJsonish("an object with unquoted keys breaks off", at) from None
+        except NotJsonish as error:
+            error.begun = self.begun
+            if self.dialect.finite:
+                raise
+            broken, at = str(error), error.at
+        kept = False
+        while self.stack:
+            container = self.stack.pop()
+            value = self.made(container, at)
+            kept = kept or self.dialect.keep(container.name if self.stack else None, value)
+            if kept and self.stack:
+                self.stack[-1].members.append((self.stack[-1].key, value))
+            self.value = value if kept else None
+        return Scan(self.value, at, cut, self.loose, self.commas, self.nulls, broken)
+
+    def member(self, at: int) -> int:
+        """Take in the next member of the innermost container, or its end; the offset behind it."""
+        at = self.skip(at)
+        container = self.stack[-1]
+        if self.peek(at) == container.close:
+            self.commas += bool(container.members)  # a trailing comma
+            self.stack.pop()
+            return self.added(self.made(container, at + 1), at + 1)
+        if container.close == "}":
+            container.key, at = self.key(at)
+            at = self.skip(at)
+        char = self.peek(at)
+        if char in _CLOSE:
+            return self.opened(char, at)
+        value, at = self.string(at) if char in _STRINGS else self.atom(at)
+        return self.added(value, at)
+
+    def opened(self, char: str, at: int) -> int:
+        if len(self.stack) >= self.dialect.deepest:
+            raise NotJsonish(f"nested deeper than {self.dialect.deepest}", at)
+        self.loose |= char == "("
+        in_object = bool(self.stack) and self.stack[-1].close == "}"
+        self.stack.append(_Open(_CLOSE[char], self.stack[-1].key if in_object else ""))
+        return at + 1
+
+    def added(self, value: Any, at: int) -> int:
+        """Put a complete value into its container; the offset behind it, its comma and the
+        containers that end with it."""
+        while self.stack:
+            container = self.stack[-1]
+            container.members.append((container.key, value))
+            at = self.skip(at)
+            char = self.peek(at)
+            if char == ",":
+                return at + 1
+            if char != container.close:
+                raise NotJsonish(f"expected ',' or '{container.close}'", at)
+            self.stack.pop()
+            at += 1
+            value = self.made(container, at)
+        self.value = value
+        return at
+
+    def made(self, container: _Open, at: int) -> Any:
+        if container.close != "}":
+            return [value for _, value in container.members]
+        try:
+            made = self.dialect.objects(container.members)
+        except NotJsonish as error:
+            error.at, self.begun = at, True
+            raise
+        self.loose |= any(isinstance(value, Doubled) for value in made.values())
+        return made
 
     def skip(self, at: int) -> int:
         """Behind space and comments."""
@@ -108,62 +226,17 @@ class _Reader:
             raise _CutOff
         return self.text[at]
 
-    def value(self, at: int, depth: int) -> tuple[Any, int]:
-        at = self.skip(at)
-        char = self.peek(at)
-        if char in _CLOSE:
-            if depth > MAX_DEPTH:
-                raise NotJsonish(f"nested deeper than {MAX_DEPTH}", at)
-            return self.container(at, depth, _CLOSE[char])
-        return self.string(at) if char in _STRINGS else self.atom(at)
-
-    def container(self, at: int, depth: int, close: str) -> tuple[Any, int]:
-        """Members until `close`. Where the text ends first, the complete members are kept."""
-        self.loose |= close == ")"
-        members: list[tuple[str, Any]] = []
-        at, done = at + 1, False
-        while not done:
-            try:
-                at, done = self.member(at, depth, close, members)
-            except _CutOff:
-                self.cut = done = True
-                at = len(self.text)
-        if close != "}":
-            return [value for _, value in members], at
-        made = to_object(members, at, doubled=self.doubled)
-        self.loose |= any(isinstance(item, Doubled) for item in made.values())
-        return made, at
-
-    def member(
-        self, at: int, depth: int, close: str, members: list[tuple[str, Any]]
-    ) -> tuple[int, bool]:
-        """Take in the next member, if there is one; the offset behind it and its comma, and whether
-        the container is closed."""
-        at = self.skip(at)
-        if self.peek(at) == close:
-            self.loose |= bool(members)  # a trailing comma
-            return at + 1, True
-        key = ""
-        if close == "}":
-            key, at = self.key(at)
-        was_cut = self.cut
-        value, at = self.value(at, depth + 1)
-        # A member that itself broke off is kept only as far as it is complete.
-        if was_cut or not self.cut or value not in ({}, []):
-            members.append((key, value))
-        at = self.skip(at)
-        char = self.peek(at)
-        if char not in (",", close):
-            raise NotJsonish(f"expected ',' or '{close}' at offset {at}", at)
-        return at + 1, char == close
-
     def key(self, at: int) -> tuple[str, int]:
-        if self.peek(at) not in _STRINGS:
-            raise NotJsonish(f"expected a quoted key at offset {at}", at)
-        key, at = self.string(at)
+        if self.peek(at) in _STRINGS:
+            key, at = self.string(at)
+        elif key := _matched(_NAME, self.text, at):
+            self.bare = self.loose = True
+            at += len(key)
+        else:
+            raise NotJsonish("expected a quoted key", at)
         at = self.skip(at)
         if self.peek(at) != ":":
-            raise NotJsonish(f"expected ':' at offset {at}", at)
+            raise NotJsonish("expected ':'", at)
         self.begun = True
         return key, at + 1
 
@@ -172,7 +245,7 @@ class _Reader:
         if match is None:
             raise _CutOff
         inner = match[1]
-        self.loose |= match[0][0] == "'" or _CONTROL.search(inner) is not None
+        self.loose |= match[0][0] != '"' or _CONTROL.search(inner) is not None
         if "\\" in inner:
             self.loose |= "\\" in _STRICT_ESCAPE.sub("", inner)
             inner = _ESCAPE.sub(_unescaped, inner)
@@ -188,17 +261,25 @@ class _Reader:
         if token in _WORDS:
             self.loose |= token[0].isupper()
             return _WORDS[token], end
-        if _NUMBER.fullmatch(token):
+        spelled = _NUMBER.fullmatch(token)
+        if spelled:
             self.loose |= _STRICT_NUMBER.fullmatch(token) is None
-            return number(token, at), end
-        raise NotJsonish(f"no value at offset {at}", at)
+            try:
+                return number(token, at), end
+            except NotJsonish:
+                if self.dialect.finite:
+                    raise
+        if spelled or (token in _INFINITE and not self.dialect.finite):
+            self.nulls += 1
+            return None, end
+        raise NotJsonish("not a value", at)
 
     def range(self, at: int) -> tuple[Any, int]:
         match = _RANGE.match(self.text, at)
         if match is None:
             if len(self.text) - at < 60 and ")" not in self.text[at:]:
                 raise _CutOff
-            raise NotJsonish(f"no value at offset {at}", at)
+            raise NotJsonish("not a value", at)
         self.loose = True
         bounds = [int(group) for group in match.groups() if group is not None]
         low, high = bounds if len(bounds) == 2 else (0, bounds[0])
@@ -230,25 +311,28 @@ def number(text: str, at: int = 0) -> int | float:
     raise NotJsonish("a number beyond what a float holds", at)
 
 
-def to_object(
-    pairs: list[tuple[str, Any]], at: int = 0, *, doubled: bool = False
-) -> dict[str, Any]:
+def to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """dict of the pairs; a key with one value twice has that value.
 
-    With two different values it has them as `Doubled` where `doubled` allows it; else NotJsonish.
+    Raises NotJsonish when a key has two different values.
     """
+    result = doubled_object(pairs)
+    for key, value in result.items():
+        if isinstance(value, Doubled):
+            raise NotJsonish(f"the key {key!r} stands twice with different values")
+    return result
+
+
+def doubled_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """As `to_object`, but a key with different values has them as `Doubled`."""
     result = dict(pairs)
     if len(result) == len(pairs):
         return result
     values: dict[str, dict[str, Any]] = {}
     for key, value in pairs:
         values.setdefault(key, {})[repr(value)] = value  # true is not 1, nor is 1.0
-    for key, different in values.items():
-        if len(different) > 1 and not doubled:
-            raise NotJsonish(f"the key {key!r} stands twice with different values", at)
-        if len(different) > 1:
-            result[key] = Doubled(tuple(different.values()))
-    return result
+    doubled = {k: Doubled(tuple(v.values())) for k, v in values.items() if len(v) > 1}
+    return result | doubled
 
 
 def is_deeper(value: Any, most: int) -> bool:
@@ -260,3 +344,6 @@ def is_deeper(value: Any, most: int) -> bool:
             return False
         level = [c for item in level for c in (item.values() if isinstance(item, dict) else item)]
     return True
+
+
+_REPLIES = Dialect(to_object)

@@ -56,13 +56,14 @@ class Unsent(BudgetExceeded):
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A request that was not sent: its key, the tokens of prompt (estimated) and reply (the most
-    it allows), and its bytes, a true bound of the prompt's tokens."""
+    it allows), its bytes, a true bound of the prompt's tokens, and where it would go."""
 
     request: Request
     key: str
     prompt: int
     reply: int
     size: int
+    where: str = ""
 
     @property
     def repairs(self) -> bool:
@@ -161,6 +162,7 @@ class Part:
     budget: str | None = "command"
     exact: bool = True
     priced: bool = True  # by the prices of the command
+    where: set[str] = field(default_factory=set)  # models and endpoints that are asked
     _keys: set[str] = field(default_factory=set)
 
     def ask(
@@ -175,6 +177,7 @@ class Part:
         can say.
         """
         for draft in drafts:
+            self.where.add(draft.where)
             count = (1 if draft.request.final else most) * times - draft.repairs
             members = len((draft.request.schema or {}).get("properties", ()))
             repair = REPAIR + _REPAIR_MEMBER * members if count > times else 0
@@ -194,6 +197,7 @@ class Part:
     ) -> None:
         """Count `times` conversations of an agent that begin so, `certain` of them at least: one
         request each at least, `usual` where it does what is due, and `most` at most."""
+        self.where.add(draft.where)
         limit = draft.request.parameters.get("max_tokens")
         reply = None if limit is None else most * int(limit) * times
         growth = _USUAL_REPLY * usual * (usual - 1) // 2
@@ -226,6 +230,8 @@ class Part:
         """The amounts as plain values, with what they cost at `price`."""
         shown: dict[str, Any] = {"who": self.who, "why": self.why, "exact": self.exact,
                                  "capped": self.budget is not None}  # fmt: skip
+        if self.where:
+            shown["where"] = sorted(self.where)
         for name, amount in (("least", self.least), ("likely", self.likely), ("most", self.most)):
             if amount is not None:
                 cost = amount.cost(price if self.priced else None, known=name == "least")

@@ -17,19 +17,31 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
 from typing import Any
 
 from agenteval.errors import ReplyError
-from agenteval.models.jsonish import MAX_DEPTH, NotJsonish, Scan, is_deeper, number, scan, to_object
+from agenteval.models.jsonish import (
+    MAX_DEPTH,
+    Dialect,
+    NotJsonish,
+    Scan,
+    doubled_object,
+    is_deeper,
+    number,
+    scan,
+    to_object,
+)
 from agenteval.models.wire import printable
 
 _FENCE_OPEN = re.compile(r"```[\w+-]*\s*\Z")
 # A brace before anything else opens no object in any dialect: passed over without reading on.
-_OPENING = re.compile(r"""\[|\{(?=\s*+(?:["'}/#\w]|\Z))""")
+_OPENING = re.compile(r"""\[|\{(?=\s*+(?:["'“}/#\w]|\Z))""")
 _LINE_OPENING = re.compile(r"^[{\[]", re.M)
 # What opens like this was meant as JSON, whatever is wrong with the rest of it.
-_MEANT = re.compile(r"""\{\s*(?:["'][^"'\n]{0,200}["']|\w{1,50})\s*:|\[\s*[{\["']""")
+_MEANT = re.compile(r"""\{\s*(?:["'“][^"'”\n]{0,200}["'”]|\w{1,50})\s*:|\[\s*[{\["']""")
 _PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.S)
 _MAX_CHARS = 2_000_000
 _MAX_VALUES = 20_000
@@ -38,10 +50,20 @@ _MAX_SKIP = 20_000  # characters looked through for the end of a broken object
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A value read from a reply and the rung it took."""
+    """A value read from a reply, the rung it took, and where it is in the reply's body."""
 
     value: Any
     rung: str
+    start: int = 0
+    end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The part of a reply that is its answer, and the accepted values in it, the likeliest last."""
+
+    text: str
+    values: list[Parsed]
 
 
 def parse_reply(
@@ -59,30 +81,61 @@ def parse_reply(
     False. An object in which a key has two values is broken, unless `doubled` is True: then the
     value there is `Doubled`. Raises ReplyError when there is none.
     """
+    body = parse_all(text, accept or _anything, 1, last_counts=last_counts, doubled=doubled)
+    return body.values[-1]
+
+
+def parse_all(
+    text: str,
+    accept: Callable[[Any], bool],
+    most: int | None = None,
+    *,
+    last_counts: bool = True,
+    doubled: bool = False,
+) -> Body:
+    """The last `most` of the values that `parse_reply` would take if they were alone.
+
+    Raises ReplyError, as `parse_reply`, when there is none.
+    """
     text = tidied(text)
     inner = _unquoted(text)
-    if inner is not None:
-        parsed = _parse(inner, accept or _anything, last_counts, doubled)
-        return parsed if parsed.rung == "salvaged" else Parsed(parsed.value, "loose")
-    return _parse(text, accept or _anything, last_counts, doubled)
+    read = partial(_parse, accepted=accept, most=most, last_counts=last_counts, doubled=doubled)
+    if inner is None:
+        return read(text)
+    body = read(inner)
+    return Body(
+        inner, [v if v.rung == "salvaged" else replace(v, rung="loose") for v in body.values]
+    )
 
 
 def _anything(value: Any) -> bool:
     return True
 
 
-def _parse(text: str, accepted: Callable[[Any], bool], last_counts: bool, doubled: bool) -> Parsed:
+def _parse(
+    text: str,
+    *,
+    accepted: Callable[[Any], bool],
+    most: int | None,
+    last_counts: bool,
+    doubled: bool,
+) -> Body:
     strict = _strict(text)
     if strict is not None and accepted(strict):
-        return Parsed(strict, "json")
+        return Body(text, [Parsed(strict, "json", 0, len(text))])
     text = behind_thinking(text)
     values, broken, reason = _search(text, doubled)
     values = _without_drafts(text, values, broken if last_counts else None)
-    for start, one in _by_rank(text, values):
-        if one.value not in ({}, []) and accepted(one.value):
-            return Parsed(one.value, _rung(text, start, one))
+    ranked = (
+        Parsed(found.value, _rung(text, start, found), start, found.end)
+        for start, found in reversed(_by_rank(text, values))
+        if found.value not in (None, {}, []) and accepted(found.value)
+    )
+    if parsed := list(islice(ranked, most)):
+        return Body(text, parsed[::-1])
+    if values:
         reason = "the reply holds JSON, but not in the form asked for"
-        if one.cut:
+        if values[-1][1].cut:
             reason = "the reply broke off before its last object could be used"
     raise ReplyError(reason)
 
@@ -154,13 +207,14 @@ def _search(text: str, doubled: bool) -> tuple[list[tuple[int, Scan]], int | Non
     values: list[tuple[int, Scan]] = []
     broken: int | None = None
     reason = "no object or list in the reply"
+    dialect = Dialect(doubled_object if doubled else to_object)
     opening, at = _OPENING, 0
     while match := opening.search(text, at):
         start = match.start()
         try:
-            one = scan(text, start, doubled=doubled)
+            one = scan(text, start, dialect)
         except NotJsonish as error:
-            reason = str(error)
+            reason = f"{error} at offset {error.at}"
             at = max(error.at, start + 1)
             if error.begun or _MEANT.match(text, start):
                 broken = start
@@ -202,13 +256,13 @@ def _end_of_broken(text: str, start: int) -> int | None:
 
 
 def _by_rank(text: str, found: list[tuple[int, Scan]]) -> list[tuple[int, Scan]]:
-    """The last first. One that broke off is the answer itself, unless it is a bracket in prose."""
+    """The likeliest last. One that broke off is the answer, unless it is a bracket in prose."""
     if found and found[-1][1].cut:
         start = found[-1][0]
         if text[start] == "{" or _MEANT.match(text, start):
             return found[-1:]
-        return [*reversed(found[:-1]), found[-1]]
-    return found[::-1]
+        return [found[-1], *found[:-1]]
+    return found
 
 
 def _rung(text: str, start: int, one: Scan) -> str:
@@ -222,24 +276,33 @@ def _rung(text: str, start: int, one: Scan) -> str:
 
 # ---- thinking: a draft is not the answer, not even when nothing else came ------------------------
 
-_NAMES = "think|thinking|thoughts?|reasoning|reflection|scratchpad|analysis"
+_NAMES = "think|thinking|thoughts?|reasoning|reflection|scratchpad|analysis|seed:think"
 _TAG = re.compile(
-    rf"<(?P<end>/)?(?:{_NAMES})>|◁(?P<end2>/)?think▷|\[(?P<end3>/)?THINK\]", re.I
-)  # fmt: skip
+    rf"<(?P<end>/)?(?:{_NAMES})>|◁(?P<end2>/)?think▷|\[(?P<end3>/)?THINK\]"
+    r"|<\|(?:begin|(?P<end4>end))_of_thought\|>",
+    re.I,
+)
+_CHANNEL = re.compile(r"(?:<\|start\|>\w{0,20})?<\|channel\|>")  # the harmony format
+_FINAL_CHANNEL = re.compile(
+    r"<\|channel\|>final\b[^<>]{0,80}(?:<\|[^<>|]{1,20}\|>[^<>]{0,20})??<\|message\|>"
+)
 
 
 def behind_thinking(text: str) -> str:
-    """What comes after the thinking with which the text begins; the text itself without one.
+    """The text after the thinking with which it begins; the text itself without one.
 
     Raises ReplyError when that thinking has no end: the answer never came.
     """
     opening = _TAG.match(text)
-    if opening is None or _ends(opening):
+    if _CHANNEL.match(text):
+        ends = [final.end() for final in _FINAL_CHANNEL.finditer(text)][-1:]
+    elif opening is None or _ends(opening):
         return text
-    for tag in _TAG.finditer(text, opening.end()):
-        if _ends(tag):
-            return text[tag.end() :]
-    raise ReplyError("the reply ends within its thinking: there is no answer in it")
+    else:
+        ends = [tag.end() for tag in _TAG.finditer(text, opening.end()) if _ends(tag)][:1]
+    if not ends:
+        raise ReplyError("the reply ends within its thinking: there is no answer in it")
+    return text[ends[0] :]
 
 
 def thinking_in(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

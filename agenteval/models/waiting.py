@@ -75,6 +75,18 @@ def _date(text: str) -> float | None:
         return None
 
 
+_IN_WORDS = re.compile(
+    r"(?:retry ?delay\W+|estimated_time\W+|try again in |retry (?:after|in) )"
+    r"((?:\d{1,9}(?:\.\d{1,9})?(?:ms|h|m|s)?){1,6})"
+)
+
+
+def wait_in_words(text: str) -> float | None:
+    """Seconds that the lower-case words of a refusal ask to wait ("try again in 7m12s")."""
+    found = _IN_WORDS.search(text)
+    return _duration(found[1].rstrip(".")) if found else None
+
+
 def may_retry(headers: Mapping[str, str]) -> bool | None:
     """What `x-should-retry` says (OpenAI's header, which its SDKs obey): asked again whatever the
     status, not asked again whatever the status, or None when it says neither."""

@@ -1,5 +1,7 @@
-"""Which well-known hosted models take long prompts. Models that people serve themselves are not
-listed, since the server sets their window."""
+"""Which well-known hosted models take long prompts, write long replies and reason.
+
+Windows of models that people serve themselves are not listed, since the server sets them.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,40 @@ _LONG = re.compile(
 _OTHER = re.compile(r"realtime|audio|transcribe|tts|image|search|live|vision|embedding|research")
 
 
+# Families that think before they write, and spend the tokens of the reply on it.
+_REASONING = re.compile(
+    r"o[134](?:-|$)|gpt-5|gpt-oss|deepseek-r|deepseek-reasoner|qwq|magistral|grok-(?:3-mini|4)"
+    r"|gemini-(?:2\.5|3)|sonar-(?:reasoning|deep)|glm-(?:4\.[5-9]|5|z1)|minimax-m|phi-4-reasoning"
+    r"|qwen3(?!.*instruct)|kimi-k2-thinking|nemotron|.*(?:-thinking|-reasoning|-reasoner)"
+)
+# Most tokens of one reply, thinking included, by the makers' pages (November 2026).
+_LONGEST_REPLIES = (
+    (r"gpt-5-chat|(?:chatgpt-)?gpt-4o", 16_384), (r"gpt-4\.1", 32_768), (r"gpt-4-turbo", 4096),
+    (r"gpt-5|gpt-oss", 128_000), (r"o[134](?:-|$)", 100_000), (r"claude-3-(?:5|haiku)", 8192),
+    (r"claude-", 128_000), (r"gemini-(?:1\.5|2\.0)", 8192), (r"gemini-[23]", 65_536),
+    (r"deepseek-(?:chat|reasoner)", 65_536),
+)  # fmt: skip
+
+
+def reasons(model: str) -> bool:
+    """Whether the model is known to think before it writes."""
+    return _REASONING.match(_family(model)) is not None
+
+
+def longest_reply(model: str) -> int | None:
+    """Most tokens of one reply of a well-known model; None for an unknown one."""
+    name = _family(model)
+    return next((most for family, most in _LONGEST_REPLIES if re.match(family, name)), None)
+
+
+def _family(model: str) -> str:
+    return model.rsplit("/", 1)[-1].lower()
+
+
 def context_of(model: str) -> int | None:
     """`LARGEST` for a model that takes at least so many tokens; None for an unknown one.
 
     What stands before the last slash of the name, such as a provider, does not matter.
     """
-    name = model.rsplit("/", 1)[-1].lower()
+    name = _family(model)
     return LARGEST if _LONG.match(name) and not _OTHER.search(name) else None

@@ -116,6 +116,13 @@ class Reply:
     cached: bool = False
     key: str = ""
 
+    @property
+    def says_nothing(self) -> bool:
+        """Whether its length limit cut it off before it said anything, such as within thinking."""
+        if self.finish != "length" or self.tool_calls:
+            return False
+        return not self.text.strip() or bool(_UNFINISHED_THOUGHT.fullmatch(self.text))
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON value for cache and recordings; `cached` and `key` are left out."""
         return {
@@ -174,11 +181,15 @@ def _dicts(value: dict[str, Any], name: str) -> tuple[dict[str, Any], ...] | Non
     return None if objects is None else tuple(objects)
 
 
-class Simplified(Transient):
-    """The endpoint refused the form, and the transport will ask in a simpler one: send again.
+class Resend(Transient):
+    """Send the request again at once: this attempt does not count as a failure.
 
-    A transport raises it a bounded number of times, so it does not count as a failure.
+    A transport raises it a bounded number of times for one request.
     """
+
+
+class Simplified(Resend):
+    """The endpoint refused part of the request, and the transport will now leave it out."""
 
 
 class Transport(Protocol):
@@ -196,6 +207,7 @@ class Transport(Protocol):
         ...
 
 
+_UNFINISHED_THOUGHT = re.compile(r"\s*<think(?:ing)?>(?:(?!</think).)*", re.S | re.I)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 

@@ -119,6 +119,7 @@ class Judge:
         judging = read_judging(
             [run], **self._asked, watch=Watch(), limits=limits_of(option),
             retry_failed=option.agenteval_retry_failed, need_key=not option.agenteval_dry_run,
+            store=option.agenteval_store,
         )  # fmt: skip
         thresholds = self._thresholds(judging.criteria)
         if option.agenteval_dry_run:

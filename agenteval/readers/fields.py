@@ -11,6 +11,7 @@ one would be counted: an error.
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -18,7 +19,7 @@ from typing import Any
 
 from agenteval.errors import InputError
 from agenteval.readers.strict_json import Notes
-from agenteval.records import Message
+from agenteval.records import Message, RunFailure
 
 INPUT = (
     "input", "question", "problem", "user_input", "query", "prompt", "instruction", "inputs",
@@ -28,7 +29,7 @@ OUTPUT = (
     "output", "actual_output", "response", "completion", "prediction", "model_output",
     "model_answer", "model_response", "model_completion", "final_answer", "predicted_answer",
     "generated_answer", "generated_text", "generation", "llm_response", "completion_message",
-    "outputs", "output_text", "sampled", "reply", "response_with_ans", "answer",
+    "model_patch", "outputs", "output_text", "sampled", "reply", "response_with_ans", "answer",
 )  # fmt: skip
 MESSAGES = (
     "messages", "conversation", "conversations", "trajectory", "history", "chat_history",
@@ -41,14 +42,18 @@ REFERENCE = (
     "reference", "expected", "expected_answer", "expected_output", "ground_truth", "ground_truths",
     "gold", "gold_answer", "reference_answer", "reference_output", "reference_outputs", "target",
     "ideal", "ideal_output", "correct_ans", "correct_answer", "expected_response", "target_answer",
-    "gold_label", "answer_key", "canonical_solution", "solution",
+    "gold_label", "answer_key", "true_answer", "canonical_solution", "solution",
 )  # fmt: skip
-SYSTEM = ("system", "system_name", "agent", "agent_name", "model", "model_name", "provider")
+SYSTEM = (
+    "system", "system_name", "agent", "agent_name", "model", "model_name", "model_id", "model_test",
+    "generator", "model_name_or_path", "provider",
+)  # fmt: skip
 TASK = ("task", "task_name")
 ID = ("id", "run_id", "uuid", "trace_id")
 # Names of a case rather than of a run: taken as ids only where they are unique in their file.
 WEAK_ID = (
-    "task_id", "case_id", "sample_id", "problem_id", "question_id", "idx", "index", "name",
+    "task_id", "case_id", "sample_id", "problem_id", "question_id", "instance_id", "doc_id", "uid",
+    "idx", "index", "name",
 )  # fmt: skip
 # Verdicts that have no place in a Run but the metadata.
 VERDICT = (
@@ -73,6 +78,10 @@ _VERDICTS = {
     "nein": False, "falsch": False, "non": False, "faux": False, "falso": False, "não": False,
     "nee": False, "onwaar": False,
 }  # fmt: skip
+
+# How spreadsheets and programs write that there is no value.
+_MISSING = frozenset(("", "nan", "none", "null", "nil", "unknown", "<na>", "na", "n-a", "n.a."))
+_MISSING |= {"n/a", "#n/a"}
 
 # A worked solution beside the answer is no second answer.
 _WORKED = frozenset({"solution", "canonical_solution"})
@@ -109,6 +118,7 @@ class Draft:
     reference: str | None = None
     spans: list[Any] = field(default_factory=list)
     metadata: dict[str, Any] = field(default_factory=dict)
+    failure: RunFailure | None = None
 
     def keep(self, key: str, value: Any) -> None:
         """Put a value into the metadata; a key that is taken gets the next free number."""
@@ -146,15 +156,39 @@ def split(record: dict[str, Any]) -> tuple[Candidates, dict[str, Any]]:
     return {name: [row[2:] for row in rows] for name, rows in ranked.items()}, rest
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for none: null, NaN, a blank, "N/A" and the like."""
+    return value is None or str(value).strip().lower() in _MISSING
+
+
+def number_of(value: Any) -> float | None:
+    """The number that a value is, also as text and with a decimal comma; None for anything else.
+    The words of a verdict are 1 and 0."""
+    if isinstance(value, str):
+        word = value.strip().lower()
+        value = (
+            float(_VERDICTS[word])
+            if word in _VERDICTS
+            else re.sub(r"^(-?\d+),(\d+)$", r"\1.\2", word)
+        )
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):  # OverflowError: an integer above any float
+        return None
+    return number if math.isfinite(number) else None
+
+
 def verdict(value: Any, key: str, place: str) -> bool | None:
-    """True, False or None (null) from the value of a success field.
+    """True, False or None (see `is_missing`) from the value of a success field.
 
     Raises InputError, naming the key, for anything but booleans, 0, 1 and the words true, false,
     yes, no, pass, fail, passed, failed, correct, incorrect (yes, no, true and false also in
     German, French, Spanish, Italian, Portuguese, Dutch): a guess would be a wrong label.
     """
-    if value is None or isinstance(value, bool):
+    if isinstance(value, bool):
         return value
+    if is_missing(value):
+        return None
     if isinstance(value, (int, float)) and value in (0, 1):
         return bool(value)
     if isinstance(value, str) and (word := value.strip().lower()) in _VERDICTS:

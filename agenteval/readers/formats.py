@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agenteval.errors import InputError
+from agenteval.readers.failed_runs import failure_of, is_failed
 from agenteval.readers.fields import (
     LONGEST_NAME,
     MESSAGES,
@@ -155,11 +156,15 @@ def _steps(value: Any) -> list[dict[str, str]]:
 
 
 def _is_record(value: Any) -> bool:
-    """Whether `value` is an object with a key for an output, messages or spans."""
-    return isinstance(value, dict) and any(
-        (hit := field_of(key)) is not None and hit[0] in ("output", "messages", "spans")
-        for key in value
-        if len(key) <= 40
+    """Whether `value` is an object with a key for an output, messages or spans, or an input and
+    the error of a system."""
+    return isinstance(value, dict) and (
+        any(
+            (hit := field_of(key)) is not None and hit[0] in ("output", "messages", "spans")
+            for key in value
+            if len(key) <= 40
+        )
+        or is_failed(value)
     )
 
 
@@ -190,6 +195,7 @@ def _read_record(value: Any, context: Context) -> Draft:
     _identity(draft, by_field, context)
     _verdict_and_reference(draft, by_field, context)
     _spans(draft, by_field, context)
+    draft.failure = failure_of(rest, draft.output.strip(), context)
     return draft
 
 

@@ -39,8 +39,11 @@ def degenerate(run: Run) -> str | None:
        repetitions of one word.
 
     A short answer ("42", "yes") is none of these. A run that called tools, or has spans, without
-    saying anything has acted and is left to the judge. Gold fields are not consulted.
+    saying anything has acted and is left to the judge. Gold fields are not consulted. A run whose
+    system failed has no answer.
     """
+    if run.failure is not None:
+        return f"no answer ({run.failure.kind})"
     texts = [m.content for m in run.messages if m.role == "assistant"]
     if run.output.strip() not in [text.strip() for text in texts]:
         texts.append(run.output)
@@ -96,7 +99,7 @@ def _repetition(text: str) -> str | None:
     solid = "".join(words)
     if Counter(solid).most_common(1)[0][1] > _SHARE * len(solid):
         return "one character repeated"
-    word, count = max(Counter(words).items(), key=lambda pair: pair[1] * len(pair[0]))
-    if count > 1 and count * len(word) > _SHARE * len(solid):
+    repeated = (count * len(word) for word, count in Counter(words).items() if count > 1)
+    if max(repeated, default=0) > _SHARE * len(solid):
         return "one word repeated"
     return None

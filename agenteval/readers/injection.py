@@ -43,7 +43,10 @@ _GRADE = r"(?:[a-f]\b|\d|best|excellent|pass|top|perfect|highest)"
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(patterns), re.M)
+    r"""One pattern that finds any of them; `\b` is tried once for all that begin with it."""
+    words = [p.removeprefix(r"\b") for p in patterns if p.startswith(r"\b")]
+    others = [p for p in patterns if not p.startswith(r"\b")]
+    return re.compile("|".join([*others, rf"\b(?:{'|'.join(words or ['(?!)'])})"]), re.M)
 
 
 _MARKER = _any(
@@ -63,7 +66,8 @@ _OTHER_LANGUAGES = (
     r"ignorier\w{0,4} (?:bitte )?(?:alle|die)\b[^\n]{0,40}(?:anweisung|regel|kriterien)",
     r"(?:volle|höchste|maximale) (?:punktzahl|note|bewertung|punkte)\b",
     r"ignor(?:ez|e|er|a|ad|en|ar)\b[^\n]{0,20}\b(?:instructions?|instrucciones|istruzioni|consignes)",
-    r"\bnote (?:maximale|la plus haute)|máxima (?:puntuación|nota|calificación)",
+    r"\bnote (?:maximale|la plus haute)",
+    r"máxima (?:puntuación|nota|calificación)",
     r"忽略[^\n]{0,20}(?:指令|指示|说明|规则)|最高分|满分|無視して|满点|満点",
     r"игнорируй\w{0,3}\b[^\n]{0,40}(?:инструкци|правил|указани)|высш\w{1,4} балл",
     r"تجاهل[^\n]{0,30}(?:التعليمات|الإرشادات)|أعلى درجة",
@@ -149,18 +153,21 @@ PATTERNS: dict[str, tuple[tuple[str, ...], re.Pattern[str]]] = {
 
 
 _EXCERPT = 100  # characters
-_HIDDEN = re.compile(
-    "[\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2065\u206a-\u206f"
-    "\u3164\ufe00-\ufe0d\uffa0\ufff9-\ufffb\U000e0000-\U000e01ef\ue0f0]|(?<=.)\ufeff",
-    re.S,
+_UNSEEN = (
+    "\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2065\u206a-\u206f"
+    "\u3164\ufe00-\ufe0d\uffa0\ufff9-\ufffb\U000e0000-\U000e01ef\ue0f0"
 )
+_HIDDEN = re.compile(rf"[{_UNSEEN}]|(?<=.)\ufeff", re.S)
 _BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f]|\r(?!\n)(?=[\x1b])")
+# A character of any of these; most texts have none, which one search tells.
+_SUSPECT = re.compile(
+    f"[{_UNSEEN}\ufeff\u202a-\u202e\u2066-\u2069\x00-\x08\x0b\x0e-\x1f\x7f\u0400-\u04ff]"
+)
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{32,4000}={0,2}(?![A-Za-z0-9+/=])")
 _MIXED = re.compile(r"[A-Za-z][\u0400-\u04ff]{1,3}[A-Za-z]?[A-Za-z\u0400-\u04ff]{2}")
 # Letters of other alphabets that look like Latin ones.
 _LOOKS = str.maketrans("аеорсухіјѕԁһӏкмтвнԛԝαεορτυνικ", "aeopcyxijsdhlkmtbhqwaeoptuvik")
-_LAYOUT = dict.fromkeys(map(ord, "\n\t\r"))
 _MOST_ENCODED = 40  # stretches that are decoded in one text
 
 
@@ -211,7 +218,7 @@ def texts_signs(texts: Iterable[str]) -> tuple[Sign, ...]:
 
 
 def _characters(text: str) -> Iterable[Sign]:
-    if text.isascii() and text.translate(_LAYOUT).isprintable():
+    if not _SUSPECT.search(text):
         return
     for hit in _HIDDEN.finditer(text):
         around = text[max(0, hit.start() - 1) : hit.end() + 1]
@@ -230,6 +237,8 @@ def _folded(text: str) -> str:
         return text.lower()
     if not unicodedata.is_normalized("NFKC", text):
         text = unicodedata.normalize("NFKC", text)
+    if not _SUSPECT.search(text):
+        return text.lower()
     text = _HIDDEN.sub("", text).lower()
     return text.translate(_LOOKS) if _MIXED.search(text) else text
 

@@ -176,6 +176,7 @@ class _Log:
             "input": shown["input"],
             "messages": [part for m in shown["messages"] or () for part in message_parts(m)],
             "output": (shown["output"] or {}).get("completion") or None,
+            **({"error": why, "status": "error"} if sample.get("error") else {}),
             "target": target or None,
             "model": self._system,
             "success": success,
@@ -183,7 +184,6 @@ class _Log:
             "metadata": {
                 **(sample.get("metadata") or {}),
                 **{k: sample[k] for k in ("choices", "limit") if sample.get(k)},
-                **({"error": why} if sample.get("error") else {}),
                 "epoch": number,
             },
         }

@@ -52,6 +52,9 @@ _ANNOUNCED = re.compile(
     r"(?:is|was|should be|would be|=|:)[\"'`*:]*\s*",
     re.I,
 )
+# Without one of these no pattern matches a text in ASCII; to look for them is quicker.
+_WORDS = ("verdict", "grad", "correct", "right", "wrong", *VERDICT_NAMES, *GOLD_NAMES, "expected",
+          "ground", "gold", "reference", "true answer", "model answer")  # fmt: skip
 _WRAPPING = re.compile(r"^(?:[\s$\"'`*({\[]|\\boxed|\\\(|\\\[|\\text)+")
 
 
@@ -125,6 +128,8 @@ def _segments(run: Run, view: View) -> Iterator[tuple[str, str, str]]:
 
 
 def _hits(speaker: str, text: str, reference: str | None) -> Iterator[tuple[Kind, int, int]]:
+    if text.isascii() and not any(map(text.lower().__contains__, _WORDS)):
+        return
     if speaker == "assistant":
         for match in _QUOTED_KEY.finditer(text):
             verdict = "is_correct" in match[0].lower() or "check_result" in match[0].lower()

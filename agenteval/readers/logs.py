@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,9 @@ from typing import Any
 from agenteval.errors import InputError
 from agenteval.files import LARGE, decoded, opened, read_bytes
 from agenteval.readers import inspect_log
+from agenteval.readers.fields import LONGEST_NAME, field_of, is_missing, number_of, snake
 from agenteval.readers.samples import Sample, failed, rating
 from agenteval.readers.strict_json import Item, Notes, decode
-from agenteval.readers.table_files import TYPED, is_table, table_file
 
 # How promptfoo's results begin, and a table as pandas and mlflow write it (`orient="split"`).
 _PROMPTFOO = re.compile(rb'\s*\{\s*(?:"evalId"\s*:\s*(?:"[^"]*"|null)\s*,\s*)?"results"\s*:\s*\{')
@@ -23,7 +23,14 @@ _HEAD = 4096
 _RUBRIC = re.compile("rubric|g-eval|closedqa")  # assertions whose value is what a model is asked
 # Columns of a scorer in tables of mlflow: `mlflow.genai.evaluate`, and `mlflow.evaluate` before it.
 _SCORER = re.compile(r"(.+)/(?:value|score)")
+# Numbers that rate nothing.
+_OF_ROWS = re.compile(
+    r"(?:^|_)(?:id|index|repeat|epoch|seed|temperature|top_p|cost|price|latency|duration|seconds|ms|"
+    r"tokens|time|timestamp)$|^(?:value|label|weight)$"
+)
 _TOLD = ("rationale", "justification")
+_TEXTS = ("input", "output", "messages")
+_ABOUT = ("case", "success", "variant", "rater", "sample", "weight")
 
 
 def log_samples(path: Path, notes: Notes) -> Iterator[Sample] | None:
@@ -141,6 +148,7 @@ def promptfoo_samples(document: Any, name: str) -> Iterator[Sample]:
             "input": result.get("vars") or test.get("vars") or asked,
             "messages": [{"role": "user", "content": asked or ""}],
             "output": output,
+            **({"error": result.get("error")} if result.get("failureReason") == 2 else {}),
             "model": system,
             "success": result.get("success") if result.get("failureReason") != 2 else None,
             "metadata": {**(test.get("metadata") or {}), "testIdx": result.get("testIdx")},
@@ -177,34 +185,52 @@ def _assertions(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 # ---- tables --------------------------------------------------------------------------------------
 
 
-def scored_table(path: Path) -> Iterator[Sample] | None:
-    """The rows of a table with a column for each scorer (NAME/value, NAME/score) as samples; None
-    for any other file. The id of a row is its own, else its number. Raises InputError."""
-    items = split_table(path)
-    if items is None and is_table(path):
-        typed = path.suffix.lower() in TYPED
-        if typed or re.search(rb"/(?:value|score)\b", _head(path).partition(b"\n")[0]):
-            items = table_file(path)
-    first = next(items, None) if items is not None else None
-    if items is None or first is None or {"run", "criterion"} <= first.value.keys():
-        return None
-    columns = {key: hit[1] for key in first.value if (hit := _SCORER.fullmatch(key))}
-    return _scored(chain([first], items), columns) if columns else None
+def scored_rows(
+    items: Iterable[Item], wanted: Mapping[str, str], stem: str
+) -> Iterator[Sample] | None:
+    """The rows of a table with a column for each scorer as samples; None where there is no such
+    column.
+
+    Columns are those of `wanted` (by name in snake case, the criterion); else NAME/value and
+    NAME/score, as mlflow writes them; else those that hold numbers or truth values and are no
+    field of a run, as ragas writes them. The id of a row is its own, else that of the run which
+    `read_runs` would make of it. Raises InputError for a row that is no object.
+    """
+    rows = list(items)
+    names = dict.fromkeys(key for item in rows for key in item.value)
+    columns = {key: wanted[snake(key)] for key in names if snake(key) in wanted}
+    columns |= {key: hit[1] for key in names if (hit := _SCORER.fullmatch(key))}
+    if not columns:
+        columns = {key: key for key in names if _is_metric(key, rows)}
+    return _scored(rows, columns, stem) if columns else None
 
 
-def _scored(items: Iterable[Item], columns: Mapping[str, str]) -> Iterator[Sample]:
-    for number, item in enumerate(items, start=1):
+def _is_metric(name: str, rows: Sequence[Item]) -> bool:
+    """Whether a column is no field of a run and all that it holds are numbers or truth values."""
+    if len(name) > LONGEST_NAME or field_of(name) or _OF_ROWS.search(snake(name)):
+        return False
+    values = [v for item in rows if not is_missing(v := item.value.get(name))]
+    return bool(values) and all(number_of(value) is not None for value in values)
+
+
+def _scored(rows: Iterable[Item], columns: Mapping[str, str], stem: str) -> Iterator[Sample]:
+    for item in rows:
         row = item.value
         scores = {}
         for column, scorer in columns.items():
             told = next((row[k] for w in _TOLD if row.get(k := f"{scorer}/{w}")), None)
             error = row.get(f"{scorer}/error_message")
+            error = "the row is cut off" if item.cut_off else error
             scores[scorer] = failed(str(error)) if error else rating(row.get(column), told)
-        record = {
-            "input": row.get("inputs", row.get("request")),
-            "output": row.get("outputs", row.get("response")) or "",
-        }
-        own = (row.get(key) for key in ("run", "run_id", "trace_id", "request_id", "id"))
-        run = str(next((name for name in own if name is not None), number))
-        system = row.get("system") or row.get("model")
-        yield Sample(item.place, run, 0, str(system) if system else None, record, scores)
+        fields = {key: (field_of(key) or ("",))[0] for key in row}
+        record = {key: row[key] for key in row if fields[key] in _TEXTS}
+        record |= {"input": row["request"]} if row.get("request") else {}
+        record |= {} if "output" in fields.values() else {"output": ""}
+        plain = {snake(key): value for key, value in row.items() if not is_missing(value)}
+        own = (plain.get(key) for key in ("run", "run_id", "trace_id", "request_id", "id"))
+        run = next((str(name) for name in own if name is not None), f"{stem}:{item.line}")
+        named = (row[key] for key in row if fields[key] == "system" and row[key])
+        system = next((str(name) for name in named), None)
+        repeat = number_of(plain.get("repeat", 0)) or 0
+        about = {key: plain[key] for key in _ABOUT if key in plain}
+        yield Sample(item.place, run, int(repeat), system, record, scores, about=about)

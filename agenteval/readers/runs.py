@@ -7,9 +7,8 @@ import glob
 import os
 import re
 import stat
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -24,13 +23,14 @@ from agenteval.readers.formats import FORMATS, NEEDS, Format, is_part, recognise
 from agenteval.readers.gold_in_spans import tell_withheld, withheld_from, without_gold
 from agenteval.readers.logs import logged_records
 from agenteval.readers.problems import first_problem
-from agenteval.readers.strict_json import Item, Notes, read_items
+from agenteval.readers.public_logs import Rows, public_records
+from agenteval.readers.strict_json import Item, Notes
 from agenteval.readers.table_files import SUFFIXES as TABLES
-from agenteval.readers.table_files import check_mapping, is_table, mapped, table_items
+from agenteval.readers.table_files import check_mapping, file_items, mapped
 from agenteval.readers.tasks import mapping_of
-from agenteval.records import Run
+from agenteval.records import Run, RunFailure
 
-SUFFIXES = (".json", ".jsonl", ".ndjson", *TABLES, ".eval")
+SUFFIXES = (".json", ".jsonl", ".ndjson", ".traj", *TABLES, ".eval")
 MOST_RUNS = 1_000_000
 _WILD = "*?["
 _HEAD = 65536  # bytes that are looked through for a sign of traces
@@ -140,7 +140,6 @@ class _Reading:
         from agenteval.readers import traces  # it needs the files that are found here
 
         piped = str(file.path) == "-"
-        display = "standard input" if piped else str(file.path)
         if not piped and (logged := logged_records(file.path, self.notes)) is not None:
             try:
                 first = next(logged, None)
@@ -153,31 +152,21 @@ class _Reading:
         if not piped and looks_like_traces(file.path):
             runs = traces.trace_runs(file, self.task, self.notes, sure=False)
             if isinstance(runs, list):
-                self._add((run, display) for run in runs)
+                self._add((run, str(file.path)) for run in runs)
                 return None
-        with nullcontext(sys.stdin.buffer) if piped else opened(file.path, display) as stream:
-            lines = file.path.suffix.lower() in (".jsonl", ".ndjson")
-            items = (
-                table_items(stream, display)
-                if is_table(file.path)
-                else read_items(stream, display, self.notes, lines=lines)
-            )
-            try:
-                first = next(items, None)
-                if first is None:
-                    return "empty"
-                items = chain([first], items)
-                check_mapping(
-                    first.value, self.mapping, first.place, None if self.given else self.notes
-                )
-                if not (_may_be_trace(first.value) and traces.is_trace(first.value)):
-                    return self._records(items, file, self.mapping)
-                # A trace of which the beginning of the file, or standard input, could not tell.
-                runs = list(traces.runs_of(items, file.name, display, self.task, self.notes))
-                self._add((run, display) for run in runs)
-                return None if runs else "no spans"
-            except OSError as error:
-                raise InputError(f"cannot be read: {error.strerror}", display) from None
+        items = file_items(file.path, self.notes)
+        first = next(items, None)
+        if first is None:
+            return "empty"
+        items = chain([first], items)
+        check_mapping(first.value, self.mapping, first.place, None if self.given else self.notes)
+        if not (_may_be_trace(first.value) and traces.is_trace(first.value)):
+            return self._records(items, file, self.mapping)
+        # A trace of which the beginning of the file, or standard input, could not tell.
+        display = "standard input" if piped else str(file.path)
+        runs = list(traces.runs_of(items, file.name, display, self.task, self.notes))
+        self._add((run, display) for run in runs)
+        return None if runs else "no spans"
 
     def _add(self, runs: Iterator[tuple[Run, str]]) -> None:
         for run, place in runs:
@@ -194,7 +183,10 @@ class _Reading:
     ) -> str | None:
         """Read records that are runs of their own; the reason when the first is none."""
         batch: list[_Numbered] = []
-        for number, item in _numbered(items):
+        rows = self._rows(items, file, raw=bool(mapping))
+        if isinstance(rows, str):
+            return rows
+        for number, item in rows:
             if is_part(item.value):
                 self.notes.add("steps inside other runs are left out", str(file.path))
                 continue
@@ -227,6 +219,16 @@ class _Reading:
         self._add((read.run, read.place) for read in batch)
         return None if batch else "empty"
 
+    def _rows(self, items: Iterator[Item], file: SourceFile, *, raw: bool) -> Rows | str:
+        """The rows of a file, of a public log as records; the reason when it holds no answers."""
+        rows = _numbered(items)
+        try:
+            return rows if raw else public_records(rows, file.path, self.notes)
+        except InputError as error:
+            if self.single:
+                raise
+            return str(error).removeprefix(f"{error.where}: ")
+
     def _run(self, form: Format, item: Item, name: str) -> _Numbered:
         """`name` is the id where the record has none."""
         try:
@@ -235,6 +237,9 @@ class _Reading:
             run = Run.model_validate(
                 {**values, "id": draft.id or name, "task": draft.task or self.task}
             )
+            if item.cut_off:
+                cut_off = RunFailure(kind="cut_off", message="cells are missing at the row's end")
+                run = run.model_copy(update={"failure": cut_off})
         except ValidationError as error:
             raise InputError(first_problem(error), item.place) from None
         clean = without_gold(run)
@@ -267,32 +272,24 @@ def _may_be_trace(value: Any) -> bool:
     )
 
 
-def _numbered(items: Iterator[Item]) -> Iterator[tuple[int | None, Item]]:
+def _numbered(items: Iterator[Item]) -> Iterator[tuple[str | None, Item]]:
     """Values that should be runs, with their number in the file; None when the file is one run."""
     for item in items:
-        if item.line is not None:
-            yield item.line, item
-        elif isinstance(item.value, list) and recognise(item.value) is None:
+        if isinstance(item.value, list) and recognise(item.value) is None:
+            before = f"{item.line}:" if (item.line or 1) > 1 else ""
             for i, value in enumerate(item.value):
-                yield i + 1, Item(value, f"{item.place}[{i}]", None)
+                yield f"{before}{i + 1}", Item(value, f"{item.place}[{i}]", None)
         else:
-            yield None, item
+            yield None if item.line is None else str(item.line), item
 
 
 def first_records(file: SourceFile, most: int = 200) -> list[dict[str, Any]]:
     """The first records of a file as they stand, to look at; none where it holds no objects.
     Raises InputError."""
-    display, notes = str(file.path), Notes()
-    if (logged := logged_records(file.path, notes)) is not None:
-        return [item.value for item in islice(logged, most)]
-    with opened(file.path, display) as stream:
-        lines = file.path.suffix.lower() in (".jsonl", ".ndjson")
-        items = (
-            table_items(stream, display)
-            if is_table(file.path)
-            else read_items(stream, display, notes, lines=lines)
-        )
-        values = [item.value for _, item in islice(_numbered(items), most)]
+    notes = Notes()
+    items = logged_records(file.path, notes) or file_items(file.path, notes)
+    rows = public_records(_numbered(items), file.path, notes)
+    values = [item.value for _, item in islice(rows, most)]
     return [value for value in values if isinstance(value, dict)]
 
 

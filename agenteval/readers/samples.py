@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agenteval.errors import InputError
-from agenteval.readers.fields import Context, Draft, shorten
+from agenteval.readers.fields import Context, Draft, is_missing, number_of, shorten
 from agenteval.readers.formats import recognise
 from agenteval.readers.strict_json import Notes
 from agenteval.records.base import content_hash
 
 _INFINITE = ("Infinity", "-Infinity", math.inf, -math.inf)
-_WORDS = {"true": 1.0, "yes": 1.0, "pass": 1.0, "false": 0.0, "no": 0.0, "fail": 0.0}
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,7 @@ class Sample:
     scores: dict[str, dict[str, Any]]
     why: str | None = None
     told: str = ""
+    about: Mapping[str, Any] = field(default_factory=dict)  # further fields of its ratings
 
 
 def failed(message: str) -> dict[str, Any]:
@@ -56,20 +56,16 @@ def rating(
     are a Failure; `why` says more of it.
     """
     told = {"explanation": explanation} if isinstance(explanation, str) and explanation else {}
-    if value is None or str(value).lower() == "nan":
+    if is_missing(value):
         return failed(": ".join(str(part) for part in (why, explanation) if part) or "no value")
     if not isinstance(value, (bool, int, float, str)) or value in _INFINITE:
         return {**failed(f"no value of a scale: {shorten(value)}"), "status": "unscored:off_scale"}
     if isinstance(value, bool):
         return {"label": str(value).lower(), "value": float(value), **told}
     text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-    number = (words or {}).get(text, _WORDS.get(text.lower()))
-    if number is None:
-        try:
-            number = float(text)
-        except ValueError:
-            number = -1.0
-    return {"label": text, **({"value": number} if 0 <= number <= 1 else {}), **told}
+    number = (words or {}).get(text, number_of(text))
+    known = number is not None and 0 <= number <= 1
+    return {"label": text, **({"value": number} if known else {}), **told}
 
 
 def rating_rows(samples: Iterable[Sample], name: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -86,8 +82,12 @@ def rating_rows(samples: Iterable[Sample], name: str) -> Iterator[tuple[str, dic
         run = form.to_draft(sample.record, Context(sample.place, Notes())) if form else Draft()
         turns = [m.content for m in run.messages if m.role == "assistant"]
         case = content_hash(run.input) if run.input else sample.run
-        rows.append((replace(sample, record={}),
-                     {"case": case, "text": "\n".join([*turns, run.output])}))  # fmt: skip
+        rows.append(
+            (
+                replace(sample, record={}),
+                {"case": case, "text": "\n".join([*turns, run.output]), **sample.about},
+            )
+        )
     scores = [item for sample, _ in rows for item in sample.scores.items()]
     rated = {criterion for criterion, score in scores if "status" not in score}
     of_parts = {criterion.rpartition("/")[0] for criterion in rated} - rated

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import csv
 import difflib
 import json
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
 
 from agenteval.errors import InputError
-from agenteval.files import text_lines
-from agenteval.readers.fields import snake
-from agenteval.readers.logs import log_samples, scored_table
+from agenteval.readers.fields import is_missing, number_of, snake, verdict
+from agenteval.readers.logs import is_log, log_samples, scored_rows, split_table
 from agenteval.readers.problems import shown
+from agenteval.readers.public_logs import public_ratings
 from agenteval.readers.samples import rating_rows
-from agenteval.readers.strict_json import Notes, decode_line
-from agenteval.readers.table_files import TYPED, table_file
+from agenteval.readers.strict_json import Item, Notes
+from agenteval.readers.table_files import file_items
 from agenteval.records import Criterion, canonical_json
 from agenteval.records.score import FailureStatus, ScoreStatus
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
@@ -40,10 +41,7 @@ _EXPORTED = frozenset({
 _MEANT = {"repetition": "repeat", "repetitions": "repeat", "rep": "repeat"}
 _ALIKE = 0.8  # share of equal letters (difflib): one or two slips in a word
 _LONGEST = 40  # characters of a name that is looked at
-_TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-_UNKNOWN = {"", "null", "none", "unknown"}
 _STATUSES = (*get_args(ScoreStatus), *get_args(FailureStatus))
-_MOST_LINE = 1_000_000  # bytes
 _ROUNDING = 0.005  # by which a value may differ from that of its label
 
 _log = logging.getLogger(__name__)
@@ -76,12 +74,15 @@ def read_scores(
     about: dict[str | None, tuple[Any, ...]] = {}
     against: list[str] = []
     unlabelled = 0
+    scales = _own_scales(file, known)
     for where, row in score_rows(file, known):
         if rater is not None and row.get("rater") != rater:
             continue
         if waits_for_label(row):
             unlabelled += 1
             continue
+        if str(row.get("criterion")) in scales and is_missing(row.get("label")):
+            row |= {"label": row.get("value"), "value": None}
         texts, repeat, success, value = _read(row, known, where, against)
         key = (texts["run"], texts["criterion"], texts["variant"], repeat)
         if key in seen:
@@ -110,6 +111,18 @@ def read_scores(
     return builder.table()
 
 
+def _own_scales(file: Path, known: Mapping[str, Criterion]) -> set[str]:
+    """Criteria that are rated by numbers of their own scale: a `value` lies outside 0 to 1."""
+    if is_log(file) or all(c.numeric_range == (0.0, 1.0) for c in known.values()):
+        return set()
+    outside: set[str] = set()
+    for _, row in score_rows(file, known):
+        number, criterion = number_of(row.get("value")), known.get(str(row.get("criterion")))
+        if number is not None and not 0 <= number <= 1 and criterion is not None:
+            outside |= {criterion.id} if _on_scale(row["value"], criterion) else set()
+    return outside
+
+
 def waits_for_label(row: Mapping[str, Any]) -> bool:
     """Whether a row is of a sheet that people are filling in, and has no label yet."""
     return bool(row.get("sample")) and all(
@@ -122,34 +135,54 @@ def score_rows(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Place and fields of every rating of a file, known fields by their own names.
 
-    Read are CSV with a head line, Parquet and Arrow, JSONL; logs of inspect and promptfoo; tables
-    with a column for each scorer, as mlflow writes them. With `known` criteria (perhaps none), what
-    of a log cannot be used beside them is left out with a warning. Raises InputError.
+    Read are tables (CSV, Parquet, Arrow) and JSON (lines or an array) with a row for each rating,
+    or with a column for each scorer, as ragas and mlflow write them; logs of inspect and promptfoo.
+    With `known` criteria (perhaps none), what of a log or of such columns cannot be used beside
+    them is left out with a warning. Raises InputError.
     """
     notes = Notes()
-    samples = log_samples(file, notes) or scored_table(file)
+    samples = log_samples(file, notes)
+    items = _objects(split_table(file) or file_items(file, notes, finite=False))
+    first = None if samples else next(items, None)
+    if first is not None:
+        items = chain([first], items)
+        fields = set(_columns(tuple(first.value))[0].values())
+        if "criterion" not in fields:
+            wanted = {snake(name): c.id for c in (known or {}).values() for name in (c.name, c.id)}
+            samples = scored_rows(items, wanted, file.stem)
+        missing = " and ".join(sorted({"run", "criterion"} - fields))
+        if missing and samples is None:
+            problem = f"there is no column {missing}; known columns: {', '.join(_COLUMNS)}"
+            raise InputError(problem, first.place)
     if samples is not None:
         rows = rating_rows(samples, str(file))
         yield from rows if known is None else _usable(list(rows), known, notes, str(file))
-        for text in notes.lines():
-            _warn_once(text)
-        return
-    suffix = file.suffix.lower()
-    if suffix in TYPED:
-        for item in table_file(file):
-            yield item.place, _renamed(item.value, item.place)
-        return
-    lines = text_lines(file, most_line=_MOST_LINE)
-    if suffix not in (".jsonl", ".ndjson", ".json"):
-        yield from _csv_rows(file, (line for _, line in lines))
-        return
-    for number, line in lines:
-        if line.strip():
-            where = f"{file}:{number}"
-            row = decode_line(line, where)
-            if not isinstance(row, dict):
-                raise InputError("this line is not a JSON object", where)
-            yield where, _renamed(row, where)
+    else:
+        yield from ((item.place, _fields_of(item)) for item in items)
+    for text in notes.lines():
+        _warn_once(text)
+
+
+def _objects(items: Iterable[Item]) -> Iterator[Item]:
+    """The objects of a file, those in arrays one by one. Raises InputError for another value."""
+    for item in items:
+        many = isinstance(item.value, list)
+        for i, value in enumerate(item.value if many else [item.value]):
+            part = Item(value, f"{item.place}[{i}]", i + 1) if many else item
+            if not isinstance(value, dict):
+                raise InputError("this is not a JSON object", part.place)
+            yield from (replace(part, value=row) for row in public_ratings(value))
+
+
+def _fields_of(item: Item) -> dict[str, Any]:
+    """The fields of a rating by their own names, without blank ones; what stands for no label and
+    no value stays, so that its rating is missing. Raises InputError."""
+    row = _renamed(item.value, item.place)
+    if item.cut_off:
+        if is_missing(row.get("run")) or is_missing(row.get("criterion")):
+            raise InputError("the row is cut off", item.place)
+        row |= {"status": "unscored:missing", "label": None, "value": None}
+    return {k: v for k, v in row.items() if v not in (None, "") or k in ("label", "value")}
 
 
 def _usable(
@@ -167,7 +200,7 @@ def _usable(
                 f"has {label!r}, of which no value is known: criteria with its levels or its "
                 "numeric_range tell (--criteria)",
             )
-        elif known and label is not None and known[criterion].numeric_range is not None:
+        elif known and label is not None and _on_scale(label, known[criterion]):
             row.pop("value", None)  # a 1 may be the worst of 1 to 5
     told = [f"criterion {name!r} is left out: it {why}" for name, why in left.items()]
     if all(row["criterion"] in left for _, row in rows):
@@ -175,33 +208,6 @@ def _usable(
     for text in told:
         notes.add(text, name)
     yield from ((where, row) for where, row in rows if row["criterion"] not in left)
-
-
-def _csv_rows(file: Path, lines: Iterator[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    reader = csv.DictReader(lines, strict=True)
-    try:
-        names = tuple(reader.fieldnames or ())
-        fields, warnings = _columns(names)
-        head = [fields.get(name, name) for name in names]
-        missing = {"run", "criterion"} - set(head)
-        if missing:
-            raise InputError(
-                f"the head line lacks {' and '.join(sorted(missing))}; known columns: "
-                f"{', '.join(_COLUMNS)}",
-                f"{file}:1",
-            )
-        twice = next((name for name in _COLUMNS if head.count(name) > 1), None)
-        if twice is not None:
-            raise InputError(f"the column {twice} stands twice in the head line", f"{file}:1")
-        for text in warnings:
-            _warn_once(text, f"{file}:1")
-        for row in reader:
-            if None in row:
-                raise InputError("more fields than the head line", f"{file}:{reader.line_num}")
-            filled = {fields.get(k, k): v for k, v in row.items() if v not in (None, "")}
-            yield f"{file}:{reader.line_num}", filled
-    except csv.Error as error:
-        raise InputError(f"is not CSV ({error})", f"{file}:{reader.line_num}") from None
 
 
 @lru_cache(maxsize=256)
@@ -269,7 +275,7 @@ def _read(
             f"criterion {criterion!r} is not among the criteria: {', '.join(sorted(known))}", where
         )
     status = _text(row, "status", where) or "scored"
-    label = _text(row, "label", where)
+    label = _label(_text(row, "label", where), known.get(criterion))
     value = _value(row, label, known.get(criterion), where)
     if status == "scored" and value is not None and label is not None and criterion in known:
         meant = _meant(row, label, value, known[criterion])
@@ -280,6 +286,8 @@ def _read(
     if status not in _STATUSES:
         raise InputError(f"status {status!r} is none of: {', '.join(_STATUSES)}", where)
     if status == "scored" and value is None and label is None:
+        status = "unscored:missing"
+    if status == "unscored:missing" and not {"label", "value", "status"} & row.keys():
         raise InputError("a rating needs a label or a value, or a status that says why not", where)
     if status != "scored" and value is not None and (":" in status or status == "not_applicable"):
         raise InputError(f"status {status!r} and a value exclude each other", where)
@@ -310,12 +318,9 @@ def _value(
     row: Mapping[str, Any], label: str | None, criterion: Criterion | None, where: str
 ) -> float | None:
     given = row.get("value")
-    if given is not None and given != "":
-        try:
-            number = float(given) if not isinstance(given, bool) else math.nan
-        except (TypeError, ValueError, OverflowError):  # an integer above any float
-            number = math.nan
-        if not 0 <= number <= 1:
+    if not is_missing(given):
+        number = number_of(given)
+        if number is None or not 0 <= number <= 1:
             raise InputError(
                 f"value {shown(given)} is not a number from 0 (worst) to 1 (best)", where
             )
@@ -334,10 +339,35 @@ def _value(
     return criterion.value_of(label) if criterion.accepted_values else None
 
 
+def _label(label: str | None, criterion: Criterion | None) -> str | None:
+    """The accepted value that a label is, perhaps as another spelling of a number or, of two
+    values, of yes and no; None for what stands for no value. Others are given back as they are."""
+    values = () if criterion is None else criterion.accepted_values
+    if label is None or label in values:
+        return label
+    if is_missing(label):
+        return None
+
+    def meaning(text: str) -> Any:
+        number = number_of(text)
+        digits = any(map(str.isdigit, text))
+        return number if number is not None and (digits or len(values) == 2) else text.casefold()
+
+    same = [value for value in values if meaning(value.strip()) == meaning(label.strip())]
+    return same[0] if len(same) == 1 else label
+
+
+def _on_scale(label: Any, criterion: Criterion) -> bool:
+    """Whether a label is, or should be, on the scale of the criterion: of numbers, or a level."""
+    is_level = _label(str(label), criterion) in criterion.accepted_values
+    return is_level or criterion.numeric_range is not None
+
+
 def _in_range(label: str, criterion: Criterion, where: str) -> float | None:
     """The value of a number on a numeric scale; None where it has no order."""
     try:
-        value = criterion.value_of(label)
+        number = number_of(label)
+        value = criterion.value_of(label if number is None else f"{number:.12g}")
     except ValueError:
         value = math.nan
     if value is not None and not 0 <= value <= 1:
@@ -386,9 +416,4 @@ def _repeat(row: Mapping[str, Any], where: str) -> int:
 
 def _success(row: Mapping[str, Any], where: str) -> bool | None:
     given = row.get("success")
-    if given is None or str(given).strip().lower() in _UNKNOWN:
-        return None
-    truth = _TRUTH.get(str(given).strip().lower())
-    if truth is None:
-        raise InputError(f"success {given!r} is not true, false or empty", where)
-    return truth
+    return verdict(given, "success", where)

@@ -29,6 +29,7 @@ _HAND_WRITTEN = 16 * 2**20  # bytes of a file that people write
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_BLANK = re.compile(r"\s*")
 SURROGATES_REPLACED = "lone surrogates (half characters) were replaced by U+FFFD"
 
 
@@ -218,11 +219,13 @@ def decode_arguments(text: str) -> Any:
 
 @dataclass(frozen=True)
 class Item:
-    """One JSON value and where it stands. `line` is None for a whole document."""
+    """One JSON value and where it stands. `line` is None for a whole document; `cut_off` says that
+    cells are missing at the end of the row of a table."""
 
     value: Any
     place: str
     line: int | None
+    cut_off: bool = False
 
 
 Decode = Callable[[str, str, int | None, Notes], Any]
@@ -234,7 +237,8 @@ def read_items(
 ) -> Iterator[Item]:  # fmt: skip
     """Values of an open file in their order; blank lines are passed over.
 
-    `lines` says that every line is a value; else the content decides. `by` decodes one text.
+    `lines` says that every line is a value, or that values stand one behind the other over several
+    lines each; else the content decides. `by` decodes one text.
     `most_line` bounds the bytes of a line, and of a document where it is more than LARGE.
     Raises InputError, with file, line and column or byte offset, for anything that is not UTF-8,
     not JSON, and above the bounds.
@@ -245,22 +249,59 @@ def read_items(
     first = next(rows, None)
     if first is None:
         return
-    second = next(rows, None) if lines or _is_value(first[2]) else None
-    if not lines and second is None:
+    alone = _is_value(first[2])
+    second = next(rows, None) if lines or alone else None
+    spread = lines and not alone and _is_opening(first[2], second[2] if second else b"")
+    if spread or (not lines and second is None):
         number, offset, data = first
+        if second:
+            data = data.rstrip(b"\n") + b"\n" * (second[0] - number) + second[2]
         data += stream.read(max(0, largest + 4 - len(data)))
         if offset + len(data) > largest + 3:
             problem = f"a JSON document larger than {largest:,} bytes; JSON lines may be larger"
             raise InputError(problem, name)
         # Line numbers of errors count from the start of the file, so blank lines are put back.
         text = "\n" * (number - 1) + decoded(data, name, line=number, offset=offset)
-        yield Item(by(text, name, None, notes), name, None)
+        if spread:
+            yield from _spread(text, name, notes, by)
+        else:
+            yield Item(by(text, name, None, notes), name, None)
         return
     for number, offset, data in chain([first], [second] if second else [], rows):
         if len(data) > longest:
             raise InputError(f"line longer than {longest:,} bytes", f"{name}:{number}")
         text = decoded(data, name, line=number, offset=offset)
         yield Item(by(text, name, number, notes), f"{name}:{number}", number)
+
+
+def _is_opening(line: bytes, following: bytes) -> bool:
+    """Whether a line that is no value opens one that goes on in the lines after it."""
+    start = line.strip()
+    return start in (b"[", b"{") or (start[:1] in (b"[", b"{") and not _is_value(following))
+
+
+def _spread(text: str, name: str, notes: Notes, by: Decode) -> Iterator[Item]:
+    """The values of a text one behind the other; a single one is a document."""
+    decoder, line, first = json.JSONDecoder(), 1, True
+    end, start = 0, _blank_end(text, 0)
+    while start < len(text):
+        line += text.count("\n", end, start)
+        try:
+            end = decoder.raw_decode(text, start)[1]
+        except (ValueError, RecursionError):
+            end = len(text)  # `by` says what is wrong
+        following = _blank_end(text, end)
+        if first and following == len(text):
+            yield Item(by(text, name, None, notes), name, None)
+        else:
+            yield Item(by(text[start:end], name, line, notes), f"{name}:{line}", line)
+        line += text.count("\n", start, end)
+        start, first = following, False
+
+
+def _blank_end(text: str, at: int) -> int:
+    match = _BLANK.match(text, at)
+    return match.end() if match else at
 
 
 def _is_value(line: bytes) -> bool:

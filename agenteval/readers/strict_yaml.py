@@ -156,6 +156,8 @@ def load_yaml(text: str, where: str) -> Any:
         mark = error.problem_mark or error.context_mark
         place = f"{where}:{mark.line + 1}:{mark.column + 1}" if mark else where
         problem = ", ".join(filter(None, (error.context, error.problem)))
+        if "maximum nesting depth" in problem:  # from PyYAML 6.0.4 on, before we see 64 of them
+            problem = f"nested deeper than {MOST_DEPTH} levels"
         raise InputError(f"not valid YAML ({problem})", place) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         problem = " ".join(str(error).split())[:200]

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from agenteval.errors import InputError
-from agenteval.files import decoded, opened
+from agenteval.files import LINE, decoded, opened
 from agenteval.readers.fields import FIELDS, field_of, snake, verdict
-from agenteval.readers.strict_json import Item, Notes
+from agenteval.readers.strict_json import Item, Notes, decode, read_items
 
-TYPED = (
-    ".parquet",
-    ".arrow",
-)  # columns have types: Parquet, and the files of Hugging Face datasets
+TYPED = (".parquet", ".arrow")  # columns have types; the files of Hugging Face datasets are Arrow
 SUFFIXES = (".csv", ".tsv", *TYPED)
+_JSON = (".json", ".traj", ".jsonl", ".ndjson")
+_WORKBOOKS = (".xlsx", ".xls", ".xlsm", ".ods")
+_HEAD = 4096  # bytes
 MAPPED = ("input", "output", "success", "id", "system", "task", "reference", "messages")
 _DELIMITERS = ",;\t|"
 _KNOWN = 3  # rank from which a name is one that tools use
@@ -39,50 +43,129 @@ _WORDS = {
 }  # fmt: skip
 
 
-def table_items(stream: BinaryIO, name: str) -> Iterator[Item]:
+def file_items(path: Path, notes: Notes, *, finite: bool = True) -> Iterator[Item]:
+    """The values of a file: rows of a table, JSON lines, or one JSON document; "-" is standard
+    input. The suffix decides, and the content where the suffix says nothing.
+
+    Where numbers need not be `finite`, NaN is a text. Raises InputError, naming file and line.
+    """
+    piped, suffix = str(path) == "-", path.suffix.lower()
+    name = "standard input" if piped else str(path)
+    with nullcontext(sys.stdin.buffer) if piped else opened(path, name) as stream:
+        try:
+            if suffix in _WORKBOOKS:
+                raise InputError("this is a workbook: save the sheet as CSV", name)
+            if suffix in SUFFIXES or (suffix not in _JSON and _begins_as_table(stream)):
+                yield from table_items(stream, name, notes)
+            else:
+                by = partial(decode, finite=finite)
+                yield from read_items(stream, name, notes, lines=suffix in _JSON[2:], by=by)
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", name) from None
+
+
+def _begins_as_table(stream: BinaryIO) -> bool:
+    """Whether the first line of a stream that can be looked into has columns and is no JSON."""
+    peek = getattr(stream, "peek", None)
+    head: bytes = peek(_HEAD)[:_HEAD] if peek is not None else b""
+    line = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
+    return line[:1] not in b"{[" and any(mark.encode() in line for mark in _DELIMITERS)
+
+
+def table_items(stream: BinaryIO, name: str, notes: Notes) -> Iterator[Item]:
     """The rows of a table with a head line, as objects of texts; a blank cell is null.
 
-    UTF-8, with or without a byte order mark; columns are parted by comma, semicolon, tab or bar,
-    whichever the head line holds most of. Raises InputError, naming file and line, for a head line
-    with a name that is empty or stands twice, a row with more cells, and what is no CSV. Values of
-    Parquet and Arrow files keep their types; dates and the like become texts, NaN is null.
+    UTF-8, UTF-16 or, with a warning, Windows-1252; columns are separated by comma, semicolon, tab
+    or bar, whichever the head line holds most of, or by what a first line `sep=;` says. A row with
+    too few cells, or one in whose quotes the file ends, is `cut_off`. Raises InputError, naming
+    file and line, for a filled column without a name, a name that stands twice, a row with too many
+    cells, and what is no CSV. Values of Parquet and Arrow files keep their types; dates and the
+    like become texts, NaN is null.
     """
     if name.lower().endswith(TYPED):
         yield from _typed_items(stream, name)
         return
-    text = decoded(stream.read(), name).removeprefix("\ufeff")
+    text = _table_text(stream.read(), name, notes)
+    head: list[str] | None = None
+    for line, cells, cut_off in _filled_rows(text, name):
+        place = f"{name}:{line}"
+        if head is None:
+            head = _head(cells, place)
+            continue
+        if any(map(str.strip, cells[len(head) :])):
+            problem = f"{len(cells)} cells, and the head line names {len(head)} columns"
+            raise InputError(problem, place)
+        if cut_off or len(cells) < len(head):
+            cells, cut_off = cells[:-1], True  # nobody knows whether its last cell is whole
+        filled = [cell if cell.strip() else None for cell in cells[: len(head)]]
+        row = dict(zip_longest(head, filled))
+        if row.pop("", None) is not None:
+            raise InputError("a cell in a column without a name", place)
+        yield Item(row, place, line, cut_off)
+
+
+def _filled_rows(text: str, name: str) -> Iterator[tuple[int, list[str], bool]]:
+    """Line and cells of every row that is not blank, and whether the file ends in its quotes.
+    Raises InputError for what is no CSV."""
     if "\0" in text:
-        raise InputError(
-            "a NUL character", f"{name}:{text[: text.index(chr(0))].count(chr(10)) + 1}"
-        )
-    head_line = re.sub(r'"[^"]*"', "", text.partition("\n")[0])
-    delimiter = max(_DELIMITERS, key=head_line.count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        line = text[: text.index("\0")].count("\n") + 1
+        raise InputError("a NUL character", f"{name}:{line}")
+    stated = re.match(r'"?sep=(.)"?[,;\t|]*\r?\n', text)
+    body = text[stated.end() :] if stated else text
+    head_line = re.sub(r'"[^"]*"', "", body.lstrip("\r\n").partition("\n")[0])
+    delimiter = stated[1] if stated else max(_DELIMITERS, key=head_line.count)
+    csv.field_size_limit(LINE)
+    reader = csv.reader(io.StringIO(body, newline=""), delimiter=delimiter, strict=True)
+    begun = 0  # rows before the one that is read
     try:
-        head = [cell.strip() for cell in next(reader, [])]
-        for column, times in Counter(head).items():
-            if not column or times > 1:
-                what = f"the column {column!r} stands twice" if column else "a column has no name"
-                raise InputError(f"{what} in the head line", f"{name}:1")
-        line = reader.line_num + 1
         for cells in reader:
-            place, line = f"{name}:{line}", reader.line_num + 1
-            if len(cells) > len(head):
-                raise InputError(
-                    f"{len(cells)} cells, and the head line names {len(head)} columns", place
-                )
             if any(map(str.strip, cells)):
-                filled = [cell if cell.strip() else None for cell in cells]
-                row = dict(zip_longest(head, filled))
-                yield Item(row, place, int(place.rpartition(":")[2]))
+                yield begun + 1 + bool(stated), cells, False
+            begun = reader.line_num
     except csv.Error as error:
-        raise InputError(f"is not CSV ({error})", f"{name}:{reader.line_num}") from None
+        last = body.rpartition("\n")[2]
+        if not begun or "unexpected end" not in str(error) or body.count("\n") > begun:
+            place = f"{name}:{begun + 1 + bool(stated)}"
+            raise InputError(f"is not CSV ({error})", place) from None
+        yield begun + 1 + bool(stated), next(csv.reader([last], delimiter=delimiter)), True
 
 
-def table_file(path: Path) -> Iterator[Item]:
-    """The rows of a table at a path. Raises InputError."""
-    with opened(path) as stream:
-        yield from table_items(stream, str(path))
+def _head(cells: list[str], place: str) -> list[str]:
+    """Names of columns; the first may lack one, as pandas writes an index. Raises InputError."""
+    names = [cell.strip() for cell in cells]
+    while not names[-1]:
+        names.pop()
+    if not names[0] and "index" not in names and len(names) > 1:
+        names[0] = "index"
+    for column, times in Counter(filter(None, names)).items():
+        if times > 1:
+            raise InputError(f"the column {column!r} stands twice in the head line", place)
+    return names
+
+
+def _table_text(data: bytes, name: str, notes: Notes) -> str:
+    """The text of a table in one of the encodings that spreadsheets write. Raises InputError."""
+    wide = next(
+        (c for c, at in (("utf-16-le", 1), ("utf-16-be", 0)) if data[at : at + 3 : 2] == b"\0\0"),
+        "",
+    )
+    if data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        wide = "utf-16"
+    try:
+        return (data.decode(wide) if wide else decoded(data, name)).removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise InputError(f"broken UTF-16 ({error.reason})", name) from None
+    except InputError as error:
+        try:
+            if 0 in data or "not UTF-8" not in str(error):
+                raise
+            text = data.decode("cp1252")
+        except UnicodeDecodeError:
+            raise error from None
+        notes.add(
+            "not UTF-8; read as Windows-1252, check its special characters", error.where or name
+        )
+        return text
 
 
 def _typed_items(stream: BinaryIO, name: str) -> Iterator[Item]:
@@ -231,8 +314,3 @@ def _holds(values: Sequence[Any], name: str, rows: int) -> bool:
 
 def _average(values: Sequence[Any]) -> float:
     return sum(len(v) for v in values if isinstance(v, str)) / len(values) if values else 0.0
-
-
-def is_table(path: Path) -> bool:
-    """Whether a file is read as a table, by its name."""
-    return path.suffix.lower() in SUFFIXES

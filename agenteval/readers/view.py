@@ -49,6 +49,7 @@ def make_view(run: Run, *, with_reference: bool = False, max_chars: int = 200_00
         problem=_cut(run.input, max_chars),
         trajectory=_cut(_trajectory(run), max_chars),
         reference=None if reference is None else _cut(reference, max_chars),
+        failed_as=None if run.failure is None else "missing",
     )
 
 

@@ -6,6 +6,7 @@ from agenteval.records.finding import GRADES, Finding, Findings, Grade, Impact, 
 from agenteval.records.run import (
     Message,
     Run,
+    RunFailure,
     Span,
     SpanEvent,
     ToolCall,
@@ -20,6 +21,7 @@ from agenteval.records.score import (
     FailureStatus,
     Result,
     Score,
+    ScoreStatus,
     Source,
 )
 from agenteval.records.task import Example, Examples, Task
@@ -45,8 +47,10 @@ __all__ = [
     "Rejected",
     "Result",
     "Run",
+    "RunFailure",
     "Scale",
     "Score",
+    "ScoreStatus",
     "Source",
     "Span",
     "SpanEvent",

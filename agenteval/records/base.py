@@ -16,7 +16,8 @@ FAIL_FAST = FailFast()
 class Record(BaseModel):
     """Immutable noun. Unknown fields are errors; NaN and infinity are refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    # Each command uses a few of the records: their validators are built at first use.
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy; a content hash remembered by the original is not taken over by a changed one."""

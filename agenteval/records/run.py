@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, field_validator
 
 from agenteval.records.base import FAIL_FAST, Record, content_hash
+from agenteval.text import plural
 
 Role = Literal["system", "user", "assistant", "tool"]
 SpanKind = Literal["agent", "llm", "tool", "chain", "user"]
@@ -99,9 +101,26 @@ class Span(Record):
     attributes: dict[str, JsonValue] = Field(default_factory=dict)
 
 
+class RunFailure(Record):
+    """Why a run has no answer: its system failed, or its row in a table is cut off."""
+
+    kind: Literal["error", "timeout", "cancelled", "cut_off"]
+    message: str = ""
+
+
+def no_answers(runs_by_kind: Mapping[str, Sequence[str]]) -> str:
+    """As in "3 runs have no answer: 2 errors, 1 cut-off row"; "" without any."""
+    nouns = {"cancelled": "cancelled run", "cut_off": "cut-off row"}
+    kinds = [plural(len(runs), nouns.get(k, k)) for k, runs in sorted(runs_by_kind.items())]
+    total = sum(map(len, runs_by_kind.values()))
+    have = "has" if total == 1 else "have"
+    return f"{plural(total, 'run')} {have} no answer: {', '.join(kinds)}" if kinds else ""
+
+
 class Run(Record):
     """One execution of one system on one input.
 
+    A run with a `failure` has no answer and is not judged.
     `success` and `reference` are gold: they are withheld from every judge unless asked for.
     `input` is the case: runs of several systems on the same input are compared as pairs.
     """
@@ -116,6 +135,7 @@ class Run(Record):
     reference: str | None = None
     spans: Annotated[tuple[Span, ...], FAIL_FAST] = ()
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
+    failure: RunFailure | None = Field(default=None, exclude_if=lambda value: value is None)
 
     @field_validator("id")
     @classmethod
@@ -129,10 +149,13 @@ class View(Record):
     """What a judge sees of a run, and nothing else.
 
     `problem` is the input, `trajectory` the rendered work of the system, `reference` is set only
-    when the user asked to show it. `sha256` identifies the view: the same view is never judged
-    twice by the same source. `computed_from` is the hash of the reference where criteria are
+    when the user asked to show it. `computed_from` is the hash of the reference where criteria are
     computed from it. `origin` is the sha256 of the view that this one was made from by a
-    perturbation; it is not shown and not part of the hash.
+    perturbation. `owner` is the task and the system of the run. `failed_as` says what a run whose
+    system failed counts as. None of the three is shown to a judge.
+
+    `sha256` identifies the run: it covers task, system, run id and everything shown. The same view
+    is never judged twice by the same source.
     """
 
     run_id: str
@@ -141,8 +164,18 @@ class View(Record):
     reference: str | None = None
     origin: str | None = None
     computed_from: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    owner: tuple[str, str] | None = None
+    failed_as: Literal["missing", "worst"] | None = Field(
+        default=None, exclude_if=lambda value: value is None
+    )
+
+    @property
+    def text_sha256(self) -> str:
+        """Content hash (hex) over the run id and everything shown or computed from."""
+        return content_hash(self.model_dump(exclude={"origin", "owner"}))
 
     @cached_property
     def sha256(self) -> str:
-        """Content hash (hex) over the run id and everything shown or computed from."""
-        return content_hash(self.model_dump(exclude={"origin"}))
+        """Content hash (hex) over `text_sha256` and the owner; without an owner, `text_sha256`."""
+        text = self.text_sha256
+        return text if self.owner is None else content_hash([text, *self.owner])

@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue
 from agenteval.records.base import Record, content_hash
 from agenteval.records.run import Usage
 
-ScoreStatus = Literal["scored", "not_applicable", "degenerate"]
+ScoreStatus = Literal["scored", "not_applicable", "degenerate", "failed_run"]
 FailureStatus = Literal[
     "unscored:parse",
     "unscored:missing",
@@ -18,6 +18,10 @@ FailureStatus = Literal[
     "unscored:refusal",
     "unscored:unsupported",
     "unscored:too_long",
+    "no_answer:error",
+    "no_answer:timeout",
+    "no_answer:cancelled",
+    "no_answer:cut_off",
     "error:infrastructure",
     "error:timeout",
     "error:budget",
@@ -57,9 +61,9 @@ class CellKey(Record):
 class Score(Record):
     """One judgement.
 
-    `value` lies in [0, 1] for `scored` and `degenerate`; it is None for `not_applicable` and for
-    nominal labels. `rung` is the step of the reply ladder that was needed; `match` tells whether
-    the label was exact or had to be read tolerantly.
+    `value` lies in [0, 1] for `scored`, `degenerate` and `failed_run`; it is None for
+    `not_applicable` and for nominal labels. `rung` is the step of the reply ladder that was needed;
+    `match` tells whether the label was exact or had to be read tolerantly.
     """
 
     key: CellKey

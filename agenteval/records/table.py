@@ -33,7 +33,7 @@ class _Interval(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number with its 95 % interval, from `n` values; `value` is None where it cannot be known.
+    """A number with its 95% interval, from `n` values; `value` is None where it cannot be known.
 
     `reason` says why value or interval is missing, `mark` whether a check on it was passed. `units`
     counts what is independent of each other, such as cases, where that is not the values.
@@ -190,7 +190,7 @@ def _figure(value: float, form: Form) -> str:
         text = f"{value:.0%}"
         if (value < 1 and text == "100%") or (value > 0 and text == "0%"):
             text = f"{value:.1%}" if 0.0005 <= value < 0.9995 else f"{value:.3%}"
-        return text.replace("%", " %")
+        return text
     if form == "p" and value < 0.001:
         return "< .001"
     written = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal
 
 from pydantic import Field
@@ -10,13 +11,13 @@ from agenteval.records.base import Record
 
 Outcome = Literal["pass", "fail", "unknown"]
 Verdict = Literal["keep", "repair", "drop", "undecided"]
-Trust = Literal["trustworthy", "not trustworthy", "not enough data"]
+Standing = Literal["shown", "refuted", "not shown", "not checked"]
 
 
 class Check(Record):
     """One property that was examined.
 
-    `reason` is one line for a person. `estimate` with `low` and `high` (95 %) is in the unit that
+    `reason` is one line for a person. `estimate` with `low` and `high` (95%) is in the unit that
     `unit` names; `p` is raw, `p_adjusted` corrected over all criteria of the same family. What
     could not be computed is None, and the reason says why.
     """
@@ -33,12 +34,28 @@ class Check(Record):
     n: int = 0
 
 
+class SystemFigure(Record):
+    """A figure of one system, with its 95% interval over cases.
+
+    `figure` is "change" (original minus copy, over the copies whose original left room to move) or
+    "AUC" (success against failure). `n` counts copies or runs.
+    """
+
+    system: str
+    figure: Literal["change", "AUC"]
+    estimate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+
+
 class Effect(Record):
     """What one perturbation did to one criterion.
 
     `estimate` is the mean over cases of original minus copy, in [-1, 1]: positive where the copy
     scores lower. `expected` was fixed before scoring. `fell`, `rose` and `tied` count cases;
     `shorter` is the share of copies with a shorter text, which is what length alone would say.
+    `systems` has the change of each system where there are several and a direction was expected.
     """
 
     variant: str
@@ -60,12 +77,14 @@ class Effect(Record):
     missing: int = 0  # copies that were judged and have no value
     unchanged: int = 0  # copies that equal their original: they are left out
     shorter: float | None = None
+    systems: tuple[SystemFigure, ...] = ()
 
 
 class Verification(Record):
     """The verdict on one criterion, its reasons in words, and everything it rests on.
 
-    `next_step` is one clause: what to do now.
+    `next_step` is one clause: what to do now. `refuted` says what the data contradict: no verdict
+    on a judge passes over such a criterion.
     """
 
     criterion_id: str
@@ -77,10 +96,11 @@ class Verification(Record):
     repeats: int
     coverage: float | None
     mean: float | None
-    low: float | None = None  # of the mean, 95 % over cases; None with fewer than two
+    low: float | None = None  # of the mean, 95% over cases; None with fewer than two
     high: float | None = None
     checks: tuple[Check, ...] = ()
     effects: tuple[Effect, ...] = ()
+    refuted: tuple[str, ...] = ()
     partner: str | None = None  # the criterion that says the same
 
     def check(self, name: str) -> Check | None:
@@ -88,13 +108,59 @@ class Verification(Record):
         return next((c for c in self.checks if c.name == name), None)
 
 
-class JudgeVerdict(Record):
-    """What holds of the judge as a whole, on these criteria and runs, and what to do now."""
+class JudgeEvidence(Record):
+    """One kind of evidence on a judge: what is claimed, and whether the data show it.
 
-    verdict: Trust
+    `name` is the claim in words. "not checked" means that there was nothing to check it with.
+    `estimate`, `low` and `high` are in the unit that `unit` names, where one figure says it all.
+    """
+
+    name: str
+    standing: Standing
+    reason: str
+    next_step: str = ""
+    unit: str = ""
+    estimate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+    systems: tuple[SystemFigure, ...] = ()
+
+
+class JudgeVerdict(Record):
+    """What holds of the judge as a whole, on these criteria and runs, and what to do now.
+
+    `verdict` is "trustworthy", "not trustworthy" or "not enough data", or "trustworthy" with its
+    limits in words: "trustworthy except accuracy", "trustworthy for differences within a case",
+    "trustworthy as one score". Equal to "trustworthy" it has no limits. `refuted` names the
+    criteria that are excepted, `one_score` those that cannot be told apart; `within_case` says that
+    nothing is known about success.
+    """
+
+    verdict: str
     reasons: tuple[str, ...]
     next_step: str = ""
     warnings: tuple[str, ...] = ()
+    evidence: tuple[JudgeEvidence, ...] = ()
+    refuted: tuple[str, ...] = ()
+    one_score: tuple[str, ...] = ()
+    within_case: bool = False
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the verdict is "trustworthy", with limits or without."""
+        return self.verdict.startswith("trustworthy")
+
+    def of(self, name: str) -> JudgeEvidence | None:
+        """The evidence of this name, or None where there is none."""
+        return next((e for e in self.evidence if e.name == name), None)
+
+    def exit_code(self, allowed: Collection[str] = ()) -> int:
+        """Return what a gate exits with: 5 where the judge is not trustworthy or a criterion is
+        refuted that is not in `allowed`, 4 where data are missing (success unknown), else 0."""
+        if self.verdict == "not trustworthy" or set(self.refuted) - set(allowed):
+            return 5
+        return 0 if self.trusted and not self.within_case else 4
 
 
 class VerifiedSet(Record):

@@ -16,8 +16,9 @@ from agenteval.text import visible_line
 _ATTEMPTS = 6  # of one request, see RetryPolicy
 _MEANING = (
     "'at least' is what is asked when every reply can be used as it comes, 'at most' the bound "
-    "however bad replies are. Tokens are estimated. A request that is lost on the way, or refused "
-    f"for its form, is sent again (up to {_ATTEMPTS} times): that is not counted here."
+    "however bad replies are. Tokens are estimated. Not counted here: a request that is lost on "
+    f"the way, or refused for its form, is sent again (up to {_ATTEMPTS} times), and one whose "
+    "limit on tokens leaves no room for words is asked without it, unless --max-tokens sets one."
 )
 _NO_PRICE = "unknown; --price-in and --price-out (per million tokens) tell it"
 
@@ -32,7 +33,8 @@ def print_bill(bill: Bill, console: Console) -> None:
         console.print(Text(visible_line(line)))
     if parts:
         print_table(_table(bill, parts), console)
-    for line in (*(f"{p.who}: {p.why}" for p in parts), *_caps(bill), *bill.notes):
+    asked = (f"{p.who}: asks {', '.join(sorted(p.where))}" for p in parts if p.where)
+    for line in (*(f"{p.who}: {p.why}" for p in parts), *asked, *_caps(bill), *bill.notes):
         console.print(Text(visible_line(line)))
     if parts:
         console.print(Text(_MEANING, "dim"))

@@ -237,8 +237,6 @@ def heatmap(  # noqa: PLR0913  each is a part of the chart
             if j < i:
                 number = float(values[i, j])
                 text = "–" if np.isnan(number) else f"{number:.2f}".replace("-0.00", "0.00")
-                if "1.00" not in text:
-                    text = text.replace("0.", ".", 1)
                 axes.text(j, i, text, fontsize=8, color=_ink(colours, number), **centred)
         places = list(range(size))
         axes.set_xticks(
@@ -300,7 +298,8 @@ def lines(  # noqa: PLR0913  each is a part of the chart
     every = [entry for some in panels.values() for entry in some]
     style = _looks(every)
     with drawing():
-        figure, cells = _panels(list(panels), (title, x, y), 3.1, ax)
+        height = 3.1 if len(panels) < 3 else 1.9
+        figure, cells = _panels(list(panels), (title, x, y), height, ax)
         for axes, some in zip(cells, panels.values(), strict=True):
             if level is not None:
                 axes.axhline(level, zorder=0.5, **_LEVEL)
@@ -351,9 +350,11 @@ def rows(  # noqa: PLR0913  each is a part of the chart
     limits: tuple[float, float] | None = (0.0, 1.0),
     level: float | None = None,
     notes: Sequence[str] = (),
+    columns: int = 2,
     ax: Axes | None = None,
 ) -> Figure:
-    """Marks, or `bars` from 0, with lying whiskers; a row for each name, a panel for each key.
+    """Marks, or `bars` from 0, with lying whiskers; a row for each name, a panel for each key,
+    `columns` of them beside one another.
 
     Values of a series stand in the order of `names`. Without `limits` the axis is symmetric around
     0, for differences. `level` is a dashed line.
@@ -366,7 +367,7 @@ def rows(  # noqa: PLR0913  each is a part of the chart
     with drawing():
         labels, least = _row_names(names)
         height = 0.9 + len(names) * max(0.09 + 0.12 * most, least)
-        figure, cells = _panels(list(panels), (title, x, ""), height, ax, columns=2)
+        figure, cells = _panels(list(panels), (title, x, ""), height, ax, columns=columns)
         for axes, some in zip(cells, panels.values(), strict=True):
             if level is not None:
                 axes.axvline(level, zorder=0.5, **_LEVEL)
@@ -455,7 +456,7 @@ def boxes(
     whiskers to the least and the greatest value; fewer than five values are points.
 
     `series` are by the text of their legend: look, values in [0, 1] by row, and the means that are
-    drawn below the boxes as diamonds with their 95 % interval.
+    drawn below the boxes as diamonds with their 95% interval.
     """
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -493,7 +494,7 @@ def boxes(
         axes.set_title(title)
         finish_axes(axes, grid="x")
         handles.append(Line2D([], [], marker="d", color=INK, markersize=3,
-                              label="mean, 95 % interval over cases"))  # fmt: skip
+                              label="mean, 95% interval over cases"))  # fmt: skip
         sizes = [len(some) for _, values, _ in series.values() for some in values if some]
         explained = []
         if max(sizes, default=0) >= _LEAST_BOX:
@@ -544,7 +545,7 @@ def shares(  # noqa: PLR0913  each is a part of the chart
                 share = row[label] / total
                 axes.barh(y, share, 0.62, left=left, label=label, **surface[label])
                 if share >= _LEAST_WORD and rated is None:
-                    axes.text(left + share / 2, y, f"{100 * share:.0f} %", ha="center",
+                    axes.text(left + share / 2, y, f"{100 * share:.0f}%", ha="center",
                               va="center", fontsize=7, bbox=box)  # fmt: skip
                 left += share
             axes.text(1.01, y, f"{total:,}", va="center", fontsize=7.5)
@@ -553,7 +554,7 @@ def shares(  # noqa: PLR0913  each is a part of the chart
         axes.set_yticks(range(len(filled)), [wrapped(name, 24, lines=2) for name in filled])
         axes.set_ylim(len(filled) - 0.5, -0.5)
         axes.set_xlim(0, 1.08)
-        axes.set_xticks(QUARTERS[0], ["0", "25 %", "50 %", "75 %", "100 %"])
+        axes.set_xticks(QUARTERS[0], ["0", "25%", "50%", "75%", "100%"])
         axes.spines["bottom"].set_bounds(0, 1)
         axes.set_xlabel(x)
         axes.set_title(title)
@@ -584,7 +585,7 @@ def _panels(
         raise InputError(f"{len(names)} panels: draw them without `ax`")
     columns = min(len(names), columns)
     lines_ = -(-len(names) // columns)
-    figure = new_figure(WIDTH, (height if columns == 2 else 1.9) * lines_ + 0.5)
+    figure = new_figure(WIDTH, height * lines_ + 0.5)
     grid = figure.subplots(lines_, columns, sharex=True, sharey=True, squeeze=False)
     cells = list(grid.flat)
     for unused in cells[len(names) :]:
@@ -596,5 +597,5 @@ def _panels(
         start.set_ylabel(y)
     figure.suptitle(title, x=0.01, ha="left", fontsize=9.5)
     for axes, name in zip(cells, names, strict=False):
-        axes.set_title(wrapped(name, 26 if columns > 2 else 40, lines=2), fontsize=8.5)
+        axes.set_title(wrapped(name, 26 if columns > 2 else 32, lines=2), fontsize=8.5)
     return figure, cells[: len(names)]

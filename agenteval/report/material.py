@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from agenteval.store import Store, of_one_state, schema
 from agenteval.store.connect import reading
 from agenteval.store.experiments import remark_of, short, unfinished_of, verified_runs
 from agenteval.store.rows import decode, json_text
-from agenteval.trust.scores import scores_from_store
+from agenteval.trust.scores import run_names, scores_from_store
 from agenteval.trust.verification import verify_keys
 
 CellName = tuple[str, str, int]  # variant, criterion id, repeat
@@ -258,11 +258,13 @@ def from_store(
     texts = _judged_texts(store, source_key)
     task = _task(texts, wanted)
     # The version used last of every original, and of every copy of these.
-    newest = {t.run_id: t for t in texts if t.task == task and t.origin is None
+    newest = {(t.run_id, t.system): t for t in texts if t.task == task and t.origin is None
               and (wanted.runs is None or t.run_key in wanted.runs)}  # fmt: skip
     keys = {t.run_key for t in newest.values()}
-    newest_copies = {(t.run_id, t.variant): t for t in texts if t.origin in keys}
-    originals = [newest[run] for run in sorted(newest)]
+    names = run_names(store.items(), keys)
+    originals = [replace(newest[run], run_id=names[newest[run].run_key]) for run in sorted(newest)]
+    named = [replace(t, run_id=names[t.origin]) for t in texts if t.origin and t.origin in keys]
+    newest_copies = {(t.run_id, t.variant): t for t in named}
     copies = [newest_copies[name] for name in sorted(newest_copies)]
     stored = store.criteria_of(source_key)
     chosen = store.newest_criteria(source_key)
@@ -362,7 +364,9 @@ def _verified(
     copied = {copy.origin for copy in copies}
     systems = {text.system for text in originals if text.run_key in copied}
     answered = table.of(variant=ORIGINAL)
-    answered = answered.where(answered.status.codes != answered.status.code("degenerate"))
+    unanswered = [n for n in answered.status.names if n.startswith(("degenerate", "no_answer:"))]
+    codes = [answered.status.code(name) for name in (*unanswered, "failed_run")]
+    answered = answered.where(~np.isin(answered.status.codes, codes))
     answering = set(answered.present("run"))
     runs = {
         text.run_key

@@ -259,11 +259,11 @@ def bounded(lines: Sequence[str], most: int) -> list[str]:
 
 
 def rate_words(rate: Interval) -> str:
-    """A rate that is known with its interval, as in "75 % (95 % interval 30 to 95 %)"."""
+    """A rate that is known with its interval, as in "75% (95% interval 30 to 95%)"."""
     text = shown(rate.mean, "share")
     if rate.low is None or rate.high is None or rate.low == rate.high:
         return f"{text} ({rate.reason or 'no interval'})"
-    return f"{text} (95 % interval {100 * rate.low:.0f} to {100 * rate.high:.0f} %)"
+    return f"{text} (95% interval {100 * rate.low:.0f} to {100 * rate.high:.0f}%)"
 
 
 def gallery(

@@ -81,7 +81,7 @@ def planning_page(  # noqa: PLR0913  each is a part of the page
     ]
     tables = [table for table in planning_tables(trials, labelled) if table.rows]
     rates = (
-        "A rate is the share of right plans among trials with a verdict; brackets hold its 95 % "
+        "A rate is the share of right plans among trials with a verdict; brackets hold its 95% "
         "interval. Trials without a verdict are counted beside it and in no rate."
     )
     sections = [
@@ -154,7 +154,7 @@ def _plan(
         (
             "Success by number of actions",
             "The more actions, the harder. The capability bound is the last number of actions with "
-            "a success of 20 % or more.",
+            "a success of 20% or more.",
             lambda: drawn.success_by_actions(by_actions, bounds(by_actions)),
         ),
         (

@@ -1,6 +1,6 @@
 """Charts of ratings: a ScoreTable in, matplotlib Axes or Figure out.
 
-All means have 95 % intervals with cases as units, so that repeats of a case add nothing to n; n
+All means have 95% intervals with cases as units, so that repeats of a case add nothing to n; n
 stands in the legend. Every function raises InputError where there is nothing to draw.
 """
 
@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from agenteval.errors import InputError
 from agenteval.records.table import Estimate
-from agenteval.records.verification import Verification
+from agenteval.records.verification import Effect, Verification
 from agenteval.report import charts
 from agenteval.report.charts import Series
 from agenteval.report.style import LOOKS, Look, listed, looks, n_label, plain, span
 from agenteval.stats import Interval, UniqueCurve, mean_interval
 from agenteval.stats.correlation import correlation_matrix
-from agenteval.stats.scores import ONLY_EMPTY, ORIGINAL, ScoreTable, split_variant
+from agenteval.stats.scores import ONLY_EMPTY, ORIGINAL, Column, ScoreTable, split_variant
 from agenteval.text import plural
 from agenteval.trust.labelled_means import Calibration
 
@@ -34,13 +34,18 @@ _GROUPS = {1: "success", 0: "failed", -1: "success unknown"}
 _LOOK_OF = {"success": LOOKS[0], "failed": LOOKS[4],
             "success unknown": Look("#666666", "-", "D", "...")}  # fmt: skip
 USUAL_SHARE = 0.25  # of the sentences, in the published experiment
-_VALUE = "mean value, 0 worst to 1 best; whiskers: 95 % interval over cases"
+_VALUE = "mean value, 0 worst to 1 best; whiskers: 95% interval over cases"
 # Status: words, colour, hatch. Answers first, then what is missing from the judge, then from the
 # machinery; each family has its colours, hatches tell them apart in grey.
 _STATUS = {
     "scored": ("rated", "#0072B2", ""),
     "degenerate": ("degenerate answer, worst level", "#9fd0ee", "---"),
     "not_applicable": ("not applicable", "#dddddd", ""),
+    "failed_run": ("failed run, worst level", "#56B4E9", "xxx"),
+    "no_answer:error": ("no answer: error", "#555555", ""),
+    "no_answer:timeout": ("no answer: timeout", "#777777", "///"),
+    "no_answer:cancelled": ("no answer: cancelled", "#999999", "..."),
+    "no_answer:cut_off": ("no answer: cut-off row", "#bbbbbb", "---"),
     "unscored:parse": ("unscored: parse", "#E69F00", ""),
     "unscored:missing": ("unscored: missing", "#f4cf80", "///"),
     "unscored:off_scale": ("unscored: off scale", "#F0E442", "..."),
@@ -61,15 +66,24 @@ def originals(table: ScoreTable) -> ScoreTable:
     return part
 
 
+def with_names(table: ScoreTable, names: Mapping[str, str]) -> ScoreTable:
+    """The table with criteria under their names by id, as far as these differ."""
+    named = tuple(names.get(i, i) for i in table.criterion.names)
+    if len(set(named)) < len(named):
+        return table
+    return replace(table, criterion=Column(table.criterion.codes, named))
+
+
 def systems(table: ScoreTable) -> dict[str, ScoreTable]:
-    """The rows of every system, in order; runs without a system come last."""
-    named = {name: table.of(system=name) for name in table.present("system")}
+    """The rows of every system, by name, so that a system has one colour in all figures; runs
+    without a system come last."""
+    named = {name: table.of(system=name) for name in sorted(table.present("system"))}
     nameless = table.where(table.system.codes < 0)
     return {**named, UNNAMED: nameless} if len(nameless) else named
 
 
 def interval(table: ScoreTable) -> Interval:
-    """Mean of all values with its 95 % interval, cases as clusters (`stats.mean_interval`).
+    """Mean of all values with its 95% interval, cases as clusters (`stats.mean_interval`).
 
     No mean where all of them are those of empty replies, which nobody rated.
     """
@@ -86,6 +100,7 @@ def radar(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
     """
     part = originals(table)
     criteria, notes = drawn_criteria(part, least=3)
+    style = looks(list(systems(part)), "systems")
     series = []
     for system, rows in systems(part).items():
         cells = [interval(rows.of(criterion=c)) for c in criteria]
@@ -93,10 +108,10 @@ def radar(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
         if len(empty) == len(criteria):
             notes.append(f"{plain(system)} ({n_label(cells)})")
             continue
-        series.append(Series(system, cells, f"{system} ({n_label(cells)})"))
+        series.append(Series(system, cells, f"{system} ({n_label(cells)})", look=style[system]))
         if empty:
             notes.append(f"{plain(system)}: no values on {listed(empty)}")
-    title = "Mean ratings by system, 0 worst to 1 best; 95 % intervals over cases"
+    title = "Mean ratings by system, 0 worst to 1 best; 95% intervals over cases"
     return charts.radar(criteria, series, title=title, notes=notes, ax=ax)
 
 
@@ -140,10 +155,9 @@ def repeat_boxes(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
     """Per criterion the spread over repeats of the judge of the mean of successful and of failed
     runs (figure 7 of arXiv 2402.09015), beside each the mean with its interval over cases.
 
-    Only original runs.
+    Only original runs that were rated at every repeat.
     """
-    part = originals(table)
-    criteria, notes = drawn_criteria(part)
+    part, criteria, notes = _repeated(table)
     series: dict[str, tuple[Look, list[list[float]], list[Interval]]] = {}
     for group, rows in _by_success(part).items():
         cells = [interval(rows.of(criterion=c)) for c in criteria]
@@ -162,9 +176,9 @@ def repeat_boxes(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
 
 def repeat_lines(table: ScoreTable, *, ax: Axes | None = None) -> Figure:
     """Mean of successful and of failed runs at every repeat of the judge, a panel per criterion
-    (figure 6 of arXiv 2402.09015). Only original runs; a repeat without values is a gap."""
-    part = originals(table)
-    criteria, notes = drawn_criteria(part)
+    (figure 6 of arXiv 2402.09015). Only original runs that were rated at every repeat; a repeat
+    without values is a gap."""
+    part, criteria, notes = _repeated(table)
     groups = _by_success(part)
     counts = {g: n_label([interval(rows.of(criterion=c)) for c in criteria])
               for g, rows in groups.items()}  # fmt: skip
@@ -176,7 +190,7 @@ def repeat_lines(table: ScoreTable, *, ax: Axes | None = None) -> Figure:
     }  # fmt: skip
     last = int(part.repeat.max(initial=0))
     return charts.lines(
-        panels, title="Means at every repeat, 95 % intervals over cases", x="repeat of the judge",
+        panels, title="Means at every repeat, 95% intervals over cases", x="repeat of the judge",
         y="mean value, 0 to 1", notes=notes + _unlabelled(part), ax=ax,
         ticks={float(k): str(k) for k in range(0, last + 1, max(1, -(-last // 10)))},
     )  # fmt: skip
@@ -209,7 +223,7 @@ def correlation_map(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
 
 def coverage_bars(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
     """Judgements of each criterion by status as shares of all that were asked for; whiskers are
-    the 95 % interval of the share rated. All variants and repeats are counted."""
+    the 95% interval of the share rated. All variants and repeats are counted."""
     if not len(table):
         raise InputError("there are no ratings to draw")
     rows, rated = {}, {}
@@ -227,68 +241,96 @@ def coverage_bars(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
     notes = ["without whisker: no interval (1 case)"] if alone else []
     return charts.shares(
         rows, title="Judgements by status", rated=rated, surfaces=surfaces, labels=words,
-        x="share of all judgements (whiskers: share rated, 95 %); at the end: their number",
+        x="share of all judgements (whiskers: share rated, 95%); at the end: their number",
         notes=notes, ax=ax,
     )  # fmt: skip
 
 
-def verdict_points(
-    criteria: Sequence[Verification], names: Mapping[str, str] | None = None
-) -> Figure:
-    """Agreement of repeats and discrimination of success of each criterion, with its verdict;
-    the dashed line is chance. `names` are those of the criteria by id."""
-    if not criteria:
+def judge_points(judges: Mapping[str, Sequence[Verification]], names: Mapping[str, str]) -> Figure:
+    """Agreement of repeats and discrimination of success by criterion, a mark for each judge; the
+    dashed line is chance of the AUC. Raises InputError where nothing was verified."""
+    if not any(judges.values()):
         raise InputError("nothing was verified yet")
-    rows = [f"{(names or {}).get(v.criterion_id, v.criterion_id)}: {v.verdict}" for v in criteria]
+    ids = list(dict.fromkeys(v.criterion_id for some in judges.values() for v in some))
 
-    def values(name: str) -> list[Estimate]:
-        checks = [v.check(name) for v in criteria]
-        return [Estimate(c.estimate, c.low, c.high) if c else Estimate(None) for c in checks]
+    def marks(check: str) -> list[Series]:
+        series = []
+        for judge, verified in judges.items():
+            known = {v.criterion_id: v.check(check) for v in verified}
+            values = [known.get(i) for i in ids]
+            estimates = [Estimate(c.estimate, c.low, c.high) if c else None for c in values]
+            series.append(Series(judge, estimates))
+        return series
 
-    alpha, auc = values("agreement"), values("discrimination")
-    ends = [e for v in (*alpha, *auc) for e in (v.value, v.low) if e is not None]
-    panels = {
-        "agreement of repeats, Krippendorff's α": [Series("α", alpha)],
-        "discrimination of success, AUC": [Series("AUC", auc)],
-    }
-    counts = span((v.cases for v in criteria), "case")
+    panels = {"agreement of repeats, Gwet's AC2": marks("agreement"),
+              "discrimination of success, AUC": marks("discrimination")}  # fmt: skip
     return charts.rows(
-        rows, panels, title=f"Criteria by agreement and discrimination, n = {counts}",
-        x="whiskers: 95 %", limits=(max(-1.0, min([0.0, *ends])), 1.0), level=0.5,
-        notes=["dashed: 0.5, which for the AUC is chance"],
+        [names.get(i, i) for i in ids], panels, title="Agreement and discrimination",
+        x="whiskers: 95%", level=0.5, notes=["dashed: 0.5, which for the AUC is chance"],
     )  # fmt: skip
+
+
+def effect_forest(judges: Mapping[str, Sequence[Verification]], names: Mapping[str, str]) -> Figure:
+    """Original minus copy by criterion and perturbation of which an effect is expected: a panel for
+    each judge, a mark for each system. Copies whose original had no room to fall are left out."""
+    effects = {
+        judge: {(v.criterion_id, e.operator): e for v in verified for e in v.effects
+                if e.systems and e.n}
+        for judge, verified in judges.items()
+    }  # fmt: skip
+    places = list(dict.fromkeys(place for some in effects.values() for place in some))
+    if not places:
+        raise InputError("there are no copies of several systems to draw")
+    systems = sorted({f.system for some in effects.values() for e in some.values()
+                      for f in e.systems})  # fmt: skip
+
+    def value(effect: Effect | None, system: str) -> Estimate | None:
+        figures = effect.systems if effect else ()
+        return next((Estimate(f.estimate, f.low, f.high) for f in figures if f.system == system),
+                    None)  # fmt: skip
+
+    panels = {
+        judge: [Series(s, [value(some.get(place), s) for place in places]) for s in systems]
+        for judge, some in effects.items()
+    }
+    rows = [f"{names.get(c, c)}: {operator.replace('_', ' ')}" for c, operator in places]
+    return charts.rows(rows, panels, title="What damage costs, by system", level=0.0,
+                       x="original − copy", limits=(-0.25, 1.0), columns=3,
+                       notes=["shares of the scale; whiskers: 95%"])  # fmt: skip
 
 
 def perturbation_bars(
     table: ScoreTable, *, share: float | None = None, ax: Axes | None = None
-) -> Axes:
-    """Mean value per criterion of the originals and of the copies by every operator (figure 8 of
-    arXiv 2402.09015).
+) -> Figure:
+    """Mean value per criterion of originals and of their perturbed copies, a panel for each
+    operator (figure 8 of arXiv 2402.09015).
 
-    An operator with several shares is drawn at the one nearest to `share` (default 0.25); seeds
-    and systems are pooled. Originals are those of runs that have a drawn copy. Whether a difference
-    is real is read from `dose_lines`, which pairs.
+    A panel holds only runs with both, so its two bars are of the same cases. An operator with
+    several shares is drawn at the one nearest to `share` (default 0.25); seeds and systems are
+    pooled. One panel can be drawn into `ax`.
     """
     shares = _shares_of(table)
     if not shares:
         raise InputError("there are no ratings of perturbed copies to draw")
     aim = USUAL_SHARE if share is None else share
-    chosen = {op: min(some, key=lambda s: (abs(s - aim), s)) if some else None
-              for op, some in shares.items()}  # fmt: skip
-    parts = {op: _copies(table, op, dose) for op, dose in chosen.items()}
-    touched = np.unique(np.concatenate([p.run.codes for p in parts.values()]))
     before = originals(table)
-    before = before.where(np.isin(before.run.codes, touched))
     criteria, notes = drawn_criteria(before)
-    named = {ORIGINAL: before}
-    named |= {plain(op) + _per_cent(chosen[op]): rows for op, rows in parts.items()}
-    style = looks(list(named), "variants")
-    series = []
-    for name, rows in named.items():
-        cells = [interval(rows.of(criterion=c)) for c in criteria]
-        label = f"{name} ({n_label(cells)})"
-        series.append(Series(label, cells, pale=name != ORIGINAL, look=style[name]))
-    return _bars(criteria, series, "Ratings of originals and perturbed copies", notes, ax)
+    panels = {}
+    for operator, some in shares.items():
+        dose = min(some, key=lambda s: (abs(s - aim), s)) if some else None
+        copies = _copies(table, operator, dose)
+        pairs = [_paired(before.of(criterion=c), copies.of(criterion=c)) for c in criteria]
+        cells = [pair[0] for pair in pairs]
+        cases = span((cell.n_clusters or cell.n for cell in cells if cell.n), "case")
+        panels[f"{operator.replace('_', ' ')}{_per_cent(dose)}, {cases}"] = [
+            Series("original", cells),
+            Series("copy", [pair[1] for pair in pairs], pale=True),
+        ]
+    title = "Ratings of originals and of their perturbed copies"
+    title += f": {next(iter(panels))}" if len(panels) == 1 else ""
+    notes.append("whiskers: 95% interval over cases")
+    x = "mean value, 0 to 1"
+    return charts.rows(criteria, panels, title=title, x=x, bars=True, notes=notes, ax=ax)
 
 
 def dose_lines(table: ScoreTable, *, ax: Axes | None = None) -> Figure:
@@ -300,7 +342,7 @@ def dose_lines(table: ScoreTable, *, ax: Axes | None = None) -> Figure:
     before = originals(table)
     criteria, notes = drawn_criteria(before)
     changes = {
-        (c, op): [_paired_change(before.of(criterion=c), _copies(table, op, s).of(criterion=c))
+        (c, op): [_paired(before.of(criterion=c), _copies(table, op, s).of(criterion=c))[2]
                   for s in some]
         for c in criteria for op, some in shares.items()
     }  # fmt: skip
@@ -312,7 +354,7 @@ def dose_lines(table: ScoreTable, *, ax: Axes | None = None) -> Figure:
     }
     doses = sorted({s for some in shares.values() for s in some})
     return charts.lines(
-        panels, title="Change of the rating by share perturbed, 95 % intervals over cases",
+        panels, title="Change of the rating by share perturbed, 95% intervals over cases",
         x="share perturbed", y="copy minus original", level=0.0, limits=None, notes=notes,
         ticks={s: _per_cent(s).strip() for s in doses}, ax=ax,
     )  # fmt: skip
@@ -334,7 +376,7 @@ def reliability_lines(
     if not panels:
         raise InputError("the judge gives one value alone")
     return charts.lines(
-        panels, title=f"Labels by the judge's {of}, 95 % intervals over cases",
+        panels, title=f"Labels by the judge's {of}, 95% intervals over cases",
         x="judge", y="labels", guess=([0, 1], [0, 1]), guess_name="judge = labels", ax=ax,
     )  # fmt: skip
 
@@ -343,7 +385,7 @@ def unique_curves(curves: Mapping[float, UniqueCurve], *, ax: Axes | None = None
     """Distinct criteria in M sets (figure 5 of arXiv 2402.09015), a line for each merging
     threshold τ; τ = 1 merges nothing but equal names.
 
-    The line is the exact mean over draws of M sets, the band the central 95 % of single draws: a
+    The line is the exact mean over draws of M sets, the band the central 95% of single draws: a
     spread, not the uncertainty of the mean.
     """
     from matplotlib.ticker import MaxNLocator
@@ -356,7 +398,7 @@ def unique_curves(curves: Mapping[float, UniqueCurve], *, ax: Axes | None = None
         label = f"{name} (n = {plural(len(curves[tau].m), 'set')})"
         series.append(Series(name, _curve(curves[tau]), label, at=curves[tau].m))
     figure = charts.lines(
-        {"": series}, title="Distinct criteria in M sets, exact mean and 95 % of resampled draws",
+        {"": series}, title="Distinct criteria in M sets, exact mean and 95% of resampled draws",
         x="sets of criteria, M", y="distinct criteria", limits=None, spread=True, ax=ax,
     )  # fmt: skip
     axes = figure.axes[0] if ax is None else ax
@@ -399,6 +441,25 @@ def _unlabelled(table: ScoreTable) -> list[str]:
         return []
     missing = len(np.unique(table.run.codes[table.success < 0]))
     return [f"not shown: {plural(missing, 'run')} of unknown success"] if missing else []
+
+
+def _repeated(table: ScoreTable) -> tuple[ScoreTable, list[str], list[str]]:
+    """The ratings of originals by runs that have a value at every repeat of their criterion and
+    group, so that the same runs are compared; the criteria, and notes on what is not shown."""
+    part = originals(table)
+    criteria, notes = drawn_criteria(part)
+    part = part.where(~np.isnan(part.value))
+    mask = np.zeros(len(part), dtype=np.bool_)
+    for code in np.unique(part.criterion.codes):
+        for success in np.unique(part.success):
+            own = (part.criterion.codes == code) & (part.success == success)
+            counts = np.bincount(part.run.codes[own], minlength=len(part.run.names))
+            repeats = len(np.unique(part.repeat[own]))
+            mask |= own & (counts[part.run.codes] >= repeats)
+    absent = len(np.unique(part.run.codes)) - len(np.unique(part.run.codes[mask]))
+    if absent:
+        notes.append(f"not shown: {plural(absent, 'run')} not rated at every repeat")
+    return part.where(mask), criteria, notes
 
 
 def _per_repeat(rows: ScoreTable) -> list[Interval]:
@@ -456,18 +517,23 @@ def _copies(table: ScoreTable, operator: str, share: float | None) -> ScoreTable
     return table.where(np.isin(table.variant.codes, [table.variant.code(n) for n in names]))
 
 
-def _paired_change(before: ScoreTable, after: ScoreTable) -> Interval:
-    """Mean change per run, copy minus original, in [-1, 1] with its interval over cases.
+def _paired(before: ScoreTable, after: ScoreTable) -> tuple[Interval, Interval, Interval]:
+    """Means of originals and copies in [0, 1], and of the change in [-1, 1], with their intervals
+    over cases.
 
-    Each run counts once: the mean over its repeats (and seeds) after, minus that before. Runs
-    that lack one of the two are left out.
+    Each run counts once, by the mean over its repeats (and seeds). Runs that lack one of the two
+    are left out.
     """
-    change = run_means(after) - run_means(before)
-    known = ~np.isnan(change)
+    a, b = run_means(before), run_means(after)
+    both = ~np.isnan(a + b)
     cases = -1 - np.arange(len(before.run.names), dtype=np.int64)
     cases[before.run.codes] = clusters(before)
-    return mean_interval(change[known].tolist(), cases[known].tolist(), bounds=(-1.0, 1.0))
+
+    def mean(values: NDArray[np.float64], low: float) -> Interval:
+        return mean_interval(values[both].tolist(), cases[both].tolist(), bounds=(low, 1.0))
+
+    return mean(a, 0.0), mean(b, 0.0), mean(b - a, -1.0)
 
 
 def _per_cent(share: float | None) -> str:
-    return "" if share is None else f" {share:.0%}".replace("%", " %")
+    return "" if share is None else f" {share:.0%}"

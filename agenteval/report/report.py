@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from agenteval.records.table import Table
 from agenteval.report.bill import print_bill
 from agenteval.report.page import report_page
 from agenteval.report.terminal import print_table
-from agenteval.text import plural, visible_line
+from agenteval.text import plural, replace_unencodable, visible_line
 from agenteval.trust.gates import Gate, exit_code, gate_lines
 
 
@@ -60,7 +61,9 @@ class Report:
     def print(self, *, all: bool = False, console: Console | None = None) -> None:
         """Title, notes and tables on standard output or `console`; `all` adds the detail tables.
         After a dry run the bill."""
-        console = console or Console(highlight=False, emoji=False)
+        if console is None:
+            replace_unencodable(sys.stdout)
+            console = Console(highlight=False, emoji=False)
         if self.bill is not None:
             print_bill(self.bill, console)
             return

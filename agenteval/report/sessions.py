@@ -203,7 +203,7 @@ def _found(
     facts = [
         ("decided by", _BY[verdict.decided_by] if verdict.decided_by else "nobody could"),
         ("end", _ENDED[log.ended]),
-        ("goals", "–" if verdict.progress is None else f"{100 * verdict.progress:.0f} % achieved"),
+        ("goals", "–" if verdict.progress is None else f"{100 * verdict.progress:.0f}% achieved"),
         ("calls", f"{verdict.right} right of {verdict.generated} made, {verdict.gold} gold"
          + undecided),
         ("chart", _CHART[verdict.conforms] if verdict.charted else "there is none"),

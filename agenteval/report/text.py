@@ -27,11 +27,11 @@ def cut(text: object, most: int) -> str:
 
 
 def variant_label(name: str, among: Iterable[str] = ()) -> str:
-    """`drop sentences 25 %` for `drop_sentences:0.25:7`; the seed too where only it differs."""
+    """`drop sentences 25%` for `drop_sentences:0.25:7`; the seed too where only it differs."""
     operator, _, rest = name.partition(":")
     share, _, seed = rest.partition(":")
     try:
-        dose = "" if share in ("", "-") else f" {float(share) * 100:.3g} %"
+        dose = "" if share in ("", "-") else f" {float(share) * 100:.3g}%"
     except ValueError:
         return name
     label = operator.replace("_", " ") + dose

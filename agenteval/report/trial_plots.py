@@ -40,7 +40,7 @@ _ALL = "all domains"
 
 def success_by_actions(rates: Sequence[Tally], bounds: Sequence[Bound] = ()) -> Figure:
     """Success against number of actions, a line per system; its capability bound is in the legend.
-    Dashed is the threshold of 20 %, dotted what random orders would reach (mean over all trials).
+    Dashed is the threshold of 20%, dotted what random orders would reach (mean over all trials).
 
     Raises InputError without any rate, and for more systems than can be told apart.
     """
@@ -67,8 +67,8 @@ def success_by_actions(rates: Sequence[Tally], bounds: Sequence[Bound] = ()) -> 
                            for t in own))  # fmt: skip
     return charts.lines(
         {"": series}, title="Success by number of actions", ticks=ticks,
-        x="number of actions; below it, cases per system", level=_THRESHOLD, level_name="20 %",
-        y="share of plans that are right\nbands: 95 %",
+        x="number of actions; below it, cases per system", level=_THRESHOLD, level_name="20%",
+        y="share of plans that are right\nbands: 95%",
         guess=None if np.isnan(guesses).all() else (places, guesses),
     )  # fmt: skip
 
@@ -109,7 +109,7 @@ def success_by_topic(rates: Sequence[Tally]) -> Figure:
                                for system, own in by_system(known).items()})  # fmt: skip
     return charts.rows(
         topics, {"": series}, title="Success by topic", notes=notes,
-        x="share of plans that are right; whiskers: 95 %",
+        x="share of plans that are right; whiskers: 95%",
     )  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def format_points(known: Tallies, level: str = "") -> Figure:
     """The rate of each format in each domain, a panel for each agent; of "sessions" or "turns",
     else of both.
 
-    Rates with 95 % intervals: of sessions the share of successes, of single turns the share of due
+    Rates with 95% intervals: of sessions the share of successes, of single turns the share of due
     calls that are right, as in the tables. At the right stands what they are a share of. At most
     four agents of a level have a panel: those tried in more formats first, then those with more in
     their rates, then by name; others are named. Where all were tried in one format only, a panel
@@ -163,7 +163,7 @@ def format_points(known: Tallies, level: str = "") -> Figure:
             left_out += agents[_MOST_PANELS:]
     what = {"sessions": "sessions that succeed", "single turns": "due calls that are right"}
     counted = {"sessions": "sessions with a verdict", "single turns": "decided calls"}
-    notes = [f"whiskers: 95 %; at the right: {' or '.join(counted[k] for k in drawn)}"]
+    notes = [f"whiskers: 95%; at the right: {' or '.join(counted[k] for k in drawn)}"]
     if left_out:
         notes.append(f"not drawn: {listed(left_out)}")
     in_series = any(series.name in EVERY_FORMAT for some in panels.values() for series in some)
@@ -219,7 +219,7 @@ def _turn_rates(known: Tallies) -> _Rates:
 
 
 def format_differences(pairs: Sequence[Pair], what: str = "success") -> Figure:
-    """Paired differences of formats, first less second, with 95 % intervals, at the right the
+    """Paired differences of formats, first less second, with 95% intervals, at the right the
     tasks that both have a verdict on. `what` names the rate. Beyond 40 pairs the others are
     counted. Raises InputError without any difference."""
     known = [p for p in pairs if p.difference.mean is not None]
@@ -236,7 +236,7 @@ def format_differences(pairs: Sequence[Pair], what: str = "success") -> Figure:
     series = Series(
         "difference", [Estimate.of(p.difference) for p in some], counts=[p.tasks for p in some]
     )
-    notes = ["whiskers: 95 %; at the right: tasks with both"]
+    notes = ["whiskers: 95%; at the right: tasks with both"]
     notes += [f"not drawn: {plural(rest, 'pair')}"] if rest > 0 else []
     return charts.rows(
         names, {"": [series]}, title="Formats compared on the same tasks", limits=None, level=0.0,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from agenteval.errors import InputError
+from agenteval.evaluators.utility.tables import evidence_by_system, evidence_table
 from agenteval.records import Criterion
 from agenteval.records.table import shown
 from agenteval.report import plots
@@ -53,9 +53,10 @@ from agenteval.report.utility_tables import (
     rated_share,
     systems_table,
 )
-from agenteval.stats.scores import ORIGINAL, Column, ScoreTable
+from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.text import plural
 from agenteval.trust.flagged import Flags
+from agenteval.trust.means import lines_on_failed_runs
 
 MOST_RUNS = 500  # runs that can be opened
 _MOST_NAMED = 20_000  # other runs whose names are listed
@@ -69,8 +70,7 @@ _MEANINGS: dict[BadgeKind, str] = {
     "undecided": "the data do not tell",
     "drop": "should not be used",
 }
-_KINDS: dict[str, Any] = {"trustworthy": "trustworthy", "not trustworthy": "not-trustworthy",
-                          "not enough data": "not-enough-data"}  # fmt: skip
+_KINDS: dict[str, Any] = {"trustworthy": "trustworthy", "not trustworthy": "not-trustworthy"}
 
 
 def utility_page(material: Material, *, most_runs: int = MOST_RUNS) -> str:
@@ -118,7 +118,12 @@ def _summary(material: Material, made: RunItems, left_out: Sequence[str]) -> lis
     judge = findings.judge if findings else None
     if judge is not None:
         lines = [*judge.reasons, *([f"Next: {judge.next_step}"] if judge.next_step else [])]
-        head = Verdict("The judge on these criteria", judge.verdict, lines, _KINDS[judge.verdict])
+        head = Verdict(
+            "The judge on these criteria",
+            judge.verdict,
+            lines,
+            _KINDS.get(judge.verdict, "not-enough-data"),
+        )
     elif findings is not None:
         why = f"only the verdicts on criteria are known, {findings.origin}"
         head = Verdict("The judge on these criteria", "judge not verified", [why])
@@ -126,8 +131,10 @@ def _summary(material: Material, made: RunItems, left_out: Sequence[str]) -> lis
         head = Verdict("The judge on these criteria", "not verified", [material.unverified])
     warnings = judge.warnings if judge else ()
     lacking = [*_missing(material), *_not_shown(material, made), *left_out]
+    shown = [evidence_table(judge), evidence_by_system(judge)] if judge else []
     return [
         head,
+        *(Listing(table) for table in shown if table.rows),
         *(Text([Piece("Warning ", "strong"), line], "warning") for line in warnings),
         Tiles(_tiles(material, made.flags)),
         Columns(
@@ -191,17 +198,15 @@ def _measured(material: Material) -> list[str]:
         chosen = ", ".join(material.names.get(i, i) for i in findings.subset)
         lines.append(f"smallest set that tells success from failure as well as all: {chosen}")
     if findings.first_component is not None:
-        lines.append(
-            f"one component holds {findings.first_component:.0%} of the variance of all criteria"
-            + (": they hardly differ" if findings.first_component > 0.8 else "")
-        )
+        share = f"{findings.first_component:.0%}"
+        lines.append(f"one component holds {share} of the variance of all criteria")
     return lines
 
 
 def _missing(material: Material) -> list[str]:
     """What is not known, or not of all, in sentences."""
     table = material.originals
-    lines = list(material.notes)
+    lines = [*material.notes, *lines_on_failed_runs(table)]
     if not (table.success >= 0).any():
         lines.append("success is unknown for every run: nothing says which criteria tell it")
     elif (table.success < 0).any():
@@ -297,7 +302,7 @@ def _criteria(material: Material) -> Section:
         links[criterion.name] = f"c-{i}"
         items.append(_criterion(material, criterion, f"c-{i}"))
     lead = (
-        "Means run from 0 (worst level) to 1 (best). Intervals are 95 %, with cases as units: "
+        "Means run from 0 (worst level) to 1 (best). Intervals are 95%, with cases as units: "
         "repeats of a case do not add to n. ✓ holds, ✗ does not, ? cannot be told."
     )
     table = Listing(criteria_table(material), links, titled=False)
@@ -362,15 +367,17 @@ def _runs(material: Material, lines: Sequence[RunLine], made: RunItems) -> Secti
 
 
 def _plan(material: Material) -> list[tuple[str, str, Callable[[], Any]]]:
-    table = _named(material)
+    table = plots.with_names(material.table, material.names)
     copies = set(table.present("variant")) - {ORIGINAL}
     doses = {v.partition(":")[2].partition(":")[0] for v in copies} - {"-", ""}
     verdicts = material.findings.criteria if material.findings else ()
+    labels = {v.criterion_id: f"{material.names.get(v.criterion_id, v.criterion_id)}: {v.verdict}"
+              for v in verdicts}  # fmt: skip
     plan: list[tuple[str, str, Callable[[], Any]]] = [
         (
             "Which criteria hold",
             "Agreement of repeats beside discrimination of success, with the verdict.",
-            lambda: plots.verdict_points(verdicts, material.names),
+            lambda: plots.judge_points({"judge": verdicts}, labels),
         ),
         (
             "Success and failed",
@@ -410,15 +417,6 @@ def _plan(material: Material) -> list[tuple[str, str, Callable[[], Any]]]:
         ),
     ]
     return plan
-
-
-def _named(material: Material) -> ScoreTable:
-    """The table with criteria under their names, as far as these differ."""
-    table = material.table
-    names = tuple(material.names.get(i, i) for i in table.criterion.names)
-    if len(set(names)) < len(names):
-        return table
-    return replace(table, criterion=Column(table.criterion.codes, names))
 
 
 def _few(table: ScoreTable, most: int) -> ScoreTable:

@@ -33,9 +33,9 @@ def criteria_table(material: Material) -> Table:
     columns = (
         _CRITERION,
         Column("verdict", "verdict", hint="keep, repair, drop or undecided"),
-        Column("mean", "mean [95 %]", "number", "0 worst, 1 best; interval over cases"),
+        Column("mean", "mean [95%]", "number", "0 worst, 1 best; interval over cases"),
         *(sides if labelled else ()),
-        Column("agreement", "agreement α", "number", "Krippendorff's alpha over repeats"),
+        Column("agreement", "agreement AC2", "number", "Gwet's AC2 over repeats, linear weights"),
         Column("discrimination", "AUC", "number", "success rated above failure; 0.5 is chance"),
         _RATED,
         Column("ratings", "ratings", "count", "ratings with a value"),
@@ -116,7 +116,7 @@ def effects_table(material: Material) -> Table | None:
         shares = [e.shorter for v in rated for e in v.effects
                   if (e.operator, e.share or 0.0) == kind and e.shorter is not None]  # fmt: skip
         if shares:
-            share = f"{sum(shares) / len(shares):.0%}".replace("%", " %")
+            share = f"{sum(shares) / len(shares):.0%}"
             notes.append(f"{operator_label(*kind)}: {share} of the copies are shorter.")
     return Table(
         "perturbations", "Perturbations", (_CRITERION, *columns), tuple(rows), tuple(notes)
@@ -124,7 +124,7 @@ def effects_table(material: Material) -> Table | None:
 
 
 def operator_label(name: str, share: float) -> str:
-    """As in "drop sentences 25 %"."""
+    """As in "drop sentences 25%"."""
     return variant_label(f"{name}:{share or '-'}")
 
 
@@ -132,7 +132,8 @@ def missing_table(material: Material) -> Table | None:
     """Judgements without a result by kind and criterion, copies included; None when all have one"""
     table = material.table
     kinds = sorted(n for n in table.present("status") if ":" in n)
-    kinds += [n for n in ("not_applicable", "degenerate") if n in table.present("status")]
+    by_rule = ("not_applicable", "degenerate", "failed_run")
+    kinds += [n for n in by_rule if n in table.present("status")]
     if not kinds:
         return None
     columns = (
@@ -154,7 +155,7 @@ def checks_table(verdict: Verification) -> Table:
     """Every check and effect of a criterion, with its reason."""
     columns = (
         Column("examined", "examined"), Column("result", "outcome"),
-        Column("estimate", "estimate [95 %]", "number"), Column("p", "p", "p", "raw"),
+        Column("estimate", "estimate [95%]", "number"), Column("p", "p", "p", "raw"),
         Column("corrected", "p corrected", "p", "over all criteria"), Column("n", "n", "count"),
         Column("why", "in words"),
     )  # fmt: skip

@@ -74,7 +74,7 @@ def workflows_page(  # noqa: PLR0913  each is a part of the page
     tiles = [*_tiles(sessions, turns), *([flagged.tile] if flagged.examined else [])]
     made = result_tables(sessions, turns, known) if tables is None else tables
     rates = (
-        "Brackets hold 95 % intervals. Trials without a verdict are counted beside the rates and "
+        "Brackets hold 95% intervals. Trials without a verdict are counted beside the rates and "
         "in none of them."
     )
     sections = [
@@ -103,8 +103,7 @@ def headlines(known: Tallies) -> list[str]:
     tallies = sorted(known.sessions_by(), key=lambda t: t.system)
     lines = [_session_line(t, causes.get(t.system), _ends(t)) for t in tallies]
     single = sorted(known.turns_by(), key=lambda t: t[0])
-    lines += [_turn_line(system, table) for system, _, table in single]
-    return [line.replace(" %", "\u00a0%") for line in lines]  # kept together
+    return lines + [_turn_line(system, table) for system, _, table in single]
 
 
 def _ends(t: SessionTally) -> list[str]:

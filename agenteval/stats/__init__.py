@@ -18,9 +18,8 @@ from agenteval.stats.correlation import (
     spearman,
 )
 from agenteval.stats.discrimination import Discrimination, discrimination, magnitude
-from agenteval.stats.flips import Flips, flip_rate
 from agenteval.stats.interval import Interval, mean_interval
-from agenteval.stats.kappa import Kappa, cohen_kappa, fleiss_kappa, gwet_ac1
+from agenteval.stats.kappa import Kappa, cohen_kappa, fleiss_kappa, gwet_ac2
 from agenteval.stats.mcnemar import McNemar, discordant, mcnemar
 from agenteval.stats.multiple import Adjusted, adjust
 from agenteval.stats.paired import PairedTest, sign_flip_test, sign_test
@@ -46,7 +45,6 @@ __all__ = [
     "CorrelationMatrix",
     "Discrimination",
     "FirstComponent",
-    "Flips",
     "Interval",
     "Kappa",
     "McNemar",
@@ -73,8 +71,7 @@ __all__ = [
     "expected_unique",
     "first_component",
     "fleiss_kappa",
-    "flip_rate",
-    "gwet_ac1",
+    "gwet_ac2",
     "icc",
     "krippendorff_alpha",
     "magnitude",

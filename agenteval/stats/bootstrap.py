@@ -114,8 +114,8 @@ def bootstrap_sums(
     `se` is the standard deviation of the resamples times sqrt(C / (C - 1)), the factor by which
     that of a mean over C cases is too small. Without an estimate: None and the reason "undefined".
     One case: no interval. So few cases that drawing a single one C times is likelier than a tail
-    (C^-C > tail): no interval; at 95 % that is below 4 cases (below 5 for `expanded`). Resamples
-    in which the statistic is undefined are left out and counted in `method`; above 5 % there is
+    (C^-C > tail): no interval; at 95% that is below 4 cases (below 5 for `expanded`). Resamples
+    in which the statistic is undefined are left out and counted in `method`; above 5% there is
     no interval. All resamples equal: low = high = mean, reason "no variation between cases".
 
     Raises ValueError for clusters of another length or values that are not finite.

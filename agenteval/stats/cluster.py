@@ -2,50 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 Tree = NDArray[np.float64]
 Labels = NDArray[np.intp]
+Similarity = Callable[[slice], Floats]  # of some rows to all
 
 _BLOCK = 256  # rows of the similarity matrix held at once
 _SLACK = 1e-6  # cosines of float32 rows are known to about this
 
 
-def average_tree(vectors: Floats) -> Tree:
-    """scipy's linkage matrix (n - 1, 4) of unit rows (n, d): heights are 1 - mean cosine.
+def average_tree(similarity: Similarity, n: int) -> Tree:
+    """scipy's linkage matrix (n - 1, 4) of `n` rows: heights are 1 - mean similarity.
 
     Deterministic for a given order of rows. Memory is that of n * (n - 1) / 2 distances, twice.
     """
     from scipy.cluster.hierarchy import linkage
 
-    n = len(vectors)
     if n < 2:
         return np.zeros((0, 4))
     condensed = np.empty(n * (n - 1) // 2)
     at = 0
     for begin in range(0, n, _BLOCK):
-        for row, cosine in enumerate(vectors[begin : begin + _BLOCK] @ vectors.T, start=begin):
+        for row, cosine in enumerate(similarity(slice(begin, begin + _BLOCK)), start=begin):
             tail = cosine[row + 1 :]
             condensed[at : at + len(tail)] = np.round(np.maximum(1 - tail, 0), 6)
             at += len(tail)
     return np.asarray(linkage(condensed, method="average"))
 
 
-def average_link(vectors: Floats, tau: float) -> Labels:
-    """Group (0..k-1, in order of first appearance) of each unit row (n, d).
+def average_link(similarity: Similarity, n: int, tau: float) -> Labels:
+    """Group (0..k-1, in order of first appearance) of each of `n` rows.
 
-    The two groups with the highest mean cosine between their rows are joined, as long as it is at
-    least `tau`. A higher tau never gives fewer groups. Raises ValueError unless 0 < tau <= 1.
+    The two groups with the highest mean similarity between their rows are joined, as long as it is
+    at least `tau`. A higher tau never gives fewer groups. Raises ValueError unless 0 < tau <= 1.
     """
     from scipy.cluster.hierarchy import fcluster
 
     if not 0 < tau <= 1:
         raise ValueError(f"tau {tau} is not in (0, 1]")
-    if len(vectors) < 2:
-        return np.zeros(len(vectors), dtype=np.intp)
-    labels = fcluster(average_tree(vectors), 1 - tau + _SLACK, criterion="distance")
+    if n < 2:
+        return np.zeros(n, dtype=np.intp)
+    labels = fcluster(average_tree(similarity, n), 1 - tau + _SLACK, criterion="distance")
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     rank = np.empty(len(first), dtype=np.intp)
     rank[np.argsort(first)] = np.arange(len(first))
@@ -57,7 +59,7 @@ def similar_pieces(vectors: Floats, most: int) -> list[list[int]]:
     are small enough, neighbours in the tree put together while they fit."""
     n = len(vectors)
     branches: list[list[list[int]]] = [[[row]] for row in range(n)]
-    for left, right, _, _ in average_tree(vectors):
+    for left, right, _, _ in average_tree(lambda rows: vectors[rows] @ vectors.T, n):
         pieces = branches[int(left)] + branches[int(right)]
         # what is too large for one piece stays in pieces; the two smallest join while they fit
         pieces.sort(key=lambda piece: (len(piece), piece))

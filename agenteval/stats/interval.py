@@ -104,9 +104,8 @@ def _groups(data: list[float], clusters: Sequence[Hashable]) -> list[list[float]
 
 
 def _standard_error(data: list[float], groups: list[list[float]] | None, mean: float) -> float:
-    if groups is None:
-        sums = [v - mean for v in data]
-    else:
+    sums = [v - mean for v in data]
+    if groups is not None and len(groups) < len(data):
         sums = [math.fsum(v - mean for v in group) for group in groups]
     units = len(sums)
     return math.sqrt(units / (units - 1) * math.fsum(s * s for s in sums)) / len(data)

@@ -70,9 +70,7 @@ def cohen_kappa(
     k, position = len(levels), np.searchsorted(levels, data[keep])
     cell = np.zeros((len(position), k * k))
     cell[np.arange(len(cell)), position[:, 0] * k + position[:, 1]] = 1
-    apart = np.abs(np.subtract.outer(np.arange(k), np.arange(k))).astype(np.float64)
-    power = {"none": 0, "linear": 1, "quadratic": 2}[weights]
-    loss = np.where(apart > 0, apart**power, 0.0) / max(k - 1, 1) ** power
+    loss = _losses(k, weights)
 
     def shares(totals: Floats) -> tuple[Floats, Floats]:
         table = totals.reshape(len(totals), k, k)
@@ -120,47 +118,65 @@ def fleiss_kappa(
     return _kappa(sample, parts, shares)
 
 
-def gwet_ac1(
+def gwet_ac2(
     ratings: ArrayLike,
     *,
+    weights: Weights = "linear",
     categories: Sequence[float] | None = None,
     clusters: Clusters | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> Kappa:
-    """Gwet's AC1 (British Journal of Mathematical and Statistical Psychology 61, 2008).
+    """Gwet's AC2: weighted agreement of ordered classes; AC1 with the weights "none".
 
-    `ratings` is (units, raters), NaN where missing. Agreement is the mean share of equal pairs over
-    units with two ratings; chance is sum_c p_c (1 - p_c) / (q - 1), p_c the mean over rated units
-    of the share of class c, q the number of `categories` (default: the values that occur; give all
-    levels of the scale, since unused ones lower the chance agreement). A unit with one rating
-    counts for p_c only.
+    AC1: British Journal of Mathematical and Statistical Psychology 61, 2008; AC2: Handbook of
+    Inter-Rater Reliability, 4th ed. 2014, chapter 4. `ratings` is (units, raters), NaN where
+    missing. The weight w_kl is 1 for equal classes, 0 for unlike ones (none), 1 - |k - l| / (q - 1)
+    (linear) or 1 - (k - l)^2 / (q - 1)^2 (quadratic), k and l being positions among the q
+    `categories` (default: the values that occur; give all levels of the scale, since unused ones
+    lower the chance agreement). Agreement is the mean weight of pairs over units with two ratings;
+    chance is sum_kl w_kl sum_c p_c (1 - p_c) / (q (q - 1)), p_c the mean over rated units of the
+    share of class c. A unit with one rating counts for p_c only.
 
     Undefined, None with the reason: no unit with two ratings; a single category. Constant ratings
     of a scale with several `categories` give 1. Raises ValueError for a value outside `categories`,
-    as `as_ratings`, and for clusters of another length.
+    as `as_ratings`, and for unknown weights and clusters of another length.
     """
+    if weights not in get_args(Weights):
+        raise ValueError(f"weights {weights!r} is not one of {get_args(Weights)}")
     data = as_ratings(ratings)
     keep = (~np.isnan(data)).sum(axis=1) > 0
     levels = _categories(data[keep], categories)
     q = len(levels)
     counts = level_counts(data[keep], levels)
     number = counts.sum(axis=1)
-    sample = _Sample("Gwet AC1", data, keep, clusters, bootstrap)
+    name = "Gwet AC1" if weights == "none" else f"Gwet AC2, {weights} weights"
+    sample = _Sample(name, data, keep, clusters, bootstrap)
     if not (number >= 2).any():
         return _undefined(sample, "no unit with two ratings")
     if q < 2:
         return _undefined(sample, "no variation")
-    share = counts / number[:, None]
+    weight = 1 - _losses(q, weights)
+    pairs = number * (number - 1)
+    agreeing = np.zeros(len(counts))
+    np.divide((counts * (counts @ weight - 1)).sum(axis=1), pairs, out=agreeing, where=pairs > 0)
     paired = (number >= 2).astype(np.float64)
-    parts = np.column_stack([_equal_pairs(counts), paired, np.ones(len(counts)), share])
+    share = counts / number[:, None]
+    parts = np.column_stack([agreeing, paired, np.ones(len(counts)), share])
 
     def shares(totals: Floats) -> tuple[Floats, Floats]:
         mean = totals[:, 3:] / totals[:, 2:3]
         agreement = np.full(len(totals), np.nan)
         np.divide(totals[:, 0], totals[:, 1], out=agreement, where=totals[:, 1] > 0)
-        return agreement, (mean * (1 - mean)).sum(axis=1) / (q - 1)
+        return agreement, (mean * (1 - mean)).sum(axis=1) * weight.sum() / (q * (q - 1))
 
     return _kappa(sample, parts, shares)
+
+
+def _losses(classes: int, weights: Weights) -> Floats:
+    """Disagreement of two classes, 0 for equal ones and 1 for the two ends (q, q)."""
+    apart = np.abs(np.subtract.outer(np.arange(classes), np.arange(classes))).astype(np.float64)
+    power = {"none": 0, "linear": 1, "quadratic": 2}[weights]
+    return np.asarray(np.where(apart > 0, apart**power, 0.0) / max(classes - 1, 1) ** power)
 
 
 @dataclass(frozen=True)

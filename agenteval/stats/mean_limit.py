@@ -98,7 +98,7 @@ def cases_without_rise(limit: float, room: float, *, level: float = 0.975) -> in
     """How many cases must be seen, none of them rising, until the mean rise is below `limit`.
 
     The smallest n with room (1 - (1 - level)^(1/n)) <= limit (Clopper and Pearson at 0 of n; at
-    95 % the rule of three, Hanley & Lippman-Hand, JAMA 249, 1983). 1 where the room is no larger
+    95% the rule of three, Hanley & Lippman-Hand, JAMA 249, 1983). 1 where the room is no larger
     than the limit. Raises ValueError unless `limit` is positive and `level` in (0, 1).
     """
     check_level(level)

@@ -6,6 +6,7 @@ import math
 from typing import Literal, get_args
 
 from agenteval.stats.interval import Interval
+from agenteval.stats.vectors import normal_quantile
 
 ProportionMethod = Literal["wilson", "clopper-pearson"]
 
@@ -45,9 +46,7 @@ def proportion_interval(
 
 
 def _wilson(successes: int, n: int, level: float) -> tuple[float, float]:
-    from scipy.special import ndtri
-
-    z = float(ndtri((1 + level) / 2))
+    z = normal_quantile((1 + level) / 2)
     share = successes / n
     middle = share + z * z / (2 * n)
     half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))

@@ -107,6 +107,17 @@ class ScoreTable:
         counts = np.bincount(self.status.codes, minlength=len(self.status.names))
         return {n: int(c) for n, c in sorted(zip(self.status.names, counts, strict=True)) if c}
 
+    def runs_by_status(self, start: str) -> dict[str, list[str]]:
+        """Names of the runs that have a status which starts so, by the rest of the status."""
+        found = {
+            status.removeprefix(start): np.unique(self.run.codes[self.status.codes == code])
+            for code, status in enumerate(self.status.names)
+            if status.startswith(start)
+        }
+        return {
+            k: sorted(self.run.names[c] for c in runs) for k, runs in found.items() if len(runs)
+        }
+
     def matrix(self) -> Matrix:
         """Values of one criterion and one variant as runs × repeats.
 

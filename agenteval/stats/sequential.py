@@ -89,7 +89,7 @@ def look_level(n: int, planned: int, *, level: float = 0.95) -> float:
 
 
 def hopeless(differences: Sequence[float] | Floats, planned: int, *, level: float = 0.95) -> bool:
-    """Whether all `planned` cases would decide with a chance below 1 %, given these of them.
+    """Whether all `planned` cases would decide with a chance below 1%, given these of them.
 
     The chance is the predictive one: after n differences with mean d and standard deviation s the
     sum of all is taken as normal around planned * d with variance s^2 planned (planned - n) / n

@@ -22,7 +22,7 @@ class UniqueCurve:
     """Number of distinct criteria against the number of sets.
 
     `m` is 1..N; `mean`, `low`, `high` have one entry each per m: the exact mean over all draws, and
-    the central 95 % of the resampled ones. The band is the spread of single draws, not the
+    the central 95% of the resampled ones. The band is the spread of single draws, not the
     uncertainty of the mean; it closes at m = N, where every draw is the whole.
     """
 

@@ -22,7 +22,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, se
 from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval.errors import InputError, NoStoreYet, StoreError, StoreRefused
-from agenteval.files import has_log, looking
+from agenteval.files import has_log, looking, sqlite_mode
 from agenteval.store.postgres import (
     SCHEMES,
     make_postgres_engine,
@@ -69,7 +69,7 @@ def make_engine(path: Path | URL, *, create: bool = True) -> Engine:
 
     @event.listens_for(engine, "do_connect")
     def _place(_dialect: Any, _record: Any, places: list[Any], _named: Any) -> None:
-        places[0] = f"{path.as_uri()}?mode={'rwc' if create else 'rw'}"
+        places[0] = f"{path.as_uri()}?mode={'rwc' if create else sqlite_mode(path)}"
 
     @event.listens_for(engine, "connect")
     def _connected(connection: Any, _: Any) -> None:

@@ -83,7 +83,7 @@ def _remade(row: Any, old: Criterion, new: Criterion) -> tuple[str | None, float
     """
     if row.status == "unscored:unsupported":
         raise ValueError("the order was unknown")
-    if row.status == "degenerate":
+    if row.status in ("degenerate", "failed_run"):
         worst = new.accepted_values[0] if new.ordered and new.accepted_values else None
         return worst, 0.0 if new.ordered else None
     if row.status != "scored":

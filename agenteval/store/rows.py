@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from types import MappingProxyType
 from typing import Any, TypeVar, get_args
 
 from pydantic import ValidationError
@@ -165,7 +164,6 @@ def to_result(row: Any) -> Result:
 
 
 _SCORES, _FAILURES = frozenset(get_args(ScoreStatus)), frozenset(get_args(FailureStatus))
-_NOTHING: Mapping[str, Any] = MappingProxyType({})  # one for all cells without evidence
 
 
 def cell_detail(cell: Sequence[Any]) -> tuple[Mapping[str, Any], str]:
@@ -175,14 +173,13 @@ def cell_detail(cell: Sequence[Any]) -> tuple[Mapping[str, Any], str]:
     """
     run_key, _, _, _, status, label, value, detail = cell
     read = decode(detail, what := f"the result of run {run_key[:12]}")
-    evidence, message = read.get("evidence", _NOTHING), read.get("message", "")
+    evidence, message = read.get("evidence", {}), read.get("message", "")
     if status in _SCORES:
         whole = value is None or (isinstance(value, float) and 0 <= value <= 1)
         whole = whole and (label is None or isinstance(label, str))
     else:
         whole = status in _FAILURES and value is None and label is None
-    known = evidence is _NOTHING or isinstance(evidence, dict)
-    if not (whole and known and isinstance(message, str)):
+    if not (whole and isinstance(evidence, dict) and isinstance(message, str)):
         raise StoreError(f"{what} is damaged in the store")
     return evidence, message
 

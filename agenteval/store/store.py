@@ -38,6 +38,7 @@ from agenteval.store.postgres import postgres_lock, shown
 from agenteval.store.relabel import Relabelled, corrected, relabel
 from agenteval.store.replies import Replies
 from agenteval.store.writer import GroupWriter, Waiter, Writes
+from agenteval.text import encodable
 
 _TEXTS = 400  # long texts read at a time
 
@@ -156,15 +157,31 @@ class Store:
 
     # -- what is judged, on what, by whom -------------------------------------------------------
 
+    def with_stored_keys(self, items: Iterable[tuple[Run, View]]) -> list[tuple[Run, View]]:
+        """Return the runs under the keys of this store.
+
+        A store of an earlier version identifies a run by its id and text alone. Where it has such a
+        row of the same task and system, the run keeps that key, and its results are found.
+        """
+        c, keyed = schema.items.c, []
+        query = select(c.item_key, c.task, c.system).where(c.kind == "run")
+        for chunk in rows.batched(items):
+            keys = [view.text_sha256 for _, view in chunk]
+            with reading(self.engine) as connection:
+                stored = connection.execute(query.where(c.item_key.in_(keys)))
+                owners = {key: (task, system) for key, task, system in stored}
+            for key, (run, view) in zip(keys, chunk, strict=True):
+                if owners.get(key) == (encodable(run.task), encodable(run.system)):
+                    view = view.model_copy(update={"owner": None})
+                keyed.append((run, view))
+        return keyed
+
     def register(
         self, runs: Iterable[tuple[Run, View]], criteria: Iterable[Criterion], source: Source
-    ) -> list[Relabelled]:
-        """Make runs, criteria and source known; waits until it is durable.
-
-        Returns what `relabel` does for the criteria.
-        """
+    ) -> None:
+        """Make runs, criteria and source known, after `relabel`; waits until it is durable."""
         criteria = list(criteria)
-        relabelled = self.relabel(criteria)
+        self.relabel(criteria)
         now = time.time()
         known: Writes = [
             (rows.ADD_ITEM, [rows.criterion_row(c, now) for c in criteria]),
@@ -173,7 +190,6 @@ class Store:
         self.submit(known).result()
         for chunk in rows.batched(runs):
             self.submit([(rows.ADD_RUN, [rows.run_row(*run, now) for run in chunk])]).result()
-        return relabelled
 
     def relabel(self, criteria: Iterable[Criterion]) -> list[Relabelled]:
         """Give stored ratings the values that follow from the order that the criteria have now.
@@ -345,7 +361,8 @@ class Store:
             .order_by(c.used, literal_column("items.rowid"))
         )
         with reading(self.engine) as connection:
-            return {row.item_key: dict(row._mapping) for row in connection.execute(query)}
+            found = connection.execute(query)
+            return {row[0]: dict(zip(found.keys(), row, strict=True)) for row in found}
 
     def judged(self, source_key: str, *, variant: str | None = None) -> set[str]:
         """Keys of the items that a source has results on."""

@@ -55,7 +55,7 @@ the pipe it was started on (standard input or output) is closed. GET /stats answ
 /reset clears them."""
 _EXAMPLES = """examples:
   --latency lognormal:0.3:0.5 --ceiling 8     429 above 8 requests in flight
-  --fault 503:0.1 --fault slow_drip=20:0.02   10 % answered 503, 2 % within 20 s
+  --fault 503:0.1 --fault slow_drip=20:0.02   10% answered 503, 2% within 20 s
   --fault 429=date:0.05                       429 with a date in Retry-After
   --script script.json                        answers and rules from a file
 

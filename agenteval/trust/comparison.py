@@ -14,9 +14,8 @@ from agenteval.errors import InputError
 from agenteval.stats.bounded import bounded_interval
 from agenteval.stats.correlation import correlation_matrix
 from agenteval.stats.interval import Interval
-from agenteval.stats.mcnemar import mcnemar
 from agenteval.stats.multiple import adjust
-from agenteval.stats.paired import sign_flip_test
+from agenteval.stats.paired import binomial_half_tails, sign_flip_test
 from agenteval.stats.sample_size import FEWEST, cases_to_exclude, smallest_difference
 from agenteval.stats.scores import ORIGINAL, Floats, ScoreTable
 from agenteval.stats.sequential import hopeless, look_level, normalized_sum
@@ -81,20 +80,36 @@ class Counts:
     labels: dict[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class PairedCase:
+    """The mean of either side on one case."""
+
+    case: str
+    a: float
+    b: float
+
+    @property
+    def difference(self) -> float:
+        """b - a."""
+        return round(self.b - self.a, _DIGITS)
+
+
 @dataclass(frozen=True)
 class Row:
     """One criterion, or the success rate; cases are the units, `difference` is second - first.
 
     Values are shares of the scale, 0 worst, 1 best. `wins` are cases in which the second is higher.
-    `p` is two-sided, `p_regression` asks whether the second is lower by more than the margin;
-    `*_holm` are corrected over all rows. `detectable` is the true difference that this many cases
-    show with 80 % power (without the correction), None where fewer than 6 cases differ.
+    `p` is two-sided. `p_regression` is one-sided: is the second lower by more than the margin? (Of
+    a look before the last case it is two-sided as well, since the bounds of looks are.) `*_holm`
+    are corrected over the rows that could be found to differ (`Comparison.family`) and None for the
+    others. `detectable` is the true difference that this many cases
+    show with 80% power (without the correction), None where fewer than 6 cases differ.
     `cases_to_decide` is about how many cases would give a verdict if further ones are like these
-    (80 % power, without the correction), None where there is one or none may be given. `lost`
+    (80% power, without the correction), None where there is one or none may be given. `lost`
     common cases have no pair because of a failure, `inapplicable` ones for want of a value.
     `undecidable` says why no verdict may be given on these data; `level` is that of intervals and
     tests. `hopeless` tells, of a look before the last, that all planned cases would decide with a
-    chance below 1 %.
+    chance below 1%. `pairs` are the cases that differ, largest difference first.
     """
 
     criterion: str
@@ -121,11 +136,37 @@ class Row:
     verdict: Verdict = "cannot tell"
     reason: str = ""
     cases_to_decide: int | None = None
+    pairs: tuple[PairedCase, ...] = ()
 
     @property
     def differing(self) -> int:
         """Pairs whose two values differ."""
         return self.wins + self.losses
+
+    @property
+    def testable(self) -> bool:
+        """Whether this row could be found to differ: a verdict may be given, and enough pairs
+        differ for a p below .05."""
+        return self.undecidable is None and self.differing >= FEWEST
+
+    @property
+    def alpha(self) -> float:
+        """The level of the tests, with room for rounding."""
+        return 1 - self.level + 1e-12
+
+    @property
+    def differs(self) -> bool:
+        """Whether the two sides differ: interval without 0, and p after correction."""
+        low, high = self.difference.low, self.difference.high
+        apart = low is not None and high is not None and (low > 0 or high < 0)
+        return apart and self.p_holm is not None and self.p_holm <= self.alpha
+
+    @property
+    def surely_worse(self) -> bool:
+        """Whether the second side differs, and is worse by more than the margin: the rule of the
+        gate `--fail-if surely-worse`. The verdict is then "worse"."""
+        beyond = self.p_regression_holm is not None and self.p_regression_holm <= self.alpha
+        return self.differs and beyond
 
     @property
     def unordered(self) -> bool:
@@ -147,6 +188,23 @@ class Comparison:
     only_second: tuple[str, ...]
     unmatched: int
     rows: tuple[Row, ...]
+
+    @property
+    def family(self) -> tuple[str, ...]:
+        """The criteria over which p-values are corrected: those that could be found to differ."""
+        return tuple(row.criterion for row in self.rows if row.testable)
+
+    @property
+    def about_tests(self) -> str:
+        """One line on the tests: margin, level, correction, and what is in the family."""
+        left_out = [row.criterion for row in self.rows if not row.testable]
+        sides = "one-sided" if self.options.planned is None else "at each look"
+        why = f"undecided or fewer than {FEWEST} differing pairs"
+        return (
+            f"surely worse: test against {-self.options.margin or 0:g}, {sides}, "
+            f"α {1 - self.options.level:.2g}, Holm over {len(self.family)} of {len(self.rows)} rows"
+            + (f" ({why}: {', '.join(left_out)})" if left_out else "")
+        )
 
 
 def compare(
@@ -266,7 +324,7 @@ def _row(
     p, test = _flip_test(d, how)
     shifted = np.round(d + how.margin, _DIGITS)
     worse = n > 0 and math.fsum(shifted) < 0
-    p_worse = (p if how.margin == 0 else _flip_test(shifted, how)[0]) if worse else 1.0
+    p_worse = _flip_test(shifted, how, sides=1)[0] if worse else 1.0
     variance = float(np.var(d, ddof=1)) if n >= 2 else 0.0
     spread = int((d != 0).sum()) >= FEWEST and variance > 0  # of fewer nothing is known
     return Row(
@@ -280,6 +338,10 @@ def _row(
         counts=counts,
         undecidable=_undecidable(n, lost, counts, how), level=how.level,
         hopeless=how.planned is not None and hopeless(d, how.planned),
+        pairs=tuple(
+            PairedCase(cases[i], float(a[i]), float(b[i]))
+            for i in np.argsort(-np.abs(d), kind="stable") if d[i]
+        ),
     )  # fmt: skip
 
 
@@ -312,21 +374,24 @@ def _undecidable(
     return None
 
 
-def _flip_test(d: Floats, how: CompareOptions) -> tuple[float | None, str]:
-    """Two-sided p of the mean by flipping signs, the same for d and -d; what test it was."""
+def _flip_test(d: Floats, how: CompareOptions, *, sides: int = 2) -> tuple[float | None, str]:
+    """p of the mean by flipping signs, the same for d and -d; what test it was. With one of two
+    `sides` it is that of the direction in which the mean lies."""
     data = -d if math.fsum(d) < 0 else d
     untied = np.sort(data[data != 0])
     if how.planned is not None and 0 < len(data) < how.planned:
         return math.erfc(abs(normalized_sum(data)) / math.sqrt(2)), "sign flips, bounded by normal"
     if len(np.unique(np.abs(untied))) == 1:  # then only the counts matter
-        exact = mcnemar(int((d < 0).sum()), int((d > 0).sum()))
-        return exact.p, "McNemar, exact" if untied[-1] == 1 else "sign flips, exact by counts"
+        p = sides * binomial_half_tails(int((untied > 0).sum()), len(untied))[1]
+        return min(1.0, p), "McNemar, exact" if untied[-1] == 1 else "sign flips, exact by counts"
     if len(untied) > _MANY:  # a sum of independent bounded terms (Lindeberg)
         from scipy.special import ndtr
 
         z = math.fsum(untied) / math.sqrt(math.fsum(untied**2))
-        return float(2 * ndtr(-z)), "sign flips, normal approximation"
-    test = sign_flip_test(data, draws=how.draws, rng=np.random.default_rng(how.seed))
+        return float(sides * ndtr(-z)), "sign flips, normal approximation"
+    rng = np.random.default_rng(how.seed)
+    alternative: Literal["greater", "two-sided"] = "greater" if sides == 1 else "two-sided"
+    test = sign_flip_test(data, alternative=alternative, draws=how.draws, rng=rng)
     return test.p, test.method
 
 
@@ -334,9 +399,11 @@ def _flip_test(d: Floats, how: CompareOptions) -> tuple[float | None, str]:
 
 
 def _judged(rows: Sequence[Row], how: CompareOptions) -> Iterator[Row]:
-    """The rows with corrected p and their verdict."""
-    plain = adjust([r.p for r in rows]).adjusted
-    against = adjust([r.p_regression for r in rows]).adjusted
+    """The rows with corrected p and their verdict. A row that cannot differ is not corrected for:
+    whether it can is known from how many pairs differ, whatever their signs (Tarone, Biometrics 46,
+    1990)."""
+    plain = adjust([r.p if r.testable else None for r in rows]).adjusted
+    against = adjust([r.p_regression if r.testable else None for r in rows]).adjusted
     for row, p, q in zip(rows, plain, against, strict=True):
         corrected = replace(row, p_holm=p, p_regression_holm=q)
         verdict, reason, cases = _verdict(corrected, how)
@@ -347,27 +414,25 @@ def _verdict(row: Row, how: CompareOptions) -> tuple[Verdict, str, int | None]:
     """identical: no pair differs. better or worse: interval without 0 and Holm's p. no difference:
     interval within the margin. Else cannot tell, with the cases that would."""
     mean, low, high = row.difference.mean, row.difference.low, row.difference.high
-    if (
-        row.undecidable or mean is None or low is None or high is None
-        or row.p is None or row.p_holm is None
-    ):  # fmt: skip
+    if row.undecidable or mean is None or low is None or high is None or row.p is None:
         why = row.undecidable or row.difference.reason or "nothing to test"
         return "cannot tell", why, None
     if how.planned is not None and row.hopeless and not (low > 0 or high < 0):
-        why = f"not even all {how.planned} planned cases would tell (chance below 1 %)"
+        why = f"not even all {how.planned} planned cases would tell (chance below 1%)"
         return "cannot tell", why, None
-    alpha = 1 - row.level + 1e-12
     span, size = f"[{low:+.3f}, {high:+.3f}]", max(abs(low), abs(high))
     if not row.differing:
         return "identical", f"all {row.n} pairs; a difference beyond {size:.3f} is excluded", None
     apart = low > 0 or high < 0
-    if apart and row.p_holm <= alpha:
+    if row.differs:
         small = f", and by no more than {size:.3f}" if size <= how.margin else ""
+        if row.surely_worse:
+            small = f", surely by more than {how.margin:g}"
         return "better" if low > 0 else "worse", f"by {abs(mean):.3f} {span}{small}", None
     if low >= -how.margin and high <= how.margin:
         why = f"any beyond {size:.3f} is excluded {span}, and up to {how.margin:g} does not matter"
         return "no difference", why, None
-    if apart and row.p <= alpha:
+    if apart and row.p_holm is not None and row.p <= row.alpha:
         why = f"p = {row.p:.3g} alone, {row.p_holm:.3g} after correction for several criteria"
         return "cannot tell", why, None
     cases = _cases_to_decide(row, mean, how)

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from agenteval.readers.injection import texts_signs, view_signs
 from agenteval.records import Run, View
 from agenteval.store import Store
+from agenteval.trust.scores import newest_runs, run_names
 
 CONSTANT = "one output for several problems"
 
@@ -117,8 +119,8 @@ def flags_of(items: Iterable[tuple[Run, View]]) -> Flags:
 def stored_flags(store: Store, run_ids: Collection[str], source_key: str) -> Flags:
     """The flags of original runs by their ids, from the texts that the source judged last."""
     judged, known = store.judged(source_key, variant="original"), store.runs()
-    newest = {row["run_id"]: key for key, row in known.items() if key in judged}
-    keys = {key: run for run, key in sorted(newest.items()) if run in run_ids}
+    names = run_names(known, newest_runs(known, judged))
+    keys = {key: run for key, run in sorted(names.items(), key=itemgetter(1)) if run in run_ids}
 
     def examined() -> Iterator[Examined]:
         for key, body in store.bodies(keys):

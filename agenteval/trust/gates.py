@@ -99,11 +99,11 @@ def least_gate(
 def regression_gates(comparison: Comparison, fail_if: FailIf = "surely-worse") -> list[Gate]:
     """One gate per row: is the second side worse by more than the margin?
 
-    surely worse: the whole interval lies below -margin and the test against -margin holds after
-    Holm's correction, since a single failing row fails all. surely as good: the interval lies at
-    or above -margin; all rows must pass, and such a claim needs no correction (intersection-union
-    test, Berger, Technometrics 24, 1982). Rows of which no pair differs pass, however few cases
-    (at least `min_cases`) leave the interval wide.
+    surely worse: the one-sided test against -margin rejects after Holm's correction, since a
+    single failing row fails all (`Row.surely_worse`). surely as good: the interval lies at or above
+    -margin; all rows must pass, and such a claim needs no correction (intersection-union test,
+    Berger, Technometrics 24, 1982). Rows of which no pair differs pass, however few cases (at least
+    `min_cases`) leave the interval wide.
 
     missed: surely worse; with "not-surely-as-good" whatever is not surely as good. met: surely as
     good. undecided: the rest, and always where no verdict may be given (too few cases, too many
@@ -143,26 +143,30 @@ def under_gate(comparison: Comparison, criterion: str, value: float) -> Gate:
 
 
 def _regression_gate(row: Row, comparison: Comparison, fail_if: FailIf) -> Gate:
-    margin, level = comparison.options.margin, row.level
+    margin = comparison.options.margin
     low, high = row.difference.low, row.difference.high
 
     def gate(outcome: Outcome, detail: str) -> Gate:
         return Gate(REGRESSION, outcome, detail, row.criterion, margin)
 
-    if row.undecidable or low is None or high is None or row.p_regression_holm is None:
+    if row.undecidable or low is None or high is None:
         return gate("undecided", row.undecidable or row.difference.reason or "nothing to test")
     if not row.differing:
         return gate("met", f"all {row.n} pairs are equal (up to {-low:.3f} is not excluded)")
     span = f"difference {row.difference.mean:+.3f} [{low:+.3f}, {high:+.3f}]"
+    if row.surely_worse:
+        p = f"p {row.p_regression_holm:.3g}, Holm over {len(comparison.family)}"
+        return gate("missed", f"{span}: worse by more than {margin:g} ({p})")
     if low >= -margin:
         return gate("met", f"{span}: not worse by more than {margin:g}")
     if high < -margin:
-        if row.p_regression_holm <= 1 - level + 1e-12:
-            return gate("missed", f"{span}: worse by more than {margin:g}")
-        more = f": p {row.p_regression_holm:.3g} after correction for several criteria"
+        if row.p_regression_holm is None:
+            more = f": only {row.differing} pairs differ"
+        else:
+            more = f": p {row.p_regression_holm:.3g} after correction for several criteria"
     else:
         cases = cases_to_exclude(
-            -margin, row.difference, (-1.0, 1.0), differing=row.differing, level=level
+            -margin, row.difference, (-1.0, 1.0), differing=row.differing, level=row.level
         )
         more = f" lies on both sides of {-margin or 0:g}{would_decide(cases)}"
     if fail_if == "not-surely-as-good":

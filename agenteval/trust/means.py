@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agenteval.records import Criterion
+from agenteval.records.run import no_answers
 from agenteval.stats import Interval, mean_interval
-from agenteval.stats.scores import ONLY_EMPTY
+from agenteval.stats.scores import ONLY_EMPTY, ScoreTable
 from agenteval.store import Store, of_one_state
 from agenteval.store.rows import cell_detail
 from agenteval.text import plural
+from agenteval.trust.scores import newest_runs, run_names
 
 ALL = "all systems"
 
@@ -52,6 +54,7 @@ class Row:
     without_degenerate: Interval
     not_applicable: int
     degenerate: int
+    failed_runs: int
     failures: Counter[str]
     labels: Counter[str]
 
@@ -88,6 +91,18 @@ def cases_answered_twice(answers: Iterable[tuple[str, str, str]]) -> list[str]:
     return lines
 
 
+def lines_on_failed_runs(table: ScoreTable) -> list[str]:
+    """What is to be said of runs whose system failed: those that are not judged, and those that
+    count as the worst level."""
+    lines = []
+    if missing := no_answers(table.runs_by_status("no_answer:")):
+        lines.append(f"{missing}; they are not judged")
+    for runs in table.runs_by_status("failed_run").values():
+        what = plural(len(runs), "failed run")
+        lines.append(f"{what} counted as the worst level (--score-failed-runs worst)")
+    return lines
+
+
 @of_one_state
 def load_ratings(
     store: Store,
@@ -109,19 +124,22 @@ def load_ratings(
     known = (store.newest_criteria if criterion_keys is None else store.criteria_of)(source_key)
     ids = {k: c.id for k, c in known.items() if wanted_criteria is None or k in wanted_criteria}
     held = dict[str | None, str | None]().setdefault  # a label stands in many cells: held once
+    judged = store.judged(source_key, variant="original")
+    if wanted_runs is None:
+        wanted_runs = newest_runs(runs, judged)
+    names = run_names(runs, wanted_runs)
     by_run: dict[str, list[Rating]] = {}
     for cell in store.cells(source_key, variant="original"):
         run_key, _, criterion_key, repeat, status, label, value, _ = cell
         if repeats is not None and repeat >= repeats:
             continue
-        if wanted_runs is not None and run_key not in wanted_runs:
+        if run_key not in wanted_runs:
             continue
-        own = by_run.setdefault(run_key, [])  # judged, on whatever criterion
         if criterion_key in ids:
             evidence, message = cell_detail(cell)
             run = runs[run_key]
             rating = Rating(
-                run_id=run["run_id"],
+                run_id=names[run_key],
                 system=name if run["system"] is None else run["system"],
                 case=run["case_key"],
                 success=None if run["success"] is None else bool(run["success"]),
@@ -134,15 +152,8 @@ def load_ratings(
                 message=message,
                 run_key=run_key,
             )
-            own.append(rating)
-    kept = _newest_runs(runs, by_run) if wanted_runs is None else by_run.keys()
-    return [r for key, own in by_run.items() if key in kept for r in own]
-
-
-def _newest_runs(runs: Mapping[str, Mapping[str, Any]], judged: Container[str]) -> set[str]:
-    """Keys of the version used last of every judged run; `runs` are in the order of use."""
-    by_id = {(r["task"], r["run_id"]): key for key, r in runs.items() if key in judged}
-    return set(by_id.values())
+            by_run.setdefault(run_key, []).append(rating)
+    return [r for own in by_run.values() for r in own]
 
 
 def summarize(ratings: Sequence[Rating], criteria: Sequence[Criterion]) -> list[Row]:
@@ -163,15 +174,18 @@ def summarize(ratings: Sequence[Rating], criteria: Sequence[Criterion]) -> list[
 def _row(criterion: Criterion, system: str, ratings: Sequence[Rating]) -> Row:
     averaged = criterion.ordered
     valued = [r for r in ratings if r.value is not None and averaged]
+    by_judge = [r for r in valued if r.status != "degenerate"]
+    overall = _interval(valued)
     return Row(
         criterion_id=criterion.id,
         system=system,
-        overall=_interval(valued),
+        overall=overall,
         success=_interval([r for r in valued if r.success is True]),
         failed=_interval([r for r in valued if r.success is False]),
-        without_degenerate=_interval([r for r in valued if r.status != "degenerate"]),
+        without_degenerate=overall if len(by_judge) == len(valued) else _interval(by_judge),
         not_applicable=sum(r.status == "not_applicable" for r in ratings),
         degenerate=sum(r.status == "degenerate" for r in ratings),
+        failed_runs=sum(r.status == "failed_run" for r in ratings),
         failures=Counter(r.status for r in ratings if ":" in r.status),
         labels=Counter(r.label for r in ratings if r.label is not None),
     )

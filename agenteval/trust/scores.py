@@ -2,13 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Container, Iterable, Mapping
 from itertools import chain
+from typing import Any
 
 from agenteval.records import canonical_json
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
 from agenteval.store import Store
 from agenteval.store.rows import decode
+
+
+def run_names(items: Mapping[str, Mapping[str, Any]], keys: Iterable[str]) -> dict[str, str]:
+    """Return a name for each of the runs: its id, or SYSTEM/ID where several systems of a task have
+    runs of that id. `items` are those of the store."""
+    chosen = {key: items[key] for key in keys if key in items}
+    systems: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for run in chosen.values():
+        systems[run["task"], run["run_id"]].add(run["system"])
+    return {
+        key: run["run_id"]
+        if len(systems[run["task"], run["run_id"]]) == 1
+        else f"{run['system']}/{run['run_id']}"
+        for key, run in chosen.items()
+    }
+
+
+def newest_runs(items: Mapping[str, Mapping[str, Any]], judged: Container[str]) -> set[str]:
+    """Return the keys of the version used last of every judged run; `items` are those of the store,
+    in the order of use."""
+    newest = {
+        (run["task"], run["system"], run["run_id"]): key
+        for key, run in items.items()
+        if key in judged
+    }
+    return set(newest.values())
 
 
 def scores_from_store(  # noqa: PLR0913  each narrows the choice
@@ -22,6 +50,7 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
     copies: Collection[tuple[str, str]] | None = None,
     copies_by: str | None = None,
     probabilities: bool = False,
+    names: Mapping[str, str] | None = None,
 ) -> ScoreTable:
     """Ratings of a judge on the criteria (content hashes) and runs (run keys of originals) named.
 
@@ -30,13 +59,15 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
     the same variant and another text, stay out. `copies_by` is the source that rated these copies,
     where it is another than that of the originals. With `probabilities` those are in the table.
 
-    A copy goes by the id of its original. Raises StoreError for a damaged store.
+    Runs have the `names` given by key, by default `run_names`; a copy has that of its original.
+    Raises StoreError for a damaged store.
     """
     known, name = store.items(), store.name_of(source_key)
     sources = [source_key] if copies_by is None else [source_key, copies_by]
     judged = {k: c.id for source in sources for k, c in store.criteria_of(source).items()}
     ids = {key: name for key, name in judged.items() if key in criteria}
     wanted = set(runs)
+    names = names or run_names(known, wanted)
     builder = TableBuilder()
     cells = chain.from_iterable(store.cells(source) for source in sources)
     for run_key, variant, criterion_key, repeat, status, label, value, detail in cells:
@@ -52,7 +83,7 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
         if not asked_for:
             continue
         texts = {
-            "run": run["run_id"],
+            "run": names.get(run_key) or names.get(run["origin"]) or run["run_id"],
             "case": run["case_key"],
             "system": name if run["system"] is None else run["system"],
             "criterion": ids[criterion_key],

@@ -15,7 +15,7 @@ from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store
 from agenteval.store.experiments import unfinished_of
 from agenteval.trust.pairing import PairBy
-from agenteval.trust.scores import scores_from_store
+from agenteval.trust.scores import run_names, scores_from_store
 
 
 def pick_source(store: Store, start: str | None, *, trials: bool = True) -> tuple[str, Source]:
@@ -57,8 +57,8 @@ def find_source(store: Store, name: str | None) -> tuple[str, Source]:
 
 @dataclass(frozen=True)
 class StoredJudge:
-    """A judge in a store, and what it rated of one task: the versions of every run and of every
-    criterion by id, as content hashes, oldest first.
+    """A judge in a store, and what it rated of one task: the versions of every run by system and
+    id, and of every criterion by id, as content hashes, oldest first.
 
     An agent under test or a finder is one as well, which `tries`: its cases are the runs, the
     measures of its evaluator the criteria.
@@ -68,7 +68,7 @@ class StoredJudge:
     key: str
     source: Source
     tries: bool
-    runs: Mapping[str, Sequence[str]]
+    runs: Mapping[tuple[str, str], Sequence[str]]
     criteria: Mapping[str, Sequence[str]]
 
     @classmethod
@@ -83,10 +83,10 @@ class StoredJudge:
             raise InputError(
                 f"the store holds runs of several tasks, choose one: {', '.join(tasks)}", "--task"
             )
-        runs: dict[str, list[str]] = {}
+        runs: dict[tuple[str, str], list[str]] = {}
         for run_key, run in known.items():
             if task in (None, run["task"]):
-                runs.setdefault(run["run_id"], []).append(run_key)
+                runs.setdefault((run["system"], run["run_id"]), []).append(run_key)
         if not runs:
             raise InputError(f"there are no runs of {task!r}; tasks: {', '.join(tasks)}", "--task")
         criteria: dict[str, list[str]] = {}
@@ -110,8 +110,17 @@ class StoredJudge:
         """The version used last of every run."""
         return {keys[-1] for keys in self.runs.values()}
 
-    def table(self, criteria: Collection[str], runs: Collection[str]) -> ScoreTable:
-        """Its ratings on these criteria and runs, by content hash."""
+    def table(
+        self,
+        criteria: Collection[str],
+        runs: Collection[str],
+        *,
+        beside: StoredJudge | None = None,
+    ) -> ScoreTable:
+        """Its ratings on these criteria and runs, by content hash. Runs have the same names in the
+        table of another judge of this store, `beside`."""
+        judges = (self, beside or self)
+        keys = {key for judge in judges for versions in judge.runs.values() for key in versions}
         return scores_from_store(
             self.store,
             self.key,
@@ -119,6 +128,7 @@ class StoredJudge:
             runs=runs,
             variants={ORIGINAL},
             probabilities=True,
+            names=run_names(self.store.items(), keys),
         )
 
 
@@ -266,7 +276,8 @@ def sides_of_stores(wanted: Wanted, stores: Sequence[Store]) -> Sides:
         runs = judge.newest_runs
         if pair_by == "run":
             runs = _same_texts(judge, other)
-        tables.append(wanted.system_of(judge.table(criteria, runs), side))
+        beside = other if pair_by == "run" else None
+        tables.append(wanted.system_of(judge.table(criteria, runs, beside=beside), side))
     first, second = (_without(table, left_out) for table in tables)
     if not len(first) or not len(second):
         why = "; ".join(f"{k}: {v}" for k, v in left_out.items()) or "nothing is rated"

@@ -26,7 +26,7 @@ class Spread:
     """Variance components of one criterion, with `cases` cases of a system judged `repeats` times.
 
     `reliability` is the intraclass correlation of single ratings, ICC(1,1): which share of the
-    variance is between runs and not between repeats. The half-widths belong to 95 % intervals of
+    variance is between runs and not between repeats. The half-widths belong to 95% intervals of
     the mean of one system: `now`, with 20 more cases, and with two more repeats (None where one
     repeat says nothing about them).
     """
@@ -64,7 +64,7 @@ class Spread:
 
 
 def half_width(between: float, within: float, cases: int, repeats: int) -> float:
-    """Of a normal 95 % interval of the mean over cases: 1.96 sqrt((between + within / K) / n)."""
+    """Of a normal 95% interval of the mean over cases: 1.96 sqrt((between + within / K) / n)."""
     return normal_quantile(0.975) * math.sqrt((between + within / repeats) / cases)
 
 
@@ -120,7 +120,7 @@ def spread_table(found: Sequence[Spread], names: Mapping[str, str]) -> Table:
         Column("case_system", "system\non a case", "number", "what is special to both"),
         Column("repeat", "repeats", "number", "between repeats of the same"),
         Column("reliability", "ICC", "number", "ICC(1,1) of single ratings"),
-        Column("now", "± now", "precise", "half of a system's 95 % interval"),
+        Column("now", "± now", "precise", "half of a system's 95% interval"),
         Column("more_cases", f"{MORE_CASES} more\ncases", "precise"),
         Column("more_repeats", "2 more\nrepeats", "precise"),
     )  # fmt: skip
@@ -154,13 +154,13 @@ def design_table(  # noqa: PLR0913  each is a number of the design
 ) -> Table:  # fmt: skip
     """What numbers of cases and repeats cost and give: calls, money, half-width of a mean and,
     where `apart`, the variance of the difference of two systems over cases, is known, the
-    difference that shows with 80 % power."""
+    difference that shows with 80% power."""
     columns = (
         Column("cases", "cases", "count"),
         Column("repeats", "repeats", "count"),
         Column("calls", "calls", "count", "a call judges all criteria of a run"),
         *((Column("cost", "cost", "money"),) if price is not None else ()),
-        Column("half", "±", "precise", "half of the 95 % interval of a system's mean"),
+        Column("half", "±", "precise", "half of the 95% interval of a system's mean"),
         *((Column("difference", "difference\nthat shows", "precise", "of two systems, power .8"),)
           if apart is not None else ()),
     )  # fmt: skip
@@ -180,6 +180,6 @@ def design_table(  # noqa: PLR0913  each is a number of the design
 
 
 def cases_for_width(width: float, between: float, within: float, repeats: int) -> int:
-    """Cases from which on the 95 % interval of a mean is at most `width` wide."""
+    """Cases from which on the 95% interval of a mean is at most `width` wide."""
     spread = between + within / repeats
     return max(2, math.ceil((2 * normal_quantile(0.975) / width) ** 2 * spread - 1e-9))

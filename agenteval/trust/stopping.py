@@ -32,7 +32,7 @@ class Look:
 class Until:
     """Judge cases in random order until this holds.
 
-    A `width`: every always-valid 95 % interval of a mean, by criterion and system, is at most so
+    A `width`: every always-valid 95% interval of a mean, by criterion and system, is at most so
     wide (a share of the scale). None: of every criterion it is known which of two systems is
     better, or that all cases would hardly tell; a difference up to `margin` does not matter.
     """
@@ -93,7 +93,7 @@ class Until:
         reason = f"the widest always-valid interval is {widest:.3f} ({where}), asked for {width:g}"
         columns = (
             Column("criterion", "criterion"), Column("system", "system"),
-            Column("mean", "mean [95 %]", "number", "holds however often one looks"),
+            Column("mean", "mean [95%]", "number", "holds however often one looks"),
             Column("cases", "cases", "count"),
         )  # fmt: skip
         title = "Intervals that hold however often one looks"

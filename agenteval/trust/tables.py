@@ -102,7 +102,7 @@ def _means(named: _Named, levels: bool, split: bool, notes: Sequence[str]) -> tu
     sides = ("success", "failed") if split else ()
     columns = (
         *_NAMES,
-        Column("mean", "mean [95 %]", "number", f"{unit}; interval over cases"),
+        Column("mean", "mean [95%]", "number", f"{unit}; interval over cases"),
         *(Column(side, side, "number", f"mean {_MEAN_OF_RUNS}") for side in sides),
         Column("ratings", "ratings", "count"),
         Column("cases", "cases", "count"),
@@ -180,7 +180,7 @@ def _details(named: _Named) -> Iterator[Table]:
                               **_mean("failed", row.failed, factor)})  # fmt: skip
         levels += [{**names, "level": k, "ratings": n} for k, n in sorted(row.labels.items())]
         statuses = (*sorted(row.failures.items()), ("not_applicable", row.not_applicable),
-                    ("degenerate", row.degenerate))  # fmt: skip
+                    ("degenerate", row.degenerate), ("failed_run", row.failed_runs))  # fmt: skip
         missing += [{**names, "status": status, "cells": n} for status, n in statuses if n]
         ends: dict[str, Cell] = {}
         if row.bounds:
@@ -193,14 +193,14 @@ def _details(named: _Named) -> Iterator[Table]:
         column
         for side in ("success", "failed")
         for column in (
-            Column(side, f"{side} [95 %]", "number", f"mean {_MEAN_OF_RUNS}"),
+            Column(side, f"{side} [95%]", "number", f"mean {_MEAN_OF_RUNS}"),
             Column(f"{side}_ratings", "ratings", "count"),
             Column(f"{side}_cases", "cases", "count"),
         )
     ], by_outcome)  # fmt: skip
     ratings = Column("ratings", "ratings", "count")
     yield table("levels", "levels given", [Column("level", "level"), ratings], levels)
-    title = "not rated, or at the worst level by rule (degenerate)"
+    title = "not rated, or at the worst level by rule (degenerate, failed_run)"
     counts = [Column("status", "status"), Column("cells", "cells", "count")]
     yield table("missing", title, counts, missing)
     yield table("bounds", "what missing ratings could do to a mean, and what empty replies did", [
@@ -234,10 +234,12 @@ def _remarks(
         notes.append(f"{why}: {criterion.name}: {listed}")
     failures = Counter(r.status for r in ratings if ":" in r.status)
     empty = sum(r.status == "degenerate" for r in ratings)
+    failed = sum(r.status == "failed_run" for r in ratings)
     kinds = ", ".join(f"{n} {s}" for s, n in sorted(failures.items()))
     notes.append(
-        f"{len(ratings) - failures.total() - empty} of {len(ratings)} rated"
+        f"{len(ratings) - failures.total() - empty - failed} of {len(ratings)} rated"
         + (f", {empty} at the worst level by rule (empty replies)" if empty else "")
+        + (f", {failed} at the worst level as asked (failed runs)" if failed else "")
         + (f"; not rated: {kinds}" if kinds else "")
     )
     first = {r.status: r.message for r in reversed(ratings) if r.status.startswith("error:")}
@@ -260,11 +262,15 @@ def _why_none(criterion: Criterion, ratings: Sequence[Rating]) -> str:
     return "; ".join(parts) or "no ratings"
 
 
-def spent(usage: Usage) -> str:
-    """Requests, tokens and money in a few words."""
+def spent(usage: Usage, now: int | None = None) -> str:
+    """Requests, tokens and money in a few words; `now` are the requests of this command, where
+    `usage` holds those of earlier ones too."""
     parts = [f"{usage.requests:,} requests"]
     if usage.prompt_tokens is not None:
         parts.append(f"{usage.prompt_tokens:,} + {usage.completion_tokens or 0:,} tokens")
     if usage.cost is not None:
         parts.append(f"cost {usage.cost:.4f}")
-    return ", ".join(parts)
+    by_this = (
+        f"{now:,} requests by this command; in all " if now not in (None, usage.requests) else ""
+    )
+    return by_this + ", ".join(parts)

@@ -114,9 +114,13 @@ def stored_table(store: Store, source_key: str, material: Material) -> ScoreTabl
 
 
 def verify_stored(
-    store: Store, source_key: str, material: Material, options: VerifyOptions
+    store: Store,
+    source_key: str,
+    material: Material,
+    options: VerifyOptions,
+    labels: Sequence[ScoreTable] = (),
 ) -> VerifiedSet:
-    """Verdicts from what the store holds of these runs and copies."""
+    """Verdicts from what the store holds of these runs and copies, and from `labels` of people."""
     return verify_table(
         stored_table(store, source_key, material),
         store.models(source_key),
@@ -124,10 +128,11 @@ def verify_stored(
         options,
         lengths=lengths_of(material),
         unchanged={c.variant: tuple(c.unchanged) for c in material.copies},
+        labels=labels,
     )
 
 
-def verify_table(
+def verify_table(  # noqa: PLR0913  each narrows or adds what is looked at
     table: ScoreTable,
     models: Mapping[str, int],
     criteria: Sequence[Criterion],
@@ -135,9 +140,10 @@ def verify_table(
     *,
     lengths: Lengths,
     unchanged: Mapping[str, Sequence[str]] | None = None,
+    labels: Sequence[ScoreTable] = (),
 ) -> VerifiedSet:
     """Verdicts on these ratings; `models` says by name of how many calls each answered."""
-    result = verify(table, criteria, options, lengths=lengths, unchanged=unchanged)
+    result = verify(table, criteria, options, lengths=lengths, unchanged=unchanged, labels=labels)
     changed = drift_warning(models)
     if changed is None:
         return result

@@ -234,7 +234,7 @@ def _warm() -> None:
     """Fill what a process keeps of its own: a third of the CPU time of a small command."""
     from agenteval.models import connections, prompts
 
-    connections._trusted()  # the system's certificates
+    connections.trusted()  # the system's certificates
     for name in WARM_PROMPTS:
         prompts.load_prompt("agenteval.evaluators.utility", name)
 

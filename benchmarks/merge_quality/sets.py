@@ -11,7 +11,7 @@ import numpy as np
 
 from agenteval.errors import InputError
 from agenteval.evaluators.utility.critic_reply import read_criteria
-from agenteval.evaluators.utility.merge import fold_name
+from agenteval.evaluators.utility.names import fold_name
 from agenteval.records import Criterion, Provenance
 
 CAPABLE = Path(__file__).parents[1] / "capable" / "critics"

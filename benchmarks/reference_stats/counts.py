@@ -22,7 +22,7 @@ from agenteval.stats import (
     discordant,
     discrimination,
     fleiss_kappa,
-    gwet_ac1,
+    gwet_ac2,
     krippendorff_alpha,
     mann_whitney,
     mcnemar,
@@ -92,7 +92,7 @@ def proportions(stats: dict[str, Any]) -> Iterator[Figure]:
     kappa = cohen_kappa(pairs)
     yield top + "agreement", kappa.agreement.mean, "cohen_kappa"
     yield top + "cohen_kappa", kappa.coefficient.mean, "cohen_kappa"
-    yield top + "gwet_ac1", gwet_ac1(pairs).coefficient.mean, "gwet_ac1"
+    yield top + "gwet_ac1", gwet_ac2(pairs, weights="none").coefficient.mean, "gwet_ac1"
 
 
 def gsm8k(folder: Path) -> Iterator[Figure]:

@@ -200,8 +200,8 @@ class Slow(ChatTransport):
 
     plan: Callable[[dict[str, Any], int], tuple[float, Any]]  # (request, n) -> seconds, reply
 
-    def __init__(self, model: str, *, base_url: str | None, api_key: str | None) -> None:
-        super().__init__(model, base_url=base_url, api_key=api_key)
+    def __init__(self, model: str, **more: Any) -> None:
+        super().__init__(model, **more)
         self.asked = 0
 
     async def _post(self, body: dict[str, Any]) -> bytes:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import runpy
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -145,3 +147,19 @@ def test_what_is_neither_a_name_nor_a_function_is_refused() -> None:
     with pytest.raises(InputError, match="object is none; a judge is a model's name, a function"):
         agenteval.quantify(RUNS, judge=object())
     assert not Path("agenteval.db").exists()
+
+
+@pytest.mark.parametrize("version", [None, "1"])
+def test_a_function_is_one_judge_in_a_script_and_in_a_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str | None
+) -> None:
+    text = "def polite(run, criterion):\n    return 'please' in run.output\n"
+    for name in ("judges.py", "other.py"):
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", str(tmp_path / "judges.py"))
+    script = runpy.run_path("judges.py", run_name="__main__")["polite"]
+    module = runpy.run_path("judges.py", run_name="package.judges")["polite"]
+    elsewhere = runpy.run_path("other.py", run_name="other")["polite"]
+    keys = [FunctionJudge(f, version=version).source.sha256 for f in (script, module, elsewhere)]
+    assert keys[0] == keys[1]
+    assert (keys[0] == keys[2]) is (version is None)  # a version names no code: modules stay apart

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,24 @@ def test_a_report_of_scores(tmp_path: Path) -> None:
     saved = json.loads(report.save(tmp_path / "r.json").read_text())
     assert saved["runs"] == {"success": 6, "failed": 6, "unknown": 0}
     assert report.save(tmp_path / "r.csv").read_text().count("\n") == 49
+
+
+def test_reports_can_be_pickled() -> None:
+    scored = agenteval.quantify(RUNS, CRITERIA, judge=judge, repeats=2)
+    assert scored.scores  # read from the store, and kept
+    for report in (
+        scored,
+        scored.gate(min_mean={"clarity": 0.5}),
+        agenteval.verify(RUNS, CRITERIA, judge=judge),
+        agenteval.quantify(RUNS, CRITERIA, judge=judge, repeats=3, dry_run=True),
+    ):
+        again = pickle.loads(pickle.dumps(report))
+        assert type(again) is type(report)
+        assert again.to_json() == report.to_json()
+        assert again.records() == report.records()
+    again = pickle.loads(pickle.dumps(scored))
+    assert again.rows == scored.rows
+    assert again.scores == scored.scores
 
 
 def test_figures_are_axes() -> None:

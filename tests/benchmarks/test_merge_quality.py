@@ -29,8 +29,8 @@ def test_pairs_are_those_counted_by_hand() -> None:
 @pytest.mark.parametrize(
     ("first", "second", "tau"),
     [
-        ([0.1] * 4 + [0.8] * 5, [0.9] * 9, 0.70),
-        ([0.8] * 9, [0.1] * 5 + [0.79, 0.80, 0.7, 1.0], 0.80),  # the lowest, not from which on
+        ([0.1] * 4 + [0.85] * 5, [0.9] * 9, 0.70),
+        ([0.85] * 9, [0.1] * 5 + [0.84, 0.85, 0.7, 1.0], 0.80),  # the lowest, not from which on
         ([0.1] * 9, [1.0] * 9, 0.90),  # nowhere: the highest
     ],
 )

@@ -35,12 +35,12 @@ def stored(path: Path) -> list[tuple[Any, ...]]:
 
 def test_quantify_is_judged_at_both_numbers_in_flight() -> None:
     options = argparse.Namespace(
-        runs=2400, concurrency=[64, 256], latency=0.1, rounds=2, sides=list(SIDES), profile=False
+        runs=2400, concurrency=[64, 256], latency=0.1, rounds=3, sides=list(SIDES), profile=False
     )
     both = quantify.settings(options)
     assert [(s.concurrency, s.runs) for s in both] == [(64, 2400), (256, 4800)]
     assert both[0].sides == tuple(SIDES)
-    assert both[1].sides == ("bare", "quantify")
+    assert both[1].sides == ("bare", "quantify", "aiohttp")
 
 
 def measured(setting: quantify.Setting, seconds: float, cpu: float) -> dict[str, Any]:
@@ -59,10 +59,10 @@ def measured(setting: quantify.Setting, seconds: float, cpu: float) -> dict[str,
 @pytest.mark.parametrize(
     ("in_flight", "latency", "seconds", "cpu", "met"),
     [
-        (64, 0.1, 11.7, 1.4, [True, True, True]),  # 10 / 11.7 = .855, .4 ms above
-        (64, 0.1, 11.9, 1.39, [False, True, True]),  # 10 / 11.9 = .84
-        (256, 0.1, 11.9, 1.41, [True, False, True]),
-        (256, 0.1, 12.6, 1.0, [False, True, True]),  # 10 / 12.6 = .794
+        (64, 0.1, 10.5, 1.0, [True, True, True]),  # 10 / 10.5 = .952, as much CPU
+        (64, 0.1, 10.6, 0.9, [False, True, True]),  # 10 / 10.6 = .943
+        (256, 0.1, 4.9, 1.01, [True, False, True]),  # 10 / 4.9 = 2.04
+        (256, 0.1, 5.1, 0.5, [False, True, True]),  # 10 / 5.1 = 1.96
         (64, 0.2, 99.0, 9.0, [None, None, True]),
         (32, 0.1, 99.0, 9.0, [None, None, True]),
     ],
@@ -95,6 +95,14 @@ def test_cached_prints_its_rows() -> None:
     )  # fmt: skip
     assert [row["met"] for row in result["rows"][1:3]] == [True, True]
     assert result["rows"][0]["target"] == ">= 1,500"
+
+
+def test_a_finished_command_sends_nothing_and_prints_the_same() -> None:
+    result = last_line("-m", "benchmarks.finished", "--runs", "20", "--n", "1")
+    assert result["benchmark"] == "finished"
+    assert set(result["cpu_s"]) == set(result["wall_s"]) == {"pass", "import", "finished"}
+    sent = result["rows"][-1]
+    assert (sent["measured"], sent["met"]) == ("0 of 20, 0", True)
 
 
 def test_memory_does_not_grow_with_the_cells() -> None:

@@ -15,7 +15,8 @@ from agenteval.cli.console import Verbosity
 from agenteval.cli.main import main
 
 ENVIRONMENT = ("AGENTEVAL_MODEL", "AGENTEVAL_BASE_URL", "AGENTEVAL_API_KEY", "AGENTEVAL_STORE",
-               "AGENTEVAL_TASKS", "AGENTEVAL_CRITERIA", "OPENAI_API_KEY")  # fmt: skip
+               "AGENTEVAL_TASKS", "AGENTEVAL_CRITERIA", "OPENAI_API_KEY",
+               "AGENTEVAL_PARAMETERS")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,8 @@ def cli(
     """Call `cli("quantify", ...)`; works in tmp_path, without any AGENTEVAL variable set."""
     monkeypatch.chdir(tmp_path)
     for name in ENVIRONMENT:
-        monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv(name, "")  # so that what a command sets is undone as well
+        monkeypatch.delenv(name)
 
     def run(*arguments: object) -> Result:
         Verbosity.level = 0

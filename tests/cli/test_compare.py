@@ -90,7 +90,7 @@ def test_two_judges_of_the_same_runs(cli: Cli, tmp_path: Path) -> None:
     assert row["verdict"] == "higher"
     assert (row["n"], len(result.json["only_first"])) == (21, 1)
     shown = cli("compare", "--source", "strict", "--source", "lenient")
-    assert "higher quality-0" in shown.out
+    assert "quality-0: higher, by" in shown.out
     assert "better" not in shown.out
 
 
@@ -258,7 +258,7 @@ def test_what_is_said_of_several_criteria_stands_in_one_line(cli: Cli, tmp_path:
         text = "".join(json.dumps(x) + "\n" for x in lines)
         (tmp_path / f"{name}.jsonl").write_text(text)
     shown = cli("compare", "--scores", "a.jsonl", "--with", "b.jsonl")
-    assert "cannot tell depth, tone: no case has a value on both sides" in shown.out, shown.err
+    assert "depth, tone: cannot tell, no case has a value on both sides" in shown.out, shown.err
     assert "not rated: depth, tone, A and B: 24 unsupported of 24" in shown.out
 
 
@@ -304,3 +304,23 @@ def test_bad_input_is_one_line(
     assert message in result.err
     assert result.err.count("\n") == 1
     assert result.out == ""
+
+
+def test_the_cases_behind_a_difference(cli: Cli, tmp_path: Path) -> None:
+    """24 of 40 cases fall by .25, r7 by .75; r39 rises."""
+    fell = [0.75 - 0.25 * (i < 24) - 0.5 * (i == 7) + 0.25 * (i == 39) for i in range(40)]
+    write_scores(tmp_path / "a.jsonl", [0.75] * 40, system="a")
+    write_scores(tmp_path / "b.jsonl", fell, system="b")
+    asked = ("compare", "--scores", "a.jsonl", "--with", "b.jsonl")
+    shown = cli(*asked)
+    assert "clarity: lower in 24 of 40 cases: r7 −0.75, r0 −0.25, r1 −0.25, ..." in " ".join(
+        shown.out.split()
+    )
+    assert "r23" not in shown.out
+    assert "r23" in cli(*asked, "--all").out
+    rows = table(cli(*asked, "--json").json, "cases")
+    assert len(rows) == 25
+    assert rows[0] == {
+        "criterion": "clarity", "case": "c7", "run": "r7", "a": 0.75, "b": 0.0, "difference": -0.75
+    }  # fmt: skip
+    assert {row["run"] for row in rows if row["difference"] > 0} == {"r39"}

@@ -149,3 +149,26 @@ def test_at_80_columns_it_stays_whole(ask: Any, monkeypatch: pytest.MonkeyPatch)
     assert max(map(len, printed.splitlines())) <= 80
     words = " ".join(printed.split())
     assert "4 ideas, by embedding alone" in words
+
+
+def test_a_stored_reply_that_cannot_be_read_is_asked_again(cli: Cli, project: Path) -> None:
+    """Two unreadable replies, of which the second is the repair; then a readable one."""
+
+    def late(body: dict[str, Any], _: int) -> str:
+        return answer(body, 0) if server.count > 2 else "I would rather not."
+
+    with serve(late) as server:
+        asked = ("criteria", "--task", "sums", "--model", "m", "--base-url", server.base_url,
+                 "--seeds", 1, "--tau", 1, "-o", "c.json")  # fmt: skip
+        first = cli(*asked)
+        assert (first.code, server.count) == (3, 2)
+        assert "from the store" not in first.err
+        again = cli(*asked)
+        assert (again.code, server.count) == (3, 2)
+        assert "a reply from the store; --retry-failed asks again" in again.err
+        assert "at least 1," in cli(*asked, "--retry-failed", "--dry-run").out
+        assert server.count == 2
+        assert cli(*asked, "--retry-failed").code == 0
+        assert server.count == 3
+        assert cli(*asked).code == 0  # the later reply is found without being asked for
+        assert server.count == 3

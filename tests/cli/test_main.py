@@ -88,3 +88,24 @@ def test_the_embedded_model_is_offered_only_where_it_can_be_asked(cli: Cli, comm
     told = " ".join(cli(*command.split(), "--help").out.split())
     assert "PROVIDER:MODEL, replay:FILE or autogen:FILE. Default: AGENTEVAL_MODEL." in told
     assert "embedded" not in told
+
+
+def test_an_unexpected_exception_has_its_own_code(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def broken(_name: str) -> str:
+        raise LookupError("two\nlines, api_key=sk-1234567890abcdefghijkl \x1b[31m")
+
+    monkeypatch.setattr("importlib.metadata.version", broken)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    result = cli("--version")
+    assert result.code == 70
+    assert result.err.startswith("agenteval: unexpected LookupError: two lines, ")
+    assert result.err.count("\n") == 1
+    (saved,) = tmp_path.glob("agenteval-crash-*.txt")
+    assert str(saved) in result.err
+    trace = saved.read_text("utf-8")
+    assert "in broken" in trace
+    for text in (trace, result.err):
+        assert "sk-1234567890" not in text
+        assert "\x1b" not in text

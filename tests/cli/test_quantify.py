@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from agenteval.models.client import Client, RetryPolicy
+from agenteval.readers import make_view, read_runs
 from agenteval.testing import serve
 from tests.cli.conftest import Cli
 
@@ -43,8 +45,12 @@ def test_again_asks_nobody_and_prints_the_same(cli: Cli, project: Path) -> None:
         second = cli(*arguments, "--repeats", 2, "-q")
         assert server.count == asked == 12
         shown = cli("show")
-    assert first.out == second.out
-    assert first.out.splitlines()[1:] == shown.out.splitlines()[1:]
+        third = cli(*arguments, "--repeats", 3, "-q")
+    assert first.out == shown.out
+    assert "spent: 12 requests" in first.out
+    now = "0 requests by this command; in all "
+    assert second.out.replace(now, "").split() == first.out.split()
+    assert "spent: 6 requests by this command; in all 18 requests" in third.out
     assert "Accuracy" in first.out
 
 
@@ -339,15 +345,74 @@ def test_versions_without_a_name_are_warned_of(cli: Cli, project: Path) -> None:
             return done.err
 
         assert "another text" not in said("old.jsonl")
-        assert "2 runs stood in the store with another text (first: t2)" in said("same_ids.jsonl")
+        assert "2 runs of the store had another text (first: t2)" in said("same_ids.jsonl")
         assert twice in said("other_ids.jsonl")
         assert twice in " ".join(cli("show").out.split())
         assert "more than once" not in said("named.jsonl")
         compared = cli("compare", "unnamed", "b", "--json")
         assert any(twice in line for line in compared.json["warnings"])
-        moved = said("moved.jsonl")
-    assert "1 run stood in the store with this id and text as those of another system" in moved
-    assert "first: v0 of b" in moved
+        assert "another text" not in said("moved.jsonl")
+    rows = cli("show", "--json").json["tables"]["scores"]["rows"]
+    ratings = {r["system"]: r["ratings"] for r in rows if r["criterion_id"] == "clarity"}
+    assert (ratings["b"], ratings["c"]) == (4, 1)
+
+
+def test_two_systems_share_ids_and_some_answers(cli: Cli, project: Path) -> None:
+    """The same tickets answered by two bots: a run is a task, a system, an id and a content."""
+    write_version(project / "v1.jsonl", OLD, system="v1")
+    write_version(project / "v2.jsonl", NEW, system="v2")
+    with serve(answer) as server:
+        asked = ("--model", "m", "--base-url", server.base_url)
+        for name in ("v1", "v2"):
+            done = cli("quantify", f"{name}.jsonl", *asked)
+            assert done.code == 0, done.err
+            assert "another text" not in done.err
+        both = server.count
+        assert cli("quantify", "v1.jsonl", *asked).code == 0
+        assert server.count == both  # all of it is stored
+        verified = cli("verify", "v2.jsonl", *asked, "-q", "--json")
+        assert verified.code == 0, verified.err
+    compared = cli("compare", "v1", "v2", "--json").json
+    assert [row["n"] for row in compared["tables"]["rows"]["rows"]] == [4, 4]
+    assert compared["only_first"] == compared["only_second"] == []
+    assert cli("show", "--run", "v2/t3").out.count("Perhaps 6.") == 1
+    ambiguous = cli("show", "--run", "t3")
+    assert ambiguous.code == 2
+    assert "choose v1/t3 or v2/t3" in ambiguous.err
+    assert cli("report", "v1.jsonl", "-o", "one.html").code == 0
+    assert cli("report", "-o", "all.html").code == 0
+    assert "v2/t3" in (project / "all.html").read_text()
+
+
+def test_results_of_a_store_of_an_earlier_version_are_found(cli: Cli, project: Path) -> None:
+    """Such a store knows a run by its id and text; one of another system has its own key."""
+    write_version(project / "v1.jsonl", OLD, system="v1")
+    write_version(project / "v2.jsonl", OLD, system="v2")
+    with serve(answer) as server:
+        asked = ("--model", "m", "--base-url", server.base_url)
+        assert cli("quantify", "v1.jsonl", *asked).code == 0
+        database = sqlite3.connect(project / "agenteval.db")
+        for run in read_runs(project / "v1.jsonl", task="sums").runs:
+            view = make_view(run)
+            keys = view.sha256, view.model_copy(update={"owner": ("sums", "v1")}).sha256
+            for table in ("items", "results", "calls"):
+                done = database.execute(
+                    f"UPDATE {table} SET item_key = ? WHERE item_key = ?",
+                    keys,
+                )
+                assert done.rowcount
+        database.execute("DELETE FROM replies")
+        database.commit()
+        database.close()
+        before = server.count
+        assert "already scored; 0 to judge" in cli("quantify", "v1.jsonl", *asked).err
+        assert "0 requests" in " ".join(
+            cli("quantify", "v1.jsonl", *asked, "--dry-run").out.split()
+        )
+        assert server.count == before
+        assert "8 to judge" in cli("quantify", "v2.jsonl", *asked).err
+    compared = cli("compare", "v1", "v2", "--json").json
+    assert [row["n"] for row in compared["tables"]["rows"]["rows"]] == [4, 4]
 
 
 def test_an_order_is_told_wherever_the_criterion_is_shown(cli: Cli, project: Path) -> None:

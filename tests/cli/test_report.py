@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import pytest
@@ -122,3 +126,45 @@ def test_the_page_gives_the_verdicts_of_verify(cli: Cli, project: Path) -> None:
     assert found.origin == (
         "computed from the store, from the 22 of 70 runs that `agenteval verify` judged"
     )
+
+
+# The superuser may write anywhere, unless it gives up that capability.
+OBEYING = [] if os.name == "nt" or os.getuid() else ["setpriv", "--bounding-set=-dac_override"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="folders have no such mode")
+@pytest.mark.skipif(bool(OBEYING) and not which("setpriv"), reason="root, and setpriv is missing")
+def test_a_finished_store_in_a_read_only_folder(judged: Path, tmp_path_factory: Any) -> None:
+    elsewhere = tmp_path_factory.mktemp("out")
+    before = (judged / "a.db").read_bytes()
+    code = (
+        "import json, sys\n"
+        "from agenteval.cli.main import main\n"
+        "for line in json.loads(sys.argv[1]):\n"
+        "    try:\n"
+        "        main(line)\n"
+        "    except SystemExit as end:\n"
+        "        print('exit', end.code, flush=True)\n"
+    )
+    lines = [
+        ["show"], ["report", "-o", f"{elsewhere}/r.html"], ["export", f"{elsewhere}/s.csv"],
+        ["store", "info"], ["quantify", "runs.jsonl", "--model", "m", "--base-url", "http://x/v1"],
+    ]  # fmt: skip
+    (judged / "a.db").chmod(0o444)
+    judged.chmod(0o555)
+    done = subprocess.run(
+        [*OBEYING, sys.executable, "-c", code, json.dumps(lines)], cwd=judged, capture_output=True,
+        text=True, timeout=60, env={**os.environ, "AGENTEVAL_STORE": "a.db"},
+    )  # fmt: skip
+    judged.chmod(0o755)
+    ends = [x.split()[1] for x in done.stdout.splitlines() if x.startswith("exit ")]
+    assert ends == ["0", "0", "0", "0", "2"], done.stderr
+    assert "Clarity" in done.stdout
+    assert "<html" in (elsewhere / "r.html").read_text("utf-8")
+    rows = (elsewhere / "s.csv").read_text("utf-8").splitlines()
+    assert len(rows) == 1 + 6 * 2 * 2  # header; runs, criteria, repeats
+    last = done.stderr.splitlines()[-1]
+    assert "a.db" in last
+    assert "must not be written" in last
+    assert (judged / "a.db").read_bytes() == before
+    assert not list(judged.glob("a.db-*"))

@@ -1,10 +1,11 @@
-"""Standard streams as people leave them: a reader that goes, a full disk.
+"""Standard streams as people leave them: a reader that goes, a full disk, another encoding.
 
 Real processes, since pytest has streams of its own.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -29,7 +30,9 @@ def rated(cli: Cli, project: Path) -> Path:
     return project
 
 
-def shell(folder: Path, line: str, **more: str) -> subprocess.CompletedProcess[str]:
+def shell(
+    folder: Path, line: str, more_streams: str = "", **more: str
+) -> subprocess.CompletedProcess[str]:
     """A line of bash in the folder; `agenteval` in it is this package's."""
     environment = {k: v for k, v in os.environ.items() if k not in (*ENVIRONMENT, "COLUMNS")}
     return subprocess.run(
@@ -60,6 +63,57 @@ def test_a_full_disk_below_the_output_is_named(rated: Path) -> None:
     done = shell(rated, "agenteval show > /dev/full; echo $?")
     assert done.stdout == "3\n"
     assert done.stderr == "agenteval: standard output: No space left on device\n"
+
+
+@pytest.mark.parametrize("close", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_quiet(rated: Path, close: str) -> None:
+    done = shell(rated, f"(agenteval show {close}; echo $? >&3) 3>&1")
+    assert done.stdout.splitlines()[-1] == "0"
+    assert done.stderr == ""
+
+
+# All commands in one process, which is quicker: as many as a person would redirect.
+COMMANDS = """
+import json, sys
+from agenteval.cli.main import main
+for line in json.loads(sys.argv[1]):
+    try:
+        main(line)
+    except SystemExit as end:
+        print("exit", end.code, flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("encoding", "name"),
+    [("cp1252", "système"), ("latin-1", "système"), ("cp437", "système"), ("ascii", "systeme")],
+)
+def test_output_that_is_not_utf_8(project: Path, encoding: str, name: str) -> None:
+    run = {"input": "What is 1 + 1?", "task": "sums"}
+    runs = [run | {"id": f"{n}", "system": "système → 点", "output": "x" * n} for n in (1, 2)]
+    (project / "odd.jsonl").write_text("\n".join(map(json.dumps, runs)))
+    (project / "mine.py").write_text("def judge(run, criterion):\n    return len(run.output) / 2\n")
+    commands = (
+        ["--help"], ["verify", "--help"], ["quantify", "odd.jsonl", "--judge", "python:mine:judge"],
+        ["show"], ["verify", "odd.jsonl", "--judge", "python:mine:judge"], ["no → command"],
+        ["show", "--json", "-q"],
+    )  # fmt: skip
+    environment = {k: v for k, v in os.environ.items() if k not in ENVIRONMENT}
+    done = subprocess.run(
+        [sys.executable, "-c", COMMANDS, json.dumps(commands)], cwd=project, timeout=60,
+        env=environment | {"PYTHONIOENCODING": encoding, "COLUMNS": "200"}, capture_output=True,
+    )  # fmt: skip
+    shown, errors = done.stdout.decode(encoding), done.stderr.decode(encoding)
+    _, _, document = shown.rpartition("exit 2\n")
+    assert [line for line in shown.splitlines() if line.startswith("exit ")] == [
+        "exit 0", "exit 0", "exit 0", "exit 0", "exit 0", "exit 2", "exit 0",
+    ]  # fmt: skip
+    assert f"{name} -> ?" in shown
+    assert "no -> command" in errors
+    assert "Traceback" not in errors
+    # A JSON document loses nothing.
+    rated = json.loads(document.rpartition("exit 0")[0])
+    assert {row["system"] for row in rated["tables"]["scores"]["rows"]} >= {"système → 点"}
 
 
 @pytest.mark.parametrize(

@@ -238,7 +238,7 @@ def test_an_outage_is_healed_by_the_same_command(cli: Cli, folder: Path) -> None
 
     def shaky(body: dict[str, Any], n: int) -> str | Fault:
         calls["n"] += 1
-        return Fault("status", status=400) if calls["n"] == 1 else judge(body, n)
+        return Fault("status", status=404) if calls["n"] == 1 else judge(body, n)
 
     with serve(shaky) as server:
         first = locate(cli, server.base_url, "-j", 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import traceback
 from pathlib import Path
 from typing import Any, Literal
@@ -133,7 +134,7 @@ async def test_errors_are_sorted_and_hold_no_key(
     tmp_path: Path, fault: Fault, kind: type[Exception]
 ) -> None:
     if fault.kind == "status":
-        body = json.dumps({"error": {"message": f"about {CANARY}"}})
+        body = json.dumps({"error": {"message": f"the key {CANARY}"}})
         fault = Fault("status", fault.status, body=body)
     with serve(faults=[fault]) as server:
         transport = load(tmp_path, openai_config(server))
@@ -204,6 +205,26 @@ def test_a_bad_config_is_one_line_without_the_key(tmp_path: Path, config: Any) -
     shown = "".join(traceback.format_exception(raised.value))
     assert "\n" not in str(raised.value)
     assert CANARY not in shown
+
+
+def test_a_client_whose_package_is_missing_is_named_with_its_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "anthropic", None)  # what Python does for a blocked import
+    name = "autogen_ext.models.anthropic.AnthropicChatCompletionClient"
+    config = {"provider": name, "component_type": "model", "config": {"model": "claude"}}
+    with pytest.raises(InputError, match=r"pip install 'autogen-ext\[anthropic\]'"):
+        load(tmp_path, config)
+
+
+async def test_limits_that_a_config_states_are_kept(tmp_path: Path) -> None:
+    with serve(lambda b, n: "ok") as server:
+        transport = load(tmp_path, openai_config(server, max_tokens=77, temperature=0.3))
+        await transport.send(ask(parameters={"max_tokens": 2048, "temperature": 1.0, "seed": 5}))
+        await transport.close()
+    body = server.requests[0].body
+    assert body is not None
+    assert (body["max_tokens"], body["temperature"], body["seed"]) == (77, 0.3, 5)
 
 
 def test_a_missing_key_or_file_is_an_input_error(

@@ -13,11 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.errors import InputError
-from agenteval.models.connections import Untrusted, open_connections
+from agenteval.errors import InputError, Transient, Untrusted
+from agenteval.models.connections import trusted
 from agenteval.models.embeddings import EndpointEmbedder
 from agenteval.models.openai import OpenAITransport
 from agenteval.models.wire import Request
+from agenteval.testing import serve
+from agenteval.testing.engine import Exchange
 
 ASKED = Request(({"role": "user", "content": "hello"},))
 SAID = {"choices": [{"message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}]}
@@ -93,7 +95,7 @@ async def test_one_that_nobody_trusts_is_not(
         await say(url.replace("https://", f"https://{credentials}"))
 
 
-async def test_a_hundred_clients_read_the_certificates_once(
+def test_a_hundred_clients_read_the_certificates_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     read = []
@@ -104,10 +106,9 @@ async def test_a_hundred_clients_read_the_certificates_once(
         plain(self, *args, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", noted)
-    clients = [open_connections("https://localhost/v1") for _ in range(100)]
+    contexts = [trusted() for _ in range(100)]
     assert len(read) <= 1
-    for client in clients:
-        await client.aclose()
+    assert len({id(context) for context in contexts}) == 1
 
 
 @pytest.mark.parametrize(("name", "why"), [("none.pem", "No such file"), ("empty.pem", "X509")])
@@ -122,13 +123,42 @@ async def test_a_file_of_certificates_that_cannot_be_read_is_named(
     with pytest.raises(Untrusted, match=f"SSL_CERT_FILE={path} .*{why}"):
         await say("https://localhost:9/v1")
     with pytest.raises(Untrusted, match="SSL_CERT_FILE"):
-        EndpointEmbedder("m", "https://localhost:9/v1")
+        EndpointEmbedder("m", "https://localhost:9/v1").embed(["a"])
 
 
-@pytest.mark.parametrize("proxy", ["gopher://127.0.0.1:1", "socks9://127.0.0.1:1"])
+@pytest.mark.parametrize("proxy", ["gopher://127.0.0.1:1", "socks5://127.0.0.1:1"])
 async def test_a_proxy_that_cannot_be_spoken_to_is_named(
     proxy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", proxy)
-    with pytest.raises(InputError, match=r"^HTTP_PROXY, HTTPS_PROXY or ALL_PROXY: .*scheme"):
+    with pytest.raises(InputError, match=r"^ALL_PROXY: .* scheme"):
         await say("https://judge.example/v1")
+
+
+async def test_a_dead_proxy_is_named_and_no_proxy_is_honoured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with serve(lambda body, n: "direct") as server:
+        monkeypatch.setenv("HTTP_PROXY", "http://me:proxy-pass-77@127.0.0.1:9")
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        with pytest.raises(Transient) as raised:
+            await say("http://judge.example/v1")
+        assert "cannot connect to the proxy http://127.0.0.1:9 (" in str(raised.value)
+        assert "proxy-pass-77" not in str(raised.value)
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        assert await say(server.base_url) == "direct"
+
+
+async def test_requests_go_through_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve(lambda body, n: "by proxy") as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.base_url.removesuffix("/v1"))
+        asked: list[str] = []
+        answer = proxy.engine.handle
+
+        def handle(method: str, path: str, headers: dict[str, str], raw: bytes) -> Exchange:
+            asked.append(path)
+            return answer(method, "/v1/chat/completions", headers, raw)
+
+        proxy.engine.handle = handle  # type: ignore[method-assign]
+        assert await say("http://judge.example/v1") == "by proxy"
+    assert asked == ["/v1/chat/completions"]  # the host itself does not exist

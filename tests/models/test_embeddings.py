@@ -136,7 +136,7 @@ def test_a_blank_text_is_refused_before_anything_is_sent(
 def test_statuses_become_errors_and_only_what_heals_is_retried(
     endpoint: Endpoint, status: int, error: type[ModelError], requests: int
 ) -> None:
-    endpoint.answer = lambda _body: (status, b'{"error": {"message": "no\\nway"}}')
+    endpoint.answer = lambda _body: (status, b'{"error": {"message": "no\\nkey"}}')
     with pytest.raises(error) as caught:
         EndpointEmbedder("m", endpoint.url).embed(["a"])
     assert type(caught.value) is error

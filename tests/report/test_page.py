@@ -131,7 +131,7 @@ def test_a_verified_store_says_what_holds(page_of: Page) -> None:
     text = Seen(page_of()).words
     assert "not enough data" in text  # six runs
     assert "undecided" in text
-    assert "drop sentences 25 %" in text
+    assert "drop sentences 25%" in text
 
 
 @SHARED

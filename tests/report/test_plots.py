@@ -12,10 +12,13 @@ from matplotlib.figure import Figure
 from scipy.stats import spearmanr
 
 from agenteval.errors import InputError
+from agenteval.records.verification import Check, Effect, SystemFigure, Verification
 from agenteval.report.plots import (
     correlation_map,
     coverage_bars,
     dose_lines,
+    effect_forest,
+    judge_points,
     perturbation_bars,
     radar,
     repeat_boxes,
@@ -418,14 +421,63 @@ def perturbed(criterion="c"):
 
 def test_bars_of_originals_that_have_copies_and_of_copies():
     alone = ratings(0.0, run="never perturbed")
-    bars = bars_of(perturbation_bars(score_table([*perturbed(), *alone])))
-    assert bars == {
-        "original (n = 3 cases)": [pytest.approx(0.75)],
-        "drop_sentences 25 % (n = 3 cases)": [pytest.approx(1.75 / 3)],
-        "pad (n = 3 cases)": [pytest.approx(0.75)],
+    panels = panels_of(perturbation_bars(score_table([*perturbed(), *alone])))
+    assert panels == {
+        "pad, 3 cases": {"original": [0.75], "copy": [0.75]},
+        "drop sentences 25%, 3 cases": {"original": [0.75], "copy": [pytest.approx(1.75 / 3)]},
     }
-    other = bars_of(perturbation_bars(score_table(perturbed()), share=0.5))
-    assert other["drop_sentences 50 % (n = 3 cases)"] == [pytest.approx(0.25)]
+    other = panels_of(perturbation_bars(score_table(perturbed()), share=0.5))
+    assert other["drop sentences 50%, 3 cases"]["copy"] == [pytest.approx(0.25)]
+
+
+def panels_of(figure):
+    """The bars of each panel by its title."""
+    return {ax.get_title(loc="left"): bars_of(ax) for ax in figure.axes}
+
+
+def test_originals_and_copies_are_of_the_same_runs():
+    """Every second run has a copy, and those are the bad ones: the effect is none."""
+    rows = [row | {"run": f"r{k}", "case": f"k{k}"}
+            for k in range(8) for row in ratings(0.25 if k % 2 else 1.0)
+            + ratings(0.25, variant="drop_sentences:0.25:7") * (k % 2)]  # fmt: skip
+    panels = panels_of(perturbation_bars(score_table(rows)))
+    assert panels == {
+        "Ratings of originals and of their perturbed copies: drop sentences 25%, 4 cases": {
+            "original": [pytest.approx(0.25)],
+            "copy": [pytest.approx(0.25)],
+        }
+    }
+
+
+def test_systems_with_fewer_repeats_are_not_part_of_the_line(words):
+    """System b is rated twice, a better one, a, once: its rating is no step between repeats."""
+    rows = [
+        {"run": f"{s}{k}", "case": f"k{k}", "criterion": "c", "value": value, "repeat": r,
+         "success": True, "system": s}
+        for s, repeats, value in (("a", 1, 1.0), ("b", 2, 0.25)) for r in range(repeats)
+        for k in range(3)
+    ]  # fmt: skip
+    figure = repeat_lines(score_table(rows))
+    assert lines_of(figure.axes[0])[0].get_ydata() == pytest.approx([0.25, 0.25])
+    assert "not shown: 3 runs not rated at every repeat" in words(figure)
+
+
+def test_a_system_has_one_colour_whatever_the_order_of_the_ratings():
+    rows = [
+        {"run": f"{s}{k}", "criterion": f"c{c}", "value": 0.5, "system": s}
+        for s in ("zeta", "alpha", "mid") for k in range(3) for c in range(3)
+    ]  # fmt: skip
+
+    def colours(order):
+        ax = radar(score_table(order))
+        lines = [line for line in ax.lines if " (" in str(line.get_label())]
+        return {line.get_label().partition(" ")[0]: line.get_color() for line in lines}
+
+    drawn = colours(rows)
+    assert colours(rows[::-1]) == drawn
+    assert colours([r for r in rows if r["system"] != "zeta"]) == {
+        name: drawn[name] for name in ("alpha", "mid")
+    }
 
 
 def test_dose_response_is_the_paired_change_with_intervals(words):
@@ -481,3 +533,38 @@ def test_lines_and_bands_are_the_curves(words):
         unique_curves({})
     with pytest.raises(InputError, match="at most 7"):
         unique_curves({i / 10: LOW for i in range(1, 9)})
+
+
+# ---- evidence of judges --------------------------------------------------------------------------
+
+
+def verified(change: float) -> Verification:
+    systems = tuple(
+        SystemFigure(system=name, figure="change", estimate=e, low=e - 0.1, high=e + 0.1, n=20)
+        for name, e in (("a", change), ("b", 0.0))
+    )
+    effect = Effect(variant="pad:0.25:0", operator="pad", expected="lower", outcome="pass",
+                    reason="", n=20, systems=systems)  # fmt: skip
+    checks = tuple(
+        Check(name=name, outcome="pass", reason="", estimate=0.9, low=0.8, high=0.95)
+        for name in ("agreement", "discrimination")
+    )
+    return Verification(criterion_id="c", verdict="keep", reasons=(), runs=20, cases=20, repeats=2,
+                        coverage=1.0, mean=0.5, checks=checks, effects=(effect,))  # fmt: skip
+
+
+def test_effects_of_judges_side_by_side() -> None:
+    judges = {"good": [verified(0.3)], "biased": [verified(0.1)], "third": [verified(0.2)]}
+    figure = effect_forest(judges, {"c": "Clarity"})
+    assert [axes.get_title(loc="left") for axes in figure.axes] == list(judges)
+    assert figure.axes[0].get_yticklabels()[0].get_text() == "Clarity: pad"
+    assert {h.get_label() for h in figure.legends[0].legend_handles if h} >= {"a", "b"}
+    points = judge_points(judges, {})
+    assert len(points.axes) == 2
+    assert "AUC" in points.axes[1].get_title(loc="left")
+
+
+def test_effects_need_copies_of_several_systems() -> None:
+    alone = verified(0.3).model_copy(update={"effects": ()})
+    with pytest.raises(InputError, match="several systems"):
+        effect_forest({"good": [alone]}, {})

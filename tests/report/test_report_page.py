@@ -45,7 +45,7 @@ def test_cells_are_drawn_marked_sorted_and_escaped(tmp_path: Path) -> None:
     assert "<b>a" not in html
     cell = html[html.index('class="pass" data-k="0.5"') :]
     assert 'd="M25.0 6H75.0"' in cell[:300]
-    assert "50 % [25 %, 75 %] ✓" in cell[:400]
+    assert "50% [25%, 75%] ✓" in cell[:400]
     assert '<td class="none" title="one case">–</td>' in html
     assert '<span class="badge keep">keep</span>' in html
     assert 'class="group"' in html

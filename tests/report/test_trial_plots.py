@@ -109,7 +109,7 @@ def test_curves_show_rates_with_their_bands_and_the_bound_in_words(falling, word
     (ax,) = success_by_actions([*falling, unknown], bounds(falling)).axes
     assert list(line_of(ax, BLUE).get_ydata()) == [0.95, 0.8, 0.5]
     assert list(line_of(ax, ORANGE).get_ydata()) == [0.5, 0.3, 0.12]
-    assert words(ax)[:3] == ["a, bound at least 4", "b, bound 3", "20 %"]
+    assert words(ax)[:3] == ["a, bound at least 4", "b, bound 3", "20%"]
     known = proportion_interval(48, 60)
     ends = {round(float(y), 9) for y in ax.collections[0].get_paths()[0].vertices[:, 1]}
     assert {round(known.low, 9), round(known.high, 9)} <= ends
@@ -138,10 +138,10 @@ def test_shares_fill_the_bar(words, overlapping):
     assert [(p.get_x(), p.get_width()) for p in first] == [(0.0, 0.25), (0.25, 0.75)]
     assert words(ax) == ["timeout", "order error"]  # what nobody has is left out
     assert len(ax.get_yticks()) == 2  # a system without errors has no bar
-    assert [t.get_text() for t in ax.texts] == ["25 %", "75 %", "4", "100 %", "2"]
+    assert [t.get_text() for t in ax.texts] == ["25%", "75%", "4", "100%", "2"]
     assert inside(ax) == []
     sliver = share_bars({"a": {"x": 1, "y": 5, "z": 94}}, "t", "error")
-    assert [t.get_text() for t in sliver.texts] == ["94 %", "100"]
+    assert [t.get_text() for t in sliver.texts] == ["94%", "100"]
     full = share_bars({"a": dict.fromkeys("pqrst", 20)}, "t", "error")
     assert overlapping(list(full.texts)) == []
 

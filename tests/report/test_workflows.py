@@ -135,14 +135,14 @@ WRONG = turn(
 
 
 def test_the_head_says_what_was_found() -> None:
-    """3 of 4 users succeed: 30 to 95 % by Wilson; one failure, one that nobody could decide."""
+    """3 of 4 users succeed: 30 to 95% by Wilson; one failure, one that nobody could decide."""
     four = [session(i > 0, f"r/s/u{i}") for i in range(4)]
     page = workflows_page([*four, lost(), session(None, "r/s/eve")], [WRONG], title="May")
     words = Seen(page).words.replace("\u00a0", " ")
-    assert "a · text succeeds in 75 % (95 % interval 30 to 95 %) of 4 sessions" in words
+    assert "a · text succeeds in 75% (95% interval 30 to 95%) of 4 sessions" in words
     assert "commonest cause of failure: wrong order (1 of 1)" in words
     assert "1 session without a verdict, 1 undecided, in no rate" in words
-    assert "t · code, single turns: 0 %" in words
+    assert "t · code, single turns: 0%" in words
     assert "tools, error:infrastructure: connection <refused>" in words
     tiles = re.findall(r"<dt>([^<]+)</dt><dd>([^<]+)</dd></div>", page)
     assert dict(tiles) == {

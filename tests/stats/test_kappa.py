@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 from sklearn.metrics import cohen_kappa_score
 
-from agenteval.stats import Bootstrap, Kappa, cohen_kappa, fleiss_kappa, gwet_ac1
+from agenteval.stats import Bootstrap, Kappa, cohen_kappa, fleiss_kappa, gwet_ac2
 from agenteval.stats.kappa import Weights
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared/reference/stats"
@@ -65,7 +65,7 @@ def test_natural_pairs_judged_in_both_orders() -> None:
     # 100 units, margins 42 and 44 of class 1, 6 unlike: the only table with kappa .877651
     got = by_cells([[40, 2], [4, 54]])
     assert cohen_kappa(got).coefficient.mean == pytest.approx(0.877651, abs=2e-6)
-    ac1 = gwet_ac1(got)
+    ac1 = gwet_ac2(got, weights="none")
     assert ac1.coefficient.mean == pytest.approx(0.882307, abs=2e-6)
     assert ac1.agreement.mean == 0.94
     assert ac1.agreement.method == "Wilson"
@@ -82,7 +82,7 @@ def test_the_paradox() -> None:
     # 118 of 125 agree, one class rare: kappa is low, AC1 is not. By hand: p_o = .944,
     # p_e = (122 * 121 + 3 * 4) / 125^2 = .945536; pi = 243/250, AC1 p_e = 2 * .972 * .028 = .054432
     table = by_cells([[118, 4], [3, 0]])
-    kappa, ac1 = cohen_kappa(table), gwet_ac1(table)
+    kappa, ac1 = cohen_kappa(table), gwet_ac2(table, weights="none")
     assert kappa.coefficient.mean == pytest.approx((0.944 - 0.945536) / (1 - 0.945536), abs=1e-9)
     assert ac1.coefficient.mean == pytest.approx((0.944 - 0.054432) / (1 - 0.054432), abs=1e-9)
     assert kappa.agreement == ac1.agreement
@@ -146,7 +146,7 @@ tables = st.integers(2, 4).flatmap(
 
 @given(tables)
 def test_ac1_equals_the_definition(table: list[list[float]]) -> None:
-    got = gwet_ac1(table, categories=range(4)).coefficient.mean
+    got = gwet_ac2(table, weights="none", categories=range(4)).coefficient.mean
     units = [[v for v in row if not math.isnan(v)] for row in table]
     units = [u for u in units if u]
     pairs = [[a == b for a, b in itertools.combinations(u, 2)] for u in units if len(u) > 1]
@@ -182,7 +182,10 @@ def test_unused_levels_count_for_distances_and_chance() -> None:
         cohen_kappa(table, weights="linear", categories=[0, 1, 2, 3]),
     )
     assert near.coefficient.mean != pytest.approx(far.coefficient.mean, abs=0.01)
-    few, many = gwet_ac1(table), gwet_ac1(table, categories=range(10))
+    few, many = (
+        gwet_ac2(table, weights="none"),
+        gwet_ac2(table, weights="none", categories=range(10)),
+    )
     assert few.chance is not None
     assert many.chance == pytest.approx(few.chance * 2 / 9)
 
@@ -201,13 +204,13 @@ def test_clusters_are_resampled_and_counted() -> None:
     table = by_cells([[8, 2], [2, 8]]) * 10
     names = [i for _ in range(10) for i in range(20)]  # ten copies of twenty cases
     once = cohen_kappa(by_cells([[8, 2], [2, 8]]), bootstrap=how()).coefficient
-    for measure in (cohen_kappa, fleiss_kappa, gwet_ac1):
+    for measure in (cohen_kappa, fleiss_kappa, gwet_ac2):
         got: Kappa = measure(table, clusters=names, bootstrap=how())  # type: ignore[operator]
         assert got.coefficient.n_clusters == got.agreement.n_clusters == 20
         assert got.coefficient.se == pytest.approx(once.se, rel=0.15)
 
 
-@pytest.mark.parametrize("measure", [cohen_kappa, fleiss_kappa, gwet_ac1])
+@pytest.mark.parametrize("measure", [cohen_kappa, fleiss_kappa, gwet_ac2])
 def test_undefined(measure: Any) -> None:
     for table, left_out in (([[nan, nan]] * 3, 3), (np.empty((0, 2)), 0)):
         got = measure(table, bootstrap=how())
@@ -222,7 +225,7 @@ def test_undefined(measure: Any) -> None:
 
 
 def test_constant_ratings_of_a_longer_scale() -> None:
-    assert gwet_ac1([[2, 2]] * 6, categories=[1, 2, 3]).coefficient.mean == 1
+    assert gwet_ac2([[2, 2]] * 6, categories=[1, 2, 3]).coefficient.mean == 1
     assert cohen_kappa([[2, 2]] * 6, categories=[1, 2, 3]).coefficient.reason == "no variation"
 
 
@@ -246,6 +249,6 @@ def test_refusals() -> None:
     with pytest.raises(ValueError, match="rating 7 is not among"):
         cohen_kappa([[1, 7]], categories=[1, 2])
     with pytest.raises(ValueError, match="finite"):
-        gwet_ac1([[1, 2]], categories=[1, 2, nan])
+        gwet_ac2([[1, 2]], categories=[1, 2, nan])
     with pytest.raises(ValueError, match="cluster labels"):
-        gwet_ac1([[1, 2]], clusters=["a", "b"])
+        gwet_ac2([[1, 2]], clusters=["a", "b"])

@@ -133,18 +133,15 @@ def test_a_corrected_order_gives_stored_ratings_their_values(
             )  # fmt: skip
 
 
-def test_registering_relabels_what_others_rated_and_says_why(tmp_path: Path) -> None:
-    why = "turned round: stated best first"
+def test_registering_relabels_what_others_rated(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
         key = store_one(store, UP, {"label": "good", "value": 1.0})
         other = Criterion(name="Other", accepted_values=WORDS)
         store_one(store, other, {"label": "good", "value": 1.0})
-        turned = DOWN.model_copy(update={"order_reason": why})
-        told = store.register((), [turned, other], ScriptedJudge(seed=9).source)
-        assert [t.line for t in told] == [f"relabelled 1 ratings of Quality: {why}"]
+        store.register((), [DOWN, other], ScriptedJudge(seed=9).source)
         values = {r.key.criterion: getattr(r, "value", None) for r in store.results(key.source)}
         assert values == {UP.sha256: 0.0, other.sha256: 1.0}
-        assert store.register((), [turned, other], JUDGE.source) == []
+        assert store.relabel([DOWN, other]) == []
 
 
 def test_bare_numbers_shown_against_their_nature_are_another_question(tmp_path: Path) -> None:

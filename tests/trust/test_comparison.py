@@ -75,9 +75,9 @@ def test_the_test_against_the_margin_by_all_sign_flips() -> None:
     options = CompareOptions(min_cases=2, margin=0.1)
     row = only(compare(table("a", a), table("b", b), options=options))
     d = [y - x + 0.1 for x, y in zip(a, b, strict=True)]
-    flips = [abs(sum(s * x for s, x in zip(signs, d, strict=True)))
+    flips = [sum(s * x for s, x in zip(signs, d, strict=True))
              for signs in itertools.product((-1, 1), repeat=10)]  # fmt: skip
-    assert row.p_regression == pytest.approx(sum(f >= abs(sum(d)) - 1e-9 for f in flips) / 2**10)
+    assert row.p_regression == pytest.approx(sum(f <= sum(d) + 1e-9 for f in flips) / 2**10)
 
 
 def test_repeats_and_runs_of_a_case_are_one_number() -> None:
@@ -305,7 +305,8 @@ def test_a_correction_that_takes_a_verdict_back_says_so() -> None:
     def side(system: str, n_high: int) -> ScoreTable:
         return score_table(
             {"run": f"{system}{i}", "case": f"c{i}", "system": system, "criterion": f"k{k}",
-             "value": 0.75 if k == 0 and i < n_high else 0.5}
+             "value": 0.75 if k == 0 and i < n_high else
+                      0.5 + 0.25 * (k > 0 and i < n_high) * (-1) ** i}
             for k in range(20) for i in range(20)
         )  # fmt: skip
 

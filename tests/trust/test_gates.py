@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -136,17 +136,46 @@ def test_a_system_that_answers_only_what_it_can_is_no_pass() -> None:
 
 @pytest.mark.parametrize(("n_criteria", "outcome"), [(1, "missed"), (2, "undecided")])
 def test_a_failure_must_hold_after_holm(n_criteria: int, outcome: str) -> None:
-    """Six losses of 20 give p = 2/64 < .05 against the margin 0; with a second criterion 4/64."""
+    """Six losses of 20 give p = 2/64 < .05 from 0; with a second criterion that moves both ways,
+    4/64."""
+    found = six_losses(lambda i: 0.25 * (-1) ** i * (i < 6), n_criteria)
+    assert regression_gates(found)[0].outcome == outcome
 
-    def side(system: str, losses: int) -> ScoreTable:
+
+def six_losses(others: Callable[[int], float], n_criteria: int = 2) -> Comparison:
+    """On the first of some criteria 6 of 20 cases are lower by .25; the others move as told."""
+
+    def side(system: str) -> ScoreTable:
         return score_table(
             {"run": f"{system}{i}", "case": f"c{i}", "system": system, "criterion": f"k{k}",
-             "value": 0.25 if k == 0 and i < losses else 0.5}
+             "value": 0.5 + (system == "b") * (others(i) if k else -0.25 * (i < 6))}
             for k in range(n_criteria) for i in range(20)
         )  # fmt: skip
 
-    found = compare(side("a", 0), side("b", 6), options=CompareOptions(margin=0.0))
-    assert regression_gates(found)[0].outcome == outcome
+    return compare(side("a"), side("b"), options=CompareOptions(margin=0.0))
+
+
+@pytest.mark.parametrize("differing", [0, 5])
+def test_a_row_that_cannot_differ_is_not_corrected_for(differing: int) -> None:
+    found = six_losses(lambda i: 0.25 * (-1) ** i * (i < differing))
+    gates = {gate.criterion: gate for gate in regression_gates(found)}
+    assert (gates["k0"].outcome, found.rows[0].verdict) == ("missed", "worse")
+    assert gates["k1"].outcome == ("undecided" if differing else "met")
+    assert found.family == ("k0",)
+    assert "Holm over 1 of 2 rows" in found.about_tests
+    assert "k1" in found.about_tests
+
+
+def test_a_missed_gate_and_the_verdict_are_one_rule() -> None:
+    """Drawn at random: where the gate is missed the row reads worse."""
+    rng = np.random.default_rng(5)
+    outcomes = set()
+    for mean in np.linspace(-0.3, 0.1, 60):
+        found = pairs(np.clip(rng.normal(mean, 0.25, 40), -1, 1).tolist())
+        (gate,) = regression_gates(found)
+        outcomes.add((gate.outcome, found.rows[0].verdict))
+        assert (gate.outcome == "missed") == found.rows[0].surely_worse
+    assert {verdict for outcome, verdict in outcomes if outcome == "missed"} == {"worse"}
 
 
 def rated(values: Sequence[float]) -> Comparison:

@@ -176,7 +176,8 @@ def test_verify_stops_where_no_verdict_is_open() -> None:
     def judge(run: Run, criterion: Criterion) -> str:
         asked.append(run.input)
         order = re.findall(r"Sentence (\d)", run.output)
-        value = 0.35 + 0.3 * bool(run.success) - 0.3 * (len(order) < 8 or order != sorted(order))
+        good = int(run.input.split()[1]) % 2 == 0  # a judge is not shown the success of a run
+        value = 0.35 + 0.3 * good - 0.3 * (len(order) < 8 or order != sorted(order))
         value += random.Random(run.input).gauss(0, 0.08) + random.Random(len(asked)).gauss(0, 0.02)
         return LEVELS[max(0, min(4, round(value * 4)))]
 

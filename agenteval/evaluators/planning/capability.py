@@ -1,6 +1,6 @@
 """How many actions an agent can plan: the capability upper bound of arXiv 2404.17833, section 6.2.
 
-The number of actions n rises from 2; the campaign stops where success falls below 20 %. The paper
+The number of actions n rises from 2; the campaign stops where success falls below 20%. The paper
 does not say whether its bound is the last n at or above the threshold or the first below: both
 are given, and the bound that is named is the last one, reached without a gap from the smallest n.
 """
@@ -37,7 +37,7 @@ class Bound:
     """The bound of one system with what its intervals leave open.
 
     `found` is read from the rates, `least` from the lower and `most` from the upper ends of their
-    95 % intervals, so the bound lies between `least.last` and `most.last`. It is `certain` if each
+    95% intervals, so the bound lies between `least.last` and `most.last`. It is `certain` if each
     interval up to the bound lies at or above the threshold and that of the next n below it.
     `smallest` and `largest` are the numbers of actions tested; `untested` those without a verdict.
     """
@@ -55,7 +55,7 @@ class Bound:
     @property
     def sentence(self) -> str:
         """The bound in words."""
-        found, share = self.found, f"{100 * self.threshold:g} %"
+        found, share = self.found, f"{100 * self.threshold:g}%"
         if found.last is None:
             text = f"no bound: below {share} already at {_actions(self.smallest)}"
         elif found.below is None:
@@ -85,7 +85,7 @@ class Bound:
             return ""
         least = f"fewer than {self.smallest}" if low is None else str(low)
         most = f"{high} or more" if self.most.below is None else str(high)
-        return f"; the 95 % intervals allow {least} to {most}"
+        return f"; the 95% intervals allow {least} to {most}"
 
 
 def cases_for(n: int) -> int:

@@ -23,9 +23,9 @@ _RATES = (
     Column("guess", "random\norders", "share", "right plans among random orders of all tools"),
 )
 _INTERVALS = (
-    "Intervals of 95 % are Wilson's, over cases: repeated trials of a case do not add to their n."
+    "Intervals of 95% are Wilson's, over cases: repeated trials of a case do not add to their n."
 )
-_EXCLUSIVE = "Exclusive: the shares of a system add up to 100 %; brackets hold 95 % intervals."
+_EXCLUSIVE = "Exclusive: the shares of a system add up to 100%; brackets hold 95% intervals."
 
 
 def planning_tables(
@@ -141,7 +141,7 @@ def _bounds(by_actions: Sequence[Tally], threshold: float | None) -> Table | Non
          "most": b.most.last, "certain": b.certain}
         for b in known
     )  # fmt: skip
-    title = f"Capability bound: most actions with a success of {100 * known[0].threshold:g} %"
+    title = f"Capability bound: most actions with a success of {100 * known[0].threshold:g}%"
     notes = tuple(f"{b.system}: {b.sentence}" for b in known)
     return Table("capability", title, columns, rows, notes, detail=threshold is None)
 

@@ -133,7 +133,7 @@ class Locator:
                 **self.options.parameters(),
                 "taxonomy": self.taxonomy.sha256,
                 "legend": self.legend,
-                "endpoint": self.client.transport.endpoint,
+                "endpoint": self.client.address,
             },
             seed=self.options.seed,
         )

@@ -97,7 +97,7 @@ def _how(result: Result) -> Iterator[str]:
         "leave_out": "are left out",
     }[how.without_errors]
     yield f"missing predictions {missing}; traces without errors {without} (mean over traces)"
-    yield f"intervals: 95 %, bootstrap over traces, {how.resamples} resamples, seed {how.seed}"
+    yield f"intervals: 95%, bootstrap over traces, {how.resamples} resamples, seed {how.seed}"
 
 
 def _unknown(scores: Scores) -> Iterator[str]:
@@ -176,7 +176,7 @@ def _official(result: Result, figures: OfficialScores) -> Table:
     )  # fmt: skip
     notes = [
         "official figures (TRAIL): recall only, skipped traces are not counted",
-        "intervals: 95 %, bootstrap over traces (not part of the official scorer)",
+        "intervals: 95%, bootstrap over traces (not part of the official scorer)",
     ]
     if figures.skipped:
         notes.append("skipped: " + _named(figures.skipped))

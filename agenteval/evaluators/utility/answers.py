@@ -1,12 +1,15 @@
 """From a parsed reply to one answer per criterion, whatever shape the judge chose.
 
 Shapes read: {criterion: label}, {criterion: {label, explanation}}, a list of such objects with
-the criterion's name inside, and any of these wrapped once ({"ratings": ...}). Answers for
-criteria nobody asked for are named, never used.
+the criterion's name inside, any of these wrapped once ({"ratings": ...}), and for a single
+criterion {label, explanation} alone. Levels beside a `max_score` count only if it is the top of the
+scale.
+Answers for criteria nobody asked for are named, never used.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -20,10 +23,39 @@ from agenteval.evaluators.utility.labels import Match, fold, read_label, stated_
 from agenteval.models.jsonish import Doubled
 from agenteval.records import CellKey, Criterion, Failure, FailureStatus, Result, Score, slug
 
-LABEL_KEYS = ("label", "value", "level", "rating", "score", "grade", "answer", "accepted_value",
-              "accepted_values", "assessment", "result", "choice")  # fmt: skip
-REASON_KEYS = ("explanation", "reason", "reasoning", "rationale", "justification", "evidence")
-NAME_KEYS = ("criterion", "id", "name", "criteria", "criterion_id", "criterion_name", "metric")
+
+def words(text: str) -> tuple[str, ...]:
+    """The words of a text."""
+    return tuple(text.split())
+
+
+LABEL_KEYS = words(
+    """label value level rating score grade answer accepted_value accepted_values
+    assessment result choice verdict final_score overall_score final_rating
+    overall_rating final_answer judgment judgement decision"""
+)
+REASON_KEYS = words(
+    """explanation reason reasoning rationale justification evidence feedback analysis
+    comment comments summary conclusion"""
+)
+NAME_KEYS = words(
+    """criterion id name criteria criterion_id criterion_name metric dimension aspect"""
+)
+TOP_KEYS = words(
+    """max_score max maximum max_rating maximum_score out_of scale score_range rating_scale
+    range"""
+)
+_WRAPPERS = words(
+    """evaluation result results output response assessment judgement judgment answer
+    rating ratings score scores final data grading label value final_answer"""
+)
+_BESIDE = frozenset((*LABEL_KEYS, *REASON_KEYS, *NAME_KEYS, *TOP_KEYS)) | frozenset(
+    words("confidence certainty min min_score weight version step probabilities")
+)
+_AFFIXES = re.compile(
+    r"(?:score|rating|grade|label|level)-(?:for|of|on)-(?:the-)?(?P<behind>.+)"
+    r"|(?P<before>.+)-(?:score|rating|grade|label|level)"
+)
 _MOST_DEPTH = 4
 
 
@@ -48,7 +80,7 @@ class NoAnswer:
     message: str
 
 
-_TWICE = NoAnswer("unscored:parse", "the reply answers this criterion twice, differently")
+TWICE = NoAnswer("unscored:parse", "the reply answers this criterion twice, differently")
 
 
 @dataclass(slots=True)
@@ -61,6 +93,11 @@ class Answers:
     def missing(self) -> list[str]:
         """Paths without a readable answer."""
         return [p for p, a in self.by_path.items() if isinstance(a, NoAnswer)]
+
+    @property
+    def all_answered(self) -> bool:
+        """Whether every criterion has a readable answer."""
+        return not self.missing()
 
 
 def leaves_of(criteria: Sequence[Criterion]) -> list[tuple[str, Criterion]]:
@@ -83,8 +120,36 @@ class AnswerReader:
 
     def _gathered(self, value: Any) -> tuple[dict[str, list[Any]], set[str]]:
         if self._last is None or self._last[0] is not value:
-            self._last = value, *_gather(value, self._names)
+            by_path, extra = _gather(value, self._names)
+            if len(self._asked) == 1 and (verdict := self._verdict(value)) is not None:
+                by_path.setdefault(self._asked[0][0], []).append(verdict)
+            self._last = value, by_path, extra
         return self._last[1:]
+
+    def _verdict(self, value: Any) -> Any:
+        """What a value says of the only criterion without its name; None when it may speak of
+        another one."""
+        path, leaf = self._asked[0]
+        if isinstance(value, list):
+            verdicts = [self._verdict(item) for item in value]
+            return Doubled(tuple(verdicts)) if verdicts and None not in verdicts else None
+        if not isinstance(value, dict):
+            return None
+        keyed = _keyed(value)
+        names = [keyed[key] for key in NAME_KEYS if isinstance(keyed.get(key), str)]
+        if any(path_of(name, self._names) != path for name in names):
+            return None
+        for key, other in keyed.items():
+            if key in _BESIDE or path_of(key, self._names) == path:
+                continue
+            if isinstance(other, dict | list) and key not in _WRAPPERS and _has_labels(other):
+                return None
+            if not isinstance(other, dict | list) and isinstance(answer_of(other, leaf), Answer):
+                return None
+        inner = [keyed[key] for key in _WRAPPERS if isinstance(keyed.get(key), dict | list)]
+        if _labels_in(keyed):
+            return keyed
+        return self._verdict(_over(inner[0], _top_of(keyed))) if len(inner) == 1 else None
 
     def speaks(self, value: Any) -> bool:
         """True when the value speaks of at least one criterion, other than to say what it asks for.
@@ -120,22 +185,36 @@ def _names_of(asked: tuple[tuple[str, str, str], ...]) -> dict[str, str]:
     return known | {slug(path): path for path, _, _ in asked}
 
 
+def path_of(name: str, names: Mapping[str, str]) -> str | None:
+    """The path that a name stands for, also as "clarity score" and "score for clarity"."""
+    plain = slug(name)
+    if plain in names:
+        return names[plain]
+    affixed = _AFFIXES.fullmatch(plain)
+    return names.get(affixed["behind"] or affixed["before"]) if affixed else None
+
+
 def _gather(
-    value: Any, names: dict[str, str], parents: tuple[str, ...] = ()
+    value: Any,
+    names: dict[str, str],
+    parents: tuple[str, ...] = (),
+    top: float | None = None,
 ) -> tuple[dict[str, list[Any]], set[str]]:
-    """What is said of each path, and the names that stand for none."""
+    """What is said of each path, and the names that stand for none. `top` as in `_over`."""
     by_path: dict[str, list[Any]] = {}
     extra: set[str] = set()
+    if isinstance(value, dict):
+        top = _top_of({k: v for k, v in _keyed(value).items() if slug(k) not in names}) or top
     for name, raw in _pairs(value) if len(parents) <= _MOST_DEPTH else ():
         chain = (*parents, name)
         # the path that the whole chain of names stands for, or else the longest end of it
-        ends = (names.get(slug(" ".join(chain[i:]))) for i in range(len(chain)))
+        ends = (path_of(" ".join(chain[i:]), names) for i in range(len(chain)))
         path = next((path for path in ends if path is not None), None)
         if path is not None:
-            by_path.setdefault(path, []).append(raw)
+            by_path.setdefault(path, []).append(_over(raw, top))
             continue
         values = raw.values if isinstance(raw, Doubled) else (raw,)
-        inner = [_gather(v, names, chain) for v in values if isinstance(v, dict | list)]
+        inner = [_gather(v, names, chain, top) for v in values if isinstance(v, dict | list)]
         spoken = [entry for entry in inner if entry[0]]
         for key in dict.fromkeys(key for labels, _ in spoken for key in labels):
             raws = [raw for labels, _ in spoken for raw in labels.get(key, ())]
@@ -151,15 +230,52 @@ def _pairs(value: Any) -> Iterator[tuple[str, Any]]:
         for item in value:
             yield from _pairs(item)
     elif isinstance(value, dict):
-        labels = [value[k] for k in LABEL_KEYS if k in value and not _is_rubric(k, value[k])]
-        name = next((value[k] for k in NAME_KEYS if isinstance(value.get(k), str)), None)
+        keyed = _keyed(value)
+        labels = [keyed[k] for k in LABEL_KEYS if k in keyed and not _is_rubric(k, keyed[k])]
+        name = next((keyed[k] for k in NAME_KEYS if isinstance(keyed.get(k), str)), None)
         if name is not None and not all(isinstance(label, dict) for label in labels):
-            yield name, value
+            yield name, keyed
         else:
             yield from ((str(key), raw) for key, raw in value.items())
 
 
 # ---------------------------------------------------------------- what is said of it
+
+
+def _keyed(value: Mapping[Any, Any]) -> dict[str, Any]:
+    """The object with keys in one spelling: "Final Score" is final_score."""
+    keyed: dict[str, Any] = {}
+    for key, said in value.items():
+        name = re.sub(r"[\s-]+", "_", str(key).strip().casefold())
+        keyed[name] = Doubled((keyed[name], said)) if name in keyed else said
+    return keyed
+
+
+def _top_of(keyed: Mapping[str, Any]) -> float | None:
+    """The top of the scale that an object states beside its levels."""
+    for said in (keyed[key] for key in TOP_KEYS if key in keyed):
+        numbers = re.findall(r"(?<![\w.])\d+(?:\.\d+)?", str(said)[:60])
+        if numbers and not isinstance(said, bool):
+            return max(map(float, numbers))
+    return None
+
+
+def _over(raw: Any, top: float | None) -> Any:
+    """What is said, with its bare numbers over the top of the scale on which they were given."""
+    if isinstance(raw, dict) and top is not None:
+        return {"out_of": top} | raw
+    if isinstance(raw, Doubled):
+        return Doubled(tuple(_over(value, top) for value in raw.values))
+    number = isinstance(raw, int | float) and not isinstance(raw, bool)
+    if top is None or not (number or (isinstance(raw, str) and stated_number(fold(raw)))):
+        return raw
+    text = str(raw).strip()
+    return text if "/" in text or " " in text or "%" in text else f"{text}/{top:g}"
+
+
+def _has_labels(value: Any) -> bool:
+    items = value if isinstance(value, list) else [value]
+    return any(isinstance(item, dict) and _labels_in(_keyed(item)) for item in items)
 
 
 def _is_rubric(key: str, value: Any) -> bool:
@@ -172,6 +288,7 @@ def _is_attempt(raw: Any) -> bool:
         return any(map(_is_attempt, raw.values))
     if not isinstance(raw, dict):
         return not isinstance(raw, list)
+    raw = _keyed(raw)
     if any(label is not None for label in _labels_in(raw)[:1]):
         return True
     if not _labels_in(raw) and isinstance(raw.get("probabilities"), dict):
@@ -181,11 +298,13 @@ def _is_attempt(raw: Any) -> bool:
 
 
 def _labels_in(raw: dict[Any, Any]) -> list[Any]:
-    """Everything that stands under a key for labels, the plainest key first."""
+    """Everything that stands under a key for labels, the plainest key first; sentences last."""
     labels = [raw[k] for k in LABEL_KEYS if k in raw and not _is_rubric(k, raw[k])]
     if labels and isinstance(labels[0], list | dict):
         return []
-    return [label for label in labels if not isinstance(label, list | dict)]
+    top = _top_of(raw)
+    labels = [_over(label, top) for label in labels if not isinstance(label, list | dict)]
+    return sorted(labels, key=lambda label: isinstance(label, str) and label.count(" ") > 6)
 
 
 def _read_all(raws: Sequence[Any], leaf: Criterion) -> Answer | NoAnswer:
@@ -194,12 +313,13 @@ def _read_all(raws: Sequence[Any], leaf: Criterion) -> Answer | NoAnswer:
     if not read:
         return NoAnswer("unscored:missing", "the reply does not answer this criterion")
     answers = [answer for answer in read if isinstance(answer, Answer)]
-    if len(read) > 1 and (_TWICE in read or len(set(map(_meaning, answers))) > 1):
-        return _TWICE
+    if len(read) > 1 and (TWICE in read or len(set(map(meaning, answers))) > 1):
+        return TWICE
     return answers[0] if answers else read[-1]
 
 
-def _meaning(answer: Answer) -> tuple[str | None, bool, float | None]:
+def meaning(answer: Answer) -> tuple[str | None, bool, float | None]:
+    """What an answer says, without how it was written."""
     return answer.label, answer.not_applicable, answer.value
 
 
@@ -211,41 +331,39 @@ def _read(raw: Any, leaf: Criterion) -> Answer | NoAnswer | None:
         return None
     if not isinstance(raw, dict):
         return answer_of(raw, leaf)
+    raw = _keyed(raw)
     labels, masses = _labels_in(raw), raw.get("probabilities")
     reasons = (raw[k] for k in REASON_KEYS if isinstance(raw.get(k), str))
     explanation = next((reason[:4000] for reason in reasons), None)
-    readable = {
-        answer.label
-        for label in labels
-        if label is not None and isinstance(answer := answer_of(label, leaf), Answer)
-    }
+    answers = [answer_of(label, leaf, explanation) for label in labels if label is not None]
+    readable = {answer.label for answer in answers if isinstance(answer, Answer)}
     if isinstance(masses, Doubled):
-        return _TWICE
+        return TWICE
     if isinstance(masses, dict) and labels[:1] != [None]:
         answer = from_probabilities(masses, leaf, explanation)
         own = (answer.probabilities if isinstance(answer, Answer) else None) or {}
         likeliest = max(own.values(), default=0.0)
         less_likely = any(own.get(label or "", 0.0) < likeliest for label in readable)
-        return _TWICE if less_likely else answer
+        return TWICE if less_likely else answer
     if not labels or labels[0] is None:
         return None
     if len(readable) > 1:  # {"label": "good", "rating": "poor"}
-        return _TWICE
-    return answer_of(labels[0], leaf, explanation)
+        return TWICE
+    return answers[0]
 
 
 def _agreed(read: Sequence[Answer | NoAnswer | None]) -> Answer | NoAnswer | None:
     """What a key with several values says: their one answer, where all of them give it."""
-    meanings = {_meaning(a) if isinstance(a, Answer) else None for a in read}
+    meanings = {meaning(a) if isinstance(a, Answer) else None for a in read}
     if not any(read):
         return None
-    return read[0] if len(meanings) == 1 and None not in meanings else _TWICE
+    return read[0] if len(meanings) == 1 and None not in meanings else TWICE
 
 
 def answer_of(raw: Any, leaf: Criterion, explanation: str | None = None) -> Answer | NoAnswer:
     """What one label, as it stands in a reply, says of a leaf."""
     if isinstance(raw, Doubled):
-        return _agreed([answer_of(value, leaf, explanation) for value in raw.values]) or _TWICE
+        return _agreed([answer_of(value, leaf, explanation) for value in raw.values]) or TWICE
     if leaf.scale == "numeric":
         return _from_number(raw, leaf, explanation)
     label = read_label(raw, leaf.accepted_values, allow_na=leaf.allow_na)

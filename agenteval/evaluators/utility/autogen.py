@@ -20,7 +20,7 @@ from agenteval.evaluators.utility.critic import Critic
 from agenteval.evaluators.utility.critic_reply import read_criteria
 from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
 from agenteval.models.client import Client
-from agenteval.models.factory import PROVIDERS, choose_model, make_client
+from agenteval.models.factory import choose_model, make_client, openai_url
 from agenteval.models.limits import Limits
 from agenteval.readers import make_view
 from agenteval.records import Criterion, Example, Examples, Failure, Run, Task
@@ -130,7 +130,7 @@ def _client_of(config: Mapping[str, Any]) -> Client:
     if unread := sorted(entry.keys() - _READ):
         known = ", ".join(sorted(_READ))
         raise InputError(f"{', '.join(unread)}: not read here; known are {known}", "llm_config")
-    url = entry.get("base_url") or (PROVIDERS["openai"][0] if "model" in entry else None)
+    url = entry.get("base_url") or (openai_url() if "model" in entry else None)
     choice = choose_model(entry.get("model"), url, need_key=False)
     if choice.kind == "embedded":
         raise InputError("names no chat model, and neither does AGENTEVAL_MODEL", "llm_config")

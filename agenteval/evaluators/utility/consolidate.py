@@ -18,7 +18,8 @@ from typing import Any
 
 from agenteval.errors import BudgetExceeded, ModelError, ReplyError
 from agenteval.evaluators.utility.critic import sampling, strict_object
-from agenteval.evaluators.utility.merge import Names, fold_name
+from agenteval.evaluators.utility.merge import Names
+from agenteval.evaluators.utility.names import fold_name
 from agenteval.models import asking
 from agenteval.models.client import Client
 from agenteval.models.prompts import load_prompt

@@ -178,10 +178,11 @@ def _settled(criterion: Criterion, stated: Any, notes: list[str]) -> dict[str, A
             bounds = values[0], values[1]
             settled = settle_range(bounds, stated or "worst_to_best", criterion.name)
         else:
-            settled = settle(values, stated, criterion.name)
+            settled = settle(values, stated, criterion.name, description=criterion.description)
         if settled.note is not None:
             notes.append(f"{criterion.name}: {settled.note}")
         turned = settled.turned
+        values = values if numeric or turned else settled.values or values
     stands = None if reason.startswith("unclear") else reason or None
     return {
         key: values[::-1] if turned else values,

@@ -14,7 +14,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agenteval.errors import AgentevalError, InputError, ReplyError, StoreError, Unauthorized
@@ -72,6 +72,8 @@ class FailedProposal:
 class _Asker:
     """What critic and sub-critic share: model, task, templates, and how a request is made."""
 
+    retry_failed = False  # ask again where a stored reply cannot be read
+
     def __init__(
         self, client: Client, task: Task, temperature: float | None, prompts: Sequence[str]
     ) -> None:
@@ -122,13 +124,28 @@ class _Asker:
         self, request: Request, read: Callable[[str], CriticReading]
     ) -> asking.Asked[CriticReading]:
         """The reading of the reply, or of the one repair by the third template; its rung says so.
-        Raises as `asking.ask`."""
-        asked = await asking.ask(
-            self.client,
-            request,
-            read,
-            lambda problem: self._prompts[2].render(problem=problem, key="criteria"),
-        )
+
+        A stored reply that cannot be read is passed over for a later one that is stored, and with
+        `retry_failed` for a new one. Raises as `asking.ask`; the error says that the reply comes
+        from the store.
+        """
+
+        def repair(problem: str) -> str:
+            return self._prompts[2].render(problem=problem, key="criteria")
+
+        while True:
+            try:
+                asked = await asking.ask(self.client, request, read, repair)
+                break
+            except ReplyError as error:
+                following = replace(request, attempt=request.attempt + 1)
+                stored = error.spent is None or not error.spent.requests
+                if not stored or getattr(self.client.transport, "recorded", False):
+                    raise
+                if not (self.retry_failed or self.client.has_stored(following)):
+                    why = f"{error} (a reply from the store; --retry-failed asks again)"
+                    raise ReplyError(why) from error
+                request = following
         reading = asked.value
         reading.criteria = tamed(reading.criteria, reading.problems)
         if asked.repaired:
@@ -158,10 +175,11 @@ class Critic(_Asker):
     """Asks a chat model for criteria.
 
     `bank` holds entries that are shown as inspiration. `temperature` None leaves it to the
-    endpoint. Raises InputError when examples are to be used and the task has none.
+    endpoint. `retry_failed` asks again where a stored reply cannot be read. Raises InputError when
+    examples are to be used and the task has none.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  each changes what is asked
         self,
         client: Client,
         task: Task,
@@ -170,6 +188,7 @@ class Critic(_Asker):
         sub_criteria: bool = False,
         bank: Sequence[Criterion] = (),
         temperature: float | None = 1.0,
+        retry_failed: bool = False,
     ) -> None:
         if use_examples and not task.examples:
             raise InputError(f"task {task.name!r} has no examples of success or failure")
@@ -178,6 +197,9 @@ class Critic(_Asker):
         self.use_examples = use_examples
         self.bank = tuple(bank)
         self.subcritic = SubCritic(client, task, temperature=temperature) if sub_criteria else None
+        for asker in (self, self.subcritic):
+            if asker is not None:
+                asker.retry_failed = retry_failed
 
     def request(self, seed: int, instructions: str = "") -> Request:
         """The request of one seed."""

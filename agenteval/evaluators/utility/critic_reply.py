@@ -7,6 +7,8 @@ cannot be read is named among the problems and loses none of the others.
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +17,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from agenteval.errors import ReplyError
-from agenteval.evaluators.utility.levels import read_levels
+from agenteval.evaluators.utility.levels import _HIGHEST, _LOWEST, _schema, read_levels
 from agenteval.evaluators.utility.scale_order import Stated, settle, settle_range
 from agenteval.models.jsonish import Doubled
 from agenteval.models.prompts import one_line
@@ -29,8 +31,10 @@ _KEYS = {
     "name": ("name", "criterion", "title", "criterionname", "metric", "dimension", "id"),
     "description": ("description", "desc", "definition", "explanation", "details", "question"),
     "levels": ("acceptedvalues", "acceptedvalue", "values", "levels", "scalevalues", "options",
-               "ratings", "grades", "possiblevalues", "allowedvalues", "labels", "rubric", "range",
-               "numericrange"),
+               "ratings", "grades", "possiblevalues", "allowedvalues", "labels", "rubric",
+               "scoring", "ratingscale", "possiblescores", "scores", "likertscale", "measurement",
+               "rating"),
+    "range": ("range", "numericrange", "scorerange", "valuerange"),
     "parts": ("subcriteria", "subcriterion", "children", "components", "parts"),
     "hint": ("hint", "guidance", "whattolookat", "evidence"),
     "allow_na": ("allowna", "notapplicable", "na"),
@@ -41,6 +45,11 @@ _ORDERS: dict[Stated, tuple[str, ...]] = {
     "worst_to_best": ("worst_to_best", "ascending", "worst_first", "low_to_high"),
     "best_to_worst": ("best_to_worst", "descending", "best_first", "high_to_low"),
 }
+_SCALES = ("", "ordinal", "nominal", "categorical", "binary", "numeric", "likert", "interval",
+           "ratio", "continuous", "discrete")  # fmt: skip
+# What may stand beside criteria and is none.
+_ABOUT = ("task", "name", "title", "description", "note", "notes", "version", "schema", "id",
+          "example", "explanation", "summary", "count", "order", "type")  # fmt: skip
 _MAX_DEPTH = 4
 _DIRECTIONS = get_args(Direction)
 # Strings, and between them what is code and not JSON: numbers as keys, calls, comprehensions.
@@ -49,6 +58,14 @@ _CODE = re.compile(
     r"|(?P<before>[{,]\s*)(?P<key>-?\d+(?:\.\d+)?|True|False)(?=\s*:)"
     r"|(?P<code>(?:(?:np|numpy)(?:\.\w+)+|range|list|tuple|set)\((?:[^()\"\n]|\([^()\"\n]*\))*\)(?:\.tolist\(\))?"
     r"|\[[^\[\]\"{}\n]{1,80}\sfor\s+\w+\s+in\s[^\[\]\"{}\n]{1,80}\])"
+)
+
+# Levels on one line: bracketed, or bare up to the end of the line or of the object.
+_LEVELS_AT = re.compile(
+    r'(?P<key>"(?:accepted_?values|levels|scale|values|range|options)"\s*:\s*)'
+    r'(?P<levels>\[[^\[\]{}\n]+(?:\]|(?=\}))|(?=[^\s"\[{(])[^\n{}\[\]]*?(?=,?\s*(?:[\n}]|,\s*"\w+"\s*:))'
+    r'|\{[\d\s,]+\}|"[^"\n]*"(?=\s*(?:or|\|))[^\n}]*)',
+    re.I,
 )
 
 
@@ -71,7 +88,7 @@ def read_criteria(value_or_text: Any) -> CriticReading:
     """
     if isinstance(value_or_text, str):
         text = _CODE.sub(_quoted, value_or_text)
-        value, rung = _parse(text)
+        value, rung = _parse_with_bare_levels(text)
         if text != value_or_text and rung in ("json", "fenced", "buried"):
             rung = "loose"
     else:
@@ -93,6 +110,37 @@ def _quoted(piece: re.Match[str]) -> str:
     if piece["code"]:
         return '"' + piece["code"] + '"'
     return f'{piece["before"]}"{piece["key"]}"' if piece["key"] else piece.group()
+
+
+def _parse_with_bare_levels(text: str) -> tuple[Any, str]:
+    """As `_parse`; levels that are no value (`[1, 2, ...]`, `0-100`) are taken as text, so that
+    they cost their own criterion and not the reply. Raises ReplyError."""
+    patched = _LEVELS_AT.sub(_as_text, text)
+    try:
+        value, rung = _parse(text)
+    except ReplyError:
+        if patched == text:
+            raise
+        value, rung = None, ""
+    if patched == text or rung in ("json", "fenced"):
+        return value, rung
+    instead, _ = _parse(patched)
+    if len(list(_entries(instead))) > len(list(_entries(value))):
+        return instead, "loose"
+    return value, rung
+
+
+def _as_text(piece: re.Match[str]) -> str:
+    """The key with its levels, these in quotation marks unless they are a value."""
+    written = piece["levels"].strip()
+    try:
+        value = ast.literal_eval(re.sub(r"\b(?:null|true|false)\b", "None", written))
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        value = ...
+    is_value = not isinstance(value, set) and ... not in (
+        value if isinstance(value, list) else [value]
+    )
+    return piece.group() if is_value else piece["key"] + json.dumps(written)
 
 
 def _parse(text: str) -> tuple[Any, str]:
@@ -128,8 +176,11 @@ def _entries(value: Any, depth: int = 0) -> Iterator[tuple[str, dict[str, Any]]]
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, list):
-        for item in value:
-            yield from _entries(item, depth + 1)
+        yield from _with_unreadable([
+            (str(_field(item, "name") or "") if isinstance(item, dict) else "", item,
+             list(_entries(item, depth + 1)))
+            for item in value
+        ])  # fmt: skip
     elif isinstance(value, dict):
         name = _field(value, "name")
         if isinstance(name, str) and name.strip() and _looks_like_criterion(value):
@@ -141,8 +192,20 @@ def _entries(value: Any, depth: int = 0) -> Iterator[tuple[str, dict[str, Any]]]
         if wrapped is not None:
             yield from _entries(wrapped, depth + 1)
             return
-        for name, item in value.items():
-            yield from _named(str(name), item, depth)
+        yield from _with_unreadable([
+            (str(name), item, list(_named(str(name), item, depth))) for name, item in value.items()
+        ])  # fmt: skip
+
+
+def _with_unreadable(
+    members: Sequence[tuple[str, Any, list[tuple[str, dict[str, Any]]]]],
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The criteria of each member; one beside them that holds none is not passed over silently."""
+    some = any(entries for _, _, entries in members)
+    for name, item, entries in members:
+        yield from entries
+        if some and not entries and name.strip() and _key(name) not in _ABOUT:
+            yield name.strip(), item if isinstance(item, dict) else {"accepted_values": item}
 
 
 def _named(name: str, item: Any, depth: int) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -169,9 +232,15 @@ def _field(raw: dict[str, Any], what: str) -> Any:
 
 
 def _levels_in(raw: dict[str, Any]) -> Any:
-    """What stands as its levels; also under `scale`, where that is no word."""
-    written, scale = _field(raw, "levels"), raw.get("scale")
-    return scale if written is None and isinstance(scale, list | dict) else written
+    """Its levels, also where they stand as a range, as the fields of a schema ("minimum"), or
+    under `scale`, where that is not the name of a kind of scale."""
+    written, scale, ends = _field(raw, "levels"), raw.get("scale"), _field(raw, "range")
+    if written is None and ends is not None:
+        return {"range": ends}
+    if written is None and (isinstance(scale, list | dict) or _key(scale or "") not in _SCALES):
+        return scale
+    schema = {key: raw[key] for key in ("type", *_LOWEST, *_HIGHEST) if key in raw}
+    return written if written is not None or not _schema(schema) else schema
 
 
 def _looks_like_criterion(raw: dict[str, Any]) -> bool:
@@ -229,7 +298,8 @@ def _read_one(name: str, raw: dict[str, Any], notes: list[str], depth: int) -> C
     if bounds is not None:
         if bounds[0] == bounds[1]:
             raise ValueError("its range has no extent")
-        settled = settle_range(bounds, stated, name)
+        about = f"{fields['description']} {levels.written}"
+        settled = settle_range(bounds, stated, name, about)
         fields["numeric_range"] = bounds[::-1] if settled.turned else bounds
     elif len(levels.labels) < 2:
         raise ValueError(
@@ -237,7 +307,10 @@ def _read_one(name: str, raw: dict[str, Any], notes: list[str], depth: int) -> C
         )
     else:
         kinds = kind in ("nominal", "categorical")
-        settled = settle(levels.labels, stated, name, kinds=kinds)
+        settled = settle(
+            levels.labels, stated, name, kinds=kinds,
+            description=fields["description"], meanings=levels.meanings,
+        )  # fmt: skip
         fields["accepted_values"] = settled.values
     if settled.note:
         notes.append(settled.note)

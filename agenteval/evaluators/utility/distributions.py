@@ -76,7 +76,7 @@ class DistributionJudge:
             parameters={
                 **({"one_per_call": one} if kind == "decisions" else {"temperature": heat}),
                 "task": content_hash([task.name, task.description]),
-                "endpoint": client.transport.endpoint,
+                "endpoint": client.address,
                 **self.options.unusual,
             },
             seed=self.options.seed,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
+import textwrap
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,9 +59,11 @@ class FunctionJudge:
     for each criterion (see `grade_for`). It gets the last turn of the trajectory as `output`.
     `budget` counts every run and repeat as one request.
 
-    Scores are kept under the function's qualified name and the hash of its source text: another
-    text is another judge. What the function calls or remembers is not seen; `version` says that it
-    changed. Raises InputError without `version` for what has no source text of its own: built-in
+    Scores are stored under the function's qualified name and the hash of its source text: another
+    text is another judge, and the module does not matter, so a function is the same judge in a
+    script, a notebook and a module. With a `version`, which says that what the function calls or
+    remembers has changed, name and version identify it, with the last part of the module's name.
+    Raises InputError without `version` for what has no source text of its own: built-in
     functions, callable objects, `functools.partial`, functions typed into a plain shell.
     """
 
@@ -78,10 +83,11 @@ class FunctionJudge:
             parameters = parameters if version is not None else function.parameters
             parameters = {"framework": f"{function.framework} {function.version}", **parameters}
         else:
-            name = getattr(function, "__qualname__", type(function).__qualname__)
-            model = f"{getattr(function, '__module__', type(function).__module__)}.{name}"
+            model = getattr(function, "__qualname__", type(function).__qualname__)
             if version is None:
-                parameters = {"code": content_hash(_source_text(function))}
+                parameters = {"code": content_hash(textwrap.dedent(_source_text(function)))}
+            elif module := _module_of(function):
+                model = f"{module}.{model}"
         self._source = Source(
             evaluator="utility.function", version=1, model=model, parameters=parameters, seed=seed
         )
@@ -182,6 +188,14 @@ def read_judgement(returned: Any, criterion: Criterion) -> Answer | NoAnswer:
     else:
         return Answer(None, number, "exact", explanation)
     return NoAnswer("unscored:off_scale", f"the judge returned {why}")
+
+
+def _module_of(function: JudgeFunction) -> str:
+    """The last part of its module's name; of a script the name of its file, "" in a notebook."""
+    name: str = getattr(function, "__module__", None) or type(function).__module__
+    if name == "__main__":
+        name = Path(getattr(sys.modules["__main__"], "__file__", None) or "").stem
+    return name.rpartition(".")[2]
 
 
 def _source_text(function: JudgeFunction) -> str:

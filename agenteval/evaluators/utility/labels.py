@@ -28,6 +28,13 @@ _SHAPES = (
     | dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u200f"))
 )
 
+_EDGES = " .,;:!\"'`*"
+_DECIMAL = re.compile(r"[ ,;:!\"'`*]*\.\d")  # .8 is not 8
+_GLOSSED = re.compile(r"([^()]{1,60}?) ?\(([^()]{1,60})\)|(\d{1,3}) [-–—] ([^()]{1,60})")
+_HEDGED = re.compile(
+    r"\b(?:not?|nor|or|almost|nearly|barely|hardly|maybe|perhaps|if|but)\b|n't|[\d?]"
+)
+
 Match = Literal["exact", "tolerant"]
 
 
@@ -45,7 +52,8 @@ def fold(text: str) -> str:
     Nor do the width of a character and characters that are not seen.
     """
     text = text if text.isascii() else text.translate(_SHAPES)
-    return " ".join(text.replace("_", " ").casefold().split()).strip(" .,;:!\"'`*")
+    text = " ".join(text.replace("_", " ").casefold().split())
+    return text.rstrip(_EDGES).lstrip(_EDGES if not _DECIMAL.match(text) else " ,;:!\"'`*")
 
 
 def read_label(raw: Any, accepted: Sequence[str], *, allow_na: bool = False) -> Label | None:
@@ -71,7 +79,21 @@ def read_label(raw: Any, accepted: Sequence[str], *, allow_na: bool = False) -> 
         _by_stated_number(text, accepted)
         or _only(value for value in accepted if _same_words(text, value))
         or _only(value for value in accepted if _same_but_for_typos(text, value))
+        or _glossed(text, accepted)
     )
+
+
+def _glossed(text: str, accepted: Sequence[str]) -> Label | None:
+    """The level of "4 (good)", "4 - good" and "efficient (4)": the words are that level or none."""
+    parts = _GLOSSED.fullmatch(text)
+    if parts is None:
+        return None
+    words, gloss = filter(None, parts.groups())
+    label, other = read_label(words, accepted), read_label(gloss, accepted)
+    if label is None or other is not None:
+        return label if label == other else None
+    numeric = stated_number(fold(words)) is not None
+    return label if numeric and not _HEDGED.search(gloss) else None
 
 
 def _only(hits: Iterable[str]) -> Label | None:
@@ -137,11 +159,14 @@ def _typo(written: str, meant: str) -> bool:
 # ---------------------------------------------------------------- numbers
 
 _WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-NUMBER = rf"-?(?:0|[1-9]\d{{0,8}})(?:\.\d{{1,9}})?|{'|'.join(_WORDS)}"
-_UNIT = r"stars?|points?"
+NUMBER = rf"-?(?:(?:0|[1-9]\d{{0,8}})(?:\.\d{{1,9}})?|\.\d{{1,9}})|{'|'.join(_WORDS)}"
+OUT_OF = r"(?:(?:out\s)?of(?:\sa\spossible)?|von|sur|de|из|van|z)"
+_UNIT = r"stars?|points?|分|点"
+_STARS = re.compile(r"([★⭐]{1,10})(☆{0,9})")
 _STATED = re.compile(
+    rf"(?:(?:score|rating|grade|level)(?:\s?:\s?|\s))?"
     rf"(?:an?\s)?(?P<number>{NUMBER})(?:\s?(?P<unit>{_UNIT}))?"
-    rf"(?:(?P<percent>%)|(?:\s?/\s?|\s(?:out\s)?of\s)(?P<top>{NUMBER}))?"
+    rf"(?:(?P<percent>%)|(?:\s?/\s?|\s{OUT_OF}\s)(?P<top>{NUMBER}))?"
     rf"(?:\s?(?P<unit2>{_UNIT}))?",
     re.A,
 )
@@ -166,6 +191,9 @@ def stated_number(text: str) -> Stated | None:
 
     `text` in lower case, single spaces, without punctuation at the end.
     """
+    if stars := _STARS.fullmatch(text):
+        filled, hollow = map(len, stars.groups())
+        return Stated(filled, filled + hollow, "star")
     match = _STATED.fullmatch(text) if len(text) <= 60 else None
     if match is None:
         return None

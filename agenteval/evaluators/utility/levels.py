@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import add, mul, sub, truediv
@@ -12,13 +13,26 @@ from typing import Any
 from agenteval.evaluators.utility.labels import fold
 from agenteval.evaluators.utility.scale_words import is_not_applicable
 
+_NUMBER = r"-?\d+(?:\.\d+)?"
+# Words around the two numbers of a range: "an integer from 1 (worst) to 5 (best)".
+_AROUND = (
+    r"(?:(?:an?|the|any|on|of|in|from|between|whole|positive|integers?|ints?|floats?|decimals?|real"
+    r"|numbers?|numeric(?:al)?|scores?|ratings?|rated|scales?|ranges?|ranging|percentages?|percent"
+    r"|likert|values?|points?|stars?|inclusive|best|worst|lowest|highest|low|high|poor|excellent"
+    r"|perfect|being)\b|[\s%:()\[\]=])*"
+)
 _RANGE_TEXT = re.compile(
-    r"[(\[]?\s*(-?\d+(?:\.\d+)?)\s*%?\s*(?:,|-|–|to|\.\.+)\s*"
-    r"(-?\d+(?:\.\d+)?)\s*%?\s*[)\]]?(?:\s*(?:scale|points?|percent))?", re.I
+    rf"{_AROUND}({_NUMBER}){_AROUND}(?:-|–|\bto\b|\band\b|\.\.+){_AROUND}({_NUMBER}){_AROUND}"
+    rf"|[(\[]?\s*({_NUMBER})\s*,\s*({_NUMBER})\s*[)\]]?", re.I
 )  # fmt: skip
-_SEPARATORS = (r"\s*\n\s*[-*•]?\s*", r"\s*;\s*", r"\s*\|\s*", r"\s*,\s*", r"\s*/\s*")
+_REMARK = re.compile(r"[,;(]?\s*\b(?:where|with)\b", re.I)  # "1-5, where 5 is the best"
+_MORE = ("...", "…", "etc", "etc.", "and so on")
+_SEPARATORS = (r"\s*\n\s*[-*•]?\s*", r"\s*;\s*", r"\s*\|\s*", r"\s*,\s*", r"\s*/\s*", r"\s+or\s+")
 _LABEL_KEYS = ("label", "value", "level", "name", "grade", "rating", "score")
 _TEXT_KEYS = ("description", "explanation", "meaning", "definition", "desc")
+_SCHEMA_KEYS = ("levels", "values", "accepted_values", "enum", "options", "scale", "labels")
+_LOWEST, _HIGHEST = ("min", "minimum", "from", "start"), ("max", "maximum", "to", "end")
+_SHORT = 40  # characters of a text that becomes part of a numbered label
 _MOST_LEVELS = 12  # a longer run of whole numbers is a numeric scale
 
 
@@ -26,13 +40,15 @@ _MOST_LEVELS = 12  # a longer run of whole numbers is a numeric scale
 class Levels:
     """Labels in the order written, what each means, and whether "not applicable" was among them.
 
-    `bounds` is set instead of labels for a numeric scale: least and greatest number.
+    `bounds` is set instead of labels for a numeric scale: least and greatest number; `written` is
+    then the text that they stood in, which may say which of them is the best.
     """
 
     labels: list[str] = field(default_factory=list)
     meanings: dict[str, str] = field(default_factory=dict)
     allow_na: bool = False
     bounds: tuple[float, float] | None = None
+    written: str = ""
     notes: list[str] = field(default_factory=list)
 
     def add(self, label: str, meaning: str = "") -> None:
@@ -55,24 +71,62 @@ def read_levels(value: Any) -> Levels:
     """The accepted values in `value`. Raises ValueError, saying why, when it holds none."""
     levels = Levels()
     if isinstance(value, dict):
+        if (inner := _schema(value)) is not None:
+            return read_levels(inner)
         _from_mapping(value, levels)
     elif isinstance(value, list):
-        if len(value) == 1 and isinstance(value[0], dict | list) and not _label_of(value[0]):
-            return read_levels(value[0])
-        if len(value) > _MOST_LEVELS and all(type(i) is int for i in value) and _even(value):
-            levels.bounds = (float(value[0]), float(value[-1]))
-        elif len(value) == 1 and isinstance(value[0], str) and _bounds(value[0]):
-            levels.bounds = _bounds(value[0])  # ["0-100%"]
-        else:
-            for item in value:
-                _add_item(item, levels)
+        return _from_list(value)
     elif isinstance(value, str):
         _from_text(value.strip(), levels)
     else:
         raise ValueError(f"its accepted values are {value!r}, not a list")
+    return _checked(levels)
+
+
+def _checked(levels: Levels) -> Levels:
     if not levels.labels and levels.bounds is None:
         raise ValueError("it has no accepted values")
     return levels
+
+
+def _from_list(value: list[Any]) -> Levels:
+    single = value[0] if len(value) == 1 else None
+    if isinstance(single, str) or (isinstance(single, dict | list) and not _label_of(single)):
+        return read_levels(single)  # ["0-100%"], ["Yes/No"], [["poor", "good"]]
+    if _open_ended(value):
+        return read_levels(", ".join(map(str, value)))
+    levels = Levels()
+    if len(value) > _MOST_LEVELS and all(type(i) is int for i in value) and _even(value):
+        levels.bounds = (float(value[0]), float(value[-1]))
+    else:
+        for item in value:
+            _add_item(item, levels)
+    return _checked(levels)
+
+
+def _schema(value: dict[str, Any]) -> Any:
+    """The levels in a description of a value: `{"levels": [...]}`, `{"type": "boolean"}`,
+    `{"type": "integer", "minimum": 1, "maximum": 5}`; None for a mapping that is the levels."""
+    keyed = {str(key).strip().casefold(): item for key, item in value.items()}
+    low, high = (next((keyed[k] for k in keys if k in keyed), None) for keys in (_LOWEST, _HIGHEST))
+    ends = keyed.get("range") if low is None and high is None else [low, high]
+    if (
+        isinstance(ends, list)
+        and len(ends) == 2
+        and all(re.fullmatch(_NUMBER, f"{n}") for n in ends)
+    ):
+        return f"{ends[0]} to {ends[1]}"
+    if isinstance(ends, dict | str):
+        return ends
+    listed = (keyed[key] for key in _SCHEMA_KEYS if isinstance(keyed.get(key), list | dict | str))
+    inner = next(listed, None)
+    if inner is None and str(keyed.get("type")).casefold() in ("bool", "boolean"):
+        return ["No", "Yes"]
+    return inner
+
+
+def _open_ended(items: Sequence[Any]) -> bool:
+    return any(isinstance(item, str) and item.strip() in _MORE for item in items)
 
 
 def _even(numbers: list[int]) -> bool:
@@ -86,7 +140,7 @@ def _add_item(item: Any, levels: Levels) -> None:
             levels.add(label, _text_of(item))
         elif len(item) == 1:
             ((key, meaning),) = item.items()
-            levels.add(*_pair(str(key), meaning))
+            levels.add(*_pair(str(key), meaning, short=len(str(meaning)) <= _SHORT))
         else:
             raise ValueError(f"the level {str(item)[:60]!r} has no label")
     elif item is None or isinstance(item, list):
@@ -108,27 +162,24 @@ def _text_of(item: dict[str, Any]) -> str:
 
 
 def _from_mapping(value: dict[str, Any], levels: Levels) -> None:
-    bounds = value.get("range", [value.get("min"), value.get("max")])
-    if isinstance(bounds, list) and len(bounds) == 2 and all(map(_is_number, bounds)):
-        levels.bounds = (float(bounds[0]), float(bounds[1]))
-        return
     pairs = list(value.items())
     if len(pairs) > 1 and all(_is_number(points) for _, points in pairs):
         by_points = sorted(pairs, key=lambda pair: float(pair[1]))
         if by_points != pairs:
             levels.notes.append("ordered by the points it gives")
         pairs = [(key, "") for key, _ in by_points]
+    short = all(len(text) <= _SHORT for _, text in pairs if isinstance(text, str))
     for key, meaning in pairs:
-        levels.add(*_pair(str(key), meaning))
+        levels.add(*_pair(str(key), meaning, short=short))
 
 
-def _pair(key: str, meaning: Any) -> tuple[str, str]:
-    """Label and meaning; a numbered key with a short text is one numbered label."""
+def _pair(key: str, meaning: Any, *, short: bool = True) -> tuple[str, str]:
+    """Label and meaning; a numbered key is one label with its text where all texts are short."""
     if isinstance(meaning, dict):
         own = _label_of(meaning)
         return (f"{key} - {own}" if own and re.fullmatch(r"\d+", key) else key), _text_of(meaning)
     text = meaning if isinstance(meaning, str) else ""
-    if re.fullmatch(r"\d+", key.strip()) and 0 < len(text) <= 40:
+    if re.fullmatch(r"\d+", key.strip()) and text and short:
         return f"{key.strip()} - {text.strip()}", ""
     return key, text
 
@@ -138,14 +189,24 @@ def _is_number(value: Any) -> bool:
 
 
 def _from_text(text: str, levels: Levels) -> None:
+    if is_not_applicable(text):
+        raise ValueError("it has no accepted values")
     levels.bounds = _bounds(text)
     if levels.bounds is not None:
+        levels.written = text
         return
     if re.search(r"^\[?(?:np\.|numpy\.|range\(|list\()|\sfor\s+\w+\s+in\s", text):
         raise ValueError(f"its accepted values are the code {text[:60]!r}")
-    bare = text.strip("[](){}")
+    listed = re.fullmatch(rf"{_AROUND}[(\[]?\s*({_NUMBER}(?:\s*,.+))", text.strip("[](){} "), re.I)
+    bare = (listed[1] if listed else text).strip("[](){}")
     for separator in _SEPARATORS:
         parts = [part.strip(" '\"-*•") for part in re.split(separator, bare)]
+        if len(parts) > 1 and _open_ended(parts):
+            ends = parts[0], parts[-1]
+            if not all(re.fullmatch(_NUMBER, end) for end in ends):
+                raise ValueError(f"its accepted values {bare[:60]!r} have no end")
+            levels.bounds = (float(ends[0]), float(ends[1]))
+            return
         if len(parts) > 1:
             for part in parts:
                 levels.add(part)
@@ -169,8 +230,9 @@ def _bounds(text: str) -> tuple[float, float] | None:
     """First and last number of a range in words or of Python code that lists numbers in equal
     steps; the code is read and never run. None for anything else."""
     text = text.strip()
-    if match := _RANGE_TEXT.fullmatch(text):
-        return float(match[1]), float(match[2])
+    if match := _RANGE_TEXT.fullmatch(_REMARK.split(text, maxsplit=1)[0].strip()):
+        low, high = (float(number) for number in match.groups() if number is not None)
+        return low, high
     each = _EACH_CODE.fullmatch(text)
     code = each or _RUN_CODE.fullmatch(text)
     try:

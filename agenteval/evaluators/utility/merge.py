@@ -8,7 +8,9 @@ What is the same:
 * Below tau = 1 also names that are paraphrases. Each folded name has one vector, however often it
   was proposed: that of its medoid wording, the sum of the unit vectors of name and description,
   which tells more than the vector of both in one text (`benchmarks/merge_quality`). Names are
-  joined by average linkage as long as the mean cosine between two groups is at least tau.
+  joined by average linkage as long as the mean similarity between two groups is at least tau: the
+  cosine and what common words of the levels add to it. Opposites, and names that differ in their
+  head alone, are never joined (`names.Likeness`).
 * What a chat model said of the names (`consolidate.py`), where it was asked.
 
 The result does not depend on the order of the input.
@@ -16,7 +18,6 @@ The result does not depend on the order of the input.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -26,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agenteval.errors import InputError
+from agenteval.evaluators.utility.names import Likeness, ParsedName, fold_name, parse_name
 from agenteval.records import Criterion, Provenance, content_hash
 from agenteval.stats.cluster import average_link, similar_pieces
 
@@ -35,17 +37,6 @@ if TYPE_CHECKING:
 
 _EPSILON = 1e-6
 _DIGITS = 6  # cosines are compared and shown to this precision
-_LIST_NUMBER = re.compile(r"\W*(?:criterion\s+)?\d{1,2}(?:[.)\]:](?=\s|[^\W\d])|\s+[-\u2013]\s)\s*")
-_MEANING = "#%&@*"  # punctuation that makes another name: C and C# are two languages
-
-
-def fold_name(name: str) -> str:
-    """The text by which names are equal: without case, list number ("1. "), hyphens, underscores
-    and other punctuation, with single spaces; the name itself when nothing else is left."""
-    text = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
-    bare = _LIST_NUMBER.sub("", text, count=1) if _LIST_NUMBER.match(text) else text
-    letters = (" " if unicodedata.category(c)[0] == "P" and c not in _MEANING else c for c in bare)
-    return " ".join("".join(letters).split()) or text
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,22 +88,28 @@ class Names:
             by_name[item.wording[0]].append(item)
         self._items = list(by_name.values())
         self._embedder = embedder and embedder.name
+        parsed: list[ParsedName] = []
         self._vector: dict[tuple[str, str], Any] = {}  # of each wording, and of each name alone
         if embedder is not None and by_name:
             proposed = {item.wording: None for items in self._items for item in items}
-            wordings = list(proposed | {(name, ""): None for name in by_name})
+            parsed = [parse_name(name) for name in by_name]
+            alone = [*by_name, *(name.head for name in parsed)]
+            wordings = list(proposed | {(text, ""): None for text in alone})
             self._vector = dict(zip(wordings, _embedded(wordings, embedder), strict=True))
         best = [self._representative(items) for items in self._items]
         self.representatives = [item.criterion for item in best]
         self.vectors: Vectors | None = None
+        self._likeness: Likeness | None = None
         if self._vector:
             self.vectors = np.stack([self._vector[item.wording] for item in best])
+            heads = np.stack([self._vector[name.head, ""] for name in parsed])
+            self._likeness = Likeness(parsed, heads, self.representatives, self.vectors)
 
     def partition(self, tau: float) -> list[int]:
         """The group of each name at `tau`, numbered in order of first appearance."""
-        if tau == 1 or self.vectors is None:
+        if tau == 1 or self._likeness is None:
             return list(range(len(self._items)))
-        return [int(label) for label in average_link(self.vectors, tau)]
+        return [int(label) for label in average_link(self._likeness, len(self._items), tau)]
 
     def near_misses(self, labels: Sequence[int], least: float) -> list[NearMiss]:
         """Pairs of names in different groups from a cosine of `least` on, the most alike first.

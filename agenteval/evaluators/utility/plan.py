@@ -14,7 +14,6 @@ from agenteval.evaluators.base import Evaluator, Outcome, Unit, judge
 from agenteval.records import Criterion, Run, Source, View, content_hash
 from agenteval.store import Store
 from agenteval.store.experiments import Begun, Grid, StoredExperiment, begin, short
-from agenteval.store.relabel import Relabelled
 
 Item = tuple[Run, View]
 _Calls = tuple[tuple[tuple[Criterion, ...], int], ...]  # criteria of a call, and its attempt
@@ -49,6 +48,13 @@ class CellPlan:
         return self.cells - self.done - self.failed
 
     @property
+    def calls(self) -> int:
+        """Units that ask the judge; it is not asked about runs whose system failed."""
+        if all(run.failure is None for run, _ in self.items):
+            return len(self.units)
+        return sum(unit.run.failure is None for unit in self.units)
+
+    @property
     def worked(self) -> bool:
         """Whether a cell has a Score already."""
         return self.done > 0
@@ -70,16 +76,16 @@ class CellPlan:
             source.sha256, source.evaluator, source.model, lock, self.units.planned()
         )
 
-    def begin(self, store: Store) -> tuple[Begun | None, list[Relabelled]]:
+    def begin(self, store: Store) -> Begun | None:
         """Make runs, criteria and source known, and note the plan. Stored ratings get the values
         that follow from the order that the criteria have now; see `Store.relabel`."""
         source, begun = self.evaluator.source, None
         if self.cells:
             begun = begin(store, self._known(source), idle=not len(self.units))
-        relabelled = store.register(self.items, self.criteria, source)
+        store.register(self.items, self.criteria, source)
         if begun is not None:
             begun.wait()
-        return begun, relabelled
+        return begun
 
     async def evaluate(self, unit: Unit) -> Outcome:
         """The judge's results for one call; what goes wrong comes back as Failures. Raises

@@ -45,6 +45,7 @@ class CriticOptions:
     temperature: float | None = 1.0
     consolidate: bool = True
     kinds: tuple[str, ...] = ()  # of the task, for what comes from the bank; guessed without
+    retry_failed: bool = False  # ask again where a stored reply cannot be read
 
     @property
     def asks_the_same(self) -> bool:
@@ -170,6 +171,7 @@ async def propose_by_chat(
         sub_criteria=options.sub_criteria,
         bank=bank,
         temperature=options.temperature,
+        retry_failed=options.retry_failed,
     )
     answers = await critic.propose_all(options.seeds)
     good = [a for a in answers if isinstance(a, Proposal)]

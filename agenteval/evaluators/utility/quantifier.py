@@ -9,12 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
+from pydantic import JsonValue
 
 from agenteval.errors import AgentevalError, BadRequest
-from agenteval.evaluators.base import Evaluator, Outcome, Unit, cell_key, fail_all
+from agenteval.evaluators.base import (
+    Evaluator,
+    Outcome,
+    Unit,
+    cell_key,
+    fail_all,
+    worst_by_rule,
+)
 from agenteval.evaluators.renamed import Renamed
 from agenteval.evaluators.utility.answers import Answers, NoAnswer, leaves_of, to_result
 from agenteval.evaluators.utility.reading import read_text
@@ -22,11 +31,12 @@ from agenteval.models.client import Client
 from agenteval.models.prompts import DATAMARK, datamarked, load_prompt, neutralise
 from agenteval.models.wire import NONCE, Reply, Request
 from agenteval.readers import degenerate
-from agenteval.records import CallRecord, Criterion, Score, Source, Task, Usage, content_hash
+from agenteval.records import CallRecord, Criterion, Source, Task, Usage, content_hash
 from agenteval.stats.scores import ORIGINAL
 
 _PACKAGE = "agenteval.evaluators.utility"
 _VERSION = 1
+_TOKENS_FOR_ONE = 120  # an explanation of some sentences and a label
 Wording = Literal["a", "b"]  # two prompts of the same meaning, written apart from one another
 
 
@@ -84,7 +94,7 @@ class Quantifier:
                 "max_tokens": self.options.max_tokens,
                 "repair": self.options.repair,
                 "task": content_hash([task.name, task.description]),
-                "endpoint": client.transport.endpoint,
+                "endpoint": client.address,
                 **self.options.unusual,
             },
             seed=self.options.seed,
@@ -168,7 +178,7 @@ class Quantifier:
             return fail_all(unit, self._source_key, "unscored:refusal", message, call)
         answers, rung = read_text(reply.text, unit.criteria, reply.finish)
         replies, repaired = [reply], dict[str, str]()  # by leaf path: the rung of the repair
-        if answers.missing() and self.options.repair:
+        if answers.missing() and self.options.repair and not reply.says_nothing:
             again = await self._ask_again(unit, request, reply, answers)
             if again is not None:
                 replies.append(again)
@@ -233,12 +243,15 @@ def request_about(
 ) -> Request:
     """A request that asks `what` of a unit, with all that its recorded reply is found by."""
     judged = [texts["problem"], texts["trajectory"], texts["reference"]]
-    by = sorted([path, c.name, c.description, c.hint, list(c.accepted_values)] for path, c in shown)
+    by = sorted((path, c.name, c.description, c.hint, c.accepted_values) for path, c in shown)
     return Request(
         repeat=unit.repeat, attempt=unit.attempt, run_id=unit.run.id,
         variant="" if unit.variant == ORIGINAL else unit.variant,
-        about={"text": content_hash(judged), "criteria": content_hash(by)}, **what,
+        about={"text": content_hash(judged), "criteria": _hash_of(tuple(by))}, **what,
     )  # fmt: skip
+
+
+_hash_of = lru_cache(maxsize=64)(content_hash)  # the same criteria are asked of every run
 
 
 def sampling(options: QuantifierOptions, unit: Unit) -> dict[str, Any]:
@@ -247,7 +260,8 @@ def sampling(options: QuantifierOptions, unit: Unit) -> dict[str, Any]:
     if options.temperature is not None:
         parameters["temperature"] = options.temperature
     if options.max_tokens is not None:
-        parameters["max_tokens"] = options.max_tokens
+        enough = _TOKENS_FOR_ONE * len(leaves_of(unit.criteria))
+        parameters["max_tokens"] = max(options.max_tokens, enough)
     return parameters
 
 
@@ -323,20 +337,8 @@ class Guarded(Renamed):
         reason = degenerate(unit.run)
         if reason is None:
             return await super().evaluate(unit)
-        scores = []
-        for criterion in unit.criteria:
-            ordered = all(leaf.ordered for _, leaf in criterion.leaves())
-            levels = criterion.accepted_values if ordered else ()
-            score = Score(
-                key=cell_key(unit, criterion, self._source_key),
-                criterion_id=criterion.id,
-                status="degenerate",
-                label=levels[0] if levels else None,
-                value=0.0 if ordered else None,
-                evidence={"rule": RULE, "reason": reason},
-            )
-            scores.append(score)
-        return Outcome(tuple(scores), CallRecord(shown=tuple(c.id for c in unit.criteria)))
+        evidence: dict[str, JsonValue] = {"rule": RULE, "reason": reason}
+        return worst_by_rule(unit, self._source_key, "degenerate", evidence)
 
 
 def chat_judge(client: Client, task: Task, options: QuantifierOptions | None = None) -> Guarded:

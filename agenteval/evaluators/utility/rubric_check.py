@@ -150,7 +150,7 @@ def _about_scale(criterion: Criterion) -> Iterator[_Found]:
     if len(labels) > _MOST_LEVELS and criterion.scale != "nominal":
         yield ("too_many", "warning", f"has {len(labels)} levels; more than {_MOST_LEVELS} can "
                "hardly be told apart")  # fmt: skip
-    order = order_of(labels, criterion.name)
+    order = order_of(labels, criterion.name, criterion.description)
     plain = order.verdict if order.plain and not criterion.order_confirmed else None
     if criterion.scale == "nominal":
         yield ("nominal", "warning", "names kinds and not grades: it is counted, never averaged")

@@ -1,11 +1,14 @@
 """What the words of a level say: how good it is, how much of something, and what a name wants.
 
-The lexicon is general English, written by hand: `data/scale_words.ini`.
+A phrase is read from its head, not from any word in it: "error handling" is handling, "error rate"
+is a rate of errors, "errors caught" is caught. `polarity` holds these rules; it serves labels and
+names alike. The lexicon is general English, written by hand: `data/scale_words.ini`.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from configparser import ConfigParser
 from functools import lru_cache
 from importlib.resources import files
@@ -54,21 +57,31 @@ _TOO_LITTLE, _TOO_MUCH = tuple(_words("too little")), tuple(_words("too much"))
 _COUNTS, _SPENT, _KINDS = _words("counts"), _words("spent"), _words("kinds")
 _MEASURES = _COUNTS | _words("measures")
 _UNWELCOME, _PREPOSITIONS = _words("unwelcome"), _words("prepositions")
-_WELCOME = _words("dealing") | _words("welcome")
+_FAULTS = _words("faults")
+_LACK, _NEEDS, _WORK = _words("lack"), _words("needs"), tuple(_words("work"))
+_DEALING, _IGNORING = _words("dealing"), tuple(_words("ignoring"))
+# "No errors found" counts errors, "all errors found" finds them: the whole scale has to tell.
+_FOUND = _words("found")
 # What stands alone and says only whether there is any of it.
 _ALONE = {"yes": 1.0, "present": 1.0, "no": NONE, "absent": NONE, "missing": NONE}
-# What is good to do about a fault: "acknowledges uncertainty", "does not detect errors".
-_DEALS = re.compile(
-    r"(?:acknowledge|address|admit|avoid|catch|detect|discuss|explain|fixe?|flag|handle|"
-    r"identif(?:y|ie)|mitigate|prevent|reduce|resist|resolve|spot|avert)(?:e?s)?|corrects|recogni[sz]es|reports"
+_DEALT = re.compile(
+    rf"(?:{'|'.join(sorted(_DEALING, key=len, reverse=True))})[sz]?"
+    r"(?P<ending>|e|e?s|e?d|t|y|ies|ied|(?P<noun>[a-z]*(?:ion|ment|ing|ce|al|sis|ness|or|er)))"
 )
+_ABSTRACT = re.compile(r"\w+(?:ity|ness|c[ey]|ion|ment|ship|dom|ing)s?")
+TOO = frozenset(("too", "overly", "excessively"))
 _LONG = 5  # letters of a beginning that needs no known ending
 _ENDINGS = frozenset(("", "d", "ed", "er", "es", "ful", "ily", "ing", "ly", "s", "y"))
 NEGATING_PREFIXES = ("un", "in", "im", "ir", "il", "non", "dis", "mis", "ab")
-_PHRASES = dict(_LEXICON["phrases"])
+_PHRASES = {
+    phrase: word for word, text in _LEXICON["phrases"].items() for phrase in re.split(r",\s+", text)
+}
 _PHRASE = re.compile(rf"\b(?:{'|'.join(_PHRASES)})\b")
 _TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?")
-_CLAUSE = re.compile(r"\bbut\b|[,;:()]|\s[-–—]\s")
+_CLAUSE = re.compile(
+    r"\bbut\b|[,;:()]|\s[-–—]\s|\b(?:and|or|with)\s+(?=(?:no|not|without|never|many|few|some)\b)"
+    r"|(?<=absent) or\b|(?<=missing) or\b|(?<=none) or\b"
+)
 MOST_UNKNOWN = 2  # words of a clause that the lexicon does not know
 
 
@@ -93,39 +106,120 @@ def sign(token: str) -> int:
         return 0
     if token in QUALITY:
         return (QUALITY[token] > 0) - (QUALITY[token] < 0)
-    if token in _SEVERE:
+    if token in _SEVERE or is_fault(token):
         return -1
+    if known := _by_beginning(token):
+        return known
+    if token.startswith(("over", "under")):
+        return -1
+    for prefix in NEGATING_PREFIXES:
+        if token.startswith(prefix) and (rest := _by_beginning(token.removeprefix(prefix))):
+            return -rest
+    if token.startswith("mis") or re.fullmatch(r"un\w{3,}(?:ed|able|ible)", token):
+        return -1  # misquoted, undocumented
+    able = len(token) > _LONG and token.endswith(("able", "ible"))
+    return int(able and not token.startswith(("in", "im", "ir", "il")))
+
+
+def _by_beginning(token: str) -> int:
     for length in range(len(token), 2, -1):
         stem = token[:length]
         ending = token[length:].removeprefix(stem[-1])  # dragging
         if stem in _STEMS and (length >= _LONG or ending in _ENDINGS):
             return 1 if token == f"{stem}less" else _STEMS[stem]
-    if token.startswith(("over", "under")):
+    return 0
+
+
+def without_negation(token: str) -> str:
+    """A word without its negating prefix: "correct" for "incorrect", "intact" for itself."""
+    bare = (token.removeprefix(prefix) for prefix in NEGATING_PREFIXES if token.startswith(prefix))
+    return next((rest for rest in bare if _by_beginning(rest)), token)
+
+
+@lru_cache(maxsize=4096)
+def is_fault(token: str) -> bool:
+    """Whether it is a noun for a fault, singular or plural: something that can be dealt with."""
+    singular = token.removesuffix("ies") + "y" if token.endswith("ies") else token
+    return bool(_FAULTS & {token, singular, token.removesuffix("s"), token.removesuffix("es")})
+
+
+def polarity(phrase: Sequence[str]) -> int | None:
+    """1 when more of what the phrase names is better, -1 when less is, 0 when nothing says so.
+
+    None when a fault stands before a head that is not known ("error budget"). `phrase` holds the
+    words with their prepositions and without words of degree.
+    """
+    if phrase and phrase[-1] in _NEEDS:
+        if any(word.startswith(_WORK) for word in phrase):
+            return -1  # "corrections needed"
+        phrase = phrase[:-1]
+    if not phrase:
+        return 0
+    last = _DEALT.fullmatch(phrase[-1])
+    ignored = any(word.startswith(_IGNORING) and not is_fault(word) for word in phrase)
+    if (ignored and (last is None or last["noun"])) or phrase[
+        0
+    ] in _NEEDS:  # "requires supervision"
         return -1
-    for prefix in NEGATING_PREFIXES:
-        if token.startswith(prefix) and (rest := sign(token.removeprefix(prefix))):
-            return -rest
-    if token.startswith("mis") or re.fullmatch(r"un\w{3,}(?:ed|able|ible)", token):
-        return -1  # misquoted, undocumented
-    return 1 if len(token) > _LONG and token.endswith(("able", "ible")) else 0
+    at = next((i for i, word in enumerate(phrase) if i and word in _PREPOSITIONS), len(phrase))
+    noun = [word for word in phrase[:at] if word not in _PREPOSITIONS]
+    if noun and noun[-1] in _MEASURES:
+        return polarity(noun[:-1] or phrase[at + 1 :])
+    dealt = _dealt(phrase, noun)
+    return _of_noun(noun, phrase[at + 1 :]) if dealt == 0 else dealt
+
+
+def _dealt(phrase: Sequence[str], noun: Sequence[str]) -> int | None:
+    """1 for a dealing with faults, -1 for a bad one, 0 where there is none; None when unsure."""
+    dealt = {word: match for word in phrase if (match := _DEALT.fullmatch(word))}
+    if not dealt or all(sign(word) >= 0 for word in phrase):
+        return 0
+    head = noun[-1] if noun else ""
+    if is_fault(head) and all(match["noun"] for match in dealt.values()):
+        # "handling errors": errors in handling, or the handling of errors
+        return None if noun[-2:-1] and noun[-2] in dealt else 0
+    # of "error recovery" and "error control" the ending does not say that they are nouns
+    nouns = all(m["noun"] or (w == head != noun[0] and m["ending"] in ("", "y"))
+                for w, m in dealt.items())  # fmt: skip
+    bad = any(sign(word) == -1 and not is_fault(word) for word in noun)
+    return -1 if bad and nouns else 1
+
+
+def _of_noun(noun: Sequence[str], behind: Sequence[str]) -> int | None:
+    """What a noun with its modifiers says, or else what stands behind its preposition."""
+    signs = [sign(word) for word in noun]
+    if any(s == -1 and not is_fault(word) for word, s in zip(noun, signs, strict=True)):
+        return -1  # "wrong answer", "biased reasoning"
+    if noun and signs[-1]:
+        return signs[-1]
+    if any(map(is_fault, noun)):
+        return None
+    modifiers = (word for word, s in zip(noun, signs, strict=True) if s == 1)
+    # "clear concerns" are clear, "clarity concerns" are not
+    return 1 if any(not _ABSTRACT.fullmatch(w) for w in modifiers) else polarity(behind)
 
 
 class Place(NamedTuple):
     """Where a label stands: `value` from -1 (worst) to 1, None when no word says good or bad.
 
     `amount` is how much of something it speaks of, 0 to 1, `whole` whether it is the whole of it;
-    `heads` are the words for what that is.
+    `heads` are the words for what that is, `polarity` says whether it is wanted (see `polarity`).
     """
 
     value: float | None = None
     amount: float | None = None
     whole: bool = False
     heads: tuple[str, ...] = ()
+    polarity: int | None = 0
 
 
-def place(label: str) -> Place:
-    """Where a label stands by the lexicon; several clauses count by the mean of their values."""
-    clauses = [_clause(part) for part in _CLAUSE.split(fold(label)) if part.strip()]
+def place(label: str, *, whole: bool = False) -> Place:
+    """Where a label stands by the lexicon; several clauses count by the mean of their values.
+
+    `whole` says that the scale speaks of all of something, so that "no errors found" is about
+    finding them.
+    """
+    clauses = [_clause(part, whole) for part in _CLAUSE.split(fold(label)) if part.strip()]
     if not clauses:
         return Place()
     valued = [clause.value for clause in clauses if clause.value is not None]
@@ -135,34 +229,53 @@ def place(label: str) -> Place:
     return first._replace(value=value, heads=heads)
 
 
-def _clause(text: str) -> Place:
+def _clause(text: str, whole: bool) -> Place:
     text = re.sub(r"\bat all\b|[-/]", " ", text)
     text = _PHRASE.sub(lambda match: _PHRASES[match[0]], text)
-    tokens = [t for t in tokens_of(text) if t not in WEIGHTLESS]
-    if len(tokens) == 1 and tokens[0] in _ALONE:
-        return Place(None, _ALONE[tokens[0]], whole=True)
+    text = re.sub(
+        r"(\w+) free$", lambda m: m[0] if m[1] in TOO or sign(m[1]) >= 0 else "flawless", text
+    )
+    words = tokens_of(text)
+    if len(words) == 1 and words[0] in _ALONE:
+        return Place(None, _ALONE[words[0]], whole=True)
+    told = any(sign(word) < 0 for word in words) or all(
+        w in DEGREES or w in WEIGHTLESS | _FOUND for w in words
+    )
+    if told and not whole:
+        words = [word for word in words if word not in _FOUND]
+    words = [word for word in words if word not in WEIGHTLESS or word in _PREPOSITIONS]
+    tokens = [word for word in words if word not in WEIGHTLESS]
+    lacking = not _LACK.isdisjoint(tokens)
     quality = next((t for t in tokens if t in QUALITY), None)
     degrees = [DEGREES[t] for t in tokens if t in DEGREES and t != quality]
-    heads = tuple(t for t in tokens if t not in DEGREES and t not in QUALITY)
+    phrase = [t for t in words if t not in DEGREES and t not in QUALITY and t not in _LACK]
+    heads = tuple(t for t in phrase if t not in WEIGHTLESS)
     if "too" in heads and NONE not in degrees:
         degrees = []  # "too little" is no small fault
-    if sum(sign(t) == 0 for t in set(heads)) > MOST_UNKNOWN:
-        return Place(heads=heads)  # a sentence: what it says is not in one of its words
-    fault = any(sign(t) == -1 for t in heads)
+    if (
+        sum(
+            not sign(t) and t not in _NEEDS | _MEASURES and not _DEALT.fullmatch(t)
+            for t in set(heads)
+        )
+        > MOST_UNKNOWN
+    ):
+        amount = _degree(degrees) if degrees else None
+        return Place(None, amount, any(t in _WHOLE for t in tokens), heads)  # a sentence
+    wanted = polarity(phrase)
     degree = _degree(degrees)
+    if lacking:  # "no lack of clarity" is all of it
+        degree = 1.0 - (degree if degrees else 1.0)
     loud = quality in ("strong", "great") or QUALITY.get(quality or "") == 0
-    if quality is not None and not (loud and fault and not any(map(_DEALS.fullmatch, heads))):
-        return Place(_of_head(QUALITY[quality], degree), heads=(quality, *heads))
-    if re.search(r"\w free$|\bfree (?:of|from)\b", text) and "too" not in heads:
-        return Place(1.0, heads=heads)
-    if any(map(sign, heads)):
-        good = not fault or any(map(_DEALS.fullmatch, heads))
-        return Place(_of_head(0.8 if good else -0.8, degree), heads=heads)
-    if not degrees:
-        return Place(heads=heads)
+    if quality is not None and not (loud and wanted == -1):
+        return Place(_of_head(QUALITY[quality], degree), None, False, (quality, *heads), wanted)
+    if wanted:
+        return Place(_of_head(0.8 * wanted, degree), None, False, heads, wanted)
     if not heads and _SEVERE & set(tokens):
-        return Place(_of_head(-0.8, degree), heads=("severe",))
-    return Place(None, degree, any(t in _WHOLE for t in tokens), heads)
+        return Place(_of_head(-0.8, degree), heads=("severe",), polarity=-1)
+    if not degrees and not lacking:
+        return Place(heads=heads, polarity=wanted)
+    all_of_it = degree == 1.0 if lacking else any(t in _WHOLE for t in tokens)
+    return Place(None, degree, all_of_it, heads, wanted)
 
 
 def _degree(degrees: list[float]) -> float:
@@ -184,13 +297,12 @@ def _of_head(base: float, degree: float) -> float:
 
 def at_degree(other: Place, amount: float) -> float:
     """Value of a mere degree ("none", "limited vocabulary") of what another label speaks of."""
-    fault = any(sign(head) == -1 for head in other.heads)
-    return _of_head(-0.8 if fault else 0.8, amount)
+    return _of_head(-0.8 if other.polarity == -1 else 0.8, amount)
 
 
-def two_faults(places: list[Place]) -> bool:
+def two_faults(places: Sequence[Place]) -> bool:
     """Whether some of the labels say too little and some too much."""
-    heads = [h for p in places for h in p.heads if not h.startswith("underst")]
+    heads = [h for p in places for h in p.heads if not h.startswith("underst") and h not in _EXCEPT]
     return any(h.startswith(_TOO_LITTLE) for h in heads) and any(
         h.startswith(_TOO_MUCH) for h in heads
     )
@@ -204,22 +316,23 @@ def asks_for_a_kind(name: str) -> bool:
 def welcome(name: str) -> int:
     """1 where a criterion's name asks for more of a quality, -1 of what one wants less of
     ("Error rate", "Time to solve", "Steps taken"), 0 where it says neither.
-
-    "Error handling", "Bias awareness" and "Cost-efficiency" speak of their last word.
     """
-    tokens = tokens_of(fold(name).replace("-", " "))
-    start = next((i for i, t in enumerate(tokens) if t not in _MEASURES | WEIGHTLESS), len(tokens))
-    measure, tokens = tokens[:start], tokens[start:]
-    end = next((i for i, t in enumerate(tokens) if i and t in _PREPOSITIONS), len(tokens))
-    while end and tokens[end - 1] in _MEASURES | _SPENT:
-        end -= 1
-        measure.append(tokens[end])
-    tokens = tokens[:end]
-    if not tokens:
-        return 0
-    if sign(tokens[-1]) == 1 or tokens[-1] in _WELCOME:
-        return 1
-    counted = not (_COUNTS | _SPENT).isdisjoint(measure) and not UNITS.isdisjoint(tokens)
-    if counted or any(t in _UNWELCOME or sign(t) == -1 for t in tokens):
+    words = tokens_of(fold(name).replace("-", " "))
+    lacking = not _LACK.isdisjoint(words)
+    phrase = [w for w in words if w not in WEIGHTLESS | _LACK or w in _PREPOSITIONS]
+    while phrase and (phrase[0] in _PREPOSITIONS or phrase[-1] in _SPENT):
+        phrase = phrase[:-1] if phrase[-1] in _SPENT else phrase[1:]
+    at = next((i for i, word in enumerate(phrase) if i and word in _PREPOSITIONS), len(phrase))
+    noun = phrase[:at]
+    while noun and noun[-1] in _MEASURES:  # "level of difficulty", "number of steps"
+        noun = noun[:-1] or phrase[at + 1 :]
+        at = len(phrase)
+    counted = not (_COUNTS | _SPENT).isdisjoint(words) and not UNITS.isdisjoint(noun)
+    if noun and noun[-1] in _UNWELCOME:
         return -1
-    return int(any(sign(t) == 1 for t in tokens))
+    wanted = polarity(phrase)
+    if lacking:
+        return -(wanted or 0)
+    if wanted == 1:
+        return 1
+    return -1 if counted or wanted != 0 or not _UNWELCOME.isdisjoint(noun) else 0

@@ -9,7 +9,13 @@ from agenteval.evaluators.utility.proposals import Proposals
 from agenteval.evaluators.utility.verify.rounds import Round
 from agenteval.records import Criterion
 from agenteval.records.table import Cell, Column, Estimate, Mark, Table
-from agenteval.records.verification import Check, Effect, Outcome, VerifiedSet
+from agenteval.records.verification import (
+    Check,
+    Effect,
+    JudgeVerdict,
+    Outcome,
+    VerifiedSet,
+)
 from agenteval.text import plural
 
 JUDGE = "the judge"
@@ -22,9 +28,52 @@ _CURVE = (1, 2, 3, 5, 10, 20, 50)  # numbers of seeds that a row is shown for
 
 
 def verified_tables(result: VerifiedSet, criteria: Sequence[Criterion]) -> tuple[Table, ...]:
-    """The verdicts with their reasons first, then the figures they rest on."""
+    """The verdicts with their reasons first, then the evidence on the judge, all of it and by
+    system, then the figures they rest on."""
     names = {c.id: c.name for c in criteria}
-    return _verdicts(result, names), _figures(result, names), _effects(result, names)
+    judge = result.judge
+    return (_verdicts(result, names), evidence_table(judge), evidence_by_system(judge),
+            _figures(result, names), _effects(result, names))  # fmt: skip
+
+
+def evidence_table(judge: JudgeVerdict) -> Table:
+    """A row for each kind of evidence on the judge: is it shown?"""
+    columns = (
+        Column("evidence", "claim"),
+        Column("result", "result"),
+        Column("unit", "figure"),
+        Column("estimate", "estimate [95 %]", "number"),
+        Column("n", "n", "count"),
+    )
+    rows: tuple[dict[str, Cell], ...] = tuple(
+        {
+            "evidence": e.name, "result": e.standing, "unit": e.unit or None,
+            "estimate": Estimate(e.estimate, e.low, e.high, e.n) if e.unit else None,
+            "n": e.n or None,
+        }
+        for e in judge.evidence
+    )  # fmt: skip
+    return Table("evidence", "evidence on the judge", columns, rows)
+
+
+def evidence_by_system(judge: JudgeVerdict) -> Table:
+    """A row for each system: how far damage lowers its scores, and its AUC."""
+    columns = (
+        Column("system", "system"),
+        Column("change", "damage lowers\nscores by", "signed", "copies that could fall; 95 %"),
+        Column("copies", "copies", "count"),
+        Column("auc", "success / failed\nAUC [95 %]", "number"),
+        Column("runs", "runs", "count"),
+    )
+    rows: dict[str, dict[str, Cell]] = {}
+    for figure in (f for e in judge.evidence for f in e.systems):
+        row = rows.setdefault(figure.system, {"system": figure.system})
+        estimate = Estimate(figure.estimate, figure.low, figure.high, figure.n)
+        if figure.figure == "change":
+            row |= {"change": estimate, "copies": figure.n}
+        else:
+            row |= {"auc": estimate, "runs": figure.n}
+    return Table("by-system", "the judge by system", columns, tuple(rows.values()))
 
 
 def _verdicts(result: VerifiedSet, names: Mapping[str, str]) -> Table:
@@ -52,10 +101,7 @@ def _verdicts(result: VerifiedSet, names: Mapping[str, str]) -> Table:
         chosen = ", ".join(names.get(i, i) for i in result.subset)
         notes.append(f"smallest set that tells success from failure as well as all: {chosen}")
     if (share := result.first_component) is not None:
-        notes.append(
-            f"one component holds {share:.0%} of the variance of all criteria"
-            + (": they hardly differ" if share > 0.8 else "")
-        )
+        notes.append(f"one component holds {share:.0%} of the variance of all criteria")
     columns = (
         Column("criterion", "criterion"),
         Column("verdict", "verdict"),
@@ -74,7 +120,8 @@ def _figures(result: VerifiedSet, names: Mapping[str, str]) -> Table:
         Column("rated", "rated", "share"),
         Column("runs", "runs", "count"),
         Column("mean", "mean [95 %]\nof runs", "number"),
-        Column("agreement", "agreement\nalpha [95 %]", "number"),
+        Column("agreement", "agreement\nAC2 [95 %]", "number"),
+        Column("alpha", "alpha", "number", "Krippendorff's; decides nothing"),
         Column("discrimination", "success / failed\nAUC [95 %]", "number"),
         Column("redundancy", "nearest\nrho", "number", "rank correlation with the most similar"),
     )
@@ -88,7 +135,7 @@ def _figures(result: VerifiedSet, names: Mapping[str, str]) -> Table:
             ),
             **{
                 name: _checked(verification.check(name))
-                for name in ("agreement", "discrimination", "redundancy")
+                for name in ("agreement", "alpha", "discrimination", "redundancy")
             },
         }
         for verification in result.criteria
@@ -101,7 +148,8 @@ def _figures(result: VerifiedSet, names: Mapping[str, str]) -> Table:
 def _checked(check: Check | None) -> Estimate:
     if check is None:
         return Estimate(None, reason="not examined")
-    mark = _MARKS[check.outcome] if check.estimate is not None else ""
+    judged = check.estimate is not None and check.name != "alpha"
+    mark = _MARKS[check.outcome] if judged else ""
     return Estimate(check.estimate, check.low, check.high, check.n, check.reason, mark)
 
 

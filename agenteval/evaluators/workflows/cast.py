@@ -79,7 +79,7 @@ class Cast:
             assert client is not None
             conditions["tool_model"] = {
                 "model": client.model,
-                "endpoint": client.transport.endpoint,
+                "endpoint": client.address,
                 "prompts": ToolModel.prompts_sha256(),
             }
         return conditions

@@ -15,9 +15,9 @@ from agenteval.stats import Interval
 
 _FIGURE = Column("figure", "figure")
 _RATES = (
-    Column("precision", "precision\n[95 %]", "number"),
-    Column("recall", "recall\n[95 %]", "number"),
-    Column("f1", "F1\n[95 %]", "number"),
+    Column("precision", "precision\n[95%]", "number"),
+    Column("recall", "recall\n[95%]", "number"),
+    Column("f1", "F1\n[95%]", "number"),
 )
 _COUNTS = (
     Column("right", "right", "count"),
@@ -32,7 +32,7 @@ _BOUNDS = tuple(
 )
 _MEANS = (
     _FIGURE,
-    Column("mean", "mean [95 %]", "number"),
+    Column("mean", "mean [95%]", "number"),
     Column("known", "known", "count"),
     Column("of", "of", "count"),
     Column("failures", "failures"),
@@ -137,7 +137,7 @@ def _turns(scores: TurnScores) -> Iterator[Table]:
     rates = {"tool": table.tool, "parameters": table.parameters,
              "parameters, any tool": table.parameters_free}  # fmt: skip
     yield _rates("turns", "Turns against gold", rates, [
-        f"{table.turns} turns of {table.sessions} sessions; intervals: 95 %, bootstrap over "
+        f"{table.turns} turns of {table.sessions} sessions; intervals: 95%, bootstrap over "
         "sessions; parameters are credited only where the tool is right, in the last line always",
         *_counted(table.unreadable, "predictions in no known form, counted as no call"),
         *_counted(table.arguments_unreadable, "calls whose arguments are no JSON object"),

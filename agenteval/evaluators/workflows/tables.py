@@ -26,16 +26,16 @@ from agenteval.text import plural
 _AGENT = Column("agent", "agent")
 _FORMAT = Column("format", "format", hint="how the procedure is told")
 _SYSTEM = Column("system", "system")
-_SUCCESS = Column("success", "success\n[95 %]", "number",
+_SUCCESS = Column("success", "success\n[95%]", "number",
                   "share of sessions that left the state which the goals ask for")  # fmt: skip
 _SESSIONS = Column("sessions", "ses-\nsions", "count", "with a word on success")
 _TASKS = Column("tasks", "tasks", "count", "users that these sessions are of")
 _WITHOUT = Column("without_verdict", "no\nverdict", "count", "endpoint, adapter, simulator failed, "
                   "undecided, or not judged yet: in no rate")  # fmt: skip
 _TOOLS = (
-    Column("precision", "tool P\n[95 %]", "number", "calls that are gold calls"),
-    Column("recall", "tool R\n[95 %]", "number", "gold calls that were made"),
-    Column("f1", "tool F1\n[95 %]", "number"),
+    Column("precision", "tool P\n[95%]", "number", "calls that are gold calls"),
+    Column("recall", "tool R\n[95%]", "number", "gold calls that were made"),
+    Column("f1", "tool F1\n[95%]", "number"),
 )
 _BOUNDS = (
     Column("f1_low", "F1\nlow", "number", "with all that is undecided wrong"),
@@ -80,7 +80,7 @@ def _session_tables(known: Tallies) -> Iterator[Table]:
         "sessions",
         "Whole sessions",
         (_AGENT, _FORMAT, _SUCCESS, *(_ENDS if some else ()),
-         Column("progress", "progress\n[95 %]", "number", "goals achieved of all goals"),
+         Column("progress", "progress\n[95%]", "number", "goals achieved of all goals"),
          _SESSIONS, _TASKS, _WITHOUT),
         tuple(
             {**who[t.system], "success": Estimate.of(t.success),
@@ -103,7 +103,7 @@ def _session_tables(known: Tallies) -> Iterator[Table]:
         "procedure",
         "Do sessions follow the procedure?",
         (_AGENT, _FORMAT,
-         Column("conforms", "follows the\nchart [95 %]", "number",
+         Column("conforms", "follows the\nchart [95%]", "number",
                 "sessions with a call of which none departs from the procedure"),
          Column("with_calls", "sessions\nwith a call", "count"),
          Column("fitness", "fitness", "number", "1 − cost of the best walk / cost of the worst"),
@@ -140,7 +140,7 @@ def _session_tables(known: Tallies) -> Iterator[Table]:
         "powers",
         "Repeated sessions",
         (_AGENT, _FORMAT, Column("k", "k", "count"),
-         Column("rate", "pass^k [95 %]", "number", "all of k succeed"),
+         Column("rate", "pass^k [95%]", "number", "all of k succeed"),
          Column("tasks", "tasks", "count"),
          Column("left_out", "left out", "count", "tasks with fewer than k")),
         tuple(
@@ -154,8 +154,8 @@ def _session_tables(known: Tallies) -> Iterator[Table]:
     yield Table(
         "judge",
         "Judge's success against the final state",
-        (_AGENT, _FORMAT, Column("agreement", "agree [95 %]", "number", "share of sessions"),
-         Column("kappa", "kappa [95 %]", "number", "Cohen's"),
+        (_AGENT, _FORMAT, Column("agreement", "agree [95%]", "number", "share of sessions"),
+         Column("kappa", "kappa [95%]", "number", "Cohen's"),
          Column("sessions", "sessions", "count", "with both")),
         tuple(
             {**who[t.system], "agreement": Estimate.of(k.agreement),
@@ -175,9 +175,9 @@ def _turn_tables(known: Tallies) -> Iterator[Table]:
     ))  # fmt: skip
     lost = [one for r in known.turns for one in losses_of_turn(r)]
     yield lost_table("turns_lost", "What brought no prediction or grade", lost)
-    parameters = (Column("parameters", "parameters\nF1 [95 %]", "number",
+    parameters = (Column("parameters", "parameters\nF1 [95%]", "number",
                          "credited only where the tool is right"),
-                  Column("parameters_free", "with any tool\nF1 [95 %]", "number"))  # fmt: skip
+                  Column("parameters_free", "with any tool\nF1 [95%]", "number"))  # fmt: skip
     yield Table(
         "turn_calls",
         "Calls and parameters at single turns",
@@ -192,10 +192,10 @@ def _turn_tables(known: Tallies) -> Iterator[Table]:
     yield Table(
         "turn_replies",
         "Nodes and replies",
-        (_AGENT, _FORMAT, Column("node", "node right\n[95 %]", "number", "share of named nodes"),
+        (_AGENT, _FORMAT, Column("node", "node right\n[95%]", "number", "share of named nodes"),
          Column("named", "named", "count", "turns that name a node"),
          Column("due", "of", "count", "turns that have a node"),
-         Column("response", "response\n0–10 [95 %]", "number", "a judge's mean"),
+         Column("response", "response\n0–10 [95%]", "number", "a judge's mean"),
          Column("graded", "graded", "count"),
          Column("not_graded", "not\ngraded", "count", "the judge failed"),
          Column("no_reply", "no\nreply", "count", "a reply was due and none came")),
@@ -342,7 +342,7 @@ def _formats(pairs: Sequence[Pair], level: str, what: str) -> Table:
         f"formats_{level}",
         f"Formats of the procedure compared, {level}",
         (_AGENT, Column("first", "first"), Column("second", "second"),
-         Column("difference", "first less\nsecond [95 %]", "signed", what),
+         Column("difference", "first less\nsecond [95%]", "signed", what),
          Column("tasks", "tasks", "count", "with both"),
          Column("left_out", "left\nout", "count", "tasks with a verdict on one only"),
          Column("p", "p", "p"), Column("corrected", "p cor-\nrected", "p", "Holm, over all pairs")),
@@ -397,7 +397,7 @@ def _turns(
     return Table(
         key,
         title,
-        (*first, Column("recall", "right of due\ncalls [95 %]", "number", "tool and parameters"),
+        (*first, Column("recall", "right of due\ncalls [95%]", "number", "tool and parameters"),
          _TOOLS[-1], *(_BOUNDS if some else ()),
          Column("turns", "turns", "count", "with a prediction"),
          Column("unreadable", "unread-\nable", "count", "no call and no reply"),

@@ -64,7 +64,7 @@ class UserOnModel:
             "user": "model",
             "version": 2,
             "model": self._client.model,
-            "endpoint": self._client.transport.endpoint,
+            "endpoint": self._client.address,
             "prompts": content_hash([prompt.sha256 for prompt in prompts]),
             "temperature": _TEMPERATURE,
             "tries": _TRIES,

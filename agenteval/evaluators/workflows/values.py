@@ -99,7 +99,7 @@ _PIECE = re.compile(
     r"|(?P<number>(?<![\w.])\.\d+|\d+(?:[.,]\d+)*)"
 )
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
-# Signs that change what a value is: 5 % is not 5, C# is not C.
+# Signs that change what a value is: 5% is not 5, C# is not C.
 _MEANT = frozenset("%#&@*‰′″")
 
 

@@ -66,7 +66,7 @@ class Judges:
     ) -> Judges:
         """All of them on one model."""
         return cls(
-            f"{client.transport.endpoint} {client.model}",
+            f"{client.address} {client.model}",
             demand,
             EqualityJudge(client, JudgeOptions(temperature, 512, seed)),
             SessionJudge(client, JudgeOptions(temperature, 2048, seed)),

@@ -59,18 +59,18 @@ def tally(n: int, passes: int, cases: int) -> Tally:
 
 
 def test_a_clear_fall_is_certain() -> None:
-    """60 of 100 lies in [.50, .69], 5 of 100 in [.02, .11]: both exclude 20 %."""
+    """60 of 100 lies in [.50, .69], 5 of 100 in [.02, .11]: both exclude 20%."""
     (found,) = bounds([tally(2, 90, 100), tally(3, 60, 100), tally(4, 5, 100)])
     assert found.certain
-    assert found.sentence == "capability bound 3 actions (first below 20 % at 4)"
+    assert found.sentence == "capability bound 3 actions (first below 20% at 4)"
 
 
 def test_a_near_one_is_not() -> None:
-    """22 of 100 lies in [.15, .31], 18 of 100 in [.12, .27]: both hold 20 %."""
+    """22 of 100 lies in [.15, .31], 18 of 100 in [.12, .27]: both hold 20%."""
     (found,) = bounds([tally(2, 90, 100), tally(3, 22, 100), tally(4, 18, 100), tally(5, 2, 100)])
     assert (found.found.last, found.least.last, found.most.last) == (3, 2, 4)
     assert not found.certain
-    assert found.sentence.endswith("; the 95 % intervals allow 2 to 4")
+    assert found.sentence.endswith("; the 95% intervals allow 2 to 4")
 
 
 def test_what_was_not_reached_is_said() -> None:
@@ -78,10 +78,10 @@ def test_what_was_not_reached_is_said() -> None:
     assert found.sentence == "capability bound at least 3 actions, the most tested"
     assert not found.certain
     (found,) = bounds([tally(2, 1, 100), tally(3, 0, 100)])
-    assert found.sentence == "no bound: below 20 % already at 2 actions"
+    assert found.sentence == "no bound: below 20% already at 2 actions"
     assert found.certain
     (found,) = bounds([tally(2, 3, 12)])
-    assert "the 95 % intervals allow fewer than 2 to 2 or more" in found.sentence
+    assert "the 95% intervals allow fewer than 2 to 2 or more" in found.sentence
 
 
 def test_a_number_without_a_verdict_is_a_gap_and_no_zero() -> None:

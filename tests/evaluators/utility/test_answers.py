@@ -193,3 +193,33 @@ def test_while_the_order_is_unclear_an_answer_has_a_label_and_no_value(
         assert isinstance(answer, Answer)
         assert answer.label is not None
         assert (answer.value is not None) is has_value
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"score": "fair", "reason": "x"}, "fair"),
+        ([{"rating": "fair"}], "fair"),
+        ({"evaluation": {"label": "fair"}}, "fair"),
+        ([{"score": "fair"}, {"score": "clear"}], "unscored:parse"),
+        ({"clarity": "clear", "score": "fair"}, "unscored:parse"),
+        ({"accuracy": "fair", "score": "fair"}, "unscored:missing"),  # the score of accuracy?
+        ({"criterion": "accuracy", "score": "fair"}, "unscored:missing"),
+        ({"accuracy": {"score": "fair"}}, "unscored:missing"),
+    ],
+)
+def test_a_single_criterion_need_not_be_named(value: Any, expected: str) -> None:
+    assert labels(value, (CLARITY,)) == {"clarity": expected}
+    assert labels({"score": "fair"}) == dict.fromkeys(GOOD, "unscored:missing")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [({"points": 4, "max_score": 5}, "4"), ({"points": 4, "max_score": 10}, "unscored:off_scale"),
+     ({"points": {"score": 4, "scale": "0-10"}}, "unscored:off_scale"),
+     ({"scores": {"points": "4"}, "out of": 10}, "unscored:off_scale"),
+     ({"points": ".4"}, "0.4")],
+)  # fmt: skip
+def test_a_score_counts_on_its_own_scale(value: Any, expected: str) -> None:
+    points = Criterion(name="Points", scale="numeric", numeric_range=(0, 5))
+    assert labels(value, (points,)) == {"points": expected}

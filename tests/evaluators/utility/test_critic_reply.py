@@ -90,6 +90,14 @@ def test_aliases_of_keys(key: str) -> None:
         ("- unclear\n- clear", ("unclear", "clear")),
         (["clear", "unclear"], ("unclear", "clear")),
         (["unclear", "clear", "Clear "], ("unclear", "clear")),
+        ({"levels": ["poor", "fair", "good"]}, ("poor", "fair", "good")),
+        ({"type": "string", "enum": ["poor", "good"]}, ("poor", "good")),
+        ({"type": "ordinal", "values": {"1": "poor", "2": "good"}}, ("1 - poor", "2 - good")),
+        ({"type": "boolean"}, ("No", "Yes")),
+        (["Yes/No"], ("No", "Yes")),
+        (["Poor, Fair, Good"], ("Poor", "Fair", "Good")),
+        ("Yes or No", ("No", "Yes")),
+        ("integer values (1, 2, 3, 4, 5)", ("1", "2", "3", "4", "5")),
     ],
 )
 def test_accepted_values(written: Any, read: tuple[str, ...]) -> None:
@@ -105,12 +113,74 @@ def test_accepted_values(written: Any, read: tuple[str, ...]) -> None:
         ("1-5", (1, 5)),
         ("0 to 100", (0, 100)), ({"min": 0, "max": 10}, (0, 10)), ({"range": [1, 7]}, (1, 7)),
         (list(range(101)), (0, 100)), ([{"range": [1, 100]}], (1, 100)),
+        ({"type": "integer", "minimum": 1, "maximum": 5}, (1, 5)),
+        ({"min": "1", "max": "5"}, (1, 5)),
+        ({"range": {"min": 0, "max": 1}}, (0, 1)), ({"scale": "1-5"}, (1, 5)),
+        ("range: 0-1", (0, 1)), ({"range": "0-1"}, (0, 1)), ("scale of 1 to 5", (1, 5)),
+        ("an integer between 1 and 10", (1, 10)), ("percentage (0-100)", (0, 100)),
+        ("Likert 1-5", (1, 5)), (["1 (worst) to 5 (best)"], (1, 5)),
+        ("1-5, where 5 is the best", (1, 5)), ("1 (best) to 5 (worst)", (5, 1)),
+        ("1-5 where 1 is the best and 5 the worst", (5, 1)),
+        ("integer values (1, 2, 3, ..., 10)", (1, 10)), (["1", "2", "...", "10"], (1, 10)),
     ],
 )  # fmt: skip
 def test_numeric_scales(written: Any, bounds: tuple[float, float]) -> None:
     criterion = values(written)
     assert (criterion.scale, criterion.numeric_range) == ("numeric", bounds)
     assert criterion.accepted_values == ()
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"scale": "1-5"}, {"scale": {"min": 1, "max": 5}}, {"range": [1, 5]}, {"min": 1, "max": 5},
+        {"type": "integer", "minimum": 1, "maximum": 5}, {"rating_scale": "1-5"},
+        {"type": "scale", "range": "1-5"}, {"scale": "numeric", "accepted_values": [1, 5]},
+    ],
+)  # fmt: skip
+def test_a_range_stands_under_other_keys_too(more: dict[str, Any]) -> None:
+    criterion = only({"Clarity": {"description": "d", **more}})
+    assert (criterion.scale, criterion.numeric_range) == ("numeric", (1, 5))
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("[1, 2, 3, ...]", None), ("any integer", None), ("<number>", None), ("N/A", None),
+        ("0-100", (0, 100)), ("[1..5]", (1, 5)), ("[0, 1, ..., 10]", (0, 10)),
+        ("range: 0-1", (0, 1)), ('["poor" | "good"]', ("poor", "good")),
+        ("[poor, fair, good]", ("poor", "fair", "good")), ('"poor" or "good"', ("poor", "good")),
+        ('["poor", "good"', ("poor", "good")), ("{1, 2, 3}", ("1", "2", "3")),
+    ],
+)  # fmt: skip
+def test_levels_that_are_no_json_cost_no_other_criterion(written: str, read: Any) -> None:
+    others = json.dumps(CLARITY), json.dumps(ACCURACY)
+    text = f'[{others[0]},\n{{"name": "Mid", "accepted_values": {written}}},\n{others[1]}]'
+    reading = read_criteria(text)
+    found = {c.name: c.accepted_values or c.numeric_range for c in reading.criteria}
+    assert found.pop("Mid", None) == read
+    assert list(found) == ["Clarity", "Accuracy"]
+    assert any(p.startswith("Mid: left out") for p in reading.problems) == (read is None)
+
+
+def test_a_criterion_without_levels_beside_others_is_named() -> None:
+    beside: list[Any] = [
+        [CLARITY, {"name": "Depth", "description": "How deep."}],
+        {"Clarity": CLARITY, "Depth": "How deep.", "note": "Two criteria."},
+    ]
+    for value in beside:
+        reading = read_criteria(value)
+        assert names(reading) == ["Clarity"]
+        (problem,) = reading.problems
+        assert problem.startswith("Depth: left out")
+
+
+def test_numbered_levels_with_a_long_description_stay_numbers() -> None:
+    long = "The answer is wrong in nearly all respects, and an error follows another one."
+    criterion = values({"1": long, "2": "Contains an error", "3": "Contains an error or none"})
+    assert (criterion.accepted_values, criterion.order) == (("1", "2", "3"), "worst_to_best")
+    assert criterion.hint is not None
+    assert criterion.hint.startswith(f"1: {long}; 2: Contains an error; 3: ")
 
 
 # (accepted values, stated order) of a criterion "Error rate" or "Quality": bounds, order, note
@@ -328,7 +398,8 @@ def test_any_value_is_read_or_refused(value: Any) -> None:
 
 
 # What a person reads in the ten recorded replies, in their order. Levels as written in the reply;
-# `<` they run worst first, `>` best first (to be turned round), `?` no clear order, `=` nominal.
+# `<` they run worst first, `>` best first (to be turned round), `~` neither
+# (to be sorted by the strength of their words), `?` no clear order, `=` nominal.
 EXPECTED: list[list[str]] = [
     ["Accuracy <4", "Explanation clarity <4", "Response speed <4", "Relevant use of tools <4",
      "Concept application <4"],
@@ -339,8 +410,8 @@ EXPECTED: list[list[str]] = [
      "Difficulty level ?5", "Mathematics discipline =6"],
     ["Accuracy >3", "Completeness >3", "Clarity >5", "Efficiency >5",
      "Relevant illustrations >5 na"],
-    ["Accuracy ?3", "Completeness ?3", "Efficiency ?3", "Methodology ?3", "Clarity ?3",
-     "Use of language ?3"],
+    ["Accuracy ?3", "Completeness ?3", "Efficiency ~3", "Methodology ~3", "Clarity ~3",
+     "Use of language ~3"],
     ["Accuracy <4", "Efficiency <4", "Clarity <4", "Completeness <4",
      "Correct Use of Math Concepts and Formulas <4"],
     ["Accuracy >3", "Completeness >3", "Clarity >3", "Methodology >3", "Response time >3"],
@@ -363,8 +434,10 @@ FIRST_AND_LAST = {  # worst and best of some of them
 
 def _mark(criterion: Criterion, problems: list[str]) -> str:
     turned = any(p.startswith(f"{criterion.name}: turned round") for p in problems)
+    in_order = any(p.startswith(f"{criterion.name}: put in order") for p in problems)
     unclear = criterion.order == "unclear"
-    sign = "=" if criterion.scale == "nominal" else "?" if unclear else ">" if turned else "<"
+    way = ">" if turned else "~" if in_order else "<"
+    sign = "=" if criterion.scale == "nominal" else "?" if unclear else way
     na = " na" if criterion.allow_na else ""
     return f"{criterion.name} {sign}{len(criterion.accepted_values)}{na}"
 

@@ -16,12 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.merge import (
-    Names,
-    cluster_members,
-    fold_name,
-    merge_criteria,
-)
+from agenteval.evaluators.utility.merge import Names, cluster_members, merge_criteria
+from agenteval.evaluators.utility.names import fold_name
 from agenteval.records import Criterion, Provenance
 from agenteval.stats import expected_unique
 
@@ -94,7 +90,8 @@ SAME = [
     ("Step\u2010by\u2011step", "Step\u2013by\u2014step"), ("2) Accuracy", "accuracy:"),
     ("(3) Accuracy", "10. Accuracy"), ("4 - Accuracy", "Criterion 4: Accuracy"),
     ("1.Accuracy", '"Accuracy"'), ("Accuracy (final answer)", "Accuracy, final answer"),
-    ("\uff21ccuracy", "Accuracy."),
+    ("\uff21ccuracy", "Accuracy."), ("TaskCompletion", "Task completion"),
+    ("stepByStepSolution", "step-by-step solution"),
 ]  # fmt: skip
 OTHER = [
     ("C quality", "C# quality"), ("C quality", "C++ quality"), ("Step 1", "Step 2"),
@@ -192,6 +189,73 @@ def test_of_two_wordings_the_one_that_keeps_to_the_name_represents() -> None:
     ]
     (merged,) = merge_criteria(given, table)
     assert merged.description == "the result is right"
+
+
+NEVER_MERGED = [
+    ("Correct actions", "Incorrect actions"), ("Accuracy", "Inaccuracy"),
+    ("Relevant sources", "Irrelevant sources"), ("Consistency", "Inconsistency"),
+    ("Correct final answer", "Incorrect answer"),
+    ("Task completion", "Task completion time"), ("TaskCompletion", "task_completion_time"),
+    ("Error", "Error handling"), ("Error rate", "Error handling"),
+    ("Correctness of intermediate steps", "Intermediate steps"),
+    ("Step clarity", "Step completeness"), ("Clarity of steps", "Accuracy of steps"),
+    ("Source reliability", "Source diversity"), ("Tool use", "Tool use errors"),
+]  # fmt: skip
+
+
+class AloneEmbedder:
+    """Whole texts are all alike (cosine 1), single words are orthogonal to each other."""
+
+    name = "alone"
+    default_tau = 0.75
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        rows = np.zeros((len(texts), 1 + len(texts)), np.float32)
+        for n, text in enumerate(texts):
+            rows[n, 0 if " " in text else 1 + n] = 1
+        return rows
+
+
+@pytest.mark.parametrize(("left", "right"), NEVER_MERGED)
+def test_opposites_and_names_that_differ_in_their_head_never_merge(left: str, right: str) -> None:
+    same = "A description they have in common."
+    criteria = [criterion(left, same), criterion(right, same)]
+    assert len(merge_criteria(criteria, AloneEmbedder(), tau=0.2)) == 2
+    # nor by way of a third that is like both
+    merged = merge_criteria([*criteria, criterion("Another thing", same)], AloneEmbedder())
+    assert not any({left, right} <= {name for name, _ in members(c)} for c in merged)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("Appropriate methods", "Appropriate techniques"), ("Task success", "Success of the task"),
+        ("Step by step solution", "Stepwise solution"), ("Understanding", "Problem understanding"),
+    ],
+)  # fmt: skip
+def test_like_heads_and_equal_heads_may_merge(left: str, right: str) -> None:
+    class All(AloneEmbedder):
+        def embed(self, texts: Sequence[str]) -> np.ndarray:
+            return np.ones((len(texts), 1), np.float32)
+
+    assert len(merge_criteria([criterion(left), criterion(right)], All())) == 1
+
+
+def test_common_words_of_the_levels_speak_for_a_pair_and_times_against_other_levels() -> None:
+    table = TableEmbedder({"a": 0, "b": 50})  # cosine .643
+    for left, right, groups in [
+        (("unclear", "clear"), ("not clear", "very clear"), 1),
+        (("slow", "fast"), ("> 5 minutes", "< 10 seconds"), 1),
+        (("unclear", "clear"), ("incomplete", "complete"), 2),
+        (("bad", "good"), ("poor", "excellent"), 2),  # words of any scale say nothing
+    ]:
+        given = [criterion("A", accepted_values=left), criterion("B", accepted_values=right)]
+        assert len(merge_criteria(given, table, tau=0.75)) == groups, (left, right)
+    timed = [
+        criterion("A", accepted_values=("slow", "fast")),
+        criterion("B", accepted_values=("wasteful", "efficient")),
+    ]
+    assert len(merge_criteria(timed, TableEmbedder({"a": 0, "b": 30}), tau=0.75)) == 2  # .866
 
 
 # ---------------------------------------------------------------- the representative

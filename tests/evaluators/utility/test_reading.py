@@ -53,16 +53,27 @@ def test_lines_are_read_where_the_form_is_plain(text: str, finish: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "Clarity: fair",  # one is missing
-        "Clarity: fair\nAccuracy: right\nClarity: clear",
         "Clarity: fair\nAccuracy: right\nThat is what the text claims.",  # it was a quotation
-        "Clarity: fair\nAccuracy: mostly right",
         '{"clarity": "unclear" "accuracy": oops}\nClarity: fair\nAccuracy: right',
         "so\n" * 3000 + "Clarity: fair\nAccuracy: right",
     ],
 )
 def test_lines_in_doubt_are_not_read(text: str) -> None:
     assert failed(text)[0] == "unscored:parse"
+
+
+@pytest.mark.parametrize(
+    ("text", "accuracy"),
+    [("Clarity: fair", "unscored:missing"),
+     ("Clarity: fair\nAccuracy: mostly right", "unscored:off_scale"),
+     ("Clarity: fair\nAccuracy: right\nAccuracy: wrong", "unscored:parse")],
+)  # fmt: skip
+def test_a_line_that_cannot_be_read_costs_only_its_own_criterion(text: str, accuracy: str) -> None:
+    answers, rung = read_text(text, BOTH)
+    first, second = answers.by_path.values()
+    assert isinstance(first, Answer)
+    assert isinstance(second, NoAnswer)
+    assert (first.label, second.status, rung) == ("fair", accuracy, "labelled")
 
 
 def test_a_line_that_may_be_cut_is_not_read() -> None:

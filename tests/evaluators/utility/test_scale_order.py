@@ -36,7 +36,7 @@ def split(text: str) -> list[str]:
 
 def test_enough_scales_are_tried() -> None:
     lines = [line for section in TABLES.values() for line in section]
-    assert len(lines) == len(set(lines)) >= 230
+    assert len(lines) == len(set(lines)) >= 400
 
 
 @pytest.mark.parametrize("text", TABLES["worst first"])
@@ -46,12 +46,79 @@ def test_worst_first_is_told_and_so_is_its_reverse(text: str) -> None:
     assert order_of(labels[::-1])[0] == DOWN
 
 
-@pytest.mark.parametrize("verdict", [UNCLEAR, NOMINAL])
-def test_what_cannot_be_told_is_not_guessed(verdict: str) -> None:
-    for text in TABLES[verdict]:
+@pytest.mark.parametrize(
+    ("section", "verdict"),
+    [("unclear", UNCLEAR), ("nominal", NOMINAL), ("best in the middle", NOMINAL)],
+)
+def test_what_cannot_be_told_is_not_guessed(section: str, verdict: str) -> None:
+    for text in TABLES[section]:
         for labels in (split(text), split(text)[::-1]):
-            told, reason, _ = order_of(labels)
-            assert (told, bool(reason)) == (verdict, True), text
+            order = order_of(labels)
+            assert (order.verdict, bool(order.reason)) == (verdict, True), text
+
+
+def test_a_scale_whose_best_level_is_in_the_middle_is_not_ordinal_and_that_is_reported() -> None:
+    settled = settle(split("too basic | appropriate | too advanced"), None, "Level")
+    assert (settled.scale, settled.order) == ("nominal", UNCLEAR)
+    assert "the best level is in the middle" in (settled.note or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "sorted_text"),
+    [
+        ("accurate | inaccurate | completely accurate",
+         "inaccurate | accurate | completely accurate"),
+        ("correct | incorrect | partially correct", "incorrect | partially correct | correct"),
+        ("good | poor | excellent", "poor | good | excellent"),
+    ],
+)  # fmt: skip
+def test_levels_in_no_order_are_put_in_order_by_their_strength(text: str, sorted_text: str) -> None:
+    settled = settle(split(text), None, "Thing")
+    assert (" | ".join(settled.values), settled.order) == (sorted_text, UP)
+    assert (settled.note or "").startswith("put in order")
+
+
+@pytest.mark.parametrize(
+    ("description", "labels", "expected"),
+    [
+        ("Lower values are better.", "1 | 10 | 100", DOWN),
+        ("Fewer things are more efficient.", "1 | 10 | 100", DOWN),
+        ("Fewer moves are more efficient.", "1 | 10 | 100", UNCLEAR),  # a count of them, perhaps
+        ("The total number of moves; lower is better.", "1 | 10 | 100", DOWN),
+        ("More is better.", "0 calls | 1-2 calls | 3+ calls", UP),
+        ("1 being the best and 5 being the worst.", "1 | 2 | 3 | 4 | 5", DOWN),
+        ("Rate from 1 (worst) to 5 (best).", "1 | 2 | 3 | 4 | 5", UP),
+        ("Higher values are worse.", "1 | 2 | 3", DOWN),
+        ("Fewer errors are better, more detail is better.", "1 | 2 | 3", UNCLEAR),
+        ("Lower is better.", "poor | fair | good", UP),  # words of quality outrank it
+    ],
+)
+def test_a_description_that_states_the_direction_of_numbers_decides(
+    description: str, labels: str, expected: str
+) -> None:
+    assert order_of(split(labels), "Thing", description).verdict == expected
+
+
+def test_less_of_something_does_not_turn_a_rating_of_a_quality() -> None:
+    """The fewer steps the better: a rating of efficiency from 1 to 5 is best at 5 all the same."""
+    description = "Fewer steps are better."
+    assert order_of(["1", "2", "3", "4", "5"], "Efficiency", description).verdict == UP
+    assert order_of(["1", "2", "3", "4", "5"], "Number of steps", description).verdict == DOWN
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ("1 - Many of the steps that would be needed are missing here | 2 | "
+         "3 - Contains an error at the end", UP),
+        ("1 - Solves the problem at hand in some way, though not well | 3 - Contains errors",
+         UNCLEAR),
+        ("1 - Excellent: right in all respects and ready to be used as it is | "
+         "2 - Poor: wrong in most respects, with major errors and gaps", UNCLEAR),
+    ],
+)  # fmt: skip
+def test_long_descriptions_do_not_turn_numbered_levels(labels: str, expected: str) -> None:
+    assert order_of(split(labels)).verdict == expected
 
 
 @pytest.mark.parametrize(

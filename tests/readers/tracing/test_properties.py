@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
-from agenteval.readers.loose_json import LooseDecoder, parse_loosely
+from agenteval.readers.loose_json import NOT_STRICT, LooseDecoder
 from agenteval.readers.spans import flatten, insert, keeps_spans, with_lists
 from agenteval.readers.strict_json import Notes
 from tests.readers.tracing.samples import TRACE, flat, nested, otlp, read, span
@@ -53,10 +53,18 @@ def test_keys_are_dotted_and_back(tree: dict[str, Any]) -> None:
 def test_the_forgiving_parser_reads_json(value: Any, indent: int | None) -> None:
     for ascii_only in (True, False):
         text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
-        found = parse_loosely(text, keeps_spans)
-        assert found.values == [value]
-        assert (found.broken, found.trailing_commas, found.refused) == (None, 0, 0)
-        assert parse_loosely(text + "\n" + text, keeps_spans).values == [value, value]
+        notes, decoder = Notes(), LooseDecoder(keeps_spans)
+        assert decoder.decode(text, "t", None, notes) == value
+        # two values are not JSON, so this is read by the scanner
+        assert decoder.decode(text + "\n" + text, "t", None, notes) == [value, value]
+        assert (decoder.broken, notes.lines()) == (None, [])
+
+
+@pytest.mark.parametrize("text", ["[{'a': 1}]", '[{"a": 1 /* one */}]', "[{a: 1}]"])
+def test_what_is_nearly_json_is_read_with_a_note(text: str) -> None:
+    notes = Notes()
+    assert LooseDecoder(keeps_spans).decode(text, "t", 7, notes) == [{"a": 1}]
+    assert notes.lines() == [f"t:7: {NOT_STRICT}"]
 
 
 @given(st.text(alphabet='{}[],:"\\ antrue1.e-', max_size=40))

@@ -107,9 +107,9 @@ def perturb(
 def rng_for(seed: int, operator: str, view: View) -> np.random.Generator:
     """The generator of one run, operator and seed; the order of runs makes no difference.
 
-    Seeded by the SHA-256 of seed, operator name and `view.sha256`.
+    Seeded by the SHA-256 of seed, operator name and `view.text_sha256`.
     """
-    text = f"{int(seed)}|{operator}|{view.sha256}"
+    text = f"{int(seed)}|{operator}|{view.text_sha256}"
     return np.random.default_rng(int.from_bytes(hashlib.sha256(text.encode()).digest(), "big"))
 
 

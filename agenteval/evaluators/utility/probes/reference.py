@@ -29,7 +29,7 @@ def reference_copies(items: Sequence[Item], options: ProbeOptions) -> dict[str, 
         item for item in items
         if item[0].reference and item[0].success is not False and degenerate(item[0]) is None
     ]  # fmt: skip
-    able.sort(key=lambda item: item[1].sha256)
+    able.sort(key=lambda item: (item[1].text_sha256, item[0].system))
     order = np.random.default_rng(options.seed).permutation(len(able)).tolist()
     drawn = [able[i] for i in order][: options.attacked]
     if len({run.reference for run, _ in drawn}) < 2:

@@ -84,7 +84,7 @@ def choose_targets(
     enough = len({_case(t.run) for t in failed}) >= options.min_cases
 
     def draw(target: Target) -> bytes:
-        return hashlib.sha256(f"{options.seed}|{PROBE}|{target.view.sha256}".encode()).digest()
+        return hashlib.sha256(f"{options.seed}|{PROBE}|{target.view.text_sha256}".encode()).digest()
 
     seen: Counter[tuple[str, str]] = Counter()
     ranked = []  # the first run of every case before the second of any
@@ -101,7 +101,8 @@ def choose_targets(
 
 def rated(table: ScoreTable) -> ScoreTable:
     """The ratings with a value that a judge gave, ranks within a problem among them."""
-    by_rule = table.status.codes == table.status.code("degenerate")
+    rules = [table.status.code(name) for name in ("degenerate", "failed_run")]
+    by_rule = np.isin(table.status.codes, rules)
     return table.where(~np.isnan(table.value) & ~by_rule)
 
 

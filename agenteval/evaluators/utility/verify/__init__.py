@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agenteval.evaluators.utility.verify.checks import CHECKS
+from agenteval.evaluators.utility.verify.checks import CHECKS, upside_down
 from agenteval.evaluators.utility.verify.effects import effects
 from agenteval.evaluators.utility.verify.evidence import Lengths, gather
 from agenteval.evaluators.utility.verify.judge import judge_verdict
@@ -32,13 +32,15 @@ def verify(
     *,
     lengths: Lengths | None = None,
     unchanged: Mapping[str, Sequence[str]] | None = None,
+    labels: Sequence[ScoreTable] = (),
 ) -> VerifiedSet:
     """Verdicts on every criterion that has ratings, and on the judge as a whole.
 
     `table` holds the ratings of originals (variant "original") and, if any, of perturbed copies
     (variant `operator:share:seed`); the expected directions are the criteria's `expect`. `lengths`
     gives the baseline that length alone would reach; `unchanged` names by variant the runs whose
-    copy equals the original, which are left out and counted. Criteria without an order are left
+    copy equals the original, which are left out and counted. `labels` are ratings of the runs by
+    people, a table for each. Criteria without an order are left
     out, with a warning: they have no better and worse. Pure: the same input gives the same output,
     whatever the order of rows.
     """
@@ -46,15 +48,18 @@ def verify(
     ordered = [c for c in criteria if c.ordered]
     evidence = gather(table, ordered, lengths=lengths, unchanged=unchanged)
     moved = effects(evidence, chosen)
+    checks = [[check(e, chosen) for check in CHECKS] for e in evidence]
+    for own, check in zip(checks, upside_down([own[3] for own in checks], chosen), strict=True):
+        own[3] = check
     decided = [
-        decide(e, [check(e, chosen) for check in CHECKS], own, chosen)
-        for e, own in zip(evidence, moved, strict=True)
+        decide(e, own, effect, chosen)
+        for e, own, effect in zip(evidence, checks, moved, strict=True)
     ]
     verified = redundancy(evidence, decided, chosen)
     retained = [
         e for e, v in zip(evidence, verified, strict=True) if v.verdict != "drop" and v.runs
     ]
-    judge = judge_verdict(evidence, verified, chosen)
+    judge = judge_verdict(evidence, verified, chosen, labels)
     rated = set(table.present("criterion"))
     left_out = [c for c in criteria if not c.ordered and c.id in rated]
     for nominal, why in (

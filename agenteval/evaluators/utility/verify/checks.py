@@ -3,18 +3,19 @@ success from failure?"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 
 import numpy as np
 
 from agenteval.evaluators.utility.verify.evidence import Evidence
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.records.verification import Check, Outcome
-from agenteval.stats import Bootstrap, flip_rate, krippendorff_alpha
+from agenteval.stats import Bootstrap, gwet_ac2, krippendorff_alpha
 from agenteval.stats.discrimination import discrimination
+from agenteval.stats.multiple import adjust
 
 UNSUPPORTED = "this judge cannot grade it: unsupported"
-_RARE = 0.1  # share of deviating repeats that alpha cannot weigh when nearly all else is equal
+_GRID = 21  # levels that a scale of numbers is put on for the agreement of repeats
 
 
 def coverage(evidence: Evidence, options: VerifyOptions) -> Check:
@@ -74,71 +75,73 @@ def spread(evidence: Evidence, options: VerifyOptions) -> Check:
 
 
 def agreement(evidence: Evidence, options: VerifyOptions) -> Check:
-    """Krippendorff's alpha over repeats, at the criterion's level of measurement.
+    """Gwet's AC2 with linear weights over repeats, on the levels of the scale.
 
-    Ordinal for ordered levels, interval for numbers. Cases are resampled for the interval. Passes
-    from `agreement` on when the interval reaches down no further than `agreement_floor`, fails
-    when all of it lies below `agreement`; undefined (one repeat, or no variation) is unknown with
-    the reason. A judge that is declared deterministic passes without repeats, unless it has some
-    and they differ.
+    Numbers are put on a scale of 21 levels. Cases are resampled for the interval. Passes from
+    `agreement` on when the interval reaches down no further than `agreement_floor`, fails when all
+    of it lies below `agreement`; one repeat is unknown. A judge that is declared deterministic
+    passes without repeats, unless it has some and they differ.
     """
     matrix = evidence.originals
+    check = Check(name="agreement", outcome="unknown", reason="", unit="AC2")
     if options.deterministic and not evidence.differing:
         reason = "deterministic, as declared: repeats would be equal"
-        return Check(name="agreement", outcome="pass", reason=reason, unit="alpha")
+        return check.model_copy(update={"outcome": "pass", "reason": reason})
     if matrix.values.shape[1] < 2:
         reason = "one repeat: nothing shows whether the judge agrees with itself"
-        return Check(name="agreement", outcome="unknown", reason=reason, unit="alpha")
-    numeric = evidence.criterion.scale == "numeric"
+        return check.model_copy(update={"reason": reason})
     how = Bootstrap(
         np.random.default_rng(options.seed), resamples=options.resamples, level=1 - options.alpha
     )
-    alpha = krippendorff_alpha(
-        matrix.values, "interval" if numeric else "ordinal", clusters=matrix.case, bootstrap=how
-    )
-    outcome: Outcome = "unknown"
-    reason, n = alpha.reason or "", alpha.n_clusters or 0
-    if alpha.mean is not None:
-        flips = None if numeric else _flips(evidence)
-        limits = "" if alpha.low is None else f" [{alpha.low:.3f}, {alpha.high:.3f}]"
-        text = f"alpha {alpha.mean:.3f}{limits}"
-        if flips is not None:
-            text += f", {flips:.0%} of the repeats differ from their run's commonest level"
-        crowded = evidence.crowded(options.ceiling) and flips is not None and flips <= _RARE
-        if alpha.low is None or alpha.high is None:
-            reason = f"{text}; {alpha.reason}"
+    levels = len(evidence.criterion.accepted_values) or _GRID
+    found = gwet_ac2(
+        np.round(matrix.values * (levels - 1)), categories=range(levels), clusters=matrix.case,
+        bootstrap=how,
+    )  # fmt: skip
+    ac2, outcome = found.coefficient, check.outcome
+    twice = (~np.isnan(matrix.values)).sum(axis=1) > 1
+    reason, n = ac2.reason or "", len(np.unique(matrix.case[twice]))
+    if ac2.mean is not None:
+        limits = "" if ac2.low is None else f" [{ac2.low:.3f}, {ac2.high:.3f}]"
+        reason = f"AC2 {ac2.mean:.3f}{limits}"
+        if (equal := found.agreement.mean) is not None:
+            reason += f", {equal:.0%} of the repeats are equal"
+        if ac2.low is None or ac2.high is None:
+            reason += f"; {ac2.reason}"
         elif n < options.min_cases:
-            reason = f"{text}; {n} cases are too few to decide"
-        elif crowded:
-            reason = f"{text}; nearly all ratings stand at one end: too little variation for alpha"
-        elif alpha.mean >= options.agreement and alpha.low >= options.agreement_floor:
-            outcome, reason = "pass", text
-        elif alpha.high < options.agreement:
-            outcome, reason = "fail", f"repeats disagree: {text}"
-        else:
-            reason = text
+            reason += f"; {n} cases are too few to decide"
+        elif ac2.mean >= options.agreement and ac2.low >= options.agreement_floor:
+            outcome = "pass"
+        elif ac2.high < options.agreement:
+            outcome, reason = "fail", f"repeats disagree: {reason}"
     return Check(
-        name="agreement", outcome=outcome, reason=reason, unit="alpha", estimate=alpha.mean,
-        low=alpha.low, high=alpha.high, n=n,
+        name="agreement", outcome=outcome, reason=reason, unit="AC2", estimate=ac2.mean,
+        low=ac2.low, high=ac2.high, n=n,
     )  # fmt: skip
 
 
-def _flips(evidence: Evidence) -> float | None:
-    """Share of repeats that differ from their run's commonest label; by value without labels."""
-    codes = evidence.table.label.codes
-    if not (codes >= 0).any():
-        return flip_rate(evidence.originals.values).rate.mean
-    labels = np.where(codes >= 0, codes.astype(np.float64), np.nan)
-    return flip_rate(replace(evidence.table, value=labels).matrix().values).rate.mean
+def alpha(evidence: Evidence, options: VerifyOptions) -> Check:
+    """Krippendorff's alpha over repeats, as a figure to compare with other reports.
+
+    It decides nothing: where most ratings are at one end of the scale it is low for good judges.
+    """
+    values = evidence.originals.values
+    numeric = evidence.criterion.scale == "numeric"
+    found = krippendorff_alpha(values, "interval" if numeric else "ordinal")
+    reason = "no repeats" if values.shape[1] < 2 else (found.reason or "")
+    return Check(
+        name="alpha", outcome="unknown", reason=reason, unit="alpha", estimate=found.mean,
+        n=found.n_clusters or 0,
+    )  # fmt: skip
 
 
 def separation(evidence: Evidence, options: VerifyOptions) -> Check:
     """AUC of the runs' means, success against failure.
 
-    Passes when the interval lies above 1/2, fails when it lies below `auc`; below 1/2 as a whole
-    the reason says that failed runs are rated higher. Fewer than `min_cases` cases, or than five
-    runs on a side, are unknown. The runs are taken as independent; several systems on one problem
-    are not quite, which the reason says.
+    Passes when the interval lies above 1/2, fails when it lies below `auc`. `p` is that of the
+    one-sided test "failed runs are rated higher" (`upside_down`). Fewer than `min_cases` cases, or
+    than five runs on a side, are unknown. The runs are taken as independent; several systems on
+    one problem are not quite, which the reason says.
     """
     matrix = evidence.originals
     known = evidence.rated & (matrix.success >= 0)
@@ -146,7 +149,8 @@ def separation(evidence: Evidence, options: VerifyOptions) -> Check:
         reason = "success is unknown: nothing to tell apart"
         return Check(name="discrimination", outcome="unknown", reason=reason, unit="AUC")
     good, bad = (matrix.mean[known & (matrix.success == s)] for s in (1, 0))
-    separation = discrimination(good, bad, level=1 - options.alpha)
+    separation = discrimination(good, bad, level=1 - options.alpha, alternative="less")
+    p = separation.test.p
     area = separation.auc
     outcome: Outcome = "unknown"
     reason = area.reason or ""
@@ -158,15 +162,29 @@ def separation(evidence: Evidence, options: VerifyOptions) -> Check:
             reason += "; runs of one case counted as independent"
         if evidence.cases < options.min_cases or min(len(good), len(bad)) < 5:
             reason += "; too few to decide"
+            p = None
         elif area.low > 0.5:
             outcome = "pass"
         elif area.high < options.auc:
             outcome = "fail"
-            reason = f"failed runs are rated higher: {reason}" if area.high < 0.5 else reason
     return Check(
         name="discrimination", outcome=outcome, reason=reason, unit="AUC", estimate=area.mean,
-        low=area.low, high=area.high, p=separation.test.p, n=len(good) + len(bad),
+        low=area.low, high=area.high, p=p, n=len(good) + len(bad),
     )  # fmt: skip
 
 
-CHECKS = (coverage, spread, agreement, separation)
+def upside_down(checks: Sequence[Check], options: VerifyOptions) -> list[Check]:
+    """The checks of discrimination, one per criterion, with p corrected by Holm over the criteria:
+    where it is below `alpha`, failed runs are rated higher and the check fails."""
+    adjusted = adjust([check.p for check in checks]).adjusted
+    result = []
+    for check, p in zip(checks, adjusted, strict=True):
+        update: dict[str, object] = {"p_adjusted": p}
+        if p is not None and p < options.alpha:
+            reason = f"failed runs are rated higher: {check.reason}"
+            update |= {"outcome": "fail", "reason": reason}
+        result.append(check.model_copy(update=update))
+    return result
+
+
+CHECKS = (coverage, spread, agreement, separation, alpha)

@@ -10,6 +10,7 @@ import numpy as np
 from agenteval.evaluators.utility.perturb import CONTROLS
 from agenteval.evaluators.utility.verify.evidence import Evidence
 from agenteval.evaluators.utility.verify.options import VerifyOptions
+from agenteval.evaluators.utility.verify.systems import changes_by_system
 from agenteval.records.criteria import Direction
 from agenteval.records.verification import Effect, Outcome
 from agenteval.stats import mean_interval
@@ -75,26 +76,16 @@ def _measured(evidence: Evidence, variant: str, options: VerifyOptions) -> Effec
     operator, written = split_variant(variant)
     default: Direction = "none" if operator in CONTROLS else "unknown"
     expected = evidence.criterion.expect.get(operator, default)
-    originals, copies = evidence.originals, evidence.ratings.of(variant=variant).matrix()
-    names = evidence.ratings.run.names
-    equal = set(evidence.unchanged.get(variant, ()))  # they were not judged: counted, not compared
-    pairs = [
-        (int(row), i)
-        for i, (run, row) in enumerate(
-            zip(copies.run, np.searchsorted(originals.run, copies.run), strict=True)
-        )
-        if row < len(originals.run) and originals.run[row] == run and names[run] not in equal
-    ]
-    before, after = originals.mean[[r for r, _ in pairs]], copies.mean[[i for _, i in pairs]]
-    both = ~np.isnan(before) & ~np.isnan(after)
-    _, case = np.unique(originals.case[[r for r, _ in pairs]][both], return_inverse=True)
-    drop = np.bincount(case, weights=(before - after)[both]) / np.bincount(case)
+    pairs = evidence.pairs[variant]
+    both, names = pairs.both, evidence.ratings.run.names
+    _, case = np.unique(pairs.case[both], return_inverse=True)
+    drop = np.bincount(case, weights=(pairs.before - pairs.after)[both]) / np.bincount(case)
     # A generator of its own for every test, so that no order of rows or criteria matters.
     digest = hashlib.sha256(f"{options.seed}|{evidence.criterion.id}|{variant}".encode()).digest()
     rng = np.random.default_rng(int.from_bytes(digest[:16], "big"))
     test = sign_flip_test(drop, alternative=_ALTERNATIVE[expected], draws=options.draws, rng=rng)
     interval = mean_interval(drop.tolist(), level=1 - options.alpha, bounds=(-1.0, 1.0))
-    runs = [names[originals.run[r]] for r, _ in pairs]
+    runs = [names[run] for run in pairs.run]
     shorter = [
         evidence.lengths[run, variant] < evidence.lengths[run, ORIGINAL]
         for run in runs
@@ -116,9 +107,14 @@ def _measured(evidence: Evidence, variant: str, options: VerifyOptions) -> Effec
         rose=test.negative,
         tied=test.ties,
         pairs=int(both.sum()),
-        missing=int((np.isnan(after) & ~np.isnan(before)).sum()),
-        unchanged=len(equal.intersection(names[run] for run in originals.run)),
+        missing=int((np.isnan(pairs.after) & ~np.isnan(pairs.before)).sum()),
+        unchanged=len(
+            {names[run] for run in evidence.originals.run}.intersection(
+                evidence.unchanged.get(variant, ())
+            )
+        ),
         shorter=sum(shorter) / len(shorter) if shorter else None,
+        systems=changes_by_system([(evidence, variant, expected)], options),
     )
 
 
@@ -136,7 +132,7 @@ def _judged(row: Sequence[Effect], options: VerifyOptions) -> tuple[Effect, ...]
     Directed ones count only where they exceed by the margin what the controls did; a control of
     too few cases or copies says nothing.
     """
-    controls = [e for e in row if is_control(e) and not _undecidable(e, options)]
+    controls = [e for e in row if is_control(e) and not undecidable(e, options)]
     largest = max(controls, key=lambda e: abs(e.estimate or 0.0), default=None)
     result = []
     for effect in row:
@@ -150,7 +146,7 @@ def _judged(row: Sequence[Effect], options: VerifyOptions) -> tuple[Effect, ...]
     return tuple(result)
 
 
-def _undecidable(effect: Effect, options: VerifyOptions) -> str:
+def undecidable(effect: Effect, options: VerifyOptions) -> str:
     """Why nothing can be said of an effect; empty when something can."""
     copies = effect.pairs + effect.missing
     if copies and effect.pairs < options.min_coverage * copies:
@@ -164,7 +160,7 @@ def _outcome(effect: Effect, options: VerifyOptions) -> tuple[Outcome, str]:
     """The outcome and one line that says why."""
     if effect.expected == "unknown":
         return "unknown", "no direction was expected"
-    if lacking := _undecidable(effect, options):
+    if lacking := undecidable(effect, options):
         return "unknown", lacking
     estimate, low, high = effect.estimate, effect.low, effect.high
     if estimate is None or low is None or high is None:

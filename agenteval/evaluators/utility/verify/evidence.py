@@ -10,11 +10,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenteval.records import Criterion
+from agenteval.records.verification import JudgeEvidence, Standing
+from agenteval.stats import Interval
 from agenteval.stats.scores import ORIGINAL, Matrix, ScoreTable
 
 Floats = NDArray[np.float64]
 Lengths = Mapping[tuple[str, str], int]
 """Characters of the text that a judge saw, by (run id, variant); what nobody knows is missing."""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Originals beside their copies by one perturbation, one entry per pair.
+
+    `before` and `after` are means over repeats, NaN where there is no value; `run`, `case` and
+    `system` are codes of the table's columns.
+    """
+
+    run: NDArray[np.int32]
+    case: NDArray[np.int32]
+    system: NDArray[np.int32]
+    before: Floats
+    after: Floats
+
+    @property
+    def both(self) -> NDArray[np.bool_]:
+        """Pairs of which both have a value."""
+        return ~np.isnan(self.before) & ~np.isnan(self.after)
 
 
 @dataclass(frozen=True)
@@ -65,6 +87,25 @@ class Evidence:
         return sorted({*self.ratings.present("variant"), *self.unchanged} - {ORIGINAL})
 
     @cached_property
+    def pairs(self) -> dict[str, Pairs]:
+        """Originals and copies by variant, matched by run; copies that equal their original were
+        not judged and are left out."""
+        originals, names, pairs = self.originals, self.ratings.run.names, {}
+        before = originals.mean
+        for variant in self.variants:
+            copies = self.ratings.of(variant=variant).matrix()
+            same = set(self.unchanged.get(variant, ()))
+            equal = [i for i, name in enumerate(names) if name in same] if same else []
+            row = np.searchsorted(originals.run, copies.run)
+            there = np.isin(copies.run, originals.run) & ~np.isin(copies.run, equal)
+            at = row[there]
+            pairs[variant] = Pairs(
+                originals.run[at], originals.case[at], originals.system[at], before[at],
+                copies.mean[there],
+            )  # fmt: skip
+        return pairs
+
+    @cached_property
     def repeated(self) -> Floats:
         """Values of the runs that have two or more (runs, repeats)."""
         values = self.originals.values
@@ -83,6 +124,20 @@ class Evidence:
             if len(self.known) and float((np.abs(self.known - level) < 1e-9).mean()) > share:
                 return name
         return None
+
+
+def claim(
+    name: str, standing: Standing, reason: str, step: str = "", unit: str = "",
+    figure: Interval | None = None,
+) -> JudgeEvidence:  # fmt: skip
+    """One kind of evidence on the judge, with its figure where one says it all."""
+    if figure is None:
+        return JudgeEvidence(name=name, standing=standing, reason=reason, next_step=step)
+    return JudgeEvidence(
+        name=name, standing=standing, reason=reason, next_step=step, unit=unit,
+        estimate=figure.mean, low=figure.low, high=figure.high,
+        n=figure.n if figure.n_clusters is None else figure.n_clusters,
+    )  # fmt: skip
 
 
 def gather(

@@ -1,12 +1,23 @@
-"""The judge as a whole: trustworthy, not trustworthy, or not enough data."""
+"""The verdict on a judge: what is claimed of it, and whether the data show it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from agenteval.evaluators.utility.verify.effects import is_control, is_directed, named
-from agenteval.evaluators.utility.verify.evidence import Evidence
+import numpy as np
+
+from agenteval.evaluators.utility.verify.effects import (
+    is_control,
+    is_directed,
+    named,
+    undecidable,
+)
+from agenteval.evaluators.utility.verify.evidence import Evidence, claim
 from agenteval.evaluators.utility.verify.options import VerifyOptions
+from agenteval.evaluators.utility.verify.people import PEOPLE_AGREE, people_agree
+from agenteval.evaluators.utility.verify.redundancy import means_of, overall_means
+from agenteval.evaluators.utility.verify.systems import systems_alike
 from agenteval.evaluators.utility.verify.verdict import (
     MORE_CASES,
     MORE_REPEATS,
@@ -14,45 +25,118 @@ from agenteval.evaluators.utility.verify.verdict import (
     moved_as_expected,
     short_of_cases,
 )
-from agenteval.records.verification import Effect, JudgeVerdict, Trust, Verification
+from agenteval.records.verification import (
+    Check,
+    Effect,
+    JudgeEvidence,
+    JudgeVerdict,
+    Standing,
+    Verification,
+)
+from agenteval.stats import Interval, mean_interval
+from agenteval.stats.correlation import first_component
+from agenteval.stats.discrimination import discrimination
+from agenteval.stats.scores import ScoreTable
 
+REPEATS_AGREE = "repeats agree"
+DAMAGE_LOWERS = "damage lowers scores"
+CONTROLS_STILL = "controls change nothing"
+SUCCESS_ABOVE = "success is rated above failure"
 _SAME_LENGTH = frozenset({"shuffle_sentences", "swap_numbers"})
 _MORE_COPIES = "rate more copies (docs/verify.md says how they are made)"
-
-Reason = tuple[str, str]  # what holds, and what to do about it
+_OTHER_JUDGE = "do not use its scores; try another judge, or reword the criteria and verify again"
+_LABEL = "nothing is known about success: label 20 runs with `agenteval agree sample`"
+_MOST_MORE = 10  # times the cases there are: more are not proposed
 
 
 def judge_verdict(
-    evidence: Sequence[Evidence], verified: Sequence[Verification], options: VerifyOptions
+    evidence: Sequence[Evidence],
+    verified: Sequence[Verification],
+    options: VerifyOptions,
+    labels: Sequence[ScoreTable] = (),
 ) -> JudgeVerdict:
-    """What these criteria together say of the judge. The rules, first match wins:
+    """Return the verdict on the judge, from evidence of which each is shown, refuted, not shown, or
+    could not be checked. The rules, first match wins:
 
-    1. not enough data: no rating, fewer than `min_cases` cases, or too many ratings missing, of
-       originals or of copies.
-    2. not trustworthy: most criteria are constant; or most repeats disagree; or a control moved a
-       criterion; or most perturbations that should move one surely did not; or those that keep
-       the length did not, while others did, so that length alone explains the scores.
-    3. trustworthy: repeats agree on most criteria, most perturbations moved them as expected,
-       one of them of equal length, most controls left them alone, and most criteria stayed where
-       no effect of another perturbation was expected.
-    4. not enough data, with what is missing.
+    1. not enough data: no rating, fewer than `min_cases` cases, or too many ratings missing.
+    2. not trustworthy: some evidence is refuted, or most criteria are by more than an expectation
+       that may be mistaken.
+    3. not enough data: repeats, damage, controls or success are not shown, or most criteria
+       contradict their expectations.
+    4. trustworthy, with its limits: "except" for refuted criteria; "as one score" where one
+       component holds more than `one_score` of the variance of three or more criteria; "for
+       differences within a case" where success is unknown and no `labels` of people agree.
 
     Criteria that the judge says it cannot grade are left out and named.
     """
     graded = [v for v in verified if not _unsupported(v)]
-    rules: tuple[tuple[Trust, list[Reason]], ...] = (
-        ("not enough data", _too_little(evidence, graded, options)),
-        ("not trustworthy", _against(graded)),
-        ("not enough data", _lacking(graded)),
-        ("trustworthy", _in_favour(graded, options)),
-    )
-    verdict, reasons = next((verdict, reasons) for verdict, reasons in rules if reasons)
+    ids = {v.criterion_id for v in graded if v.runs}
+    rated = [e for e in evidence if e.criterion.id in ids]
+    refuted = tuple(v.criterion_id for v in graded if v.refuted)
+    warnings = _warnings(evidence, verified, options)
+    if few := _too_little(rated, graded, options):
+        return JudgeVerdict(
+            verdict="not enough data", reasons=few[:1], next_step=few[1],
+            warnings=tuple(warnings), refuted=refuted,
+        )  # fmt: skip
+    shown = [
+        _repeats_agree(graded, options),
+        _damage_lowers(graded, options),
+        _controls_still(graded, rated, options),
+        _success_above(graded, rated, options),
+        *([people_agree(rated, labels, options)] if labels else []),
+        _systems(rated, graded, options),
+    ]
+    standing = {e.name: e.standing for e in shown}
+    within_case = standing[SUCCESS_ABOVE] == "not checked" and standing.get(PEOPLE_AGREE) != "shown"
+    one_score = _one_score([e for e in rated if e.criterion.id not in refuted], options)
+    verdict, reasons, step = _verdict(graded, shown, refuted, within_case)
+    if verdict == "trustworthy":
+        limits = [
+            *(["as one score"] if one_score else []),
+            *(["for differences within a case"] if within_case else []),
+            *([f"except {', '.join(refuted)}"] if refuted else []),
+        ]
+        verdict = " ".join([verdict, *([", ".join(limits)] if limits else [])])
+    if one_score:
+        names = ", ".join(one_score)
+        warnings = [f"{names} cannot be told apart: they are one score", *warnings]
     return JudgeVerdict(
-        verdict=verdict,
-        reasons=tuple(text for text, _ in reasons),
-        next_step=reasons[0][1],
-        warnings=tuple(_warnings(evidence, verified, options)),
-    )
+        verdict=verdict, reasons=tuple(reasons), next_step=step, warnings=tuple(warnings),
+        evidence=tuple(shown), refuted=refuted, one_score=one_score,
+        within_case=within_case,
+    )  # fmt: skip
+
+
+def _verdict(
+    graded: Sequence[Verification],
+    shown: Sequence[JudgeEvidence],
+    refuted: Sequence[str],
+    within_case: bool,
+) -> tuple[str, list[str], str]:
+    """Verdict without its limits, reasons, and what to do next."""
+    why = [f"{v.criterion_id}: {v.refuted[0]}" for v in graded if v.refuted]
+    against = [e for e in shown if e.standing == "refuted"]
+    hard = [v for v in graded if v.refuted and not _expectations_alone(v)]
+    if against:
+        return "not trustworthy", [*(e.reason for e in against), *why], against[0].next_step
+    if 2 * len(hard) > len(graded):
+        text = f"{len(hard)} of {len(graded)} criteria are refuted"
+        return "not trustworthy", [text, *why], _OTHER_JUDGE
+    required = {REPEATS_AGREE, DAMAGE_LOWERS, CONTROLS_STILL, SUCCESS_ABOVE}
+    lacking = [e for e in shown if e.standing == "not shown" and e.name in required]
+    if 2 * len(refuted) > len(graded):
+        text = f"{len(refuted)} of {len(graded)} criteria did other than expected"
+        step = "see whether `expect` is mistaken; if not, the judge is swayed"
+        return "not enough data", [text, *why, *(e.reason for e in lacking)], step
+    if lacking:
+        return "not enough data", [*(e.reason for e in lacking), *why], lacking[0].next_step
+    step = "use it on runs like these; `agenteval agree` compares it with people"
+    if refuted:
+        step = f"do not use {', '.join(refuted)}; `--allow-criterion` lets a gate pass all the same"
+    elif within_case:
+        step = _LABEL
+    return "trustworthy", [*why, *(e.reason for e in shown)], step
 
 
 def _unsupported(verification: Verification) -> bool:
@@ -62,121 +146,253 @@ def _unsupported(verification: Verification) -> bool:
     )
 
 
+def _expectations_alone(verification: Verification) -> bool:
+    """Whether only perturbations that are no controls speak against it: `expect` may be wrong."""
+    agreement = verification.check("agreement")
+    disagree = agreement is not None and agreement.outcome == "fail"
+    controls = [e for e in verification.effects if is_control(e) and e.outcome == "fail"]
+    return not (controls or disagree or _upside_down(verification))
+
+
 def _too_little(
-    evidence: Sequence[Evidence], graded: Sequence[Verification], options: VerifyOptions
-) -> list[Reason]:
-    """Why nothing can be said of the judge."""
-    rated = {v.criterion_id for v in graded if v.runs}
+    rated: Sequence[Evidence], graded: Sequence[Verification], options: VerifyOptions
+) -> tuple[str, str] | None:
+    """Why nothing can be said of the judge, and what to do; None where something can."""
     if not rated:
-        return [("no criterion has a rating", WHY_MISSING)]
-    best = max((e for e in evidence if e.criterion.id in rated), key=lambda e: e.cases)
-    if short := short_of_cases(best, options):
-        return [short]
+        return "no criterion has a rating", WHY_MISSING
+    if short := short_of_cases(max(rated, key=lambda e: e.cases), options):
+        return short
     share = sum(v.coverage or 0.0 for v in graded) / len(graded)
     if share < options.min_coverage:
         text = f"only {share:.0%} of the ratings were made; what is missing may be the hard part"
-        return [(text, WHY_MISSING)]
+        return text, WHY_MISSING
     pairs = sum(e.pairs for v in graded for e in v.effects)
     missing = sum(e.missing for v in graded for e in v.effects)
     if pairs < options.min_coverage * (pairs + missing):
         text = f"{missing} copies have no rating: a judge may refuse what is damaged"
-        return [(text, "find out why copies have no rating")]
-    return []
+        return text, "find out why copies have no rating"
+    return None
 
 
-def _against(graded: Sequence[Verification]) -> list[Reason]:
-    """Reasons not to trust the judge."""
-    texts = []
-    unmoved = [v for v in graded if not moved_as_expected(v.effects)]
-    constant = _count(unmoved, "spread", "fail")
-    if 2 * constant > len(graded):
-        texts.append(f"{constant} of {len(graded)} criteria get the same level everywhere")
-    disagreeing = _count(graded, "agreement", "fail")
+def _repeats_agree(graded: Sequence[Verification], options: VerifyOptions) -> JudgeEvidence:
+    """AC2 over repeats, on the majority of the criteria and on average: at noise of a quarter of
+    the scale it is high on coarse criteria whose ratings are mostly at one end."""
+    checks = [c for v in graded if (c := v.check("agreement")) is not None]
+    varying = [v for v in graded if (c := v.check("spread")) is not None and c.outcome != "fail"]
+    known = [c.estimate for v in varying
+             if (c := v.check("agreement")) is not None and c.estimate is not None]  # fmt: skip
+    mean = float(np.mean(known)) if known else None
+    low_mean = mean is not None and mean < options.mean_agreement
+    agreeing = [c for c in checks if c.outcome == "pass"]
+    disagreeing = sum(c.outcome == "fail" for c in checks)
     if 2 * disagreeing > len(graded):
-        texts.append(f"repeats disagree on {disagreeing} of {len(graded)} criteria")
-    texts += [
-        f"{v.criterion_id}: {named(e)} {e.reason}"
-        for v in graded
-        for e in v.effects
-        if is_control(e) and e.outcome == "fail"
-    ]
-    directed = [e for v in graded for e in v.effects if is_directed(e)]
+        reason = f"repeats disagree on {disagreeing} of {len(graded)} criteria"
+        return claim(REPEATS_AGREE, "refuted", reason, _OTHER_JUDGE)
+    if 2 * len(agreeing) > len(graded) and not low_mean:
+        how = "declared deterministic" if options.deterministic else "repeats agree"
+        average = "" if mean is None else f" (mean AC2 {mean:.2f})"
+        reason = f"{how} on {len(agreeing)} of {len(graded)} criteria{average}"
+        return claim(REPEATS_AGREE, "shown", reason, "", "AC2, mean", _alone(mean))
+    if all(v.repeats < 2 for v in graded):
+        reason = "one repeat: nothing shows whether the judge agrees with itself"
+        step = f"{MORE_REPEATS}; --deterministic where the judge is a function"
+        return claim(REPEATS_AGREE, "not shown", reason, step)
+    needed = [_more(c, options.agreement_floor, c.n) for c in checks
+              if c.outcome == "unknown" and (c.estimate or 0) >= options.agreement]  # fmt: skip
+    reason = f"repeats surely agree on {len(agreeing)} of {len(graded)} criteria only"
+    short = len(graded) // 2 + 1 - len(agreeing)
+    if low_mean:
+        reason += f", and AC2 is {mean:.2f} on average, not {options.mean_agreement:g}"
+        needed = []
+    step = _decide(needed, short, "the noise of this judge is too large; try another")
+    return claim(REPEATS_AGREE, "not shown", reason, step)
+
+
+def _damage_lowers(graded: Sequence[Verification], options: VerifyOptions) -> JudgeEvidence:
+    """Most perturbations moved scores as expected, one that keeps the length among them."""
+    unmoved = [v for v in graded if not moved_as_expected(v.effects)]
+    constant = sum((c := v.check("spread")) is not None and c.outcome == "fail" for v in unmoved)
+    if 2 * constant > len(graded):
+        reason = f"{constant} of {len(graded)} criteria get the same level everywhere"
+        return claim(DAMAGE_LOWERS, "refuted", reason, _OTHER_JUDGE)
+    every = [e for v in graded for e in v.effects if is_directed(e)]
+    directed = [e for e in every if e.n]
+    moved = [e for e in directed if e.outcome == "pass"]
     unseen = sum(e.outcome == "fail" for e in directed)
     same = [e for e in directed if e.operator in _SAME_LENGTH]
     if 2 * unseen > len(directed):
-        texts.append(f"{unseen} of {len(directed)} perturbations did not move a score as expected")
-    elif same and all(e.outcome == "fail" for e in same) and _passing(directed):
+        reason = f"{unseen} of {len(directed)} perturbations did not move a score as expected"
+        return claim(DAMAGE_LOWERS, "refuted", reason, _OTHER_JUDGE)
+    if same and moved and all(e.outcome == "fail" for e in same):
         names = ", ".join(sorted({e.operator for e in same}))
-        texts.append(f"scores fall with the length only: {names} went unnoticed")
-    step = "do not use its scores; try another judge, or reword the criteria and verify again"
-    return [(text, step) for text in texts]
-
-
-def _lacking(graded: Sequence[Verification]) -> list[Reason]:
-    """What is missing for trust."""
-    reasons = []
-    agreeing = _count(graded, "agreement", "pass")
-    if 2 * agreeing <= len(graded):
-        if all(v.repeats < 2 for v in graded):
-            step = f"{MORE_REPEATS}; --deterministic where the judge is a function"
-            reasons.append(("one repeat: nothing shows whether the judge agrees with itself", step))
-        else:
-            text = f"repeats surely agree on {agreeing} of {len(graded)} criteria only"
-            reasons.append((text, MORE_CASES))
-    directed = [e for v in graded for e in v.effects if is_directed(e)]
-    moved = _passing(directed)
+        reason = f"scores fall with the length only: {names} went unnoticed"
+        return claim(DAMAGE_LOWERS, "refuted", reason, _OTHER_JUDGE)
     if not directed:
-        reasons.append(("no perturbation with an expected effect was judged", _MORE_COPIES))
-    elif 2 * moved <= len(directed):
-        text = f"{moved} of {len(directed)} perturbations surely moved a score as expected"
-        reasons.append((text, MORE_CASES))
-    if not any(e.operator in _SAME_LENGTH and e.outcome == "pass" for e in directed):
-        text = "length alone may explain the scores: nothing of equal length was noticed"
-        reasons.append((text, _MORE_COPIES))
-    controls = [e for v in graded for e in v.effects if is_control(e)]
-    unmoved = _passing(controls)
-    if not controls:
-        text = "no control was judged: copies by whitespace, formatting or paraphrase"
-        reasons.append((text, _MORE_COPIES))
-    elif 2 * unmoved <= len(controls):
-        text = f"{unmoved} of {len(controls)} controls surely left the scores alone"
-        reasons.append((text, MORE_CASES))
-    swayed = {  # a few expectations may be mistaken, not most
-        v.criterion_id: e.operator
-        for v in graded
-        for e in v.effects
-        if e.expected == "none" and e.outcome == "fail"
-    }
-    if 2 * len(swayed) > len(graded):
-        text = (
-            f"{', '.join(sorted(set(swayed.values())))} moved {len(swayed)} of {len(graded)} "
-            "criteria although no effect was expected"
-        )
-        reasons.append((text, "see whether `expect` is mistaken; if not, the judge is swayed"))
-    return reasons
+        reason = "no perturbation with an expected effect was judged"
+        if equal := sum(e.unchanged for e in every):
+            reason += f": {equal} copies equal their original"
+        return claim(DAMAGE_LOWERS, "not shown", reason, _MORE_COPIES)
+    if 2 * len(moved) <= len(directed):
+        reason = f"{len(moved)} of {len(directed)} perturbations surely moved a score as expected"
+        needed = [
+            _more(e, 0.0, e.n)
+            for e in directed
+            if e.outcome == "unknown" and e.n and _towards(e) > options.margin
+        ]
+        short = len(directed) // 2 + 1 - len(moved)
+        step = _decide(needed, short, "the judge hardly notices damage; try another")
+        return claim(DAMAGE_LOWERS, "not shown", reason, step)
+    if not any(e.operator in _SAME_LENGTH for e in moved):
+        reason = "length alone may explain the scores: nothing of equal length was noticed"
+        return claim(DAMAGE_LOWERS, "not shown", reason, _MORE_COPIES)
+    reason = f"{len(moved)} of {len(directed)} perturbations moved a score as expected"
+    share = _alone(len(moved) / len(directed))
+    return claim(DAMAGE_LOWERS, "shown", reason, "", "perturbations noticed", share)
 
 
-def _in_favour(graded: Sequence[Verification], options: VerifyOptions) -> list[Reason]:
-    """Why the judge is trusted, when nothing speaks against it and nothing is missing."""
-    directed = [e for v in graded for e in v.effects if is_directed(e)]
-    controls = [e for v in graded for e in v.effects if is_control(e)]
-    agree = "declared deterministic" if options.deterministic else "repeats agree"
-    step = "use it on runs like these; `agenteval agree` compares it with people"
-    return [
-        (f"{agree} on {_count(graded, 'agreement', 'pass')} of {len(graded)} criteria", step),
-        (f"{_passing(directed)} of {len(directed)} perturbations moved a score as was expected",
-         step),
-        (f"{_passing(controls)} of {len(controls)} controls left the scores alone", step),
-    ]  # fmt: skip
+def _controls_still(
+    graded: Sequence[Verification], rated: Sequence[Evidence], options: VerifyOptions
+) -> JudgeEvidence:
+    """The mean change by controls over all criteria: its interval lies within the margin."""
+    controls = [(v.criterion_id, e) for v in graded for e in v.effects if is_control(e)]
+    by_id = {item.criterion.id: item for item in rated}
+    change, case = list[float](), list[int]()
+    for criterion, effect in controls:
+        if criterion in by_id and not undecidable(effect, options):
+            pairs = by_id[criterion].pairs[effect.variant]
+            change += (pairs.before - pairs.after)[pairs.both].tolist()
+            case += pairs.case[pairs.both].tolist()
+    pooled = mean_interval(change, case, level=1 - options.alpha, bounds=(-1.0, 1.0))
+    moved = sorted({criterion for criterion, e in controls if e.outcome == "fail"})
+    mean, low, high, margin = pooled.mean, pooled.low, pooled.high, options.margin
+    standing: Standing = "not shown"
+    if mean is None or low is None or high is None:
+        reason, step = "no control was judged: copies by whitespace, formatting or paraphrase", ""
+        if controls:
+            reason = f"controls: {undecidable(controls[0][1], options) or pooled.reason}"
+        step = _MORE_COPIES
+    elif 2 * len(moved) > len(graded) or low > margin or high < -margin:
+        standing, step = "refuted", _OTHER_JUDGE
+        reason = f"controls move scores by {mean:+.3f} [{low:+.3f}, {high:+.3f}]"
+        reason += f" ({', '.join(moved)})" if moved else ""
+    else:
+        reason, step = f"controls change scores by {mean:+.3f} [{low:+.3f}, {high:+.3f}]", ""
+        if -margin <= low and high <= margin:
+            standing = "shown"
+        else:
+            reason += f", not within {margin:g}"
+            nearest = margin if mean > 0 else -margin
+            needed = [_more(pooled, nearest, pooled.n_clusters or 0)] if abs(mean) < margin else []
+            step = _decide(needed, 1, "see which criteria they move; layout may sway the judge")
+    return claim(CONTROLS_STILL, standing, reason, step, "share of the scale", pooled)
 
 
-def _passing(effects: Sequence[Effect]) -> int:
-    return sum(e.outcome == "pass" for e in effects)
+def _success_above(
+    graded: Sequence[Verification], rated: Sequence[Evidence], options: VerifyOptions
+) -> JudgeEvidence:
+    """AUC of the mean over the criteria, success against failure. Where it is not shown, and some
+    criteria rate failed runs higher (they are excepted by name), that of the others counts."""
+    found = _area_of_mean(rated, options)
+    wrong = [v.criterion_id for v in graded if _upside_down(v)]
+    rest = [e for e in rated if e.criterion.id not in wrong]
+    if found.standing != "not shown" or not wrong or not rest:
+        return found
+    others = _area_of_mean(rest, options)
+    reason = f"{others.reason} (without {', '.join(wrong)})"
+    return others.model_copy(update={"reason": reason}) if others.standing == "shown" else found
 
 
-def _count(graded: Sequence[Verification], name: str, outcome: str) -> int:
-    """Criteria whose check of this name has this outcome."""
-    return sum((c.name, c.outcome) == (name, outcome) for v in graded for c in v.checks)
+def _upside_down(verification: Verification) -> bool:
+    """Whether failed runs are rated higher on this criterion."""
+    check = verification.check("discrimination")
+    return check is not None and check.outcome == "fail" and check.reason.startswith("failed runs")
+
+
+def _area_of_mean(rated: Sequence[Evidence], options: VerifyOptions) -> JudgeEvidence:
+    runs, overall = overall_means(rated)
+    success = np.full(len(runs), -1, dtype=np.int8)
+    for item in rated:
+        success[np.searchsorted(runs, item.originals.run)] = item.originals.success
+    good, bad = (overall[~np.isnan(overall) & (success == s)] for s in (1, 0))
+    if not len(good) and not len(bad):
+        return claim(SUCCESS_ABOVE, "not checked", _LABEL, _LABEL)
+    if min(len(good), len(bad)) < 5:
+        side = "failed" if len(bad) < len(good) else "successful"
+        counts = f"{len(good)} successful and {len(bad)} failed runs are labelled"
+        reason = f"{counts}; five of each needed"
+        return claim(SUCCESS_ABOVE, "not shown", reason, f"label {side} runs")
+    area = discrimination(good, bad, level=1 - options.alpha).auc
+    standing: Standing = "not shown"
+    reason, step = f"success and failure: {area.reason}", MORE_CASES
+    if area.mean is not None and area.low is not None and area.high is not None:
+        span = f"AUC {area.mean:.3f} [{area.low:.3f}, {area.high:.3f}]"
+        reason, step = f"success is not surely rated above failure: {span}", ""
+        if area.high < 0.5:
+            standing, reason = "refuted", f"failed runs are rated higher: {span}"
+        elif area.high < options.auc:
+            standing, reason = "refuted", f"success is not told from failure: {span}"
+        elif area.low > options.auc:
+            standing, reason = "shown", f"success is rated above failure: {span}"
+        if standing == "refuted":
+            step = _OTHER_JUDGE
+        elif standing == "not shown":
+            needed = [_more(area, options.auc, area.n)] if area.mean > options.auc else []
+            step = _decide(needed, 1, "the criteria say nothing of success; try others", "runs")
+    return claim(SUCCESS_ABOVE, standing, reason, step, "AUC", area)
+
+
+def _systems(
+    rated: Sequence[Evidence], graded: Sequence[Verification], options: VerifyOptions
+) -> JudgeEvidence:
+    by_id = {v.criterion_id: v for v in graded}
+    directed = [
+        (item, effect.variant, effect.expected)
+        for item in rated
+        for effect in by_id[item.criterion.id].effects
+        if is_directed(effect) and effect.n
+    ]
+    runs, means = overall_means(rated)
+    overall = np.full(int(runs.max(initial=-1)) + 1, np.nan)
+    overall[runs] = means
+    return systems_alike(rated, directed, overall, options)
+
+
+def _one_score(rated: Sequence[Evidence], options: VerifyOptions) -> tuple[str, ...]:
+    """Criteria that cannot be told apart; empty where they can, or where fewer than three vary."""
+    if not rated:
+        return ()
+    component = first_component(means_of(rated))
+    if (component.share or 0.0) <= options.one_score or len(component.columns) < 3:
+        return ()
+    return tuple(rated[i].criterion.id for i in component.columns)
+
+
+def _towards(effect: Effect) -> float:
+    """The change in the direction that was expected."""
+    return (effect.estimate or 0.0) * (-1 if effect.expected == "higher" else 1)
+
+
+def _alone(value: float | None) -> Interval:
+    """A figure without an interval."""
+    return Interval(value, None, None, None, 0, None, "none")
+
+
+def _more(figure: Check | Effect | Interval, limit: float, n: int) -> int:
+    """How many cases more would move the nearer end of the interval beyond `limit`, if the estimate
+    stays: its width shrinks with the root of their number."""
+    estimate = figure.mean if isinstance(figure, Interval) else figure.estimate
+    low, high = figure.low, figure.high
+    if estimate is None or low is None or high is None or estimate == limit:
+        return _MOST_MORE * n + 1
+    half = estimate - low if estimate > limit else high - estimate
+    return max(1, math.ceil(n * (half / (estimate - limit)) ** 2) - n)
+
+
+def _decide(needed: Sequence[int], short: int, otherwise: str, what: str = "cases") -> str:
+    """What to do where `short` more figures must pass: so many more cases, or, where too few of the
+    estimates pass, something else."""
+    enough = sorted(needed)[short - 1 : short]
+    return f"about {enough[0]:,} more {what} would decide" if enough else otherwise
 
 
 def _warnings(
@@ -190,16 +406,16 @@ def _warnings(
     about: dict[str, list[str]] = {}  # criteria by what is said of them
     for item in evidence:
         if end := item.crowded(options.ceiling):
-            warning = f"most ratings stand at the {end} of the scale"
+            warning = f"most ratings are at the {end} of the scale"
             about.setdefault(warning, []).append(item.criterion.id)
     for v in verified:
-        said_of_it = [c.reason for c in v.checks if "not at random" in c.reason]
-        said_of_it += [
+        reasons = [c.reason for c in v.checks if "not at random" in c.reason]
+        reasons += [
             f"{e.missing} of {e.missing + e.pairs} copies by {named(e)} have no rating"
             for e in v.effects
             if e.missing > 0.1 * (e.missing + e.pairs)
         ]
-        for warning in said_of_it:
+        for warning in reasons:
             about.setdefault(warning, []).append(v.criterion_id)
     warnings += [f"{', '.join(criteria)}: {warning}" for warning, criteria in about.items()]
     differing = max((item.differing for item in evidence), default=0)

@@ -15,13 +15,21 @@ class VerifyOptions:
     - `min_cases`: below 20 clusters a cluster interval covers too little (measured:
       `benchmarks/coverage.py`), so nothing is decided.
     - `min_coverage`: a judge that leaves out more may leave out the hard ones.
-    - `agreement`: Krippendorff (Content Analysis, 2004, section 11.4.2) draws tentative
-      conclusions from alpha .667 on. `agreement_floor`: what the lower end of its interval must
-      reach; below .5 reliability is poor (Koo & Li, Journal of Chiropractic Medicine 15, 2016).
-    - `auc`: below .56 Cliff's delta counts as negligible (.147 is AUC .574; Romano et al. 2006).
+    - `agreement`: Gwet's AC2 with linear weights, from which repeats count as agreeing; .667 is
+      Krippendorff's limit for tentative conclusions (Content Analysis, 2004, section 11.4.2).
+      `agreement_floor`: what the lower end of its interval must reach; below .5 reliability is
+      poor (Koo & Li, Journal of Chiropractic Medicine 15, 2016). `mean_agreement`: the least
+      mean of AC2 over the criteria; with .7 noise of SD .10 of the scale passes and of SD .25 does
+      not (`benchmarks/verdicts`). Not alpha: where most ratings are at one end it is low for good
+      judges.
+    - `auc`: below it Cliff's delta counts as negligible (.147 is AUC .574; Romano et al. 2006).
+    - `people`: the least rank correlation with labels of people.
     - `margin`: the largest mean change, as a share of the scale, that a control may make: half a
       step of a scale of five levels would be .125.
     - `redundant`: Spearman's rho of the runs' means from which two criteria say the same.
+      `one_score`: share of the variance in one component from which three or more criteria
+      cannot be told apart.
+    - `min_copies`: systems are compared only where each has so many copies that could fall.
     - `ceiling`: share of ratings at one end of the scale from which differences drown there.
     - `resamples` of the bootstrap, `draws` of random sign flips.
     - `alpha`: error rate of each family of tests after Holm's correction, and of each interval.
@@ -35,9 +43,13 @@ class VerifyOptions:
     min_coverage: float = 0.8
     agreement: float = 0.667
     agreement_floor: float = 0.5
+    mean_agreement: float = 0.7
     auc: float = 0.574
+    people: float = 0.3
     margin: float = 0.05
     redundant: float = 0.9
+    one_score: float = 0.9
+    min_copies: int = 12
     ceiling: float = 0.8
     alpha: float = 0.05
     resamples: int = 1000

@@ -21,7 +21,11 @@ from agenteval.stats.scores import ORIGINAL, Column, ScoreTable
 
 
 def verify_ratings(
-    path: Path, table: ScoreTable, criteria: Sequence[Criterion], options: VerifyOptions
+    path: Path,
+    table: ScoreTable,
+    criteria: Sequence[Criterion],
+    options: VerifyOptions,
+    labels: Sequence[ScoreTable] = (),
 ) -> VerifiedSet:
     """Verdicts on the ratings that `table` holds of the file at `path`.
 
@@ -37,10 +41,10 @@ def verify_ratings(
     """
     if is_log(path) and table.repeat.any():
         table, differ = _other_answers_apart(path, table)
-        result = verify(table, criteria, options)
+        result = verify(table, criteria, options, labels=labels)
         return _warned(result, differ) if differ else result
     if table.present("variant") in ([], [ORIGINAL]):
-        return verify(table, criteria, options)
+        return verify(table, criteria, options, labels=labels)
     texts: dict[tuple[str, str], str] = {}
     rated: dict[tuple[str, str], set[int]] = defaultdict(set)
     explained = False
@@ -65,7 +69,7 @@ def verify_ratings(
         elif texts[place] == texts[original]:
             unchanged[variant].append(run)
     lengths = {place: len(text) for place, text in texts.items()}
-    result = verify(table, criteria, options, lengths=lengths, unchanged=unchanged)
+    result = verify(table, criteria, options, lengths=lengths, unchanged=unchanged, labels=labels)
     effects = [
         e for verification in result.criteria for e in verification.effects if is_directed(e)
     ]

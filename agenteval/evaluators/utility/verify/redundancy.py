@@ -23,6 +23,21 @@ def means_of(evidence: Sequence[Evidence]) -> Floats:
     return means
 
 
+def overall_means(evidence: Sequence[Evidence]) -> tuple[NDArray[np.int32], Floats]:
+    """Codes of the runs, and the mean of each over the criteria that have a value on it; NaN where
+    none has."""
+    runs = np.unique(np.concatenate([e.originals.run for e in evidence]))
+    return runs, _row_means(means_of(evidence))
+
+
+def _row_means(means: Floats) -> Floats:
+    known = ~np.isnan(means)
+    count, total = known.sum(axis=1), np.where(known, means, 0).sum(axis=1)
+    mean = np.full(len(total), np.nan)
+    np.divide(total, count, out=mean, where=count > 0)
+    return mean
+
+
 def redundancy(
     evidence: Sequence[Evidence], decided: Sequence[Verification], options: VerifyOptions
 ) -> list[Verification]:
@@ -139,9 +154,6 @@ def smallest_subset(
 
 def _area(means: Floats, success: NDArray[np.int8]) -> float | None:
     """AUC of the mean over the columns, of runs that have any."""
-    known = ~np.isnan(means)
-    count = known.sum(axis=1)
-    total = np.where(known, means, 0).sum(axis=1)
-    score = np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
-    good, bad = (score[(count > 0) & (success == s)] for s in (1, 0))
+    score = _row_means(means)
+    good, bad = (score[~np.isnan(score) & (success == s)] for s in (1, 0))
     return discrimination(good, bad).auc.mean

@@ -33,21 +33,23 @@ def decide(
     2. repair: too many ratings are missing.
     3. every run has the same value: undecided when a perturbation moved it (these runs do not
        differ on it), else drop.
-    4. repair: failed runs are surely rated higher than successful ones.
+    4. repair: failed runs are rated higher than successful ones (Holm over the criteria).
     5. repeats disagree: drop when it surely does not tell success from failure either, else repair.
     6. drop: it surely does not tell success from failure, and no perturbation moved it as expected.
     7. repair: a perturbation, control or not, surely did other than expected.
     8. keep: repeats agree, and it tells success from failure or moved as expected.
     9. undecided, with what is missing.
 
-    What another criterion says as well is dropped afterwards (`redundancy`).
+    What another criterion says as well is dropped afterwards (`redundancy`). The criterion is
+    `refuted` where repeats disagree, failed runs are rated higher, or a perturbation surely did
+    other than expected.
     """
-    coverage, spread, agreement, separation = checks
+    coverage, spread, agreement, separation = checks[:4]
     moved = moved_as_expected(effects)
     wrong = [e for e in effects if e.outcome == "fail"]
     few_cases, mend = short_of_cases(evidence, options) or ("", "")
     tells, blurred = separation.outcome == "pass", separation.outcome == "fail"
-    upside_down = blurred and separation.high is not None and separation.high < 0.5
+    upside_down = blurred and (separation.p_adjusted or 1.0) < options.alpha
     disagree = agreement.outcome == "fail"
     constant = spread.outcome == "fail"
     layout = all(map(is_control, wrong))
@@ -78,6 +80,8 @@ def decide(
         (True, "undecided", lacking, MORE_REPEATS if single else MORE_CASES),
     )  # fmt: skip
     _, verdict, reasons, step = next(rule for rule in rules if rule[0])
+    refuted = [*([separation.reason] if upside_down else []),
+               *([agreement.reason] if disagree else []), *_said(wrong)]  # fmt: skip
     runs = evidence.rated
     mean = mean_interval(
         evidence.originals.mean[runs].tolist(),
@@ -98,6 +102,7 @@ def decide(
         high=mean.high,
         checks=tuple(checks),
         effects=tuple(effects),
+        refuted=() if few_cases else tuple(refuted),
     )
 
 

@@ -35,7 +35,7 @@ CHECKS: list[tuple[Callable[..., Check], Rate, dict[str, Any], str, float | None
     (spread, lambda c, r, v, g: 1.0 if c % 10 else 0.5, {}, "pass", 0.9,
      "2 different values over 30 runs; warning: 90% of the ratings at the top"),
     (spread, lambda c, r, v, g: "error:timeout", {}, "unknown", None, "no run has a value"),
-    (agreement, lambda c, r, v, g: quality(c), {}, "pass", 1.0, "0% of the repeats differ"),
+    (agreement, lambda c, r, v, g: quality(c), {}, "pass", 1.0, "100% of the repeats are equal"),
     (agreement, lambda c, r, v, g: quality(c), {"cases": 19}, "unknown", 1.0, "too few to decide"),
     (agreement, lambda c, r, v, g: quality(c), {"repeats": 1}, "unknown", None, "one repeat"),
     (separation, lambda c, r, v, g: 0.75 if c % 2 == 0 else 0.25, {}, "pass", 1.0, "AUC 1.000"),

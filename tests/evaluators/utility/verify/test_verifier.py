@@ -37,7 +37,12 @@ def perfect(name: str) -> Rate:
     return rate
 
 
+def succeeds(case: int) -> bool:
+    return sum(own(case) for own in OWN.values()) > 1.4
+
+
 def judged(rate: Callable[[str], Rate], cases: int = 60, **how: object) -> VerifiedSet:
+    how.setdefault("success", succeeds)
     rates = {c.id: rate(c.id) for c in ALL}
     ratings = table(rates, cases=cases, variants=VARIANTS, **how)  # type: ignore[arg-type]
     return verify(ratings, ALL, VerifyOptions(resamples=200))
@@ -62,7 +67,8 @@ def of_length(with_pad: bool) -> Callable[[str], Rate]:
 JUDGES: list[tuple[Callable[[str], Rate], dict[str, Any], str, set[str], str]] = [
     # rates, how, verdict on the judge, verdicts on the criteria, part of what is said
     (perfect, {}, "trustworthy", {"keep"}, "all repeats are identical"),
-    (perfect, {"success": lambda case: None}, "trustworthy", {"keep"}, "on 3 of 3 criteria"),
+    (perfect, {"success": lambda case: None}, "trustworthy for differences within a case",
+     {"keep"}, "on 3 of 3 criteria"),
     (perfect, {"cases": 19}, "not enough data", {"undecided"}, "19 cases"),
     (lambda n: lambda c, r, v, rng: float(rng.integers(5)) / 4, {}, "not trustworthy",
      {"drop", "repair"}, "repeats disagree"),
@@ -76,7 +82,8 @@ JUDGES: list[tuple[Callable[[str], Rate], dict[str, Any], str, set[str], str]] =
      {"undecided"}, "these runs do not differ on it"),
     (lambda n: lambda c, r, v, rng: max(0.0, (0.25 if c % 2 == 0 else 0.75)
                                         - (0.25 if v.startswith(HURT[n]) else 0)),
-     {}, "trustworthy", {"repair"}, "failed runs are rated higher"),
+     {"success": lambda case: case % 2 == 0}, "not trustworthy", {"repair"},
+     "failed runs are rated higher"),
     (broken(lambda c, v, own, rng: "unscored:refusal" if rng.random() < 0.4 else own), {},
      "not enough data", {"repair"}, "of the ratings were made; what is missing may be the hard"),
     (broken(lambda c, v, own, rng: "unscored:parse" if rng.random() < 0.05 else own), {},
@@ -129,7 +136,8 @@ def test_a_criterion_wholly_unrated(status: str, verdict: str) -> None:
     rates: dict[str, Rate] = {
         c.id: perfect(c.id) if c is not COMPLETE else lambda c, r, v, g: status for c in ALL
     }
-    result = verify(table(rates, cases=200, variants=VARIANTS), ALL, VerifyOptions(resamples=200))
+    ratings = table(rates, cases=200, variants=VARIANTS, success=succeeds)
+    result = verify(ratings, ALL, VerifyOptions(resamples=200))
     assert result.judge.verdict == verdict
     named = "1 of 3 criteria this judge cannot grade: complete" in result.judge.warnings
     assert named is (verdict == "trustworthy")

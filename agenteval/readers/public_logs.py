@@ -1,0 +1,367 @@
+"""Answers and results as public benchmarks and tools publish them, as records that `fields` knows.
+
+Read from the sources of arena-hard-auto, FastChat (MT-bench), WildBench, GAIA, openai/evals,
+lm-evaluation-harness, deepeval and SWE-agent. What holds no answers of a system is refused with
+what to do instead. Gold answers and judgements go under names that no judge is shown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from agenteval.errors import InputError
+from agenteval.files import opened
+from agenteval.readers.fields import MESSAGES, OUTPUT, field_of, number_of, plain_text, snake
+from agenteval.readers.strict_json import Item, Notes, read_items
+
+Rows = Iterator[tuple[str | None, Item]]  # values with their number in the file
+
+
+def public_records(rows: Rows, path: Path, notes: Notes) -> Rows:
+    """The rows of a file, those of a public log as records of runs; its first row tells.
+
+    Raises InputError for a log that holds no answers of a system.
+    """
+    first = next(rows, None)
+    if first is None:
+        return iter(())
+    names = _names(first[1].value)
+    for keys, reason in _WITHOUT_ANSWERS.items():
+        if names.issuperset(keys.split(",")) and not names & _ANSWERS:
+            raise InputError(reason, first[1].place)
+    logs = (read for keys, read in _LOGS.items() if names.issuperset(keys.split(",")))
+    read, rows = next(logs, None), chain([first], rows)
+    return rows if read is None else _as_written(read(rows, path, notes), path)
+
+
+def _names(row: Any) -> set[str]:
+    """The keys of a row, as they are and in snake case, and those of objects in it (`spec.id`)."""
+    keys = row if isinstance(row, dict) else {}
+    inner = (f"{k}.{name}" for k, v in keys.items() if isinstance(v, dict) for name in v)
+    return {*keys, *map(snake, keys), *inner}
+
+
+def _as_written(rows: Rows, path: Path) -> Rows:
+    """The rows. Raises InputError for a list where the tool writes an object, and the like."""
+    place = str(path)
+    try:
+        for number, item in rows:
+            place = item.place
+            yield number, item
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise InputError(f"at or after this: not written as by its tool ({error})", place) from None
+
+
+def _each(convert: Callable[[dict[str, Any], str], dict[str, Any]]) -> Callable[..., Rows]:
+    """Read row by row."""
+
+    def read(rows: Rows, _path: Path, _notes: Notes) -> Rows:
+        for number, item in rows:
+            value = item.value
+            made = convert(value, item.place) if isinstance(value, dict) else value
+            yield number, replace(item, value=made)
+
+    return read
+
+
+def _text(value: Any) -> str:
+    """The text of a turn: itself, or under `content` or `answer`."""
+    if isinstance(value, dict):
+        return plain_text(next((value[k] for k in ("answer", "content") if k in value), value))
+    return plain_text(value)
+
+
+def _turn(role: str, value: Any) -> dict[str, Any]:
+    return {"role": role, "content": _text(value)}
+
+
+def _alternating(turns: list[Any]) -> list[dict[str, Any]]:
+    return [_turn("assistant" if i % 2 else "user", turn) for i, turn in enumerate(turns)]
+
+
+# ---- benchmarks of chat models -------------------------------------------------------------------
+
+
+def _arena_hard(row: dict[str, Any], _place: str) -> dict[str, Any]:
+    messages = row["messages"] if isinstance(row["messages"], list) else []
+    plain = [
+        {**m, "content": _text(m["content"])} if isinstance(m.get("content"), dict) else m
+        for m in messages
+        if isinstance(m, dict)
+    ]
+    return {**row, "messages": plain}
+
+
+def _mt_bench(rows: Rows, path: Path, notes: Notes) -> Rows:
+    """Answers of FastChat and of arena-hard before version 2, with the questions of a
+    `question.jsonl` in the same folder or the one above."""
+    questions = _questions(path)
+    if not questions:
+        problem = (
+            "answers without their questions: put question.jsonl beside them or one folder above"
+        )
+        notes.add(problem, str(path))
+    for number, item in rows:
+        row = dict(item.value)
+        choices = row["choices"] if isinstance(row["choices"], list) else []
+        first = choices[0] if choices and isinstance(choices[0], dict) else {}
+        turns = first.get("turns") or []
+        if len(choices) > 1:
+            notes.add(f"the first of {len(choices)} choices is read", item.place)
+        question = questions.get(str(row.get("question_id")), {})
+        asked = question.get("turns") or []
+        spoken: list[dict[str, Any]] = []
+        for i, turn in enumerate(turns):
+            spoken += [_turn("user", asked[i])] if i < len(asked) else []
+            spoken.append(_turn("assistant", turn))
+        row |= {
+            "messages": spoken,
+            "input": _conversation([_turn("user", turn) for turn in asked]),
+            "output": _text(turns[-1]) if turns else None,
+            "reference": question.get("reference"),
+        }
+        yield number, replace(item, value=row)
+
+
+def _questions(path: Path) -> dict[str, dict[str, Any]]:
+    for folder in (path.parent, path.parent.parent):
+        if (folder / "question.jsonl").is_file():
+            with opened(folder / "question.jsonl") as stream:
+                items = read_items(stream, "question.jsonl", Notes(), lines=True)
+                rows = [item.value for item in items if isinstance(item.value, dict)]
+            return {str(row.get("question_id", row.get("uid"))): row for row in rows}
+    return {}
+
+
+def _conversation(messages: list[dict[str, Any]]) -> str:
+    """What was asked: the only turn, or all turns under their speakers."""
+    if len(messages) == 1:
+        return str(messages[0]["content"])
+    return "\n\n".join(f"{m['role'].upper()}: {m['content']}" for m in messages)
+
+
+def _wild_bench(row: dict[str, Any], _place: str) -> dict[str, Any]:
+    """Answers (`chat_history`, `output`) and evaluated ones (`model_output`, `model_test`), whose
+    `prompt` is the judge's."""
+    asked = row.get("chat_history") or row.get("conversation_input") or []
+    texts = isinstance(asked, list) and all(isinstance(turn, str) for turn in asked)
+    turns = _alternating(asked) if texts else [_turn(m["role"], m) for m in asked]
+    record = {k: v for k, v in row.items() if k not in _OF_JUDGE and snake(k) not in MESSAGES}
+    record["metadata"] = {k: row[k] for k in _OF_JUDGE if k in row}
+    history = plain_text(row.get("history"))
+    query = plain_text(row.get("last_query") or row.get("user_query"))
+    record["input"] = _conversation(turns) if turns else f"{history}{query}".strip()
+    record["output"] = row.get("model_output", row.get("output"))
+    record["messages"] = turns and [*turns, _turn("assistant", plain_text(record["output"]))]
+    return {**record, "case_id": row["session_id"]}
+
+
+_OF_JUDGE: tuple[str, ...] = (
+    "prompt",
+    "result",
+    "parsed_result",
+    "checklist",
+    "eval_config",
+    "ref_output",
+    "error",
+)
+_OF_JUDGE += ("score", "strengths", "weaknesses", "price", "model_input")
+
+
+def _gaia(row: dict[str, Any], place: str) -> dict[str, Any]:
+    gold = next((key for key in row if snake(key) == "final_answer"), "")
+    record = {("reference" if key == gold else key): value for key, value in row.items()}
+    if not any((hit := field_of(key)) and hit[0] in ("output", "messages") for key in record):
+        raise InputError(
+            f"a question of GAIA with its gold answer ({gold!r}); what the system answered is "
+            "missing: put it under 'answer'",
+            place,
+        )
+    return record
+
+
+# ---- logs of tools -------------------------------------------------------------------------------
+
+
+def _lm_eval(rows: Rows, _path: Path, notes: Notes) -> Rows:
+    """Samples of lm-evaluation-harness; of several filters on one response the first is read."""
+    seen: set[str] = set()
+    for number, item in rows:
+        row = item.value
+        responses = row.get("resps") or row.get("filtered_resps")
+        key = json.dumps([row.get("doc_id"), responses], sort_keys=True)
+        if key in seen:
+            notes.add("samples that differ in their filter alone are read once", item.place)
+            continue
+        seen.add(key)
+        answer = responses
+        while isinstance(answer, list) and answer:
+            answer = answer[0]
+        if not isinstance(answer, str):
+            problem = "log-likelihoods of lm-eval, which hold no text: use a generate_until task"
+            raise InputError(problem, item.place)
+        prompt = row.get("arguments")
+        while isinstance(prompt, (list, dict)) and prompt:
+            prompt = next(iter(prompt.values())) if isinstance(prompt, dict) else prompt[0]
+        metrics = row.get("metrics") or ["exact_match"]
+        outcome = row.get(metrics[0]) if isinstance(metrics[0], str) else None
+        success = bool(outcome) if outcome in (0, 1) else None
+        record = {**row, "input": _prompt(prompt), "output": answer, "success": success}
+        yield number, replace(item, value={**record, "reference": row.get("target")})
+
+
+def _prompt(prompt: Any) -> Any:
+    """A prompt, the messages that it is where it is written as JSON."""
+    try:
+        value = json.loads(prompt)
+    except (TypeError, ValueError):
+        return prompt
+    return value if isinstance(value, list) else prompt
+
+
+def _openai_evals(rows: Rows, path: Path, _notes: Notes) -> Rows:
+    """The samples of a log of events. Of several samplings the last that goes on from the first
+    is the answer: a grader's begins anew."""
+    spec: Mapping[str, Any] = {}
+    samples: dict[str, list[Item]] = {}
+    for _, item in rows:
+        if isinstance(item.value.get("spec"), dict):
+            spec = item.value["spec"]
+        if item.value.get("sample_id") is not None and isinstance(item.value.get("data"), dict):
+            samples.setdefault(str(item.value["sample_id"]), []).append(item)
+    systems = spec.get("completion_fns") or spec.get("model_name") or "unnamed"
+    systems = [systems] if isinstance(systems, str) else systems
+    for number, (sample, items) in enumerate(samples.items(), start=1):
+        data = {e.value["type"]: e.value["data"] for e in reversed(items)}  # the first of each kind
+        asked = [e.value["data"] for e in items if e.value["type"] == "sampling"]
+        if not asked and "error" not in data:
+            continue
+        start = asked[0].get("prompt") if asked else None
+        size = len(start) if isinstance(start, list) else 0
+        going_on = [d for d in asked if size and d.get("prompt", ())[:size] == start] or asked[:1]
+        match = data.get("match", {})
+        record = {
+            "id": sample,
+            "system": ", ".join(map(str, systems)),
+            "input": start,
+            "output": going_on[-1].get("sampled") if asked else None,
+            "success": match.get("correct"),
+            "reference": match.get("expected"),
+            "error": data.get("error"),
+            "metadata": {"eval": spec.get("eval_name")},
+        }
+        yield str(number), replace(items[0], value=record)
+    if not samples:
+        raise InputError("a log of openai/evals without events of samples", str(path))
+
+
+def _deepeval(rows: Rows, _path: Path, _notes: Notes) -> Rows:
+    for _, item in rows:
+        document = item.value.get("testRunData", item.value)
+        cases = [
+            *(document.get("testCases") or ()),
+            *(document.get("conversationalTestCases") or ()),
+        ]
+        settings = document.get("hyperparameters") or {}
+        system = settings.get("model") if isinstance(settings, dict) else None
+        for number, case in enumerate(cases, start=1):
+            record = {"model": system, **case}
+            record["metadata"] = {"metricsData": record.pop("metricsData", None)}
+            if "turns" in case:
+                record["expected"] = case.get("expectedOutcome")
+            yield str(number), Item(record, f"{item.place}:testCases[{number - 1}]", None)
+
+
+def _swe_agent(row: dict[str, Any], _place: str) -> dict[str, Any]:
+    """A trajectory of SWE-agent, or of mini-swe-agent. Demonstrations are left out."""
+    info = row["info"] if isinstance(row["info"], dict) else {}
+    spoken = [m for m in row.get("messages") or row.get("history") or () if isinstance(m, dict)]
+    messages = [
+        {**m, "role": "tool"} if m.get("message_type") == "observation" else m
+        for m in spoken
+        if not m.get("is_demo")
+    ]
+    if not messages:
+        steps = [step for step in row.get("trajectory") or () if isinstance(step, dict)]
+        pairs = (("assistant", "response"), ("tool", "observation"))
+        messages = [_turn(role, step[k]) for step in steps for role, k in pairs if step.get(k)]
+    settings = row.get("replay_config") or info.get("config")
+    try:
+        settings = json.loads(settings) if isinstance(settings, str) else dict(settings or {})
+        model = settings.get("agent", settings).get("model", settings.get("model", {}))
+        system = model.get("name") or model.get("model_name")
+    except (AttributeError, ValueError):
+        system = None
+    return {
+        "messages": messages,
+        "output": info.get("submission"),
+        "system": system,
+        "status": info.get("exit_status"),
+        "instance_id": row.get("instance_id"),
+        "metadata": {k: v for k, v in info.items() if k != "submission"},
+    }
+
+
+def public_ratings(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """The ratings that a judgment of MT-bench, a scored row of WildBench (both from 1 to 10) or a
+    file of deepeval holds; any other row is one rating as it is."""
+    system = row.get("model_test") or row.get("model")
+    case = row.get("session_id") or row.get("question_id")
+    parsed = row.get("parsed_result")
+    score = row.get("score", parsed.get("score") if isinstance(parsed, dict) else None)
+    if case is not None and ("model_test" in row or {"judge", "judgment", "score"} <= row.keys()):
+        number = number_of(score)
+        known = number is not None and 1 <= number <= 10
+        rating = {"run": f"{system}:{case}", "system": system, "case": str(case)}
+        rating["criterion"] = f"turn {row['turn']}" if "turn" in row else "score"
+        return [rating | ({"value": (number - 1) / 9} if number and known else _UNREAD)]
+    document = row.get("testRunData", row)
+    if not isinstance(document, dict) or not isinstance(document.get("testCases"), list):
+        return [row]
+    return [
+        {
+            "run": str(test.get("name", i)),
+            "criterion": metric.get("name"),
+            "value": None if metric.get("error") else metric.get("score"),
+            "explanation": metric.get("error") or metric.get("reason"),
+        }
+        for i, test in enumerate(document["testCases"])
+        for metric in test.get("metricsData") or ()
+    ]
+
+
+_UNREAD = {"status": "unscored:parse"}
+# By the keys of the first row.
+_ANSWERS = frozenset(OUTPUT) | {"choices", "messages"}
+_WITHOUT_ANSWERS = {
+    "task_id,reward,traj": "results of tau-bench: `agenteval flow import ROLE FILE` reads them",
+    "simulations,tasks": "results of tau2-bench: write each of its simulations on a line (.jsonl)",
+    "output_1,output_2": "preferences between two outputs (AlpacaEval): give each system's outputs",
+    "question_id,judge,judgment": "judgments of MT-bench, no answers: they go to --scores, "
+    "model_answer/ to runs",
+    "games,judge": "judgments of arena-hard: give model_answer/ as runs",
+    "question_id,turns": "questions without answers (MT-bench): give model_answer/ as runs",
+}
+_LOGS: dict[str, Callable[[Rows, Path, Notes], Rows]] = {
+    "choices,question_id": _mt_bench,
+    "messages,uid,model": _each(_arena_hard),
+    "session_id,generator": _each(_wild_bench),
+    "session_id,model_test": _each(_wild_bench),
+    "question,Final answer": _each(_gaia),
+    "question,Final Answer": _each(_gaia),
+    "question,final_answer,annotator_metadata": _each(_gaia),
+    "question,final_answer,level,file_name": _each(_gaia),
+    "doc_id,filtered_resps": _lm_eval,
+    "doc_id,resps": _lm_eval,
+    "spec.run_id": _openai_evals,
+    "run_id,event_id,sample_id,type,data": _openai_evals,
+    "testCases": _deepeval,
+    "testRunData": _deepeval,
+    "trajectory,info": _each(_swe_agent),
+    "messages,info,trajectory_format": _each(_swe_agent),
+}
