@@ -41,6 +41,7 @@ _ENDING = re.compile(
     r"(?<=\w{4})(?:ibility|ability|ness|ations?|ions?|ings?|ity|ies|es|s|ed|ly|al|e|y)$"
 )
 _SPEED = frozenset(("slow", "slower", "fast", "faster", "quick", "prompt", "rapid", "time"))
+_ANY_SCALE = {*QUALITY, *DEGREES, "right", "wrong"}  # words of any scale: they say nothing of it
 HEADS_ALIKE = 0.5  # cosine of heads that may be one idea
 SHARED_LEVELS = 0.25  # what common level words add to a cosine, at most
 NEVER = -1e9  # similarity of a pair that must not be joined, however large its groups
@@ -91,7 +92,7 @@ def _level_words(criterion: Criterion) -> frozenset[str]:
     for token in tokens_of(" ".join(fold(label) for label in criterion.accepted_values)):
         if token in SECONDS or token in _SPEED:
             found.add("time")
-        elif token not in QUALITY and token not in DEGREES and sign(token):
+        elif token not in _ANY_SCALE and sign(token):
             found.add(without_negation(token)[:5])
     return frozenset(found)
 
