@@ -35,12 +35,12 @@ IDEAS = {
 
 
 class Angles:
-    """Vectors at the angles of the names, in degrees."""
+    """Vectors at the angles of the names, in degrees; heads of names are all alike."""
 
     name, default_tau = "angles", 0.9
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
-        angle = np.radians([ANGLES[text] for text in texts])
+        angle = np.radians([ANGLES.get(text, 0) for text in texts])
         return np.stack([np.cos(angle), np.sin(angle)], axis=1).astype(np.float32)
 
 

@@ -17,11 +17,10 @@ import numpy as np
 
 from agenteval.evaluators.utility.labels import fold
 from agenteval.evaluators.utility.scale_words import (
-    COUNTED,
     DEGREES,
     QUALITY,
     SECONDS,
-    WEIGHTLESS,
+    sign,
     tokens_of,
     without_negation,
 )
@@ -42,7 +41,7 @@ _ENDING = re.compile(
     r"(?<=\w{4})(?:ibility|ability|ness|ations?|ions?|ings?|ity|ies|es|s|ed|ly|al|e|y)$"
 )
 _SPEED = frozenset(("slow", "slower", "fast", "faster", "quick", "prompt", "rapid", "time"))
-_PLAIN = frozenset(DEGREES) | frozenset(QUALITY) | WEIGHTLESS | COUNTED
+_ANY_SCALE = {*QUALITY, *DEGREES, "right", "wrong"}  # words of any scale: they say nothing of it
 HEADS_ALIKE = 0.5  # cosine of heads that may be one idea
 SHARED_LEVELS = 0.25  # what common level words add to a cosine, at most
 NEVER = -1e9  # similarity of a pair that must not be joined, however large its groups
@@ -87,14 +86,13 @@ def parse_name(folded: str) -> ParsedName:
 
 
 def _level_words(criterion: Criterion) -> frozenset[str]:
-    """What the levels are about: their words without degrees and negation; "time" for all times."""
+    """What the levels grade: their words for qualities and faults, without degrees and negation;
+    "time" for all times."""
     found = set()
     for token in tokens_of(" ".join(fold(label) for label in criterion.accepted_values)):
         if token in SECONDS or token in _SPEED:
             found.add("time")
-        elif len(token) > 3 and not any(
-            token in w for w in (DEGREES, QUALITY, WEIGHTLESS, COUNTED)
-        ):
+        elif token not in _ANY_SCALE and sign(token):
             found.add(without_negation(token)[:5])
     return frozenset(found)
 
