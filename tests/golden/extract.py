@@ -247,7 +247,8 @@ def verification(done: Done) -> Figures:
         }
     probes = {p["name"]: _probe(p) for p in told.get("probes", ())}
     standing = {e["name"]: e["standing"] for e in told["judge"]["evidence"]}
-    return {"judge": told["judge"]["verdict"], "evidence": standing, "subset": told["subset"], "criteria": rows,
+    return {"judge": told["judge"]["verdict"], "evidence": standing,
+            "subset": told["subset"], "criteria": rows,
             **({"probes": probes} if probes else {})}  # fmt: skip
 
 
