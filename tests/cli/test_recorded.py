@@ -112,3 +112,18 @@ def test_the_demo_and_what_it_says_next(tmp_path: Path) -> None:
         env=environment | {"PYTHONPATH": str(ROOT)}, check=True,
     )  # fmt: skip
     assert "math-01-duo" in shown.stdout
+
+
+def test_labels_of_people_and_a_criterion_that_does_not_exist(cli: Cli, tmp_path: Path) -> None:
+    kept = ("--store", tmp_path / "a.db", "-o", tmp_path / "v.json")
+    labels = ("--labels", ROOT / "tasks/math/ratings.jsonl")
+    done = cli("verify", RUNS, *MATH, *kept, *labels, "--gate", "--json")
+    assert done.code == 0, done.err
+    standing = {e["name"]: e["standing"] for e in done.json["judge"]["evidence"]}
+    assert standing["people agree"] == "shown"
+    systems = {row["system"] for row in done.json["tables"]["by-system"]["rows"]}
+    assert systems == {"stepwise", "coder", "duo"}
+    (gate,) = done.json["gates"]
+    assert (gate["name"], gate["outcome"]) == ("judge", "met")
+    wrong = cli("verify", RUNS, *MATH, *kept, "--gate", "--allow-criterion", "mood")
+    assert (wrong.code, "--allow-criterion" in wrong.err, "mood" in wrong.err) == (2, True, True)

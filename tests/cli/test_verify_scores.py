@@ -70,6 +70,33 @@ def test_a_function_needs_no_repeats(
     assert ("--deterministic" in found["next_step"]) is (not options)
 
 
+def test_a_refuted_criterion_is_named_by_the_gate_unless_it_is_allowed(
+    cli: Cli, project: Path
+) -> None:
+    """Clarity is right, tone is better in failed runs; damage lowers both."""
+    rows = rows_of("fair")
+    tone = [
+        row | {"criterion": "tone",
+               "label": LABELS[2 - row["success"] - (row["variant"][0] in "ds")]}
+        for row in rows
+    ]  # fmt: skip
+    both = [
+        {"name": name, "accepted_values": LABELS,
+         "expect": {"drop_sentences": "lower", "shuffle_sentences": "lower"}}
+        for name in ("Clarity", "Tone")
+    ]  # fmt: skip
+    mine, ratings = project / "mine.json", project / "s.jsonl"
+    mine.write_text(json.dumps({"schema": 1, "task": "sums", "criteria": both}))
+    ratings.write_text("".join(json.dumps(r) + "\n" for r in [*rows, *tone]))
+    command = ("verify", "--scores", ratings, "--criteria", mine, "--gate", "--json")
+    refused = cli(*command)
+    assert refused.code == 5
+    assert refused.json["judge"]["refuted"] == ["tone"]
+    assert "tone" in refused.json["gates"][0]["detail"]
+    allowed = cli(*command, "--allow-criterion", "Tone")
+    assert (allowed.code, allowed.json["judge"]["verdict"]) == (0, "trustworthy except tone")
+
+
 def test_a_declaration_that_the_ratings_contradict_is_not_believed(cli: Cli, project: Path) -> None:
     result = verified(cli, project, rows_of("random"), "--deterministic", "--json").json["judge"]
     assert result["verdict"] == "not trustworthy"

@@ -246,7 +246,9 @@ def verification(done: Done) -> Figures:
             "effects": by(one["effects"], "variant", *_EFFECT),
         }
     probes = {p["name"]: _probe(p) for p in told.get("probes", ())}
-    return {"judge": told["judge"]["verdict"], "subset": told["subset"], "criteria": rows,
+    standing = {e["name"]: e["standing"] for e in told["judge"]["evidence"]}
+    return {"judge": told["judge"]["verdict"], "evidence": standing,
+            "subset": told["subset"], "criteria": rows,
             **({"probes": probes} if probes else {})}  # fmt: skip
 
 

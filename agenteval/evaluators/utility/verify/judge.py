@@ -136,7 +136,13 @@ def _verdict(
         step = f"do not use {', '.join(refuted)}; `--allow-criterion` lets a gate pass all the same"
     elif within_case:
         step = _LABEL
-    return "trustworthy", [*why, *(e.reason for e in shown)], step
+    unseen = [
+        v.criterion_id for v in graded
+        if not v.refuted and not moved_as_expected(v.effects)
+        and any(is_directed(e) and e.n for e in v.effects)
+    ]  # fmt: skip
+    open_ = [f"no expected effect is shown on {', '.join(unseen)}"] if unseen else []
+    return "trustworthy", [*why, *(e.reason for e in shown), *open_], step
 
 
 def _unsupported(verification: Verification) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from agenteval.evaluators.utility.verify.evidence import Evidence, Floats, claim
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.records.criteria import Direction
 from agenteval.records.verification import JudgeEvidence, SystemFigure
-from agenteval.stats import mean_interval
+from agenteval.stats import Interval, mean_interval
 from agenteval.stats.discrimination import discrimination
 from agenteval.stats.multiple import adjust
 
@@ -21,74 +21,48 @@ Directed = tuple[Evidence, str, Direction]  # evidence, variant, expected direct
 _FLOOR = 1e-9
 
 
-@dataclass(frozen=True)
-class _Copies:
-    """Copies that had room to move as expected, one entry each: by how much they did, averaged
-    over the criteria; `before` is the mean of the originals' values there."""
-
-    system: NDArray[np.int32]
-    case: NDArray[np.int32]
-    variant: NDArray[np.intp]
-    before: Floats
-    change: Floats
-
-
-def _copies(directed: Sequence[Directed]) -> _Copies:
-    """Only pairs whose original is above the lowest level (below the highest where a rise is
-    expected) count: at the floor a right judge finds nothing to lower."""
-    names = {variant: i for i, variant in enumerate(sorted({v for _, v, _ in directed}))}
-    columns = []
-    for evidence, variant, expected in directed:
-        pairs = evidence.pairs[variant]
-        rises = expected == "higher"
-        room = pairs.before < 1 - _FLOOR if rises else pairs.before > _FLOOR
-        use = pairs.both & room & (pairs.system >= 0)
-        change = (pairs.after - pairs.before if rises else pairs.before - pairs.after)[use]
-        place = np.full(len(change), names[variant])
-        columns.append(np.column_stack([
-            pairs.run[use], place, pairs.system[use], pairs.case[use], pairs.before[use], change,
-        ]))  # fmt: skip
-    rows = np.concatenate(columns) if columns else np.empty((0, 6))
-    keys, first, inverse = np.unique(rows[:, :2], axis=0, return_index=True, return_inverse=True)
-    count = np.bincount(inverse.reshape(-1), minlength=len(keys))
-    before, change = (
-        np.bincount(inverse.reshape(-1), weights=rows[:, c], minlength=len(keys)) / count
-        for c in (4, 5)
-    )
-    system, case = (rows[first, c].astype(np.int32) for c in (2, 3))
-    return _Copies(system, case, keys[:, 1].astype(np.intp), before, change)
-
-
 def changes_by_system(
     directed: Sequence[Directed], options: VerifyOptions
 ) -> tuple[SystemFigure, ...]:
-    """The change of each system in the expected direction; empty with fewer than two systems or
-    where no direction is expected."""
+    """The change of each system in the expected direction, over copies (averaged over criteria);
+    empty with fewer than two systems or where no direction is expected.
+
+    Only pairs whose original is above the lowest level (below the highest where a rise is expected)
+    count: at the floor a right judge finds nothing to lower.
+    """
     directed = [d for d in directed if d[2] in ("lower", "higher")]
-    if not directed:
-        return ()
-    copies, names = _copies(directed), directed[0][0].ratings.system.names
-    codes = np.unique(directed[0][0].table.system.codes)
+    codes = np.unique(directed[0][0].table.system.codes) if directed else np.array([])
     if len(codes[codes >= 0]) < 2:
         return ()
+    variants = sorted({variant for _, variant, _ in directed})
+    columns = []
+    for evidence, variant, expected in directed:
+        pairs, sign = evidence.pairs[variant], -1 if expected == "higher" else 1
+        room = pairs.before < 1 - _FLOOR if sign < 0 else pairs.before > _FLOOR
+        copy = pairs.run * len(variants) + variants.index(variant)
+        change = sign * (pairs.before - pairs.after)
+        rows = np.column_stack([copy, pairs.system, pairs.case, change])
+        columns.append(rows[pairs.both & room])
+    rows = np.concatenate(columns)
+    _, first, inverse = np.unique(rows[:, 0], return_index=True, return_inverse=True)
+    change = np.bincount(inverse, weights=rows[:, 3]) / np.bincount(inverse)
     figures = []
     for code in codes[codes >= 0]:
-        mine = copies.system == code
+        mine = rows[first, 1] == code
         interval = mean_interval(
-            copies.change[mine].tolist(), copies.case[mine].tolist(), level=1 - options.alpha,
+            change[mine].tolist(), rows[first, 2][mine].tolist(), level=1 - options.alpha,
             bounds=(-1.0, 1.0),
         )  # fmt: skip
-        figures.append(
-            SystemFigure(
-                system=names[code],
-                figure="change",
-                estimate=interval.mean,
-                low=interval.low,
-                high=interval.high,
-                n=int(mine.sum()),
-            )
-        )
+        name = directed[0][0].ratings.system.names[code]
+        figures.append(_figure(name, "change", interval, int(mine.sum())))
     return tuple(figures)
+
+
+def _figure(
+    system: str, figure: Literal["change", "AUC"], interval: Interval, n: int
+) -> SystemFigure:
+    return SystemFigure(system=system, figure=figure, estimate=interval.mean, low=interval.low,
+                        high=interval.high, n=n)  # fmt: skip
 
 
 def systems_alike(
@@ -163,17 +137,7 @@ def _areas(
         if min(len(good), len(bad)) < 5:
             continue
         found = discrimination(good, bad, level=1 - options.alpha, alternative="less")
-        area = found.auc
-        figures.append(
-            SystemFigure(
-                system=names[code],
-                figure="AUC",
-                estimate=area.mean,
-                low=area.low,
-                high=area.high,
-                n=len(good) + len(bad),
-            )
-        )
+        figures.append(_figure(names[code], "AUC", found.auc, len(good) + len(bad)))
         tests.append(found.test.p)
     adjusted = adjust(tests).adjusted
     return figures, [
