@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -54,11 +54,12 @@ from agenteval.evaluators.utility.proposals import (
 )
 from agenteval.experiment import Ended, answered
 from agenteval.files import write_atomically
+from agenteval.models.client import Client
 from agenteval.models.factory import Model, ModelChoice, choose_model, make_client
 from agenteval.models.limits import Limits
 from agenteval.readers import make_view
 from agenteval.readers.tasks import recording_of
-from agenteval.records import Task, Usage
+from agenteval.records import Task
 from agenteval.records.base import content_hash
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.records.table import Cell, Column, Table
@@ -73,6 +74,7 @@ from agenteval.trust.verification import (
     DEFAULT_OPERATORS,
     make_copies,
 )
+from agenteval.workers import TEAM
 
 # -- propose ---------------------------------------------------------------------------------------
 
@@ -314,7 +316,7 @@ async def aquantify(
     with opened(store) as kept:
         warn_of_versions(kept, judging.items, judging.watch)
         evaluator, client = judging.evaluator(kept)
-        earlier = kept.usage(evaluator.source.sha256)
+        requests = _requests_counter(client)
         whole = experiment_of(evaluator, judging.task.name)
         with kept.lock(whole):
             relabel(kept, judging.criteria, judging.watch)
@@ -330,8 +332,8 @@ async def aquantify(
                     judged = await judge_until(judging, evaluator, client, kept, rule)
                     plan, ended, look = judged.plan, judged.ended, judged.look
             except asyncio.CancelledError:
-                raise Stopped(_scored(judging, plan, None, kept, evaluator, earlier)) from None
-        report = _scored(judging, plan, ended, kept, evaluator, earlier)
+                raise Stopped(_scored(judging, plan, None, kept, evaluator, requests())) from None
+        report = _scored(judging, plan, ended, kept, evaluator, requests())
     if look is not None:
         report = replace(
             report, tables=(*report.tables, replace(look.table, notes=(look.reason, ONE_LOOK)))
@@ -342,16 +344,26 @@ async def aquantify(
 quantify = synchronous(aquantify)
 
 
+def _requests_counter(client: Client | None) -> Callable[[], int | None]:
+    """Return a function that counts the requests sent from now on.
+
+    It returns None where this process does not send them all: judges in Python, several workers.
+    """
+    if client is None or TEAM.get() is not None:
+        return lambda: None
+    before = client.usage.requests
+    return lambda: client.usage.requests - before
+
+
 def _scored(
     judging: Judging,
     plan: CellPlan,
     ended: Ended | None,
     store: Store,
     evaluator: Evaluator,
-    earlier: Usage,
+    requests: int | None,
 ) -> ScoreReport:
-    """The report; `ended` is None when it was interrupted. `earlier` is what the judge took before
-    this command."""
+    """The report; `ended` is None when it was interrupted, `requests` are those of this command."""
     source = evaluator.source
     with store.snapshot():
         ratings = load_ratings(
@@ -374,7 +386,7 @@ def _scored(
     return score_report(
         source, plan.criteria, ratings, usage, store.address, flags_of(plan.items),
         cells=plan.cells, notes=judging.watch.notes, unfinished=unfinished, exit_code=code,
-        now=usage.requests - earlier.requests,
+        now=requests,
     )  # fmt: skip
 
 

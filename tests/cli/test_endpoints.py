@@ -97,7 +97,7 @@ def test_another_model_at_one_ends_it(cli: Cli, project: Path, runs: Path) -> No
         done = cli(*quantify(runs, a.base_url, b.base_url), "-q")
     assert done.code == 3
     assert done.err.splitlines()[-1] == (
-        f"agenteval: {b.base_url}: HTTP 404 (Error code: 404 - The model `m` does not exist.); "
+        f"agenteval: {b.base_url}: HTTP 404 (The model `m` does not exist.); "
         "each of several base URLs must serve the model m"
     )
     assert failures(project) == 0

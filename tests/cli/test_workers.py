@@ -67,6 +67,7 @@ def bare() -> dict[str, str]:
 def same(done: Result) -> str:
     """What was printed, as for the store alone.db."""
     text = done.out.replace("agenteval.db", "alone.db")
+    text = re.sub(r"[0-9,]+ requests by this command; in all ", "", text)
     return re.sub(r'("(?:total_)?seconds": )[0-9.e-]+', r"\1 some", text)
 
 
