@@ -1,4 +1,4 @@
-"""Procedures: are roles sound, do calls follow a chart, and conversion to another format."""
+"""Check roles for defects, and calls against a chart."""
 
 from __future__ import annotations
 

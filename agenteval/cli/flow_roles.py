@@ -1,4 +1,4 @@
-"""agenteval flow check and convert: are roles sound, and in which formats are they told."""
+"""agenteval flow check: are roles sound."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def check(
         Path | None, typer.Option("--tools", help="For charts: a tools.json to check against.")
     ] = None,
 ) -> None:
-    """Check charts, their tools and conditions, users and recorded calls, the backend, and that
-    text, code and flowchart agree. Exit code 1 for errors, 2 for what cannot be read."""
+    """Check charts, their tools and conditions, users, recorded calls and the backend for defects
+    that make sessions meaningless. Exit code 1 for errors, 2 for files that cannot be read."""
     from agenteval.api.procedures import flow_check
 
     finish(flow_check(roles, scenarios=scenario or (), tools=tools, notify=notify), output)

@@ -1,4 +1,4 @@
-"""What is wrong with a role: its charts, texts, code, users, recorded calls, and its backend."""
+"""Check a role: its charts, users and recorded calls (see `defects`), and its backend."""
 
 from __future__ import annotations
 
@@ -12,21 +12,16 @@ from agenteval.agents.toolbox import is_async
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.backend import fresh_backend, load_backend
 from agenteval.evaluators.workflows.chart import Chart
-from agenteval.evaluators.workflows.chart_check import Defect, Severity, check_chart
-from agenteval.evaluators.workflows.folder import find_role, read_role, read_text, read_tools
-from agenteval.evaluators.workflows.mermaid import charts_in, parse_chart
-from agenteval.evaluators.workflows.profile_check import (
-    annotation_defects,
+from agenteval.evaluators.workflows.defects import (
+    Defect,
+    Severity,
+    chart_defects,
     profile_defects,
     session_defects,
 )
-from agenteval.evaluators.workflows.scenario import (
-    Profile,
-    RecordedSession,
-    Role,
-    Scenario,
-    WorkflowTool,
-)
+from agenteval.evaluators.workflows.folder import find_role, read_role, read_text, read_tools
+from agenteval.evaluators.workflows.mermaid import charts_in, parse_chart
+from agenteval.evaluators.workflows.scenario import Role, Scenario, WorkflowTool
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,62 +55,53 @@ def check_file(path: Path, tools: Path | None) -> list[Checked]:
                 raise
             checked.append(_checked(str(path), place, None, [_unread(error)]))
         else:
-            checked.append(_checked(str(path), place, chart, check_chart(chart, known)))
+            checked.append(_checked(str(path), place, chart, chart_defects(chart, known)))
     return checked
 
 
 def check_role(name: str, wanted: Sequence[str] = ()) -> list[Checked]:
-    """The scenarios of a role by name or folder (all, or the `wanted`), its users across them, and
-    its backend. Raises InputError for what cannot be read."""
+    """Check the scenarios of a role by name or folder (all, or the `wanted`), its users of several
+    scenarios, and its backend. Raises InputError for what cannot be read."""
     folder = find_role(name, "ROLE")
     role = read_role(folder)
     ids = [s.id for s in role.scenarios]
     for id in wanted:
         if id not in ids:
-            raise InputError(f"{role.id} has no scenario {id!r}; it has {', '.join(ids)}",
-                             "--scenario")  # fmt: skip
-    checked = [_scenario(role, one) for one in role.scenarios if not wanted or one.id in wanted]
-    readable = not any(
-        d.kind == "unreadable" and one.nodes is None for one in checked for d in one.defects
-    )
-    if role.cross_profiles and not wanted and readable:
-        charts = {
-            s.id: parse_chart(s.flowchart, f"{role.id}/{s.id}")
-            for s in role.scenarios if "flowchart" in s.formats
-        }  # fmt: skip
-        defects = annotation_defects(role.cross_profiles, role.cross_sessions, charts)
-        people = _people(role, ids, role.cross_profiles, role.cross_sessions)
-        checked.append(_checked(role.id, "cross", None, (*defects, *people)))
-    tools = [t for s in role.scenarios if s.id in (wanted or ids) for t in s.tools]
-    two = [_defect(words, "warning") for words in role.conflicts]
-    unsound = dict.fromkeys((*two, *backend_defects(folder, tools)))
-    checked.append(_checked(role.id, "backend", None, tuple(unsound)))
+            raise InputError(
+                f"{role.id} has no scenario {id!r}; it has {', '.join(ids)}", "--scenario"
+            )
+    charts: dict[str, Chart | None] = {}
+    checked = []
+    for scenario in role.scenarios:
+        chart, defects = _chart(role, scenario)
+        charts[scenario.id] = chart
+        if wanted and scenario.id not in wanted:
+            continue
+        tools, own = role.tools_of((scenario.id, *ids)), {scenario.id: chart}
+        defects += profile_defects(scenario.profiles, tools, own)
+        defects += session_defects(scenario.sessions, tools, own)
+        checked.append(_checked(role.id, scenario.id, chart, defects))
+    if role.cross_profiles and not wanted:
+        tools = role.tools_of(tuple(ids))
+        defects = profile_defects(role.cross_profiles, tools, charts)
+        defects += session_defects(role.cross_sessions, tools, charts)
+        checked.append(_checked(role.id, "cross", None, defects))
+    asked = [t for s in role.scenarios if s.id in (wanted or ids) for t in s.tools]
+    conflicts = [_defect(words, "warning") for words in role.conflicts]
+    backend = tuple(dict.fromkeys((*conflicts, *backend_defects(folder, asked))))
+    checked.append(_checked(role.id, "backend", None, backend))
     return checked
 
 
-def _scenario(role: Role, one: Scenario) -> Checked:
-    people = _people(role, [one.id, *(s.id for s in role.scenarios)], one.profiles, one.sessions)
-    if "flowchart" not in one.formats:
-        return _checked(role.id, one.id, None, people)
+def _chart(role: Role, scenario: Scenario) -> tuple[Chart | None, tuple[Defect, ...]]:
+    """The chart of a scenario, None without one that can be read, and its defects."""
+    if "flowchart" not in scenario.formats:
+        return None, ()
     try:
-        chart = parse_chart(one.flowchart, f"{role.id}/{one.id}/workflow.mmd")
+        chart = parse_chart(scenario.flowchart, f"{role.id}/{scenario.id}/workflow.mmd")
     except InputError as error:
-        return _checked(role.id, one.id, None, (_unread(error), *people))
-    annotations = annotation_defects(one.profiles, one.sessions, {one.id: chart})
-    defects = (*check_chart(chart, one.tools), *annotations, *people)
-    return _checked(role.id, one.id, chart, defects)
-
-
-def _people(
-    role: Role,
-    scenarios: Sequence[str],
-    profiles: Sequence[Profile],
-    sessions: Sequence[RecordedSession],
-) -> tuple[Defect, ...]:
-    """What is wrong with users and recorded calls, whatever the chart says, by the tools of these
-    scenarios."""
-    tools = role.tools_of(tuple(scenarios))
-    return (*profile_defects(profiles, tools, role.now), *session_defects(sessions, tools))
+        return None, (_unread(error),)
+    return chart, chart_defects(chart, scenario.tools)
 
 
 def _checked(role: str, scenario: str, chart: Chart | None, defects: Sequence[Defect]) -> Checked:

@@ -120,7 +120,7 @@ def test_the_scripted_assistant_and_the_check_read_the_chart_alike(barber: Path)
     checked = flow_check(barber)
     assert checked.exit_code == 0, checked["defects"].rows
     assert [row["kind"] for row in checked["defects"].rows] == ["no_start"]
-    assert {row["kind"] for row in checked["notes"].rows} == {"skipped", "no_limit"}
+    assert {row["kind"] for row in checked["notes"].rows} == {"skipped"}
     assert [row["unchecked"] for row in checked["checked"].rows] == [3, None]
 
 

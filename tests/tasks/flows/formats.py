@@ -6,8 +6,8 @@ from functools import cache
 
 from agenteval.evaluators.workflows.align import Call
 from agenteval.evaluators.workflows.chart import Chart
-from agenteval.evaluators.workflows.chart_check import check_chart
 from agenteval.evaluators.workflows.conformance import conform
+from agenteval.evaluators.workflows.defects import chart_defects
 from agenteval.evaluators.workflows.procedure import procedure
 from tests.tasks.flows.flow import Flow
 
@@ -23,7 +23,7 @@ def check_charts(flow: Flow) -> list[str]:
         told = [
             *(
                 f"line {d.line}: {d.message}"
-                for d in check_chart(chart, scenario.tools)
+                for d in chart_defects(chart, scenario.tools)
                 if d.severity != "note"
             ),
             *_shape(chart),
