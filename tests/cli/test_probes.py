@@ -16,8 +16,7 @@ from agenteval.testing import serve
 from tests.cli.conftest import Cli, Result
 
 RUNS, REPEATS = 6, 2
-PROBES = ["position", "scale order", "wording", "rewording", "reference", "injection",
-          "verbosity", "scale use", "self-preference"]  # fmt: skip
+PROBES = ["scale order", "wording", "rewording", "injection"]
 
 
 def answer(body: dict[str, Any], n: int) -> str:
