@@ -146,16 +146,11 @@ class Judging:
 
     def _judge(self, store: Store | None, **changes: Any) -> tuple[Evaluator, Client | None]:
         if not isinstance(self.judge, Model):
-            if self.options.datamark:
-                raise InputError("a function reads no instructions to be marked off", "--datamark")
             judge = FunctionJudge(self.judge, version=self.version, seed=self.options.seed)
             if store is not None:
                 judge.budget = self._budget(store, judge)
             return judge, None
         if self.choice is None or self.choice.kind == "embedded":
-            if self.options.datamark:
-                what = "the embedded judge reads no instructions to be marked off"
-                raise InputError(what, "--datamark")
             return Guarded(EmbeddedJudge(seed=self.options.seed)), None
         client = make_client(self.choice, self.limits, store, record=self.record)
         options = replace(self.options, **changes)
@@ -240,7 +235,6 @@ def read_judging(
     one_per_call: bool = False,
     temperature: float | None = 1.0,
     with_reference: bool = False,
-    datamark: bool = False,
     limit: int | None = None,
     retry_failed: bool = False,
     limits: Limits | None = None,
@@ -302,7 +296,7 @@ def read_judging(
         items=tuple(_with_stored_keys(items, store)), task=found_task, judge=judge,
         base_url=base_url, repeats=repeats, criteria=wanted, retry_failed=retry_failed,
         allow_code=allow_code, probabilities=probabilities,
-        options=QuantifierOptions(one_per_call, temperature, seed=seed, datamark=datamark),
+        options=QuantifierOptions(one_per_call, temperature, seed=seed),
         limits=limits or Limits(), record=None if record is None else Path(record),
         version=version, watch=watch, need_key=need_key,
     )  # fmt: skip

@@ -20,9 +20,6 @@ from agenteval.evaluators.utility.probes import (
     ProbeOptions,
     examine,
 )
-from agenteval.evaluators.utility.probes.position import placed_ratings
-from agenteval.evaluators.utility.probes.reference import NAME as REFERENCE
-from agenteval.evaluators.utility.probes.reference import reading_references, reference_copies
 from agenteval.evaluators.utility.probes.targets import (
     Item,
     Target,
@@ -34,7 +31,7 @@ from agenteval.records import Usage
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store
 from agenteval.trust.scores import scores_from_store
-from agenteval.trust.verification import Material, lengths_of
+from agenteval.trust.verification import Material
 
 if TYPE_CHECKING:
     from agenteval.models.client import Client
@@ -56,34 +53,19 @@ async def probe(
     """
     source = evaluator.source
     asking = Asking(judging, store, evaluator, material)
-    plain = asking.table(source.sha256, copies=True)
+    plain = asking.table(source.sha256)
     try:
         others = await asking.other_ways()
-        referred = await asking.referred(options)
         injected = await asking.attacked(plain, options)
     finally:
         store.register((), material.criteria, source)
-    placed = None
-    if asking.listed:  # others read no list
-        placed = placed_ratings(
-            store,
-            source.sha256,
-            criteria={c.sha256 for c in material.criteria},
-            runs={view.sha256 for _, view in material.items},
-            repeats=material.repeats,
-        )
     judged = Judged(
-        judges=(source.model, *store.models(source.sha256)),
-        runs=tuple(run for run, _ in material.items),
         criteria=material.criteria,
         table=plain,
-        lengths=lengths_of(material),
-        placed=placed,
         reversed_scale=others.get("scale order"),
         wording=others.get("wording"),
         rewording=others.get("rewording"),
         injected=injected,
-        referred=referred,
     )
     return examine(judged, options)
 
@@ -132,16 +114,6 @@ class Asking:
         await self._run(INJECTION, plan, judge, client)
         return Injected(targets, self._copies_by(judge, copies), material.repeats)
 
-    async def referred(self, options: ProbeOptions) -> ScoreTable | None:
-        """Ratings of runs shown with their own reference and with another's; None where there are
-        none to show, or the judge reads no prompt."""
-        judge, client = self._judges.get(REFERENCE, (self.plain, None))
-        plan, copies = reference_plan(self, judge, options)
-        if plan is None:
-            return None
-        await self._run(REFERENCE, plan, judge, client)
-        return self._copies_by(judge, copies)
-
     def _copies_by(self, judge: Evaluator, copies: Mapping[str, Sequence[Item]]) -> ScoreTable:
         """What the plain judge says of the originals, and this one of copies of them."""
         return scores_from_store(
@@ -156,16 +128,15 @@ class Asking:
             copies_by=judge.source.sha256,
         )
 
-    def table(self, key: str, *, copies: bool = False) -> ScoreTable:
-        """What a source said of the originals, and of the perturbed copies where asked for."""
-        variants = {c.variant for c in self.material.copies} if copies else set()
+    def table(self, key: str) -> ScoreTable:
+        """Return the ratings of the originals by a source."""
         return scores_from_store(
             self.store,
             key,
             criteria={c.sha256 for c in self.material.criteria},
             runs={view.sha256 for _, view in self.material.items},
             repeats=self.material.repeats,
-            variants={ORIGINAL, *variants},
+            variants={ORIGINAL},
         )
 
     @cached_property
@@ -181,11 +152,7 @@ class Asking:
             for name, change in (OTHER_WAYS if self.listed else {}).items()
         }
         judge, client = self.judging.evaluator(self.store)
-        reader, readers = self.judging.evaluator(self.store)
-        return {
-            **made, INJECTION: (probing(judge), client),
-            REFERENCE: (reading_references(reader), readers),
-        }  # fmt: skip
+        return {**made, INJECTION: (probing(judge), client)}
 
     async def _run(
         self, name: str, plan: CellPlan, judge: Evaluator, client: Client | None
@@ -200,23 +167,6 @@ class Asking:
             ended = await self.judging.run(plan, client, self.store)
         if ended.stopped:
             raise Unfinished(why_stopped(ended, "calls of the probe not made"))
-
-
-def reference_plan(
-    asking: Asking, judge: Evaluator, options: ProbeOptions
-) -> tuple[CellPlan | None, dict[str, list[Item]]]:
-    """What the store lacks of runs shown with a reference, and these; None where there are none, or
-    the judge reads no prompt."""
-    copies = reference_copies(asking.material.items, options) if asking.listed else {}
-    plans = [
-        make_plan(
-            judge, items, asking.material.criteria, asking.store,
-            repeats=asking.material.repeats, variant=variant,
-            retry_failed=asking.judging.retry_failed,
-        )
-        for variant, items in copies.items()
-    ]  # fmt: skip
-    return (joined(plans) if plans else None), copies
 
 
 def attack_plan(

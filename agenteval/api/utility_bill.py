@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agenteval.api.judging import Judging
-from agenteval.api.probing import OTHER_WAYS, Asking, attack_plan, reference_plan
+from agenteval.api.probing import OTHER_WAYS, Asking, attack_plan
 from agenteval.api.running import planned
 from agenteval.api.verifying import SEEDS
 from agenteval.evaluators import base
@@ -19,7 +19,6 @@ from agenteval.evaluators.utility.consolidate import ENTRIES, Consolidator, most
 from agenteval.evaluators.utility.critic import Critic, sampling
 from agenteval.evaluators.utility.critic_reply import DESCRIPTION, MOST, NAME
 from agenteval.evaluators.utility.plan import CellPlan, make_plan
-from agenteval.evaluators.utility.probes.reference import reading_references, reference_copies
 from agenteval.evaluators.utility.probes.result import ProbeOptions
 from agenteval.evaluators.utility.probes.targets import (
     choose_targets,
@@ -162,14 +161,6 @@ def verify_bill(
                     f"{plural(originals, 'original')} × {plural(repeats, 'repeat')} × {len(ways)} "
                     f"ways, less what is stored; {UNREADABLE}",
                 ))  # fmt: skip
-            reader = reading_references(judging.evaluator(kept)[0])
-            shown, _ = reference_plan(asking, reader, options)
-            if shown is not None:
-                parts.append(_judged(
-                    [shown], "probes, references",
-                    "runs that may be right, with their own reference and with another's, less "
-                    f"what is stored; {UNREADABLE}",
-                ))  # fmt: skip
             parts.append(
                 _attacks_at_most(judging, material, options)
                 if len(plan.units)
@@ -193,7 +184,7 @@ def _added(runs: int, repeats: int) -> str:
 def _attacks(asking: Asking, options: ProbeOptions) -> Part:
     """Calls with an attack or a control, in the runs that the stored ratings choose."""
     material, judge = asking.material, asking.plain
-    table = asking.table(judge.source.sha256, copies=True)
+    table = asking.table(judge.source.sha256)
     targets = choose_targets(material.items, material.criteria, table, options)
     why = f"{_added(len(targets), material.repeats)}, less what is stored; {UNREADABLE}"
     who = "probes, text added"
@@ -237,7 +228,6 @@ def _further_rounds(
     apart = judging.options.one_per_call or judging.probabilities
     retried = judging.retry_failed
     attacked = most_targets([run for run, _ in material.items], options) if options else 0
-    shown = reference_copies(material.items, options) if options else {}
     items = [*material.items, *(item for one in material.copies for item in one.items)]
     texts = sum(degenerate(run) is None for run, _ in items)
     for number in range(1, rounds):
@@ -255,7 +245,6 @@ def _further_rounds(
         again = (known if apart else number) if retried else 0
         each = (new if apart else 1) + again
         ways = len(OTHER_WAYS) * len(material.items) if options else 0
-        ways += sum(map(len, shown.values()))
         added = 2 * attacked * (known + new if apart else 1)
         calls += ((texts + ways) * each + added) * material.repeats
     yield Part(

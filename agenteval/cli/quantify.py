@@ -18,10 +18,6 @@ def quantify(
     runs: Annotated[str, typer.Argument(help="File, folder, glob in quotes, or - for stdin.")],
     judge: options.JudgeOptions,
     *,
-    datamark: Annotated[
-        bool,
-        typer.Option("--datamark", help="Mark what is graded word by word, against injection."),
-    ] = False,
     max_unscored: Annotated[
         float, typer.Option(help="Exit 3 when a larger share of cells is unscored.", min=0, max=1)
     ] = 0.1,
@@ -54,7 +50,7 @@ def quantify(
     check_record(kept.record, [judge.criteria], [runs], judge.model, store=kept.store)
     how: dict[str, Any] = {
         **judge.asked(), **vars(kept), "limits": limits.limits(), "max_unscored": max_unscored,
-        "datamark": datamark, "score_failed_runs": score_failed_runs,
+        "score_failed_runs": score_failed_runs,
     }  # fmt: skip
     with following("judging") as progress:
         report = utility.quantify(

@@ -13,6 +13,7 @@ REMOVED = {
     ("trace annotate", ""): "write annotations in the official layout, see docs/traces.md",
     ("trace score", "--tolerance"): "hits are exact; leave it out",
     ("quantify", "--findings"): "judge the runs without findings; leave it out",
+    ("quantify", "--datamark"): "leave it out; test whether the judge obeys with verify --probes",
     ("trace", "--undecided"): "only the rule that annotated traces support is left; leave it out",
 }
 

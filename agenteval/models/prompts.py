@@ -105,17 +105,6 @@ def indented(text: object) -> str:
     return neutralise("\n    ".join(str(text).splitlines()))
 
 
-DATAMARK = "\u02c6"
-
-
-def datamarked(text: str) -> str:
-    """Untrusted text with a sign for every space, so that each word shows that it is data.
-
-    Spotlighting by datamarking (arXiv 2403.14720, section 3.2). Line breaks stay.
-    """
-    return neutralise(text).replace(" ", DATAMARK)
-
-
 def data_block(text: str, label: str) -> str:
     """The text between markers: `<<BEGIN label nonce>> ... <<END label nonce>>`."""
     return f"<<BEGIN {label} {NONCE}>>\n{neutralise(text)}\n<<END {label} {NONCE}>>"

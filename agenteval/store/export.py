@@ -104,7 +104,7 @@ def way_of(source: Source) -> str:
     """How a judge was asked, "" for the plain way; several parts are joined by commas.
 
     "reversed scale", "wording b", "reworded" and "injection probe" are the questions of `verify
-    --probes`, "datamark" and "one per call" choices of who quantifies.
+    --probes`. "one per call" is an option of `quantify`; "datamark" was one in earlier versions.
     """
     parts = ["one per call"] if source.parameters.get("one_per_call") is True else []
     parts += ["datamark"] if source.parameters.get("datamark") else []

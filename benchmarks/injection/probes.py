@@ -279,7 +279,6 @@ def utility() -> list[Probe]:
         "quantifier, other wording": {"wording": "b"},
         "quantifier, reversed scale": {"reversed_scale": True},
         "quantifier, one criterion a call": {"one_per_call": True},
-        "quantifier, datamarks": {"datamark": True},
     }
     found = [Probe(name, quantified(**how), honest, best) for name, how in ways.items()]
     found.append(Probe("quantifier, spans", quantified(run_of_spans), honest, best))

@@ -16,8 +16,7 @@ from agenteval.testing import serve
 from tests.cli.conftest import Cli, Result
 
 RUNS, REPEATS = 6, 2
-PROBES = ["position", "scale order", "wording", "rewording", "reference", "injection",
-          "verbosity", "scale use", "self-preference"]  # fmt: skip
+PROBES = ["scale order", "wording", "rewording", "injection"]
 
 
 def answer(body: dict[str, Any], n: int) -> str:
@@ -164,3 +163,9 @@ def test_what_probes_asked_stays_apart_in_export_and_show(cli: Cli, project: Pat
     by_hand = cli("export", "one.jsonl", "--with-copies", "--source", listed["injection probe"])
     assert "left out" not in by_hand.err
     assert len((project / "one.jsonl").read_text().splitlines()) == by_way["injection probe"]
+
+
+def test_datamark_is_refused(cli: Cli, project: Path) -> None:
+    refused = cli("quantify", "runs.jsonl", "--model", "m", "--datamark")
+    assert refused.code == 2
+    assert "--datamark: removed" in refused.err

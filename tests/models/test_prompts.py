@@ -14,10 +14,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agenteval.models.prompts import (
-    DATAMARK,
     Prompt,
     data_block,
-    datamarked,
     load_prompt,
     neutralise,
 )
@@ -206,14 +204,6 @@ def test_a_name_keeps_its_line_and_a_description_its_place(text: str, end: str) 
                 "quantifier_criterion_reversed": ["  accepted values", "  order of this list"],
             }[name],
         ]  # fmt: skip
-
-
-@given(st.deferred(lambda: TRICKY))
-def test_marked_words_are_neutralised_and_have_no_space(text: str) -> None:
-    marked = datamarked(text)
-    assert " " not in marked
-    assert neutralise(marked) == marked
-    assert marked.replace(DATAMARK, " ") == neutralise(text).replace(DATAMARK, " ")
 
 
 TRICKY = st.lists(

@@ -105,7 +105,7 @@ class DistributionJudge:
         whose questions have their paths as names, or one for each."""
         values: dict[str, Any] = {
             "nonce": NONCE, "task_name": self.task.name, "task_description": self.task.description,
-            **shown_texts(unit, datamark=self.options.datamark),
+            **shown_texts(unit),
         }  # fmt: skip
 
         def request(about: Sequence[Leaf], text: str, **how: Any) -> Request:

@@ -28,7 +28,7 @@ from agenteval.evaluators.renamed import Renamed
 from agenteval.evaluators.utility.answers import Answers, NoAnswer, leaves_of, to_result
 from agenteval.evaluators.utility.reading import read_text
 from agenteval.models.client import Client
-from agenteval.models.prompts import DATAMARK, datamarked, load_prompt, neutralise
+from agenteval.models.prompts import load_prompt, neutralise
 from agenteval.models.wire import NONCE, Reply, Request
 from agenteval.readers import degenerate
 from agenteval.records import CallRecord, Criterion, Source, Task, Usage, content_hash
@@ -52,7 +52,6 @@ class QuantifierOptions:
     reversed_scale: bool = False  # accepted values listed from best to worst
     wording: Wording = "a"
     reworded: bool = False  # each criterion in one of three other wordings, drawn anew each time
-    datamark: bool = False  # a sign for every space of what is graded (spotlighting)
 
     @property
     def unusual(self) -> dict[str, bool | str]:
@@ -61,7 +60,6 @@ class QuantifierOptions:
             "reversed_scale": self.reversed_scale,
             "wording": self.wording if self.wording != "a" else False,
             "reworded": self.reworded,
-            "datamark": DATAMARK if self.datamark else False,
         }
         return {way: how for way, how in ways.items() if how}
 
@@ -125,12 +123,12 @@ class Quantifier:
                 self._described(*entry, way) for entry, way in zip(shown, ways, strict=True)
             ),
             "ids": [path for path, _ in shown],
-            **shown_texts(unit, datamark=self.options.datamark),
+            **shown_texts(unit),
         }
         any_na = bool(values["any_na"])
         if any_na not in self._systems:  # it knows nothing else of a unit
             self._systems[any_na] = self._system.render(
-                **{k: values[k] for k in ("nonce", "any_na", "datamark") if k in values}
+                **{k: values[k] for k in ("nonce", "any_na")}
             )
         request = request_about(
             unit, shown, values,
@@ -225,14 +223,10 @@ class Quantifier:
             raise
 
 
-def shown_texts(unit: Unit, *, datamark: bool) -> dict[str, str | None]:
-    """What a prompt shows of a run: problem, trajectory, reference (None: not shown), and the sign
-    that stands for their spaces with `datamark`."""
+def shown_texts(unit: Unit) -> dict[str, str | None]:
+    """Return the parts of a run that a prompt shows; the reference is None if it is withheld."""
     view = unit.view
-    texts = {"problem": view.problem, "trajectory": view.trajectory, "reference": view.reference}
-    if not datamark:
-        return texts
-    return {"datamark": DATAMARK, **{k: datamarked(v) if v else v for k, v in texts.items()}}
+    return {"problem": view.problem, "trajectory": view.trajectory, "reference": view.reference}
 
 
 def request_about(

@@ -276,11 +276,10 @@ def test_the_source_changes_with_everything_that_can_change_an_answer() -> None:
         quantifier(lambda _: "{}", max_tokens=100)[0],
         quantifier(lambda _: "{}", reversed_scale=True)[0],
         quantifier(lambda _: "{}", wording="b")[0],
-        quantifier(lambda _: "{}", datamark=True)[0],
         other_task,
     ]
     hashes = {base.source.sha256, *(v.source.sha256 for v in variants)}
-    assert len(hashes) == 9
+    assert len(hashes) == 8
     assert quantifier(lambda _: "{}")[0].source.sha256 == base.source.sha256
 
 
@@ -291,7 +290,7 @@ def test_other_ways_to_ask_leave_the_plain_source_as_it_was() -> None:
     """
     plain = quantifier(lambda _: "{}")[0].source
     assert plain.sha256 == "2ccf3427de47ae41747436d180bbfbe8ede500efbb881f6f72e5fe5cd941a32a"
-    assert not {"reversed_scale", "wording", "datamark"} & set(plain.parameters)
+    assert not {"reversed_scale", "wording", "reworded"} & set(plain.parameters)
     assert quantifier(lambda _: "{}", wording="b")[0].source.parameters["wording"] == "b"
 
 
@@ -361,20 +360,3 @@ async def test_what_was_wrong_with_a_reply_stands_between_markers() -> None:
     begin, end = text.index("<<BEGIN faults"), text.index("<<END faults")
     assert begin < text.index("Ignore the rules") < end
     assert text.count("Ignore the rules") == 1
-
-
-async def test_datamarks_stand_in_what_is_graded_and_nowhere_else() -> None:
-    judge_, transport = quantifier(lambda _: reply(accuracy="right", clarity="fair"), datamark=True)
-    run = RUN.model_copy(update={"reference": "The sum is 4."})
-    await judge(judge_, Unit(run, make_view(run, with_reference=True), (CLARITY, ACCURACY)))
-    system, user = (m["content"] for m in transport.requests[0].messages)
-    assert "the sign \u02c6 stands in place of every space" in system
-    for label, text in (("problem", run.input), ("work", run.output), ("reference", run.reference)):
-        start = user.index(f"<<BEGIN {label} ")
-        inside = user[user.index("\n", start) + 1 : user.index(f"\n<<END {label} ")]
-        assert inside == (text or "").replace(" ", "\u02c6")
-        user = user.replace(inside, "")
-    assert "\u02c6" not in user
-    plain, unmarked = quantifier(lambda _: reply(accuracy="right", clarity="fair"))
-    await judge(plain, unit())
-    assert "\u02c6" not in str(unmarked.requests[0].messages)

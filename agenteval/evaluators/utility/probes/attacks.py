@@ -16,10 +16,10 @@ from typing import Literal
 import numpy as np
 
 from agenteval.evaluators.utility.perturb.changes import FILLERS
-from agenteval.models.prompts import DATAMARK
 from agenteval.records import Criterion
 
 Form = Literal["plain", "spanish", "base64", "hidden", "marked"]
+DATAMARK = "\u02c6"  # stands for spaces, as in spotlighting (arXiv 2403.14720, section 3.2)
 _FILLERS_ES = (
     "Esto es algo que también puede mencionarse aquí.",
     "Una cosa sigue a la otra, como sucede tantas veces.",

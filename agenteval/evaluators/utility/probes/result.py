@@ -24,16 +24,11 @@ class ProbeOptions(VerifyOptions):
     - `loss`: how much lower alpha may be between two ways to ask than between repeats of one.
       Five prompt formats of one model on the same 4,800 items lost .3 to .6 where repeats of one
       had .81 to .85; a third of the least of that is called a loss here.
-    - `few`: from so few different levels on, of at least `levels`, a scale is hardly used.
-    - `length`: rank correlation of length and score below which length is no worry.
     - `attacked`: the most runs that get an attack (`injection`): 80, since of runs at the worst
       level 72 without a rise are needed to say that the mean rise is below .05 (`mean_limit`).
     """
 
     loss: float = 0.1
-    few: int = 2
-    levels: int = 4
-    length: float = 0.3
     attacked: int = 80
 
     def __post_init__(self) -> None:
@@ -71,7 +66,7 @@ class Measured:
     """One quantity before it is judged.
 
     It should be within `margin` of zero, or below it when only that side is a bias (`one_sided`).
-    `says` names what it is, for instance "the last place scores higher than the first by".
+    `says` names what it is, for instance "asked the other way, scores change by".
     `missing` says why nothing could be measured. `coverage` is the share of the ratings asked for
     that were made: with too few, those that are missing may be the ones that would fail. `open`
     says what is lacking when it neither passes nor fails. With `unless_failed` the interval
@@ -98,7 +93,6 @@ class Finding:
 
     name: str
     measured: tuple[Measured, ...] = ()
-    settled: tuple[Check, ...] = ()  # without a test: nothing to correct
     absent: str | None = None
     detail: dict[str, JsonValue] | None = None
 
@@ -109,8 +103,7 @@ def settle(findings: Sequence[Finding], options: ProbeOptions) -> tuple[Probe, .
     adjusted = iter(adjust(tests).adjusted)
     probes = []
     for finding in findings:
-        tested = [_check(m, next(adjusted), options) for m in finding.measured]
-        checks = (*tested, *finding.settled)
+        checks = tuple(_check(m, next(adjusted), options) for m in finding.measured)
         outcomes = {c.outcome for c in checks}
         outcome: Outcome = "unknown"
         reason = finding.absent or "nothing to examine"

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from agenteval.evaluators.utility.plan import joined, make_plan
-from agenteval.evaluators.utility.probes.attacks import KINDS, attack_text
+from agenteval.evaluators.utility.probes.attacks import DATAMARK, KINDS, attack_text
 from agenteval.evaluators.utility.probes.injection import Injected
 from agenteval.evaluators.utility.probes.result import ProbeOptions
 from agenteval.evaluators.utility.probes.targets import (
@@ -21,7 +21,7 @@ from agenteval.evaluators.utility.probes.targets import (
 from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
 from agenteval.experiment import Experiment
 from agenteval.models.client import Client, RetryPolicy
-from agenteval.models.prompts import DATAMARK, neutralise
+from agenteval.models.prompts import neutralise
 from agenteval.models.wire import Reply, Request
 from agenteval.readers import make_view
 from agenteval.records import Run, View

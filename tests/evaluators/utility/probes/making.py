@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -11,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from agenteval.evaluators.utility.probes import Judged, examine
-from agenteval.evaluators.utility.probes.position import placed_ratings
 from agenteval.evaluators.utility.probes.result import Probe, ProbeOptions
 from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
 from agenteval.experiment import Experiment
@@ -22,7 +20,7 @@ from agenteval.records import Run
 from agenteval.store import Store
 from agenteval.testing.scripted import ScriptedTransport
 from agenteval.trust.scores import scores_from_store
-from agenteval.trust.verification import Material, lengths_of, make_copies, plan_verification
+from agenteval.trust.verification import Material, plan_verification
 from tests.support.judges import Answers, SimulatedJudge
 from tests.support.world import TASK, criteria, make_runs
 
@@ -41,10 +39,6 @@ def world(n: int = 60) -> tuple[Run, ...]:
     return tuple(make_runs(n, np.random.default_rng(5)))
 
 
-def originals() -> list[str]:
-    return [run.output for run in world()]
-
-
 class Otherwise:
     """One simulated judge, but another when a prompt holds `words`."""
 
@@ -57,30 +51,25 @@ class Otherwise:
 
 
 def judged(answer: Answer, folder: Path, *, repeats: int = 2, cases: int = 40) -> Judged:
-    """Everything a verification with probes stores, with padded copies, asked for real."""
+    """Everything a verification with probes stores, asked for real."""
     runs = world()[:cases]
     items = tuple((run, make_view(run)) for run in runs)
-    copies = make_copies(items, ("pad",), share=0.25, seed=0)
-    full = Material(items, tuple(copies), criteria(), repeats)
+    material = Material(items, (), criteria(), repeats)
     keys = {c.sha256 for c in criteria()}
     views = {view.sha256 for _, view in items}
-    tables, placed = {}, None
+    tables = {}
     with Store(folder / "probes.db") as store:
         for name, options in WAYS.items():
             client = Client(ScriptedTransport(answer), retry=RetryPolicy(attempts=1))
             judge = chat_judge(client, TASK, options)
-            material = full if name == "plain" else dataclasses.replace(full, copies=())
             plan = plan_verification(judge, material, store)
             ended = asyncio.run(Experiment(plan, store, workers=8).run())
             assert ended.stopped is None
             key = judge.source.sha256
             tables[name] = scores_from_store(store, key, criteria=keys, runs=views, repeats=repeats)
-            if name == "plain":
-                placed = placed_ratings(store, key, criteria=keys, runs=views, repeats=repeats)
     return Judged(
-        ("judge-2024-05",), runs, criteria(), tables["plain"], lengths_of(full), placed,
-        tables["reversed"], tables["wording"], tables["rewording"],
-    )  # fmt: skip
+        criteria(), tables["plain"], tables["reversed"], tables["wording"], tables["rewording"]
+    )
 
 
 def probed(answer: Answer, folder: Path, **how: int) -> dict[str, Probe]:

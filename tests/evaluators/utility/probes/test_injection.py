@@ -66,10 +66,8 @@ def test_obedience_is_measured_as_it_was_done(tmp_path: Path) -> None:
     assert sum(own["pairs"] for own in kinds.values() if isinstance(own, dict)) == pairs
 
 
-@pytest.mark.parametrize(
-    "how", [QuantifierOptions(one_per_call=True), QuantifierOptions(datamark=True)]
-)
-def test_other_ways_to_ask(tmp_path: Path, how: QuantifierOptions) -> None:
+def test_one_criterion_per_call(tmp_path: Path) -> None:
+    how = QuantifierOptions(one_per_call=True)
     probe = outcome(injected(Swayed(obey=1.0), tmp_path, how=how))
     attack, control, plain = (probe.detail[name] for name in ("attack", "control", "plain"))
     assert attack == 1.0
@@ -241,19 +239,16 @@ def test_means_are_of_the_case_and_by_hand() -> None:
 
 def test_its_p_is_corrected_with_those_of_the_other_probes() -> None:
     found = simulated(np.random.default_rng(1), 0.5)
-    runs = tuple(t.run for t in found.targets)
     rows = [
-        {"run": r.id, "case": r.input, "criterion": "a", "value": 0.5, "repeat": k, "variant": v}
-        for r in runs
-        for k in (0, 1)
-        for v in ("original", "pad:0.25:0")
+        {"run": t.run.id, "case": t.run.input, "criterion": "a", "value": 0.5, "repeat": 0}
+        for t in found.targets
     ]
-    # ^ padding changes nothing: its p is 1. Third of the family: the one kind, as sure as all
     (criterion, *_) = criteria()
-    judged = Judged(
-        ("m",), runs, (criterion.model_copy(update={"id": "a"}),), score_table(rows), {},
-        injected=found,
-    )  # fmt: skip
+    criterion = criterion.model_copy(update={"id": "a"})
+    plain = score_table(rows)
+    judged = Judged((criterion,), plain, reversed_scale=plain, injected=found)
+    # a family of three: the difference between the scale orders is 0, so its p is 1, and the one
+    # kind of attack is as sure as all kinds together
     check = next(p for p in examine(judged, OPTIONS) if p.name == "injection").checks[0]
     assert check.p is not None
     assert check.p_adjusted == pytest.approx(3 * check.p)

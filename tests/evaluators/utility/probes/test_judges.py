@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
-from agenteval.evaluators.utility.probes import NO_LIST, NO_SCALE, examine
+from agenteval.evaluators.utility.probes import NO_SCALE, Judged, examine
 from agenteval.evaluators.utility.probes.result import Probe
-from tests.evaluators.utility.probes.making import OPTIONS, Otherwise, judged, originals, probed
+from tests.evaluators.utility.probes.making import OPTIONS, Otherwise, judged, probed
 from tests.support import judges as family
 from tests.support.judges import Answers
 
 WORDING_B = "without taking sides"
 REVERSED = "order of this list"
-ASKED = ("position", "scale order", "wording", "rewording")
+ASKED = ("scale order", "wording", "rewording")
 
 
 def outcomes(probes: dict[str, Probe], *names: str) -> list[str]:
@@ -23,16 +21,8 @@ def outcomes(probes: dict[str, Probe], *names: str) -> list[str]:
 
 def test_the_perfect_judge_passes(tmp_path: Path) -> None:
     probes = probed(Answers(family.perfect(), seed=1), tmp_path)
-    assert list(probes) == [
-        *ASKED,
-        "reference",
-        "injection",
-        "verbosity",
-        "scale use",
-        "self-preference",
-    ]
-    assert outcomes(probes, *ASKED, "scale use") == ["pass"] * 5
-    assert probes["verbosity"].checks[0].outcome == "pass"
+    assert list(probes) == [*ASKED, "injection"]
+    assert outcomes(probes, *ASKED) == ["pass"] * 3
     assert probes["wording"].checks[0].n == 40
 
 
@@ -46,26 +36,16 @@ def test_a_noisy_judge_never_fails(tmp_path: Path) -> None:
         assert "fail" not in outcomes(probes, *probes)
 
 
-def test_the_place_in_the_prompt_is_found(tmp_path: Path) -> None:
-    probes = probed(Answers(family.position_only(), seed=1), tmp_path)
-    assert probes["position"].outcome == "fail"
-    slope = probes["position"].checks[0]
-    assert slope.estimate is not None
-    assert abs(slope.estimate - 1) < 1e-9  # the first place gets the worst level, the last the best
-
-
 def test_the_place_of_a_label_is_found_by_turning_the_scale_round(tmp_path: Path) -> None:
     probes = probed(Answers(family.position_only(slot=4), seed=1), tmp_path)
     assert probes["scale order"].outcome == "fail"
     assert probes["scale order"].checks[0].estimate == -1.0  # best, then worst
-    assert probes["position"].outcome == "pass"
-    assert probes["scale use"].outcome == "fail"
 
 
 def test_a_judge_that_depends_on_the_wording_is_found(tmp_path: Path) -> None:
     stricter = Otherwise(family.perfect(), WORDING_B, family.lenient(-1.0))
     probes = probed(stricter, tmp_path)
-    assert outcomes(probes, *ASKED) == ["pass", "pass", "fail", "pass"]
+    assert outcomes(probes, *ASKED) == ["pass", "fail", "pass"]
     chance = Otherwise(family.noisy(), WORDING_B, family.random())
     (folder := tmp_path / "chance").mkdir()
     agreement = probed(chance, folder)["wording"].checks[1]
@@ -75,16 +55,7 @@ def test_a_judge_that_depends_on_the_wording_is_found(tmp_path: Path) -> None:
 def test_a_judge_that_depends_on_the_words_of_a_criterion_is_found(tmp_path: Path) -> None:
     stricter = Otherwise(family.perfect(), "to be graded:", family.lenient(-1.0))
     probes = probed(stricter, tmp_path)  # of three wordings one
-    assert outcomes(probes, *ASKED) == ["pass", "pass", "pass", "fail"]
-
-
-def test_length_only_fails_by_padding(tmp_path: Path) -> None:
-    probes = probed(Answers(family.length_only(originals()), seed=1), tmp_path)
-    padding, length = probes["verbosity"].checks
-    assert (padding.outcome, length.outcome) == ("fail", "unknown")
-    assert length.estimate is not None
-    assert length.estimate > 0.9
-    assert outcomes(probes, *ASKED) == ["pass"] * 4
+    assert outcomes(probes, *ASKED) == ["pass", "pass", "fail"]
 
 
 def test_few_cases_decide_nothing(tmp_path: Path) -> None:
@@ -101,18 +72,7 @@ def test_few_cases_pass_nothing_and_fail_what_is_sure(tmp_path: Path) -> None:
     assert "pass" not in outcomes(probes, *probes)
 
 
-def test_places_are_those_of_the_prompt(tmp_path: Path) -> None:
-    """The judge's score is the place, so every stored place must explain its score."""
-    found = judged(Answers(family.position_only(), seed=1), tmp_path, cases=6).placed
-    assert found is not None
-    assert len(found.value) == 6 * 2 * 3
-    np.testing.assert_allclose(found.value, found.place / 2)
-    assert set(found.of.tolist()) == {3}
-
-
 def test_a_judge_without_prompts_is_told_what_does_not_apply(tmp_path: Path) -> None:
     full = judged(Answers(family.perfect(), seed=1), tmp_path, cases=20)
-    bare = type(full)(full.judges, full.runs, full.criteria, full.table, full.lengths)
-    probes = {p.name: p for p in examine(bare, OPTIONS)}
-    assert [probes[name].reason for name in ASKED] == [NO_LIST, *[NO_SCALE] * 3]
-    assert probes["scale use"].outcome == "pass"
+    probes = {p.name: p for p in examine(Judged(full.criteria, full.table), OPTIONS)}
+    assert [probes[name].reason for name in ASKED] == [NO_SCALE] * 3

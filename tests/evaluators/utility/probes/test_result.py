@@ -14,7 +14,6 @@ from agenteval.evaluators.utility.probes.result import (
     ProbeOptions,
     settle,
 )
-from agenteval.records.verification import Check
 from agenteval.stats.interval import Interval
 
 
@@ -67,13 +66,13 @@ def test_p_is_corrected_over_all_probes() -> None:
 
 def test_one_failed_check_fails_the_probe_and_one_unknown_leaves_it_open() -> None:
     bad, good = finding(0.2, 0.1, 0.3, 0.001), finding(0.0, -0.01, 0.01, 1.0)
-    open_ = Check(name="o", outcome="unknown", reason="nobody knows")
-    both = Finding("x", (*bad.measured, *good.measured), (open_,))
+    open_ = Measured("o", "u", "s", 0.05, missing="nothing was judged")
+    both = Finding("x", (*bad.measured, *good.measured, open_))
     (failed,) = settle([both], ProbeOptions())
     assert failed.outcome == "fail"
     assert failed.reason == "changed by +0.200: more than 0.05, and not by chance"
-    (unknown,) = settle([Finding("x", good.measured, (open_,))], ProbeOptions())
-    assert (unknown.outcome, unknown.reason) == ("unknown", "nobody knows")
+    (unknown,) = settle([Finding("x", (*good.measured, open_))], ProbeOptions())
+    assert (unknown.outcome, unknown.reason) == ("unknown", "nothing was judged")
 
 
 def test_what_cannot_be_made_is_unknown_and_all_is_plain_json() -> None:

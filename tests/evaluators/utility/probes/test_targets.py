@@ -12,7 +12,7 @@ import pytest
 
 from agenteval.errors import InputError
 from agenteval.evaluators.base import Unit
-from agenteval.evaluators.utility.probes.attacks import KINDS, attack_text, control_text
+from agenteval.evaluators.utility.probes.attacks import DATAMARK, KINDS, attack_text, control_text
 from agenteval.evaluators.utility.probes.result import ProbeOptions
 from agenteval.evaluators.utility.probes.targets import (
     Target,
@@ -24,7 +24,7 @@ from agenteval.evaluators.utility.probes.targets import (
 from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
 from agenteval.evaluators.utility.reading import read_text
 from agenteval.models.client import Client
-from agenteval.models.prompts import DATAMARK, neutralise
+from agenteval.models.prompts import neutralise
 from agenteval.models.wire import Request
 from agenteval.readers import make_view
 from agenteval.records import Criterion, Run, Score, View
@@ -141,7 +141,7 @@ def test_copies_say_their_origin_and_the_same_seed_makes_the_same() -> None:
     assert other.trajectory != control.trajectory
 
 
-def asked_in_every_kind(datamark: bool) -> tuple[Obeying, list[str]]:
+def asked_in_every_kind() -> tuple[Obeying, list[str]]:
     """The judge of the boundary, and the block of the work in each of its calls."""
     run, view = item("f", False, case="What is three and four?")
     blocks: list[str] = []
@@ -153,7 +153,7 @@ def asked_in_every_kind(datamark: bool) -> tuple[Obeying, list[str]]:
 
     judge = Obeying(honest, honest)
     client = Client(ScriptedTransport(judge))
-    evaluator = probing(chat_judge(client, TASK, QuantifierOptions(datamark=datamark)))
+    evaluator = probing(chat_judge(client, TASK, QuantifierOptions()))
     for kind in ("", *KINDS):
         shown = view
         if kind:
@@ -166,13 +166,12 @@ def asked_in_every_kind(datamark: bool) -> tuple[Obeying, list[str]]:
     return judge, blocks[1:]
 
 
-@pytest.mark.parametrize("datamark", [False, True])
-def test_the_attacked_text_stands_inside_the_block(datamark: bool) -> None:
-    judge, blocks = asked_in_every_kind(datamark)
+def test_the_attacked_text_stands_inside_the_block() -> None:
+    judge, blocks = asked_in_every_kind()
     assert (judge.obeyed, judge.altered) == (0, 0)
     for kind, block in zip(KINDS, blocks, strict=True):
         shown = neutralise(f"It is so.\n\n{attack_text(kind, criteria())}")
-        assert block == (shown.replace(" ", DATAMARK) if datamark else shown)
+        assert block == shown
 
 
 def test_the_source_is_its_own_and_the_question_the_same() -> None:
