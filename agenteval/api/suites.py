@@ -10,7 +10,7 @@ from statistics import median_high
 from typing import Any
 
 from agenteval.api.running import Notify, Progress, Stopped, Watch, opened, synchronous
-from agenteval.errors import InputError, ModelError, ModelUnavailable
+from agenteval.errors import InputError, ModelError
 from agenteval.evaluators.base import Progress as Counts
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.invent import Invention, requests_for
@@ -19,7 +19,6 @@ from agenteval.evaluators.planning.suite import write_suite
 from agenteval.evaluators.planning.synthesis import Generator, Shape
 from agenteval.evaluators.planning.words import Lexicon, Topic, choose_topics, read_words
 from agenteval.experiment import answered
-from agenteval.models.embeddings import Embedder, make_embedder
 from agenteval.models.factory import Model, ModelChoice, choose_model, make_client
 from agenteval.models.limits import Limits
 from agenteval.records.table import Cell, Column, Table
@@ -167,15 +166,6 @@ def inventor(
     return Path(lexicon), choice
 
 
-def embedder_for(warn: Notify) -> Embedder | None:
-    """The embedder that checks closeness in meaning; None, told to `warn`, where there is none."""
-    try:
-        return make_embedder(None)
-    except ModelUnavailable as error:
-        warn(f"closeness in meaning is not checked: {error}")
-        return None
-
-
 async def _invented(
     choice: ModelChoice,
     count: int,
@@ -188,34 +178,30 @@ async def _invented(
     ModelError when none can be used."""
     requests = requests_for(count)
     watch.note(f"{choice.name}: {requests} requests, at most {2 * requests} with repairs")
-    embedder = embedder_for(watch.warn)
     client = make_client(choice, limits, store, record=Path(record) if record else None)
-    asking = invent_professions(
-        client, embedder, count, lambda what: watch.note(f"asking for {what}")
-    )
+    asking = invent_professions(client, count, lambda what: watch.note(f"asking for {what}"))
     try:
         invention = await answered(asking, client, watch.waiting)
     finally:
         await client.close()
     if not invention.topics:
-        for line in (invention.meaning, *_refused(invention)):
+        for line in _refused(invention):
             watch.warn(line)
-        raise ModelError("nothing the model proposed could be kept; nothing was written")
+        raise ModelError("none of the proposed professions can be used; no file was written")
     return invention
 
 
 def _told(invention: Invention, asked: int, path: Path) -> Iterator[str]:
-    yield invention.meaning
     named = ", ".join(f"{topic.role} ({len(topic.activities)})" for topic in invention.topics)
-    yield f"kept professions, with activities: {named}"
+    yield f"new professions (activities): {named}"
     if len(invention.topics) < asked:
-        yield f"{len(invention.topics)} of the {asked} professions asked for were kept"
+        yield f"{len(invention.topics)} of {asked} professions can be used"
     yield from _refused(invention)
-    yield f"written to {path}; nobody has reviewed order and overlap in it: read it"
+    yield f"written to {path}; no person has reviewed it for overlap and natural order"
 
 
 def _refused(invention: Invention, most: int = 20) -> Iterator[str]:
-    """What was not kept and why; the file has all of it."""
+    """Return the first refusals; the file holds all of them."""
     if invention.refused:
         yield f"refused: {len(invention.refused)}"
         yield from (f"  {line}" for line in invention.refused[:most])

@@ -196,7 +196,7 @@ def _show_asked(
     base_url: str | None,
 ) -> None:  # fmt: skip
     """What `--invent` would ask."""
-    from agenteval.api.suites import embedder_for, inventor
+    from agenteval.api.suites import inventor
     from agenteval.api.utility_bill import LOCAL, asked_in_turn
     from agenteval.evaluators.planning.invent import invent, requests_for
     from agenteval.report.bill import print_bill
@@ -205,10 +205,9 @@ def _show_asked(
         out().print(f"{count} cases; {LOCAL}")
         return
     _, choice = inventor(lexicon, model, base_url, need_key=False)
-    embedder = embedder_for(notify)
     bill = asked_in_turn(
         "plan synth", f"new professions: {professions}", choice, requests_for(professions),
-        lambda client: invent(client, embedder, professions),
+        lambda client: invent(client, professions),
     )  # fmt: skip
     print_bill(bill, out())
 

@@ -10,12 +10,10 @@ import pytest
 from agenteval.api.suites import SuiteReport, plan_suite
 from agenteval.cli.console import Verbosity
 from agenteval.errors import InputError
-from agenteval.models.embeddings import DEFAULT_MODEL
 from agenteval.testing import serve
 from tests.cli.conftest import ENVIRONMENT, Cli
 from tests.evaluators.planning.inventing import KEEPER, professions, replies
 
-pytestmark = pytest.mark.xdist_group("local")  # most load the embedder
 FILE = Path("mine.json")
 GOOD = professions(("Lighthouse Keeper", KEEPER))
 
@@ -44,8 +42,7 @@ def test_cases_of_an_invented_profession(cli: Cli, folder: Path) -> None:
         assert done.code == 0, done.err
         assert server.count == 1
     assert "parrot: 1 requests, at most 2 with repairs" in done.err
-    assert "kept professions, with activities: Lighthouse Keeper (20)" in done.out
-    assert "nobody has reviewed order and overlap" in done.out
+    assert "Lighthouse Keeper (20)" in done.out
     assert json.loads(FILE.read_text())["topics"][0]["role"] == "Lighthouse Keeper"
     first = (folder / "suite.jsonl").read_bytes()
     assert {json.loads(line)["topic"] for line in first.splitlines()} == {"Lighthouse Keeper"}
@@ -60,9 +57,8 @@ def test_what_is_refused_is_told() -> None:
         told = "\n".join(invented(2, server.base_url).notes)
     assert "Lighthouse Keeper (18)" in told
     assert "refused: 3" in told
-    assert "Lighthouse Keeper: activity 'tea': has 1 words, 2 to 5 are wanted" in told
-    assert "profession 'Nurse': is there already, as 'Nurse'" in told
-    assert "1 of the 2 professions asked for were kept" in told
+    assert "activity 'tea'" in told
+    assert "1 of 2 professions" in told
     assert len(json.loads(FILE.read_text())["refused"]) == 3
 
 
@@ -103,16 +99,6 @@ def test_wrong_use_asks_nothing(
         invented(1, None, model=model, file=file)
     assert not FILE.exists()
     assert not (folder / "agenteval.db").exists()
-
-
-def test_a_missing_embedder_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
-    monkeypatch.setitem(sys.modules, "sentence_transformers", None)  # as if not installed
-    with serve(answer=replies(GOOD)) as server:
-        report = invented(1, server.base_url)
-    assert "closeness in meaning is not checked" in "\n".join(report.notes)
-    assert DEFAULT_MODEL not in json.loads(FILE.read_text())["meaning"]
 
 
 def test_a_dry_run_asks_nothing_and_knows_what_is_stored(cli: Cli, folder: Path) -> None:
