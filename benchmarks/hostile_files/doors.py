@@ -113,8 +113,6 @@ def _traces(folder: Path) -> None:
     for name in ("gold", "found"):
         (folder / name).mkdir()
         _json(folder / name / f"{_TRACE}.json", gold)
-    (folder / "sheets").mkdir()
-    _json(folder / "sheets" / f"{_TRACE}.json", {"trace_id": _TRACE, "errors": []})
 
 
 def _flow_rows(folder: Path) -> None:
@@ -132,7 +130,6 @@ _DRY = (*_JUDGED, "--dry-run")
 _GOLD = ("--gold", "{d}/gold", "--pred", "{d}/found")
 _TRIED = ("--agent", "scripted:reversed", "--store", "{d}/s.db")
 _AGAIN = ("--agent", "scripted:reversed", "--store", "{d}/tried.db")
-_IMPORTED = ("-o", "{d}/made", "--traces", "{d}/trace.json")
 _LABELLED = ("--labels", "{d}/scores.csv", "--scores", "{d}/scores.jsonl")
 _GOLD_FILE, _FOUND_FILE = f"gold/{_TRACE}.json", f"found/{_TRACE}.json"
 DOORS = (
@@ -140,10 +137,10 @@ DOORS = (
     Door("quantify", "runs", "mails.csv", "csv", ("quantify", "{d}/mails.csv", *_DRY)),
     Door("quantify", "criteria", "criteria.json", "json", ("quantify", _RUNS, *_DRY)),
     Door("quantify", "task", "t/task.yaml", "yaml", ("quantify", _RUNS, *_DRY)),
-    Door("quantify", "findings", _FOUND_FILE, "json",
-         ("quantify", "{d}/trace.json", "--findings", "{d}/found", *_DRY), lenient=True),
     Door("verify", "runs", "runs.jsonl", "lines", ("verify", _RUNS, *_DRY)),
     Door("verify", "criteria", "criteria.json", "json", ("verify", _RUNS, *_DRY)),
+    Door("verify", "labels", "scores.csv", "csv",
+         ("verify", _RUNS, *_DRY, "--labels", "{d}/scores.csv")),
     Door("verify", "task", "t/task.yaml", "yaml", ("verify", _RUNS, *_DRY)),
     Door("perturb", "runs", "runs.jsonl", "lines", ("perturb", _RUNS, "-o", "{d}/made")),
     Door("verify", "scores", "scores.csv", "csv", ("verify", "--scores", "{d}/scores.csv")),
@@ -238,31 +235,6 @@ DOORS = (
     Door("trace report", "taxonomy", "taxonomy.yaml", "yaml",
          ("trace", "report", "{d}/trace.json", "--findings", "{d}/found", "--taxonomy",
           "{d}/taxonomy.yaml", "-o", "{d}/made")),
-    Door("trace annotate export", "paths", "trace.json", "json",
-         ("trace", "annotate", "export", "{d}/trace.json", "-o", "{d}/made"), lenient=True),
-    Door("trace annotate export", "start", _FOUND_FILE, "json",
-         ("trace", "annotate", "export", "{d}/trace.json", "--findings", "{d}/found",
-          "-o", "{d}/made"), lenient=True),
-    Door("trace annotate export", "taxonomy", "taxonomy.json", "json",
-         ("trace", "annotate", "export", "{d}/trace.json", "--taxonomy", "{d}/taxonomy.json",
-          "-o", "{d}/made")),
-    Door("trace annotate import", "sheets", f"sheets/{_TRACE}.json", "json",
-         ("trace", "annotate", "import", f"{{d}}/sheets/{_TRACE}.json", *_IMPORTED)),
-    Door("trace annotate import", "traces", "trace.json", "json",
-         ("trace", "annotate", "import", "{d}/sheets", *_IMPORTED), lenient=True),
-    Door("trace annotate import", "taxonomy", "taxonomy.json", "json",
-         ("trace", "annotate", "import", "{d}/sheets", *_IMPORTED, "--taxonomy",
-          "{d}/taxonomy.json")),
-    Door("trace annotate agree", "first", _GOLD_FILE, "json",
-         ("trace", "annotate", "agree", "{d}/gold", "{d}/found"), lenient=True),
-    Door("trace annotate agree", "second", _FOUND_FILE, "json",
-         ("trace", "annotate", "agree", "{d}/gold", "{d}/found"), lenient=True),
-    Door("trace annotate agree", "traces", "trace.json", "json",
-         ("trace", "annotate", "agree", "{d}/gold", "{d}/found", "--traces", "{d}/trace.json"),
-         lenient=True),
-    Door("trace annotate agree", "taxonomy", "taxonomy.yaml", "yaml",
-         ("trace", "annotate", "agree", "{d}/gold", "{d}/found", "--taxonomy",
-          "{d}/taxonomy.yaml")),
     Door("flow check", "roles", "desk/role.yaml", "yaml", ("flow", "check", "{d}/desk"), (0, 1)),
     Door("flow check", "roles", "desk/lend_book/profiles.yaml", "yaml",
          ("flow", "check", "{d}/desk"), (0, 1)),
@@ -291,7 +263,7 @@ DOORS = (
 )  # fmt: skip
 
 # Texts that name no file, and files that are written.
-_NO_INPUT = {"header", "columns", "description",
+_NO_INPUT = {"allow_criterion", "max_tokens", "param", "reasoning_effort", "score_failed_runs", "header", "columns", "description",
     "base_url", "base_urls", "ray", "job", "target", "model", "embedder", "output", "record",
     "store", "source", "rater", "perturb",
     "operators", "page",

@@ -156,7 +156,9 @@ def test_a_function_is_one_judge_in_a_script_and_in_a_module(
     text = "def polite(run, criterion):\n    return 'please' in run.output\n"
     for name in ("judges.py", "other.py"):
         (tmp_path / name).write_text(text)
-    monkeypatch.setattr(sys.modules["__main__"], "__file__", str(tmp_path / "judges.py"))
+    monkeypatch.setattr(
+        sys.modules["__main__"], "__file__", str(tmp_path / "judges.py"), raising=False
+    )
     script = runpy.run_path("judges.py", run_name="__main__")["polite"]
     module = runpy.run_path("judges.py", run_name="package.judges")["polite"]
     elsewhere = runpy.run_path("other.py", run_name="other")["polite"]

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from agenteval.errors import InputError
 from agenteval.evaluators.planning.suite import read_suite
 from agenteval.evaluators.planning.words import read_words
-from agenteval.evaluators.traces.annotation_files import read_folder, read_sheet
-from agenteval.evaluators.traces.taxonomy import built_in, load_taxonomy
+from agenteval.evaluators.traces.annotation_files import read_folder
+from agenteval.evaluators.traces.taxonomy import load_taxonomy
 from agenteval.evaluators.utility.criteria_file import load_criteria
 from agenteval.evaluators.workflows.flowbench_rows import read_rows
 from agenteval.evaluators.workflows.folder import read_role, read_tools
@@ -63,7 +63,6 @@ LOADERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "chart": ("desk/lend_book/workflow.mmd", lambda p: parse_chart(read_text(p), str(p))),
     "recording": ("recording.jsonl", ReplayTransport),
     "annotations": ("found/x.json", read_folder),
-    "sheet": ("sheets/x.json", lambda p: read_sheet(p, built_in(), {})),
 }
 LEAF = {"name": "Rude", "area": "a", "group": "g", "definition": "d"}
 
@@ -72,9 +71,8 @@ LEAF = {"name": "Rude", "area": "a", "group": "g", "definition": "d"}
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("mutations")
     world(folder)
-    for name in ("found", "sheets"):
-        (one,) = (folder / name).iterdir()
-        one.rename(one.with_stem("x"))
+    (findings,) = (folder / "found").iterdir()
+    findings.rename(findings.with_stem("x"))
     small = {"name": "x", "leaves": [LEAF, {**LEAF, "name": "Late", "aliases": ["tardy"]}]}
     for name in ("small.json", "small.yaml"):
         (folder / name).write_text(json.dumps(small))
