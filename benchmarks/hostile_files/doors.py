@@ -263,7 +263,9 @@ DOORS = (
 )  # fmt: skip
 
 # Texts that name no file, and files that are written.
-_NO_INPUT = {"allow_criterion", "max_tokens", "param", "reasoning_effort", "score_failed_runs", "header", "columns", "description",
+_NO_INPUT = {
+    "allow_criterion", "max_tokens", "param", "reasoning_effort", "score_failed_runs",
+    "header", "columns", "description",
     "base_url", "base_urls", "ray", "job", "target", "model", "embedder", "output", "record",
     "store", "source", "rater", "perturb",
     "operators", "page",
