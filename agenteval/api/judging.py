@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from agenteval.agents.callable import load, source_sha256
 from agenteval.api.running import Watch
-from agenteval.errors import BadRequest, InputError
+from agenteval.errors import BadRequest, InputError, NoStoreYet
 from agenteval.evaluators.base import Evaluator, Unit
 from agenteval.evaluators.utility.computed import WithComputed, check_computed
 from agenteval.evaluators.utility.criteria_file import find_criteria, has_criteria, load_criteria
@@ -293,7 +293,7 @@ def read_judging(
         (run, view.model_copy(update={"owner": (run.task, run.system)})) for run, view in items
     ]
     judging = Judging(
-        items=tuple(_with_stored_keys(items, store)), task=found_task, judge=judge,
+        items=tuple(_with_stored_keys(items, store, writes=need_key)), task=found_task, judge=judge,
         base_url=base_url, repeats=repeats, criteria=wanted, retry_failed=retry_failed,
         allow_code=allow_code, probabilities=probabilities,
         options=QuantifierOptions(one_per_call, temperature, seed=seed),
@@ -439,15 +439,22 @@ def _of_system(items: list[Item], name: str, watch: Watch) -> list[Item]:
     ]
 
 
-def _with_stored_keys(items: list[Item], store: str | Path | Store | None) -> list[Item]:
+def _with_stored_keys(
+    items: list[Item], store: str | Path | Store | None, *, writes: bool
+) -> list[Item]:
+    """Return the runs with the keys they have in the store. With `writes` a store that may not be
+    written is refused before it is touched."""
     if store is None:
         store = default_path()
     if not isinstance(store, str | Path):
         return store.with_stored_keys(items)
     if not is_there(store):
         return items
-    with Store(store, create=False) as stored:
-        return stored.with_stored_keys(items)
+    try:
+        with Store(store, create=writes) as stored:
+            return stored.with_stored_keys(items)
+    except NoStoreYet:  # an empty file: an earlier command was killed before it wrote anything
+        return items
 
 
 def warn_of_versions(store: Store, items: Sequence[Item], watch: Watch) -> None:

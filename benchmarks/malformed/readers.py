@@ -137,7 +137,11 @@ def arguments(text: str) -> Any:
 
 def professions(text: str) -> Any:
     """Proposed professions with their activities."""
-    return dict(read_professions(text)[0])
+    return {
+        entry["role"]: [phrase for phrase in entry["activities"] if isinstance(phrase, str)]
+        for entry in read_professions(text)
+        if isinstance(entry, dict) and isinstance(entry.get("activities"), list)
+    }
 
 
 READERS: dict[str, Callable[[str], Any]] = {
