@@ -133,6 +133,6 @@ def test_nothing_sticks_out_and_nobody_is_asked(
     trials = [*mixed, attempt(case("k", topic="x" * 300), WRONG, system="y" * 300)]
     watched = open_page(planning_page(trials), width=width)
     assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
-    assert watched.page.locator("#figures figure svg").count() == 4
+    assert watched.page.locator("#figures figure svg").count() == 3
     assert watched.page.locator("nav").evaluate("e => getComputedStyle(e).position") == "sticky"
     assert watched.quiet, (watched.console, watched.requests)
