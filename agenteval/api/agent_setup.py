@@ -54,7 +54,7 @@ class AgentSetup:
     carried out fails the case, and attempts before a restart count as well. `log_order`: calls made
     at once count in the order of the log. `record` is a file to
     which every reply of the agent's model is appended. With `dry_run` nothing is
-    sent or stored, no key is needed, and the report's `bill` says what would be asked.
+    sent or stored, no key is needed, and the report's `estimate` says what would be asked.
     """
 
     agent: Agent

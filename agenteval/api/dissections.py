@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack
 
+from agenteval.agents import System
+from agenteval.agents.spec import uncounted
 from agenteval.api.agent_setup import (
     Agent,
     AgentSetup,
@@ -16,23 +18,31 @@ from agenteval.api.agent_setup import (
     Suite,
     read_cases,
 )
-from agenteval.api.running import Notify, Progress, Stopped, Watch, how_it_ended, opened, twins
+from agenteval.api.running import (
+    Notify,
+    Progress,
+    Stopped,
+    Watch,
+    how_it_ended,
+    opened,
+    synchronous,
+)
 from agenteval.api.suites import words_of
+from agenteval.engine import Estimate, Experiment
 from agenteval.errors import InputError
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.dissect import (
     Dissection,
+    DissectionEvaluator,
     DissectOptions,
     evaluator_name,
     load_dissections,
-    plan_dissections,
 )
 from agenteval.evaluators.planning.substitute import Choices, base_of
 from agenteval.evaluators.planning.tables import dissection_tables
-from agenteval.evaluators.planning.trials import EVALUATOR, load_attempts
-from agenteval.experiment import Ended, Experiment
+from agenteval.evaluators.planning.trials import load_attempts
 from agenteval.report.report import Report
-from agenteval.store import Store, Trials
+from agenteval.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,32 +95,45 @@ class Dissect:
 
     async def run(self) -> DissectReport:
         """Make those that are missing. Raises Stopped with what is there when it is cancelled."""
-        if self.setup.dry_run:  # what is rehearsed runs in a loop of its own
-            from agenteval.api.planning_bill import dissect_bill
-
-            bill = await asyncio.to_thread(dissect_bill, self)
-            return DissectReport(title="", tables=(), bill=bill)
-        self.setup.system()  # an agent that is none is told before anything else
+        self.setup.system()  # raises for an agent that cannot be used, before anything else
         with opened(self.store, create=False) as store:
             failed = self.failed(store)
+            if self.setup.dry_run:
+                return DissectReport(
+                    title="", tables=(), estimate=await self._estimate(store, failed)
+                )
             if not failed:
                 return self._report(store, failed, (), 0)
             try:
-                ended = await self._run(store, failed)
+                async with self.setup.opened(store) as system:
+                    experiment = self._experiment(store, system, failed)
+                    result = await experiment.run(self.watch.progress)
             except asyncio.CancelledError:
                 raise Stopped(self._report(store, failed, *how_it_ended(None, ""))) from None
-            return self._report(store, failed, *how_it_ended(ended, "dissections not made"))
+            return self._report(store, failed, *how_it_ended(result, "dissections not made"))
 
-    async def _run(self, store: Store, failed: Sequence[Case]) -> Ended:
-        workers = self.setup.limits.concurrency
-        with Trials(store).lock(EVALUATOR, self.setup.system().sha256):
-            async with self.setup.opened(store) as system:
-                plan = plan_dissections(store, failed, system, self.options, concurrency=workers)
-                left = len(plan.units)
-                before = f", {len(failed) - left} done before" if left < len(failed) else ""
-                self.watch.note(f"{left} failed cases to dissect{before}")
-                experiment = Experiment(plan, store, workers=workers, on_interrupt=self.watch.note)
-                return await experiment.run(self.watch.progress)
+    def _experiment(self, store: Store, system: System, failed: Sequence[Case]) -> Experiment[Case]:
+        concurrency = self.setup.limits.concurrency
+        evaluator = DissectionEvaluator.of(
+            system, failed, self.options, concurrency=concurrency, turns=self.setup.turns
+        )
+        return Experiment(
+            evaluator, store, concurrency=concurrency, notify=self.watch.note, warn=self.watch.warn
+        )
+
+    async def _estimate(self, store: Store, failed: Sequence[Case]) -> Estimate:
+        system, (least, _, most) = self.setup.system(), self.options.runs
+        experiment = self._experiment(store, system, failed)
+        about = (
+            f"agent: {system.name}",
+            f"failed cases: {len(failed)}, of them to dissect: {len(experiment.pending().units)}",
+            f"runs of the agent for each: at least {least}, at most {most}",
+        )
+        return replace(
+            await experiment.dry_run(), command="plan dissect", about=about,
+            notes=uncounted(system.parameters),
+            budget=self.setup.limits.budget(self.setup.spent(store)),
+        )  # fmt: skip
 
     def _report(
         self, store: Store, failed: Sequence[Case], unfinished: tuple[str, ...], code: int
@@ -131,7 +154,7 @@ class Dissect:
         )
 
 
-def prepare_dissect(
+async def adissect(
     suite: Suite,
     agent: Agent,
     *,
@@ -145,7 +168,7 @@ def prepare_dissect(
     notify: Notify | None = None,
     progress: Progress | None = None,
     **how: Unpack[How],
-) -> Dissect:
+) -> DissectReport:
     """Find the causes of the failures that `plan_test` has stored for this agent and suite
     (algorithm 2 of arXiv 2404.17833).
 
@@ -159,7 +182,8 @@ def prepare_dissect(
         choices=Choices(topics=topics, lexicon=words),
         limits=setup.rules.limits, rules=setup.rules.check,
     )  # fmt: skip
-    return Dissect(setup, read_cases(suite, words), options, limit, store, Watch(notify, progress))
+    cases = read_cases(suite, words)
+    return await Dissect(setup, cases, options, limit, store, Watch(notify, progress)).run()
 
 
-dissect, adissect = twins("dissect", prepare_dissect)
+dissect = synchronous(adissect)

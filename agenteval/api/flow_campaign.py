@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,28 +11,36 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from agenteval.agents import AgentLimits
+from agenteval.agents.spec import uncounted
 from agenteval.api.running import Watch
+from agenteval.engine import (
+    Estimate,
+    Experiment,
+    ExperimentResult,
+    RequestBounds,
+    Requests,
+    announcement,
+)
 from agenteval.evaluators.workflows.assistants import Assistants
 from agenteval.evaluators.workflows.cast import Cast
 from agenteval.evaluators.workflows.results import Level
 from agenteval.evaluators.workflows.scenario import Demand
-from agenteval.evaluators.workflows.stored import EVALUATORS
 from agenteval.evaluators.workflows.trials import (
     Act,
     Candidate,
     Case,
-    Work,
-    plan_workflows,
+    WorkflowEvaluator,
     spent,
     turns,
 )
-from agenteval.evaluators.workflows.verdicts import Judges, Verdicts
-from agenteval.experiment import Ended, Experiment
+from agenteval.evaluators.workflows.user_model import UserOnModel
+from agenteval.evaluators.workflows.verdicts import Judges, Verdicts, most_pairs
 from agenteval.files import write_atomically
+from agenteval.models.asking import MOST_REQUESTS
 from agenteval.models.client import Client
 from agenteval.models.factory import ModelChoice, make_client, make_transport
 from agenteval.models.limits import Budget, Limits
-from agenteval.store import Store, Trials
+from agenteval.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,26 +78,42 @@ class Campaign:
         """The assistant in each format; nothing is opened."""
         return self.assistants.candidates(self.conditions)
 
-    async def run(self, store: Store, watch: Watch, judgements: str | Path | None = None) -> Ended:
+    async def run(
+        self, store: Store, watch: Watch, judgements: str | Path | None = None
+    ) -> ExperimentResult:
         """Do what the store lacks, one format after the other, until one is stopped. Raises what
         `Experiment.run` raises, and StoreError while another process does the same."""
-        keys = [one.sha256 for one in self.candidates()]
-        budget = self.budget(store, keys)
-        with ExitStack() as locks:
-            for key in keys:
-                locks.enter_context(Trials(store).lock(EVALUATORS[self.level], key))
-            async with AsyncExitStack() as stack:
-                judges = await stack.enter_async_context(self._opened_judges(store, budget))
-                act = await stack.enter_async_context(self._opened_act(store, budget))
-                candidates = await stack.enter_async_context(
-                    self.assistants.opened(self.conditions, budget)
-                )
-                verdicts = Verdicts(judges)
-                try:
-                    return await self._run(store, watch, candidates, act, verdicts)
-                finally:
-                    if judgements is not None:
-                        _write_judgements(Path(judgements), verdicts, watch)
+        budget = self.budget(store, [candidate.sha256 for candidate in self.candidates()])
+        async with AsyncExitStack() as stack:
+            judges = await stack.enter_async_context(self._opened_judges(store, budget))
+            act = await stack.enter_async_context(self._opened_act(store, budget))
+            candidates = await stack.enter_async_context(
+                self.assistants.opened(self.conditions, budget)
+            )
+            verdicts = Verdicts(judges)
+            experiments = self._experiments(store, watch, candidates, act, verdicts)
+            try:
+                return await self._run(experiments, watch)
+            finally:
+                if judgements is not None:
+                    _write_judgements(Path(judgements), verdicts, watch)
+
+    async def dry_run(self, store: Store, watch: Watch) -> Estimate:
+        """Return what `run` would ask."""
+        candidates = self.candidates()
+        budget = self.budget(store, [candidate.sha256 for candidate in candidates])
+        verdicts = Verdicts(self.judges(self.judge_client(store, budget)))
+        act = turns(self.turn_limits)
+        if self.cast is not None:
+            act = self.cast.act(self.simulator_client(store, budget))
+        about, total = [], Estimate(command=f"flow {self.level}", budget=budget)
+        for experiment in self._experiments(store, watch, candidates, act, verdicts):
+            about.append(announcement(experiment.evaluator, experiment.pending()))
+            total += await experiment.dry_run()
+        notes = uncounted(candidates[0].assistant.parameters)
+        if budget.price is not None and len(total.lines) > 1:
+            notes = (*notes, "one price is used for all models")
+        return replace(total, about=tuple(about), notes=notes)
 
     def budget(self, store: Store, keys: Sequence[str]) -> Budget:
         """One for all that asks a model; what earlier runs of these systems took is counted."""
@@ -97,45 +121,53 @@ class Campaign:
             return self.limits.budget()
         return self.limits.budget(spent(store, self.level, keys))
 
-    def plan_line(self, name: str, work: Sequence[Work]) -> str:
-        """How much of one candidate is to be done, and was."""
-        again = sum(one.stored is not None for one in work)
-        done = len(self.cases) * self.trials - (len(work) - again)
-        return (
-            f"{name}: {len(work) - again} {self.level}s to run"
-            + (f", {done} done before" if done else "")
-            + (f", {again} of them to be judged anew" if again else "")
-        )
-
-    async def _run(
-        self,
-        store: Store,
-        watch: Watch,
-        candidates: Sequence[Candidate],
-        act: Act,
+    def _experiments(
+        self, store: Store, watch: Watch, candidates: Sequence[Candidate], act: Act,
         verdicts: Verdicts,
-    ) -> Ended:
-        plans = [
-            plan_workflows(
-                store, self.level, self.cases, one, self.trials, act, verdicts,
-                retry_failed=self.retry_failed,
+    ) -> list[Experiment[Case]]:  # fmt: skip
+        return [
+            Experiment(
+                WorkflowEvaluator.of(
+                    store, self.level, self.cases, candidate, self.trials, act, verdicts,
+                    bounds=self._bounds,
+                ),
+                store, concurrency=self.limits.concurrency, retry_failed=self.retry_failed,
+                notify=watch.note, warn=watch.warn,
             )
-            for one in candidates
+            for candidate in candidates
         ]  # fmt: skip
-        for plan in plans:  # whoever reads the store meanwhile knows that others are to come
-            plan.begin(store)
-        ended: Ended | None = None
-        for i, (one, plan) in enumerate(zip(candidates, plans, strict=True)):
-            watch.note(self.plan_line(one.name, plan.units))
-            experiment = Experiment(
-                plan, store, workers=self.limits.concurrency, on_interrupt=watch.note
-            )
-            ended = await experiment.run(watch.progress)
-            if ended.stopped:
-                later = sum(len(other.units) for other in plans[i + 1 :])
-                return replace(ended, left_out=ended.left_out + later)
-        assert ended is not None  # there is a format at least
-        return ended
+
+    async def _run(self, experiments: Sequence[Experiment[Case]], watch: Watch) -> ExperimentResult:
+        for experiment in experiments:  # readers of the store see that all are planned
+            experiment.begin()
+        for number, experiment in enumerate(experiments, 1):
+            result = await experiment.run(watch.progress)
+            if result.stopped:
+                later = sum(len(other.pending().units) for other in experiments[number:])
+                return replace(result, left_out=result.left_out + later)
+        return result
+
+    def _bounds(self, case: Case) -> tuple[Requests, Requests]:
+        """Requests of an attempt at a case, in the order in which they are first sent, and of its
+        verdict."""
+        attempt: dict[str, RequestBounds] = {}
+        calls, agent = 1, RequestBounds(1, 1)
+        if self.cast is not None:
+            limit, calls = self.cast.settings.turn_limit(case.profile), self.cast.calls
+            agent = RequestBounds(1, limit + calls)
+            if self.cast.user == "model":
+                # before each reply of the agent, and once after the last
+                attempt["simulated user"] = RequestBounds(
+                    2, (limit + 1) * UserOnModel.most_requests
+                )
+        if not uncounted(self.assistants.candidates({})[0].assistant.parameters):
+            attempt["agent"] = agent
+        if self.cast is not None and self.cast.asks_tools and case.of.backend is None:
+            attempt["simulated tools"] = RequestBounds(0, calls * MOST_REQUESTS)
+        if self.judge is None:
+            return attempt, {}
+        questions = 1 + calls * most_pairs(case)
+        return attempt, {"judge": RequestBounds(0, MOST_REQUESTS * questions)}
 
     @asynccontextmanager
     async def _opened_judges(self, store: Store, budget: Budget) -> AsyncIterator[Judges]:

@@ -12,6 +12,7 @@ from agenteval.agents import System
 from agenteval.api.running import Notify, Progress, Watch, opened, synchronous, why_stopped
 from agenteval.api.workflow_report import WorkflowReport, trials_report
 from agenteval.api.workflows import demanded, idle_note, judged_enough, read_roles, session_rates
+from agenteval.engine import Experiment
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.cases import OpenRole, SessionCase
 from agenteval.evaluators.workflows.scenario import RECORDED
@@ -23,9 +24,8 @@ from agenteval.evaluators.workflows.trajectories import (
     read_trajectories,
     replayed,
 )
-from agenteval.evaluators.workflows.trials import Candidate, Case, plan_workflows
+from agenteval.evaluators.workflows.trials import Candidate, Case, WorkflowEvaluator
 from agenteval.evaluators.workflows.verdicts import Judges, Verdicts
-from agenteval.experiment import Experiment
 from agenteval.store import Store, Trials
 
 _MOST_TOLD = 10
@@ -85,13 +85,13 @@ async def aflow_import(
             watch.warn(f"no session: {log.message}")
         return log
 
-    with opened(store) as kept, Trials(kept).lock(EVALUATORS["session"], candidate.sha256):
+    with opened(store) as kept:
         _refuse_others(kept, candidate, numbered)
-        plan = plan_workflows(
-            kept, "session", list(cases.values()), candidate, 1 + max(n for _, n in numbered),
+        evaluator = WorkflowEvaluator.of(
+            kept, "session", cases.values(), candidate, 1 + max(n for _, n in numbered),
             act, verdicts, only=numbered.keys(),
         )  # fmt: skip
-        ended = await Experiment(plan, kept, workers=1).run(watch.progress)
+        ended = await Experiment(evaluator, kept, concurrency=1).run(watch.progress)
         stored = load_sessions(kept, cases=cases, systems=[candidate.sha256])
     keys = {(case.info.id, number) for (_, number), (case, _) in numbered.items()}
     sessions = [r for r in stored if (r.case.id.partition(" [")[0], r.trial) in keys]

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agenteval.api.running import Notify, Watch, opened, synchronous
+from agenteval.engine import answered
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows import flowbench_score as flowbench
 from agenteval.evaluators.workflows import flowbench_tables as tables
 from agenteval.evaluators.workflows.flowbench_rows import Rows, pooled, read_rows
 from agenteval.evaluators.workflows.rates import Resampling
 from agenteval.evaluators.workflows.verdicts import Judges
-from agenteval.experiment import answered
 from agenteval.models.client import Client
 from agenteval.models.factory import Model, ModelChoice, choose_model, make_client
 from agenteval.models.limits import Limits

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from agenteval.agents.callable import load, source_sha256
 from agenteval.api.running import Watch
+from agenteval.engine import Estimate, Experiment, ExperimentResult
 from agenteval.errors import BadRequest, InputError, NoStoreYet
 from agenteval.evaluators.base import Evaluator, Unit
 from agenteval.evaluators.utility.computed import WithComputed, check_computed
@@ -20,7 +21,7 @@ from agenteval.evaluators.utility.criteria_file import find_criteria, has_criter
 from agenteval.evaluators.utility.distributions import DistributionJudge, Kind
 from agenteval.evaluators.utility.embedded import EmbeddedJudge
 from agenteval.evaluators.utility.function_judge import FunctionJudge, JudgeFunction
-from agenteval.evaluators.utility.plan import CellPlan, Item
+from agenteval.evaluators.utility.plan import Item, JudgeEvaluator
 from agenteval.evaluators.utility.quantifier import (
     Guarded,
     Quantifier,
@@ -28,7 +29,6 @@ from agenteval.evaluators.utility.quantifier import (
     chat_judge,
 )
 from agenteval.evaluators.utility.scorers import Scorer, scorer_of
-from agenteval.experiment import Ended, Experiment
 from agenteval.models.endpoints import Endpoints
 from agenteval.models.factory import ChatModel, Model, ModelChoice, choose_model, make_client
 from agenteval.models.limits import Budget, Limits
@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 Runs = str | Path | Iterable[Run]
 Criteria = str | Path | CriteriaSet | Iterable[Criterion]
 AnyJudge = Model | JudgeFunction | object  # the object is a scorer of another framework
+
+
+LOCAL = "all of it is computed on this machine: no requests, no cost"
 
 
 class Unfinished(Exception):
@@ -181,22 +184,51 @@ class Judging:
                 f"judge: embedded{why}: it grades conciseness, by length, and nothing else"
             )
 
-    async def run(self, plan: CellPlan, client: Client | None, store: Store) -> Ended:
-        """Run a plan of this judge and close its client. Raises CancelledError when interrupted."""
-        left = (
-            f", {plan.failed} without a score and left so (--retry-failed asks again)"
-            if plan.failed
-            else ""
-        )
-        kept = f", {plan.done} already scored" if plan.done else ""
-        self.watch.note(
-            f"{plan.cells} cells{kept}{left}; {plan.open} to judge in {plan.calls} calls"
-        )
+    @property
+    def local_cost(self) -> str:
+        """What a judge that runs in this process costs."""
+        return LOCAL if self.choice else "what the judge spends itself is not counted here"
 
+    def experiment(
+        self, rated: JudgeEvaluator, client: Client | None, store: Store, *, announce: bool = True
+    ) -> Experiment[Item]:
+        """Return the experiment of this judge on some texts."""
+        if client is not None:
+            # Twice as many units as requests in flight: while some wait for their commit, others
+            # keep every connection busy (an idle one is polled by the HTTP pool at each request).
+            concurrency = 2 * self.limits.concurrency
+        else:
+            concurrency = 1 if self.choice else self.limits.concurrency
+        return Experiment(
+            rated, store, concurrency=concurrency, retry_failed=self.retry_failed, client=client,
+            notify=self.watch.note, warn=self.watch.warn, announce=announce,
+        )  # fmt: skip
+
+    async def run(
+        self, rated: JudgeEvaluator, client: Client | None, store: Store
+    ) -> ExperimentResult:
+        """Judge what the store lacks, and close the client. Raises CancelledError when
+        interrupted."""
         try:
-            return await self.run_plan(plan, client, store)
+            return await self.experiment(rated, client, store).run(self.watch.progress)
         finally:
             await self.close(client)
+
+    async def estimate(
+        self, total: Estimate, rated: JudgeEvaluator, client: Client | None, store: Store
+    ) -> Estimate:
+        """Return `total` and what the judging of these texts would ask; the budget counts what the
+        judge spent before."""
+        experiment = self.experiment(rated, client, store)
+        work = experiment.pending()
+        stored = (
+            f"stored already: {work.done} scored, {work.failed} failed; calls: {len(work.units)}"
+        )
+        total = replace(
+            total, about=(*total.about, stored), notes=(*total.notes, *notes_on(self.choice)),
+            budget=self.limits.budget(store.usage(rated.source_key)),
+        )  # fmt: skip
+        return total + await experiment.dry_run()
 
     async def close(self, client: Client | None) -> None:
         """Close the judge's connections; of several endpoints, say what came of each."""
@@ -205,19 +237,12 @@ class Judging:
                 self.watch.note(client.limiter.told)
             await client.close()
 
-    async def run_plan(self, plan: CellPlan, client: Client | None, store: Store) -> Ended:
-        """The same without a word, and with the client left open."""
-        if client is not None:
-            # Twice as many workers as requests in flight: while some wait for their commit, others
-            # keep every connection busy (an idle one is polled by the HTTP pool at each request).
-            workers = 2 * self.limits.concurrency
-        else:
-            workers = 1 if self.choice else self.limits.concurrency
-        experiment = Experiment(
-            plan, store, workers=workers, client=client, on_interrupt=self.watch.note
-        )
-        self.watch.progress(experiment.progress)
-        return await experiment.run(self.watch.progress)
+
+def notes_on(choice: ModelChoice | None) -> tuple[str, ...]:
+    """Return a note where the replies come from a recording."""
+    if choice is None or choice.provider not in ("replay", "recorded"):
+        return ()
+    return ("the replies come from a recording: no endpoint is asked, nothing is paid",)
 
 
 def read_judging(
@@ -486,12 +511,6 @@ def warn_of_versions(store: Store, items: Sequence[Item], watch: Watch) -> None:
     answers += [(run.system, case_key(run), run.id) for run, _ in items]
     for line in cases_answered_twice(answers):
         watch.warn(line)
-
-
-def relabel(store: Store, criteria: Iterable[Criterion], watch: Watch) -> None:
-    """Stored ratings follow the order that the criteria have now; one line for each of them."""
-    for relabelled in store.relabel(criteria):
-        watch.warn(relabelled.line)
 
 
 def warn_unchanged(copies: Sequence[Copies], runs: int, watch: Watch) -> None:

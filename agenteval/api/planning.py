@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
 from agenteval.agents import AgentFailure, System
+from agenteval.agents.spec import uncounted
 from agenteval.api.agent_setup import (
     Agent,
     AgentSetup,
@@ -17,8 +19,18 @@ from agenteval.api.agent_setup import (
     Suite,
     read_cases,
 )
-from agenteval.api.running import Notify, Progress, Stopped, Watch, how_it_ended, opened, twins
+from agenteval.api.running import (
+    Notify,
+    Progress,
+    Stopped,
+    Watch,
+    how_it_ended,
+    opened,
+    planned,
+    synchronous,
+)
 from agenteval.api.suites import Range, generator, span, words_of
+from agenteval.engine import Estimate, Experiment, ExperimentResult
 from agenteval.errors import InputError
 from agenteval.evaluators.planning.capability import THRESHOLD, cases_for, goes_on
 from agenteval.evaluators.planning.case import Case
@@ -31,15 +43,14 @@ from agenteval.evaluators.planning.tables import planning_tables
 from agenteval.evaluators.planning.trials import (
     EVALUATOR,
     Attempt,
+    PlanningEvaluator,
     as_run,
     load_attempts,
-    plan_trials,
 )
 from agenteval.evaluators.planning.words import Lexicon
-from agenteval.experiment import Ended, Experiment
 from agenteval.records import Run
 from agenteval.report.report import Report
-from agenteval.store import Store, Trials
+from agenteval.store import Store
 from agenteval.store.experiments import unfinished_trials
 from agenteval.trust.gates import Gate, least_gate, unscored_gate
 
@@ -113,39 +124,58 @@ class Test:
 
     async def run(self) -> PlanReport:
         """Run what is missing. Raises Stopped with what is there when it is cancelled."""
-        if self.setup.dry_run:  # what is rehearsed runs in a loop of its own
-            from agenteval.api.planning_bill import test_bill
-
-            return PlanReport(title="", tables=(), bill=await asyncio.to_thread(test_bill, self))
-        ended = None
+        if self.setup.dry_run:
+            return PlanReport(title="", tables=(), estimate=await self._estimate())
+        result = None
         reached: list[int] = []
-        key = (
-            self.setup.system().sha256
-        )  # before a store is made, so that a wrong agent leaves none
+        self.setup.system()  # before a store is made, so that a wrong agent leaves none
         with opened(self.store) as store:
             try:
-                with Trials(store).lock(EVALUATOR, key):
-                    async with self.setup.opened(store) as system:
-                        for size, cases in self.suites.items():
-                            reached.append(size)
-                            ended = await self._run(store, system, cases)
-                            if ended.stopped or not self.goes_on(store, size):
-                                break
+                async with self.setup.opened(store) as system:
+                    for size in self.suites:
+                        reached.append(size)
+                        experiment = self._experiment(store, system, size)
+                        result = await experiment.run(self.watch.progress)
+                        if result.stopped or not self.goes_on(store, size):
+                            break
             except asyncio.CancelledError:
                 raise Stopped(self._report(store, reached, None)) from None
-            return self._report(store, reached, ended)
+            return self._report(store, reached, result)
 
-    async def _run(self, store: Store, system: System, cases: Sequence[Case]) -> Ended:
-        plan = plan_trials(
-            store, cases, system, self.trials, self.setup.rules, retry_failed=self.retry_failed
+    def _experiment(self, store: Store, system: System, size: int) -> Experiment[Case]:
+        return Experiment(
+            PlanningEvaluator.of(system, self.suites[size], self.trials, self.setup.rules),
+            store, concurrency=self.setup.limits.concurrency, retry_failed=self.retry_failed,
+            notify=self.watch.note, warn=self.watch.warn,
+        )  # fmt: skip
+
+    async def _estimate(self) -> Estimate:
+        """What the missing trials would ask. Of several suites the next is begun as long as enough
+        trials pass: certain is the first one that is not stored whole."""
+        system, total, certain = self.setup.system(), Estimate(), True
+        sizes = Counter[int]()
+        with planned(self.store) as store:
+            about = [f"agent: {system.name}"]
+            for size, cases in self.suites.items():
+                experiment = self._experiment(store, system, size)
+                left = len(experiment.pending().units)
+                sizes.update(case.n for case in cases)
+                if not left and certain and not self.goes_on(store, size):
+                    break
+                if left:
+                    estimate = await experiment.dry_run()
+                    total += estimate if certain else estimate.uncertain()
+                    certain = False
+                about.append(f"{len(cases)} cases" + (f" of {size} actions" if size else "")
+                             + f"; trials to run: {left}")  # fmt: skip
+            budget = self.setup.limits.budget(self.setup.spent(store))
+        about.append(
+            "cases by actions: " + ", ".join(f"{n}: {k}" for n, k in sorted(sizes.items()))
         )
-        left = len(plan.units)
-        done = len(cases) * self.trials - left
-        before = f", {done} done before" if done else ""
-        self.watch.note(f"{system.name}: {left} trials to run{before}")
-        workers = self.setup.limits.concurrency
-        experiment = Experiment(plan, store, workers=workers, on_interrupt=self.watch.note)
-        return await experiment.run(self.watch.progress)
+        return replace(
+            total, about=tuple(about), notes=uncounted(system.parameters), budget=budget,
+            command="plan test" if self.threshold is None else "plan capability",
+        )  # fmt: skip
 
     def goes_on(self, store: Store, size: int) -> bool:
         """Whether enough of the stored trials of this size pass for the next suite."""
@@ -168,7 +198,9 @@ class Test:
             stored = load_attempts(store, self.setup.rules.check, cases=keys, systems=[key])
         return [a for a in stored if a.trial < self.trials]
 
-    def _report(self, store: Store, sizes: Sequence[int], ended: Ended | None) -> PlanReport:
+    def _report(
+        self, store: Store, sizes: Sequence[int], ended: ExperimentResult | None
+    ) -> PlanReport:
         attempts = tuple(self._attempts(store, sizes))
         tables = planning_tables(attempts, (), threshold=self.threshold)
         unfinished, code = how_it_ended(ended, "trials not run")
@@ -185,7 +217,7 @@ class Test:
         return report.gated(*self.gates(report))
 
 
-def prepare_test(
+async def aplan_test(
     suite: Suite,
     agent: Agent,
     *,
@@ -199,7 +231,7 @@ def prepare_test(
     notify: Notify | None = None,
     progress: Progress | None = None,
     **how: Unpack[How],
-) -> Test:
+) -> PlanReport:
     """Run an agent on every case of a suite (file or cases), `trials` times, and check its plans.
 
     Only what `store` lacks is run; `retry_failed` runs again what failed for good. `limit`: only
@@ -228,13 +260,14 @@ def prepare_test(
             asked.append(least_gate("success", rate, gate, of, unknown=unknown))
         return asked
 
-    return Test(
+    test = Test(
         AgentSetup(agent, **how), {0: list(different.values())}, trials, retry_failed, store,
         Watch(notify, progress), words, gates=gates, notes=(told,) if same else (),
     )  # fmt: skip
+    return await test.run()
 
 
-def prepare_capability(
+async def aplan_capability(
     agent: Agent,
     *,
     n: Range = "2-9",
@@ -249,7 +282,7 @@ def prepare_capability(
     notify: Notify | None = None,
     progress: Progress | None = None,
     **how: Unpack[How],
-) -> Test:
+) -> PlanReport:
     """Raise the number of actions until an agent's success falls below the threshold.
 
     `cases` at each number of actions, by default min(300, 20·n(n-1)/2), as published (arXiv
@@ -262,10 +295,11 @@ def prepare_capability(
     for size in range(first, last + 1):
         shape = Shape(actions=(size, size), extended=extended)
         suites[size] = list(generator(shape, seed, topics).cases(cases or cases_for(size)))
-    return Test(
+    test = Test(
         AgentSetup(agent, **how), suites, trials, retry_failed, store, Watch(notify, progress),
         threshold=threshold,
     )  # fmt: skip
+    return await test.run()
 
 
 def plan_report(
@@ -313,5 +347,5 @@ def plan_report(
     )
 
 
-plan_test, aplan_test = twins("plan_test", prepare_test)
-plan_capability, aplan_capability = twins("plan_capability", prepare_capability)
+plan_test = synchronous(aplan_test)
+plan_capability = synchronous(aplan_capability)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from agenteval.api.judging import Judging, Unfinished
 from agenteval.api.running import why_stopped
 from agenteval.evaluators.base import Evaluator
-from agenteval.evaluators.utility.plan import CellPlan, experiment_of, joined, make_plan
+from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.evaluators.utility.probes import (
     INJECTION,
     Injected,
@@ -22,7 +22,6 @@ from agenteval.evaluators.utility.probes import (
 )
 from agenteval.evaluators.utility.probes.targets import (
     Item,
-    Target,
     add_texts,
     choose_targets,
     probing,
@@ -92,16 +91,14 @@ class Asking:
         tables = {}
         for name in OTHER_WAYS:
             judge, client = self._judges[name]
-            await self._run(name, self.way_plan(judge), judge, client)
+            await self._run(name, self.in_another_way(judge), client)
             tables[name] = self.table(judge.source.sha256)
         return tables
 
-    def way_plan(self, judge: Evaluator) -> CellPlan:
-        """What the store lacks of the originals by a judge that is asked in another way."""
-        return make_plan(
-            judge, self.material.items, self.material.criteria, self.store,
-            repeats=self.material.repeats, retry_failed=self.judging.retry_failed,
-        )  # fmt: skip
+    def in_another_way(self, judge: Evaluator) -> JudgeEvaluator:
+        """Return a judge that is asked in another way, on the originals."""
+        material = self.material
+        return JudgeEvaluator.of(judge, material.items, material.criteria, material.repeats)
 
     async def attacked(self, plain: ScoreTable, options: ProbeOptions) -> Injected:
         """Ratings of runs known to be low, with an attack and with a control in their text."""
@@ -110,8 +107,9 @@ class Asking:
         if not targets:
             return Injected((), plain, material.repeats)
         judge, client = self._judges[INJECTION]
-        plan, copies = attack_plan(self, judge, targets, options)
-        await self._run(INJECTION, plan, judge, client)
+        copies = add_texts(targets, material.criteria, options.seed)
+        rated = JudgeEvaluator(judge, tuple(copies.items()), material.criteria, material.repeats)
+        await self._run(INJECTION, rated, client)
         return Injected(targets, self._copies_by(judge, copies), material.repeats)
 
     def _copies_by(self, judge: Evaluator, copies: Mapping[str, Sequence[Item]]) -> ScoreTable:
@@ -154,32 +152,12 @@ class Asking:
         judge, client = self.judging.evaluator(self.store)
         return {**made, INJECTION: (probing(judge), client)}
 
-    async def _run(
-        self, name: str, plan: CellPlan, judge: Evaluator, client: Client | None
-    ) -> None:
+    async def _run(self, name: str, rated: JudgeEvaluator, client: Client | None) -> None:
         if client is not None:  # a cap holds for plain, other ways and attacks together
             sources = [self.plain.source, *(judge.source for judge, _ in self._judges.values())]
             spent = sum((self.store.usage(s.sha256) for s in sources), start=Usage())
             client.budget = self.judging.limits.budget(spent)
-        whole = experiment_of(judge, self.judging.task.name)
-        with self.store.lock(whole):
-            self.judging.watch.note(f"probe of {name}:")
-            ended = await self.judging.run(plan, client, self.store)
-        if ended.stopped:
-            raise Unfinished(why_stopped(ended, "calls of the probe not made"))
-
-
-def attack_plan(
-    asking: Asking, judge: Evaluator, targets: Sequence[Target], options: ProbeOptions
-) -> tuple[CellPlan, dict[str, list[Item]]]:
-    """What the store lacks of attacked copies and controls of at least one target, and these."""
-    material = asking.material
-    copies = add_texts(targets, material.criteria, options.seed)
-    plans = [
-        make_plan(
-            judge, items, material.criteria, asking.store, repeats=material.repeats,
-            variant=variant, retry_failed=asking.judging.retry_failed,
-        )
-        for variant, items in copies.items()
-    ]  # fmt: skip
-    return joined(plans), copies
+        self.judging.watch.note(f"probe of {name}:")
+        result = await self.judging.run(rated, client, self.store)
+        if result.stopped:
+            raise Unfinished(why_stopped(result, "calls of the probe not made"))

@@ -2,20 +2,8 @@
 its limits and its store.
 
 An experiment is one coroutine, `async def averb(...) -> Report`, and `verb = synchronous(averb)`.
-It takes `limits`, `store`, `notify` and `progress` as the user gave them, and does::
-
-    watch = Watch(notify, progress)
-    with opened(store) as kept:
-        watch.note("90 calls to make")                 # said at once, where somebody listens
-        watch.warn("3 runs name no system")            # the same; else a note of the report
-        experiment = Experiment(plan, kept, client=client, on_interrupt=watch.note)
-        ended = await experiment.run(watch.progress)
-    return Report(..., notes=(*watch.notes, ...))
-
-Where cancellation leaves something to show, it raises `Stopped(report)`.
-
-Where what was read and checked is an object of its own, of which a bill can be made as well, there
-is `prepare_verb(...) -> Prepared`, and `verb, averb = twins("verb", prepare_verb)`.
+It takes `limits`, `store`, `notify` and `progress` as the user gave them. Where cancellation leaves
+something to show, it raises `Stopped(report)`.
 """
 
 from __future__ import annotations
@@ -31,18 +19,17 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from agenteval.store import Store, default_path, is_there
 from agenteval.workers import TEAM
 
 if TYPE_CHECKING:
-    from agenteval.experiment import Ended
+    from agenteval.engine import ExperimentResult
     from agenteval.report.report import Report
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
-_T_co = TypeVar("_T_co", covariant=True)
 
 Notify = Callable[[str], None]
 Progress = Callable[[Any], None]  # gets the engine's counts (total, done, failures, usage)
@@ -90,31 +77,6 @@ def synchronous(
     sync.__qualname__ = sync.__name__
     sync.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     return sync
-
-
-class Prepared(Protocol[_T_co]):
-    """An experiment whose input is read and checked."""
-
-    async def run(self) -> _T_co:
-        """Do what is missing. Cancelled, it raises Stopped with what is there."""
-        ...
-
-
-def twins(
-    name: str, prepare: Callable[_P, Prepared[_T]]
-) -> tuple[Callable[_P, _T], Callable[_P, Coroutine[Any, Any, _T]]]:
-    """The experiment as a function `name` and as an async one, of the same parameters."""
-
-    @functools.wraps(prepare)
-    async def run(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        return await prepare(*args, **kwargs).run()
-
-    run.__name__ = run.__qualname__ = f"a{name}"
-    signature = inspect.signature(prepare)
-    prepared = inspect.get_annotations(prepare, eval_str=True)["return"]
-    returned = prepared.run.__annotations__["return"]
-    run.__signature__ = signature.replace(return_annotation=returned)  # type: ignore[attr-defined]
-    return synchronous(run), run
 
 
 def run_sync(work: Coroutine[Any, Any, _T]) -> _T:
@@ -212,7 +174,7 @@ class Watch:
         self.note("interrupted: waiting for the replies under way; once more ends it at once")
 
 
-def how_it_ended(ended: Ended | None, left: str) -> tuple[tuple[str, ...], int]:
+def how_it_ended(ended: ExperimentResult | None, left: str) -> tuple[tuple[str, ...], int]:
     """What is to be said of an experiment that was interrupted (None) or stopped early, and the
     exit code."""
     if ended is None:

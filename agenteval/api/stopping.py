@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agenteval.api.judging import Judging
+from agenteval.engine import ExperimentResult
 from agenteval.evaluators.base import Evaluator
-from agenteval.evaluators.utility.plan import CellPlan, Item, make_plan
-from agenteval.experiment import Ended
+from agenteval.evaluators.utility.plan import Item, JudgeEvaluator
 from agenteval.store import Store
 from agenteval.store.experiments import remark
 from agenteval.store.rows import case_key
@@ -27,11 +27,11 @@ FIRST, STEP = 10, 4  # cases before the first look, and between two where one ju
 
 @dataclass(frozen=True)
 class Judged:
-    """How far it came: the plan of the cases that were judged, how the last of it ended, what the
-    rule said last, and the line about where it stopped."""
+    """The cases that were judged, how the last experiment ended, what the rule said last, and the
+    line about where it stopped."""
 
-    plan: CellPlan
-    ended: Ended
+    rated: JudgeEvaluator
+    result: ExperimentResult
     look: Look | None
     line: str
 
@@ -62,13 +62,11 @@ async def judge_until(
     try:
         for count in _counts(len(cases), step):
             some = tuple(item for name in list(cases)[:count] for item in cases[name])
-            plan = make_plan(
-                evaluator, some, judging.criteria, store, repeats=judging.repeats,
-                retry_failed=judging.retry_failed,
-            )  # fmt: skip
-            ended = await judging.run_plan(plan, client, store)
-            if ended.stopped:
-                return Judged(plan, ended, look, "")
+            rated = JudgeEvaluator.of(evaluator, some, judging.criteria, judging.repeats)
+            experiment = judging.experiment(rated, client, store, announce=False)
+            result = await experiment.run(judging.watch.progress)
+            if result.stopped:
+                return Judged(rated, result, look, "")
             table = scores_from_store(
                 store, evaluator.source.sha256, repeats=judging.repeats,
                 criteria={c.sha256 for c in judging.criteria},
@@ -85,7 +83,7 @@ async def judge_until(
     finally:
         await judging.close(client)
     remark(store, evaluator.source.sha256, line)
-    return Judged(plan, ended, replace(look, reason=line) if look else None, line)
+    return Judged(rated, result, replace(look, reason=line) if look else None, line)
 
 
 def _counts(cases: int, step: int) -> Iterator[int]:

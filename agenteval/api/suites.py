@@ -9,16 +9,27 @@ from pathlib import Path
 from statistics import median_high
 from typing import Any
 
-from agenteval.api.running import Notify, Progress, Stopped, Watch, opened, synchronous
+from agenteval.api.judging import notes_on
+from agenteval.api.running import (
+    Notify,
+    Progress,
+    Stopped,
+    Watch,
+    opened,
+    planned,
+    run_sync,
+    synchronous,
+)
+from agenteval.engine import Estimate, RequestBounds, RequestCounter, answered, first_requests
+from agenteval.engine import Progress as Counts
 from agenteval.errors import InputError, ModelError
-from agenteval.evaluators.base import Progress as Counts
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.invent import Invention, requests_for
 from agenteval.evaluators.planning.invent import invent as invent_professions
 from agenteval.evaluators.planning.suite import write_suite
 from agenteval.evaluators.planning.synthesis import Generator, Shape
 from agenteval.evaluators.planning.words import Lexicon, Topic, choose_topics, read_words
-from agenteval.experiment import answered
+from agenteval.models.asking import MOST_REQUESTS
 from agenteval.models.factory import Model, ModelChoice, choose_model, make_client
 from agenteval.models.limits import Limits
 from agenteval.records.table import Cell, Column, Table
@@ -164,6 +175,18 @@ def inventor(
     if choice.kind == "embedded":
         raise InputError("inventing needs a chat model: PROVIDER:MODEL, or --base-url", "--model")
     return Path(lexicon), choice
+
+
+def invention_estimate(choice: ModelChoice, professions: int) -> Estimate:
+    """Return what inventing so many professions would ask, one question after another."""
+    counter = RequestCounter()
+    with planned() as store:
+        work = invent_professions(make_client(choice, Limits(), store), professions)
+        if drafts := run_sync(first_requests(work)):
+            bounds = RequestBounds(1, MOST_REQUESTS * requests_for(professions))
+            counter.count({"model": bounds}, drafts)
+    about = (f"new professions: {professions}",)
+    return Estimate(tuple(counter.lines.values()), about, notes_on(choice), "plan synth")
 
 
 async def _invented(

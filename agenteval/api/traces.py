@@ -8,7 +8,16 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from agenteval.api.running import Notify, Progress, Stopped, Watch, how_it_ended, opened, twins
+from agenteval.api.running import (
+    Notify,
+    Progress,
+    Stopped,
+    Watch,
+    how_it_ended,
+    opened,
+    planned,
+    synchronous,
+)
 from agenteval.api.trace_input import (
     TaxonomyLike,
     Traces,
@@ -20,6 +29,7 @@ from agenteval.api.trace_input import (
     read_taxonomy,
     together,
 )
+from agenteval.engine import Estimate, Experiment, ExperimentResult
 from agenteval.errors import InputError
 from agenteval.evaluators.traces.annotation_files import write_folder
 from agenteval.evaluators.traces.annotations import Annotation, official_text, read_annotation
@@ -45,15 +55,14 @@ from agenteval.evaluators.traces.trials import (
     EVALUATOR,
     Stored,
     TraceCase,
+    TracesEvaluator,
     case_of,
     load_findings,
     load_outlines,
-    plan_findings,
 )
-from agenteval.experiment import Ended, Experiment
 from agenteval.models.client import Client
 from agenteval.models.factory import Model, choose_model, make_client
-from agenteval.models.limits import Limits
+from agenteval.models.limits import Budget, Limits
 from agenteval.models.windows import UNKNOWN, context_of
 from agenteval.readers import make_view
 from agenteval.readers.leaks import leak_lines
@@ -62,7 +71,6 @@ from agenteval.records.table import Table
 from agenteval.report.report import Report
 from agenteval.store import Store, Trials, default_path, is_there
 from agenteval.store.experiments import Unfinished, unfinished_trials
-from agenteval.text import plural
 from agenteval.trust.flagged import Flags
 from agenteval.trust.gates import unscored_gate
 
@@ -177,46 +185,58 @@ class Location:
 
     async def run(self) -> FindingsReport:
         """Examine what is missing. Raises Stopped with what is there when it is cancelled."""
-        if self.dry_run:  # what is rehearsed runs in a loop of its own
-            from agenteval.api.trace_bill import locate_bill
-
-            bill = await asyncio.to_thread(locate_bill, self)
-            return FindingsReport(title="", tables=(), bill=bill)
+        if self.dry_run:
+            return FindingsReport(title="", tables=(), estimate=await self._estimate())
+        key = finder_key(self.finder)
         with opened(self.store) as store:
+            experiment, client = self._experiment(store)
             try:
-                key, ended = await self._run(store)
+                result = await experiment.run(self.watch.progress)
             except asyncio.CancelledError:
-                raise Stopped(self._report(store, finder_key(self.finder), None)) from None
-            return self._report(store, key, ended)
-
-    def asking(self, store: Store) -> tuple[DetectorsFinder | LocatorFinder, Client | None]:
-        """The finder with a client that keeps its replies in the store; None for rules."""
-        if self.client is None or not isinstance(self.finder, LocatorFinder):
-            return self.finder, None
-        client, own = self.client(store), self.finder.locator
-        locator = Locator(client, own.taxonomy, own.options, legend=own.legend)
-        return replace(self.finder, locator=locator), client
-
-    async def _run(self, store: Store) -> tuple[str, Ended]:
-        key, tables = finder_key(self.finder), Trials(store)
-        with tables.lock(EVALUATOR, key):
-            finder, client = self.asking(store)
-            if client is not None:
-                client.budget = self.limits.budget(tables.usage(EVALUATOR, key))
-            plan = plan_findings(store, self.cases, finder, retry_failed=self.retry_failed)
-            left = len(plan.units)
-            before = f", {len(self.cases) - left} done before" if left < len(self.cases) else ""
-            self.watch.note(f"{finder.name}: {plural(left, 'trace')} to examine{before}")
-            # rules compute: more at once would only hold more traces in memory
-            workers = min(self.limits.concurrency, _AT_ONCE) if client else 1
-            experiment = Experiment(plan, store, workers=workers, on_interrupt=self.watch.note)
-            try:
-                return key, await experiment.run(self.watch.progress)
+                raise Stopped(self._report(store, key, None)) from None
             finally:
                 if client is not None:
                     await client.close()
+            return self._report(store, key, result)
 
-    def _report(self, store: Store, key: str, ended: Ended | None) -> FindingsReport:
+    def _experiment(self, store: Store) -> tuple[Experiment[TraceCase], Client | None]:
+        """The finder over the traces, with a client that keeps its replies in the store; None for
+        rules."""
+        client, finder = None, self.finder
+        if self.client is not None and isinstance(finder, LocatorFinder):
+            client, locator = self.client(store), finder.locator
+            client.budget = self._budget(store)
+            locator = Locator(client, locator.taxonomy, locator.options, legend=locator.legend)
+            finder = replace(finder, locator=locator)
+        # rules compute: more at once would only hold more traces in memory
+        concurrency = min(self.limits.concurrency, _AT_ONCE) if client else 1
+        return Experiment(
+            TracesEvaluator.of(store, self.cases, finder), store, concurrency=concurrency,
+            retry_failed=self.retry_failed, notify=self.watch.note, warn=self.watch.warn,
+        ), client  # fmt: skip
+
+    def _budget(self, store: Store) -> Budget:
+        return self.limits.budget(Trials(store).usage(EVALUATOR, finder_key(self.finder)))
+
+    async def _estimate(self) -> Estimate:
+        """What is missing of the traces would ask."""
+        with planned(self.store) as store:
+            experiment, _ = self._experiment(store)
+            left = experiment.pending().units
+            estimate = await experiment.dry_run()
+            budget = self._budget(store)
+        about = [
+            f"finder: {self.finder.name}",
+            f"traces: {len(self.cases)}, of them to examine: {len(left)}",
+        ]
+        if isinstance(self.finder, LocatorFinder):
+            about += withheld_line(self.cases)
+            about += self.finder.size_lines([unit.content.load() for unit in left])
+        else:
+            about.append("rules; all of it is computed on this machine: no requests, no cost")
+        return replace(estimate, command="trace locate", about=tuple(about), budget=budget)
+
+    def _report(self, store: Store, key: str, ended: ExperimentResult | None) -> FindingsReport:
         with store.snapshot():
             stored = load_findings(store, traces=[c.key for c in self.cases], finders=[key])
         order = {case.key: i for i, case in enumerate(self.cases)}
@@ -244,7 +264,7 @@ class Location:
         ).gated(gate)  # fmt: skip
 
 
-def prepare_locate(
+async def alocate(
     traces: Traces,
     *,
     model: Model = None,
@@ -271,7 +291,7 @@ def prepare_locate(
     dry_run: bool = False,
     notify: Notify | None = None,
     progress: Progress | None = None,
-) -> Location:
+) -> FindingsReport:
     """Find errors in traces by asking a model; `detectors_only` stores what rules find instead.
 
     `mode`: one question for each area of errors, or a broad one for all. `context` and
@@ -281,8 +301,8 @@ def prepare_locate(
     rules have found; `with_reference` shows it the gold answers that stand in
     spans and are withheld otherwise. `limit`: only the first traces. `output` is a folder that
     findings are to be written to later. Only what `store` lacks is examined; `max_unscored` is the
-    share that may stay without. With `dry_run` nothing is sent or stored, and the report's `bill`
-    says what would be asked.
+    share that may stay without. With `dry_run` nothing is sent or stored, and the report's
+    `estimate` says what would be asked.
 
     Raises InputError for the embedded model, which cannot be asked, and for options that cannot
     work.
@@ -326,12 +346,25 @@ def prepare_locate(
     for name in (case.trace for case in cases) if output is not None else ():
         if Path(name).name != name or "\\" in name or name[0] == ".":
             raise InputError(f"the trace id {name!r} cannot name a file", str(output))
-    return Location(
+    location = Location(
         cases, finder, labels, client, limits, store, retry_failed, max_unscored, dry_run, watch
     )
+    return await location.run()
 
 
-locate, alocate = twins("locate", prepare_locate)
+locate = synchronous(alocate)
+
+
+def withheld_line(cases: Sequence[TraceCase]) -> list[str]:
+    """Return a line about gold answers that the judge does not see; none where there are none."""
+    withheld = [case.outline.withheld for case in cases if case.outline.withheld]
+    if not withheld:
+        return []
+    names = sorted({path.rpartition(".")[2] for paths in withheld for path in paths})
+    return [
+        f"gold answers: withheld from {len(withheld)} of {len(cases)} traces "
+        f"({', '.join(names)}); --with-reference shows them to the judge"
+    ]
 
 
 def _finders(stored: Iterable[Stored]) -> list[Finder]:

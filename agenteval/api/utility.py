@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.api.judging import (
+    LOCAL,
     AnyJudge,
     Criteria,
     Judging,
     Runs,
+    notes_on,
     read_judging,
     read_run_list,
     read_task,
-    relabel,
     warn_of_versions,
     warn_unchanged,
 )
@@ -34,16 +35,27 @@ from agenteval.api.running import (
     Watch,
     at_once,
     opened,
+    planned,
     synchronous,
     why_stopped,
 )
 from agenteval.api.stopping import judge_until
+from agenteval.engine import (
+    Estimate,
+    ExperimentResult,
+    RequestBounds,
+    RequestCounter,
+    answered,
+    first_requests,
+)
 from agenteval.errors import ModelError
-from agenteval.evaluators.base import Evaluator
-from agenteval.evaluators.utility.bank import task_kinds
+from agenteval.evaluators.utility.bank import longest_entries, task_kinds
+from agenteval.evaluators.utility.consolidate import most_questions
 from agenteval.evaluators.utility.criteria_file import criteria_named, save_criteria
+from agenteval.evaluators.utility.critic import Critic
+from agenteval.evaluators.utility.critic_reply import MOST
 from agenteval.evaluators.utility.embedded import load_kinds
-from agenteval.evaluators.utility.plan import CellPlan, experiment_of, make_plan
+from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.evaluators.utility.proposals import (
     CriticOptions,
     Proposals,
@@ -52,8 +64,8 @@ from agenteval.evaluators.utility.proposals import (
     propose_from_bank,
     refuse_unrecorded,
 )
-from agenteval.experiment import Ended, answered
 from agenteval.files import write_atomically
+from agenteval.models.asking import MOST_REQUESTS
 from agenteval.models.client import Client
 from agenteval.models.factory import Model, ModelChoice, choose_model, make_client
 from agenteval.models.limits import Limits
@@ -65,7 +77,7 @@ from agenteval.records.score import INFRASTRUCTURE
 from agenteval.records.table import Cell, Column, Table
 from agenteval.report.report import Report
 from agenteval.stats.scores import ORIGINAL
-from agenteval.store import Store
+from agenteval.store import Store, default_path, is_there
 from agenteval.text import plural
 from agenteval.trust.flagged import flags_of
 from agenteval.trust.means import load_ratings
@@ -75,6 +87,8 @@ from agenteval.trust.verification import (
     make_copies,
 )
 from agenteval.workers import TEAM
+
+StorePath = str | Path | Store | None
 
 # -- propose ---------------------------------------------------------------------------------------
 
@@ -110,7 +124,7 @@ async def apropose(
     cosine `tau` on (1: only equal names); what comes from the bank is of the task's `kinds` (none:
     guessed). With `consolidate` a chat model is asked which names are the same. Replies are kept in
     the store; `retry_failed` asks again where a stored one cannot be read. With `dry_run` nothing
-    is sent or stored, and the report's `bill` says what would be asked.
+    is sent or stored, and the report's `estimate` says what would be asked.
 
     Raises ModelError when no criterion is left, ModelUnavailable when local parts are missing,
     InputError for what cannot be used, Unauthorized when a key is refused. A seed that fails is
@@ -136,11 +150,8 @@ async def apropose(
         retry_failed=retry_failed,
     )
     if dry_run:
-        from agenteval.api.utility_bill import criteria_bill  # circular
-
-        limits = limits or Limits()
-        bill = await asyncio.to_thread(criteria_bill, choice, options, folder.task, limits, store)
-        return CriteriaReport(title="criteria", tables=(), proposals=None, bill=bill)
+        estimate = await _critics_estimate(choice, options, folder.task, limits or Limits(), store)
+        return CriteriaReport(title="criteria", tables=(), proposals=None, estimate=estimate)
     if choice.provider == "recorded":
         refuse_unrecorded(choice, options, folder.task)
         watch.note(
@@ -163,6 +174,43 @@ async def apropose(
     if written is not None:
         save_criteria(written, proposals.criteria)
     return criteria_report(proposals, written, watch.notes)
+
+
+async def _critics_estimate(
+    choice: ModelChoice, options: CriticOptions, task: Task, limits: Limits, path: StorePath
+) -> Estimate:
+    """What `propose` would ask. Raises InputError for a cap without a price."""
+    mode = "solution-based" if options.use_examples else "task-based"
+    about = (f"task: {task.name}, {mode}; seeds: {len(options.seeds)}",)
+    total = Estimate(command="criteria", about=about, budget=limits.budget())
+    if choice.kind == "embedded":
+        how = f"the embedded critic retrieves from the bank; {LOCAL}"
+        return replace(total, about=(*about, how))
+    counter = RequestCounter()
+    with planned(path) as store:
+        client = make_client(choice, limits, store)
+        critic = Critic(
+            client, task, use_examples=options.use_examples, temperature=options.temperature,
+            # which entries are shown is known only when the bank is ranked
+            bank=longest_entries() if options.bank else (), sub_criteria=options.sub_criteria,
+            retry_failed=options.retry_failed,
+        )  # fmt: skip
+        # a question for the criteria, one to divide them, one for the order of levels
+        most = MOST_REQUESTS * (1 + options.sub_criteria) + 1
+        least = int(
+            not options.bank or not (isinstance(path, Store) or is_there(path or default_path()))
+        )
+        for seed in options.seeds:
+            if drafts := await first_requests(critic.propose(seed)):
+                counter.count({"critic": RequestBounds(least, most)}, drafts)
+    if options.asks_the_same:
+        questions = most_questions(len(options.seeds) * MOST)
+        same = {"critic, about equal names": RequestBounds(0, MOST_REQUESTS * questions)}
+        counter.count(same, ())
+    notes = notes_on(choice)
+    if (options.embedder or "").startswith("endpoint:"):
+        notes += ("requests for embeddings are not counted; no cap holds for them",)
+    return replace(total, lines=tuple(counter.lines.values()), notes=notes)
 
 
 def _nothing_readable(proposals: Proposals, min_seeds: int, watch: Watch) -> ModelError:
@@ -286,8 +334,8 @@ async def aquantify(
 
     The report's `exit_code` is 3 where the budget or an outage ended it early, which `unfinished`
     explains, and where more than the share `max_unscored` of the results are missing, which is a
-    gate of the report. With `dry_run` nothing is sent or stored, and its `bill` says what would be
-    asked. Raises InputError for what cannot be used, StoreError, Unauthorized.
+    gate of the report. With `dry_run` nothing is sent or stored, and its `estimate` says what
+    would be asked. Raises InputError for what cannot be used, StoreError, Unauthorized.
     """
     rule = until if isinstance(until, Until) or until is None else Until.of(str(until))
     judging = read_judging(
@@ -300,13 +348,11 @@ async def aquantify(
         score_failed_runs=score_failed_runs,
     )  # fmt: skip
     if dry_run:
-        from agenteval.api.utility_bill import quantify_bill  # circular
-
-        bill = await asyncio.to_thread(quantify_bill, judging, store, with_reference=with_reference)
-        evaluator, _ = judging.evaluator(None)
+        judge, _ = judging.evaluator(None)
         return ScoreReport(
-            title="quantify", tables=(), source=evaluator.source, criteria=judging.criteria,
-            ratings=(), cells=0, store=Path(), bill=bill,
+            title="quantify", tables=(), source=judge.source, criteria=judging.criteria,
+            ratings=(), cells=0, store=Path(),
+            estimate=await quantify_estimate(judging, store, with_reference=with_reference),
         )  # fmt: skip
     if rule is not None:
         rule.check(sorted({run.system for run, _ in judging.items}))
@@ -314,30 +360,46 @@ async def aquantify(
     judging.say_judge()
     with opened(store) as kept:
         warn_of_versions(kept, judging.items, judging.watch)
-        evaluator, client = judging.evaluator(kept)
+        judge, client = judging.evaluator(kept)
         requests = _requests_counter(client)
-        whole = experiment_of(evaluator, judging.task.name)
-        with kept.lock(whole):
-            relabel(kept, judging.criteria, judging.watch)
-            plan = make_plan(
-                evaluator, judging.items, judging.criteria, kept,
-                repeats=judging.repeats, retry_failed=judging.retry_failed,
-            )  # fmt: skip
-            look = None
-            try:
-                if rule is None:
-                    ended = await judging.run(plan, client, kept)
-                else:
-                    judged = await judge_until(judging, evaluator, client, kept, rule)
-                    plan, ended, look = judged.plan, judged.ended, judged.look
-            except asyncio.CancelledError:
-                raise Stopped(_scored(judging, plan, None, kept, evaluator, requests())) from None
-        report = _scored(judging, plan, ended, kept, evaluator, requests())
+        rated = JudgeEvaluator.of(judge, judging.items, judging.criteria, judging.repeats)
+        look = None
+        try:
+            if rule is None:
+                result = await judging.run(rated, client, kept)
+            else:
+                judged = await judge_until(judging, judge, client, kept, rule)
+                rated, result, look = judged.rated, judged.result, judged.look
+        except asyncio.CancelledError:
+            raise Stopped(_scored(judging, rated, None, kept, requests())) from None
+        report = _scored(judging, rated, result, kept, requests())
     if look is not None:
         report = replace(
             report, tables=(*report.tables, replace(look.table, notes=(look.reason, ONE_LOOK)))
         )
     return report.gate(max_unscored=max_unscored)
+
+
+async def quantify_estimate(judging: Judging, path: StorePath, *, with_reference: bool) -> Estimate:
+    """Return what `quantify` would ask. Raises InputError for a cap without a price."""
+    runs, criteria = len(judging.items), judging.criteria
+    cells = runs * len(criteria) * judging.repeats
+    about = (
+        f"runs: {runs} of task {judging.task.name}",
+        f"reference answers: {'shown to the judge' if with_reference else 'withheld'}",
+        f"criteria: {len(criteria)} ({', '.join(c.name for c in criteria)})",
+        f"cells: {plural(runs, 'run')} × {plural(len(criteria), 'criterion')} × "
+        f"{plural(judging.repeats, 'repeat')} = {cells:,}",
+    )
+    total = Estimate(command="quantify", about=about, budget=judging.limits.budget())
+    if judging.asks_nobody:
+        answered = runs - sum(map(len, judging.no_answer.values()))
+        calls = f"calls: {answered * judging.repeats} at most; {judging.local_cost}"
+        return replace(total, about=(*about, calls))
+    with planned(path) as store:
+        judge, client = judging.evaluator(store)
+        rated = JudgeEvaluator.of(judge, judging.items, criteria, judging.repeats)
+        return await judging.estimate(total, rated, client, store)
 
 
 quantify = synchronous(aquantify)
@@ -356,35 +418,33 @@ def _requests_counter(client: Client | None) -> Callable[[], int | None]:
 
 def _scored(
     judging: Judging,
-    plan: CellPlan,
-    ended: Ended | None,
+    rated: JudgeEvaluator,
+    result: ExperimentResult | None,
     store: Store,
-    evaluator: Evaluator,
     requests: int | None,
 ) -> ScoreReport:
-    """The report; `ended` is None when it was interrupted, `requests` are those of this command."""
-    source = evaluator.source
+    """The report; `result` is None after an interrupt, `requests` are those of this command."""
     with store.snapshot():
         ratings = load_ratings(
             store,
-            source.sha256,
-            run_keys=[view.sha256 for _, view in plan.items],
-            criterion_keys=[c.sha256 for c in plan.criteria],
-            repeats=plan.repeats,
+            rated.source_key,
+            run_keys=[view.sha256 for _, view in rated.items],
+            criterion_keys=[c.sha256 for c in rated.criteria],
+            repeats=rated.repeats,
         )
-        usage = store.usage(source.sha256)
+        usage = store.usage(rated.source_key)
     judged = sum(r.status not in INFRASTRUCTURE for r in ratings)
-    far = f"{judged} of {plan.cells} cells are judged"
+    far = f"{judged} of {rated.cells} cells are judged"
     unfinished: tuple[str, ...] = ()
     code = 0
-    if ended is None:
+    if result is None:
         unfinished, code = (f"not complete: {far}; interrupted; the same command goes on",), 130
-    elif ended.stopped:
-        why = why_stopped(ended, "calls not made")
+    elif result.stopped:
+        why = why_stopped(result, "calls not made")
         unfinished, code = (f"not complete: {far}; {why}; the same command goes on",), 3
     return score_report(
-        source, plan.criteria, ratings, usage, store.address, flags_of(plan.items),
-        cells=plan.cells, notes=judging.watch.notes, unfinished=unfinished, exit_code=code,
+        rated.source, rated.criteria, ratings, usage, store.address, flags_of(rated.items),
+        cells=rated.cells, notes=judging.watch.notes, unfinished=unfinished, exit_code=code,
         now=requests,
     )  # fmt: skip
 

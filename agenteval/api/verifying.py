@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,11 +16,10 @@ from agenteval.api.judging import (
     Unfinished,
     read_criteria,
     read_judging,
-    relabel,
     warn_of_versions,
     warn_unchanged,
 )
-from agenteval.api.probing import probe
+from agenteval.api.probing import OTHER_WAYS, Asking, probe
 from agenteval.api.reports import (
     VerifyReport,
     unverified,
@@ -33,15 +31,17 @@ from agenteval.api.running import (
     Watch,
     at_once,
     opened,
+    planned,
     synchronous,
     why_stopped,
 )
 from agenteval.api.stopping import in_random_order
 from agenteval.api.utility import ask_critics
+from agenteval.engine import Estimate, RequestBounds, RequestCounter
 from agenteval.errors import InputError
 from agenteval.evaluators.utility.criteria_file import find_criteria, save_criteria
-from agenteval.evaluators.utility.plan import experiment_of
 from agenteval.evaluators.utility.probes.result import Probe, ProbeOptions
+from agenteval.evaluators.utility.probes.targets import most_targets
 from agenteval.evaluators.utility.proposals import (
     CriticOptions,
     propose_from_bank,
@@ -49,6 +49,7 @@ from agenteval.evaluators.utility.proposals import (
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.evaluators.utility.verify.outside import verify_ratings
 from agenteval.evaluators.utility.verify.rounds import NextRound, Round, next_round
+from agenteval.models.asking import MOST_REQUESTS
 from agenteval.models.embeddings import make_embedder
 from agenteval.models.limits import Limits
 from agenteval.readers.scores import read_scores
@@ -67,7 +68,6 @@ from agenteval.trust.verification import (
     Copies,
     Material,
     make_copies,
-    plan_verification,
     stored_table,
     verify_stored,
 )
@@ -133,7 +133,7 @@ async def averify(
     people agree.
     `options` holds the thresholds. Where the judging stopped early the verdict is "not enough
     data", `unfinished` says why and `exit_code` is 3. With `dry_run` nothing is sent or stored, and
-    the report's `bill` says what would be asked of a judge of runs. Raises as `quantify`.
+    the report's `estimate` says what would be asked of a judge of runs. Raises as `quantify`.
     """
     watch = Watch(notify, progress)
     options = options or VerifyOptions(seed=seed)
@@ -169,12 +169,10 @@ async def averify(
         raise InputError("further rounds ask on all cases", "--sequential")
     probing = ProbeOptions.like(options, attacked=attacked) if probes else None
     if dry_run:
-        from agenteval.api.utility_bill import verify_bill  # circular
-
         material = _material(judging, judging.criteria, perturbations, share)
-        bill = await asyncio.to_thread(verify_bill, judging, material, store, probing, rounds)
+        estimate = await _estimate(judging, material, store, probing)
         nothing = unverified("", watch.notes)
-        return replace(nothing, bill=bill, unfinished=(), exit_code=0)
+        return replace(nothing, estimate=estimate, unfinished=(), exit_code=0)
     if output is not None:
         written = Path(str(output).replace("{task}", judging.task.name))
     how = _How(
@@ -268,6 +266,42 @@ async def _verified(judging: Judging, store: str | Path | Store | None, how: _Ho
     )  # fmt: skip
 
 
+async def _estimate(
+    judging: Judging, material: Material, path: str | Path | Store | None,
+    options: ProbeOptions | None,
+) -> Estimate:  # fmt: skip
+    """What `verify` would ask; without `options` nothing is probed. Raises InputError for a cap
+    without a price."""
+    texts, originals, repeats = material.texts, len(material.items), material.repeats
+    about = (
+        f"texts: {originals} originals and {texts - originals} perturbed copies",
+        f"cells: {plural(texts, 'text')} × {plural(len(material.criteria), 'criterion')} × "
+        f"{plural(repeats, 'repeat')} = {texts * len(material.criteria) * repeats:,}",
+    )
+    total = Estimate(command="verify", about=about, budget=judging.limits.budget())
+    attacked = (
+        2 * repeats * most_targets([run for run, _ in material.items], options or ProbeOptions())
+    )
+    if judging.asks_nobody:
+        more = f", and {attacked} for probes" if options else ""
+        calls = f"calls: {texts * repeats}{more} at most; {judging.local_cost}"
+        return replace(total, about=(*about, calls))
+    with planned(path) as store:
+        judge, client = judging.evaluator(store)
+        total = await judging.estimate(total, material.rated_by(judge), client, store)
+        if options is None:
+            return total
+        asking = Asking(judging, store, judge, material)
+        counter = RequestCounter()
+        for changes in OTHER_WAYS.values() if asking.listed else ():
+            other, client = judging.evaluator(store, **changes)
+            experiment = judging.experiment(asking.in_another_way(other), client, store)
+            total += await experiment.dry_run()
+        most = MOST_REQUESTS * attacked * len(judge.batches(material.criteria))
+        counter.count({"judge, of texts with an attack": RequestBounds(0, most)}, ())
+        return total + Estimate(tuple(counter.lines.values()))
+
+
 async def _looked(
     judging: Judging, store: Store, material: Material, how: _How
 ) -> tuple[Material, _How]:
@@ -339,11 +373,7 @@ async def _round(
     """Judge and verify once. Raises Unfinished where it had to stop."""
     warn_of_versions(store, judging.items, judging.watch)
     evaluator, client = judging.evaluator(store)
-    whole = experiment_of(evaluator, judging.task.name)
-    with store.lock(whole):
-        relabel(store, material.criteria, judging.watch)
-        plan = plan_verification(evaluator, material, store, retry_failed=judging.retry_failed)
-        ended = await judging.run(plan, client, store)
+    ended = await judging.run(material.rated_by(evaluator), client, store)
     if ended.stopped:
         raise Unfinished(why_stopped(ended, "calls not made"))
     with store.snapshot():

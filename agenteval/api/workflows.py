@@ -12,10 +12,18 @@ from typing import Any, get_args
 
 from agenteval.agents import AgentLimits
 from agenteval.agents.spec import AgentSettings
-from agenteval.api.flow_bill import bill
 from agenteval.api.flow_campaign import Campaign
 from agenteval.api.flowbench import chat_choice
-from agenteval.api.running import Notify, Progress, Stopped, Watch, opened, synchronous, why_stopped
+from agenteval.api.running import (
+    Notify,
+    Progress,
+    Stopped,
+    Watch,
+    opened,
+    planned,
+    synchronous,
+    why_stopped,
+)
 from agenteval.api.workflow_report import WorkflowReport, trials_report
 from agenteval.errors import InputError, NoStoreYet
 from agenteval.evaluators.workflows.assistants import Agent, Assistants
@@ -295,9 +303,10 @@ async def _run(
     *,
     dry_run: bool,
 ) -> WorkflowReport:
-    if dry_run:  # what is rehearsed runs in a loop of its own
-        rehearsed = await asyncio.to_thread(bill, campaign, store)
-        return WorkflowReport(title=f"flow {campaign.level}", tables=(), bill=rehearsed)
+    if dry_run:
+        with planned(store) as kept:
+            estimate = await campaign.dry_run(kept, watch)
+        return WorkflowReport(title=f"flow {campaign.level}", tables=(), estimate=estimate)
     with opened(store) as kept:
         try:
             ended = await campaign.run(kept, watch, judgements)

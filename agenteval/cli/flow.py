@@ -412,7 +412,7 @@ def _experiment(
         )  # fmt: skip
     if not output.as_json:
         _print_failed(report.sessions, show)
-    if runs is not None and report.bill is None:
+    if runs is not None and report.estimate is None:
         write_runs(runs, report.runs(), len(report.sessions), "session")
     finish(report, output)
 

@@ -196,20 +196,15 @@ def _show_asked(
     base_url: str | None,
 ) -> None:  # fmt: skip
     """What `--invent` would ask."""
-    from agenteval.api.suites import inventor
-    from agenteval.api.utility_bill import LOCAL, asked_in_turn
-    from agenteval.evaluators.planning.invent import invent, requests_for
-    from agenteval.report.bill import print_bill
+    from agenteval.api.judging import LOCAL
+    from agenteval.api.suites import invention_estimate, inventor
+    from agenteval.report.estimate import print_estimate
 
     if professions is None:
         out().print(f"{count} cases; {LOCAL}")
         return
     _, choice = inventor(lexicon, model, base_url, need_key=False)
-    bill = asked_in_turn(
-        "plan synth", f"new professions: {professions}", choice, requests_for(professions),
-        lambda client: invent(client, professions),
-    )  # fmt: skip
-    print_bill(bill, out())
+    print_estimate(invention_estimate(choice, professions), out())
 
 
 def _print_case(case: Case) -> None:
@@ -255,7 +250,7 @@ def run_agent(
             gate=gate, max_unscored=max_unscored, store=run.store, retry_failed=run.retry_failed,
             notify=notify, progress=progress,
         )  # fmt: skip
-    if report.bill is None:
+    if report.estimate is None:
         _write(runs, report)
     finish(report, output)
 

@@ -120,7 +120,7 @@ def locate(
     )  # fmt: skip
     with following("locating", "traces") as progress:
         report = experiment(notify=notify, progress=progress)
-    if folder is not None and report.bill is None:
+    if folder is not None and report.estimate is None:
         note(f"{len(report.write(folder))} files written to {folder}")
     finish(report, output)
 

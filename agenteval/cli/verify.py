@@ -113,6 +113,6 @@ def verify(
             attacked=attacked, rounds=rounds, sequential=sequential, output=output,
             notify=notify, progress=progress,
         )  # fmt: skip
-    if gate and report.bill is None:
+    if gate and report.estimate is None:
         report = report.gate(allow_criterion or ())
     finish(report, shown)

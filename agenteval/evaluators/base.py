@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, cast
+from dataclasses import dataclass
+from typing import Protocol, cast
 
 from pydantic import JsonValue
 
+from agenteval.engine import Outcome
 from agenteval.errors import (
     BadRequest,
     BudgetExceeded,
@@ -26,7 +26,6 @@ from agenteval.records import (
     Criterion,
     Failure,
     FailureStatus,
-    Result,
     Run,
     RunFailure,
     Score,
@@ -36,10 +35,6 @@ from agenteval.records import (
     View,
 )
 from agenteval.text import redacted
-
-if TYPE_CHECKING:
-    from agenteval.store import Store
-    from agenteval.store.writer import Writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,64 +51,6 @@ class Unit:
     repeat: int = 0
     variant: str = "original"
     attempt: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """One result per criterion of the unit, in its order, and the record of the call.
-
-    `attempt` is that of the unit.
-    """
-
-    results: tuple[Result, ...]
-    call: CallRecord
-    attempt: int = 0
-
-    @property
-    def usage(self) -> Usage:
-        """What the call took."""
-        return self.call.usage
-
-    @property
-    def broken(self) -> tuple[str, str] | None:
-        """Status and message where the infrastructure failed the call."""
-        first = next((r for r in self.results if isinstance(r, Failure)), None)
-        if first is None or not first.retry_on_resume:
-            return None
-        return first.status, first.message
-
-    @property
-    def statuses(self) -> tuple[str, ...]:
-        """What is counted of it: every Score as `scored`, every Failure under its status."""
-        return tuple(r.status if isinstance(r, Failure) else "scored" for r in self.results)
-
-    async def keep(self, store: Store, beside: Writes = ()) -> None:
-        """Store it, and in the same transaction what is `beside` it; returns when it is durable."""
-        await store.commit(self.results, self.call, attempt=self.attempt, beside=beside)
-
-
-@dataclass(slots=True)
-class Progress:
-    """Counts while an experiment runs: units, and what came of them by outcome or status.
-
-    A judge's unit counts once for each of its cells, as `scored` or under the status of its
-    failure; a trial under its outcome or the status of its failure.
-    """
-
-    total: int
-    done: int = 0
-    outcomes: Counter[str] = field(default_factory=Counter)
-    usage: Usage = field(default_factory=Usage)
-
-    @property
-    def failures(self) -> Counter[str]:
-        """What brought no result, by status, which has a colon as nothing else has."""
-        return Counter({k: n for k, n in self.outcomes.items() if ":" in k})
-
-    @property
-    def scored(self) -> int:
-        """How many cells or trials brought a result."""
-        return self.outcomes.total() - self.failures.total()
 
 
 class Evaluator(Protocol):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agenteval.evaluators.base import Evaluator, Outcome, Unit, cell_key
+from agenteval.engine import Outcome
+from agenteval.evaluators.base import Evaluator, Unit, cell_key
 from agenteval.records import Criterion, Source
 
 

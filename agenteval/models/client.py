@@ -20,9 +20,9 @@ from agenteval.errors import (
 )
 from agenteval.models.adaptation import LIMITS, adaptation
 from agenteval.models.ceiling import Slot
+from agenteval.models.dry_run import Draft, WouldSend, drafts
 from agenteval.models.endpoints import refuses_all
 from agenteval.models.limits import Budget, Limiter
-from agenteval.models.rehearsal import Draft, rehearsing
 from agenteval.models.windows import longest_reply, reasons
 from agenteval.models.wire import Reply, Request, Resend, Simplified, Transport
 from agenteval.records import Usage, canonical_json
@@ -150,19 +150,19 @@ class Client:
     async def complete(self, request: Request) -> Reply:
         """Answer one request. See the class for what it raises.
 
-        In a `Rehearsal` only stored replies are answered; Unsent is raised for every other one.
+        In a dry run (`models.dry_run`) only stored replies are answered; WouldSend is raised for
+        every other request.
         """
         original, request = request, self._parametrised(request)
         key, size = request.identify(self.transport.endpoint, self.transport.model)
-        rehearsal = rehearsing()
+        unsent = drafts.get()
         if (reply := self._cached(key)) is not None:
-            if rehearsal is None:
+            if unsent is None:
                 self._record(original, reply)
-            else:
-                rehearsal.answered.append(request)
             return reply
-        if rehearsal is not None:
-            rehearsal.refuse(self.draft(request))
+        if unsent is not None:
+            unsent.append(self.draft(request))
+            raise WouldSend("a dry run sends nothing")
         effort = _Effort(size)
         try:
             # a recording knows requests without the nonce, which differs from store to store

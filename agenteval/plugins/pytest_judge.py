@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import chdir
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
@@ -15,16 +14,16 @@ import pytest
 from rich.console import Console
 from sqlalchemy import select
 
-from agenteval.api.judging import AnyJudge, Criteria, Judging, read_judging, relabel
+from agenteval.api.judging import AnyJudge, Criteria, Judging, read_judging
 from agenteval.api.running import Watch, opened, run_sync
-from agenteval.api.utility_bill import quantify_bill
+from agenteval.api.utility import quantify_estimate
+from agenteval.engine import Estimate
 from agenteval.errors import AgentevalError, InputError
-from agenteval.evaluators.utility.plan import experiment_of, make_plan
+from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.models.limits import Limits, Price
-from agenteval.models.rehearsal import Amount, Bill, Part
 from agenteval.readers.messages import parse_messages
-from agenteval.records import Criterion, Failure, Message, Run, Score, Task, Usage, content_hash
-from agenteval.report.bill import print_bill
+from agenteval.records import Criterion, Failure, Message, Run, Score, Task, Usage
+from agenteval.report.estimate import print_estimate
 from agenteval.report.terminal import print_table
 from agenteval.stats.scores import ORIGINAL
 from agenteval.store import Store, schema
@@ -176,15 +175,11 @@ class Judge:
     def _skip(self, judging: Judging) -> None:
         """Note what would be asked, and skip the test."""
         store, shown = self._config.option.agenteval_store, self._asked["with_reference"]
-        # in a thread: a rehearsal has an event loop of its own
-        bill = run_sync(asyncio.to_thread(quantify_bill, judging, store, with_reference=shown))
+        estimate = run_sync(quantify_estimate(judging, store, with_reference=shown))
         source = judging.evaluator(None)[0].source
-        self._tell(
-            judging, source.sha256, judge=source.model, spent=bill.budget.spent.model_dump(),
-            least=astuple(bill.least), most=astuple(bill.most),
-            largest=max((part.largest for part in bill.parts), default=(0, 0)),
-        )  # fmt: skip
-        pytest.skip(f"dry run: {bill.least.requests} to {bill.most.requests} requests")
+        self._tell(judging, source.sha256, judge=source.model, estimate=estimate)
+        least = estimate.least.requests
+        pytest.skip(f"dry run: {least} to {estimate.most.requests} requests")
 
     def _results(self, judging: Judging) -> tuple[list[Score | Failure], str | None]:
         """All results, asked for where the store lacks them, and why not all were asked for. Every
@@ -193,14 +188,10 @@ class Judge:
         with opened(self._config.option.agenteval_store) as store:
             evaluator, client = judging.evaluator(store)
             source = evaluator.source.sha256
-            lock = content_hash([experiment_of(evaluator, judging.task.name), view.sha256])
-            with store.lock(lock):
-                relabel(store, judging.criteria, judging.watch)
-                plan = make_plan(
-                    evaluator, judging.items, judging.criteria, store,
-                    repeats=judging.repeats, retry_failed=judging.retry_failed,
-                )  # fmt: skip
-                ended = run_sync(judging.run(plan, client, store))
+            rated = JudgeEvaluator.of(
+                evaluator, judging.items, judging.criteria, judging.repeats, view.sha256
+            )
+            ended = run_sync(judging.run(rated, client, store))
             usage = ended.progress.usage.model_dump()
             self._tell(judging, source, run=view.sha256, repeats=judging.repeats, usage=usage)
             r, c = schema.results.c, schema.items.c
@@ -233,7 +224,7 @@ def limits_of(option: Any) -> Limits:
 
 def summary(told: Sequence[Mapping[str, Any]], option: Any, width: int) -> str:
     """For every judge and set of criteria what was judged in this session, as `quantify` tells it;
-    after a dry run the bill."""
+    after a dry run the estimate."""
     console = Console(file=(text := io.StringIO()), width=width, highlight=False, emoji=False)
     for note in dict.fromkeys(note for one in told for note in one["notes"]):
         console.print(visible_line(note), markup=False, soft_wrap=True)
@@ -242,7 +233,7 @@ def summary(told: Sequence[Mapping[str, Any]], option: Any, width: int) -> str:
         groups.setdefault(tuple(one["of"]), []).append(one)
     for (source, *keys), group in groups.items():
         if option.agenteval_dry_run:
-            print_bill(_bill(group, limits_of(option)), console)
+            print_estimate(_estimate(group, limits_of(option)), console)
             continue
         with Store(option.agenteval_store, create=False) as store:
             judge, known = dict(store.sources())[source], store.criteria_of(source)
@@ -261,16 +252,12 @@ def summary(told: Sequence[Mapping[str, Any]], option: Any, width: int) -> str:
     return re.sub(r"--(?=price-|max-)", "--agenteval-", text.getvalue().strip())
 
 
-def _bill(group: Sequence[Mapping[str, Any]], limits: Limits) -> Bill:
+def _estimate(group: Sequence[Mapping[str, Any]], limits: Limits) -> Estimate:
     """What the skipped tests would ask of one judge, together."""
-    part = Part(
-        "judge",
-        "one request for each call that is not stored; a reply that cannot be read is asked for "
-        "once more; of a test that asks several times only the first counts",
-        least=sum((Amount(*one["least"]) for one in group), Amount()),
-        most=sum((Amount(*one["most"]) for one in group), Amount()),
-        largest=max(tuple(one["largest"]) for one in group),
-    )
+    estimates: list[Estimate] = [test["estimate"] for test in group]
     about = f"{plural(len(group), 'test')} skipped; judge: {group[0]['judge']}"
-    budget = limits.budget(Usage.model_validate(group[0]["spent"]))
-    return Bill("pytest", (about,), (part,), budget)
+    budget = limits.budget(estimates[0].budget.spent)
+    total = Estimate(command="pytest", about=(), budget=budget)
+    for estimate in estimates:
+        total += replace(estimate, about=())
+    return replace(total, about=(about,))

@@ -12,12 +12,12 @@ from typing import Any, Self
 from rich.console import Console
 from rich.text import Text
 
+from agenteval.engine import Estimate
 from agenteval.errors import InputError
 from agenteval.files import write_atomically
-from agenteval.models.rehearsal import Bill
 from agenteval.records.export import SUFFIXES, column_types, write_rows
 from agenteval.records.table import Table
-from agenteval.report.bill import print_bill
+from agenteval.report.estimate import print_estimate
 from agenteval.report.page import report_page
 from agenteval.report.terminal import print_table
 from agenteval.text import plural, replace_unencodable, visible_line
@@ -43,7 +43,7 @@ class Report:
     data: Mapping[str, Any] = field(default_factory=dict)
     gates: tuple[Gate, ...] = ()
     exit_code: int = 0
-    bill: Bill | None = None
+    estimate: Estimate | None = None
 
     def gated(self, *gates: Gate, undecided_passes: bool = False) -> Self:
         """The report with these gates and the exit code that follows from them; the code of work
@@ -64,8 +64,8 @@ class Report:
         if console is None:
             replace_unencodable(sys.stdout)
             console = Console(highlight=False, emoji=False)
-        if self.bill is not None:
-            print_bill(self.bill, console)
+        if self.estimate is not None:
+            print_estimate(self.estimate, console)
             return
         if self.title:
             console.print(Text(visible_line(self.title), "bold"))
@@ -85,8 +85,8 @@ class Report:
     def to_json(self) -> dict[str, Any]:
         """Everything as plain values: `tables` by key (see `Table.to_json`), notes, gates, exit
         code, and `data`; after a dry run the bill alone."""
-        if self.bill is not None:
-            return self.bill.to_json()
+        if self.estimate is not None:
+            return self.estimate.to_json()
         return {
             "title": self.title,
             "tables": {table.key: table.to_json() for table in self.tables},

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -156,29 +155,16 @@ class StoredExperiment:
         return total
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """What `finish` takes: the source of an experiment, and what is being written of it."""
-
-    source: str
-    written: Future[None] | None
-
-    def wait(self) -> None:
-        """Until the experiment is durable. Raises StoreError when it cannot be kept."""
-        if self.written is not None:
-            self.written.result()
-
-
-def begin(store: Store, experiment: StoredExperiment, *, idle: bool = False) -> Begun:
-    """Store that the experiment is open; it is queued before whatever is written later.
+def begin(store: Store, experiment: StoredExperiment, *, idle: bool = False) -> None:
+    """Store that the experiment is unfinished; durable on return.
 
     One that is open already, alone or within a larger one, is not stored again; an open smaller
-    one that it holds gives way to it. Nothing is stored of one that is `idle`: it has nothing left
-    to do.
+    one that it covers is replaced. Nothing is stored of one that is `idle`: it has nothing left to
+    do. Raises StoreError.
     """
-    known = open_experiments(store, [experiment.source])
-    if idle or any(other.covers(experiment) for other in known):
-        return Begun(experiment.source, None)
+    opened = open_experiments(store, [experiment.source])
+    if idle or any(other.covers(experiment) for other in opened):
+        return
     row = {
         "experiment_key": experiment.key,
         "source_key": experiment.source,
@@ -189,18 +175,16 @@ def begin(store: Store, experiment: StoredExperiment, *, idle: bool = False) -> 
         "begun": time.time(),
         "finished": None,
     }
-    smaller = [{"its_key": other.key} for other in known if experiment.covers(other)]
-    return Begun(experiment.source, store.submit([(_ADD, [row]), (_DROP, smaller)]))
+    smaller = [{"its_key": other.key} for other in opened if experiment.covers(other)]
+    store.submit([(_ADD, [row]), (_DROP, smaller)]).result()
 
 
-def finish(store: Store, begun: Begun) -> None:
-    """Store that it is finished if everything planned is there; waits until that is durable.
-
-    So is every other open experiment of the same source of which nothing is missing any more.
-    """
-    known = open_experiments(store, [begun.source])
+def finish(store: Store, source: str) -> None:
+    """Store that every open experiment of a source (key) is finished of which nothing is missing;
+    durable on return."""
+    opened = open_experiments(store, [source])
     with reading(store.engine) as connection:
-        done = [other.key for other in known if other.stored(connection) >= other.planned]
+        done = [other.key for other in opened if other.stored(connection) >= other.planned]
     if done:
         now = time.time()
         store.submit([(_FINISH, [{"its_key": key, "now": now} for key in done])]).result()

@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Select, func, literal_column, select
+from sqlalchemy import Select, func, literal, literal_column, null, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval.errors import NoStoreYet, StoreError
@@ -53,6 +53,7 @@ class CellState:
     status: str
     tries: int
     attempt: int = 0
+    check_key: str | None = None  # of the checker that gave an attempt its verdict
 
     @property
     def open_on_resume(self) -> bool:
@@ -179,9 +180,9 @@ class Store:
     def register(
         self, runs: Iterable[tuple[Run, View]], criteria: Iterable[Criterion], source: Source
     ) -> None:
-        """Make runs, criteria and source known, after `relabel`; waits until it is durable."""
+        """Make runs, criteria and source known; durable on return. `relabel` comes first where
+        the criteria may have another order than before."""
         criteria = list(criteria)
-        self.relabel(criteria)
         now = time.time()
         known: Writes = [
             (rows.ADD_ITEM, [rows.criterion_row(c, now) for c in criteria]),
@@ -213,21 +214,28 @@ class Store:
             raise store_error(error, self.engine) from error
 
     def states(
-        self, source: Source, *, variant: str | None = None
+        self, source_key: str, *, attempts: bool = False
     ) -> Iterator[tuple[tuple[str, str, str, int], CellState]]:
-        """Key (run, variant, criterion, repeat) and status of every cell of a source, in no order
-        and none held: for large stores."""
-        c = schema.results.c
-        query = select(
-            c.item_key, c.variant, c.criterion_key, c.repeat, c.status, c.tries, c.attempt
-        ).where(c.source_key == source.sha256)
-        if variant is not None:
-            query = query.where(c.variant == variant)
-        known = lru_cache(maxsize=1024)(CellState)  # a few states are those of all cells
+        """Key (item, variant, criterion, repeat) and state of every result of a source, or with
+        `attempts` of every attempt of an agent, whose criterion is ""; in no order, and read piece
+        by piece."""
+        r, c = schema.results.c, schema.calls.c
+        query: Select[Any]
+        if attempts:
+            query = select(
+                c.item_key, c.variant, literal(""), c.repeat, c.status, c.tries, literal(0),
+                c.check_key,
+            ).where(c.source_key == source_key, c.status.is_not(None))  # fmt: skip
+        else:
+            query = select(
+                r.item_key, r.variant, r.criterion_key, r.repeat, r.status, r.tries, r.attempt,
+                null(),
+            ).where(r.source_key == source_key)  # fmt: skip
+        state = lru_cache(maxsize=1024)(CellState)  # few states are shared by all cells
         with reading(self.engine) as connection:
             rows = connection.execution_options(yield_per=10_000).execute(query)
-            for run, name, criterion, repeat, status, tries, attempt in rows:
-                yield (run, name, criterion, repeat), known(status, tries, attempt)
+            for item, variant, criterion, repeat, *rest in rows:
+                yield (item, variant, criterion, repeat), state(*rest)
 
     # -- results ---------------------------------------------------------------------------------
 

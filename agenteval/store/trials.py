@@ -20,10 +20,9 @@ from sqlalchemy.dialects.postgresql import insert
 
 from agenteval.errors import StoreError
 from agenteval.records import Criterion, FailureStatus, Record, Source, Usage, content_hash
-from agenteval.records.score import INFRASTRUCTURE, ScoreStatus
+from agenteval.records.score import ScoreStatus
 from agenteval.store import rows, schema
 from agenteval.store.connect import reading
-from agenteval.store.experiments import Begun, Grid, StoredExperiment, begin, short
 from agenteval.store.writer import Writes
 from agenteval.text import encodable
 
@@ -215,35 +214,6 @@ class Trials:
         """
         return self._store.lock(source_key(evaluator, system_key))
 
-    def begin(
-        self,
-        evaluator: str,
-        system: TrialSystem,
-        work: Iterable[tuple[str, int]],
-        *,
-        lock: str | None = None,
-    ) -> Begun:
-        """Note that trials, as (case key, number), are to be run; waits until it is durable.
-
-        `work` is what `missing` gave, or a part of it. `lock` is the evaluator whose lock is held
-        meanwhile, where it is another. Raises StoreError.
-        """
-        most: dict[str, int] = {}  # trials of each case
-        for key, number in work:
-            most[key] = max(most.get(key, 0), number + 1)
-        by_number: dict[int, list[str]] = {}
-        for key, trials in most.items():
-            by_number.setdefault(trials, []).append(key)
-        plan = StoredExperiment(
-            source_key(evaluator, system.key), evaluator, system.name,
-            source_key(lock or evaluator, system.key),
-            tuple(Grid(short(keys), trials) for trials, keys in sorted(by_number.items())),
-            system.key,
-        )  # fmt: skip
-        begun = begin(self._store, plan, idle=not most)
-        begun.wait()
-        return begun
-
     # -- writing ---------------------------------------------------------------------------------
 
     def add_cases(self, evaluator: str, cases: Iterable[TrialCase]) -> None:
@@ -380,33 +350,6 @@ class Trials:
                     "tries": row.tries,
                 }
                 yield _valid(Trial, fields, what)
-
-    def missing(
-        self,
-        evaluator: str,
-        case_keys: Sequence[str],
-        system_key: str,
-        trials: int,
-        *,
-        retry_failed: bool = False,
-    ) -> list[tuple[str, int]]:
-        """(case key, number) of what is to be done still, of the numbers 0 to trials - 1.
-
-        That is what was never stored and what the infrastructure has failed, with `retry_failed`
-        every failure. Every case comes once, in the order given, before any comes twice: what is
-        stopped early has treated all alike.
-        """
-        query = select(_calls.item_key, _calls.repeat, _calls.status).where(
-            _calls.source_key == source_key(evaluator, system_key), _calls.status.is_not(None)
-        )
-        with reading(self._store.engine) as connection:
-            settled = {
-                (case, number)
-                for case, number, status in connection.execute(query)
-                if not (":" in status if retry_failed else status in INFRASTRUCTURE)
-            }
-        wanted = dict.fromkeys(case_keys)
-        return [(k, n) for n in range(trials) for k in wanted if (k, n) not in settled]
 
     def usage(self, evaluator: str, system_key: str) -> Usage:
         """Requests, tokens and money of all trials of a system, failed attempts included."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agenteval.evaluators.base import Evaluator
 from agenteval.evaluators.utility.perturb import perturb, rng_for, variant_name
-from agenteval.evaluators.utility.plan import CellPlan, Item, joined, make_plan
+from agenteval.evaluators.utility.plan import Item, JudgeEvaluator
 from agenteval.evaluators.utility.verify import verify
 from agenteval.evaluators.utility.verify.evidence import Lengths
 from agenteval.evaluators.utility.verify.options import VerifyOptions
@@ -72,25 +72,10 @@ class Material:
         """Originals and copies."""
         return len(self.items) + sum(len(c.items) for c in self.copies)
 
-
-def plan_verification(
-    evaluator: Evaluator, material: Material, store: Store, *, retry_failed: bool = False
-) -> CellPlan:
-    """What is missing of originals and copies; originals first."""
-    parts = [(ORIGINAL, material.items), *((c.variant, c.items) for c in material.copies)]
-    plans = [
-        make_plan(
-            evaluator,
-            some,
-            material.criteria,
-            store,
-            repeats=material.repeats,
-            variant=variant,
-            retry_failed=retry_failed,
-        )
-        for variant, some in parts
-    ]
-    return joined(plans)
+    def rated_by(self, judge: Evaluator) -> JudgeEvaluator:
+        """Return the judge on originals and copies; originals first."""
+        variants = ((ORIGINAL, self.items), *((c.variant, c.items) for c in self.copies))
+        return JudgeEvaluator(judge, variants, self.criteria, self.repeats)
 
 
 def lengths_of(material: Material) -> Lengths:

@@ -8,7 +8,7 @@ from agenteval.evaluators.planning.scripted import SCRIPTED
 from agenteval.evaluators.planning.suite import read_suite, write_suite
 from agenteval.evaluators.planning.synthesis import Generator, Shape
 from agenteval.evaluators.planning.tables import dissection_tables, planning_tables
-from agenteval.evaluators.planning.trials import Attempt, load_attempts, plan_trials, run_case
+from agenteval.evaluators.planning.trials import Attempt, load_attempts, run_case
 from agenteval.evaluators.planning.words import Lexicon, Topic, built_in, built_in_topics
 
 __all__ = [
@@ -33,7 +33,6 @@ __all__ = [
     "check",
     "dissection_tables",
     "load_attempts",
-    "plan_trials",
     "planning_tables",
     "read_suite",
     "run_case",

@@ -25,9 +25,11 @@ from collections import Counter
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 from agenteval.agents import AgentFailure, AgentLimits, System
+from agenteval.agents.spec import uncounted
+from agenteval.engine import Outcome, RequestBounds, Requests, Unit
 from agenteval.errors import BudgetExceeded, InputError
 from agenteval.evaluators.measures import failed, words
 from agenteval.evaluators.planning.case import Case
@@ -40,10 +42,11 @@ from agenteval.evaluators.planning.trials import (
     stored_case,
     stored_system,
 )
-from agenteval.evaluators.trials import TrialOutcome, TrialPlan
+from agenteval.evaluators.trials import AttemptEvaluator
 from agenteval.records import FailureStatus, Record, Usage, content_hash
 from agenteval.stats import Interval, proportion_interval
-from agenteval.store import Measured, Store, Trial, Trials
+from agenteval.store import Measured, Store, Trial, TrialCase, Trials
+from agenteval.store.trials import source_key
 
 StageName = Literal["original", "terminal", "topic", "structure"]
 Label = Literal["Probability", "Terminal", "Topic", "Structure", "Constraint", "undecided"]
@@ -327,31 +330,58 @@ def evaluator_name(options: DissectOptions) -> str:
     )
 
 
-def plan_dissections(
-    store: Store,
-    cases: Sequence[Case],
-    system: System,
-    options: DissectOptions,
-    *,
-    concurrency: int = 8,
-) -> TrialPlan[Case]:
-    """The cases whose dissection by these options the store lacks; one that stayed undecided is
-    made anew.
+@dataclass(frozen=True)
+class DissectionEvaluator(AttemptEvaluator[Case]):
+    """Dissections of an agent's failed cases by one set of options.
 
-    A dissection runs several tries at once: `concurrency` bounds the agents at work, however many
-    dissections are under way. Running it raises what `dissect` raises.
+    A dissection runs several tries at once: `slots` bound the agents at work. One that stays
+    undecided is made again by the next run.
     """
-    name = evaluator_name(options)
-    by_key = {case.sha256: case for case in cases}
-    missing = Trials(store).missing(name, list(by_key), system.sha256, 1)
-    slots = asyncio.Semaphore(concurrency)
 
-    async def act(case: Case) -> TrialOutcome:
-        started, why, label = time.time(), "", None
+    agent: System = field(kw_only=True)
+    options: DissectOptions = field(kw_only=True)
+    turns: int = field(kw_only=True, default=50)
+    slots: asyncio.Semaphore = field(kw_only=True, default_factory=lambda: asyncio.Semaphore(8))
+
+    noun: ClassVar[str] = "dissection"
+
+    @classmethod
+    def of(
+        cls, agent: System, cases: Iterable[Case], options: DissectOptions, *,
+        concurrency: int = 8, turns: int = 50,
+    ) -> DissectionEvaluator:  # fmt: skip
+        """Return the evaluator of an agent at its failed cases."""
+        return cls(
+            evaluator_name(options), stored_system(agent), {case.sha256: case for case in cases}, 1,
+            agent=agent, options=options, turns=turns, slots=asyncio.Semaphore(concurrency),
+        )  # fmt: skip
+
+    @property
+    def lock(self) -> str:
+        """That of the agent's trials."""
+        return source_key(EVALUATOR, self.system.key)
+
+    @property
+    def sends_by_client(self) -> bool:
+        """Whether the agent runs on a model of this package."""
+        return not uncounted(self.agent.parameters)
+
+    def stored_case(self, key: str, case: Case) -> TrialCase:
+        """Return the case as the store keeps it."""
+        return stored_case(case)
+
+    def requests(self, unit: Unit[Case]) -> Requests:
+        """Each run of the agent takes one request at least, one more than `turns` at most."""
+        least, _, most = self.options.runs
+        return {"agent": RequestBounds(least, most * (self.turns + 1))}
+
+    async def evaluate(self, unit: Unit[Case]) -> Outcome:
+        """Find the cause of one failure. Raises what `dissect` raises."""
+        case, started, why, label = unit.content, time.time(), "", None
         status: Literal["done"] | FailureStatus = "done"
         log: Record
         try:
-            log = dissection = await dissect(case, system, options, slots=slots)
+            log = dissection = await dissect(case, self.agent, self.options, slots=self.slots)
             usage = dissection.usage
             if dissection.label == "undecided":
                 messages = [t.message for s in dissection.stages for t in s.tries if t.message]
@@ -359,13 +389,13 @@ def plan_dissections(
                 status = _UNDECIDED
             else:
                 label = dissection.label
-        except BudgetExceeded as error:  # no dissection, and made anew
+        except BudgetExceeded as error:  # no dissection; the next run makes it
             status, why = _BROKEN_OFF, str(error)[:500]
             usage = error.spent if isinstance(error.spent, Usage) else Usage()
             log = AgentFailure(status=_BROKEN_OFF, message=why, usage=usage)
-        made = Trial(
-            evaluator=name,
-            system_key=system.sha256,
+        trial = Trial(
+            evaluator=self.evaluator,
+            system_key=self.system.key,
             case_key=case.sha256,
             trial=0,
             case_id=case.id,
@@ -377,25 +407,10 @@ def plan_dissections(
             usage=usage,
         )
         if label is not None:
-            key = check_key(options.rules or CheckRules())
-            return TrialOutcome(
-                made.judged(key, label.lower(), results=(Measured(criterion=CAUSE, label=label),))
-            )
-        undecided = (_UNDECIDED, why) if status == _UNDECIDED else None
-        return TrialOutcome(made, failure=undecided)
-
-    return TrialPlan(
-        evaluator=name,
-        system=stored_system(system),
-        cases=[stored_case(by_key[key]) for key, _ in missing],
-        units=[by_key[key] for key, _ in missing],
-        new=missing,
-        keys=missing,
-        act=act,
-        noun="dissection",
-        lock=EVALUATOR,
-        worked=len(missing) < len(by_key),
-    )
+            key = check_key(self.options.rules or CheckRules())
+            cause = Measured(criterion=CAUSE, label=label)
+            return Outcome.of(trial.judged(key, label.lower(), results=(cause,)))
+        return Outcome.of(trial, failure=(_UNDECIDED, why) if status == _UNDECIDED else None)
 
 
 def load_dissections(

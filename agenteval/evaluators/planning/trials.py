@@ -8,15 +8,17 @@ is made anew from the log when it is read.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from agenteval.agents import Agent, AgentFailure, AgentLimits, AgentLog, System, Toolbox, drive
+from agenteval.agents.spec import uncounted
+from agenteval.engine import Outcome, RequestBounds, Requests, Unit
 from agenteval.errors import BudgetExceeded
 from agenteval.evaluators.measures import failed, level, levels, words
 from agenteval.evaluators.planning.case import Case, MockBackend
 from agenteval.evaluators.planning.oracle import OUTCOMES, CheckRules, Verdict, check
-from agenteval.evaluators.trials import TrialOutcome, TrialPlan
+from agenteval.evaluators.trials import AttemptEvaluator
 from agenteval.records import Criterion, Run, Usage, content_hash
 from agenteval.store import (
     Measured,
@@ -114,37 +116,37 @@ class Rules:
     check: CheckRules = field(default_factory=CheckRules)
 
 
-def plan_trials(
-    store: Store,
-    cases: Sequence[Case],
-    system: System,
-    trials: int,
-    rules: Rules,
-    *,
-    retry_failed: bool = False,
-) -> TrialPlan[tuple[Case, int]]:
-    """What the store lacks, every case once before any comes twice, a fresh agent for each.
+@dataclass(frozen=True)
+class PlanningEvaluator(AttemptEvaluator[Case]):
+    """An agent at planning cases; each attempt is checked by the oracle."""
 
-    Running it raises Unauthorized, InputError and StoreError; what was stored stays.
-    """
-    by_key = {case.sha256: case for case in cases}
-    missing = Trials(store).missing(
-        EVALUATOR, list(by_key), system.sha256, trials, retry_failed=retry_failed
-    )
+    agent: System = field(kw_only=True)
+    rules: Rules = field(kw_only=True)
 
-    async def act(unit: tuple[Case, int]) -> TrialOutcome:
-        return TrialOutcome(await _run(system, *unit, rules))
+    @classmethod
+    def of(
+        cls, agent: System, cases: Iterable[Case], trials: int, rules: Rules
+    ) -> PlanningEvaluator:
+        """Return the evaluator of an agent at these cases."""
+        by_key = {case.sha256: case for case in cases}
+        return cls(EVALUATOR, stored_system(agent), by_key, trials, agent=agent, rules=rules)
 
-    return TrialPlan(
-        evaluator=EVALUATOR,
-        system=stored_system(system),
-        cases=[stored_case(by_key[key]) for key in dict(missing)],
-        units=[(by_key[key], number) for key, number in missing],
-        new=missing,
-        keys=missing,
-        act=act,
-        worked=len(missing) < len(by_key) * trials,
-    )
+    @property
+    def sends_by_client(self) -> bool:
+        """Whether the agent runs on a model of this package."""
+        return not uncounted(self.agent.parameters)
+
+    def stored_case(self, key: str, case: Case) -> TrialCase:
+        """Return the case as the store keeps it."""
+        return stored_case(case)
+
+    def requests(self, unit: Unit[Case]) -> Requests:
+        """One request at least, at most one for each turn and one for the last words."""
+        return {"agent": RequestBounds(1, self.rules.limits.turns + 1)}
+
+    async def evaluate(self, unit: Unit[Case]) -> Outcome:
+        """Run a fresh agent on the case. Raises Unauthorized and InputError."""
+        return Outcome.of(await _run(self.agent, unit.content, unit.repeat, self.rules))
 
 
 def measured(log: AgentLog | AgentFailure, verdict: Verdict | None) -> tuple[Measured, ...]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
 from pydantic import JsonValue
 
+from agenteval.engine import RequestBounds, Requests
 from agenteval.errors import Unauthorized
 from agenteval.evaluators.base import classify
 from agenteval.evaluators.traces import detectors
@@ -17,6 +18,8 @@ from agenteval.evaluators.traces.detectors import detect
 from agenteval.evaluators.traces.locator import Located, Locator, Plan
 from agenteval.evaluators.traces.pieces import Condensed
 from agenteval.evaluators.traces.taxonomy import Taxonomy
+from agenteval.models.asking import MOST_REQUESTS
+from agenteval.models.windows import LARGEST
 from agenteval.records import Finding, Findings, Run, Usage, content_hash
 from agenteval.records.score import INFRASTRUCTURE
 
@@ -40,6 +43,10 @@ class Finder(Protocol):
     def name(self) -> str: ...
     @property
     def parameters(self) -> Mapping[str, JsonValue]: ...
+    def requests(self, run: Run) -> Requests:
+        """How many requests a trace takes, for the dry run."""
+        ...
+
     async def find(self, run: Run, attempt: int = 0) -> Found:
         """The findings; of a trace it could not examine, with a status, or an exception.
 
@@ -83,6 +90,10 @@ class DetectorsFinder:
     def parameters(self) -> Mapping[str, JsonValue]:
         return {"rules": detectors.VERSION, "taxonomy": self.taxonomy.sha256}
 
+    def requests(self, run: Run) -> Requests:
+        """Rules ask nobody."""
+        return {}
+
     async def find(self, run: Run, attempt: int = 0) -> Found:
         """Return the findings; none when the taxonomy lacks the rule's category."""
         findings = await asyncio.to_thread(detect, run, self.taxonomy)
@@ -117,6 +128,35 @@ class LocatorFinder:
         condensed = condense(run, self.condensing)
         hints = detect(run, self.locator.taxonomy) if self.hints else ()
         return condensed, self.locator.plan(run, condensed, hints)
+
+    def requests(self, run: Run) -> Requests:
+        """One request for each part, question and repeat, and one for the grades; one more for each
+        reply that is malformed. Parts that the endpoint calls too long are halved: not counted."""
+        _, plan = self.planned(run)
+        prompt = plan.prompt_tokens - plan.grades_tokens
+        return {"judge": RequestBounds(plan.requests, MOST_REQUESTS * plan.requests, prompt)}
+
+    def size_lines(self, runs: Iterable[Run]) -> list[str]:
+        """Return lines about how much of the traces is shown, and what a larger context saves."""
+        before = after = requests = tokens = least = 0
+        large = self.locator.with_context(LARGEST)
+        for run in runs:
+            condensed, parts = self.planned(run)
+            whole = large.plan(run, condensed)
+            before += condensed.source_tokens
+            after += condensed.tokens
+            least += parts.requests
+            requests += whole.requests
+            tokens += whole.prompt_tokens - whole.grades_tokens
+        share = f" ({after / before:.1%})" if before else ""
+        lines = [f"condensed: {before:,} tokens to {after:,}{share}"]
+        if self.locator.options.context < LARGEST and requests < least:
+            lines.append(
+                f"context: {self.locator.options.context:,} tokens; for a model that takes more, "
+                f"--context {LARGEST} would need {requests:,} requests and at least {tokens:,} "
+                "tokens of prompt"
+            )
+        return lines
 
     async def find(self, run: Run, attempt: int = 0) -> Found:
         """What the judge said; with another `attempt` no reply comes from an earlier one's cache.

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 from pydantic import JsonValue, ValidationError
 
+from agenteval.engine import Outcome, Requests, Unit
 from agenteval.errors import InputError, StoreError
 from agenteval.evaluators.traces.finders import Finder, find, finder_key
 from agenteval.evaluators.traces.measures import of_findings
 from agenteval.evaluators.traces.outline import Outline, outline, trace_key
-from agenteval.evaluators.trials import TrialOutcome, TrialPlan
+from agenteval.evaluators.trials import AttemptEvaluator
 from agenteval.records import Findings, Run, Usage
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem, distinct, of_one_state
@@ -60,39 +62,56 @@ class Stored:
     seconds: float | None
 
 
-def plan_findings(
-    store: Store,
-    cases: Sequence[TraceCase],
-    finder: Finder,
-    *,
-    retry_failed: bool = False,
-) -> TrialPlan[tuple[TraceCase, int]]:
-    """The traces that the store lacks findings of by this finder, in their order, with the number
-    of earlier tries that failed in content: none of them is repeated.
+@dataclass(frozen=True)
+class TracesEvaluator(AttemptEvaluator[TraceCase]):
+    """A finder of errors over traces.
 
-    Raises InputError when two traces have one id but not one content: findings name their trace
-    by its id. Running it raises Unauthorized, StoreError, and InputError for a trace that is not
-    what it was when the case was made; what was stored stays.
+    `attempts` are the earlier tries of each trace whose content could not be used (see
+    `attempts_of`): none of them is repeated.
     """
-    by_key = {case.key: case for case in cases}
-    names: dict[str, str] = {}
-    for case in cases:
-        if names.setdefault(case.trace, case.key) != case.key:
-            raise InputError("two different traces have this id", case.trace)
-    key, tables = finder_key(finder), Trials(store)
-    missing = tables.missing(EVALUATOR, list(by_key), key, 1, retry_failed=retry_failed)
-    attempts = attempts_of(tables, key, [case for case, _ in missing])
 
-    async def examine(unit: tuple[TraceCase, int]) -> TrialOutcome:
-        """One trace, read again. What the budget broke off is kept as well, with what it took."""
-        case, attempt = unit
-        started = time.time()
-        found = await find(finder, await asyncio.to_thread(_same, case), attempt)
+    finder: Finder = field(kw_only=True)
+    attempts: Mapping[str, int] = field(kw_only=True)
+
+    noun: ClassVar[str] = "trace"
+    sends_by_client: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, store: Store, cases: Sequence[TraceCase], finder: Finder) -> TracesEvaluator:
+        """Return the evaluator of a finder over these traces.
+
+        Raises InputError when two traces have one id but not one content: findings name their
+        trace by its id.
+        """
+        by_key = {case.key: case for case in cases}
+        names: dict[str, str] = {}
+        for case in cases:
+            if names.setdefault(case.trace, case.key) != case.key:
+                raise InputError("two different traces have this id", case.trace)
+        key = finder_key(finder)
+        system = TrialSystem(key=key, name=finder.name, parameters=dict(finder.parameters))
+        attempts = attempts_of(Trials(store), key, list(by_key))
+        return cls(EVALUATOR, system, by_key, 1, finder=finder, attempts=attempts)
+
+    def stored_case(self, key: str, case: TraceCase) -> TrialCase:
+        """Return the outline of the trace, as the store keeps it."""
+        body = case.outline.model_dump(mode="json", exclude_defaults=True)
+        return TrialCase(key=case.key, id=case.trace, body=body)
+
+    def requests(self, unit: Unit[TraceCase]) -> Requests:
+        """Return what the finder asks about the trace, read again."""
+        return self.finder.requests(unit.content.load())
+
+    async def evaluate(self, unit: Unit[TraceCase]) -> Outcome:
+        """Examine one trace, read again. Raises Unauthorized, StoreError, and InputError for a
+        trace that has changed since it was read."""
+        case, attempt, started = unit.content, self.attempts.get(unit.key, 0), time.time()
+        found = await find(self.finder, await asyncio.to_thread(_same, case), attempt)
         findings = found.findings
-        return TrialOutcome(
+        return Outcome.of(
             Trial(
                 evaluator=EVALUATOR,
-                system_key=key,
+                system_key=self.system.key,
                 case_key=case.key,
                 trial=0,
                 case_id=case.trace,
@@ -104,18 +123,6 @@ def plan_findings(
                 usage=found.usage,
             )
         )
-
-    return TrialPlan(
-        evaluator=EVALUATOR,
-        system=TrialSystem(key=key, name=finder.name, parameters=dict(finder.parameters)),
-        cases=(_stored_case(by_key[case]) for case, _ in missing),
-        units=[(by_key[case], attempts.get(case, 0)) for case, _ in missing],
-        new=missing,
-        keys=missing,
-        act=examine,
-        noun="trace",
-        worked=len(missing) < len(by_key),
-    )
 
 
 def attempts_of(tables: Trials, key: str, cases: Sequence[str]) -> dict[str, int]:
@@ -205,11 +212,6 @@ def _findings(trial: Trial) -> Findings:
         return Findings.model_validate({k: v for k, v in trial.log.items() if k != _ATTEMPT})
     except ValidationError as error:
         raise StoreError(f"the findings of {trial.case_id!r} are damaged in the store") from error
-
-
-def _stored_case(case: TraceCase) -> TrialCase:
-    body = case.outline.model_dump(mode="json", exclude_defaults=True)
-    return TrialCase(key=case.key, id=case.trace, body=body)
 
 
 def _same(case: TraceCase) -> Run:

@@ -184,3 +184,9 @@ def draw(ranking: Ranking, seed: int, *, count: int = 6) -> list[Criterion]:
         value[taken] = -np.inf
         taken.append(int(np.argmax(value)))
     return [ranking.concepts[i].criterion(int(columns[i]), seed=seed) for i in taken]
+
+
+def longest_entries(number: int = 12) -> list[Criterion]:
+    """Return the longest entries of the bank, as many as a critic is shown."""
+    entries = (concept.criterion(0) for concept in load_bank())
+    return sorted(entries, key=lambda c: -len(c.model_dump_json()))[:number]

@@ -19,14 +19,16 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from agenteval.engine import Outcome
 from agenteval.errors import InputError, ReplyError
-from agenteval.evaluators.base import Evaluator, Outcome, Unit, cell_key
+from agenteval.evaluators.base import Evaluator, Unit, cell_key
 from agenteval.evaluators.utility.answers import Answer, NoAnswer, result_of
 from agenteval.evaluators.utility.sandbox import finds, passes
 from agenteval.models.reply import parse_reply
 from agenteval.readers.messages import is_answer
 from agenteval.readers.view import HEADING
 from agenteval.records import CallRecord, Criterion, Source, canonical_json
+from agenteval.store import Trial
 
 SECONDS = 10.0  # of a unit test, and of a search for a pattern
 
@@ -58,7 +60,7 @@ class WithComputed:
         asked = tuple(c for c in unit.criteria if not c.judge)
         if len(asked) == len(unit.criteria):
             return await self.inner.evaluate(unit)
-        call = CallRecord(shown=())
+        call: CallRecord | Trial = CallRecord(shown=())
         results = {}
         if asked:
             outcome = await self.inner.evaluate(replace(unit, criteria=asked))

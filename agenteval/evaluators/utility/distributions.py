@@ -14,8 +14,9 @@ from dataclasses import replace
 from string import ascii_uppercase
 from typing import Any, Literal, TypeGuard
 
+from agenteval.engine import Outcome
 from agenteval.errors import AgentevalError, ReplyError
-from agenteval.evaluators.base import Outcome, Unit, cell_key
+from agenteval.evaluators.base import Unit, cell_key
 from agenteval.evaluators.utility.answers import (
     Answer,
     NoAnswer,

@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from agenteval.evaluators.base import Outcome, Unit, cell_key
+from agenteval.engine import Outcome
+from agenteval.evaluators.base import Unit, cell_key
 from agenteval.evaluators.utility.answers import NoAnswer, result_of
 from agenteval.evaluators.utility.bank import load_bank
 from agenteval.evaluators.utility.sentences import split_sentences

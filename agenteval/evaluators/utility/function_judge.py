@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from pydantic import JsonValue
 
+from agenteval.engine import Outcome
 from agenteval.errors import AgentevalError, InputError
-from agenteval.evaluators.base import Outcome, Unit, cell_key
+from agenteval.evaluators.base import Unit, cell_key
 from agenteval.evaluators.utility.answers import (
     Answer,
     NoAnswer,

@@ -15,15 +15,9 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import JsonValue
 
+from agenteval.engine import Outcome
 from agenteval.errors import AgentevalError, BadRequest
-from agenteval.evaluators.base import (
-    Evaluator,
-    Outcome,
-    Unit,
-    cell_key,
-    fail_all,
-    worst_by_rule,
-)
+from agenteval.evaluators.base import Evaluator, Unit, cell_key, fail_all, worst_by_rule
 from agenteval.evaluators.renamed import Renamed
 from agenteval.evaluators.utility.answers import Answers, NoAnswer, leaves_of, to_result
 from agenteval.evaluators.utility.reading import read_text

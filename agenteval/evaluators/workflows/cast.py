@@ -88,10 +88,14 @@ class Cast:
     async def opened(self, client: Client | None) -> AsyncIterator[Act]:
         """How sessions are held; the client is closed at the end."""
         try:
-            yield sessions(self._user(client), self._tools(client), self.settings)
+            yield self.act(client)
         finally:
             if client is not None:
                 await client.close()
+
+    def act(self, client: Client | None) -> Act:
+        """How sessions are held."""
+        return sessions(self._user(client), self._tools(client), self.settings)
 
     @property
     def calls(self) -> int:

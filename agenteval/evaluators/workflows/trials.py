@@ -7,15 +7,17 @@ from the log that is stored, without asking the assistant again.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import JsonValue
 
 from agenteval.agents import AgentFailure, AgentLimits, System
+from agenteval.agents.spec import uncounted
+from agenteval.engine import Outcome, Requests, Unit
 from agenteval.errors import BudgetExceeded, InputError
-from agenteval.evaluators.trials import TrialOutcome, TrialPlan
+from agenteval.evaluators.trials import AttemptEvaluator
 from agenteval.evaluators.workflows.cases import OpenRole, SessionCase, TurnCase
 from agenteval.evaluators.workflows.instructions import instructions_prompt
 from agenteval.evaluators.workflows.measures import of_failure, of_session, of_turn
@@ -27,7 +29,8 @@ from agenteval.evaluators.workflows.session import Prediction, SessionFailure, S
 from agenteval.evaluators.workflows.simulated_tools import ToolSimulator
 from agenteval.evaluators.workflows.simulated_user import UserSimulator
 from agenteval.evaluators.workflows.stored import EVALUATORS
-from agenteval.evaluators.workflows.verdicts import Judges, Verdicts
+from agenteval.evaluators.workflows.verdicts import Verdicts
+from agenteval.models.dry_run import is_dry_run
 from agenteval.records import FailureStatus, Usage, content_hash
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
@@ -110,127 +113,110 @@ def _present(candidate: Candidate, case: Case) -> System:
     return system
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What is to be done for one case and trial; `stored` is the log whose verdict is missing."""
+@dataclass(frozen=True)
+class WorkflowEvaluator(AttemptEvaluator[Case]):
+    """An assistant at sessions, or at single turns of recorded ones; `act` makes an attempt and
+    `verdicts` judges it.
 
-    case: Case
-    number: int
-    stored: Trial | None = None
-
-
-def open_work(  # noqa: PLR0913  each narrows what is open
-    store: Store,
-    level: Level,
-    cases: Sequence[Case],
-    candidate: Candidate,
-    trials: int,
-    *,
-    judges: Judges,
-    retry_failed: bool = False,
-    only: Container[tuple[str, int]] | None = None,
-) -> list[Work]:
-    """What the store lacks: trials, every case once before any comes twice, then verdicts; of
-    `only` these, as (case key, number)."""
-    tables, name = Trials(store), EVALUATORS[level]
-    by_key = {case.key: case for case in cases}
-    missing = tables.missing(
-        name, list(by_key), candidate.sha256, trials, retry_failed=retry_failed
-    )
-    unjudged = [
-        Work(by_key[t.case_key], t.trial, t)
-        for t in tables.trials(name, by_key, [candidate.sha256])
-        if t.status == "done"
-        and (only is None or (t.case_key, t.trial) in only)
-        and t.check_key != judges.key(by_key[t.case_key])
-        and t.trial < trials
-    ]
-    new = [(key, n) for key, n in missing if only is None or (key, n) in only]
-    return [*(Work(by_key[key], number) for key, number in new), *unjudged]
-
-
-def plan_workflows(  # noqa: PLR0913  each is one side of a campaign
-    store: Store,
-    level: Level,
-    cases: Sequence[Case],
-    candidate: Candidate,
-    trials: int,
-    act: Act,
-    verdicts: Verdicts,
-    *,
-    retry_failed: bool = False,
-    only: Container[tuple[str, int]] | None = None,
-) -> TrialPlan[Work]:
-    """What the store lacks of sessions or single turns (see `open_work`), to be done by `act`.
-
-    All `cases` are made known: what is not in their keys (a domain's name) follows the last call.
-    Running it raises Unauthorized, InputError and StoreError; what was stored stays.
+    A verdict by other rules or judges is made again from the stored log. `bounds` says how many
+    requests a case takes: of the assistant and simulators, and of judges. `only` are the attempts
+    there are, as (case key, number), where they are recorded; None: all.
     """
-    work = open_work(
-        store, level, cases, candidate, trials,
-        judges=verdicts.judges, retry_failed=retry_failed, only=only,
-    )  # fmt: skip
-    new = [(one.case.key, one.number) for one in work if one.stored is None]
-    if only is not None:  # recorded trials may lack numbers: what is planned here has all below one
-        new = [(key, n) for key, n in new if all((key, i) in only for i in range(n))]
-    return TrialPlan(
-        evaluator=EVALUATORS[level],
-        system=TrialSystem(
-            key=candidate.sha256, name=candidate.name, parameters=candidate.parameters
-        ),
-        cases=[
-            TrialCase(
-                key=case.key,
-                id=case.info.id,
-                body=case.info.model_dump(mode="json"),
-                unit=f"{case.info.task} {case.info.version}",
-            )
-            for case in cases
-        ],
-        units=work,
-        keys=[(one.case.key, one.number) for one in work],
-        new=new,
-        worked=len(new) < len({case.key for case in cases}) * trials,
-        act=_Trialled(Trials(store), level, candidate, act, verdicts).do,
+
+    tables: Trials = field(kw_only=True)
+    level: Level = field(kw_only=True)
+    candidate: Candidate = field(kw_only=True)
+    act: Act = field(kw_only=True)
+    verdicts: Verdicts = field(kw_only=True)
+    bounds: Callable[[Case], tuple[Requests, Requests]] = field(
+        kw_only=True, default=lambda _: ({}, {})
     )
+    only: Container[tuple[str, int]] | None = field(kw_only=True, default=None)
 
+    @classmethod
+    def of(  # noqa: PLR0913  each is one side of a campaign
+        cls,
+        store: Store,
+        level: Level,
+        cases: Iterable[Case],
+        candidate: Candidate,
+        trials: int,
+        act: Act,
+        verdicts: Verdicts,
+        **options: Any,
+    ) -> WorkflowEvaluator:
+        """Return the evaluator of an assistant at these cases; `options` are `bounds`, `only`."""
+        system = TrialSystem(
+            key=candidate.sha256, name=candidate.name, parameters=candidate.parameters
+        )
+        return cls(
+            EVALUATORS[level], system, {case.key: case for case in cases}, trials,
+            tables=Trials(store), level=level, candidate=candidate, act=act, verdicts=verdicts,
+            **options,
+        )  # fmt: skip
 
-@dataclass(frozen=True, slots=True)
-class _Trialled:
-    tables: Trials
-    level: Level
-    candidate: Candidate
-    act: Act
-    verdicts: Verdicts
+    @property
+    def noun(self) -> str:  # type: ignore[override]
+        """Session or turn."""
+        return self.level
 
-    async def do(self, work: Work) -> TrialOutcome:
-        """The trial with its verdict, which is of the stored log where there is one."""
-        if work.stored is not None:
-            # What it took was counted when it was run.
-            return await self._judged(work, work.stored.model_copy(update={"usage": Usage()}))
+    @property
+    def sends_by_client(self) -> bool:
+        """Whether the assistant runs on a model of this package."""
+        return not uncounted(self.candidate.assistant.parameters)
+
+    def stored_case(self, key: str, case: Case) -> TrialCase:
+        """Return the case as the store keeps it; what is not in its key, such as the name of a
+        domain, follows the last call."""
+        return TrialCase(
+            key=key,
+            id=case.info.id,
+            body=case.info.model_dump(mode="json"),
+            unit=f"{case.info.task} {case.info.version}",
+        )
+
+    def units(self) -> Iterator[Unit[Case]]:
+        """Yield every case, `trials` times, or the recorded attempts."""
+        for unit in super().units():
+            if self.only is None or (unit.key, unit.repeat) in self.only:
+                yield unit
+
+    def is_current(self, unit: Unit[Case], check_key: str | None) -> bool:
+        """Return whether the stored verdict is by these judges and rules."""
+        return check_key == self.verdicts.judges.key(unit.content)
+
+    def requests(self, unit: Unit[Case]) -> Requests:
+        """Return the requests of an attempt and its verdict, or of the missing verdict alone."""
+        attempt, verdict = self.bounds(unit.content)
+        return verdict if self._unjudged(unit) is not None else {**attempt, **verdict}
+
+    def _unjudged(self, unit: Unit[Case]) -> Trial | None:
+        """Return the attempt whose verdict is missing, None where the attempt itself is."""
+        trials = self.tables.trials(self.evaluator, [unit.key], [self.system.key])
+        done = (t for t in trials if t.trial == unit.repeat and t.status == "done")
+        return next(done, None)
+
+    async def evaluate(self, unit: Unit[Case]) -> Outcome:
+        """Make the attempt, or take the stored one, and judge it. Raises Unauthorized, InputError
+        and StoreError."""
+        if (stored := self._unjudged(unit)) is not None:
+            # what it took was counted when it was made
+            return await self._judged(unit, stored.model_copy(update={"usage": Usage()}))
         started = time.time()
         try:
-            log = await self.act(work.case, self.candidate, work.number)
+            log = await self.act(unit.content, self.candidate, unit.repeat)
         except BudgetExceeded as error:
-            return TrialOutcome(self._failed(work, error, started))
-        trial = self._trial(work, log, started)
-        if trial.status != "done":
-            return TrialOutcome(trial)
-        # What was paid for is kept whatever becomes of the verdict: an interrupt, a refused key.
-        if self.verdicts.judges.name is not None:
-            await self.tables.write_trial(trial)
-            return await self._judged(work, trial)
-        try:
-            return TrialOutcome((await self._with_verdict(work.case, trial))[0])
-        except Exception:
-            await self.tables.write_trial(trial)
-            raise
+            return Outcome.of(self._failed(unit, error, started))
+        trial = self._trial(unit, log, started)
+        if trial.status != "done" or is_dry_run():
+            return Outcome.of(trial)
+        # The attempt is stored before it is judged: it must survive an interrupt or a refused key.
+        await self.tables.write_trial(trial)
+        return await self._judged(unit, trial)
 
-    async def _judged(self, work: Work, trial: Trial) -> TrialOutcome:
-        """The verdict, put where the log is stored."""
-        judged, broken = await self._with_verdict(work.case, trial)
-        self.tables.write_verdicts([judged])
-        return TrialOutcome(judged, stored=True, failure=broken)
+    async def _judged(self, unit: Unit[Case], trial: Trial) -> Outcome:
+        judged, failure = await self._with_verdict(unit.content, trial)
+        return Outcome.of(judged, verdict_only=True, failure=failure)
 
     async def _with_verdict(
         self, case: Case, trial: Trial
@@ -256,26 +242,21 @@ class _Trialled:
             else verdict
         )
 
-    def _failed(self, work: Work, error: BudgetExceeded, started: float) -> Trial:
+    def _failed(self, unit: Unit[Case], error: BudgetExceeded, started: float) -> Trial:
         spent = error.spent if isinstance(error.spent, Usage) else Usage()
         kind = SessionFailure if self.level == "session" else AgentFailure
         failure = kind(status="error:budget", message=str(error)[:_MESSAGE], usage=spent)
-        return self._trial(work, failure, started)
+        return self._trial(unit, failure, started)
 
-    def _trial(
-        self,
-        work: Work,
-        log: Log,
-        started: float,
-    ) -> Trial:
+    def _trial(self, unit: Unit[Case], log: Log, started: float) -> Trial:
         failure = log if isinstance(log, SessionFailure | AgentFailure) else None
         more = log.simulator_usage if isinstance(log, SessionLog | SessionFailure) else Usage()
         return Trial(
-            evaluator=EVALUATORS[self.level],
-            system_key=self.candidate.sha256,
-            case_key=work.case.key,
-            trial=work.number,
-            case_id=work.case.info.id,
+            evaluator=self.evaluator,
+            system_key=self.system.key,
+            case_key=unit.key,
+            trial=unit.repeat,
+            case_id=unit.content.info.id,
             status="done" if failure is None else failure.status,
             log=log.model_dump(mode="json"),
             results=() if failure is None else of_failure(failure),

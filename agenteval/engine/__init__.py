@@ -1,0 +1,35 @@
+"""The engine: runs what the store lacks of an experiment, and stores each outcome."""
+
+from agenteval.engine.dry_run import Amount, Estimate, EstimateLine, RequestCounter, first_requests
+from agenteval.engine.experiment import Experiment, announcement, answered, run_workers
+from agenteval.engine.pending import Pending, pending
+from agenteval.engine.unit import (
+    Evaluator,
+    ExperimentResult,
+    Outcome,
+    Progress,
+    RequestBounds,
+    Requests,
+    Unit,
+)
+
+__all__ = [
+    "Amount",
+    "Estimate",
+    "EstimateLine",
+    "Evaluator",
+    "Experiment",
+    "ExperimentResult",
+    "Outcome",
+    "Pending",
+    "Progress",
+    "RequestBounds",
+    "RequestCounter",
+    "Requests",
+    "Unit",
+    "announcement",
+    "answered",
+    "first_requests",
+    "pending",
+    "run_workers",
+]

@@ -1,0 +1,301 @@
+"""Dry run: how many requests an experiment would send, at least and at most, and what they cost.
+
+"At least" holds when every reply is usable and nothing breaks off, "at most" however bad replies
+are. The first requests of a unit are drafted by the code of the real run, with nothing sent. How
+many follow is what `Evaluator.requests` says. Tokens are estimated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from agenteval.errors import AgentevalError, ReplyError
+from agenteval.models.asking import MOST_REQUESTS
+from agenteval.models.dry_run import Draft, nothing_sent
+from agenteval.models.limits import Budget, Price
+
+if TYPE_CHECKING:
+    from agenteval.engine.pending import Pending
+    from agenteval.engine.unit import Evaluator, RequestBounds, Requests, T
+
+SAMPLE = 4000  # units that are drafted; of more an evenly spaced sample, a millisecond each
+REPAIR = 3100  # tokens that a request for a repair is longer: the malformed reply and the problem
+_REPAIR_MEMBER = 60  # and for each member of the reply
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Requests, and the tokens of their prompts and replies; None where that is unknown."""
+
+    requests: int = 0
+    prompt: int | None = 0
+    reply: int | None = 0
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(
+            self.requests + other.requests,
+            None if self.prompt is None or other.prompt is None else self.prompt + other.prompt,
+            None if self.reply is None or other.reply is None else self.reply + other.reply,
+        )
+
+    def __mul__(self, factor: float) -> Amount:
+        prompt, reply = (
+            None if n is None else round(n * factor) for n in (self.prompt, self.reply)
+        )
+        return Amount(round(self.requests * factor), prompt, reply)
+
+    def cost(self, price: Price | None, *, known: bool = False) -> float | None:
+        """Return the cost, None without a price or with unknown tokens; with `known` that of the
+        known tokens, which is a lower bound."""
+        if price is None or (not known and None in (self.prompt, self.reply)):
+            return None
+        return price.cost(self.prompt or 0, self.reply or 0)
+
+
+@dataclass
+class EstimateLine:
+    """The requests to one party, such as the judge or a simulated user.
+
+    `largest` is the longest prompt (bytes) and reply (tokens) of one request, which `--max-cost`
+    reserves. `exact` is False for an extrapolated sample. `capped` and `priced` say whether the
+    caps and prices of the command apply. `where` lists models and addresses.
+    """
+
+    who: str
+    least: Amount = Amount()
+    most: Amount = Amount()
+    largest: tuple[int, int] = (0, 0)
+    exact: bool = True
+    capped: bool = True
+    priced: bool = True
+    where: set[str] = field(default_factory=set)
+
+    def __add__(self, other: EstimateLine) -> EstimateLine:
+        return replace(
+            self, least=self.least + other.least, most=self.most + other.most,
+            largest=max(self.largest, other.largest), exact=self.exact and other.exact,
+            where=self.where | other.where,
+        )  # fmt: skip
+
+    def to_json(self, price: Price | None) -> dict[str, Any]:
+        """Return the amounts as plain values, with their cost."""
+        shown: dict[str, Any] = {
+            "who": self.who, "exact": self.exact, "capped": self.capped,
+            "where": sorted(self.where),
+        }  # fmt: skip
+        for name, amount in (("least", self.least), ("most", self.most)):
+            cost = amount.cost(price if self.priced else None, known=name == "least")
+            shown[name] = {
+                "requests": amount.requests, "prompt_tokens": amount.prompt,
+                "reply_tokens": amount.reply, "cost": cost,
+            }  # fmt: skip
+        return shown
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """All requests of a command, within its budget, which counts what was spent before.
+
+    `about` describes the work, `notes` what is not counted, line by line.
+    """
+
+    lines: tuple[EstimateLine, ...] = ()
+    about: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    command: str = ""
+    budget: Budget = field(default_factory=Budget)
+
+    def __add__(self, other: Estimate) -> Estimate:
+        """Return both together, under the command and budget of the first; lines about the same
+        party become one."""
+        lines = {line.who: line for line in self.lines}
+        for line in other.lines:
+            lines[line.who] = line + lines[line.who] if line.who in lines else line
+        return replace(
+            self, lines=tuple(lines.values()), about=self.about + other.about,
+            notes=tuple(dict.fromkeys(self.notes + other.notes)),
+        )  # fmt: skip
+
+    def uncertain(self) -> Estimate:
+        """Return the same with nothing certain: whether it is asked depends on earlier replies."""
+        return replace(self, lines=tuple(replace(line, least=Amount()) for line in self.lines))
+
+    @property
+    def calls_left(self) -> int | None:
+        """Requests that --max-calls leaves; None without a cap."""
+        most = self.budget.max_calls
+        return None if most is None else max(0, most - self.budget.spent.requests)
+
+    @property
+    def money_left(self) -> float | None:
+        """Money that --max-cost leaves; None without a cap."""
+        most = self.budget.max_cost
+        return None if most is None else max(0.0, most - (self.budget.spent.cost or 0.0))
+
+    @property
+    def least(self) -> Amount:
+        """All lines together, if every reply is usable and no cap applies."""
+        return sum((line.least for line in self.lines), Amount())
+
+    @property
+    def most(self) -> Amount:
+        """All lines together at most, if no cap applies."""
+        return sum((line.most for line in self.lines), Amount())
+
+    @property
+    def requests(self) -> tuple[int, int]:
+        """Requests at least and at most, within the caps.
+
+        Of a cap on cost, only the requests are certain that it pays for if each costs as much as
+        is reserved for the largest.
+        """
+        least, most = 0, 0
+        for capped in (True, False):
+            lines = [line for line in self.lines if line.capped is capped]
+            low, high = (sum(a.requests for a in amounts) for amounts in (
+                [line.least for line in lines], [line.most for line in lines]
+            ))  # fmt: skip
+            if capped and self.calls_left is not None:
+                low, high = min(low, self.calls_left), min(high, self.calls_left)
+            least, most = least + low, most + high
+        if self.money_left is not None and self.reserved:
+            least = min(least, int(self.money_left / self.reserved))
+        return least, most
+
+    @property
+    def cost(self) -> tuple[float | None, float | None]:
+        """Money at least and at most, within the caps; None where unknown."""
+        if self.budget.price is None:
+            return None, None
+        priced = (line.least for line in self.lines if line.priced)
+        least = sum(amount.cost(self.budget.price, known=True) or 0.0 for amount in priced)
+        if self.least.requests:
+            least *= min(1.0, self.requests[0] / self.least.requests)
+        most, left = self.uncapped_cost, self.money_left
+        if left is None:
+            return least, most
+        return min(least, left), left if most is None else min(most, left)
+
+    @property
+    def uncapped_cost(self) -> float | None:
+        """Money at most if no cap applied; None where unknown."""
+        priced = (line.most for line in self.lines if line.priced)
+        return sum(priced, Amount()).cost(self.budget.price)
+
+    @property
+    def reserved(self) -> float | None:
+        """What --max-cost reserves for the largest request; None without a cap."""
+        price = self.budget.price
+        counted = [line for line in self.lines if line.most.requests and line.capped]
+        if self.budget.max_cost is None or price is None or not counted:
+            return None
+        return max(price.cost(*line.largest) for line in counted)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all figures as plain values; None is unknown."""
+        budget = self.budget
+        (least, most), (low, high) = self.requests, self.cost
+        return {
+            "command": self.command,
+            "dry_run": True,
+            "about": list(self.about),
+            "requests": {"least": least, "most": most},
+            "exact": all(line.exact for line in self.lines),
+            "prompt_tokens": {"least": self.least.prompt, "most": self.most.prompt},
+            "reply_tokens": {"least": self.least.reply, "most": self.most.reply},
+            "cost": None if budget.price is None else {"least": low, "most": high},
+            "cap": {
+                "max_calls": budget.max_calls, "max_cost": budget.max_cost,
+                "spent_requests": budget.spent.requests, "spent_cost": budget.spent.cost,
+                "reserved_for_one_request": self.reserved,
+                "uncapped": {"least": self.least.requests, "most": self.most.requests},
+            },
+            "parts": [line.to_json(budget.price) for line in self.lines],
+            "notes": list(self.notes),
+        }  # fmt: skip
+
+
+class RequestCounter:
+    """Adds up drafts by who is asked. A request whose key was counted before is not certain: its
+    reply will be stored by then."""
+
+    def __init__(self) -> None:
+        self.lines: dict[str, EstimateLine] = {}
+        self._keys: set[str] = set()
+
+    def count(self, requests: Requests, drafts: Sequence[Draft]) -> None:
+        """Add one unit: `requests` are those of the whole unit, and the party named first in it
+        sends the drafts."""
+        for who, bounds in requests.items():
+            line = self.lines.setdefault(who, EstimateLine(who))
+            if drafts:
+                self._drafted(line, bounds, drafts)
+                drafts = ()
+            else:
+                line.least += Amount(bounds.least, bounds.prompt if bounds.least else 0, 0)
+                line.most += Amount(bounds.most, None, None) if bounds.most else Amount()
+
+    def _drafted(self, line: EstimateLine, bounds: RequestBounds, drafts: Sequence[Draft]) -> None:
+        """A question and its repair are known in full; of a conversation only the first request,
+        unless the evaluator knows the tokens of all prompts."""
+        fresh = [draft for draft in drafts if draft.key not in self._keys]
+        self._keys.update(draft.key for draft in drafts)
+        repairs = sum(draft.is_repair for draft in drafts)
+        question = bounds.most <= MOST_REQUESTS * len(drafts)
+        least = min(bounds.least, len(fresh)) if question else bounds.least * bool(fresh)
+        most = bounds.most - repairs
+        prompt = sum(draft.prompt for draft in fresh) if bounds.prompt is None else bounds.prompt
+        line.least += Amount(least, prompt if least else 0, 0)
+        members = max(len((d.request.schema or {}).get("properties", ())) for d in drafts)
+        repair = REPAIR + _REPAIR_MEMBER * members
+        longest = sum(draft.prompt for draft in drafts) if bounds.prompt is None else bounds.prompt
+        tokens = None
+        if question or bounds.prompt is not None:
+            again = max(0, most - bounds.least)
+            tokens = longest + again * (longest // max(bounds.least, 1) + repair)
+        reply = max(draft.reply for draft in drafts)
+        line.most += Amount(most, tokens, most * reply)
+        room = 3 * repair if most > len(drafts) else 0
+        line.largest = max(line.largest, (max(d.size for d in drafts) + room, reply))
+        line.where.update(draft.where for draft in drafts)
+
+
+async def first_requests(work: Coroutine[Any, Any, object]) -> list[Draft]:
+    """Return the requests that `work` sends before it needs a reply that is not stored.
+
+    Raises what is wrong with `work` itself.
+    """
+    with nothing_sent() as drafts:
+        try:
+            await work
+        except ReplyError:
+            pass  # a stored reply is malformed, and so is its stored repair: nothing is asked
+        except AgentevalError:
+            if not drafts:
+                raise
+    return drafts
+
+
+async def estimate(evaluator: Evaluator[T], work: Pending[T]) -> Estimate:
+    """Return what the units of an experiment would ask."""
+    total = len(work.units)
+    step = max(1, -(-total // SAMPLE))
+    counter, seen = RequestCounter(), 0
+    for unit in islice(work.units, 0, None, step):
+        seen += 1
+        requests = evaluator.requests(unit)
+        if not evaluator.sends_by_client:
+            counter.count(requests, ())
+        elif drafts := await first_requests(evaluator.evaluate(unit)):
+            counter.count(requests, drafts)
+    lines: Iterable[EstimateLine] = counter.lines.values()
+    if step > 1:
+        scale = total / seen
+        lines = [
+            replace(line, exact=False, least=line.least * scale, most=line.most * scale)
+            for line in lines
+        ]
+    return Estimate(tuple(lines))

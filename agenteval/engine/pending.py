@@ -1,0 +1,122 @@
+"""What is left of an experiment: its units without what the store has."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import count
+from typing import Generic
+
+from agenteval.engine.unit import Evaluator, T, Unit
+from agenteval.records import Criterion
+from agenteval.store import Store
+from agenteval.store.experiments import Grid, short
+
+
+@dataclass(frozen=True)
+class Pending(Generic[T]):
+    """Units to evaluate, and how many cells (or attempts) there are, are `done` and have `failed`
+    for good; `grids` describe all that is planned, stored or not."""
+
+    units: list[Unit[T]]
+    cells: int
+    done: int
+    failed: int
+    grids: tuple[Grid, ...]
+
+    @property
+    def open(self) -> int:
+        """Number of cells or attempts that the units cover."""
+        return self.cells - self.done - self.failed
+
+
+def pending(evaluator: Evaluator[T], store: Store, *, retry_failed: bool = False) -> Pending[T]:
+    """Return what the store lacks of an experiment.
+
+    A Score is never evaluated again. A failure of the infrastructure always is, under the same
+    attempt, so that replies that were paid for are found; a failure of content only with
+    `retry_failed`, as a new attempt.
+    """
+    columns = {c.sha256: 1 << i for i, c in enumerate(evaluator.criteria)} or {"": 1}
+    done: defaultdict[tuple[str, str, int], int] = defaultdict(int)  # bits of columns
+    failed: defaultdict[tuple[str, str, int], int] = defaultdict(int)
+    attempts: defaultdict[tuple[str, str, int], dict[str, int]] = defaultdict(dict)
+    checks: dict[tuple[str, str, int], str | None] = {}
+    for cell, state in store.states(evaluator.source_key, attempts=not evaluator.criteria):
+        key, variant, column, repeat = cell
+        place = key, variant, repeat
+        if column not in columns:
+            continue
+        if state.open_on_resume:
+            attempts[place][column] = state.attempt
+        elif state.failed and retry_failed:
+            attempts[place][column] = state.attempt + 1
+        else:
+            (failed if state.failed else done)[place] |= columns[column]
+            if state.check_key is not None:
+                checks[place] = state.check_key
+
+    @lru_cache(maxsize=1024)  # most items lack the same
+    def calls(settled: int, tried: tuple[tuple[str, int], ...]) -> list[_Call]:
+        return list(_calls(evaluator, columns, settled, dict(tried)))
+
+    units: list[Unit[T]] = []
+    cells = whole = lost = 0
+    for unit in evaluator.units():
+        place = unit.key, unit.variant, unit.repeat
+        finished, unusable = done.get(place, 0), failed.get(place, 0)
+        if place in checks and not evaluator.is_current(unit, checks[place]):
+            finished = 0
+        cells += len(columns)
+        whole += finished.bit_count()
+        lost += unusable.bit_count()
+        tried = tuple(attempts[place].items()) if place in attempts else ()
+        units += [
+            replace(unit, criteria=call.criteria, attempt=call.attempt)
+            for call in calls(finished | unusable, tried)
+        ]
+    return Pending(units, cells, whole, lost, _grids(evaluator))
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    criteria: tuple[Criterion, ...]
+    attempt: int
+
+
+def _calls(
+    evaluator: Evaluator[T], columns: dict[str, int], settled: int, attempts: dict[str, int]
+) -> Iterator[_Call]:
+    """The calls for what is missing of one item; one call has one number of attempts."""
+    if not evaluator.criteria:
+        if not settled:
+            yield _Call((), attempts.get("", 0))
+        return
+    missing: defaultdict[int, list[Criterion]] = defaultdict(list)
+    for criterion in evaluator.criteria:
+        if not settled & columns[criterion.sha256]:
+            missing[attempts.get(criterion.sha256, 0)].append(criterion)
+    for attempt in sorted(missing):
+        for batch in evaluator.batches(missing[attempt]):
+            yield _Call(batch, attempt)
+
+
+def _grids(evaluator: Evaluator[T]) -> tuple[Grid, ...]:
+    """All that is planned, as products of items, repeats and criteria.
+
+    Of an item whose repeats have gaps, as in recorded attempts, those before the first gap.
+    """
+    repeats: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+    for unit in evaluator.units():
+        repeats[unit.variant, unit.key].add(unit.repeat)
+    keys: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
+    for (variant, key), numbers in repeats.items():
+        keys[variant, next(n for n in count() if n not in numbers)].append(key)
+    criteria = tuple(sorted({c.sha256 for c in evaluator.criteria}))
+    return tuple(
+        Grid(short(keys[variant, number]), number, variant if criteria else "", criteria)
+        for variant, number in sorted(keys)
+        if number
+    )
