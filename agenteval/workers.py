@@ -22,8 +22,8 @@ from dataclasses import fields, replace
 from typing import Any, Generic, Literal, TypeVar
 
 from agenteval.caps import SharedBudget, SharedLimits
+from agenteval.engine.unit import Progress
 from agenteval.errors import InputError, JobOver, StoreError
-from agenteval.evaluators.base import Progress
 from agenteval.models.limits import Budget, Limits
 from agenteval.records import Usage
 from agenteval.store import Store

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.evaluators.utility.plan import make_plan
-from agenteval.experiment import Experiment
+from agenteval.engine import Experiment
 from agenteval.store import Store
 from benchmarks.folders import OUT, module
 from benchmarks.instant import IN_FLIGHT, Instant, instant_judge, peak_mb, reply_text, scored

@@ -25,9 +25,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agenteval.evaluators.base import Progress
+from agenteval.engine import Progress
 from agenteval.evaluators.utility.plan import Item, make_plan
-from agenteval.experiment import Experiment
+from agenteval.engine import Experiment
 from agenteval.records import Criterion, Run, View
 from agenteval.store import Store
 from agenteval.trust.means import load_ratings, summarize

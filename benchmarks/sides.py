@@ -208,7 +208,7 @@ async def side_pipeline(job: Job) -> Measured:
     """The pipeline of the command line over a store on disk; counts the cells in it at the end."""
     from agenteval.evaluators.utility.plan import make_plan
     from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
-    from agenteval.experiment import Experiment
+    from agenteval.engine import Experiment
     from agenteval.models.factory import make_client
     from agenteval.readers.tasks import find_task
     from agenteval.store import Store

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
+from agenteval.engine import Experiment, ExperimentResult
+from agenteval.engine.experiment import FIRST_FAILURES
 from agenteval.errors import Unauthorized
 from agenteval.evaluators.utility.criteria_file import load_criteria
-from agenteval.evaluators.utility.plan import make_plan
+from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
-from agenteval.experiment import AT_FIRST, Ended, Experiment
 from agenteval.models.client import RetryPolicy
 from agenteval.models.factory import ModelChoice, make_client
 from agenteval.models.limits import Limits
@@ -30,10 +31,12 @@ WORKERS = 8
 QUICK = RetryPolicy(attempts=3, first=0.001, longest=0.01)
 
 
-def quantify(server: Server, path: Path, **limits: Any) -> tuple[Ended, Counter[str], int]:
+def quantify(
+    server: Server, path: Path, **limits: Any
+) -> tuple[ExperimentResult, Counter[str], int]:
     """How the run ended, the results by status, and how many calls a resume would make."""
 
-    async def run() -> tuple[Ended, Counter[str], int]:
+    async def run() -> tuple[ExperimentResult, Counter[str], int]:
         runs = read_runs(ROOT / "tasks" / "math" / "runs.jsonl").runs[:30]
         items = [(one, make_view(one)) for one in runs]
         criteria = load_criteria(ROOT / "criteria" / "math.reviewed.json").criteria.criteria[:2]
@@ -43,14 +46,13 @@ def quantify(server: Server, path: Path, **limits: Any) -> tuple[Ended, Counter[
             client.retry = QUICK
             task = find_task(str(ROOT / "tasks" / "math")).task
             judge = chat_judge(client, task, QuantifierOptions())
-            plan = make_plan(judge, items, criteria, store, repeats=1)
+            work = Experiment(JudgeEvaluator.of(judge, items, criteria), store, concurrency=WORKERS)
             try:
-                ended = await Experiment(plan, store, workers=WORKERS).run()
+                ended = await work.run()
             finally:
                 await client.close()
-            states = dict(store.states(judge.source)).values()
-            again = make_plan(judge, items, criteria, store, repeats=1)
-            return ended, Counter(s.status for s in states), len(again.units)
+            states = dict(store.states(judge.source.sha256)).values()
+            return ended, Counter(s.status for s in states), len(work.pending().units)
 
     return asyncio.run(run())
 
@@ -60,7 +62,7 @@ def test_a_dead_server_is_left_after_few_calls(fault: Fault, tmp_path: Path) -> 
     with serve(faults=[fault]) as server:
         ended, found, _ = quantify(server, tmp_path / "a.db")
         # the calls that open the breaker, those under way then, each with all its attempts
-        assert server.count <= (AT_FIRST + WORKERS) * QUICK.attempts
+        assert server.count <= (FIRST_FAILURES + WORKERS) * QUICK.attempts
     assert ended.stopped is not None
     assert ended.left_out == 30 - sum(found.values()) // 2 > 0
     assert set(found) == {"error:infrastructure"}

@@ -10,21 +10,31 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agenteval.engine import ExperimentResult, Outcome, Progress
 from agenteval.errors import BudgetExceeded, StoreError, Transient, Unauthorized
-from agenteval.evaluators.base import Outcome, Progress, Unit
-from agenteval.evaluators.utility.plan import experiment_of, make_plan
-from agenteval.experiment import Ended, Experiment
+from agenteval.evaluators.base import Unit
 from agenteval.store import Store
 from agenteval.store.export import export_cells
-from tests.store.making import ScriptedJudge, criteria, failures, items, scores
+from tests.store.making import (
+    ScriptedJudge,
+    criteria,
+    experiment,
+    failures,
+    items,
+    left,
+    scores,
+)
 
 
 def run(
     store: Store, judge: ScriptedJudge, *, runs: int = 6, n: int = 2, repeats: int = 1,
     retry: bool = False, workers: int = 3,
-) -> Ended:  # fmt: skip
-    plan = make_plan(judge, items(runs), criteria(n), store, repeats=repeats, retry_failed=retry)
-    return asyncio.run(Experiment(plan, store, workers=workers).run())
+) -> ExperimentResult:  # fmt: skip
+    work = experiment(
+        judge, items(runs), criteria(n), store, repeats=repeats, retry_failed=retry,
+        concurrency=workers,
+    )  # fmt: skip
+    return asyncio.run(work.run())
 
 
 def asked(judge: ScriptedJudge) -> set[tuple[str, str, int]]:
@@ -53,15 +63,16 @@ def test_a_resume_asks_exactly_what_is_missing(
                     o = scores(Unit(r, view, kept, repeat), judge.source)
                     store.commit_soon(o.results, o.call)
         store.register([], [], judge.source)  # everything queued before is durable now
-        plan = make_plan(judge, items(4), criteria(3), store, repeats=2)
+        plan = left(judge, items(4), criteria(3), store, repeats=2)
         assert (plan.cells, plan.done, plan.failed, plan.open) == (24, len(done), 0, 24 - len(done))
-        ended = asyncio.run(Experiment(plan, store, workers=3).run())
-        assert ended == Ended(ended.progress, None, 0)
+        work = experiment(judge, items(4), criteria(3), store, repeats=2, concurrency=3)
+        ended = asyncio.run(work.run())
+        assert ended == ExperimentResult(ended.progress, None, 0)
         assert ended.progress.scored == 24 - len(done)
         assert asked(judge) == set(ALL) - done
-        assert len(dict(store.states(judge.source))) == 24
-        again = make_plan(judge, items(4), criteria(3), store, repeats=2)
-        assert (list(again.units), len(again.units), again.done) == ([], 0, 24)
+        assert len(dict(store.states(judge.source.sha256))) == 24
+        again = left(judge, items(4), criteria(3), store, repeats=2)
+        assert (again.units, again.done) == ([], 24)
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"model": "other"}, {"prompt": "v2"}])
@@ -76,7 +87,8 @@ def test_another_judge_starts_anew_and_mixes_nothing(
         assert len(new.seen) == 6
         assert list(store.results(old.source.sha256)) == before
         assert len(list(store.results(new.source.sha256))) == 12
-        assert experiment_of(old, "t") != experiment_of(new, "t")
+        locks = {experiment(j, items(6), criteria(2), store).evaluator.lock for j in (old, new)}
+        assert len(locks) == 2
 
 
 def test_another_scale_or_text_is_another_cell(tmp_path: Path) -> None:
@@ -86,12 +98,12 @@ def test_another_scale_or_text_is_another_cell(tmp_path: Path) -> None:
         shorter = [
             c.model_copy(update={"accepted_values": c.accepted_values[1:]}) for c in criteria(2)
         ]
-        assert make_plan(judge, items(6), shorter, store, repeats=1).open == 12
-        assert make_plan(judge, items(6, "another text"), criteria(2), store, repeats=1).open == 12
-        assert make_plan(
+        assert left(judge, items(6), shorter, store, repeats=1).open == 12
+        assert left(judge, items(6, "another text"), criteria(2), store, repeats=1).open == 12
+        assert left(
             judge, items(6), criteria(2), store, repeats=1, variant="drop:1"
         ).open == 12  # fmt: skip
-        assert make_plan(judge, items(6), criteria(2), store, repeats=1).open == 0
+        assert left(judge, items(6), criteria(2), store, repeats=1).open == 0
 
 
 def test_which_failures_are_asked_again(tmp_path: Path) -> None:
@@ -108,29 +120,27 @@ def test_which_failures_are_asked_again(tmp_path: Path) -> None:
         assert ended.progress.failures == {
             "error:timeout": 2, "unscored:parse": 2, "unscored:off_scale": 2
         }  # fmt: skip
-        plan = make_plan(ScriptedJudge(), items(6), criteria(2), store, repeats=1)
-        assert [(u.run.id, u.attempt) for u in plan.units] == [("run-0", 0)]
+        plan = left(ScriptedJudge(), items(6), criteria(2), store, repeats=1)
+        assert [(u.content[0].id, u.attempt) for u in plan.units] == [("run-0", 0)]
         assert (plan.done, plan.failed, plan.open) == (6, 4, 2)
-        plan = make_plan(
-            ScriptedJudge(), items(6), criteria(2), store, repeats=1, retry_failed=True
-        )
-        assert [(u.run.id, u.attempt) for u in plan.units] == [
+        plan = left(ScriptedJudge(), items(6), criteria(2), store, repeats=1, retry_failed=True)
+        assert [(u.content[0].id, u.attempt) for u in plan.units] == [
             ("run-0", 0), ("run-1", 1), ("run-2", 1)
         ]  # fmt: skip
         # The fresh attempt meets a dead endpoint: the next resume repeats attempt 1, since
         # attempt 0 would only find the old reply again.
         status.update({"run-1": "error:infrastructure", "run-0": "unscored:refusal"})
         run(store, ScriptedJudge(script=bad), retry=True)
-        plan = make_plan(ScriptedJudge(), items(6), criteria(2), store, repeats=1)
-        assert [(u.run.id, u.attempt) for u in plan.units] == [("run-1", 1)]
-        plan = make_plan(
-            ScriptedJudge(), items(6), criteria(2), store, repeats=1, retry_failed=True
-        )
-        assert [(u.run.id, u.attempt) for u in plan.units] == [
+        plan = left(ScriptedJudge(), items(6), criteria(2), store, repeats=1)
+        assert [(u.content[0].id, u.attempt) for u in plan.units] == [("run-1", 1)]
+        plan = left(ScriptedJudge(), items(6), criteria(2), store, repeats=1, retry_failed=True)
+        assert [(u.content[0].id, u.attempt) for u in plan.units] == [
             ("run-0", 1), ("run-1", 1), ("run-2", 2)
         ]  # fmt: skip
         run(store, ScriptedJudge(), retry=True)
-        assert {s.status for s in dict(store.states(ScriptedJudge().source)).values()} == {"scored"}
+        assert {s.status for s in dict(store.states(ScriptedJudge().source.sha256)).values()} == {
+            "scored"
+        }
 
 
 def test_a_crash_in_one_unit_is_that_units_failure(tmp_path: Path) -> None:
@@ -159,7 +169,7 @@ def test_a_refused_key_stops_at_once_and_keeps_what_was_done(tmp_path: Path) -> 
         with pytest.raises(Unauthorized, match="the key is refused"):
             run(store, judge, runs=300, workers=1)
         assert len(judge.seen) == 11
-        assert len(dict(store.states(judge.source))) == 20
+        assert len(dict(store.states(judge.source.sha256))) == 20
         many = ScriptedJudge(script=script, delay=0.001)
         with pytest.raises(Unauthorized):
             run(store, many, runs=300, workers=32)
@@ -167,12 +177,12 @@ def test_a_refused_key_stops_at_once_and_keeps_what_was_done(tmp_path: Path) -> 
 
 
 def test_the_budget_stops_and_keeps_what_is_done(tmp_path: Path) -> None:
-    left = [7]
+    calls = [7]
 
     def script(_: Unit) -> Outcome | None:
-        if left[0] == 0:
+        if calls[0] == 0:
             raise BudgetExceeded("the cap of 7 calls is reached")
-        left[0] -= 1
+        calls[0] -= 1
         return None
 
     with Store(tmp_path / "s.db") as store:
@@ -182,11 +192,11 @@ def test_the_budget_stops_and_keeps_what_is_done(tmp_path: Path) -> None:
         assert (ended.left_out, ended.progress.done) == (13, 7)
         assert len(judge.seen) <= 7 + 4
         # What the budget forbade leaves no trace: it was never asked.
-        assert {s.status for s in dict(store.states(judge.source)).values()} == {"scored"}
-        assert make_plan(judge, items(20), criteria(2), store, repeats=1).open == 26
-        left[0] = 100
+        assert {s.status for s in dict(store.states(judge.source.sha256)).values()} == {"scored"}
+        assert left(judge, items(20), criteria(2), store, repeats=1).open == 26
+        calls[0] = 100
         assert run(store, judge, runs=20).stopped is None
-        assert len(dict(store.states(judge.source))) == 40
+        assert len(dict(store.states(judge.source.sha256))) == 40
 
 
 def test_a_dead_endpoint_is_left_after_eight_calls(tmp_path: Path) -> None:
@@ -244,14 +254,14 @@ def test_an_endpoint_that_dies_midway_does_not_burn_the_rest(tmp_path: Path) -> 
 def test_progress_counts_and_only_what_is_durable(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
         judge = ScriptedJudge()
-        plan = make_plan(judge, items(9), criteria(3), store, repeats=2)
+        work = experiment(judge, items(9), criteria(3), store, repeats=2, concurrency=4)
         seen: list[tuple[int, int]] = []
 
         def look(progress: Progress) -> None:
-            seen.append((progress.scored, len(dict(store.states(judge.source)))))
+            seen.append((progress.scored, len(dict(store.states(judge.source.sha256)))))
 
-        ended = asyncio.run(Experiment(plan, store, workers=4).run(look))
-        assert len(seen) == 18
+        ended = asyncio.run(work.run(look))
+        assert len(seen) == 19
         assert all(told <= stored for told, stored in seen)
         assert ended.progress.scored == 54
         assert ended.progress.usage.requests == 18
@@ -267,11 +277,9 @@ def test_cancellation_keeps_what_was_acknowledged(tmp_path: Path) -> None:
 
     async def interrupted(store: Store, wait: float, told: list[int]) -> None:
         judge = ScriptedJudge(delay=0.01)
-        plan = make_plan(judge, items(60), criteria(2), store, repeats=2)
-        job = asyncio.create_task(
-            Experiment(plan, store, workers=8).run(lambda p: told.append(p.scored))
-        )  # fmt: skip
-        while len(told) < 2:  # at least one call is acknowledged
+        work = experiment(judge, items(60), criteria(2), store, repeats=2)
+        job = asyncio.create_task(work.run(lambda p: told.append(p.scored)))
+        while len(told) < 3:  # at least one call is acknowledged
             await asyncio.sleep(0.001)
         await asyncio.sleep(wait)
         job.cancel()
@@ -284,7 +292,7 @@ def test_cancellation_keeps_what_was_acknowledged(tmp_path: Path) -> None:
             told = [0]
             asyncio.run(interrupted(store, rng.uniform(0, 0.05), told))
             total += told[-1]
-            assert len(dict(store.states(ScriptedJudge().source))) >= total
+            assert len(dict(store.states(ScriptedJudge().source.sha256))) >= total
         assert 0 < total < 240
         last = ScriptedJudge()
         run(store, last, runs=60, repeats=2)
@@ -298,10 +306,11 @@ def test_cancelled_once_it_finishes_what_is_under_way(tmp_path: Path, twice: boo
     judge, called = ScriptedJudge(delay=0.05), []
 
     async def work(store: Store) -> None:
-        plan = make_plan(judge, items(20), criteria(2), store, repeats=1)
-        job = asyncio.create_task(
-            Experiment(plan, store, workers=3, on_interrupt=called.append).run()
-        )
+        work = experiment(
+            judge, items(20), criteria(2), store, concurrency=3, notify=called.append,
+            announce=False,
+        )  # fmt: skip
+        job = asyncio.create_task(work.run())
         while len(judge.seen) < 3:
             await asyncio.sleep(0)
         job.cancel()
@@ -315,8 +324,8 @@ def test_cancelled_once_it_finishes_what_is_under_way(tmp_path: Path, twice: boo
     with Store(tmp_path / "s.db") as store:
         asyncio.run(work(store))
         assert len(judge.seen) == 3  # no further unit was begun
-        assert len(dict(store.states(judge.source))) == (0 if twice else 6)
-    assert called == ["interrupted: finishing 3 calls under way; once more ends it at once"]
+        assert len(dict(store.states(judge.source.sha256))) == (0 if twice else 6)
+    assert called == ["interrupted: finishing 3 calls in progress; interrupt again to stop at once"]
 
 
 def test_a_store_that_fails_ends_the_run_with_its_reason(tmp_path: Path) -> None:
@@ -327,14 +336,14 @@ def test_a_store_that_fails_ends_the_run_with_its_reason(tmp_path: Path) -> None
             if progress.done == 5:
                 store.close()
 
-        plan = make_plan(judge, items(50), criteria(2), store, repeats=1)
+        work = experiment(judge, items(50), criteria(2), store, concurrency=3)
         with pytest.raises(StoreError, match="closed"):
-            asyncio.run(Experiment(plan, store, workers=3).run(close_at))
+            asyncio.run(work.run(close_at))
     with Store(store.path) as again:
-        assert 10 <= len(dict(again.states(judge.source))) < 40
+        assert 10 <= len(dict(again.states(judge.source.sha256))) < 40
 
 
 def test_a_plan_of_nothing_ends_at_once(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
-        assert run(store, ScriptedJudge(), runs=0) == Ended(Progress(0), None, 0)
-        assert run(store, ScriptedJudge(), n=0) == Ended(Progress(0), None, 0)
+        assert run(store, ScriptedJudge(), runs=0) == ExperimentResult(Progress(0), None, 0)
+        assert run(store, ScriptedJudge(), n=0) == ExperimentResult(Progress(0), None, 0)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from agenteval.engine import Experiment, ExperimentResult, Outcome, Progress, Requests, Unit
 from agenteval.errors import Unauthorized
-from agenteval.evaluators.base import Progress
-from agenteval.evaluators.trials import TrialOutcome, TrialPlan
-from agenteval.experiment import Ended, Experiment
+from agenteval.evaluators.trials import AttemptEvaluator
 from agenteval.records import FailureStatus, Usage
 from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
 
@@ -39,32 +39,44 @@ def trial(number: int, status: FailureStatus | None = None, requests: int = 1) -
     return made if status else made.judged(CHECK, "pass")
 
 
-Job = Callable[[], Awaitable[TrialOutcome]]
+Job = Callable[[], Awaitable[Outcome]]
 
 
-def job(made: Trial | TrialOutcome | Exception, ran: list[str] | None = None) -> Job:
-    async def do() -> TrialOutcome:
+def job(made: Trial | Outcome | Exception, ran: list[str] | None = None) -> Job:
+    async def do() -> Outcome:
         if ran is not None:
             ran.append("ran")
         if isinstance(made, Exception):
             raise made
-        return made if isinstance(made, TrialOutcome) else TrialOutcome(made)
+        return made if isinstance(made, Outcome) else Outcome.of(made)
 
     return do
 
 
-def plan_of(jobs: list[Job], grace: float = 30.0) -> TrialPlan[Job]:
-    """Trials that are what the jobs say."""
+class Scripted(AttemptEvaluator[Job]):
+    """Attempts whose outcomes are what the jobs say."""
 
-    async def act(unit: Job) -> TrialOutcome:
-        return await unit()
+    def stored_case(self, key: str, case: Job) -> TrialCase:
+        return TrialCase(key=key, id=key, body={})
 
+    def requests(self, unit: Unit[Job]) -> Requests:
+        return {}
+
+    async def evaluate(self, unit: Unit[Job]) -> Outcome:
+        return await unit.content()
+
+
+def experiment(
+    tables: Trials, jobs: list[Job], grace: float = 30.0, **more: Any
+) -> Experiment[Job]:
     system = TrialSystem(key=SYSTEM, name="one", parameters={})
-    return TrialPlan(NAME, system, [], jobs, [], [], act, grace=grace)
+    evaluator = Scripted(NAME, system, {f"{i:064x}": job for i, job in enumerate(jobs)}, 1)
+    evaluator.__class__.grace = grace
+    return Experiment(evaluator, tables._store, announce=False, **more)
 
 
-def run(tables: Trials, jobs: list[Job], concurrency: int = 1) -> Ended:
-    return asyncio.run(Experiment(plan_of(jobs), tables._store, workers=concurrency).run())
+def run(tables: Trials, jobs: list[Job], concurrency: int = 1) -> ExperimentResult:
+    return asyncio.run(experiment(tables, jobs, concurrency=concurrency).run())
 
 
 def statuses(tables: Trials) -> list[str]:
@@ -78,9 +90,9 @@ def test_each_trial_is_stored_and_counted_once(tables: Trials) -> None:
         seen.append(progress.done)
         assert len(statuses(tables)) >= progress.done  # durable before it counts
 
-    jobs = [job(trial(0)), job(trial(1, "unscored:parse")), job(TrialOutcome(trial(2)))]
-    ended = asyncio.run(Experiment(plan_of(jobs), tables._store, workers=1).run(watch))
-    assert seen == [1, 2, 3]
+    jobs = [job(trial(0)), job(trial(1, "unscored:parse")), job(Outcome.of(trial(2)))]
+    ended = asyncio.run(experiment(tables, jobs, concurrency=1).run(watch))
+    assert seen == [0, 1, 2, 3]
     assert ended.progress.outcomes == {"pass": 2, "unscored:parse": 1}
     assert ended.progress.failures == {"unscored:parse": 1}
     assert ended.progress.usage.requests == 3
@@ -95,18 +107,17 @@ def test_the_budget_ends_it_and_what_was_spent_is_kept(tables: Trials) -> None:
     assert len(ran) == 2
     assert (ended.stopped, ended.left_out) == ("message 1", 2)
     assert tables.usage(NAME, SYSTEM).requests == 6
-    # It was no trial: the next run does it, and what it took before is not forgotten.
-    assert tables.missing(NAME, [f"{i:064x}" for i in range(3)], SYSTEM, 1) == [
-        (f"{1:064x}", 0), (f"{2:064x}", 0),
-    ]  # fmt: skip
-    run(tables, [job(trial(1, requests=2))])
-    assert tables.usage(NAME, SYSTEM).requests == 8
+    # It was not an attempt: the next run makes it, and what it spent before still counts.
+    again = [job(trial(0), ran), job(trial(1, requests=2), ran), job(trial(2), ran)]
+    run(tables, again)
+    assert len(ran) == 4
+    assert tables.usage(NAME, SYSTEM).requests == 9
 
 
 def test_judges_that_fail_one_after_the_other_end_it(tables: Trials) -> None:
     ran: list[str] = []
     jobs = [
-        job(TrialOutcome(trial(i), failure=("error:infrastructure", "no judge")), ran)
+        job(Outcome.of(trial(i), failure=("error:infrastructure", "no judge")), ran)
         for i in range(12)
     ]
     ended = run(tables, jobs)
@@ -117,11 +128,11 @@ def test_judges_that_fail_one_after_the_other_end_it(tables: Trials) -> None:
     assert statuses(tables) == ["done"] * 8
 
 
-def test_what_is_stored_already_is_not_written_again(tables: Trials) -> None:
-    asyncio.run(tables.write_trial(trial(0, "error:timeout", 3)))
-    # A second write would replace the failure and add up what it took.
-    run(tables, [job(TrialOutcome(trial(0, requests=3), stored=True))])
-    assert statuses(tables) == ["error:timeout"]
+def test_a_verdict_alone_leaves_the_attempt_as_it_is(tables: Trials) -> None:
+    asyncio.run(tables.write_trial(trial(0, requests=3)))
+    judged = trial(0, requests=3).judged("d" * 64, "fail")
+    run(tables, [job(Outcome.of(judged, verdict_only=True))])
+    assert statuses(tables) == ["done"]  # settled: not evaluated again
     assert tables.usage(NAME, SYSTEM).requests == 3
 
 
@@ -132,19 +143,15 @@ def test_what_a_job_raises_is_raised_and_what_is_done_stays(tables: Trials) -> N
 
 
 async def _cancelled(
-    tables: Trials,
-    plan: TrialPlan[Job],
+    work: Experiment[Job],
     begun: asyncio.Event,
-    tell: Callable[[str], None],
-    concurrency: int = 1,
 ) -> None:
     """An experiment, cancelled as Ctrl-C does it when `begun` is set."""
-    experiment = Experiment(plan, tables._store, workers=concurrency, on_interrupt=tell)
-    work = asyncio.create_task(experiment.run())
+    running = asyncio.create_task(work.run())
     await begun.wait()
-    work.cancel()
+    running.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await work
+        await running
 
 
 def test_interrupted_what_is_under_way_is_stored_and_nothing_else_begun(tables: Trials) -> None:
@@ -154,23 +161,23 @@ def test_interrupted_what_is_under_way_is_stored_and_nothing_else_begun(tables: 
     async def work() -> None:
         begun, go = asyncio.Event(), asyncio.Event()
 
-        async def slow() -> TrialOutcome:
+        async def slow() -> Outcome:
             begun.set()
             await go.wait()
-            return TrialOutcome(trial(0))
+            return Outcome.of(trial(0))
 
         def tell(line: str) -> None:
             told.append(line)
             go.set()  # it ends only after the interrupt
 
         jobs: list[Job] = [slow, job(trial(1), ran)]
-        await _cancelled(tables, plan_of(jobs), begun, tell)
+        await _cancelled(experiment(tables, jobs, concurrency=1, notify=tell), begun)
 
     asyncio.run(work())
     assert statuses(tables) == ["done"]
     assert ran == []
     assert told == [
-        "interrupted: finishing 1 trial under way, for at most 30 s; once more ends it at once"
+        "interrupted: finishing 1 trial in progress, for at most 30 s; interrupt again to stop at once"
     ]
 
 
@@ -180,16 +187,17 @@ def test_what_does_not_end_in_time_is_no_failure_and_is_run_again(tables: Trials
     async def work() -> None:
         begun = asyncio.Event()
 
-        async def endless() -> TrialOutcome:
+        async def endless() -> Outcome:
             begun.set()
             await asyncio.Event().wait()
             raise AssertionError
 
-        await _cancelled(tables, plan_of([endless] * 3, grace=0.0), begun, told.append, 2)
+        work = experiment(tables, [endless] * 3, 0.0, concurrency=2, notify=told.append)
+        await _cancelled(work, begun)
 
     asyncio.run(work())
     assert statuses(tables) == []
-    assert told[1:] == ["2 trials broken off: not stored, to be run again"]
+    assert told[1:] == ["2 trials stopped: not stored, to be run again"]
     run(tables, [job(trial(0))])
     assert statuses(tables) == ["done"]
 
@@ -198,13 +206,13 @@ def test_what_is_raised_while_it_winds_down_is_raised(tables: Trials) -> None:
     async def work() -> None:
         begun, go = asyncio.Event(), asyncio.Event()
 
-        async def refused() -> TrialOutcome:
+        async def refused() -> Outcome:
             begun.set()
             await go.wait()
             raise Unauthorized("refused")
 
         running = asyncio.create_task(
-            Experiment(plan_of([refused]), tables._store, on_interrupt=lambda _: go.set()).run()
+            experiment(tables, [refused], notify=lambda _: go.set()).run()
         )
         await begun.wait()
         running.cancel()

@@ -40,7 +40,7 @@ from agenteval.models.asking import MOST_REQUESTS
 from agenteval.models.client import Client
 from agenteval.models.factory import ModelChoice, make_client, make_transport
 from agenteval.models.limits import Budget, Limits
-from agenteval.store import Store
+from agenteval.store import Store, Trial
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,10 +106,11 @@ class Campaign:
         act = turns(self.turn_limits)
         if self.cast is not None:
             act = self.cast.act(self.simulator_client(store, budget))
-        about, total = [], Estimate(command=f"flow {self.level}", budget=budget)
+        seen: set[str] = set()
+        about, total = list[str](), Estimate(command=f"flow {self.level}", budget=budget)
         for experiment in self._experiments(store, watch, candidates, act, verdicts):
             about.append(announcement(experiment.evaluator, experiment.pending()))
-            total += await experiment.dry_run()
+            total += await experiment.dry_run(seen)
         notes = uncounted(candidates[0].assistant.parameters)
         if budget.price is not None and len(total.lines) > 1:
             notes = (*notes, "one price is used for all models")
@@ -147,27 +148,32 @@ class Campaign:
                 return replace(result, left_out=result.left_out + later)
         return result
 
-    def _bounds(self, case: Case) -> tuple[Requests, Requests]:
+    def _bounds(self, case: Case, stored: Trial | None) -> Requests:
         """Requests of an attempt at a case, in the order in which they are first sent, and of its
-        verdict."""
-        attempt: dict[str, RequestBounds] = {}
-        calls, agent = 1, RequestBounds(1, 1)
-        if self.cast is not None:
-            limit, calls = self.cast.settings.turn_limit(case.profile), self.cast.calls
-            agent = RequestBounds(1, limit + calls)
-            if self.cast.user == "model":
-                # before each reply of the agent, and once after the last
-                attempt["simulated user"] = RequestBounds(
-                    2, (limit + 1) * UserOnModel.most_requests
-                )
-        if not uncounted(self.assistants.candidates({})[0].assistant.parameters):
-            attempt["agent"] = agent
-        if self.cast is not None and self.cast.asks_tools and case.of.backend is None:
-            attempt["simulated tools"] = RequestBounds(0, calls * MOST_REQUESTS)
-        if self.judge is None:
-            return attempt, {}
-        questions = 1 + calls * most_pairs(case)
-        return attempt, {"judge": RequestBounds(0, MOST_REQUESTS * questions)}
+        verdict; of a stored attempt only those of the verdict."""
+        bounds: dict[str, RequestBounds] = {}
+        calls = 1
+        if stored is not None:
+            recorded = stored.log.get("calls")
+            calls = len(recorded) if isinstance(recorded, list) else 1
+        else:
+            agent = RequestBounds(1, 1)
+            if self.cast is not None:
+                limit, calls = self.cast.settings.turn_limit(case.profile), self.cast.calls
+                agent = RequestBounds(1, limit + calls)
+                if self.cast.user == "model":
+                    # before each reply of the agent, and once after the last
+                    most = (limit + 1) * UserOnModel.most_requests
+                    bounds["simulated user"] = RequestBounds(2, most)
+            if not uncounted(self.assistants.candidates({})[0].assistant.parameters):
+                bounds["agent"] = agent
+            if self.cast is not None and self.cast.asks_tools and case.of.backend is None:
+                bounds["simulated tools"] = RequestBounds(0, calls * MOST_REQUESTS)
+        if self.judge is not None:
+            # the goals or the reply, and pairs of values that differ in words
+            questions = 1 + calls * most_pairs(case)
+            bounds["judge"] = RequestBounds(0, MOST_REQUESTS * questions)
+        return bounds
 
     @asynccontextmanager
     async def _opened_judges(self, store: Store, budget: Budget) -> AsyncIterator[Judges]:

@@ -182,9 +182,9 @@ def invention_estimate(choice: ModelChoice, professions: int) -> Estimate:
     counter = RequestCounter()
     with planned() as store:
         work = invent_professions(make_client(choice, Limits(), store), professions)
-        if drafts := run_sync(first_requests(work)):
+        if first := run_sync(first_requests(work)):
             bounds = RequestBounds(1, MOST_REQUESTS * requests_for(professions))
-            counter.count({"model": bounds}, drafts)
+            counter.count({"model": bounds}, first)
     about = (f"new professions: {professions}",)
     return Estimate(tuple(counter.lines.values()), about, notes_on(choice), "plan synth")
 

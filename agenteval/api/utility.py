@@ -201,12 +201,12 @@ async def _critics_estimate(
             not options.bank or not (isinstance(path, Store) or is_there(path or default_path()))
         )
         for seed in options.seeds:
-            if drafts := await first_requests(critic.propose(seed)):
-                counter.count({"critic": RequestBounds(least, most)}, drafts)
+            if first := await first_requests(critic.propose(seed)):
+                counter.count({"critic": RequestBounds(least, most)}, first)
     if options.asks_the_same:
         questions = most_questions(len(options.seeds) * MOST)
         same = {"critic, about equal names": RequestBounds(0, MOST_REQUESTS * questions)}
-        counter.count(same, ())
+        counter.count(same)
     notes = notes_on(choice)
     if (options.embedder or "").startswith("endpoint:"):
         notes += ("requests for embeddings are not counted; no cap holds for them",)

@@ -298,7 +298,7 @@ async def _estimate(
             experiment = judging.experiment(asking.in_another_way(other), client, store)
             total += await experiment.dry_run()
         most = MOST_REQUESTS * attacked * len(judge.batches(material.criteria))
-        counter.count({"judge, of texts with an attack": RequestBounds(0, most)}, ())
+        counter.count({"judge, of texts with an attack": RequestBounds(0, most)})
         return total + Estimate(tuple(counter.lines.values()))
 
 

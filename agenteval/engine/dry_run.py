@@ -7,14 +7,14 @@ many follow is what `Evaluator.requests` says. Tokens are estimated.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from agenteval.errors import AgentevalError, ReplyError
 from agenteval.models.asking import MOST_REQUESTS
-from agenteval.models.dry_run import Draft, nothing_sent
+from agenteval.models.dry_run import DryRun, nothing_sent
 from agenteval.models.limits import Budget, Price
 
 if TYPE_CHECKING:
@@ -219,43 +219,50 @@ class Estimate:
 
 
 class RequestCounter:
-    """Adds up drafts by who is asked. A request whose key was counted before is not certain: its
-    reply will be stored by then."""
+    """Adds up requests by who is asked.
 
-    def __init__(self) -> None:
+    `seen` are the keys of requests that were counted before, here or by another counter: their
+    replies will be stored by then.
+    """
+
+    def __init__(self, seen: set[str] | None = None) -> None:
         self.lines: dict[str, EstimateLine] = {}
-        self._keys: set[str] = set()
+        self._seen = set() if seen is None else seen
 
-    def count(self, requests: Requests, drafts: Sequence[Draft]) -> None:
-        """Add one unit: `requests` are those of the whole unit, and the party named first in it
-        sends the drafts."""
+    def count(self, requests: Requests, first: DryRun | None = None) -> None:
+        """Add one unit: `requests` are those of the whole unit, `first` the drafts of the party
+        named first in it; without drafts the tokens are unknown."""
         for who, bounds in requests.items():
             line = self.lines.setdefault(who, EstimateLine(who))
-            if drafts:
-                self._drafted(line, bounds, drafts)
-                drafts = ()
+            if first is not None:
+                self._drafted(line, bounds, first)
+                first = None
             else:
                 line.least += Amount(bounds.least, bounds.prompt if bounds.least else 0, 0)
                 line.most += Amount(bounds.most, None, None) if bounds.most else Amount()
 
-    def _drafted(self, line: EstimateLine, bounds: RequestBounds, drafts: Sequence[Draft]) -> None:
-        """A question and its repair are known in full; of a conversation only the first request,
-        unless the evaluator knows the tokens of all prompts."""
-        fresh = [draft for draft in drafts if draft.key not in self._keys]
-        self._keys.update(draft.key for draft in drafts)
-        repairs = sum(draft.is_repair for draft in drafts)
+    def _drafted(self, line: EstimateLine, bounds: RequestBounds, first: DryRun) -> None:
+        """Once a reply is stored, what follows depends on it: only the drafts are certain. The
+        tokens of a conversation are unknown, unless the evaluator knows those of all prompts."""
+        drafts = first.drafts
+        fresh = [draft for draft in drafts if draft.key not in self._seen]
+        self._seen.update(draft.key for draft in drafts)
         question = bounds.most <= MOST_REQUESTS * len(drafts)
-        least = min(bounds.least, len(fresh)) if question else bounds.least * bool(fresh)
-        most = bounds.most - repairs
-        prompt = sum(draft.prompt for draft in fresh) if bounds.prompt is None else bounds.prompt
-        line.least += Amount(least, prompt if least else 0, 0)
+        least = len(fresh)
+        if fresh and not question and not first.answered:
+            least = max(least, bounds.least)
+        whole = None if first.answered else bounds.prompt
+        prompt = sum(draft.prompt for draft in fresh) if whole is None or not fresh else whole
+        line.least += Amount(least, prompt, 0)
+        most = max(bounds.most - first.answered, len(drafts))
         members = max(len((d.request.schema or {}).get("properties", ())) for d in drafts)
         repair = REPAIR + _REPAIR_MEMBER * members
         longest = sum(draft.prompt for draft in drafts) if bounds.prompt is None else bounds.prompt
         tokens = None
         if question or bounds.prompt is not None:
-            again = max(0, most - bounds.least)
-            tokens = longest + again * (longest // max(bounds.least, 1) + repair)
+            asked = max(bounds.least, len(drafts))
+            again = max(0, most - asked)
+            tokens = longest + again * (longest // asked + repair)
         reply = max(draft.reply for draft in drafts)
         line.most += Amount(most, tokens, most * reply)
         room = 3 * repair if most > len(drafts) else 0
@@ -263,37 +270,39 @@ class RequestCounter:
         line.where.update(draft.where for draft in drafts)
 
 
-async def first_requests(work: Coroutine[Any, Any, object]) -> list[Draft]:
-    """Return the requests that `work` sends before it needs a reply that is not stored.
+async def first_requests(work: Coroutine[Any, Any, object]) -> DryRun | None:
+    """Return the requests that `work` sends before it needs a reply that is not stored; None if it
+    sends none.
 
     Raises what is wrong with `work` itself.
     """
-    with nothing_sent() as drafts:
+    with nothing_sent() as first:
         try:
             await work
         except ReplyError:
             pass  # a stored reply is malformed, and so is its stored repair: nothing is asked
         except AgentevalError:
-            if not drafts:
+            if not first.drafts:
                 raise
-    return drafts
+    return first if first.drafts else None
 
 
-async def estimate(evaluator: Evaluator[T], work: Pending[T]) -> Estimate:
-    """Return what the units of an experiment would ask."""
+async def estimate(
+    evaluator: Evaluator[T], work: Pending[T], seen: set[str] | None = None
+) -> Estimate:
+    """Return what the units of an experiment would ask; see RequestCounter for `seen`."""
     total = len(work.units)
     step = max(1, -(-total // SAMPLE))
-    counter, seen = RequestCounter(), 0
+    counter, sampled = RequestCounter(seen), 0
     for unit in islice(work.units, 0, None, step):
-        seen += 1
-        requests = evaluator.requests(unit)
+        sampled += 1
         if not evaluator.sends_by_client:
-            counter.count(requests, ())
-        elif drafts := await first_requests(evaluator.evaluate(unit)):
-            counter.count(requests, drafts)
+            counter.count(evaluator.requests(unit))
+        elif first := await first_requests(evaluator.evaluate(unit)):
+            counter.count(evaluator.requests(unit), first)
     lines: Iterable[EstimateLine] = counter.lines.values()
     if step > 1:
-        scale = total / seen
+        scale = total / sampled
         lines = [
             replace(line, exact=False, least=line.least * scale, most=line.most * scale)
             for line in lines

@@ -99,9 +99,10 @@ class Experiment(Generic[T]):
                 self.notify(announcement(self.evaluator, work))
             return await self._run(work, on_progress)
 
-    async def dry_run(self) -> Estimate:
-        """Return what `run` would ask. Nothing is sent or stored."""
-        return await estimate(self.evaluator, self.pending())
+    async def dry_run(self, seen: set[str] | None = None) -> Estimate:
+        """Return what `run` would ask. Nothing is sent or stored. `seen` is shared by experiments
+        that run one after the other: a request of one may be answered by the reply to another."""
+        return await estimate(self.evaluator, self.pending(), seen)
 
     def _begin(self, work: Pending[T]) -> None:
         source = self.evaluator.source

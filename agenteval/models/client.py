@@ -20,7 +20,7 @@ from agenteval.errors import (
 )
 from agenteval.models.adaptation import LIMITS, adaptation
 from agenteval.models.ceiling import Slot
-from agenteval.models.dry_run import Draft, WouldSend, drafts
+from agenteval.models.dry_run import Draft, WouldSend, dry_run
 from agenteval.models.endpoints import refuses_all
 from agenteval.models.limits import Budget, Limiter
 from agenteval.models.windows import longest_reply, reasons
@@ -155,13 +155,15 @@ class Client:
         """
         original, request = request, self._parametrised(request)
         key, size = request.identify(self.transport.endpoint, self.transport.model)
-        unsent = drafts.get()
+        dry = dry_run.get()
         if (reply := self._cached(key)) is not None:
-            if unsent is None:
+            if dry is None:
                 self._record(original, reply)
+            else:
+                dry.answered += 1
             return reply
-        if unsent is not None:
-            unsent.append(self.draft(request))
+        if dry is not None:
+            dry.drafts.append(self.draft(request))
             raise WouldSend("a dry run sends nothing")
         effort = _Effort(size)
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agenteval.errors import BudgetExceeded
 from agenteval.models.wire import Request
@@ -31,26 +31,29 @@ class Draft:
     size: int
     where: str = ""
 
-    @property
-    def is_repair(self) -> bool:
-        """Whether it asks again because a stored reply was malformed."""
-        return self.request.role.endswith(":repair")
+
+@dataclass(slots=True)
+class DryRun:
+    """The requests that were not sent, and how many were answered from the store."""
+
+    drafts: list[Draft] = field(default_factory=list)
+    answered: int = 0
 
 
-drafts: ContextVar[list[Draft] | None] = ContextVar("drafts", default=None)
+dry_run: ContextVar[DryRun | None] = ContextVar("dry_run", default=None)
 
 
 @contextmanager
-def nothing_sent() -> Iterator[list[Draft]]:
+def nothing_sent() -> Iterator[DryRun]:
     """Collect the requests that would be sent within the block."""
-    collected: list[Draft] = []
-    token = drafts.set(collected)
+    collected = DryRun()
+    token = dry_run.set(collected)
     try:
         yield collected
     finally:
-        drafts.reset(token)
+        dry_run.reset(token)
 
 
 def is_dry_run() -> bool:
     """Return whether this code runs within `nothing_sent()`: nothing may be stored either."""
-    return drafts.get() is not None
+    return dry_run.get() is not None

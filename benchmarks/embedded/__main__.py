@@ -58,7 +58,7 @@ from agenteval.evaluators.utility.bank import load_bank
 from agenteval.evaluators.utility.embedded import EmbeddedJudge, Kind, load_kinds
 from agenteval.evaluators.utility.quantifier import Guarded
 from agenteval.evaluators.utility.verify.options import VerifyOptions
-from agenteval.experiment import Experiment
+from agenteval.engine import Experiment
 from agenteval.records import Criterion
 from agenteval.records.verification import VerifiedSet
 from agenteval.stats import Bootstrap, Interval, bootstrap_interval, mean_interval
@@ -67,7 +67,6 @@ from agenteval.trust.verification import (
     DEFAULT_OPERATORS,
     Material,
     make_copies,
-    plan_verification,
     verify_stored,
 )
 from benchmarks.embedded.texts import (

@@ -14,7 +14,7 @@ from agenteval.errors import AgentevalError
 from agenteval.evaluators.utility.criteria_file import load_criteria
 from agenteval.evaluators.utility.plan import make_plan
 from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
-from agenteval.experiment import Experiment
+from agenteval.engine import Experiment
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.limits import Limiter
 from agenteval.models.openai import OpenAITransport

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agenteval.evaluators.utility.plan import make_plan
+from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.evaluators.utility.quantifier import Quantifier, QuantifierOptions
-from agenteval.experiment import Experiment
+from agenteval.engine import Experiment
 from agenteval.models.factory import ModelChoice, make_client
 from agenteval.models.limits import Limits
 from agenteval.readers import make_view
@@ -78,8 +78,8 @@ async def _judge(
         for members in groups.values():
             items = [(run := _run(number), make_view(run)) for number in members]
             numbers |= {view.sha256: n for (_, view), n in zip(items, members, strict=True)}
-            plan = make_plan(judge, items, asked[members[0]], store, repeats=1)
-            ended = await Experiment(plan, store, workers=8).run()
+            rated = JudgeEvaluator.of(judge, items, asked[members[0]], 1)
+            ended = await Experiment(rated, store, concurrency=8).run()
             assert ended.stopped is None, ended.stopped
     finally:
         await client.close()

@@ -15,9 +15,10 @@ RUNS, CRITERIA = 9, 4
 
 def utility_store(path: Path, swap: Swap) -> None:
     """A store of judged runs and copies, failures among them, filled as `quantify` fills it."""
-    from agenteval.evaluators.base import Outcome, Unit, cell_key
+    from agenteval.engine import Outcome
+    from agenteval.evaluators.base import Unit, cell_key
     from agenteval.evaluators.utility.plan import joined, make_plan
-    from agenteval.experiment import Experiment
+    from agenteval.engine import Experiment
     from agenteval.records import CallRecord, Criterion, Message, Run, Score, Usage, View
     from agenteval.store import Store
     from tests.store.making import ScriptedJudge, failures

@@ -17,7 +17,7 @@ from benchmarks.sides import criteria, items, openai_choice
 if TYPE_CHECKING:
     from agenteval.evaluators.base import Evaluator
     from agenteval.evaluators.utility.plan import CellPlan, Item
-    from agenteval.experiment import Ended
+    from agenteval.engine import ExperimentResult
     from agenteval.store import Store
     from benchmarks.sides import Job
 
@@ -144,7 +144,7 @@ class Judged:
     """One run over one store."""
 
     planned: int
-    ended: Ended
+    ended: ExperimentResult
     statuses: dict[str, int]
     open_again: int  # units that a resume would ask
     broken_units: int  # units with a cell that failed for the infrastructure
@@ -157,7 +157,7 @@ async def judge_all(
     """What `agenteval quantify` does, over the store at `path`."""
     from agenteval.evaluators.utility.plan import make_plan
     from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
-    from agenteval.experiment import Experiment
+    from agenteval.engine import Experiment
     from agenteval.models.factory import make_client
     from agenteval.models.limits import Limits
     from agenteval.readers.tasks import find_task
@@ -178,7 +178,7 @@ async def judge_all(
 
 
 def _judged(
-    plan: CellPlan, ended: Ended, again: CellPlan, store: Store, evaluator: Evaluator, attempts: int
+    plan: CellPlan, ended: ExperimentResult, again: CellPlan, store: Store, evaluator: Evaluator, attempts: int
 ) -> Judged:
     from sqlalchemy import text
 

@@ -130,22 +130,22 @@ def test_a_dry_run_says_what_would_be_asked_and_leaves_nothing(
 ) -> None:
     asked: dict[str, Any] = {"judge": "openai:m", "dry_run": True}  # no key is needed
     report = agenteval.quantify(RUNS, CRITERIA, task=TASK, repeats=2, **asked)
-    assert report.bill is not None
-    least, most = report.bill.requests
+    assert report.estimate is not None
+    least, most = report.estimate.requests
     assert 0 < least < most == 2 * 2 * len(RUNS)  # two repeats, each with one repair
     assert (report.ratings, report.exit_code) == ((), 0)
     assert report.to_json()["requests"] == {"least": least, "most": most}
     report.print()
     assert f"at least {least:,}, at most {most:,}" in capsys.readouterr().out
     verified = agenteval.verify(RUNS, CRITERIA, task=TASK, perturbations=["pad"], **asked)
-    assert verified.bill is not None
-    assert verified.bill.requests[0] > least
-    own = agenteval.quantify(RUNS, CRITERIA, judge=judge, dry_run=True).bill
+    assert verified.estimate is not None
+    assert verified.estimate.requests[0] > least
+    own = agenteval.quantify(RUNS, CRITERIA, judge=judge, dry_run=True).estimate
     assert own is not None
     assert (own.requests, own.parts) == ((0, 0), ())
     proposed = agenteval.propose(TASK, model="openai:m", seeds=3, dry_run=True)
-    assert proposed.bill is not None
-    assert proposed.bill.requests[0] == 3
+    assert proposed.estimate is not None
+    assert proposed.estimate.requests[0] == 3
     with pytest.raises(ValueError, match="nobody was asked"):
         _ = proposed.criteria
     assert not Path("agenteval.db").exists()

@@ -11,9 +11,9 @@ from xml.etree import ElementTree as Et
 
 import pytest
 
-from agenteval.evaluators.base import Outcome, Unit, cell_key
-from agenteval.evaluators.utility.plan import make_plan
-from agenteval.experiment import Experiment
+from agenteval.engine import Experiment, Outcome
+from agenteval.evaluators.base import Unit, cell_key
+from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.records import CallRecord, Criterion, Run, Score, View
 from agenteval.store import Store
 from tests.cli.conftest import Cli
@@ -48,8 +48,8 @@ def fill(
     repeats: int = 1,
 ) -> None:
     with Store(path) as store:
-        plan = make_plan(judge, runs, rated or criteria(1), store, repeats=repeats)
-        asyncio.run(Experiment(plan, store, workers=4).run())
+        rated = JudgeEvaluator.of(judge, runs, rated or criteria(1), repeats)
+        asyncio.run(Experiment(rated, store, concurrency=4).run())
 
 
 def styles(unit: Unit, _: Criterion) -> int:

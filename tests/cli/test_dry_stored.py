@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from agenteval.models.limits import Budget, Price
 from agenteval.models.rehearsal import Amount, Bill, Part
+
+from agenteval.models.limits import Budget, Price
 from agenteval.records import Usage
 from agenteval.testing import serve
 from tests.cli import dry_worlds as worlds

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agenteval.api.running import why_stopped
-from agenteval.evaluators.base import Progress
+from agenteval.engine import ExperimentResult, Progress
 from agenteval.evaluators.utility.perturb import OPERATORS
-from agenteval.experiment import Ended
 from tests.cli.conftest import Cli
 
 
@@ -16,7 +15,10 @@ from tests.cli.conftest import Cli
     [(0, "every call failed: no"), (7, "stopped, 7 calls not made: every call failed: no")],
 )
 def test_nothing_left_out_is_not_said_to_be(left: int, said: str) -> None:
-    assert why_stopped(Ended(Progress(7), "every call failed: no", left), "calls not made") == said
+    assert (
+        why_stopped(ExperimentResult(Progress(7), "every call failed: no", left), "calls not made")
+        == said
+    )
 
 
 def test_the_help_names_every_perturbation(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

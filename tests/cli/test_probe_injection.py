@@ -13,14 +13,14 @@ import pytest
 from agenteval.api.judging import read_judging
 from agenteval.api.probing import Asking
 from agenteval.api.running import Watch
-from agenteval.evaluators.base import Outcome, Unit, cell_key
+from agenteval.engine import Experiment, Outcome
+from agenteval.evaluators.base import Unit, cell_key
 from agenteval.evaluators.utility.probes.injection import injection as injection_of
 from agenteval.evaluators.utility.probes.result import ProbeOptions, settle
-from agenteval.experiment import Experiment
 from agenteval.records import CallRecord, Criterion, Score, Source
 from agenteval.store import Store
 from agenteval.testing import serve
-from agenteval.trust.verification import Material, plan_verification
+from agenteval.trust.verification import Material
 from tests.cli.conftest import CRITERIA as RAW
 from tests.cli.conftest import Cli
 
@@ -157,8 +157,8 @@ def test_a_judge_without_prompts_is_measured_too(failures: Path, tmp_path: Path)
     judge, options = ByLength(), ProbeOptions(draws=1000)
     with Store(tmp_path / "local.db") as store:
         material = Material(judging.items, (), judging.criteria, 1)
-        plan = plan_verification(judge, material, store)
-        asyncio.run(Experiment(plan, store, workers=1).run())
+        rated = material.rated_by(judge)
+        asyncio.run(Experiment(rated, store, concurrency=1).run())
         asking = Asking(judging, store, judge, material)
         assert asyncio.run(asking.other_ways()) == {}
         plain = asking.table(judge.source.sha256)

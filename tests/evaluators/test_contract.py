@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from agenteval.engine import Outcome
 from agenteval.errors import (
     BadRequest,
     BudgetExceeded,
@@ -18,7 +19,7 @@ from agenteval.errors import (
     Transient,
     Unauthorized,
 )
-from agenteval.evaluators.base import Evaluator, Outcome, Unit, classify, judge
+from agenteval.evaluators.base import Evaluator, Unit, classify, judge
 from agenteval.evaluators.utility.distributions import DistributionJudge, Kind
 from agenteval.evaluators.utility.quantifier import Guarded, Quantifier, QuantifierOptions
 from agenteval.models.client import Client, RetryPolicy

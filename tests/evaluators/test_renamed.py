@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agenteval.evaluators.base import Outcome, Unit
+from agenteval.engine import Outcome
+from agenteval.evaluators.base import Unit
 from agenteval.evaluators.renamed import Renamed
 from tests.store.making import ScriptedJudge, criteria, items
 

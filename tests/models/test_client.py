@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agenteval.engine import answered
 from agenteval.errors import (
     BadRequest,
     BudgetExceeded,
@@ -18,7 +19,6 @@ from agenteval.errors import (
     Transient,
     Unauthorized,
 )
-from agenteval.experiment import answered
 from agenteval.models.client import Client, RetryPolicy, estimate_tokens, max_completion
 from agenteval.models.limits import Budget, Limiter, Price
 from agenteval.models.wire import NONCE, Reply, Request, Simplified

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from agenteval import Client, Store, Task, read_runs
+from agenteval.engine import Experiment
 from agenteval.evaluators.utility.criteria_file import load_criteria
-from agenteval.evaluators.utility.plan import make_plan
+from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.evaluators.utility.quantifier import Quantifier
-from agenteval.experiment import Experiment
 from agenteval.readers import make_view
 from agenteval.readers.scores import read_scores
 from agenteval.records import Criterion, Run
@@ -90,8 +90,8 @@ def test_the_maker_writes_what_the_store_holds(tmp_path: Path) -> None:
         client = Client(ScriptedTransport(lambda _: reply), cache=store)
         judge = Quantifier(client, Task(name="t", description="Add."))
         items = [(run, make_view(run)) for run in some]
-        plan = make_plan(judge, items, wanted, store, repeats=2)
-        assert asyncio.run(Experiment(plan, store, workers=1).run()).stopped is None
+        rated = JudgeEvaluator.of(judge, items, wanted, 2)
+        assert asyncio.run(Experiment(rated, store, concurrency=1).run()).stopped is None
         table = scores_from_store(
             store,
             judge.source.sha256,

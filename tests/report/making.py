@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 
-from agenteval.evaluators.base import Outcome, Unit
-from agenteval.evaluators.utility.plan import joined, make_plan
+from agenteval.engine import Experiment, Outcome
+from agenteval.evaluators.base import Unit
+from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.evaluators.utility.verify.options import VerifyOptions
-from agenteval.experiment import Experiment
 from agenteval.records import Criterion, Run, Score, View
 from agenteval.report.material import Material, Wanted, from_store
 from agenteval.report.utility import utility_page
@@ -120,7 +120,7 @@ def fill(store: Store, shape: Shape, names: Sequence[str] = ()) -> tuple[Scripte
     """Judge everything; returns the judge and the runs."""
     judge = ScriptedJudge(script=shape.script)
     items, criteria = items_of(shape), rubric(shape.criteria, names)
-    plans = [make_plan(judge, items, criteria, store, repeats=shape.repeats)]
+    variants = [("original", items)]
     changes = {DROP: lambda t: t.rpartition("Number")[0], SPACES: lambda t: t.replace(" ", "  ")}
     for variant, change in changes.items() if shape.copies else ():
         copies = [
@@ -128,10 +128,9 @@ def fill(store: Store, shape: Shape, names: Sequence[str] = ()) -> tuple[Scripte
                                           "origin": view.sha256}))
             for run, view in items
         ]  # fmt: skip
-        plans.append(
-            make_plan(judge, copies, criteria, store, repeats=shape.repeats, variant=variant)
-        )
-    asyncio.run(Experiment(joined(plans), store, workers=4).run())
+        variants.append((variant, copies))
+    rated = JudgeEvaluator(judge, variants, criteria, shape.repeats)
+    asyncio.run(Experiment(rated, store, concurrency=4).run())
     return judge, [run for run, _ in items]
 
 

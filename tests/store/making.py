@@ -12,10 +12,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from agenteval.engine import Experiment, Outcome, Pending
 from agenteval.errors import AgentevalError
-from agenteval.evaluators.base import Outcome, Unit, cell_key
-from agenteval.evaluators.utility.plan import experiment_of, make_plan
-from agenteval.experiment import Experiment
+from agenteval.evaluators.base import Unit, cell_key
+from agenteval.evaluators.utility.plan import Item, JudgeEvaluator
 from agenteval.records import (
     CallRecord,
     Criterion,
@@ -85,6 +85,19 @@ class ScriptedJudge:
         self.seen.append(unit)
         await asyncio.sleep(self._delay)
         return self._script(unit) or scores(unit, self._source)
+
+
+def experiment(
+    judge: ScriptedJudge, some: Sequence[Item], wanted: Sequence[Criterion], store: Store, *,
+    repeats: int = 1, variant: str = "original", **options: Any,
+) -> Experiment[Item]:  # fmt: skip
+    """An experiment of a judge on some runs; `options` are those of Experiment."""
+    return Experiment(JudgeEvaluator(judge, ((variant, some),), wanted, repeats), store, **options)
+
+
+def left(*args: Any, **options: Any) -> Pending[Item]:
+    """What the store lacks of an experiment."""
+    return experiment(*args, **options).pending()
 
 
 def scores(unit: Unit, source: Source) -> Outcome:
@@ -164,9 +177,10 @@ def judge_into(
         with Telling(path) as store:
             store.pipe = pipe
             pipe.send("ready")
-            with store.lock(experiment_of(judge, "sums")):
-                plan = make_plan(judge, items(n_runs), criteria(6), store, repeats=repeats)
-                asyncio.run(Experiment(plan, store, workers=12).run())
+            work = experiment(
+                judge, items(n_runs), criteria(6), store, repeats=repeats, concurrency=12
+            )
+            asyncio.run(work.run())
         pipe.send("end")
     except AgentevalError as error:
         pipe.send(("error", str(error)))

@@ -12,8 +12,9 @@ from typing import Any, Literal
 import pytest
 from sqlalchemy import text
 
+from agenteval.engine import Outcome, Progress
 from agenteval.errors import BudgetExceeded, LeaseLost
-from agenteval.evaluators.base import Outcome, Progress, Unit
+from agenteval.evaluators.base import Unit
 from agenteval.records import Source
 from agenteval.store import Store
 from agenteval.store.leases import Job, live_jobs

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from agenteval.engine import Experiment
 from agenteval.errors import StoreError, StoreLocked
-from agenteval.evaluators.utility.plan import experiment_of, make_plan
-from agenteval.experiment import Experiment
+from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.store import Store
 from agenteval.store.export import export_cells
 from tests.store.making import FORK, ScriptedJudge, criteria, items
@@ -111,9 +111,9 @@ def test_a_lock_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
 
 def _judge(path: Path, seed: int, pipe: Connection) -> None:
     judge = ScriptedJudge(seed=seed, delay=0.001)
-    with Store(path) as store, store.lock(experiment_of(judge, "sums")):
-        plan = make_plan(judge, items(40), criteria(3), store, repeats=5)
-        ended = asyncio.run(Experiment(plan, store, workers=8).run())
+    with Store(path) as store:
+        rated = JudgeEvaluator.of(judge, items(40), criteria(3), 5)
+        ended = asyncio.run(Experiment(rated, store, concurrency=8).run())
         pipe.send((ended.stopped, ended.progress.scored))
 
 

@@ -109,7 +109,7 @@ def _damaged(path: Path) -> None:
 def _unread_results(path: Path) -> None:
     """A store is closed while somebody has its results half read, and opened again."""
     store = Store(path)
-    half = store.states(ScriptedJudge().source, variant="original")
+    half = store.states(ScriptedJudge().source.sha256)
     next(half, None)
     store.close()
     Store(path).close()

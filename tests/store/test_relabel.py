@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.records import CallRecord, CellKey, Criterion, Failure, Score
 from agenteval.store import Store
 from tests.store.making import ScriptedJudge, items
@@ -138,7 +139,8 @@ def test_registering_relabels_what_others_rated(tmp_path: Path) -> None:
         key = store_one(store, UP, {"label": "good", "value": 1.0})
         other = Criterion(name="Other", accepted_values=WORDS)
         store_one(store, other, {"label": "good", "value": 1.0})
-        store.register((), [DOWN, other], ScriptedJudge(seed=9).source)
+        rated = JudgeEvaluator.of(ScriptedJudge(seed=9), [], [DOWN, other])
+        assert len(rated.register(store)) == 1
         values = {r.key.criterion: getattr(r, "value", None) for r in store.results(key.source)}
         assert values == {UP.sha256: 0.0, other.sha256: 1.0}
         assert store.relabel([DOWN, other]) == []

@@ -45,7 +45,7 @@ def test_a_score_is_never_overwritten_by_anything(store: Store) -> None:
     store.commit_soon(bad.results, bad.call).result(5)
     assert sorted(stored(store), key=lambda r: r.criterion_id) == before
     assert before == sorted(first.results, key=lambda r: r.criterion_id)
-    assert {s.tries for s in dict(store.states(JUDGE.source)).values()} == {1}
+    assert {s.tries for s in dict(store.states(JUDGE.source.sha256)).values()} == {1}
 
 
 def test_a_failure_is_replaced_and_tries_count(store: Store) -> None:
@@ -53,13 +53,13 @@ def test_a_failure_is_replaced_and_tries_count(store: Store) -> None:
     for tries, (status, attempt) in enumerate(zip(kinds, (0, 0, 1), strict=True), start=1):
         bad = failures(unit(), JUDGE.source, status, f"try {tries}")
         store.commit_soon(bad.results, bad.call, attempt=attempt).result(5)
-        states = set(dict(store.states(JUDGE.source)).values())
+        states = set(dict(store.states(JUDGE.source.sha256)).values())
         assert [(s.status, s.tries, s.attempt) for s in states] == [(status, tries, attempt)]
         assert {r.message for r in stored(store) if isinstance(r, Failure)} == {f"try {tries}"}
     good = scores(unit(), JUDGE.source)
     store.commit_soon(good.results, good.call, attempt=2).result(5)
     assert all(isinstance(r, Score) for r in stored(store))
-    assert {(s.status, s.tries) for s in dict(store.states(JUDGE.source)).values()} == {
+    assert {(s.status, s.tries) for s in dict(store.states(JUDGE.source.sha256)).values()} == {
         ("scored", 4)
     }
     # Every call that was made stays on the books, whatever became of its results.

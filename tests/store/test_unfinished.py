@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agenteval.engine import Experiment, Outcome
 from agenteval.errors import BudgetExceeded, StoreError
-from agenteval.evaluators.base import Outcome, Unit
-from agenteval.evaluators.utility.plan import experiment_of, joined, make_plan
-from agenteval.experiment import Experiment
+from agenteval.evaluators.base import Unit
+from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.records import FailureStatus
 from agenteval.store import Store, TrialSystem, experiments
 from agenteval.store.experiments import Grid, Unfinished, short, unfinished_of, unfinished_trials
 from tests.store.making import ScriptedJudge, criteria, failures, items
 from tests.store.test_kill import CRITERIA, REPEATS, RUNS, finish, round_of
-from tests.store.trial_making import SYSTEM, case, failed, key, known, trial
+from tests.store.trial_making import SYSTEM, begin_trials, case, failed, key, known, trial
 
 
 def capped(after: int, error: type[Exception] = BudgetExceeded) -> ScriptedJudge:
@@ -38,8 +38,8 @@ def capped(after: int, error: type[Exception] = BudgetExceeded) -> ScriptedJudge
 def judge_all(
     store: Store, judge: ScriptedJudge, *, runs: int = 6, n: int = 2, repeats: int = 1
 ) -> None:
-    plan = make_plan(judge, items(runs), criteria(n), store, repeats=repeats)
-    asyncio.run(Experiment(plan, store, workers=1).run())
+    rated = JudgeEvaluator.of(judge, items(runs), criteria(n), repeats)
+    asyncio.run(Experiment(rated, store, concurrency=1).run())
 
 
 def open_in(store: Store) -> list[Unfinished]:
@@ -116,15 +116,15 @@ def test_experiments_of_one_judge_are_told_apart(tmp_path: Path) -> None:
     judge = ScriptedJudge()
     with Store(tmp_path / "s.db") as store:
         for text, after in (("one", 4), ("two", 1)):
-            plan = make_plan(capped(after), items(6, text), criteria(2), store, repeats=1)
-            asyncio.run(Experiment(plan, store, workers=1).run())
+            rated = JudgeEvaluator.of(capped(after), items(6, text), criteria(2), 1)
+            asyncio.run(Experiment(rated, store, concurrency=1).run())
         assert sorted(far(store)) == [(2, 12), (8, 12)]
         first = [view.sha256 for _, view in items(6, "one")]
         (one,) = unfinished_of(store, [judge.source.sha256], first)
         assert one.stored == 8
         assert unfinished_of(store, ["0" * 64]) == []
-        plan = make_plan(judge, items(6, "one"), criteria(2), store, repeats=1)
-        asyncio.run(Experiment(plan, store, workers=1).run())
+        rated = JudgeEvaluator.of(judge, items(6, "one"), criteria(2), 1)
+        asyncio.run(Experiment(rated, store, concurrency=1).run())
         assert far(store) == [(2, 12)]
 
 
@@ -143,11 +143,8 @@ def test_copies_count_beside_their_originals(tmp_path: Path) -> None:
     judge = capped(7)
     with Store(tmp_path / "s.db") as store:
         parts = [("original", items(4)), ("pad:1", items(3, "padded")), ("none:1", [])]
-        plans = [
-            make_plan(judge, some, criteria(3), store, repeats=2, variant=name)
-            for name, some in parts
-        ]
-        asyncio.run(Experiment(joined(plans), store, workers=1).run())
+        rated = JudgeEvaluator(judge, parts, criteria(3), 2)
+        asyncio.run(Experiment(rated, store, concurrency=1).run())
         (one,) = open_in(store)
         assert (one.stored, one.planned) == (7 * 3, (4 + 3) * 3 * 2)
         assert "(4 runs and 3 copies × 3 criteria × 2 repeats)" in one.line
@@ -157,7 +154,7 @@ def test_a_living_process_is_named(tmp_path: Path) -> None:
     judge = ScriptedJudge()
     with Store(tmp_path / "s.db") as store:
         judge_all(store, capped(2))
-        with store.lock(experiment_of(judge, "sums")):
+        with store.lock(JudgeEvaluator.of(judge, items(6), criteria(2)).lock):
             (one,) = open_in(store)
             assert one.line.startswith("in progress: 4 of 12 planned cells are done (6 runs")
             assert one.line.endswith(" works on it")
@@ -219,7 +216,7 @@ def test_trials_are_open_until_all_of_them_are_stored(tmp_path: Path) -> None:
     keys = [case(i).key for i in range(4)]
     with Store(tmp_path / "s.db") as store:
         book = known(store, 4)
-        begun = book.begin("planning", SYSTEM, book.missing("planning", keys, SYSTEM.key, 2))
+        source = begin_trials(store, "planning", keys, 2)
         for i in range(3):
             book.write_trial_soon(failed(i) if i == 1 else trial(i)).result(5)
         (one,) = unfinished_trials(store, ["planning"])
@@ -232,15 +229,14 @@ def test_trials_are_open_until_all_of_them_are_stored(tmp_path: Path) -> None:
             "planned": 8, "done": 2, "in_progress": False, "experiment": one.experiment.key,
         }  # fmt: skip
         # Resumed: what is missing is a part of what is open, and the failure is tried again.
-        left = book.missing("planning", keys, SYSTEM.key, 2)
-        assert len(left) == 6
-        again = book.begin("planning", SYSTEM, left)
+        begin_trials(store, "planning", keys[1:2], 2)
         assert len(unfinished_trials(store, ["planning"])) == 1
-        for k, number in left:
-            book.write_trial_soon(trial(keys.index(k), number)).result(5)
-        experiments.finish(store, again)
+        for i in range(4):
+            for number in range(2):
+                book.write_trial_soon(trial(i, number)).result(5)
+        experiments.finish(store, source)
         assert unfinished_trials(store, ["planning"]) == []
-        experiments.finish(store, begun)  # nothing is left to be taken away
+        experiments.finish(store, source)  # nothing is left to be taken away
     assert notes_in(tmp_path / "s.db") == AT_REST
 
 
@@ -250,7 +246,7 @@ def test_trials_of_others_are_not_counted(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
         book = known(store, 4, SYSTEM, other)
         book.add_system("planning.dissect-x", SYSTEM)
-        book.begin("planning", SYSTEM, [(case(0).key, 0), (case(1).key, 0)])
+        begin_trials(store, "planning", [case(0).key, case(1).key], 1)
         for one in (
             trial(0), trial(0, 1), trial(2), trial(1, system=other.key),
             trial(0, evaluator="planning.dissect-x"),
@@ -260,7 +256,7 @@ def test_trials_of_others_are_not_counted(tmp_path: Path) -> None:
         assert len(unfinished_trials(store, ["planning"], [case(1).key])) == 1
         assert unfinished_trials(store, ["planning"], [case(2).key]) == []
         assert unfinished_trials(store, ["plan"]) == []
-        book.begin("planning.dissect-x", SYSTEM, [(case(3).key, 0)], lock="planning")
+        begin_trials(store, "planning.dissect-x", [case(3).key], 1, lock="planning")
         assert len(unfinished_trials(store, ["planning"])) == 2
         with book.lock("planning", SYSTEM.key):
             assert all(u.at_work for u in unfinished_trials(store, ["planning"]))

@@ -12,10 +12,10 @@ import pytest
 from sqlalchemy import event, select
 from sqlalchemy.exc import OperationalError
 
+from agenteval.engine import Experiment
 from agenteval.errors import StoreError
 from agenteval.evaluators.base import Unit
-from agenteval.evaluators.utility.plan import make_plan
-from agenteval.experiment import Experiment
+from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.store import Store, rows, schema
 from agenteval.store.export import export_cells
 from agenteval.store.writer import Waiter
@@ -44,7 +44,7 @@ def outcome(run: int, repeat: int = 0):  # type: ignore[no-untyped-def]
 
 
 def count(store: Store) -> int:
-    return len(dict(store.states(JUDGE.source)))
+    return len(dict(store.states(JUDGE.source.sha256)))
 
 
 def test_units_that_come_together_share_transactions(tmp_path: Path) -> None:
@@ -165,11 +165,9 @@ def _fail_at(store: Store, n: int) -> None:
 
 
 def _run(store: Store, done: list[int] | None = None) -> None:
-    plan = make_plan(JUDGE, items(4), criteria(2), store, repeats=1)
     acknowledged = [] if done is None else done
-    asyncio.run(
-        Experiment(plan, store, workers=1).run(lambda p: acknowledged.append(p.scored))
-    )  # fmt: skip
+    work = Experiment(JudgeEvaluator.of(JUDGE, items(4), criteria(2)), store, concurrency=1)
+    asyncio.run(work.run(lambda p: acknowledged.append(p.scored)))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no RLIMIT_FSIZE")
@@ -189,7 +187,9 @@ def test_a_full_disk_is_one_line_and_nothing_is_acknowledged_in_vain(tmp_path: P
             check_file(path)
         if acknowledged:
             with Store(path) as store:
-                known = {(run, repeat) for run, _, _, repeat in dict(store.states(JUDGE.source))}
+                known = {
+                    (run, repeat) for run, _, _, repeat in dict(store.states(JUDGE.source.sha256))
+                }
             assert acknowledged <= known
         assert _judged(path, None)[-1] == "end"
         with Store(path) as store:

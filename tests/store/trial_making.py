@@ -11,6 +11,8 @@ from typing import Any
 from agenteval.errors import StoreLocked
 from agenteval.records import Usage
 from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
+from agenteval.store.experiments import Grid, StoredExperiment, begin, short
+from agenteval.store.trials import source_key
 
 
 def key(*parts: object) -> str:
@@ -58,6 +60,17 @@ def known(store: Store, cases: int, *systems: TrialSystem) -> Trials:
     return trials
 
 
+def begin_trials(
+    store: Store, evaluator: str, keys: list[str], trials: int, lock: str | None = None
+) -> str:
+    """Note that trials are to be made; returns the key of the source."""
+    source = source_key(evaluator, SYSTEM.key)
+    grid = Grid(short(keys), trials)
+    lock = source_key(lock or evaluator, SYSTEM.key)
+    begin(store, StoredExperiment(source, evaluator, SYSTEM.name, lock, (grid,), SYSTEM.key))
+    return source
+
+
 def attempt(i: int, number: int, *, broken: bool) -> Trial:
     """One in eight is refused for good; while the endpoint is broken, one in eight fails."""
     kind = rank(i, number) % 8
@@ -81,7 +94,14 @@ def try_into(path: Path, pipe: Connection, cases: int, trials: int, broken: bool
 
     async def run(book: Trials) -> None:
         of = {case(i).key: i for i in range(cases)}
-        left = book.missing("planning", list(of), SYSTEM.key, trials)[::-1]
+        settled = {
+            (key, number)
+            for (key, _, _, number), state in book._store.states(
+                source_key("planning", SYSTEM.key), attempts=True
+            )
+            if not state.open_on_resume
+        }
+        left = [(k, n) for n in range(trials) for k in of if (k, n) not in settled][::-1]
         async with asyncio.TaskGroup() as group:
             for _ in range(12):
                 group.create_task(work(book, left, of))

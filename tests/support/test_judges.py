@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from agenteval.engine import Outcome
 from agenteval.errors import InputError
-from agenteval.evaluators.base import Outcome, Unit, judge
+from agenteval.evaluators.base import Unit, judge
 from agenteval.evaluators.utility.quantifier import Quantifier, QuantifierOptions
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request

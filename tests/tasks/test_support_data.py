@@ -18,12 +18,12 @@ from typing import Any
 
 import pytest
 
+from agenteval.engine import Experiment
 from agenteval.evaluators.utility.bank import load_bank
 from agenteval.evaluators.utility.criteria_file import load_criteria
-from agenteval.evaluators.utility.plan import make_plan
+from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.evaluators.utility.quantifier import Quantifier
 from agenteval.evaluators.utility.rubric_check import check_criteria
-from agenteval.experiment import Experiment
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Request
 from agenteval.readers import find_leaks, make_view, read_runs
@@ -231,8 +231,8 @@ def judged(runs: list[Run], folder: Path) -> tuple[list[Row], ScriptedTransport]
     criteria = load_criteria(CRITERIA).criteria.criteria
     items = [(run, make_view(run)) for run in runs]
     with Store(folder / "s.db") as store:
-        plan = make_plan(judge, items, criteria, store, repeats=1)
-        ended = asyncio.run(Experiment(plan, store, workers=4).run())
+        rated = JudgeEvaluator.of(judge, items, criteria, 1)
+        ended = asyncio.run(Experiment(rated, store, concurrency=4).run())
         assert (ended.stopped, ended.progress.scored) == (None, 30 * 7)
         ratings = load_ratings(store, judge.source.sha256)
     return summarize(ratings, criteria), transport

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.evaluators.base import Outcome, Unit, cell_key
+from agenteval.engine import Outcome
+from agenteval.evaluators.base import Unit, cell_key
 from agenteval.records import (
     CallRecord,
     CellKey,

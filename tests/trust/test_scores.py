@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from agenteval.evaluators.utility.plan import make_plan
-from agenteval.experiment import Experiment
+from agenteval.engine import Experiment
+from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.records import Run, View
 from agenteval.store import Store
 from agenteval.trust.scores import scores_from_store
@@ -30,8 +30,8 @@ def test_originals_and_copies_of_the_runs_asked_for(tmp_path: Path) -> None:
     judge, originals = ScriptedJudge(), items(4)
     with Store(tmp_path / "s.db") as store:
         for variant, some in (("original", originals), ("pad", copies(originals))):
-            plan = make_plan(judge, some, criteria(2), store, repeats=2, variant=variant)
-            asyncio.run(Experiment(plan, store, workers=2).run())
+            rated = JudgeEvaluator(judge, ((variant, some),), criteria(2), 2)
+            asyncio.run(Experiment(rated, store, concurrency=2).run())
         table = scores_from_store(
             store, judge.source.sha256,
             criteria=[criteria(2)[0].sha256], runs=[v.sha256 for _, v in originals[:3]], repeats=2,

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from agenteval.engine import Experiment
 from agenteval.errors import InputError
 from agenteval.evaluators.utility.plan import Item
 from agenteval.evaluators.utility.quantifier import Quantifier
 from agenteval.evaluators.utility.verify.options import VerifyOptions
-from agenteval.experiment import Experiment
 from agenteval.models.client import Client
 from agenteval.readers import make_view
 from agenteval.records.verification import VerifiedSet
@@ -24,7 +24,6 @@ from agenteval.trust.verification import (
     Material,
     drift_warning,
     make_copies,
-    plan_verification,
     verify_stored,
 )
 from tests.support.judges import Answers, SimulatedJudge, drifting, length_only, perfect, random
@@ -49,8 +48,8 @@ def judged(
     transport = ScriptedTransport(Answers(judge, seed=1, switch_after=switch_after))
     with Store(path) as store:
         quantifier = Quantifier(Client(transport, cache=store), TASK)
-        plan = plan_verification(quantifier, material, store)
-        ended = asyncio.run(Experiment(plan, store, workers=8).run())
+        rated = material.rated_by(quantifier)
+        ended = asyncio.run(Experiment(rated, store, concurrency=8).run())
         assert ended.stopped is None
         result = verify_stored(store, quantifier.source.sha256, material, OPTIONS)
     return result, len(transport.requests)

@@ -119,7 +119,7 @@ class WorkflowEvaluator(AttemptEvaluator[Case]):
     `verdicts` judges it.
 
     A verdict by other rules or judges is made again from the stored log. `bounds` says how many
-    requests a case takes: of the assistant and simulators, and of judges. `only` are the attempts
+    requests a case takes, or the verdict on a stored attempt. `only` are the attempts
     there are, as (case key, number), where they are recorded; None: all.
     """
 
@@ -128,9 +128,7 @@ class WorkflowEvaluator(AttemptEvaluator[Case]):
     candidate: Candidate = field(kw_only=True)
     act: Act = field(kw_only=True)
     verdicts: Verdicts = field(kw_only=True)
-    bounds: Callable[[Case], tuple[Requests, Requests]] = field(
-        kw_only=True, default=lambda _: ({}, {})
-    )
+    bounds: Callable[[Case, Trial | None], Requests] = field(kw_only=True, default=lambda *_: {})
     only: Container[tuple[str, int]] | None = field(kw_only=True, default=None)
 
     @classmethod
@@ -154,11 +152,6 @@ class WorkflowEvaluator(AttemptEvaluator[Case]):
             tables=Trials(store), level=level, candidate=candidate, act=act, verdicts=verdicts,
             **options,
         )  # fmt: skip
-
-    @property
-    def noun(self) -> str:  # type: ignore[override]
-        """Session or turn."""
-        return self.level
 
     @property
     def sends_by_client(self) -> bool:
@@ -187,8 +180,7 @@ class WorkflowEvaluator(AttemptEvaluator[Case]):
 
     def requests(self, unit: Unit[Case]) -> Requests:
         """Return the requests of an attempt and its verdict, or of the missing verdict alone."""
-        attempt, verdict = self.bounds(unit.content)
-        return verdict if self._unjudged(unit) is not None else {**attempt, **verdict}
+        return self.bounds(unit.content, self._unjudged(unit))
 
     def _unjudged(self, unit: Unit[Case]) -> Trial | None:
         """Return the attempt whose verdict is missing, None where the attempt itself is."""

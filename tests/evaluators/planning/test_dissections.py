@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agenteval.agents import Dialogue, System, Toolbox
-from agenteval.evaluators.planning.dissect import DissectOptions, plan_dissections
+from agenteval.engine import Experiment
+from agenteval.evaluators.planning.dissect import DissectionEvaluator, DissectOptions
 from agenteval.evaluators.planning.synthesis import Generator, Shape
-from agenteval.experiment import Experiment
 from agenteval.store import Store
 
 CASES = list(Generator(Shape((2, 2)), seed=4).cases(2))
@@ -31,7 +30,7 @@ class Idle:
 
 
 @pytest.mark.parametrize("in_time", [True, False])
-def test_interrupted(tmp_path: Path, in_time: bool) -> None:
+def test_interrupted(tmp_path: Path, in_time: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
 
     async def work(store: Store) -> None:
@@ -43,17 +42,19 @@ def test_interrupted(tmp_path: Path, in_time: bool) -> None:
             if in_time:
                 go.set()
 
-        plan = plan_dissections(store, CASES, system, OPTIONS, concurrency=1)
-        plan = plan if in_time else replace(plan, grace=0.0)
-        running = asyncio.create_task(Experiment(plan, store, workers=1, on_interrupt=tell).run())
+        evaluator = DissectionEvaluator.of(system, CASES, OPTIONS, concurrency=1)
+        if not in_time:
+            monkeypatch.setattr(DissectionEvaluator, "grace", 0.0)
+        work = Experiment(evaluator, store, concurrency=1, notify=tell, announce=False)
+        running = asyncio.create_task(work.run())
         await begun.wait()
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        left = plan_dissections(store, CASES, system, OPTIONS).units
+        left = [unit.content for unit in work.pending().units]
         assert left == (CASES[1:] if in_time else CASES)
 
     with Store(tmp_path / "s.db") as store:
         asyncio.run(work(store))
-    assert told[0].startswith("interrupted: finishing 1 dissection under way")
+    assert told[0].startswith("interrupted: finishing 1 dissection in progress")
     assert len(told) == (1 if in_time else 2)

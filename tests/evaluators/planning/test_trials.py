@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from agenteval.agents import AgentFailure, Dialogue, System, Toolbox
+from agenteval.engine import Experiment, ExperimentResult, Progress
 from agenteval.errors import BudgetExceeded, ModelError, Unauthorized
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.oracle import CheckRules
 from agenteval.evaluators.planning.solver import plans
 from agenteval.evaluators.planning.synthesis import Generator, Shape
-from agenteval.evaluators.planning.trials import Rules, as_run, load_attempts, plan_trials
-from agenteval.experiment import Ended, Experiment, Progress
+from agenteval.evaluators.planning.trials import PlanningEvaluator, Rules, as_run, load_attempts
 from agenteval.records import Usage
 from agenteval.store import Store, Trials
 
@@ -49,13 +49,16 @@ def run(store: Store, agent: System, cases: list[Case] = CASES, trials: int = 1)
 
 def ended(
     store: Store, agent: System, cases: list[Case] = CASES, trials: int = 1, workers: int = 3
-) -> Ended:
-    plan = plan_trials(store, cases, agent, trials, Rules())
-    return asyncio.run(Experiment(plan, store, workers=workers).run())
+) -> ExperimentResult:
+    work = Experiment(
+        PlanningEvaluator.of(agent, cases, trials, Rules()), store, concurrency=workers
+    )
+    return asyncio.run(work.run())
 
 
 def left(store: Store, agent: System, trials: int = 1) -> int:
-    return len(plan_trials(store, CASES, agent, trials, Rules()).units)
+    work = Experiment(PlanningEvaluator.of(agent, CASES, trials, Rules()), store)
+    return len(work.pending().units)
 
 
 def test_everything_is_run_once_and_read_back(tmp_path: Path) -> None:

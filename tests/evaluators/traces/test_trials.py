@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agenteval.engine import Experiment, ExperimentResult
 from agenteval.errors import (
     BudgetExceeded,
     InputError,
@@ -22,12 +23,11 @@ from agenteval.evaluators.traces.trials import (
     EVALUATOR,
     Stored,
     TraceCase,
+    TracesEvaluator,
     case_of,
     load_findings,
     load_outlines,
-    plan_findings,
 )
-from agenteval.experiment import Ended, Experiment
 from agenteval.records import Finding, Findings, Run, Span, Usage
 from agenteval.store import Store, Trials
 
@@ -101,13 +101,14 @@ async def go(
     *,
     retry_failed: bool = False,
     workers: int = 4,
-) -> Ended:
-    plan = plan_findings(store, all_of, finder, retry_failed=retry_failed)
-    return await Experiment(plan, store, workers=workers).run()
+) -> ExperimentResult:
+    rated = TracesEvaluator.of(store, all_of, finder)
+    work = Experiment(rated, store, concurrency=workers, retry_failed=retry_failed)
+    return await work.run()
 
 
 def left(store: Store, all_of: list[TraceCase], finder: Scripted) -> int:
-    return len(plan_findings(store, all_of, finder).units)
+    return len(Experiment(TracesEvaluator.of(store, all_of, finder), store).pending().units)
 
 
 def by_trace(store: Store) -> dict[str, Stored]:

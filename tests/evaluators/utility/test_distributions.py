@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from agenteval.evaluators.base import Outcome, Unit, judge
+from agenteval.engine import Outcome
+from agenteval.evaluators.base import Unit, judge
 from agenteval.evaluators.utility.distributions import DistributionJudge, Kind
 from agenteval.evaluators.utility.quantifier import QuantifierOptions
 from agenteval.models.client import Client, RetryPolicy

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm, spearmanr
 
-from agenteval.evaluators.base import Outcome, Unit, judge
+from agenteval.engine import Outcome
+from agenteval.evaluators.base import Unit, judge
 from agenteval.evaluators.utility.bank import load_bank
 from agenteval.evaluators.utility.embedded import (
     EmbeddedJudge,

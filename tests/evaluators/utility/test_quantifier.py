@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
+from agenteval.engine import Outcome
 from agenteval.errors import BadRequest, TooLong, Transient
-from agenteval.evaluators.base import Outcome, Unit, judge
+from agenteval.evaluators.base import Unit, judge
 from agenteval.evaluators.utility.quantifier import (
     Guarded,
     Quantifier,

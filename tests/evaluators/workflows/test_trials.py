@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from agenteval.agents import AgentFailure, System
+from agenteval.engine import Experiment, ExperimentResult, pending
 from agenteval.errors import BudgetExceeded, InputError, StoreError, Transient, Unauthorized
 from agenteval.evaluators.workflows.behaviours import scripted_assistants
 from agenteval.evaluators.workflows.cases import OpenRole, open_role, session_cases, turn_cases
@@ -32,13 +33,11 @@ from agenteval.evaluators.workflows.trials import (
     Act,
     Candidate,
     Case,
-    open_work,
-    plan_workflows,
+    WorkflowEvaluator,
     sessions,
     spent,
 )
 from agenteval.evaluators.workflows.verdicts import Judges, Verdicts
-from agenteval.experiment import Ended, Experiment
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.limits import Budget
 from agenteval.models.wire import Reply, Request
@@ -111,10 +110,10 @@ def run(
     trials: int = 1,
     cases: Sequence[Case] = CASES,
     level: Level = "session",
-) -> Ended:
+) -> ExperimentResult:
     verdicts = Verdicts(judges or Judges())
-    plan = plan_workflows(store, level, cases, who or candidate(), trials, act, verdicts)
-    return asyncio.run(Experiment(plan, store, workers=1).run())
+    evaluator = WorkflowEvaluator.of(store, level, cases, who or candidate(), trials, act, verdicts)
+    return asyncio.run(Experiment(evaluator, store, concurrency=1).run())
 
 
 def goals(achieved: bool = True) -> Callable[[Request], str]:
@@ -186,7 +185,7 @@ def test_the_budget_stops_it_and_the_next_run_goes_on(store: Store) -> None:
     assert spent(store, "session", [candidate().sha256]).requests == 13
 
 
-@pytest.mark.parametrize("kind", [KeyboardInterrupt, Unauthorized, InputError])
+@pytest.mark.parametrize("kind", [Unauthorized, InputError])
 def test_what_is_done_stays_when_the_run_is_broken_off(store: Store, kind: type) -> None:
     left = [gold_log]
     with pytest.raises(kind):
@@ -208,9 +207,11 @@ def test_a_failing_endpoint_is_counted_and_no_score(store: Store) -> None:
 
 def test_what_failed_for_good_is_run_again_only_when_told(store: Store) -> None:
     run(store, Acts(lambda _: SessionFailure(status="unscored:refusal")))
-    assert open_work(store, "session", CASES, candidate(), 1, judges=Judges()) == []
-    again = open_work(store, "session", CASES, candidate(), 1, judges=Judges(), retry_failed=True)
-    assert len(again) == 4
+    evaluator = WorkflowEvaluator.of(
+        store, "session", CASES, candidate(), 1, Acts(), Verdicts(Judges())
+    )
+    assert pending(evaluator, store).units == []
+    assert len(pending(evaluator, store, retry_failed=True).units) == 4
 
 
 def test_another_judge_judges_the_stored_logs_without_the_agent(store: Store) -> None:

@@ -8,7 +8,8 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-from agenteval.evaluators.utility.plan import joined, make_plan
+from agenteval.engine import Experiment
+from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.evaluators.utility.probes.attacks import DATAMARK, KINDS, attack_text
 from agenteval.evaluators.utility.probes.injection import Injected
 from agenteval.evaluators.utility.probes.result import ProbeOptions
@@ -19,7 +20,6 @@ from agenteval.evaluators.utility.probes.targets import (
     probing,
 )
 from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
-from agenteval.experiment import Experiment
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.prompts import neutralise
 from agenteval.models.wire import Reply, Request
@@ -129,11 +129,8 @@ def injected(
     with Store(folder / "attacks.db") as store:
         client = Client(ScriptedTransport(answer), retry=RetryPolicy(attempts=1))
         judge = probing(chat_judge(client, TASK, how or QuantifierOptions()))
-        plan = joined([
-            make_plan(judge, items, criteria(), store, repeats=REPEATS, variant=variant)
-            for variant, items in copies.items()
-        ])  # fmt: skip
-        ended = asyncio.run(Experiment(plan, store, workers=8).run())
+        rated = JudgeEvaluator(judge, tuple(copies.items()), criteria(), REPEATS)
+        ended = asyncio.run(Experiment(rated, store, concurrency=8).run())
         assert ended.stopped is None
         table = scores_from_store(
             store,

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from agenteval.engine import Experiment
 from agenteval.evaluators.utility.probes import Judged, examine
 from agenteval.evaluators.utility.probes.result import Probe, ProbeOptions
 from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
-from agenteval.experiment import Experiment
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request
 from agenteval.readers import make_view
@@ -20,7 +20,7 @@ from agenteval.records import Run
 from agenteval.store import Store
 from agenteval.testing.scripted import ScriptedTransport
 from agenteval.trust.scores import scores_from_store
-from agenteval.trust.verification import Material, plan_verification
+from agenteval.trust.verification import Material
 from tests.support.judges import Answers, SimulatedJudge
 from tests.support.world import TASK, criteria, make_runs
 
@@ -62,8 +62,8 @@ def judged(answer: Answer, folder: Path, *, repeats: int = 2, cases: int = 40) -
         for name, options in WAYS.items():
             client = Client(ScriptedTransport(answer), retry=RetryPolicy(attempts=1))
             judge = chat_judge(client, TASK, options)
-            plan = plan_verification(judge, material, store)
-            ended = asyncio.run(Experiment(plan, store, workers=8).run())
+            rated = material.rated_by(judge)
+            ended = asyncio.run(Experiment(rated, store, concurrency=8).run())
             assert ended.stopped is None
             key = judge.source.sha256
             tables[name] = scores_from_store(store, key, criteria=keys, runs=views, repeats=repeats)
