@@ -19,7 +19,7 @@ JOBS ?= 2
 TESTS ?=
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
-.PHONY: demo test test-all test-latest test-interop pytest lock scale lint size bench bench-soak \
+.PHONY: demo test test-all test-latest test-interop pytest lock lint size bench bench-soak \
 	bench-crash bench-hostile bench-speed browser clean
 
 # First what is recorded or needs no model; then the local critic, which has to be fetched.
@@ -70,16 +70,6 @@ lock:
 INTEROP ?=
 test-interop: $(VENV)/dev
 	$(BIN)/python tests/interop/run.py $(INTEROP)
-
-# PostgreSQL and Ray, several workers, kills: measured, see docs/scale.md. Half an hour on two cores.
-# PostgreSQL's programs come from Debian when root, else they are to be there.
-scale: $(VENV)/dev
-	@ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 || command -v initdb > /dev/null || \
-	if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
-		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends postgresql; } > /dev/null; \
-	fi
-	$(PIP) -e ".[ray]"
-	$(BIN)/python -m benchmarks.scale
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

@@ -7,9 +7,7 @@
     ├── ModelUnavailable           2   no such model here; the message names the ways out
     ├── StoreError                 3   the store cannot be used, or the disk took no file
     │   ├── StoreLocked            2   another process works on the same experiment
-    │   ├── LeaseLost              -   a unit has gone to another worker (its result is refused)
     │   └── StoreRefused           2   no store, a newer version's, damaged, or not to be written
-    ├── JobOver                    0   a worker has nothing more to do
     ├── ReplyError                 -   a reply came, but not in form (becomes a Failure)
     ├── BudgetExceeded             3   the cap on calls, tokens or money is reached
     └── ModelError                 3   no usable reply came
@@ -82,25 +80,10 @@ class StoreLocked(StoreError):
     exit_code = 2
 
 
-class LeaseLost(StoreError):
-    """The lease of a unit has run out, and another worker has it: this result comes too late."""
-
-
 class StoreRefused(StoreError):
     """The file cannot serve as the store: another one must be named, or this one mended."""
 
     exit_code = 2
-
-
-class JobOver(AgentevalError):
-    """The command that a worker helped with has ended, or ends. `stops_all`: for a reason that
-    holds for every worker, such as a cap."""
-
-    exit_code = 0
-
-    def __init__(self, message: str, *, stops_all: bool = False) -> None:
-        super().__init__(message)
-        self.stops_all = stops_all
 
 
 class ReplyError(AgentevalError):

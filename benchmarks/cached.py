@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agenteval.evaluators.utility.plan import make_plan
 from agenteval.engine import Experiment
+from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.store import Store
 from benchmarks.folders import OUT, module
 from benchmarks.instant import IN_FLIGHT, Instant, instant_judge, peak_mb, reply_text, scored
@@ -59,9 +59,9 @@ def judge_all(path: Path, runs: int, *, answer: bool, profile: bool = False) -> 
         evaluator = instant_judge(store, transport)
         with _profiler() if profile else nullcontext():
             start = time.perf_counter(), time.process_time()
-            plan = make_plan(evaluator, work, asked, store, repeats=1)
+            rated = JudgeEvaluator.of(evaluator, work, asked)
             # As many workers as the command line takes.
-            asyncio.run(Experiment(plan, store, workers=2 * IN_FLIGHT).run())
+            asyncio.run(Experiment(rated, store, concurrency=2 * IN_FLIGHT).run())
             wall, cpu = time.perf_counter() - start[0], time.process_time() - start[1]
         return Pass(wall, cpu, scored(store, evaluator), transport.sent)
 

@@ -25,9 +25,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agenteval.engine import Progress
-from agenteval.evaluators.utility.plan import Item, make_plan
-from agenteval.engine import Experiment
+from agenteval.engine import Experiment, Progress, pending
+from agenteval.evaluators.utility.plan import Item, JudgeEvaluator
 from agenteval.records import Criterion, Run, View
 from agenteval.store import Store
 from agenteval.trust.means import load_ratings, summarize
@@ -66,7 +65,8 @@ def judging(path: Path, cells: int) -> dict[str, Any]:
     marks = {"inputs_mb": peak_mb()}
     with Store(path) as store:
         judge = instant_judge(store, Instant(reply_text(asked, "The third step says so.")))
-        plan = make_plan(judge, work, asked, store, repeats=REPEATS)
+        rated = JudgeEvaluator.of(judge, work, asked, REPEATS)
+        plan = pending(rated, store)
         marks["planned_mb"] = peak_mb()
         tenth = max(1, len(plan.units) // 10)
 
@@ -75,7 +75,7 @@ def judging(path: Path, cells: int) -> dict[str, Any]:
                 marks["tenth_mb"] = peak_mb()
 
         began = time.perf_counter()
-        asyncio.run(Experiment(plan, store, workers=2 * IN_FLIGHT).run(note))
+        asyncio.run(Experiment(rated, store, concurrency=2 * IN_FLIGHT).run(note))
         marks |= {"seconds": time.perf_counter() - began, "end_mb": peak_mb()}
         return marks | {"cells": plan.cells, "scored": scored(store, judge)}
 
@@ -86,7 +86,8 @@ def resuming(path: Path, cells: int) -> dict[str, Any]:
     with Store(path, create=False) as store:
         judge = instant_judge(store, Instant(None))
         inputs, began = peak_mb(), time.perf_counter()
-        plan = make_plan(judge, work, asked, store, repeats=REPEATS)
+        rated = JudgeEvaluator.of(judge, work, asked, REPEATS)
+        plan = pending(rated, store)
         seconds = time.perf_counter() - began
         return {
             "seconds": seconds, "inputs_mb": inputs, "end_mb": peak_mb(), "open": plan.open,

@@ -63,5 +63,5 @@ def peak_mb() -> float:
 
 def scored(store: Store, evaluator: Evaluator) -> int:
     """Cells of the judge that hold a score."""
-    states = store.states(evaluator.source, variant="original")
+    states = store.states(evaluator.source.sha256)
     return sum(not state.failed for _, state in states)

@@ -206,9 +206,9 @@ async def side_autogen_bare(job: Job) -> Measured:
 
 async def side_pipeline(job: Job) -> Measured:
     """The pipeline of the command line over a store on disk; counts the cells in it at the end."""
-    from agenteval.evaluators.utility.plan import make_plan
-    from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
     from agenteval.engine import Experiment
+    from agenteval.evaluators.utility.plan import JudgeEvaluator
+    from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
     from agenteval.models.factory import make_client
     from agenteval.readers.tasks import find_task
     from agenteval.store import Store
@@ -222,9 +222,9 @@ async def side_pipeline(job: Job) -> Measured:
         evaluator = chat_judge(client, task, QuantifierOptions())
 
         async def run(some: Sequence[Item]) -> None:
-            plan = make_plan(evaluator, some, asked, store, repeats=1)
+            rated = JudgeEvaluator.of(evaluator, some, asked)
             # As many workers as the command line takes.
-            ended = await Experiment(plan, store, workers=2 * job.concurrency).run()
+            ended = await Experiment(rated, store, concurrency=2 * job.concurrency).run()
             if ended.stopped:
                 raise RuntimeError(ended.stopped)
 
@@ -243,7 +243,7 @@ def scored(path: Path, evaluator: Evaluator, some: Sequence[Item]) -> int:
 
     runs = {view.sha256 for _, view in some}
     with Store(path, create=False) as store:
-        states = dict(store.states(evaluator.source))
+        states = dict(store.states(evaluator.source.sha256))
     return sum(key[0] in runs and not state.failed for key, state in states.items())
 
 

@@ -177,7 +177,8 @@ def test_interrupted_what_is_under_way_is_stored_and_nothing_else_begun(tables: 
     assert statuses(tables) == ["done"]
     assert ran == []
     assert told == [
-        "interrupted: finishing 1 trial in progress, for at most 30 s; interrupt again to stop at once"
+        "interrupted: finishing 1 trial in progress, for at most 30 s; "
+        "interrupt again to stop at once"
     ]
 
 

@@ -276,8 +276,6 @@ def _endpoint(adapter: str, settings: AgentSettings) -> Endpoint:
     from agenteval.models.factory import choose_model
 
     choice = choose_model(settings.model, settings.base_url, need_key=settings.need_key)
-    if choice.others:
-        raise InputError("an agent is asked at one endpoint: name one", "--base-url")
     recorded = choice.provider == "replay" and adapter != "responses"
     if choice.kind != "chat" or (choice.path is not None and not recorded):
         raise InputError(

@@ -29,7 +29,6 @@ from agenteval.evaluators.utility.quantifier import (
     chat_judge,
 )
 from agenteval.evaluators.utility.scorers import Scorer, scorer_of
-from agenteval.models.endpoints import Endpoints
 from agenteval.models.factory import ChatModel, Model, ModelChoice, choose_model, make_client
 from agenteval.models.limits import Budget, Limits
 from agenteval.models.replay import ReplayTransport
@@ -231,10 +230,8 @@ class Judging:
         return total + await experiment.dry_run()
 
     async def close(self, client: Client | None) -> None:
-        """Close the judge's connections; of several endpoints, say what came of each."""
+        """Close the judge's connections."""
         if client is not None:
-            if isinstance(client.limiter, Endpoints) and client.limiter.told:
-                self.watch.note(client.limiter.told)
             await client.close()
 
 

@@ -22,7 +22,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from agenteval.store import Store, default_path, is_there
-from agenteval.workers import TEAM
 
 if TYPE_CHECKING:
     from agenteval.engine import ExperimentResult
@@ -227,6 +226,4 @@ def opened(store: str | Path | Store | None = None, *, create: bool = True) -> I
         yield store
         return
     with Store(store if store is not None else default_path(), create=create) as own:
-        if (team := TEAM.get()) is not None:
-            team.bind(own)
         yield own

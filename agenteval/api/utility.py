@@ -86,7 +86,6 @@ from agenteval.trust.verification import (
     DEFAULT_OPERATORS,
     make_copies,
 )
-from agenteval.workers import TEAM
 
 StorePath = str | Path | Store | None
 
@@ -408,9 +407,9 @@ quantify = synchronous(aquantify)
 def _requests_counter(client: Client | None) -> Callable[[], int | None]:
     """Return a function that counts the requests sent from now on.
 
-    It returns None where this process does not send them all: judges in Python, several workers.
+    It returns None for judges in Python.
     """
-    if client is None or TEAM.get() is not None:
+    if client is None:
         return lambda: None
     before = client.usage.requests
     return lambda: client.usage.requests - before

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, get_type_hints
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, get_type_hints
 import typer
 
 from agenteval.cli.console import Verbosity, out, print_json, warn
-from agenteval.cli.options import OutputOptions, WorkerOptions
+from agenteval.cli.options import OutputOptions
 
 if TYPE_CHECKING:
     from agenteval.report.report import Report
@@ -49,10 +48,6 @@ class grouped:  # noqa: N801  a decorator
                 parameters[own.name] = inspect.Parameter(
                     own.name, parameter.KEYWORD_ONLY, default=default, annotation=types[own.name]
                 )
-        if WorkerOptions in self._types.values():
-            parameters["invoked"] = inspect.Parameter(
-                "invoked", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context
-            )
         return inspect.Signature(list(parameters.values()))
 
     @property
@@ -68,14 +63,8 @@ class grouped:  # noqa: N801  a decorator
             else values[name]
             for name in inspect.signature(self._function).parameters
         }
-        several: AbstractContextManager[None] = nullcontext()
-        if any(isinstance(group, WorkerOptions) and group.several for group in filled.values()):
-            from agenteval.cli.processes import leading
-
-            several = leading(values["invoked"], list(filled.values()))
         try:
-            with several:
-                return self._function(**filled)
+            return self._function(**filled)
         except KeyboardInterrupt as interrupt:
             _interrupted(interrupt, filled.values())
 
@@ -101,7 +90,7 @@ def _output(groups: Iterable[object]) -> OutputOptions:
 
 
 def finish(report: Report, output: OutputOptions) -> NoReturn:
-    """Show the report as the options say, after a dry run its bill, and end the command with its
+    """Show the report as the options say, after a dry run its estimate; end the command with its
     exit code."""
     from agenteval.trust.gates import gate_lines
 

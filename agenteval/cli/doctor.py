@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -102,11 +101,10 @@ def _model(spec: str | None, base_url: str | None) -> Iterator[Check]:
     except AgentevalError as error:
         yield "judge", False, str(error)
         return
-    for url in (choice.base_url, *choice.others):
-        try:
-            yield "judge", True, asyncio.run(_ask(replace(choice, base_url=url, others=())))
-        except AgentevalError as error:
-            yield "judge", False, str(error)
+    try:
+        yield "judge", True, asyncio.run(_ask(choice))
+    except AgentevalError as error:
+        yield "judge", False, str(error)
 
 
 async def _ask(choice: ModelChoice) -> str:

@@ -227,7 +227,6 @@ def session(
     players: SimulatorOptions,
     verdicts: VerdictOptions,
     limits: FlowLimits,
-    workers: options.WorkerOptions,
     run: RunOptions,
     output: OutputOptions,
     roles: _Roles = None,

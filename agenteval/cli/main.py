@@ -42,7 +42,6 @@ COMMANDS = {
     "report": "Write one HTML page: what can be trusted, what was measured, what is missing.",
     "show": "Print what is stored of a judge, an agent under test or a finder.",
     "export": "Write the stored results on the runs to a file, one row per result.",
-    "work": "Help with a command that was begun with --workers or --ray on this store.",
     "store": "Tell what a store holds, or copy it: a file to PostgreSQL, and back.",
     "doctor": "Check versions, the extra `local`, the judge, tasks with their criteria, and the "
     "store.",

@@ -162,7 +162,7 @@ class AskingOptions:
         ),
     ] = None
 
-    def __post_init__(self) -> None:  # for every endpoint of this process and its workers
+    def __post_init__(self) -> None:  # for every endpoint of this process
         if self.header:
             own = [os.environ.get("AGENTEVAL_HEADERS", ""), *self.header]
             os.environ["AGENTEVAL_HEADERS"] = "\n".join(own)
@@ -248,7 +248,6 @@ class LimitOptions:
         """The bounds. Raises InputError for one price without the other: a cost of which half is
         unknown would be told, and capped, too low."""
         from agenteval.models.limits import Limits, Price
-        from agenteval.workers import TEAM
 
         if (self.price_in is None) != (self.price_out is None):
             missing = "--price-out" if self.price_out is None else "--price-in"
@@ -258,9 +257,7 @@ class LimitOptions:
             if self.price_in is None or self.price_out is None
             else Price(self.price_in, self.price_out)
         )
-        own = Limits(self.concurrency, self.max_calls, self.max_cost, price, self.timeout)
-        team = TEAM.get()
-        return own if team is None else team.limits(own)
+        return Limits(self.concurrency, self.max_calls, self.max_cost, price, self.timeout)
 
 
 @dataclass(frozen=True)
@@ -271,34 +268,6 @@ class RunOptions:
     record: Record = None
     retry_failed: RetryFailed = False
     dry_run: DryRun = False
-
-
-@dataclass(frozen=True)
-class WorkerOptions:
-    """How many processes do the work, and where."""
-
-    workers: Annotated[
-        int,
-        typer.Option(
-            help="Do it in so many processes, which share --concurrency; 0: in those that "
-            "`agenteval work` starts elsewhere.",
-            min=0,
-            max=256,
-        ),
-    ] = 1
-    ray: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Place these processes on a Ray cluster; `local` starts one on this machine.",
-            show_default=False,
-        ),
-    ] = None
-
-    @property
-    def several(self) -> bool:
-        """Whether others than this process do the work."""
-        return self.workers != 1 or self.ray is not None
 
 
 @dataclass(frozen=True)

@@ -223,7 +223,6 @@ def run_agent(
     suite: Suite,
     agent: AgentOptions,
     limits: CaseLimits,
-    workers: options.WorkerOptions,
     run: RunOptions,
     output: OutputOptions,
     trials: Trials = 1,

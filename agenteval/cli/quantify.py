@@ -39,7 +39,6 @@ def quantify(
             show_default=False,
         ),
     ] = None,
-    workers: options.WorkerOptions,
     limits: options.LimitOptions,
     kept: options.RunOptions,
     output: options.OutputOptions,

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from agenteval.errors import InputError
 
+ONE_PROCESS = "one process keeps hundreds of requests in flight; give --concurrency instead"
+
 # (words of the command, option or "" for the whole command): what to use instead
 REMOVED = {
     ("flow convert", ""): "ask any chat model, then run `agenteval flow check`",
@@ -14,6 +16,9 @@ REMOVED = {
     ("trace score", "--tolerance"): "hits are exact; leave it out",
     ("quantify", "--findings"): "judge the runs without findings; leave it out",
     ("quantify", "--datamark"): "leave it out; test whether the judge obeys with verify --probes",
+    ("work", ""): ONE_PROCESS,
+    ("", "--workers"): ONE_PROCESS,
+    ("", "--ray"): ONE_PROCESS,
     ("trace", "--undecided"): "only the rule that annotated traces support is left; leave it out",
 }
 

@@ -89,7 +89,6 @@ def locate(
     model: ChatOptions,
     how: LocatorOptions,
     limits: LimitOptions,
-    workers: options.WorkerOptions,
     run: RunOptions,
     output: OutputOptions,
     limit: Annotated[int | None, typer.Option(help="Only the first N traces.", min=1)] = None,

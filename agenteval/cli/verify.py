@@ -89,7 +89,6 @@ def verify(
             "--allow-criterion", help="A refuted criterion that --gate lets pass. Repeatable."
         ),
     ] = None,
-    workers: options.WorkerOptions,
     limits: options.LimitOptions,
     kept: options.RunOptions,
     shown: options.OutputOptions,

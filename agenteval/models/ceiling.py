@@ -43,7 +43,6 @@ class Slot(NamedTuple):
 
     serial: int
     rank: int  # itself counted
-    place: int = 0  # which of several endpoints it is for
 
 
 class Ceiling:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
@@ -21,7 +21,6 @@ from agenteval.errors import (
 from agenteval.models.adaptation import LIMITS, adaptation
 from agenteval.models.ceiling import Slot
 from agenteval.models.dry_run import Draft, WouldSend, dry_run
-from agenteval.models.endpoints import refuses_all
 from agenteval.models.limits import Budget, Limiter
 from agenteval.models.windows import longest_reply, reasons
 from agenteval.models.wire import Reply, Request, Resend, Simplified, Transport
@@ -75,7 +74,6 @@ class _Effort:
     prompt: int  # most tokens it can have
     attempts: int = 0
     failures: int = 0
-    moves: int = 0  # to another endpoint, at once
     resends: int = 0  # at once, in a simpler form or over another connection
     usage: Usage = Usage()  # noqa: RUF009  frozen
     started: float | None = None
@@ -83,8 +81,7 @@ class _Effort:
 
 
 class Client:
-    """A model client over one transport, or over several endpoints of one model: `transport`, which
-    stands for all in keys and stored results, `others`, and as `limiter` Endpoints in that order.
+    """A model client over one transport.
 
     `complete` returns a Reply or raises a ModelError or BudgetExceeded. Replies cut short by
     length, filtered or refused are returned as what they are and are not cached.
@@ -94,7 +91,6 @@ class Client:
         self,
         transport: Transport,
         *,
-        others: Sequence[Transport] = (),
         cache: ReplyCache | None = None,
         budget: Budget | None = None,
         limiter: Limiter | None = None,
@@ -108,7 +104,6 @@ class Client:
         parameters: Mapping[str, Any] | None = None,
     ) -> None:
         self.transport = transport
-        self._transports = (transport, *others)
         self.cache = cache
         self.budget = budget or Budget()
         self.limiter = limiter or Limiter(8)
@@ -261,13 +256,8 @@ class Client:
                 if isinstance(error, Resend) and effort.resends < MOST_RESENDS:
                     effort.resends += 1
                     continue
-                elsewhere = self.limiter.failed(slot, error)
-                if elsewhere and effort.moves < len(self._transports) - 1:
-                    effort.moves += 1
-                    pause: float | None = 0.0
-                else:
-                    effort.failures += 1
-                    pause = self._pause(error, effort)
+                effort.failures += 1
+                pause = self._pause(error, effort)
                 if pause is None:
                     raise
             finally:
@@ -345,19 +335,12 @@ class Client:
         return self._turned_away >= TURNED_AWAY
 
     async def _send(self, request: Request, slot: Slot) -> Reply:
-        transport = self._transports[slot.place]
         try:
             async with asyncio.timeout(self.timeout):
-                reply = await transport.send(request)
+                reply = await self.transport.send(request)
         except TimeoutError:
-            message = f"{transport.endpoint}: no complete answer within {self.timeout:g} s"
+            message = f"{self.transport.endpoint}: no complete answer within {self.timeout:g} s"
             raise RequestTimeout(message) from None
-        except BadRequest as error:
-            if len(self._transports) > 1 and refuses_all(error, self.model):
-                raise Unauthorized(
-                    f"{error}; each of several base URLs must serve the model {self.model}"
-                ) from None
-            raise
         except Transient as error:
             if error.overload:
                 self.limiter.overloaded(slot)
@@ -395,9 +378,8 @@ class Client:
             self.recorder.record(request, reply)
 
     async def close(self) -> None:
-        """Close the transports."""
-        for transport in self._transports:
-            await transport.close()
+        """Close the transport."""
+        await self.transport.close()
 
 
 def estimate_tokens(request: Request) -> int:

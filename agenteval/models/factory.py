@@ -16,7 +16,6 @@ from agenteval.errors import InputError, ModelUnavailable
 from agenteval.models.adaptation import LIMITS
 from agenteval.models.client import Client, ReplyCache
 from agenteval.models.decisions import DecisionsTransport
-from agenteval.models.endpoints import Endpoints
 from agenteval.models.limits import Limiter, Limits
 from agenteval.models.openai import OPENAI, ClientTransport, OpenAITransport
 from agenteval.models.replay import FileRecorder, ReplayTransport
@@ -71,7 +70,6 @@ class ModelChoice:
     """What was asked for: what is computed on this machine, a chat model, or one that answers
     questions with probabilities.
 
-    `others` are further base URLs of the same model; `base_url` names it in stored results.
     `parameters` go into every request; `client` is an SDK's, which then sends them.
     """
 
@@ -81,7 +79,6 @@ class ModelChoice:
     base_url: str | None = None
     api_key: str | None = None
     path: Path | None = None
-    others: tuple[str, ...] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
     client: Any = None
 
@@ -144,9 +141,9 @@ def _choose(
 
     Environment: AGENTEVAL_MODEL, AGENTEVAL_BASE_URL, AGENTEVAL_API_KEY, the providers' own key
     variables, OPENAI_BASE_URL for openai:NAME, and for azure:DEPLOYMENT AZURE_OPENAI_ENDPOINT,
-    AZURE_OPENAI_API_KEY and OPENAI_API_VERSION (without one: the v1 endpoint). Several base URLs
-    have blanks between them: endpoints of one model, of which the first stands for all in stored
-    results. Raises InputError for an unknown provider or a missing file, and for a missing key
+    AZURE_OPENAI_API_KEY and OPENAI_API_VERSION (without one: the v1 endpoint).
+
+    Raises InputError for an unknown provider or a missing file, and for a missing key
     unless `need_key` is False: what asks nobody, such as a dry run, needs none. `recorded` has no
     path yet: which recording is meant depends on the task
     (`readers.tasks.with_recording`).
@@ -162,8 +159,7 @@ def _choose(
         choice = _choose(name, base_url, need_key=need_key, decides=False)
         return replace(choice, kind="decisions")
     explicit = bool(spec and not base_url)  # a model asked for, and no URL beside it
-    urls = _urls(base_url or _variable("AGENTEVAL_BASE_URL"))
-    base_url = urls[0] if urls else None
+    base_url = _only(base_url or _variable("AGENTEVAL_BASE_URL"))
     spec = spec or _variable("AGENTEVAL_MODEL") or ("" if base_url else "embedded")
     if not spec:
         raise InputError("a base URL needs a model as well", "--model")
@@ -179,9 +175,7 @@ def _choose(
         if spec.lower() == f"{provider}/{name}".lower():
             name = spec  # servers name their models so: openai/gpt-oss-20b
         keep_secret([key])
-        return ModelChoice(
-            "chat", name, provider or "openai", base_url, key, others=tuple(urls[1:])
-        )
+        return ModelChoice("chat", name, provider or "openai", base_url, key)
     if not provider:
         raise InputError(
             f"no provider in {spec!r}; write it as PROVIDER:MODEL with one of "
@@ -250,12 +244,11 @@ def _variable(name: str) -> str | None:
     return os.environ.get(name, "").strip() or None
 
 
-def _urls(given: str | None) -> list[str]:
-    """The URLs, which have blanks between them."""
-    urls = [_url(text) for text in given.split() or [given]] if given else []
-    if len(set(urls)) < len(urls):
-        raise InputError("an endpoint is named twice", "--base-url")
-    return urls
+def _only(given: str | None) -> str | None:
+    """The URL. Raises InputError for several, which earlier versions took."""
+    if given and len(given.split()) > 1:
+        raise InputError("give one URL; for several endpoints use a router", "--base-url")
+    return _url(given) if given else None
 
 
 def _url(text: str) -> str:
@@ -347,14 +340,11 @@ def make_client(
         what = f"how long a reply of {choice.name} can get is not known, so that no cap on cost "
         raise InputError(f"{what}holds: give --max-tokens N", "--max-cost")
     transport = make_transport(choice)
-    others = [make_transport(replace(choice, base_url=url)) for url in choice.others]
-    names = [one.endpoint for one in (transport, *others)]
     return Client(
         transport,
-        others=others,
         cache=store,
         budget=limits.budget(),
-        limiter=(Endpoints(names, limits.concurrency) if others else Limiter(limits.concurrency)),
+        limiter=Limiter(limits.concurrency),
         timeout=limits.timeout,
         secret=store.secret if store else b"",
         recorder=FileRecorder(record) if record else None,

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agenteval.errors import BudgetExceeded, InputError, Transient
+from agenteval.errors import BudgetExceeded, InputError
 from agenteval.models.ceiling import Ceiling, Slot
 from agenteval.records import Usage
 
@@ -17,7 +17,7 @@ from agenteval.records import Usage
 class Limiter:
     """At most `limit` attempts in flight; `limit` moves between 1 and `maximum` (see Ceiling).
 
-    `enter` gives the attempt's slot, which `answered`, `overloaded` and `failed` want back, and
+    `enter` gives the attempt's slot, which `answered` and `overloaded` want back, and
     `leave` at the end of every attempt. Who waits is served in order of arrival.
     """
 
@@ -92,10 +92,6 @@ class Limiter:
         self.overloads += 1
         self.ceiling.refused(slot, self.in_flight - 1)
         self._wake()
-
-    def failed(self, slot: Slot, error: Transient) -> bool:
-        """This attempt failed. Returns whether another endpoint can be asked at once."""
-        return False
 
 
 @dataclass(frozen=True, slots=True)

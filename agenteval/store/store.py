@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -97,7 +97,6 @@ class Store:
         self._gate = threading.Lock()
         self._writer: GroupWriter | None = None
         self._closed = False
-        self.led = False  # whether this process works for another, which holds the locks
 
     def __enter__(self) -> Store:
         return self
@@ -118,10 +117,7 @@ class Store:
         close_engine(self.engine)
 
     def lock(self, experiment: str) -> AbstractContextManager[None]:
-        """Hold an experiment for this process; StoreLocked when another holds it. A worker has
-        nothing to hold: its leader does."""
-        if self.led:
-            return nullcontext()
+        """Hold an experiment for this process. Raises StoreLocked when another holds it."""
         if isinstance(self.place, Path):
             return experiment_lock(self.place, experiment)
         return postgres_lock(self.engine, experiment)

@@ -18,24 +18,16 @@ from sqlalchemy import Dialect, Engine
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.sql.dml import UpdateBase
 
-from agenteval.errors import LeaseLost, StoreError
+from agenteval.errors import StoreError
 from agenteval.store.connect import store_error, writing
 
 Rows = Sequence[Mapping[str, Any]]
 Writes = Sequence[tuple[UpdateBase, Rows]]
 Waiter = asyncio.Future[None]
-_guards: set[UpdateBase] = set()
-
-
-def guarded(statement: UpdateBase) -> UpdateBase:
-    """The statement, which must find every row that it is to change: else LeaseLost is raised, and
-    nothing is written of the unit that it belongs to."""
-    _guards.add(statement)
-    return statement
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class Transaction:
     """Rows that are committed together or not at all, one statement per entry."""
 
     writes: Writes
@@ -55,7 +47,7 @@ class GroupWriter:
         self._engine = engine
         self._window = window
         self._largest = largest
-        self._queue: queue.SimpleQueue[Unit | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Transaction | None] = queue.SimpleQueue()
         self._closed = False
         self._gate = threading.Lock()  # nothing is queued behind the end mark
         self._thread = threading.Thread(target=self._run, name="agenteval-store", daemon=True)
@@ -67,7 +59,7 @@ class GroupWriter:
         A `waiter` of an event loop gets the same outcome in its loop's thread; those of one
         transaction are woken together, which is cheaper than one by one.
         """
-        unit = Unit(writes, waiter=waiter)
+        unit = Transaction(writes, waiter=waiter)
         unit.done.set_running_or_notify_cancel()  # the waiter may go away, the unit may not
         with self._gate:
             if self._closed:
@@ -87,7 +79,7 @@ class GroupWriter:
         ended = False
         while not ended and (unit := self._queue.get()) is not None:
             time.sleep(self._window)  # who finishes meanwhile shares the transaction
-            batch: list[Unit] = []
+            batch: list[Transaction] = []
             with suppress(queue.Empty):
                 while unit is not None:
                     batch.append(unit)
@@ -98,7 +90,7 @@ class GroupWriter:
             self._commit(batch)
             _wake(batch)
 
-    def _commit(self, batch: list[Unit]) -> None:
+    def _commit(self, batch: list[Transaction]) -> None:
         try:
             self._write(batch)
         except Exception as error:  # noqa: BLE001  every unit gets its answer, whatever happens
@@ -108,15 +100,14 @@ class GroupWriter:
                     self._commit([unit])
                 return
             for unit in batch:
-                lost = isinstance(error, LeaseLost)
-                failure = LeaseLost(str(error)) if lost else store_error(error, self._engine)
+                failure = store_error(error, self._engine)
                 failure.__cause__ = error
                 unit.done.set_exception(failure)
         else:
             for unit in batch:
                 unit.done.set_result(None)
 
-    def _write(self, batch: list[Unit]) -> None:
+    def _write(self, batch: list[Transaction]) -> None:
         """One transaction; a statement that several units share runs once over all their rows."""
         grouped: dict[tuple[UpdateBase, tuple[str, ...]], list[Mapping[str, Any]]] = {}
         for unit in batch:
@@ -133,9 +124,7 @@ class GroupWriter:
                     ]
                 else:  # a driver that takes names
                     values = [{**constants, **row} for row in rows]
-                changed = connection.exec_driver_sql(sql, values).rowcount
-                if statement in _guards and changed != len(rows):
-                    raise LeaseLost("another worker has this unit: the late result is refused")
+                connection.exec_driver_sql(sql, values)
 
 
 @cache
@@ -152,9 +141,9 @@ def _compiled(
     return str(compiled), tuple(compiled.positiontup or ()), constants
 
 
-def _wake(batch: Sequence[Unit]) -> None:
+def _wake(batch: Sequence[Transaction]) -> None:
     """Tell the waiters of every loop what became of their units, one call per loop."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[Unit]] = defaultdict(list)
+    by_loop: dict[asyncio.AbstractEventLoop, list[Transaction]] = defaultdict(list)
     for unit in batch:
         if unit.waiter is not None:
             by_loop[unit.waiter.get_loop()].append(unit)
@@ -163,7 +152,7 @@ def _wake(batch: Sequence[Unit]) -> None:
             loop.call_soon_threadsafe(_pass_on, units)
 
 
-def _pass_on(units: Sequence[Unit]) -> None:
+def _pass_on(units: Sequence[Transaction]) -> None:
     for unit in units:
         if unit.waiter is None or unit.waiter.done():  # cancelled
             continue

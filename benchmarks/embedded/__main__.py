@@ -54,11 +54,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from agenteval.engine import Experiment
 from agenteval.evaluators.utility.bank import load_bank
 from agenteval.evaluators.utility.embedded import EmbeddedJudge, Kind, load_kinds
 from agenteval.evaluators.utility.quantifier import Guarded
 from agenteval.evaluators.utility.verify.options import VerifyOptions
-from agenteval.engine import Experiment
 from agenteval.records import Criterion
 from agenteval.records.verification import VerifiedSet
 from agenteval.stats import Bootstrap, Interval, bootstrap_interval, mean_interval
@@ -336,8 +336,7 @@ def verify_judge(task: str) -> VerifiedSet:
     copies = make_copies(items, DEFAULT_OPERATORS, share=SHARE, seed=SEED)
     verified = Material(tuple(items), tuple(copies), criteria, 2)
     with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "v.db") as store:
-        plan = plan_verification(judge, verified, store)
-        asyncio.run(Experiment(plan, store, workers=1).run())
+        asyncio.run(Experiment(verified.rated_by(judge), store, concurrency=1).run())
         return verify_stored(store, judge.source.sha256, verified, VerifyOptions())
 
 

@@ -10,11 +10,11 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from agenteval.engine import Experiment
 from agenteval.errors import AgentevalError
 from agenteval.evaluators.utility.criteria_file import load_criteria
-from agenteval.evaluators.utility.plan import make_plan
+from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
-from agenteval.engine import Experiment
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.limits import Limiter
 from agenteval.models.openai import OpenAITransport
@@ -54,9 +54,9 @@ def judged(template: Path, folder: Path, base_url: str) -> str | None:
         )  # fmt: skip
         judge = chat_judge(client, task, QuantifierOptions())
         items = [(run, make_view(run)) for run in runs]
-        plan = make_plan(judge, items, criteria, store, repeats=1)
+        rated = JudgeEvaluator.of(judge, items, criteria)
         try:
-            return (await Experiment(plan, store, workers=2).run()).stopped
+            return (await Experiment(rated, store, concurrency=2).run()).stopped
         finally:
             await client.close()
 

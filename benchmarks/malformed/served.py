@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from agenteval.engine import Experiment
 from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.evaluators.utility.quantifier import Quantifier, QuantifierOptions
-from agenteval.engine import Experiment
 from agenteval.models.factory import ModelChoice, make_client
 from agenteval.models.limits import Limits
 from agenteval.readers import make_view

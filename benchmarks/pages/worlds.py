@@ -15,10 +15,9 @@ RUNS, CRITERIA = 9, 4
 
 def utility_store(path: Path, swap: Swap) -> None:
     """A store of judged runs and copies, failures among them, filled as `quantify` fills it."""
-    from agenteval.engine import Outcome
+    from agenteval.engine import Experiment, Outcome
     from agenteval.evaluators.base import Unit, cell_key
-    from agenteval.evaluators.utility.plan import joined, make_plan
-    from agenteval.engine import Experiment
+    from agenteval.evaluators.utility.plan import JudgeEvaluator
     from agenteval.records import CallRecord, Criterion, Message, Run, Score, Usage, View
     from agenteval.store import Store
     from tests.store.making import ScriptedJudge, failures
@@ -69,7 +68,7 @@ def utility_store(path: Path, swap: Swap) -> None:
         update={"parameters": {swap("parameter"): swap("value")}, "evaluator": swap("evaluator")}
     )
     with Store(path) as store:
-        plans = [make_plan(judge, items, criteria, store, repeats=2)]
+        variants = [("original", items)]
         changes: dict[str, Callable[[str], str]] = {
             "drop_sentences:0.25:0": lambda t: t[: len(t) // 2],
             "whitespace:-:0": lambda t: t.replace(" ", "  ") + " ",
@@ -80,8 +79,9 @@ def utility_store(path: Path, swap: Swap) -> None:
                                               "origin": view.sha256}))
                 for run, view in items
             ]  # fmt: skip
-            plans.append(make_plan(judge, copies, criteria, store, repeats=2, variant=variant))
-        asyncio.run(Experiment(joined(plans), store, workers=1).run())
+            variants.append((variant, copies))
+        rated = JudgeEvaluator(judge, variants, criteria, 2)
+        asyncio.run(Experiment(rated, store, concurrency=1).run())
 
 
 def utility(swap: Swap, folder: Path) -> str:

@@ -15,9 +15,9 @@ from benchmarks.folders import ROOT
 from benchmarks.sides import criteria, items, openai_choice
 
 if TYPE_CHECKING:
+    from agenteval.engine import ExperimentResult, Pending, pending
     from agenteval.evaluators.base import Evaluator
-    from agenteval.evaluators.utility.plan import CellPlan, Item
-    from agenteval.engine import ExperimentResult
+    from agenteval.evaluators.utility.plan import Item
     from agenteval.store import Store
     from benchmarks.sides import Job
 
@@ -155,9 +155,9 @@ async def judge_all(
     job: Job, size: Size, some: Sequence[Item], path: Path, watch: Watch | None = None
 ) -> Judged:
     """What `agenteval quantify` does, over the store at `path`."""
-    from agenteval.evaluators.utility.plan import make_plan
-    from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
     from agenteval.engine import Experiment
+    from agenteval.evaluators.utility.plan import JudgeEvaluator
+    from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
     from agenteval.models.factory import make_client
     from agenteval.models.limits import Limits
     from agenteval.readers.tasks import find_task
@@ -168,23 +168,29 @@ async def judge_all(
         limits = Limits(concurrency=job.concurrency, timeout=size.timeout)
         client = make_client(openai_choice(job), limits, store)
         evaluator = chat_judge(client, task, QuantifierOptions())
-        plan = make_plan(evaluator, some, asked, store, repeats=size.repeats)
-        ended = await Experiment(plan, store, workers=2 * job.concurrency).run(
+        rated = JudgeEvaluator.of(evaluator, some, asked, size.repeats)
+        plan = pending(rated, store)
+        ended = await Experiment(rated, store, concurrency=2 * job.concurrency).run(
             lambda progress: watch.progress(progress.done) if watch else None
         )
         await client.close()
-        again = make_plan(evaluator, some, asked, store, repeats=size.repeats)
+        again = pending(rated, store)
         return _judged(plan, ended, again, store, evaluator, client.retry.attempts)
 
 
 def _judged(
-    plan: CellPlan, ended: ExperimentResult, again: CellPlan, store: Store, evaluator: Evaluator, attempts: int
+    plan: Pending[Item],
+    ended: ExperimentResult,
+    again: Pending[Item],
+    store: Store,
+    evaluator: Evaluator,
+    attempts: int,
 ) -> Judged:
     from sqlalchemy import text
 
     statuses: dict[str, int] = {}
     broken = set()
-    for (run, variant, _, repeat), state in store.states(evaluator.source):
+    for (run, variant, _, repeat), state in store.states(evaluator.source.sha256):
         name = state.status if state.failed else "scored"
         statuses[name] = statuses.get(name, 0) + 1
         if state.status in NEVER:

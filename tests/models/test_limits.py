@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from agenteval.errors import BudgetExceeded
 from agenteval.models.ceiling import Slot
-from agenteval.models.endpoints import Endpoints
 from agenteval.models.limits import Budget, Limiter, Price
 from agenteval.records import Usage
 from tests.thorough import often
@@ -133,20 +132,16 @@ STEPS = st.lists(
 @settings(max_examples=often(80, 300), deadline=None)
 @given(
     maximum=st.integers(1, 5),
-    endpoints=st.integers(1, 3),
     steps=STEPS,
     pick=st.randoms(use_true_random=False),
 )
-def test_no_slot_is_lost_whatever_happens(
-    maximum: int, endpoints: int, steps: list[str], pick: object
-) -> None:
-    asyncio.run(_random_walk(maximum, endpoints, steps, pick))
+def test_no_slot_is_lost_whatever_happens(maximum: int, steps: list[str], pick: object) -> None:
+    asyncio.run(_random_walk(maximum, steps, pick))
 
 
-async def _random_walk(maximum: int, endpoints: int, steps: list[str], pick: object) -> None:
+async def _random_walk(maximum: int, steps: list[str], pick: object) -> None:
     now = 0.0
-    several = Endpoints(["e"] * endpoints, maximum, clock=lambda: now)
-    limiter = several if endpoints > 1 else Limiter(maximum, clock=lambda: now)
+    limiter = Limiter(maximum, clock=lambda: now)
     inside: dict[asyncio.Task[None], Slot] = {}
     tasks: list[asyncio.Task[None]] = []
     gates: dict[asyncio.Task[None], asyncio.Event] = {}
@@ -185,7 +180,7 @@ async def _random_walk(maximum: int, endpoints: int, steps: list[str], pick: obj
     await turn_of_the_loop()
     # nobody waits while a slot is free
     waiting = [t for t in tasks if not t.done() and t not in inside]
-    borne = sum(int(p.ceiling.limit) for p in several.places) if endpoints > 1 else maximum
+    borne = maximum
     assert not waiting or len(inside) >= min(int(limiter.limit), borne)
     for gate in gates.values():
         gate.set()
