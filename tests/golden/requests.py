@@ -78,6 +78,18 @@ def _keys(store: Path, url: str) -> dict[str, Any]:
         }
 
 
+def finds_booking(body: dict[str, Any], n: int) -> Any:
+    """Look up a booking once, then talk."""
+    if body.get("tools") and body["messages"][-1]["role"] == "user":
+        booking = {"booking_number": "AH-1234", "last_name": "Lund"}
+        return answers._call("find_booking", booking)
+    return answers.assistant({**body, "tools": ()}, n)
+
+
+def nothing_new(body: dict[str, Any], n: int) -> Any:
+    return "{}"
+
+
 MATH = "{data}/runs_math_20.jsonl --task math --limit 2 --model m --base-url {url}"
 ROOMS = "meeting_rooms --agent openai --model m --base-url {url} --limit 2"
 TRACES = "{tasks}/traces/traces --model m --base-url {url} --limit 2"
@@ -106,7 +118,21 @@ COMMANDS = (
             answers.assistant),
     Command("simulated user", f"flow session {ROOMS} --user model --simulator m "
             "--simulator-url {url} --judge m --judge-url {url}", answers.assistant),
-    Command("simulated tools", f"flow session {ROOMS} --user scripted --tools model --simulator m "
-            "--simulator-url {url} --judge m --judge-url {url}", answers.assistant),
-    Command("turns", f"flow turn {ROOMS} --judge m --judge-url {{url}}", answers.assistant),
+    Command("simulated tools", "flow session hotel_reception --agent openai --model m "
+            "--base-url {url} --limit 2 --user scripted --tools model --simulator m "
+            "--simulator-url {url} --judge m --judge-url {url}", finds_booking),
+    Command("turns, judge of responses and equality", "flow turn meeting_rooms --agent openai "
+            "--model m --base-url {url} --limit 12 --judge m --judge-url {url}",
+            answers.assistant),
+    Command("turns by the template", "flow turn meeting_rooms --agent template --model m "
+            "--base-url {url} --limit 4", answers.assistant),
+    Command("session by ReAct", "flow session meeting_rooms --agent react --model m "
+            "--base-url {url} --limit 1 --user scripted --judge m --judge-url {url}",
+            answers.assistant),
+    Command("sub-criteria", "criteria --task math --model m --base-url {url} --tau 1 --seeds 1 "
+            "--sub-criteria -o made.json", answers.critic),
+    Command("consolidation", "criteria --task math --model m --base-url {url} --tau .95 "
+            "--embedder lexical -o made.json", answers.critic),
+    Command("professions", "plan synth --n 3 --count 1 --invent 1 --lexicon words.json --model m "
+            "--base-url {url} -o s.jsonl", nothing_new),
 )  # fmt: skip
