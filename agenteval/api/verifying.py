@@ -380,6 +380,7 @@ async def _round(
         key = evaluator.source.sha256
         result = verify_stored(store, key, material, how.options, how.labels)
         table = stored_table(store, key, material)
+    store.save_verdict(key, judging.task.name, result)
     probes = None
     if how.probing is not None:
         probes = await probe(judging, store, evaluator, material, how.probing)

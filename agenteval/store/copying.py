@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sqlalchemy import Connection, Table, delete, func, insert, literal_column, select
+from sqlalchemy import Connection, Table, delete, func, insert, inspect, literal_column, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval.errors import InputError
@@ -41,6 +41,8 @@ def copy_store(
             into.execute(insert(schema.meta), {"key": "secret", "value": source.secret})
             with reading(source.engine) as out:
                 for table in tables:
+                    if not inspect(out).has_table(table.name):  # of version 0.1
+                        continue
                     copied[table.name] = _copy(out, into, table)
                     told(table.name, copied[table.name])
     except SQLAlchemyError as error:
@@ -61,4 +63,6 @@ def _copy(out: Connection, into: Connection, table: Table) -> int:
 
 
 def _count(connection: Connection, table: Table) -> int:
+    if not inspect(connection).has_table(table.name):
+        return 0
     return int(connection.execute(select(func.count()).select_from(table)).scalar_one())

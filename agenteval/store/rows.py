@@ -239,6 +239,11 @@ ADD_RESULT = ADD_RESULT.on_conflict_do_update(
     set_={c: ADD_RESULT.excluded[c] for c in _NEW} | {"tries": schema.results.c.tries + 1},
     where=schema.results.c.status.contains(":"),  # a Failure may be replaced, a Score never
 )
+ADD_VERDICT = insert(schema.verdicts)
+ADD_VERDICT = ADD_VERDICT.on_conflict_do_update(
+    index_elements=["source_key", "task"],
+    set_={c: ADD_VERDICT.excluded[c] for c in ("made", "verdict", "record")},
+)
 ADD_REPLY = insert(schema.replies)
 ADD_REPLY = ADD_REPLY.on_conflict_do_update(
     index_elements=["key"], set_={"reply": ADD_REPLY.excluded.reply}

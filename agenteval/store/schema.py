@@ -129,6 +129,19 @@ results = Table(
     PrimaryKeyConstraint("source_key", "item_key", "variant", "criterion_key", "repeat"),
 )
 
+# The last verdict on a judge, so that other commands repeat it without computing it. Stores of
+# version 0.1 lack this table; it is added when the first verdict is stored.
+verdicts = Table(
+    "verdicts",
+    metadata,
+    Column("source_key", NAME, ForeignKey("sources.source_key"), nullable=False),
+    Column("task", NAME, nullable=False),
+    Column("made", Float, nullable=False),
+    Column("verdict", NAME, nullable=False),
+    Column("record", Text, nullable=False),  # VerifiedSet as JSON
+    PrimaryKeyConstraint("source_key", "task"),
+)
+
 # Paid replies by the hash of their request, so that nothing is paid for twice.
 replies = Table(
     "replies",

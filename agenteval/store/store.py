@@ -16,12 +16,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Select, func, literal, literal_column, null, select
+from pydantic import ValidationError
+from sqlalchemy import Select, func, inspect, literal, literal_column, null, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval.errors import NoStoreYet, StoreError
 from agenteval.records import CallRecord, Criterion, Result, Run, Source, Usage, View
 from agenteval.records.score import INFRASTRUCTURE
+from agenteval.records.verification import VerifiedSet
 from agenteval.store import rows, schema
 from agenteval.store.connect import (
     close_engine,
@@ -64,6 +66,15 @@ class CellState:
     def failed(self) -> bool:
         """True for every Failure."""
         return ":" in self.status
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVerdict:
+    """What `verify` said last of a judge on a task, and when (seconds since 1970)."""
+
+    task: str
+    made: float
+    result: VerifiedSet
 
 
 class Store:
@@ -417,6 +428,42 @@ class Store:
         return Usage(
             requests=requests, prompt_tokens=prompt, completion_tokens=completion, cost=cost
         )
+
+    # -- verdicts on judges ----------------------------------------------------------------------
+
+    def save_verdict(self, source_key: str, task: str, result: VerifiedSet) -> None:
+        """Store the verdict on a judge for a task in place of an earlier one; durable on return."""
+        row = {
+            "source_key": source_key,
+            "task": encodable(task),
+            "made": time.time(),
+            "verdict": result.judge.verdict,
+            "record": rows.encode(result.model_dump(mode="json")),
+        }
+        try:
+            with writing(self.engine) as connection:
+                schema.verdicts.create(connection, checkfirst=True)
+                connection.execute(rows.ADD_VERDICT, row)
+        except SQLAlchemyError as error:
+            raise store_error(error, self.engine) from error
+
+    def verdict_on(self, source_key: str, task: str | None = None) -> StoredVerdict | None:
+        """Return the last verdict on a judge, on a task where one is named; None without any."""
+        v = schema.verdicts.c
+        query = select(v.task, v.made, v.record).where(v.source_key == source_key)
+        if task is not None:
+            query = query.where(v.task == encodable(task))
+        with reading(self.engine) as connection:
+            if not inspect(connection).has_table(schema.verdicts.name):
+                return None
+            row = connection.execute(query.order_by(v.made.desc()).limit(1)).first()
+        if row is None:
+            return None
+        record = rows.decode(row.record, what := f"the verdict on {source_key[:12]}")
+        try:
+            return StoredVerdict(row.task, row.made, VerifiedSet.model_validate(record))
+        except ValidationError as error:
+            raise StoreError(f"{what} is damaged in the store") from error
 
     # -- paid replies (the Client's cache) -------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -94,6 +95,15 @@ class StoredJudge:
             criteria.setdefault(criterion.id, []).append(criterion_key)
         tries = all(judge != key for judge, _ in store.sources())
         return cls(store, key, source, tries, runs, criteria)
+
+    @property
+    def verified(self) -> str:
+        """One line about what `verify` said last of the judge."""
+        stored = self.store.verdict_on(self.key)
+        if stored is None:
+            return "the judge was not verified: run `agenteval verify`"
+        day = time.strftime("%Y-%m-%d", time.gmtime(stored.made))
+        return f"verified on {day} ({stored.task}): {stored.result.judge.verdict}"
 
     @property
     def name(self) -> str:
@@ -285,9 +295,9 @@ def sides_of_stores(wanted: Wanted, stores: Sequence[Store]) -> Sides:
     if a.tries and b.tries:
         about = [f"trials of {a.name} and {b.name}, {a.source.evaluator}"]
     elif same_judge:
-        about = [f"judge: {a.name}, {a.source.evaluator}"]
+        about = [f"judge: {a.name}, {a.source.evaluator}", a.verified]
     else:
-        about = [f"judges: {a.name}, {b.name}"]
+        about = [f"judges: {a.name}, {b.name}", f"A: {a.verified}", f"B: {b.verified}"]
         if wanted.two_places:
             about.append("the judges differ too: a difference may be theirs")
     unfinished = [f"{judge.name}: {line}" for judge in (a, b) for line in judge.unfinished]

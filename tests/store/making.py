@@ -129,7 +129,7 @@ def failures(unit: Unit, source: Source, status: FailureStatus, message: str = "
 
 
 TABLES = {
-    "meta", "experiments", "sources", "items", "calls", "results", "replies",
+    "meta", "experiments", "sources", "items", "calls", "results", "replies", "verdicts",
 }  # fmt: skip
 
 
