@@ -195,7 +195,7 @@ async def _critics_estimate(
             retry_failed=options.retry_failed,
         )  # fmt: skip
         # a question for the criteria, one to divide them, one for the order of levels
-        most = MOST_REQUESTS * (1 + options.sub_criteria) + 1
+        most = MOST_REQUESTS * (1 + options.sub_criteria + options.retry_failed) + 1
         least = int(
             not options.bank or not (isinstance(path, Store) or is_there(path or default_path()))
         )

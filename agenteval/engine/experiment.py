@@ -180,8 +180,10 @@ def announcement(evaluator: Evaluator[T], work: Pending[T]) -> str:
     """Return one line about what is stored and what is left to run."""
     name, noun = evaluator.source.model, evaluator.noun
     if not evaluator.criteria:
-        done = f", {work.done} done before" if work.done else ""
-        return f"{name}: {plural(len(work.units), noun)} to run{done}"
+        stored, new = work.done + work.unjudged, len(work.units) - work.unjudged
+        done = f", {stored} done before" if stored else ""
+        again = f", {work.unjudged} of them to be judged again" if work.unjudged else ""
+        return f"{name}: {plural(new, noun)} to run{done}{again}"
     done = f", {work.done} already scored" if work.done else ""
     failed = f", {work.failed} without a score (--retry-failed asks again)" if work.failed else ""
     calls = plural(len(work.units), noun)

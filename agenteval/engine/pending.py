@@ -18,13 +18,15 @@ from agenteval.store.experiments import Grid, short
 @dataclass(frozen=True)
 class Pending(Generic[T]):
     """Units to evaluate, and how many cells (or attempts) there are, are `done` and have `failed`
-    for good; `grids` describe all that is planned, stored or not."""
+    for good; `grids` describe all that is planned, stored or not. `unjudged` of the units are
+    attempts that are stored and lack only a verdict by the present judges."""
 
     units: list[Unit[T]]
     cells: int
     done: int
     failed: int
     grids: tuple[Grid, ...]
+    unjudged: int = 0
 
     @property
     def open(self) -> int:
@@ -63,12 +65,12 @@ def pending(evaluator: Evaluator[T], store: Store, *, retry_failed: bool = False
         return list(_calls(evaluator, columns, settled, dict(tried)))
 
     units: list[Unit[T]] = []
-    cells = whole = lost = 0
+    cells = whole = lost = unjudged = 0
     for unit in evaluator.units():
         place = unit.key, unit.variant, unit.repeat
         finished, unusable = done.get(place, 0), failed.get(place, 0)
         if place in checks and not evaluator.is_current(unit, checks[place]):
-            finished = 0
+            finished, unjudged = 0, unjudged + 1
         cells += len(columns)
         whole += finished.bit_count()
         lost += unusable.bit_count()
@@ -77,7 +79,7 @@ def pending(evaluator: Evaluator[T], store: Store, *, retry_failed: bool = False
             replace(unit, criteria=call.criteria, attempt=call.attempt)
             for call in calls(finished | unusable, tried)
         ]
-    return Pending(units, cells, whole, lost, _grids(evaluator))
+    return Pending(units, cells, whole, lost, _grids(evaluator), unjudged)
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,6 +154,11 @@ class WorkflowEvaluator(AttemptEvaluator[Case]):
         )  # fmt: skip
 
     @property
+    def noun(self) -> str:  # type: ignore[override]
+        """Session or turn."""
+        return self.level
+
+    @property
     def sends_by_client(self) -> bool:
         """Whether the assistant runs on a model of this package."""
         return not uncounted(self.candidate.assistant.parameters)
