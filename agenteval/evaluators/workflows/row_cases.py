@@ -30,6 +30,7 @@ from agenteval.evaluators.workflows.scenario import (
     schema_problem,
 )
 from agenteval.evaluators.workflows.turn_score import GoldTurn
+from agenteval.readers.messages import parse_messages
 from agenteval.records import Message, ToolCall, content_hash
 
 ENDINGS = (".json", ".jsonl")
@@ -87,7 +88,7 @@ def row_cases(files: Sequence[Path]) -> list[TurnCase]:
     also for a turn that is there twice."""
     cases: list[TurnCase] = []
     for path in files:
-        rows = read_rows(path, "turn", predicted=False)
+        rows = read_rows([path], "turn", predicted=False)
         cases += [_case(path, row) for row in rows.turns]
     return each_once(cases)
 
@@ -97,9 +98,12 @@ def _case(path: Path, row: TurnRow) -> RowCase:
         tools = tuple(_tool(row, name) for name in row.schemas)
     except ValidationError as error:
         raise InputError(f"a tool: {error.errors()[0]['msg']}", row.where) from error
-    if not row.messages or row.messages[-1].role == "assistant":
-        raise InputError("messages must end with what the agent answers: the user, or a tool's "
-                         "result", row.where)  # fmt: skip
+    found = parse_messages(row.messages, "messages", row.where).messages
+    messages = [message for message in found if message.role != "system"]
+    if not messages or messages[-1].role == "assistant":
+        raise InputError(
+            "messages must end with what the agent answers: the user, or a tool's result", row.where
+        )
     scenario = Scenario.model_construct(
         id="rows", title=path.stem, text=row.workflow or row.prompt,
         tools=tuple(WorkflowTool(**t.model_dump(), effect=None) for t in tools),
@@ -109,10 +113,10 @@ def _case(path: Path, row: TurnRow) -> RowCase:
     due = gold.response if gold.action is None else f"{gold.action.tool}({row.action_input})"
     info = CaseInfo(
         level="turn", id=f"{task}:{row.number}", task=task, role=path.stem, domain="FlowBench rows",
-        scenarios=(gold.scenario or path.stem,), said=row.messages[-1].content, gold=due,
+        scenarios=(gold.scenario or path.stem,), said=messages[-1].content, gold=due,
         version=content_hash([row.prompt, row.workflow]),
     )  # fmt: skip
-    dialogue = Dialogue(instructions=row.prompt or None, messages=tuple(_talk(row.messages)))
+    dialogue = Dialogue(instructions=row.prompt or None, messages=tuple(_talk(messages)))
     of = OpenRole(role, path, None, None)
     return RowCase(info, of, _PROFILE, _NO_SESSION, gold.turn, dialogue, tools, gold)
 
