@@ -22,6 +22,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from agenteval.errors import InputError
 from agenteval.evaluators.workflows.equality import Question, Same
 from agenteval.evaluators.workflows.flowbench_rows import Rows, read_rows
 from agenteval.evaluators.workflows.flowbench_score import score_sessions, score_turns
@@ -102,8 +103,8 @@ async def turn_rows(data: dict[str, Any]) -> list[tuple[str, ...]]:
             ends = figures("turn_call", [c.call for c in counts])
             ends |= figures("turn_params", [c.parameters for c in counts])
             found = {name: round(low or 0.0, 6) for name, (low, _) in ends.items()}
-        except ValueError as error:
-            found = {"exception": f"ValueError: {error}"}
+        except InputError as error:
+            found = {"exception": f"ValueError: {str(error).partition('here: ')[2]}"}
         table = (await score_turns(rows.turns, Judges(equality=judge), HOW)).data["table"]
         ours = [
             table[kind][share]["known"]["mean"]

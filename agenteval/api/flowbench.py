@@ -54,7 +54,7 @@ async def aflow_score(
     choice = chat_choice(judge, judge_url)
     paths = [files] if isinstance(files, str | Path) else files
     rows = read_rows([Path(path) for path in paths], level)  # type: ignore[arg-type]
-    title = f"{len(rows.all)} {rows.level} rows"
+    title = f"{len(rows.turns or rows.sessions)} {rows.level} rows"
     watch.note(f"{title} read")
     flags = row_flags(rows)
     notes = [flags.line] if flags.found else []
@@ -65,7 +65,9 @@ async def aflow_score(
             client = make_client(choice, limits, kept, record=Path(record) if record else None)
             stack.push_async_callback(client.close)
             judges = Judges.on(client, temperature, seed)
-        if client and not (reference or workflow or all(row.workflow for row in rows.all)):
+        if client and not (
+            reference or workflow or all(row.workflow for row in rows.turns or rows.sessions)
+        ):
             watch.note("replies and goals are judged only where the workflow is told: --workflow")
         how = Resampling(resamples, seed)
         if reference:

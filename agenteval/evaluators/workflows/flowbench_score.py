@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from agenteval.errors import Filtered, InputError, ReplyError, TooLong, Transient
+from agenteval.errors import Filtered, ReplyError, TooLong, Transient
 from agenteval.evaluators.workflows import published
 from agenteval.evaluators.workflows.equality import Equality, Question, Same, TextJudge
 from agenteval.evaluators.workflows.flowbench_rows import Rows, SessionRow, TurnRow
@@ -36,7 +36,6 @@ from agenteval.records import Record, Usage, canonical_json
 from agenteval.records.table import Cell, Column, Estimate, Table, cells_of
 from agenteval.stats import Interval
 
-_AT_ONCE = 256  # rows in work; the client bounds the requests
 _LOST = "are undecided or failed"
 _UNREADABLE = "calls whose arguments are no JSON object"
 _FIGURE = Column("figure", "figure")
@@ -61,8 +60,6 @@ _MEANS = (
     Column("of", "of", "count"),
     Column("failures", "failures"),
 )
-_Row = TypeVar("_Row", TurnRow, SessionRow)
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +107,7 @@ async def score_turns(
         reply = Reply(prediction.response, gold.response, text, row.history)
         return verdict, await judges.response.grade(reply)
 
-    scored = await _each(rows, score)
+    scored = await asyncio.gather(*map(score, rows))
     verdicts, grades = [verdict for verdict, _ in scored], [grade for _, grade in scored]
     table = turn_table(verdicts, grades if any(grades) else None, how)
     failed = sum(table.failures.values())
@@ -157,7 +154,7 @@ async def score_sessions(
         session = SessionText(row.dialogue, text, wanted=row.wanted)
         return counts, await judges.session.judge(session)
 
-    scored = await _each(rows, score)
+    scored = await asyncio.gather(*map(score, rows))
     counts = [counts for counts, _ in scored]
     judged = [(c.session, goals) for c, goals in scored if goals is not None]
     verdicts = [goals for _, goals in judged]
@@ -168,9 +165,8 @@ async def score_sessions(
     ]
     tables = [_rates_table("sessions", {"tool": table.tool}, notes)]
     unscored = [Unscored(table.tool.undecided, table.tool.gold, f"calls {_LOST}")]
-    table_of_goals = None
-    if verdicts:
-        goals = table_of_goals = goals_table(verdicts, [session for session, _ in judged], how)
+    goals = goals_table(verdicts, [name for name, _ in judged], how) if judged else None
+    if goals is not None:
         note = (
             "success: every goal achieved, and the judge says so; "
             f"{goals.unquoted} goals called achieved by words that are not in the conversation"
@@ -182,7 +178,7 @@ async def score_sessions(
     data = {
         "level": "session",
         "table": asdict(table),
-        "goals_table": table_of_goals and asdict(table_of_goals),
+        "goals_table": goals and asdict(goals),
         "sessions": [_json(c) for c in counts],
         "goals": [_json(verdict) for verdict in verdicts],
     }
@@ -201,7 +197,7 @@ async def score_published(rows: Rows, judge: TextJudge | None) -> Figures:
         return answers[question]
 
     if rows.level == "turn":
-        turns = [await _published_turn(row, ask) for row in rows.turns]
+        turns = [await published.count_turn(row, ask) for row in rows.turns]
         found = published.figures("turn_call", [turn.call for turn in turns])
         found |= published.figures("turn_params", [turn.parameters for turn in turns])
         precisions, recalls = found["turn_call_pre"], found["turn_call_rec"]
@@ -216,28 +212,22 @@ async def score_published(rows: Rows, judge: TextJudge | None) -> Figures:
             if values:
                 mean = sum(values) / len(values)
                 found[f"{name} (as the rows keep it), n = {len(values)}"] = (mean, mean)
-    unanswered = [*answers.values()].count("unjudged")
+    unanswered, total = [*answers.values()].count("unjudged"), len(rows.turns or rows.sessions)
     notes = ["counted as the published scripts do, their mistakes included: for comparison only"]
-    heads = {"low": "value"}
+    columns = [_FIGURE, Column("low", "value")]
     if unanswered:
         notes.append(f"{unanswered} questions to the judge are open: the ends are all no, all yes")
-        heads = {"low": "all no", "high": "all yes"}
-    ends = {name: dict(zip(("low", "high"), values, strict=True)) for name, values in found.items()}
-    columns = (_FIGURE, *(Column(end, head) for end, head in heads.items()))
-    cells = [{"figure": name, **{end: ends[name][end] for end in heads}} for name in ends]
-    table = Table(
-        "published", f"{rows.level} level, as published", columns, tuple(cells), tuple(notes)
+        columns = [_FIGURE, Column("low", "all no"), Column("high", "all yes")]
+    ends = {name: {"low": low, "high": high} for name, (low, high) in found.items()}
+    cells = tuple(
+        {column.key: ({"figure": name} | ends[name])[column.key] for column in columns}
+        for name in ends
     )
-    what = f"questions to the judge are open, for {len(rows.all)} rows: --model answers them"
+    title = f"{rows.level} level, as published"
+    table = Table("published", title, tuple(columns), cells, tuple(notes))
     data = {"level": rows.level, "mode": "reference", "open": unanswered, "figures": ends}
-    return Figures((table,), data, Unscored(unanswered, len(rows.all), what), Usage())
-
-
-async def _published_turn(row: TurnRow, ask: published.Judge) -> published.TurnCounts:
-    try:
-        return await published.count_turn(row, ask)
-    except ValueError as error:
-        raise InputError(f"the published script stops here: {error}", row.where) from error
+    what = f"questions to the judge are open, for {total} rows: --model answers them"
+    return Figures((table,), data, Unscored(unanswered, total, what), Usage())
 
 
 async def _answer(question: Question, judge: TextJudge | None) -> Same:
@@ -248,16 +238,6 @@ async def _answer(question: Question, judge: TextJudge | None) -> Same:
     except (ReplyError, Filtered, Transient, TooLong):
         return "unjudged"
     return "equal" if equal else "different"
-
-
-async def _each(rows: Sequence[_Row], score: Callable[[_Row], Awaitable[_T]]) -> list[_T]:
-    slots = asyncio.Semaphore(_AT_ONCE)
-
-    async def scored(row: _Row) -> _T:
-        async with slots:
-            return await score(row)
-
-    return await asyncio.gather(*map(scored, rows))
 
 
 class _Equalities:

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agenteval.errors import InputError
 from agenteval.evaluators.workflows.equality import Decision, Question, Same
 from agenteval.evaluators.workflows.flowbench_rows import SessionRow, TurnRow
 from agenteval.evaluators.workflows.rates import Counts
@@ -42,7 +43,7 @@ class TurnCounts:
 
 
 async def count_turn(turn: TurnRow, judge: Judge) -> TurnCounts:
-    """Return the counts of a turn. Raises ValueError where the script stops: the judge is needed
+    """Return the counts of a turn. Raises InputError where the script stops: the judge is needed
     and the system prompt does not describe the predicted tool."""
     predict = turn.predict.strip()
     if turn.failed:
@@ -57,7 +58,7 @@ async def count_turn(turn: TurnRow, judge: Judge) -> TurnCounts:
         start = turn.prompt.find(f"API: {called}")
         end = turn.prompt.find("\n\n", start)
         if start < 0 or end < 0:
-            raise ValueError("matches is None.")
+            raise InputError("the published script stops here: matches is None.", turn.where)
         api = turn.prompt[start:end]
         tool = api.partition("\n")[0].removeprefix("API:").strip()
         return await judge(Question(tool, parameter, api, gold, given))

@@ -142,9 +142,9 @@ def test_the_toolbox_of_a_prompt() -> None:
     [
         ("text", "a row is an object"),
         (call_row(predict=None), "predict is missing"),
-        (call_row(predict=3), "predict must be text"),
+        (call_row(predict=3), "predict is no text"),
         (call_row(gt_thought=None), "gt_thought must be an object"),
-        (call_row(gt_thought={"Action": 3}), "Action must be text"),
+        (call_row(gt_thought={"Action": 3}), "Action is no text"),
         (call_row(gt_thought={"Action": "a", "Action Input": "{oops"}), "must be a JSON object"),
         (call_row(messages="hi"), "messages must be a list"),
         (call_row(id=[1]), "id must be"),

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agenteval.errors import InputError
 from agenteval.evaluators.workflows.equality import Question, Same
 from agenteval.evaluators.workflows.flowbench_rows import SessionRow, TurnRow, read_rows
 from agenteval.evaluators.workflows.flowbench_score import score_turns
@@ -83,7 +84,7 @@ async def test_recorded_turns(tmp_path: Path, case: dict[str, Any]) -> None:
         case["expected"],
     )
     if "exception" in expected:
-        with pytest.raises(ValueError, match=r"\Amatches is None\.\Z"):
+        with pytest.raises(InputError, match=r"row 1: .*matches is None\."):
             await count_turn(rows[0], judge)
         return
     counts = [await count_turn(row, judge) for row in rows]
