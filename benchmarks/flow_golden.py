@@ -100,8 +100,8 @@ async def turn_rows(data: dict[str, Any]) -> list[tuple[str, ...]]:
         found: dict[str, Any] = {}
         try:
             counts = [await count_turn(row, judge) for row in rows.turns]
-            ends = figures("turn_call", [c.call for c in counts])
-            ends |= figures("turn_params", [c.parameters for c in counts])
+            ends = figures("turn_call", [call for call, _ in counts])
+            ends |= figures("turn_params", [parameters for _, parameters in counts])
             found = {name: round(low or 0.0, 6) for name, (low, _) in ends.items()}
         except InputError as error:
             found = {"exception": f"ValueError: {str(error).partition('here: ')[2]}"}

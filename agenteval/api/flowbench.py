@@ -80,8 +80,8 @@ async def aflow_score(
         figures = await (work if client is None else answered(work, client, watch.waiting))
     if figures.usage.requests:
         notes.append(f"spent: {spent(figures.usage)}")
-    missing = figures.unscored
-    gate = unscored_gate(missing.total, missing.count, max_unscored, missing.what)
+    lost = figures.unscored
+    gate = unscored_gate(lost.total, lost.missing, max_unscored, lost.what)
     data: dict[str, Any] = {**figures.data, "flagged": flags.json()}
     return Report(title=title, tables=figures.tables, notes=tuple(notes), data=data).gated(gate)
 

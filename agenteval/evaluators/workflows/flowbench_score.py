@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from itertools import starmap
+from typing import Any, NamedTuple
 
 from agenteval.errors import Filtered, ReplyError, TooLong, Transient
 from agenteval.evaluators.workflows import published
@@ -62,18 +63,12 @@ _MEANS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Unscored:
+class Unscored(NamedTuple):
     """How many of how many have no verdict, and what they are."""
 
-    count: int
+    missing: int
     total: int
     what: str
-
-    @property
-    def share(self) -> float:
-        """Their share, 0 of none."""
-        return self.count / self.total if self.total else 0.0
 
 
 @dataclass(frozen=True, repr=False)  # asyncio.run writes the repr of what its task returns
@@ -198,10 +193,8 @@ async def score_published(rows: Rows, judge: TextJudge | None) -> Figures:
 
     if rows.level == "turn":
         turns = [await published.count_turn(row, ask) for row in rows.turns]
-        found = published.figures("turn_call", [turn.call for turn in turns])
-        found |= published.figures("turn_params", [turn.parameters for turn in turns])
-        precisions, recalls = found["turn_call_pre"], found["turn_call_rec"]
-        found["turn_call_f1"] = tuple(map(published.f1, precisions, recalls))
+        found = published.figures("turn_call", [call for call, _ in turns])
+        found |= published.figures("turn_params", [parameters for _, parameters in turns])
     else:
         counts = [await published.count_session(row, ask) for row in rows.sessions]
         found = published.figures("session_call", counts)
@@ -218,7 +211,11 @@ async def score_published(rows: Rows, judge: TextJudge | None) -> Figures:
     if unanswered:
         notes.append(f"{unanswered} questions to the judge are open: the ends are all no, all yes")
         columns = [_FIGURE, Column("low", "all no"), Column("high", "all yes")]
+    ends: dict[str, dict[str, float | None]]
     ends = {name: {"low": low, "high": high} for name, (low, high) in found.items()}
+    if rows.level == "turn":
+        both = zip(found["turn_call_pre"], found["turn_call_rec"], strict=True)
+        ends["turn_call_f1"] = dict(zip(("low", "high"), starmap(published.f1, both), strict=True))
     cells = tuple(
         {column.key: ({"figure": name} | ends[name])[column.key] for column in columns}
         for name in ends
@@ -265,7 +262,9 @@ class _Equalities:
             "judgements": [_json(judgement) for equality in made for judgement in equality.log],
             "usage": _json(usage),
         }
-        return Figures(tuple(tables), data, max(unscored, key=lambda one: one.share), usage)
+        return Figures(
+            tuple(tables), data, max(unscored, key=lambda u: u.missing / (u.total or 1)), usage
+        )
 
 
 def _rates_table(key: str, rates: Mapping[str, Rates], notes: list[str]) -> Table:

@@ -13,7 +13,6 @@ import re
 import string
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from agenteval.errors import InputError
@@ -24,6 +23,7 @@ from agenteval.evaluators.workflows.rates import Counts
 Judge = Callable[[Question], Awaitable[Same]]
 _Ask = Callable[[str, str, str], Awaitable[Same]]  # parameter, gold, given
 _Object = Mapping[str, Any]
+_Call = tuple[str, _Object | None]  # None: broken JSON
 # The script deletes [!"#…[\]^…~ ]: in a character class, that backslash is an escape.
 _DELETED = str.maketrans("", "", string.punctuation.replace("\\", "") + " ")
 _ACTION = re.compile(r"Action: (.*)\n")
@@ -34,25 +34,20 @@ _NAME = re.compile(r"Action: (?:functions\.)?(\w+)")
 _FLAT = re.compile(r"Action Input: (\{[^{}]*\})")
 
 
-@dataclass(frozen=True, slots=True)
-class TurnCounts:
-    """The call of a turn and its parameters; those of a wrong tool count too."""
+async def count_turn(turn: TurnRow, judge: Judge) -> tuple[Counts, Counts]:
+    """Return the counts of the call and of its parameters, which count for a wrong tool too.
 
-    call: Counts
-    parameters: Counts
-
-
-async def count_turn(turn: TurnRow, judge: Judge) -> TurnCounts:
-    """Return the counts of a turn. Raises InputError where the script stops: the judge is needed
-    and the system prompt does not describe the predicted tool."""
+    Raises InputError where the script stops: the judge is needed and the system prompt does not
+    describe the predicted tool.
+    """
     predict = turn.predict.strip()
     if turn.failed:
-        return TurnCounts(Counts(), Counts())
+        return Counts(), Counts()
     match = _ACTION.search(predict)  # a line end must follow the name; blanks are kept
     called = match[1].removeprefix("functions.").split(".")[0] if match else ""
     if not turn.action or not turn.action_input:
         labelled = "Action: " in predict or "Action Input: " in predict
-        return TurnCounts(Counts(predicted=int(labelled and match is not None)), Counts())
+        return Counts(predicted=int(labelled and match is not None)), Counts()
 
     async def ask(parameter: str, gold: str, given: str) -> Same:
         start = turn.prompt.find(f"API: {called}")
@@ -70,7 +65,7 @@ async def count_turn(turn: TurnRow, judge: Judge) -> TurnCounts:
     if called == turn.action:
         lower = _loaded(turn.action_input.lower()), _loaded(text.lower())
         decision = await _all_same(*lower, ask)
-    return TurnCounts(
+    return (
         Counts(int(decision == "right"), int(decision == "undecided"), int(match is not None), 1),
         Counts(verdicts["equal"], verdicts["unjudged"], len(given), len(gold)),
     )
@@ -88,48 +83,40 @@ async def count_session(session: SessionRow, judge: Judge) -> Counts:
         return await judge(Question("", parameter, "", gold, given))
 
     found = "\n\n".join("\n".join(parts) for parts in _CALLS.findall(session.dialogue))
-    generated = [_Action.read(text) for text in found.strip().split("\n\n")]
-    gold = [_Action.read(text) for text in session.gold_text.strip().split("\n\n")]
+    generated = [_read_call(text) for text in found.strip().split("\n\n")]
+    gold = [_read_call(text) for text in session.gold_text.strip().split("\n\n")]
     decisions = Counter([await _in_any(action, generated, ask) for action in gold])
     return Counts(decisions["right"], decisions["undecided"], len(generated), len(gold))
 
 
-def figures(name: str, counts: Sequence[Counts]) -> dict[str, tuple[float | None, ...]]:
+def figures(name: str, counts: Sequence[Counts]) -> dict[str, tuple[float, float]]:
     """Return the lower and the upper value of precision and recall, by their published names. The
     script replaces a zero denominator by -1."""
-    right = sum(c.right for c in counts)
-    ends = right, right + sum(c.undecided for c in counts)
-    predicted, gold = sum(c.predicted for c in counts), sum(c.gold for c in counts)
+    low = sum(c.right for c in counts)
+    high = low + sum(c.undecided for c in counts)
+    predicted, gold = (sum(c.predicted for c in counts) or -1, sum(c.gold for c in counts) or -1)
     return {
-        f"{name}_pre": tuple(end / (predicted or -1) for end in ends),
-        f"{name}_rec": tuple(end / (gold or -1) for end in ends),
+        f"{name}_pre": (low / predicted, high / predicted),
+        f"{name}_rec": (low / gold, high / gold),
     }
 
 
-def f1(precision: float | None, recall: float | None) -> float | None:
-    """Return 2PR / (P + R), which the paper reports and the script does not compute; None for
-    0/0."""
-    if not precision or not recall:
-        return None if precision == recall else 0.0
-    return 2 * precision * recall / (precision + recall)
+def f1(precision: float, recall: float) -> float | None:
+    """Return 2PR / (P + R), which the script does not compute and the paper reports."""
+    return 2 * precision * recall / (precision + recall) if precision + recall else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Action:
-    name: str
-    arguments: dict[str, Any] | None  # None: broken JSON
-
-    @classmethod
-    def read(cls, text: str) -> _Action:
-        name, flat = _NAME.search(text), _FLAT.search(text)
-        return cls(name[1].lower() if name else "", _loaded(flat[1].lower() if flat else ""))
+def _read_call(text: str) -> _Call:
+    """Return name and arguments in lower case."""
+    name, flat = _NAME.search(text), _FLAT.search(text)
+    return name[1].lower() if name else "", _loaded(flat[1].lower() if flat else "")
 
 
-async def _in_any(gold: _Action, generated: Sequence[_Action], ask: _Ask) -> Decision:
+async def _in_any(gold: _Call, generated: Sequence[_Call], ask: _Ask) -> Decision:
     best: Decision = "wrong"
-    for action in generated:
-        if action.name == gold.name:
-            decision = await _all_same(gold.arguments, action.arguments, ask)
+    for name, arguments in generated:
+        if name == gold[0]:
+            decision = await _all_same(gold[1], arguments, ask)
             if decision == "right":
                 return decision
             best = "undecided" if decision == "undecided" else best

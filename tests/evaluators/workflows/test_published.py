@@ -88,8 +88,8 @@ async def test_recorded_turns(tmp_path: Path, case: dict[str, Any]) -> None:
             await count_turn(rows[0], judge)
         return
     counts = [await count_turn(row, judge) for row in rows]
-    found = figures("turn_call", [c.call for c in counts])
-    found |= figures("turn_params", [c.parameters for c in counts])
+    found = figures("turn_call", [call for call, _ in counts])
+    found |= figures("turn_params", [parameters for _, parameters in counts])
     assert {name: [round(end, 6) for end in ends] for name, ends in found.items()} == {
         name: [value, value] for name, value in expected.items()
     }
@@ -199,13 +199,13 @@ async def test_rules_of_turns(
     parameters: tuple[int, ...],
 ) -> None:
     found = await count_turn(turn_of(tmp_path, gold, predict), Judge("none"))
-    assert (found.call, found.parameters) == (Counts(*call), Counts(*parameters))
+    assert found == (Counts(*call), Counts(*parameters))
 
 
 async def test_the_judge_is_shown_the_predicted_tool(tmp_path: Path) -> None:
     judge = Judge("yes")
     row = turn_of(tmp_path, ("pay", '{"to": "A plumber"}'), does("pay", '{"to": "a smith"}'))
-    assert (await count_turn(row, judge)).call.right == 1
+    assert (await count_turn(row, judge))[0].right == 1
     api = PROMPT[PROMPT.index("API:") : PROMPT.index("\n\n")]
     assert judge.asked == [
         Question("pay", "to", api, "A plumber", "a smith"),
