@@ -12,7 +12,7 @@ from agenteval.errors import Filtered, ReplyError, TooLong, Transient
 from agenteval.evaluators.workflows import published
 from agenteval.evaluators.workflows.equality import Equality, Question, Same, TextJudge
 from agenteval.evaluators.workflows.flowbench_rows import Rows, SessionRow, TurnRow
-from agenteval.evaluators.workflows.rates import Rate, Rates, Resampling
+from agenteval.evaluators.workflows.rates import Rates, Resampling, rate_cells
 from agenteval.evaluators.workflows.reply_text import read_reply
 from agenteval.evaluators.workflows.response_judge import Reply, ResponseVerdict
 from agenteval.evaluators.workflows.session_judge import (
@@ -275,17 +275,14 @@ def _rates_table(key: str, rates: Mapping[str, Rates], notes: list[str]) -> Tabl
             "it, those that agree do not, so the figures without them are too high; low and high "
             "take all of them as wrong, and as right"
         ]
-    some = any(counted.undecided for counted in rates.values())
-    rows: list[dict[str, Cell]] = []
-    for name, counted in rates.items():
-        row = cells_of(counted, _RATES[4:], figure=name, open=counted.undecided)
-        for share in _SHARES:
-            rate: Rate = getattr(counted, share)
-            row[share] = Estimate.of(rate.known)
-            row |= {f"{share}_low": rate.low, f"{share}_high": rate.high} if some else {}
-        rows.append(row)
+    some = any(share.undecided for share in rates.values())
+    rows = tuple(
+        cells_of(share, _RATES[4:], figure=name, open=share.undecided)
+        | rate_cells(share, _SHARES if some else ())
+        for name, share in rates.items()
+    )
     title = f"{key.capitalize()} against gold"
-    return Table(key, title, _RATES + some * _BOUNDS, tuple(rows), tuple(notes))
+    return Table(key, title, _RATES + some * _BOUNDS, rows, tuple(notes))
 
 
 def _mean(
