@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.equality import Question, Same
+from agenteval.evaluators.workflows.equality import Same, ValueQuestion
 from agenteval.evaluators.workflows.flowbench_rows import Rows, read_rows
 from agenteval.evaluators.workflows.flowbench_score import score_sessions, score_turns
 from agenteval.evaluators.workflows.published import count_session, count_turn, figures
@@ -69,11 +69,11 @@ class Always:
     def __init__(self, answer: str) -> None:
         self.equal = answer == "yes"
 
-    async def same(self, question: Question) -> Asked[tuple[bool, str]]:
+    async def same(self, question: ValueQuestion) -> Asked[tuple[bool, str]]:
         """As the strict mode asks."""
         return Asked((self.equal, "stub"), "", Usage(), repaired=False)
 
-    async def __call__(self, question: Question) -> Same:
+    async def __call__(self, question: ValueQuestion) -> Same:
         """As the published scripts ask."""
         return "equal" if self.equal else "different"
 

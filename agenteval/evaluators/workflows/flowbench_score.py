@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 from agenteval.errors import Filtered, ReplyError, TooLong, Transient
 from agenteval.evaluators.workflows import published
-from agenteval.evaluators.workflows.equality import Equality, Question, Same, TextJudge
+from agenteval.evaluators.workflows.equality import Equality, Same, TextJudge, ValueQuestion
 from agenteval.evaluators.workflows.flowbench_rows import Rows, SessionRow, TurnRow
 from agenteval.evaluators.workflows.rates import Rates, Resampling, rate_cells
 from agenteval.evaluators.workflows.reply_text import read_reply
-from agenteval.evaluators.workflows.response_judge import Reply, ResponseVerdict
+from agenteval.evaluators.workflows.response_judge import ReplyToGrade, ResponseVerdict
 from agenteval.evaluators.workflows.session_judge import (
     GoalsFailure,
     GoalsVerdict,
@@ -99,7 +99,7 @@ async def score_turns(
         replies = gold.action is None and gold.response.strip() and prediction.form == "reply"
         if judges.response is None or not text or not replies:
             return verdict, None
-        reply = Reply(prediction.response, gold.response, text, row.history)
+        reply = ReplyToGrade(prediction.response, gold.response, text, row.history)
         return verdict, await judges.response.grade(reply)
 
     scored = await asyncio.gather(*map(score, rows))
@@ -184,9 +184,9 @@ async def score_published(rows: Rows, judge: TextJudge | None) -> Figures:
     """Return the figures as the published scripts count. Each has two values, with all questions
     to the judge that are open answered by no, and by yes. Raises InputError at the row where the
     script would stop."""
-    answers: dict[Question, Same] = {}
+    answers: dict[ValueQuestion, Same] = {}
 
-    async def ask(question: Question) -> Same:
+    async def ask(question: ValueQuestion) -> Same:
         if question not in answers:
             answers[question] = await _answer(question, judge)
         return answers[question]
@@ -227,7 +227,7 @@ async def score_published(rows: Rows, judge: TextJudge | None) -> Figures:
     return Figures((table,), data, Unscored(unanswered, total, what), Usage())
 
 
-async def _answer(question: Question, judge: TextJudge | None) -> Same:
+async def _answer(question: ValueQuestion, judge: TextJudge | None) -> Same:
     if judge is None:
         return "unjudged"
     try:

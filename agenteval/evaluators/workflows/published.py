@@ -16,11 +16,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.equality import Decision, Question, Same
+from agenteval.evaluators.workflows.equality import Decision, Same, ValueQuestion
 from agenteval.evaluators.workflows.flowbench_rows import SessionRow, TurnRow
-from agenteval.evaluators.workflows.rates import Counts
+from agenteval.evaluators.workflows.rates import MatchCounts
 
-Judge = Callable[[Question], Awaitable[Same]]
+Judge = Callable[[ValueQuestion], Awaitable[Same]]
 _Ask = Callable[[str, str, str], Awaitable[Same]]  # parameter, gold, given
 _Object = Mapping[str, Any]
 _Call = tuple[str, _Object | None]  # None: broken JSON
@@ -34,7 +34,7 @@ _NAME = re.compile(r"Action: (?:functions\.)?(\w+)")
 _FLAT = re.compile(r"Action Input: (\{[^{}]*\})")
 
 
-async def count_turn(turn: TurnRow, judge: Judge) -> tuple[Counts, Counts]:
+async def count_turn(turn: TurnRow, judge: Judge) -> tuple[MatchCounts, MatchCounts]:
     """Return the counts of the call and of its parameters, which count for a wrong tool too.
 
     Raises InputError where the script stops: the judge is needed and the system prompt does not
@@ -42,12 +42,12 @@ async def count_turn(turn: TurnRow, judge: Judge) -> tuple[Counts, Counts]:
     """
     predict = turn.predict.strip()
     if turn.failed:
-        return Counts(), Counts()
+        return MatchCounts(), MatchCounts()
     match = _ACTION.search(predict)  # a line end must follow the name; blanks are kept
     called = match[1].removeprefix("functions.").split(".")[0] if match else ""
     if not turn.action or not turn.action_input:
         labelled = "Action: " in predict or "Action Input: " in predict
-        return Counts(predicted=int(labelled and match is not None)), Counts()
+        return MatchCounts(predicted=int(labelled and match is not None)), MatchCounts()
 
     async def ask(parameter: str, gold: str, given: str) -> Same:
         start = turn.prompt.find(f"API: {called}")
@@ -56,7 +56,7 @@ async def count_turn(turn: TurnRow, judge: Judge) -> tuple[Counts, Counts]:
             raise InputError("the published script stops here: matches is None.", turn.where)
         api = turn.prompt[start:end]
         tool = api.partition("\n")[0].removeprefix("API:").strip()
-        return await judge(Question(tool, parameter, api, gold, given))
+        return await judge(ValueQuestion(tool, parameter, api, gold, given))
 
     text = predicted_input(predict)
     gold, given = _loaded(turn.action_input) or {}, _loaded(text) or {}
@@ -66,12 +66,14 @@ async def count_turn(turn: TurnRow, judge: Judge) -> tuple[Counts, Counts]:
         lower = _loaded(turn.action_input.lower()), _loaded(text.lower())
         decision = await _all_same(*lower, ask)
     return (
-        Counts(int(decision == "right"), int(decision == "undecided"), int(match is not None), 1),
-        Counts(verdicts["equal"], verdicts["unjudged"], len(given), len(gold)),
+        MatchCounts(
+            int(decision == "right"), int(decision == "undecided"), int(match is not None), 1
+        ),
+        MatchCounts(verdicts["equal"], verdicts["unjudged"], len(given), len(gold)),
     )
 
 
-async def count_session(session: SessionRow, judge: Judge) -> Counts:
+async def count_session(session: SessionRow, judge: Judge) -> MatchCounts:
     """Return the counts of a session.
 
     A gold action is right when any generated one equals it, so one call may serve many and
@@ -80,16 +82,16 @@ async def count_session(session: SessionRow, judge: Judge) -> Counts:
     """
 
     async def ask(parameter: str, gold: str, given: str) -> Same:
-        return await judge(Question("", parameter, "", gold, given))
+        return await judge(ValueQuestion("", parameter, "", gold, given))
 
     found = "\n\n".join("\n".join(parts) for parts in _CALLS.findall(session.dialogue))
     generated = [_read_call(text) for text in found.strip().split("\n\n")]
     gold = [_read_call(text) for text in session.gold_text.strip().split("\n\n")]
     decisions = Counter([await _in_any(action, generated, ask) for action in gold])
-    return Counts(decisions["right"], decisions["undecided"], len(generated), len(gold))
+    return MatchCounts(decisions["right"], decisions["undecided"], len(generated), len(gold))
 
 
-def figures(name: str, counts: Sequence[Counts]) -> dict[str, tuple[float, float]]:
+def figures(name: str, counts: Sequence[MatchCounts]) -> dict[str, tuple[float, float]]:
     """Return the lower and the upper value of precision and recall, by their published names. The
     script replaces a zero denominator by -1."""
     low = sum(c.right for c in counts)

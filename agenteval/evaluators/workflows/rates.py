@@ -58,7 +58,7 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class MatchCounts:
     """Of one unit. `undecided` ones are among both the predicted and the gold ones."""
 
     right: int = 0
@@ -68,7 +68,7 @@ class Counts:
 
 
 def rates(
-    counts: Sequence[Counts], cases: Sequence[Hashable], how: Resampling | None = None
+    counts: Sequence[MatchCounts], cases: Sequence[Hashable], how: Resampling | None = None
 ) -> Rates:
     """The rates of all units together; intervals resample `cases` (one label per unit).
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.equality import Question, Same
+from agenteval.evaluators.workflows.equality import Same, ValueQuestion
 from agenteval.evaluators.workflows.flowbench_rows import SessionRow, TurnRow, read_rows
 from agenteval.evaluators.workflows.flowbench_score import score_turns
 from agenteval.evaluators.workflows.published import (
@@ -23,7 +23,7 @@ from agenteval.evaluators.workflows.published import (
     figures,
     predicted_input,
 )
-from agenteval.evaluators.workflows.rates import Counts, Resampling
+from agenteval.evaluators.workflows.rates import MatchCounts, Resampling
 from agenteval.evaluators.workflows.verdicts import Judges
 from agenteval.models.asking import Asked
 from agenteval.records import Usage
@@ -39,13 +39,13 @@ class Judge:
 
     def __init__(self, answer: str) -> None:
         self.answer = answer
-        self.asked: list[Question] = []
+        self.asked: list[ValueQuestion] = []
 
-    async def __call__(self, question: Question) -> Same:
+    async def __call__(self, question: ValueQuestion) -> Same:
         self.asked.append(question)
         return {"yes": "equal", "no": "different"}.get(self.answer, "unjudged")
 
-    async def same(self, question: Question) -> Asked[tuple[bool, str]]:
+    async def same(self, question: ValueQuestion) -> Asked[tuple[bool, str]]:
         self.asked.append(question)
         return Asked((self.answer == "yes", ""), self.answer, Usage(), repaired=False)
 
@@ -199,7 +199,7 @@ async def test_rules_of_turns(
     parameters: tuple[int, ...],
 ) -> None:
     found = await count_turn(turn_of(tmp_path, gold, predict), Judge("none"))
-    assert found == (Counts(*call), Counts(*parameters))
+    assert found == (MatchCounts(*call), MatchCounts(*parameters))
 
 
 async def test_the_judge_is_shown_the_predicted_tool(tmp_path: Path) -> None:
@@ -208,8 +208,8 @@ async def test_the_judge_is_shown_the_predicted_tool(tmp_path: Path) -> None:
     assert (await count_turn(row, judge))[0].right == 1
     api = PROMPT[PROMPT.index("API:") : PROMPT.index("\n\n")]
     assert judge.asked == [
-        Question("pay", "to", api, "A plumber", "a smith"),
-        Question("pay", "to", api, "a plumber", "a smith"),  # calls are compared in lower case
+        ValueQuestion("pay", "to", api, "A plumber", "a smith"),
+        ValueQuestion("pay", "to", api, "a plumber", "a smith"),  # calls are compared in lower case
     ]
 
 
@@ -259,11 +259,11 @@ async def test_rules_of_sessions(
     tmp_path: Path, gold: str, made: str, expected: tuple[int, ...]
 ) -> None:
     row = session_of(tmp_path, gold, made)
-    assert await count_session(row, Judge("none")) == Counts(*expected)
+    assert await count_session(row, Judge("none")) == MatchCounts(*expected)
 
 
 def test_figures_pool_their_counts() -> None:
-    counts = [Counts(2, 0, 1, 2), Counts(0, 1, 2, 1)]
+    counts = [MatchCounts(2, 0, 1, 2), MatchCounts(0, 1, 2, 1)]
     assert figures("x", counts) == {"x_pre": (2 / 3, 1.0), "x_rec": (2 / 3, 1.0)}
     assert [str(end) for ends in figures("x", []).values() for end in ends] == ["-0.0"] * 4
     assert f1(0.5, 2 / 3) == pytest.approx(0.571429, abs=1e-6)
