@@ -61,8 +61,8 @@ async def aflow_score(
     async with AsyncExitStack() as stack:
         judges, client = Judges(), None
         if choice is not None:
-            kept = stack.enter_context(opened(store))
-            client = make_client(choice, limits, kept, record=Path(record) if record else None)
+            db = stack.enter_context(opened(store))
+            client = make_client(choice, limits, db, record=Path(record) if record else None)
             stack.push_async_callback(client.close)
             judges = Judges.on(client, temperature, seed)
         if client and not (

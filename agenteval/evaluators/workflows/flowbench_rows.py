@@ -86,10 +86,10 @@ class TurnRow(_Row):
         thought = row.get("gt_thought")
         if not isinstance(thought, dict):
             raise InputError("gt_thought must be an object", where)
-        self.action, given = _text(thought, "Action", where).strip(), thought.get("Action Input")
-        if not isinstance(given, str):
-            given = "" if given is None else json.dumps(given, ensure_ascii=False)
-        self.action_input = given
+        self.action, text = _text(thought, "Action", where).strip(), thought.get("Action Input")
+        if not isinstance(text, str):
+            text = "" if text is None else json.dumps(text, ensure_ascii=False)
+        self.action_input = text
         arguments = read_object(self.action_input) if self.action and self.action_input else {}
         if arguments is None:
             problem = "gt_thought: the Action Input must be a JSON object, or one as text"
@@ -126,13 +126,13 @@ class SessionRow(_Row):
                 raise InputError(f"gold's input of {call.tool} is not a JSON object", where)
         self.gold = tuple(Action(tool=call.tool, arguments=call.arguments) for call in gold)
         listed = row.get("gen_dialog_list")
-        known = isinstance(listed, list) and all(type(m) is dict and "role" in m for m in listed)
-        contents = self.contents("gen_dialog_list") if known else []
+        roles = isinstance(listed, list) and all(type(m) is dict and "role" in m for m in listed)
+        contents = self.contents("gen_dialog_list") if roles else []
         for role, _ in contents:
             if role not in _ROLES:  # whose calls they are could only be guessed
                 raise InputError(f"role must be one of {', '.join(_ROLES)}, not {role:.40}", where)
-        whole = "\n\n".join(f"{role}:\n{content}" for role, content in contents)
-        self.dialogue = self.text("gen_dialog_str", needed=not contents) or whole
+        from_list = "\n\n".join(f"{role}:\n{content}" for role, content in contents)
+        self.dialogue = self.text("gen_dialog_str", needed=not contents) or from_list
         by_agent = "\n\n".join(content for role, content in contents if role == "assistant")
         self.calls = read_actions(by_agent if contents else self.dialogue)
         agent = row.get("assistant_agent")

@@ -193,18 +193,18 @@ async def score_published(rows: Rows, judge: TextJudge | None) -> Figures:
 
     if rows.level == "turn":
         turns = [await published.count_turn(row, ask) for row in rows.turns]
-        found = published.figures("turn_call", [call for call, _ in turns])
-        found |= published.figures("turn_params", [parameters for _, parameters in turns])
+        ends_by_name = published.figures("turn_call", [call for call, _ in turns])
+        ends_by_name |= published.figures("turn_params", [parameters for _, parameters in turns])
     else:
         counts = [await published.count_session(row, ask) for row in rows.sessions]
-        found = published.figures("session_call", counts)
+        ends_by_name = published.figures("session_call", counts)
         for name, values in (
             ("success_rate", [r.success for r in rows.sessions if r.success is not None]),
             ("avg_progress", [r.progress for r in rows.sessions if r.progress is not None]),
         ):
             if values:
                 mean = sum(values) / len(values)
-                found[f"{name} (as the rows keep it), n = {len(values)}"] = (mean, mean)
+                ends_by_name[f"{name} (as the rows keep it), n = {len(values)}"] = (mean, mean)
     unanswered, total = [*answers.values()].count("unjudged"), len(rows.turns or rows.sessions)
     notes = ["counted as the published scripts do, their mistakes included: for comparison only"]
     columns = [_FIGURE, Column("low", "value")]
@@ -212,9 +212,9 @@ async def score_published(rows: Rows, judge: TextJudge | None) -> Figures:
         notes.append(f"{unanswered} questions to the judge are open: the ends are all no, all yes")
         columns = [_FIGURE, Column("low", "all no"), Column("high", "all yes")]
     ends: dict[str, dict[str, float | None]]
-    ends = {name: {"low": low, "high": high} for name, (low, high) in found.items()}
+    ends = {name: {"low": low, "high": high} for name, (low, high) in ends_by_name.items()}
     if rows.level == "turn":
-        both = zip(found["turn_call_pre"], found["turn_call_rec"], strict=True)
+        both = zip(ends_by_name["turn_call_pre"], ends_by_name["turn_call_rec"], strict=True)
         ends["turn_call_f1"] = dict(zip(("low", "high"), starmap(published.f1, both), strict=True))
     cells = tuple(
         {column.key: ({"figure": name} | ends[name])[column.key] for column in columns}

@@ -49,18 +49,18 @@ async def count_turn(turn: TurnRow, judge: Judge) -> tuple[MatchCounts, MatchCou
         labelled = "Action: " in predict or "Action Input: " in predict
         return MatchCounts(predicted=int(labelled and match is not None)), MatchCounts()
 
-    async def ask(parameter: str, gold: str, given: str) -> Same:
+    async def ask(parameter: str, gold: str, predicted: str) -> Same:
         start = turn.prompt.find(f"API: {called}")
         end = turn.prompt.find("\n\n", start)
         if start < 0 or end < 0:
             raise InputError("the published script stops here: matches is None.", turn.where)
         api = turn.prompt[start:end]
         tool = api.partition("\n")[0].removeprefix("API:").strip()
-        return await judge(ValueQuestion(tool, parameter, api, gold, given))
+        return await judge(ValueQuestion(tool, parameter, api, gold, predicted))
 
     text = predicted_input(predict)
-    gold, given = _loaded(turn.action_input) or {}, _loaded(text) or {}
-    verdicts = Counter([await _same(key, value, given, ask) for key, value in gold.items()])
+    gold, predicted = _loaded(turn.action_input) or {}, _loaded(text) or {}
+    verdicts = Counter([await _same(key, value, predicted, ask) for key, value in gold.items()])
     decision: Decision = "wrong"
     if called == turn.action:
         lower = _loaded(turn.action_input.lower()), _loaded(text.lower())
@@ -69,7 +69,7 @@ async def count_turn(turn: TurnRow, judge: Judge) -> tuple[MatchCounts, MatchCou
         MatchCounts(
             int(decision == "right"), int(decision == "undecided"), int(match is not None), 1
         ),
-        MatchCounts(verdicts["equal"], verdicts["unjudged"], len(given), len(gold)),
+        MatchCounts(verdicts["equal"], verdicts["unjudged"], len(predicted), len(gold)),
     )
 
 
@@ -81,11 +81,11 @@ async def count_session(session: SessionRow, judge: Judge) -> MatchCounts:
     as {}.
     """
 
-    async def ask(parameter: str, gold: str, given: str) -> Same:
-        return await judge(ValueQuestion("", parameter, "", gold, given))
+    async def ask(parameter: str, gold: str, predicted: str) -> Same:
+        return await judge(ValueQuestion("", parameter, "", gold, predicted))
 
-    found = "\n\n".join("\n".join(parts) for parts in _CALLS.findall(session.dialogue))
-    generated = [_read_call(text) for text in found.strip().split("\n\n")]
+    actions = "\n\n".join("\n".join(parts) for parts in _CALLS.findall(session.dialogue))
+    generated = [_read_call(text) for text in actions.strip().split("\n\n")]
     gold = [_read_call(text) for text in session.gold_text.strip().split("\n\n")]
     decisions = Counter([await _in_any(action, generated, ask) for action in gold])
     return MatchCounts(decisions["right"], decisions["undecided"], len(generated), len(gold))
@@ -125,11 +125,11 @@ async def _in_any(gold: _Call, generated: Sequence[_Call], ask: _Ask) -> Decisio
     return best
 
 
-async def _all_same(gold: _Object | None, given: _Object | None, ask: _Ask) -> Decision:
+async def _all_same(gold: _Object | None, predicted: _Object | None, ask: _Ask) -> Decision:
     """Compare every gold value that is not empty; further keys are free."""
-    if gold is None or given is None:
+    if gold is None or predicted is None:
         return "wrong"
-    filled = {key: value for key, value in given.items() if value not in ("", [])}
+    filled = {key: value for key, value in predicted.items() if value not in ("", [])}
     result: Decision = "right"
     for key, value in gold.items():
         same = "equal" if value in ("", []) else await _same(key, value, filled, ask)
@@ -139,16 +139,16 @@ async def _all_same(gold: _Object | None, given: _Object | None, ask: _Ask) -> D
     return result
 
 
-async def _same(key: str, gold: Any, given: _Object, ask: _Ask) -> Same:
+async def _same(key: str, gold: Any, predicted: _Object, ask: _Ask) -> Same:
     """Compare Python types (2 is not 2.0, and 1 is not true), then values. A text equals any text
     that contains it, punctuation and blanks aside; otherwise the judge decides."""
-    if key not in given or type(gold) is not type(given[key]):
+    if key not in predicted or type(gold) is not type(predicted[key]):
         return "different"
     if not isinstance(gold, str):
-        return "equal" if gold == given[key] else "different"
-    if gold.strip().translate(_DELETED) in given[key].strip().translate(_DELETED):
+        return "equal" if gold == predicted[key] else "different"
+    if gold.strip().translate(_DELETED) in predicted[key].strip().translate(_DELETED):
         return "equal"
-    return await ask(key, gold, given[key])
+    return await ask(key, gold, predicted[key])
 
 
 def predicted_input(predict: str) -> str:

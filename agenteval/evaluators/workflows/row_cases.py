@@ -101,8 +101,8 @@ def _case(path: Path, row: TurnRow) -> RowCase:
         tools = tuple(_tool(row, name) for name in row.schemas)
     except ValidationError as error:
         raise InputError(f"a tool: {error.errors()[0]['msg']}", row.where) from error
-    found = parse_messages(row.messages, "messages", row.where).messages
-    messages = [message for message in found if message.role != "system"]
+    parsed = parse_messages(row.messages, "messages", row.where).messages
+    messages = [message for message in parsed if message.role != "system"]
     if not messages or messages[-1].role == "assistant":
         raise InputError(
             "messages must end with what the agent answers: the user, or a tool's result", row.where

@@ -199,9 +199,9 @@ def case_of(of: OpenRole, trajectory: Trajectory) -> SessionCase:
         problem = (
             f"the task {task!r} is no user of the role" if task else "it names no task (`task_id`)"
         )
-        there = f"; its users are {', '.join(users)}" if users else ""
-        lost = f" (there was no session: {trajectory.error[:200]})" if trajectory.error else ""
-        raise InputError(f"{problem}, and no `actions` say what was wanted{there}{lost}", place)
+        listed = f"; its users are {', '.join(users)}" if users else ""
+        failure = f" (there was no session: {trajectory.error[:200]})" if trajectory.error else ""
+        raise InputError(f"{problem}, and no `actions` say what was wanted{listed}{failure}", place)
     scenarios = tuple(s.id for s in of.role.scenarios)
     tools = {tool.name: tool for tool in of.role.tools_of(scenarios)}
     for action in trajectory.goal.actions:
