@@ -16,32 +16,23 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from agenteval.evaluators.workflows import published as reference
-from agenteval.evaluators.workflows.equality import Equality, Question
-from agenteval.evaluators.workflows.flowbench_rows import toolbox
-from agenteval.evaluators.workflows.published import ERROR, ReferenceTurn
-from agenteval.evaluators.workflows.published import Asked as ReferenceQuestion
-from agenteval.evaluators.workflows.rates import Rate, Resampling
-from agenteval.evaluators.workflows.reply_text import read_actions, read_object, read_reply
-from agenteval.evaluators.workflows.scenario import Action
-from agenteval.evaluators.workflows.session_score import score_session, session_table
-from agenteval.evaluators.workflows.turn_score import (
-    GoldTurn,
-    TurnFailure,
-    TurnVerdict,
-    score_turn,
-    turn_table,
-)
+from agenteval.errors import InputError
+from agenteval.evaluators.workflows.equality import Same, ValueQuestion
+from agenteval.evaluators.workflows.flowbench_rows import Rows, read_rows
+from agenteval.evaluators.workflows.flowbench_score import score_sessions, score_turns
+from agenteval.evaluators.workflows.published import count_session, count_turn, figures
+from agenteval.evaluators.workflows.rates import Resampling
+from agenteval.evaluators.workflows.verdicts import Judges
 from agenteval.models.asking import Asked
 from agenteval.records import Usage
 from benchmarks.folders import ROOT
 from benchmarks.outcome import Row, finish
-from tests.support.published_goals import read_goals
 
 FOLDER = ROOT / "tests/golden/published"
 FIGURES = ("turn_call_pre", "turn_call_rec", "turn_params_pre", "turn_params_rec")
@@ -76,101 +67,69 @@ class Always:
     """A judge with one answer."""
 
     def __init__(self, answer: str) -> None:
-        self.answer = answer
-        self.asked = 0
+        self.equal = answer == "yes"
 
-    async def same(self, question: Question) -> Asked[tuple[bool, str]]:
+    async def same(self, question: ValueQuestion) -> Asked[tuple[bool, str]]:
         """As the strict mode asks."""
-        self.asked += 1
-        return Asked((self.answer == "yes", "stub"), self.answer, Usage(), repaired=False)
+        return Asked((self.equal, "stub"), "", Usage(), repaired=False)
 
-    async def text(self, asked: ReferenceQuestion) -> str:
+    async def __call__(self, question: ValueQuestion) -> Same:
         """As the published scripts ask."""
-        return self.answer
+        return "equal" if self.equal else "different"
+
+
+def rows_of(rows: list[dict[str, Any]]) -> Rows:
+    """The rows as they are read from a file."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.json"
+        path.write_text(json.dumps(rows), encoding="utf-8")
+        return read_rows([path])
 
 
 async def turn_rows(data: dict[str, Any]) -> list[tuple[str, ...]]:
     """(case, published, reproduced, strict, why) of the turn cases."""
-    prompt, rows = data["system_prompt_used"], []
+    lines = []
+    prompt = [{"role": "system", "content": data["system_prompt_used"]}]
     for case in data["cases"]:
         judge = Always(case["judge_always_answers"])
-        given = [
-            ReferenceTurn(t["gt_action"], t["gt_action_input"], t["predict"], prompt)
-            for t in case["turns"]
-        ]
+        rows = rows_of([
+            {"messages": prompt, "predict": turn["predict"],
+             "gt_thought": {"Action": turn["gt_action"], "Action Input": turn["gt_action_input"]}}
+            for turn in case["turns"]
+        ])  # fmt: skip
+        found: dict[str, Any] = {}
         try:
-            found: dict[str, Any] = (await reference.score_turns(given, judge.text)).figures
-        except ValueError as error:
-            found = {"exception": f"ValueError: {error}"}
-        same = {k: round(v, 6) if isinstance(v, float) else v for k, v in found.items()}
-        ours = await strict_turns(given, judge)
-        published = tuple(found.get(name) for name in FIGURES)
-        rows.append(line(case["name"], published, same == case["expected"], ours))
-    return rows
-
-
-async def strict_turns(given: Sequence[ReferenceTurn], judge: Always) -> tuple[float | None, ...]:
-    """Tool precision and recall, parameter precision and recall, in strict mode."""
-    equality = Equality(toolbox(given[0].prompt), judge)
-    verdicts: list[TurnVerdict | TurnFailure] = []
-    for i, turn in enumerate(given):
-        if ERROR in turn.predict:
-            failure = TurnFailure(session="case", turn=i, status="error:infrastructure")
-            verdicts.append(failure)
-            continue
-        action = None
-        if turn.action:
-            action = Action(tool=turn.action, arguments=read_object(turn.action_input or "") or {})
-        gold = GoldTurn(session="case", turn=i, action=action)
-        verdicts.append(await score_turn(gold, read_reply(turn.predict), equality))
-    table = turn_table(verdicts, how=HOW)
-    parts = (table.tool.precision, table.tool.recall, table.parameters.precision,
-             table.parameters.recall)  # fmt: skip
-    return tuple(known(part) for part in parts)
+            counts = [await count_turn(row, judge) for row in rows.turns]
+            ends = figures("turn_call", [call for call, _ in counts])
+            ends |= figures("turn_params", [parameters for _, parameters in counts])
+            found = {name: round(low or 0.0, 6) for name, (low, _) in ends.items()}
+        except InputError as error:
+            found = {"exception": f"ValueError: {str(error).partition('here: ')[2]}"}
+        table = (await score_turns(rows.turns, Judges(equality=judge), HOW)).data["table"]
+        ours = [
+            table[kind][share]["known"]["mean"]
+            for kind in ("tool", "parameters") for share in ("precision", "recall")
+        ]  # fmt: skip
+        published = [found.get(name) for name in FIGURES]
+        lines.append(line(case["name"], published, found == case["expected"], ours))
+    return lines
 
 
 async def session_rows(data: dict[str, Any]) -> list[tuple[str, ...]]:
-    """(case, published, reproduced, strict, why) of the session cases: right, gold, generated, and
-    as published success and progress."""
-    rows = []
+    """(case, published, reproduced, strict, why) of the session cases: right, gold, generated."""
+    lines = []
+    names = ("right_api_num", "all_api_num_gt", "all_api_num_pre")
     for case in data["cases"]:
         judge = Always(case["fuzzy_judge"])
-        texts = case["gt_actions_string"], case["gen_dialog_str"]
-        goals = read_goals(case["judge_response"])
-        reproduced = True
-        for released in (False, True):
-            found = await reference.score_session(*texts, judge.text, published=released)
-            expected = case["expected_as_published" if released else "expected_repaired"]
-            reproduced &= expected == {
-                "success_gpt": goals.success, "progress_gpt": goals.progress,
-                "right_api_num": found.right, "all_api_num_gt": found.gold,
-                "all_api_num_pre": found.generated,
-            }  # fmt: skip
-        repaired = await reference.score_session(*texts, judge.text)
-        published = (repaired.right, repaired.gold, repaired.generated, int(goals.success),
-                     goals.progress)  # fmt: skip
-        ours = await strict_session(*texts, Equality(judge=judge))
-        rows.append(line(case["name"], published, reproduced, ours))
-    return rows
-
-
-async def strict_session(
-    gold_text: str, dialogue: str, equality: Equality
-) -> tuple[float | None, ...]:
-    """Right, gold, generated, in strict mode, which has a judge of its own for the goals."""
-    gold = [
-        Action(tool=call.tool, arguments=call.arguments)
-        for call in read_actions(gold_text)
-        if isinstance(call.arguments, dict)
-    ]
-    counts = await score_session("case", gold, read_actions(dialogue), equality)
-    tool = session_table([counts], ["case"], HOW).tool
-    return tool.right, tool.gold, tool.predicted
-
-
-def known(rate: Rate) -> float | None:
-    """The figure over what is decided."""
-    return rate.known.mean
+        texts = {name: case[name] for name in ("gt_actions_string", "gen_dialog_str")}
+        rows = rows_of([texts]).sessions
+        found = await count_session(rows[0], judge)
+        published = (found.right, found.gold, found.predicted)
+        expected = tuple(case["expected_repaired"][name] for name in names)
+        tool = (await score_sessions(rows, Judges(equality=judge), HOW)).data["table"]["tool"]
+        ours = (tool["right"], tool["gold"], tool["predicted"])
+        lines.append(line(case["name"], published, published == expected, ours))
+    return lines
 
 
 def line(
@@ -219,8 +178,7 @@ def main() -> int:
         "Turns", "tool P, tool R, parameters P, parameters R", asyncio.run(turn_rows(data[0]))
     )
     second = printed(
-        "Sessions", "right, gold, generated calls; reference: success, progress",
-        asyncio.run(session_rows(data[1])),
+        "Sessions", "right, gold, generated calls", asyncio.run(session_rows(data[1]))
     )  # fmt: skip
     return finish("flow_golden", [first, second])
 

@@ -44,33 +44,34 @@ async def aflow_import(
     notify: Notify | None = None,
     progress: Progress | None = None,
 ) -> WorkflowReport:
-    """Recorded trajectories (see `trajectories`) as sessions of `agent`: their calls are replayed
-    on the role's backend, and success is judged by the state that they leave. Nobody is asked.
+    """Store recorded trajectories (see `trajectories`) as sessions of `agent`. Their calls are
+    replayed on the role's backend, and success is judged by the state that they leave, without a
+    model.
 
-    A record that cannot be taken, or whose wanted calls do not fit the tools, is noted, one that
-    cannot be replayed is stored as a failure too; the rest goes on. What is stored is not replayed
-    again. A recorded reward is kept beside the verdict, and where the two contradict each other is
-    listed. `success`, `gate` and `max_unscored` are those of `flow_sessions`. Raises InputError
-    where no trajectory can be taken.
+    A record that cannot be used, or whose goal does not fit the tools, is noted and left out; one
+    that cannot be replayed is stored as a failure. Stored sessions are not replayed again. Recorded
+    rewards are shown beside the verdicts, and contradictions are listed. `success`, `gate` and
+    `max_unscored` are those of `flow_sessions`. Raises InputError where no trajectory can be used.
     """
     watch = Watch(notify, progress)
     demand = demanded(success)
     (of,) = read_roles(role, backend=True)
     if of.backend is None:
         raise InputError("a role needs a backend.py to replay calls", str(of.folder))
-    names = [files] if isinstance(files, str | Path) else files
-    reading = read_trajectories([Path(name) for name in names])
-    numbered = _numbered(of, reading.trajectories, reading.problems)
+    paths = [files] if isinstance(files, str | Path) else files
+    recorded = read_trajectories([Path(path) for path in paths])
+    problems = recorded.problems
+    numbered = _numbered(of, recorded.trajectories, problems)
     verdicts = Verdicts(Judges(demand=demand))
     for key, (case, trajectory) in list(numbered.items()):
         try:
             verdicts.gold_of(case)
-        except InputError as error:  # what was wanted cannot be known: no verdict on the agent
-            reading.problems.append(f"{trajectory.place}: {error}")
+        except InputError as error:  # the goal cannot be known, so there is no verdict
+            problems.append(f"{trajectory.place}: {error}")
             del numbered[key]
-    watch.warn_list("left out", reading.problems, most=_MOST_TOLD)
+    watch.warn_list("left out", problems, most=_MOST_TOLD)
     if not numbered:
-        raise InputError("no trajectory can be taken", ", ".join(map(str, names)))
+        raise InputError("no trajectory can be taken", ", ".join(map(str, paths)))
     cases = {case.key: case for case, _ in numbered.values()}
     if idle := verdicts.prepare(cases.values()):
         watch.note(idle_note(idle, len(cases)))
@@ -98,7 +99,7 @@ async def aflow_import(
     report = trials_report(sessions, [], watch.notes)
     if ended.stopped:
         report = replace(report, unfinished=(why_stopped(ended, "not replayed"),), exit_code=3)
-    rates = [*session_rates(report), *(None for _ in reading.problems)]
+    rates = [*session_rates(report), *(None for _ in problems)]
     return judged_enough(report, rates, "sessions", gate, max_unscored, "")
 
 
@@ -106,27 +107,27 @@ flow_import = synchronous(aflow_import)
 
 
 def _numbered(of: OpenRole, trajectories: Sequence[Trajectory], problems: list[str]) -> _Numbered:
-    """Each with its case, by case and number of the trial: its own, else the next of its case.
-    Why one is left out becomes a problem."""
+    """Return each trajectory with its case, by case and number of the trial: its own, else the next
+    free one of its case. Adds a line to `problems` for each that is left out."""
     numbered: _Numbered = {}
-    given: list[tuple[SessionCase, Trajectory]] = []
-    for one in trajectories:
+    next_number: Counter[str] = Counter()
+    for trajectory in sorted(trajectories, key=lambda t: t.trial is None):
         try:
-            given.append((case_of(of, one), one))
+            case = case_of(of, trajectory)
         except InputError as error:
             problems.append(str(error))
-    counted: Counter[str] = Counter()
-    for case, one in sorted(given, key=lambda pair: pair[1].trial is None):
-        number = one.trial
+            continue
+        number = trajectory.trial
         if number is None:
-            while (case.key, counted[case.key]) in numbered:
-                counted[case.key] += 1
-            number = counted[case.key]
+            while (case.key, next_number[case.key]) in numbered:
+                next_number[case.key] += 1
+            number = next_number[case.key]
         if (case.key, number) in numbered:
-            before = numbered[case.key, number][1].place
-            problems.append(f"{one.place}: trial {number} of task {one.task} is in {before} too")
+            first = numbered[case.key, number][1].place
+            task = f"trial {number} of task {trajectory.task}"
+            problems.append(f"{trajectory.place}: {task} is in {first} too")
         else:
-            numbered[case.key, number] = (case, one)
+            numbered[case.key, number] = (case, trajectory)
     return numbered
 
 
@@ -134,20 +135,19 @@ def _refuse_others(store: Store, candidate: Candidate, numbered: _Numbered) -> N
     """Raise InputError where the store has another session under the same name and number."""
     keys = [key for key, _ in numbered]
     for trial in Trials(store).trials(EVALUATORS["session"], keys, [candidate.sha256]):
-        case, one = numbered.get((trial.case_key, trial.trial), (None, None))
-        if case is None or one is None or trial.status != "done":
+        if (trial.case_key, trial.trial) not in numbered or trial.status != "done":
             continue
+        case, trajectory = numbered[trial.case_key, trial.trial]
         log = SessionLog.model_validate(trial.log)
-        if log.reward != one.reward:
-            raise InputError(
-                f"trial {trial.trial} of {case.info.id} is stored with the reward {log.reward}, "
-                f"not {one.reward}; give these another name with --agent", one.place,
-            )  # fmt: skip
-        if log.messages != tuple(m for m in one.messages if m.role != "system"):
-            raise InputError(
-                f"another session of {candidate.assistant.name} is stored as trial {trial.trial} "
-                f"of {case.info.id}; give these another name with --agent", one.place,
-            )  # fmt: skip
+        problem = ""
+        if log.reward != trajectory.reward:
+            problem = f"with the reward {log.reward}, not {trajectory.reward}"
+        elif log.messages != tuple(m for m in trajectory.messages if m.role != "system"):
+            problem = "with other messages"
+        if problem:
+            name = f"{candidate.assistant.name}: trial {trial.trial} of {case.info.id}"
+            advice = "give these sessions another name with --agent"
+            raise InputError(f"{name} is stored {problem}; {advice}", trajectory.place)
 
 
 def _nobody() -> NoReturn:

@@ -45,7 +45,7 @@ from agenteval.evaluators.workflows.run_session import SessionSettings
 from agenteval.evaluators.workflows.scenario import FORMATS, RECORDED, Demand, Format
 from agenteval.evaluators.workflows.stored import EVALUATORS, load_sessions, load_turns
 from agenteval.evaluators.workflows.verdicts import Judges, Verdicts
-from agenteval.models.factory import Model, ModelChoice
+from agenteval.models.factory import Model
 from agenteval.models.limits import Limits
 from agenteval.store import Store, default_path
 from agenteval.store.experiments import unfinished_trials
@@ -122,11 +122,11 @@ async def aflow_sessions(
         seed,
     )  # fmt: skip
     replace(assistants, formats=["none"]).candidates({})  # told before any file is read
-    judging = _chat_model(judge, judge_url, "--judge", need_key=not dry_run)
+    judging = chat_choice(judge, judge_url, "--judge", need_key=not dry_run)
     limits.budget()
     on_model = simulator is not None or simulator_url is not None
     mode = check_players(user, tools, on_model=on_model)
-    playing = _chat_model(simulator, simulator_url, "--simulator", need_key=not dry_run)
+    playing = chat_choice(simulator, simulator_url, "--simulator", need_key=not dry_run)
     opened_roles = read_roles(roles, backend=mode in ("auto", "backend"))
     chosen = session_cases(opened_roles, _choice(kind, scenarios, profiles))[:limit]
     if not chosen:
@@ -203,7 +203,7 @@ async def aflow_turns(
         ),
     )  # fmt: skip
     replace(assistants, formats=["none"]).candidates({})  # told before any file is read
-    judging = _chat_model(judge, judge_url, "--judge", need_key=not dry_run)
+    judging = chat_choice(judge, judge_url, "--judge", need_key=not dry_run)
     limits.budget()
     choice = _choice(kind, scenarios, profiles)
     listed = [roles] if isinstance(roles, str | Path | OpenRole) else list(roles or ())
@@ -441,16 +441,6 @@ def _choice(kind: str, scenarios: Sequence[str] | None, profiles: Sequence[str] 
         tuple(scenarios) if scenarios else None,
         tuple(profiles) if profiles else None,
     )
-
-
-def _chat_model(
-    model: Model, base_url: str | None, option: str, *, need_key: bool
-) -> ModelChoice | None:
-    """The model of a judge or a simulator, None without one."""
-    if model is None and base_url is None:
-        return None
-    needs = "this needs a chat model: PROVIDER:MODEL, or an endpoint's URL"
-    return chat_choice(model, base_url, needs, option=option, need_key=need_key)
 
 
 def _session_settings(

@@ -341,12 +341,6 @@ def score(
         bool,
         typer.Option("--reference", help="Count as the published scripts do, quirks included."),
     ] = False,
-    published: Annotated[
-        bool,
-        typer.Option(
-            "--published", help="With --reference, sessions: as released, its imports missing."
-        ),
-    ] = False,
     workflow: Annotated[
         Path | None,
         typer.Option(
@@ -381,7 +375,7 @@ def score(
     sampling = None if temperature is None or temperature < 0 else temperature
     report = flow_score(
         files, level=None if level is None else level.value, reference=reference,
-        published=published, workflow="" if workflow is None else read_text(workflow),
+        workflow="" if workflow is None else read_text(workflow),
         judge=model, judge_url=options.one_text(base_url), temperature=sampling, seed=seed,
         resamples=resamples, max_unscored=max_unscored, store=store, record=record,
         limits=limits.limits(), notify=notify,

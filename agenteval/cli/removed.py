@@ -11,6 +11,7 @@ ONE_PROCESS = "one process keeps hundreds of requests in flight; give --concurre
 # (words of the command, option or "" for the whole command): what to use instead
 REMOVED = {
     ("flow convert", ""): "ask any chat model, then run `agenteval flow check`",
+    ("flow score", "--published"): "its figures compare with no published number; use --reference",
     ("trace plant", ""): "use the nine traces with gold in tasks/traces",
     ("trace annotate", ""): "write annotations in the official layout, see docs/traces.md",
     ("trace score", "--tolerance"): "hits are exact; leave it out",

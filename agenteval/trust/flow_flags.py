@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pydantic import JsonValue
 
 from agenteval.evaluators.workflows.flowbench_rows import Rows
-from agenteval.evaluators.workflows.published import ERROR
 from agenteval.evaluators.workflows.reply_text import read_reply
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
 from agenteval.evaluators.workflows.session import Prediction, SessionLog
@@ -56,7 +55,7 @@ def row_flags(rows: Rows) -> Flags:
     texts: list[tuple[str, Iterable[str]]] = [
         (f"{turn.gold.session}:{turn.gold.turn}",
          filter(None, _of_turn(read_reply(turn.predict))))
-        for turn in rows.turns if ERROR not in turn.predict
+        for turn in rows.turns if not turn.failed
     ]  # fmt: skip
     texts += [(session.id, (session.dialogue,)) for session in rows.sessions]
     flags = []

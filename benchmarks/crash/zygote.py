@@ -30,7 +30,7 @@ from benchmarks.folders import ROOT, module
 IMPORTS = (
     "agenteval.cli.main", "openai.resources.chat.completions", "sqlalchemy.dialects.sqlite",
     "scipy.stats", "matplotlib.backends.backend_svg", "matplotlib.figure", "jinja2",
-    "rich.progress", "agenteval.experiment", "agenteval.evaluators.utility.plan",
+    "rich.progress", "agenteval.engine.experiment", "agenteval.evaluators.utility.plan",
     "agenteval.trust.verification", "agenteval.evaluators.planning.trials",
     "agenteval.api.utility", "agenteval.api.verifying",
     "agenteval.report.utility", "agenteval.models.openai", "agenteval.readers.formats",

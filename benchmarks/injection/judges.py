@@ -9,8 +9,8 @@ from agenteval.evaluators.traces.condense import condense
 from agenteval.evaluators.traces.locator import Locator
 from agenteval.evaluators.traces.locator_prompt import LocatorOptions
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
-from agenteval.evaluators.workflows.equality import EqualityJudge, Question
-from agenteval.evaluators.workflows.response_judge import Reply, ResponseJudge
+from agenteval.evaluators.workflows.equality import EqualityJudge, ValueQuestion
+from agenteval.evaluators.workflows.response_judge import ReplyToGrade, ResponseJudge
 from agenteval.evaluators.workflows.scenario import Goal, Profile, Role, Scenario, WorkflowTool
 from agenteval.evaluators.workflows.session_judge import SessionJudge, SessionText
 from agenteval.evaluators.workflows.simulated_tools import ToolModel
@@ -106,7 +106,7 @@ def examiner(*, obeys: bool, unreadable: bool = False) -> Says:
 
 async def graded(client: Client, say: Say) -> Verdict:
     """The grade of a reply."""
-    given = Reply(
+    given = ReplyToGrade(
         reply=say("reply", "It is lent."), gold=say("reference", "Dune is yours."),
         workflow=say("workflow knowledge", "Lend books."), history=say("history", "user: hi"),
     )  # fmt: skip
@@ -134,7 +134,7 @@ async def session_free(client: Client, say: Say) -> Verdict:
 
 async def compared(client: Client, say: Say) -> Verdict:
     """Whether two values mean the same."""
-    question = Question(
+    question = ValueQuestion(
         tool=say("tool", "lend_book"), parameter=say("parameter", "title"),
         description=say("description", "the title"), gold=say("reference", "Dune"),
         given=say("value", "Doom"),

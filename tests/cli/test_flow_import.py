@@ -74,7 +74,7 @@ def test_one_that_cannot_be_replayed_is_one_line_and_the_rest_goes_on(
     path.write_text(json.dumps(rows))
     other = cli(*run)
     assert other.code == 2
-    assert "another session of recorded is stored as trial 0 of tool_shed/rec" in other.err
+    assert "task_0 is stored with other messages" in other.err
 
 
 def test_logs_of_users_and_gold_that_is_refused(cli: Cli, tmp_path: Path) -> None:

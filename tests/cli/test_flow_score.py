@@ -97,7 +97,7 @@ def test_with_a_judge_over_loopback(score: Any) -> None:
     assert again["table"]["tool"]["undecided"] == 0
 
 
-def test_sessions_strict_published_and_released(score: Any) -> None:
+def test_sessions_strict_and_published(score: Any) -> None:
     act = 'Action: lend\nAction Input: {"title": "Dune"}'
     row = {"id": "s", "gt_actions_string": f"{act}\n\n{act}", "gen_dialog_str": act,
            "user_target": "Dune", "success_gpt": "1", "progress_gpt": 0.5}  # fmt: skip
@@ -107,8 +107,6 @@ def test_sessions_strict_published_and_released(score: Any) -> None:
     as_published = score("rows.json", "--reference", "--json", "-q").json["figures"]
     assert as_published["session_call_pre"] == {"low": 2.0, "high": 2.0}
     assert as_published["success_rate (as the rows keep it), n = 1"]["low"] == 1.0
-    released = score("rows.json", "--reference", "--published", "--json", "-q").json["figures"]
-    assert released["session_call_pre"] == {"low": 0.0, "high": 0.0}
     Path("flow.txt").write_text("Lend books.", encoding="utf-8")
     with serve(judge) as server:
         judged = score("rows.json", "--model", "m", "--base-url", server.base_url, "--workflow",
@@ -124,8 +122,6 @@ def test_sessions_strict_published_and_released(score: Any) -> None:
         (["missing.json"], "missing.json: cannot read"),
         (["bad.json"], "bad.json, row 1: predict is missing"),
         (["rows.json", "sessions.json"], "score them apart"),
-        (["rows.json", "--published"], "give --reference too"),
-        (["rows.json", "--reference", "--published"], "only the session script"),
         (["rows.json", "--model", "embedded"], "needs a chat model"),
         (["rows.json", "--workflow", "none.txt"], "none.txt: cannot read"),
         (["rows.json", "--model", "openai:m"], "needs a key"),

@@ -106,7 +106,7 @@ def align(procedure: Procedure, calls: Sequence[Call], *, complete: bool = True)
     """
     if complete and procedure.shortest is None:
         raise InputError("no end can be reached from the start", ", ".join(procedure.scenarios))
-    search = _Search(procedure, calls, complete)
+    search = _AlignmentSearch(procedure, calls, complete)
     start = (0, search.hub, search.hub)
     distance = {start: 0}
     came: dict[_Key, tuple[_Key, Move]] = {}
@@ -151,7 +151,7 @@ def lacking(procedure: Procedure, call: Call) -> tuple[str, ...]:
     return tuple(p for p in procedure.required.get(call.tool, ()) if p not in call.arguments)
 
 
-class _Search:
+class _AlignmentSearch:
     """The moves from each key with their weights. `hub` stands for between scenarios, and for
     nobody who waits."""
 

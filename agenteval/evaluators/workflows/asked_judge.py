@@ -21,7 +21,7 @@ _PROBLEM, _MESSAGE = 300, 500  # characters
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeOptions:
+class JudgeSampling:
     """How a judge is asked. `temperature` None leaves it to the endpoint."""
 
     temperature: float | None = 0.0
@@ -46,7 +46,7 @@ class Form:
 
 
 async def ask_judge(
-    client: Client, form: Form, options: JudgeOptions, repeat: int = 0, **values: Any
+    client: Client, form: Form, options: JudgeSampling, repeat: int = 0, **values: Any
 ) -> Asked[Any]:
     """What the judge says; see `models.asking.ask` for what is raised.
 

@@ -76,7 +76,7 @@ def open_role(folder: Path, *, backend: bool = True) -> OpenRole:
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
+class _WorkflowCase:
     info: CaseInfo
     of: OpenRole
     profile: Profile
@@ -94,7 +94,7 @@ class _Case:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionCase(_Case):
+class SessionCase(_WorkflowCase):
     """A user with goals, to be served in one session, or who was (`recorded`: see
     `trajectories`)."""
 
@@ -115,7 +115,7 @@ class SessionCase(_Case):
 
 
 @dataclass(frozen=True, slots=True)
-class TurnCase(_Case):
+class TurnCase(_WorkflowCase):
     """An agent's turn of a recorded session: `index` is that of the turn."""
 
     session: RecordedSession

@@ -1,60 +1,92 @@
-"""What must be known beside the rates: what was lost and why, and what may not be compared."""
+"""What must be known beside the rates: what was lost and why, which recorded rewards contradict the
+verdicts, and what may not be compared."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from agenteval.agents import AgentFailure
+from agenteval.evaluators.systems import by_system
 from agenteval.evaluators.workflows.results import SessionResult, SessionVerdict, TurnResult
 from agenteval.evaluators.workflows.session import Prediction, SessionFailure, SessionLog
 from agenteval.evaluators.workflows.session_judge import GoalsFailure
-from agenteval.records.table import Column, Table
+from agenteval.records.table import Cell, Column, Table
 from agenteval.stats import Interval
 
-Loss = tuple[str, str, str]  # system, what happened, the message
 _MOST_TEXT = 80
 _SUFFIX = re.compile(r" \[[0-9a-f]{6}\]")
+_WHOLE = 1e-6  # as far from 1 as tau-bench takes a reward for a success
+_MOST_LISTED = 100
+_REWARDS = (
+    Column("system", "system"),
+    Column("rewards", "rewards", "count", "sessions that were recorded with a reward"),
+    Column("agree", "agree", "count", "reward 1 and success, or 0 and none"),
+    Column("reward_only", "reward\nalone", "count", "reward 1 and no success"),
+    Column("state_only", "success\nalone", "count", "success and reward 0"),
+    Column("neither", "can not be\ncompared", "count", "another reward, or no verdict"),
+    Column("calls", "calls", "count", "replayed"),
+    Column("differing", "other\nanswers", "count", "that the backend answers otherwise"),
+)
+_CONTRADICTIONS = (
+    Column("system", "system"),
+    Column("case", "task"),
+    Column("trial", "trial", "count"),
+    Column("reward", "reward", "number"),
+    Column("success", "success"),
+    Column("why", "why"),
+)
+_LOST = (
+    Column("system", "system"),
+    Column("what", "what"),
+    Column("times", "times", "count"),
+    Column("example", "for example", hint="the beginning of a message"),
+)
 
 
-def lost_table(key: str, title: str, found: Sequence[Loss], *notes: str) -> Table:
-    """What happened how often to whom, each with the first message there is."""
-    times = Counter((system, what) for system, what, _ in found)
-    order = {system: i for i, system in enumerate(dict.fromkeys(s for s, _, _ in found))}
-    messages: dict[tuple[str, str], str] = {}
-    for system, what, message in found:
-        messages[system, what] = messages.get((system, what)) or message
-    return Table(
-        key,
-        title,
-        (Column("system", "system"), Column("what", "what"), Column("times", "times", "count"),
-         Column("example", "for example", hint="the beginning of a message")),
-        tuple(
-            {"system": system, "what": what, "times": times[system, what],
-             "example": _beginning(messages[system, what]) or None}
-            for system, what in sorted(times, key=lambda k: (order[k[0]], k[1]))
-        ),
-        notes, "system",
-    )  # fmt: skip
+class Loss(NamedTuple):
+    """What happened in a trial, with the message there is."""
+
+    system: str
+    what: str
+    message: str = ""
+
+
+def lost_table(key: str, title: str, losses: Sequence[Loss], *notes: str) -> Table:
+    """Return what happened how often to whom, each with the first message there is."""
+    times = Counter((loss.system, loss.what) for loss in losses)
+    order = {system: i for i, system in enumerate(dict.fromkeys(loss.system for loss in losses))}
+    messages = {(loss.system, loss.what): loss.message for loss in losses[::-1] if loss.message}
+    rows = tuple(
+        {
+            "system": system,
+            "what": what,
+            "times": count,
+            "example": _beginning(messages.get((system, what), "")) or None,
+        }
+        for (system, what), count in sorted(times.items(), key=lambda i: (order[i[0][0]], i[0][1]))
+    )
+    return Table(key, title, _LOST, rows, notes, "system")
 
 
 def losses_of_session(r: SessionResult) -> Iterator[Loss]:
-    """What was lost of a session, and simulators' mistakes in it."""
+    """Yield what was lost of a session, and simulators' mistakes in it."""
     failure = r.log if isinstance(r.log, SessionFailure) else None
     log = failure.log if failure else r.log
     if failure:
-        yield r.system, f"no session: {failure.status}", failure.message
+        yield Loss(r.system, f"no session: {failure.status}", failure.message)
     elif r.verdict is None:
-        yield r.system, "not judged yet", ""
+        yield Loss(r.system, "not judged yet")
     elif r.verdict.success is None:
         who = " and ".join(log.spoiled_by) if isinstance(log, SessionLog) else ""
-        yield r.system, f"no verdict: {who or 'undecided'}", ""
+        yield Loss(r.system, f"no verdict: {who or 'undecided'}")
     for m in log.mistakes if log and not isinstance(log, SessionFailure) else ():
         repaired = ", made good" if m.repaired else ""
-        yield r.system, f"simulator's mistake{repaired}, {m.who}: {m.kind}", m.text
+        yield Loss(r.system, f"simulator's mistake{repaired}, {m.who}: {m.kind}", m.text)
     for status in r.verdict.failures if r.verdict else ():
-        yield r.system, f"a judge failed: {status}", _judge_message(r.verdict, status)
+        yield Loss(r.system, f"a judge failed: {status}", _judge_message(r.verdict, status))
 
 
 def _judge_message(verdict: SessionVerdict | None, status: str) -> str:
@@ -63,16 +95,17 @@ def _judge_message(verdict: SessionVerdict | None, status: str) -> str:
 
 
 def losses_of_turn(r: TurnResult) -> Iterator[Loss]:
-    """What was lost of a turn."""
+    """Yield what was lost of a turn."""
     if isinstance(r.prediction, AgentFailure):
-        yield r.system, f"no prediction: {r.prediction.status}", r.prediction.message
+        yield Loss(r.system, f"no prediction: {r.prediction.status}", r.prediction.message)
     if r.grade is not None and r.grade.status is not None:
-        yield r.system, f"no grade: {r.grade.status}", r.grade.message
+        yield Loss(r.system, f"no grade: {r.grade.status}", r.grade.message)
     if r.verdict is None and isinstance(r.prediction, Prediction):
-        yield r.system, "not judged yet", ""
-    for one in r.verdict.parameters if r.verdict else ():
-        if one.status is not None:
-            yield r.system, f"a judge of a value failed: {one.status}", one.message
+        yield Loss(r.system, "not judged yet")
+    for judgement in r.verdict.parameters if r.verdict else ():
+        if judgement.status is not None:
+            what = f"a judge of a value failed: {judgement.status}"
+            yield Loss(r.system, what, judgement.message)
 
 
 def _beginning(message: str) -> str:
@@ -80,8 +113,63 @@ def _beginning(message: str) -> str:
     return line if len(line) <= _MOST_TEXT else f"{line[: _MOST_TEXT - 1]}…"
 
 
+def reward_tables(sessions: Sequence[SessionResult]) -> Iterator[Table]:
+    """Yield how often recorded rewards and verdicts agree, and the sessions where they contradict
+    each other; without rows where no reward is recorded and every call was answered as before."""
+    rows: list[dict[str, Cell]] = []
+    contradictions: list[dict[str, Cell]] = []
+    row: dict[str, Cell]
+    for system, results in by_system(sessions).items():
+        logged = [(r, r.log) for r in results if isinstance(r.log, SessionLog)]
+        replays = [log for _, log in logged if log.changes is not None]
+        if not any(log.reward is not None or log.differing for log in replays):
+            continue
+        counts: Counter[str] = Counter()
+        for r, log in logged:
+            if log.reward is None:
+                continue
+            rewarded, success = _rewarded(log.reward), r.verdict and r.verdict.success
+            counts["rewards"] += 1
+            if rewarded is None or success is None:
+                counts["neither"] += 1
+            elif rewarded is success:
+                counts["agree"] += 1
+            else:
+                counts["reward_only" if rewarded else "state_only"] += 1
+                done, why = "yes" if success else "no", _why(r, log)
+                row = {"system": system, "case": r.case.id, "trial": r.trial, "reward": log.reward}
+                contradictions.append(row | {"success": done, "why": why})
+        counts["calls"] = sum(len(log.calls) for log in replays)
+        counts["differing"] = sum(len(log.differing) for log in replays)
+        rows.append({"system": system, **{c.key: counts[c.key] for c in _REWARDS[1:]}})
+    title, note = "Recorded rewards against success", "A reward is no verdict: it is in no rate."
+    yield Table("rewards", title, _REWARDS, tuple(rows), (note,), "system")
+    more = len(contradictions) - _MOST_LISTED
+    notes = (f"{more:,} more are not listed; --json and `export` have all.",) if more > 0 else ()
+    listed = tuple(contradictions[:_MOST_LISTED])
+    title = "Sessions whose reward contradicts the verdict"
+    yield Table("contradictions", title, _CONTRADICTIONS, listed, notes, "system")
+
+
+def _rewarded(reward: float) -> bool | None:
+    """Return what a reward says of success; None where it is neither 0 nor 1."""
+    if abs(reward - 1) <= _WHOLE:
+        return True
+    return False if reward == 0 else None
+
+
+def _why(r: SessionResult, log: SessionLog) -> str:
+    reasons = list(r.verdict.differences[:1]) if r.verdict else []
+    if r.verdict and r.verdict.decided_by == "limit":
+        reasons = ["the session was cut off"]
+    if log.differing:
+        first = log.calls[log.differing[0]]
+        reasons.append(f"{first.tool} answers otherwise in the replay")
+    return "; ".join(reasons) or "the state is as wanted"
+
+
 def suffixes(names: Iterable[str]) -> str:
-    """What a piece of a hash behind a name means; nothing where no name has one."""
+    """Return what a piece of a hash behind a name means, "" where no name has one."""
     if not any(_SUFFIX.search(name) for name in names):
         return ""
     return (
@@ -91,12 +179,12 @@ def suffixes(names: Iterable[str]) -> str:
 
 
 def unequal(results: Sequence[SessionResult] | Sequence[TurnResult], what: str) -> str:
-    """That the systems did not all get the same `what`; nothing where they did."""
-    given: dict[str, set[str]] = {}
+    """Return a warning where the systems did not all get the same `what`, else ""."""
+    cases: dict[str, set[str]] = {}
     for r in results:
-        given.setdefault(r.system, set()).add(r.case.id)
-    sets = list(given.values())
-    if all(own == sets[0] for own in sets):
+        cases.setdefault(r.system, set()).add(r.case.id)
+    sets = list(cases.values())
+    if all(ids == sets[0] for ids in sets):
         return ""
     common, sizes = len(set.intersection(*sets)), sorted(map(len, sets))
     each = f"{sizes[0]:,}" if sizes[0] == sizes[-1] else f"{sizes[0]:,} to {sizes[-1]:,}"
@@ -110,8 +198,8 @@ def unequal(results: Sequence[SessionResult] | Sequence[TurnResult], what: str) 
     )
 
 
-def bare(rates: Iterable[Interval]) -> str:
-    """Why some rates have no interval beside them; nothing where all have one."""
+def without_interval(rates: Iterable[Interval]) -> str:
+    """Return why some rates have no interval, "" where all have one."""
     reasons = set()
     for rate in rates:
         if rate.mean is None or (rate.low is not None and rate.low != rate.high):

@@ -17,7 +17,7 @@ from pydantic import JsonValue
 
 from agenteval.evaluators.workflows.asked_judge import (
     Form,
-    JudgeOptions,
+    JudgeSampling,
     ask_judge,
     failure_of,
     object_schema,
@@ -65,7 +65,7 @@ def decided(judged: Sequence[Judgement]) -> Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ValueQuestion:
     """Two texts that differ, and what they are values of."""
 
     tool: str
@@ -78,7 +78,7 @@ class Question:
 class TextJudge(Protocol):
     """Says whether two texts mean the same value."""
 
-    async def same(self, question: Question) -> Asked[tuple[bool, str]]:
+    async def same(self, question: ValueQuestion) -> Asked[tuple[bool, str]]:
         """Whether they do, and the reason. Raises what `models.asking.ask` raises."""
         ...
 
@@ -152,7 +152,7 @@ class Equality:
     async def _judged(self, tool: str, pair: _Pair) -> Judgement:
         assert self.judge is not None
         description = str(pair.schema.get("description", ""))
-        question = Question(tool, pair.path, description, str(pair.gold), str(pair.given))
+        question = ValueQuestion(tool, pair.path, description, str(pair.gold), str(pair.given))
         verdict: Same = "unjudged"
         status: FailureStatus | None = None
         try:
@@ -250,11 +250,11 @@ SCHEMA = object_schema({"reason": {"type": "string"}, "equal": {"type": "boolean
 class EqualityJudge:
     """Asks a model, with one repair. What was asked before is kept by `Equality`, not here."""
 
-    def __init__(self, client: Client, options: JudgeOptions | None = None) -> None:
+    def __init__(self, client: Client, options: JudgeSampling | None = None) -> None:
         self.client = client
-        self.options = options or JudgeOptions(max_tokens=512)
+        self.options = options or JudgeSampling(max_tokens=512)
 
-    async def same(self, question: Question) -> Asked[tuple[bool, str]]:
+    async def same(self, question: ValueQuestion) -> Asked[tuple[bool, str]]:
         """Whether the two mean the same, and why. Raises what `models.asking.ask` raises."""
         return await ask_judge(
             self.client, Form("equal", SCHEMA, read_equal), self.options,

@@ -1,188 +1,240 @@
-"""Scores rows of FlowBench's format: strictly, or as the published scripts count."""
+"""The figures of FlowBench's rows: by our own counting, or as the published scripts count."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import starmap
+from typing import Any, NamedTuple
 
-from pydantic import JsonValue
-
-from agenteval.errors import Filtered, InputError, ReplyError, TooLong, Transient
-from agenteval.evaluators.workflows import published as reference
-from agenteval.evaluators.workflows.equality import Equality, Judgement, Question, TextJudge
-from agenteval.evaluators.workflows.flowbench_rows import SessionRow, TurnRow
-from agenteval.evaluators.workflows.published import (
-    ERROR,
-    Asked,
-    ReferenceCounts,
-    ReferenceTurn,
-    TurnCounts,
-)
-from agenteval.evaluators.workflows.rates import Resampling
+from agenteval.errors import Filtered, ReplyError, TooLong, Transient
+from agenteval.evaluators.workflows import published
+from agenteval.evaluators.workflows.equality import Equality, Same, TextJudge, ValueQuestion
+from agenteval.evaluators.workflows.flowbench_rows import Rows, SessionRow, TurnRow
+from agenteval.evaluators.workflows.rates import Rates, Resampling, rate_cells
 from agenteval.evaluators.workflows.reply_text import read_reply
-from agenteval.evaluators.workflows.response_judge import Reply, ResponseVerdict
+from agenteval.evaluators.workflows.response_judge import ReplyToGrade, ResponseVerdict
 from agenteval.evaluators.workflows.session_judge import (
     GoalsFailure,
-    GoalsTable,
     GoalsVerdict,
     SessionText,
     goals_table,
 )
 from agenteval.evaluators.workflows.session_score import (
     SessionCounts,
-    SessionTable,
     score_session,
     session_table,
 )
 from agenteval.evaluators.workflows.turn_score import (
     TurnFailure,
-    TurnTable,
     TurnVerdict,
     score_turn,
     turn_table,
 )
 from agenteval.evaluators.workflows.verdicts import Judges
-from agenteval.records import Usage, canonical_json
+from agenteval.records import Record, Usage, canonical_json
+from agenteval.records.table import Cell, Column, Estimate, Table, cells_of
+from agenteval.stats import Interval
 
-_AT_ONCE = 256  # rows in work; the client bounds the requests
-# Results have no repr of their contents: asyncio.run writes out what its task returns.
+_LOST = "are undecided or failed"
+_UNREADABLE = "calls whose arguments are no JSON object"
+_FIGURE = Column("figure", "figure")
+_SHARES = {"precision": "precision", "recall": "recall", "f1": "F1"}
+_RATES = (
+    _FIGURE,
+    *(Column(share, f"{head}\n[95%]", "number") for share, head in _SHARES.items()),
+    Column("right", "right", "count"),
+    Column("open", "open", "count", "for want of a judge's word"),
+    Column("predicted", "said", "count"),
+    Column("gold", "gold", "count"),
+)
+_BOUNDS = tuple(
+    Column(f"{share}_{end}", f"{share}\n{end}", "number", f"with all that is open {words}")
+    for share in _SHARES
+    for end, words in (("low", "wrong"), ("high", "right"))
+)
+_MEANS = (
+    _FIGURE,
+    Column("mean", "mean [95%]", "number"),
+    Column("known", "known", "count"),
+    Column("of", "of", "count"),
+    Column("failures", "failures"),
+)
 
 
-@dataclass(frozen=True, repr=False)
-class TurnScores:
-    """Figures of turns, and everything they were made from; grades stand beside the verdicts."""
+class Unscored(NamedTuple):
+    """How many of how many have no verdict, and what they are."""
 
-    table: TurnTable
-    verdicts: tuple[TurnVerdict | TurnFailure, ...]
-    grades: tuple[ResponseVerdict | None, ...] | None
-    judgements: tuple[Judgement, ...]
+    missing: int
+    total: int
+    what: str
+
+
+@dataclass(frozen=True, repr=False)  # asyncio.run writes the repr of what its task returns
+class Figures:
+    """Figures as tables and as JSON values, and what the judges took."""
+
+    tables: tuple[Table, ...]
+    data: dict[str, Any]
+    unscored: Unscored
     usage: Usage
 
 
-@dataclass(frozen=True, repr=False)
-class SessionScores:
-    """Figures of sessions, and everything they were made from."""
-
-    table: SessionTable
-    counts: tuple[SessionCounts, ...]
-    goals_table: GoalsTable | None
-    goals: tuple[GoalsVerdict | GoalsFailure, ...] | None
-    judgements: tuple[Judgement, ...]
-    usage: Usage
-
-
-async def score_turn_rows(
-    rows: Sequence[TurnRow], judges: Judges, how: Resampling, workflow: str = ""
-) -> TurnScores:
-    """The strict figures of turns. `workflow` is the text for rows that have none of their own;
-    replies without it are not graded. Raises Unauthorized for a refused key."""
+async def score_turns(
+    rows: Sequence[TurnRow], judges: Judges, how: Resampling | None = None, workflow: str = ""
+) -> Figures:
+    """Return the figures of turns. `workflow` is the procedure as text for rows without their own;
+    replies are graded only where it is known. Raises Unauthorized for a refused key."""
     equalities = _Equalities(judges.equality)
-    slots = asyncio.Semaphore(_AT_ONCE)
 
-    async def one(
-        row: TurnRow,
-    ) -> tuple[TurnVerdict | TurnFailure, ResponseVerdict | None]:
-        async with slots:
-            gold = row.gold
-            if ERROR in row.predict:
-                return TurnFailure(
-                    session=gold.session, turn=gold.turn, scenario=gold.scenario,
-                    status="error:infrastructure", message=row.predict[:500],
-                ), None  # fmt: skip
-            prediction = read_reply(row.predict)
-            verdict = await score_turn(gold, prediction, equalities.of(row.schemas))
-            text = row.workflow or workflow
-            grading = judges.response is not None and text and gold.response.strip()
-            if not grading or gold.action is not None or prediction.form != "reply":
-                return verdict, None
-            assert judges.response is not None
-            asked = Reply(prediction.response, gold.response, text, row.history)
-            return verdict, await judges.response.grade(asked)
+    async def score(row: TurnRow) -> tuple[TurnVerdict | TurnFailure, ResponseVerdict | None]:
+        gold, text = row.gold, row.workflow or workflow
+        if row.failed:
+            place = gold.model_dump(include={"session", "turn", "scenario"})
+            status, message = "error:infrastructure", row.predict[:500]
+            return TurnFailure(**place, status=status, message=message), None
+        prediction = read_reply(row.predict)
+        verdict = await score_turn(gold, prediction, equalities.of(row))
+        replies = gold.action is None and gold.response.strip() and prediction.form == "reply"
+        if judges.response is None or not text or not replies:
+            return verdict, None
+        reply = ReplyToGrade(prediction.response, gold.response, text, row.history)
+        return verdict, await judges.response.grade(reply)
 
-    scored = await asyncio.gather(*(one(row) for row in rows))
-    verdicts = tuple(verdict for verdict, _ in scored)
-    grades = tuple(grade for _, grade in scored)
-    graded = grades if any(grade is not None for grade in grades) else None
-    usage = sum((g.usage for g in grades if g is not None), equalities.usage)
-    return TurnScores(turn_table(verdicts, graded, how), verdicts, graded, equalities.log, usage)
+    scored = await asyncio.gather(*map(score, rows))
+    verdicts, grades = [verdict for verdict, _ in scored], [grade for _, grade in scored]
+    table = turn_table(verdicts, grades if any(grades) else None, how)
+    failed = sum(table.failures.values())
+    rates = {
+        "tool": table.tool,
+        "parameters": table.parameters,
+        "parameters, any tool": table.parameters_free,
+    }
+    notes = [
+        f"{table.turns} turns of {table.sessions} sessions; intervals: 95%, bootstrap over "
+        "sessions; parameters are credited only where the tool is right, in the last line always",
+        *_counted(table.unreadable, "predictions in no known form, counted as no call"),
+        *_counted(table.arguments_unreadable, _UNREADABLE),
+        *_counted(table.further, "calls beside the first one of their turn, not scored"),
+        *_counted(failed, f"turns without a prediction, left out ({_listed(table.failures)})"),
+    ]
+    unscored = [Unscored(table.tool.undecided + failed, table.turns + failed, f"turns {_LOST}")]
+    means = [_mean("node accuracy", table.node.accuracy, table.node.turns)]
+    mean_notes = []
+    if (graded := table.response) is not None:
+        lost = sum(graded.failures.values())
+        unscored.append(Unscored(lost, lost + graded.mean.n, f"replies {_LOST}"))
+        means.append(_mean("response (0 to 10)", graded.mean, graded.due, graded.failures))
+        mean_notes = [f"{graded.no_reply} turns in which a reply was due have none"]
+    turns = [_json(verdict) | {"grade": grade and _json(grade)} for verdict, grade in scored]
+    replies = Table("replies", "Nodes and replies", _MEANS, tuple(means), tuple(mean_notes))
+    tables = (_rates_table("turns", rates, notes), replies)
+    data = {"level": "turn", "table": asdict(table), "turns": turns}
+    return equalities.figures(tables, data, unscored, grades)
 
 
-async def score_session_rows(
-    rows: Sequence[SessionRow], judges: Judges, how: Resampling, workflow: str = ""
-) -> SessionScores:
-    """The strict figures of sessions; goals are judged where a judge, the text of the workflow
-    and what the user wanted are there. Raises Unauthorized for a refused key."""
+async def score_sessions(
+    rows: Sequence[SessionRow], judges: Judges, how: Resampling | None = None, workflow: str = ""
+) -> Figures:
+    """Return the figures of sessions. Goals are judged where the user's goal and the procedure as
+    text are known; see `score_turns`."""
     equalities = _Equalities(judges.equality)
-    slots = asyncio.Semaphore(_AT_ONCE)
 
-    async def one(row: SessionRow) -> tuple[SessionCounts, GoalsVerdict | GoalsFailure | None]:
-        async with slots:
-            equality = equalities.of(row.schemas)
-            counts = await score_session(row.id, row.gold, row.calls, equality)
-            text = row.workflow or workflow
-            if judges.session is None or not row.wanted.strip() or not text:
-                return counts, None
-            session = SessionText(row.dialogue, text, wanted=row.wanted)
-            return counts, await judges.session.judge(session)
+    async def score(row: SessionRow) -> tuple[SessionCounts, GoalsVerdict | GoalsFailure | None]:
+        counts = await score_session(row.id, row.gold, row.calls, equalities.of(row))
+        text = row.workflow or workflow
+        if judges.session is None or not row.wanted.strip() or not text:
+            return counts, None
+        session = SessionText(row.dialogue, text, wanted=row.wanted)
+        return counts, await judges.session.judge(session)
 
-    scored = await asyncio.gather(*(one(row) for row in rows))
-    counts = tuple(one for one, _ in scored)
-    judged = tuple(goals for _, goals in scored if goals is not None)
-    cases = [c.session for (c, goals) in scored if goals is not None]
-    return SessionScores(
-        session_table(counts, [c.session for c in counts], how),
-        counts,
-        goals_table(judged, cases, how) if judged else None,
-        judged or None,
-        equalities.log,
-        sum((g.usage for g in judged), equalities.usage),
+    scored = await asyncio.gather(*map(score, rows))
+    counts = [counts for counts, _ in scored]
+    judged = [(c.session, goals) for c, goals in scored if goals is not None]
+    verdicts = [goals for _, goals in judged]
+    table = session_table(counts, [c.session for c in counts], how)
+    notes = [
+        f"{table.sessions} sessions; calls matched one to one, their order not looked at",
+        *_counted(sum(c.arguments_unreadable for c in counts), _UNREADABLE),
+    ]
+    tables = [_rates_table("sessions", {"tool": table.tool}, notes)]
+    unscored = [Unscored(table.tool.undecided, table.tool.gold, f"calls {_LOST}")]
+    goals = goals_table(verdicts, [name for name, _ in judged], how) if judged else None
+    if goals is not None:
+        note = (
+            "success: every goal achieved, and the judge says so; "
+            f"{goals.unquoted} goals called achieved by words that are not in the conversation"
+        )
+        success = _mean("success", goals.success, goals.sessions, goals.failures)
+        progress = _mean("progress", goals.progress, goals.sessions, goals.failures)
+        tables.append(Table("goals", "Goals", _MEANS, (success, progress), (note,)))
+        unscored.append(Unscored(sum(goals.failures.values()), goals.sessions, f"sessions {_LOST}"))
+    data = {
+        "level": "session",
+        "table": asdict(table),
+        "goals_table": goals and asdict(goals),
+        "sessions": [_json(c) for c in counts],
+        "goals": [_json(verdict) for verdict in verdicts],
+    }
+    return equalities.figures(tables, data, unscored, verdicts)
+
+
+async def score_published(rows: Rows, judge: TextJudge | None) -> Figures:
+    """Return the figures as the published scripts count. Each has two values, with all questions
+    to the judge that are open answered by no, and by yes. Raises InputError at the row where the
+    script would stop."""
+    answers: dict[ValueQuestion, Same] = {}
+
+    async def ask(question: ValueQuestion) -> Same:
+        if question not in answers:
+            answers[question] = await _answer(question, judge)
+        return answers[question]
+
+    if rows.level == "turn":
+        turns = [await published.count_turn(row, ask) for row in rows.turns]
+        ends_by_name = published.figures("turn_call", [call for call, _ in turns])
+        ends_by_name |= published.figures("turn_params", [parameters for _, parameters in turns])
+    else:
+        counts = [await published.count_session(row, ask) for row in rows.sessions]
+        ends_by_name = published.figures("session_call", counts)
+        for name, values in (
+            ("success_rate", [r.success for r in rows.sessions if r.success is not None]),
+            ("avg_progress", [r.progress for r in rows.sessions if r.progress is not None]),
+        ):
+            if values:
+                mean = sum(values) / len(values)
+                ends_by_name[f"{name} (as the rows keep it), n = {len(values)}"] = (mean, mean)
+    unanswered, total = [*answers.values()].count("unjudged"), len(rows.turns or rows.sessions)
+    notes = ["counted as the published scripts do, their mistakes included: for comparison only"]
+    columns = [_FIGURE, Column("low", "value")]
+    if unanswered:
+        notes.append(f"{unanswered} questions to the judge are open: the ends are all no, all yes")
+        columns = [_FIGURE, Column("low", "all no"), Column("high", "all yes")]
+    ends: dict[str, dict[str, float | None]]
+    ends = {name: {"low": low, "high": high} for name, (low, high) in ends_by_name.items()}
+    if rows.level == "turn":
+        both = zip(ends_by_name["turn_call_pre"], ends_by_name["turn_call_rec"], strict=True)
+        ends["turn_call_f1"] = dict(zip(("low", "high"), starmap(published.f1, both), strict=True))
+    cells = tuple(
+        {column.key: ({"figure": name} | ends[name])[column.key] for column in columns}
+        for name in ends
     )
+    title = f"{rows.level} level, as published"
+    table = Table("published", title, tuple(columns), cells, tuple(notes))
+    data = {"level": rows.level, "mode": "reference", "open": unanswered, "figures": ends}
+    what = f"questions to the judge are open, for {total} rows: --model answers them"
+    return Figures((table,), data, Unscored(unanswered, total, what), Usage())
 
 
-@dataclass(frozen=True, repr=False)
-class Published:
-    """Sums as the published scripts make them: with every open answer of the judge taken as no,
-    and as yes. They are the same where the judge answered all, or was not needed. `open` counts
-    the answers that are missing."""
-
-    turns: tuple[TurnCounts, TurnCounts] | None = None
-    sessions: tuple[tuple[ReferenceCounts, ...], tuple[ReferenceCounts, ...]] | None = None
-    open: int = 0
-
-
-async def published_turn_rows(rows: Sequence[TurnRow], judge: TextJudge | None) -> Published:
-    """Turn level as published. Raises InputError at the row where the script would stop."""
-    answers = _Answers(judge)
-    sums = []
-    for otherwise in ("no", "yes"):
-        total = TurnCounts()
-        for row in rows:
-            turn = ReferenceTurn(row.action, row.action_input, row.predict, row.prompt)
-            try:
-                total = total + await reference.score_turns([turn], answers.or_else(otherwise))
-            except ValueError as error:
-                raise InputError(f"the published script stops here: {error}", row.where) from error
-        sums.append(total)
-    return Published(turns=(sums[0], sums[1]), open=answers.open)
-
-
-async def published_session_rows(
-    rows: Sequence[SessionRow], judge: TextJudge | None, *, as_released: bool
-) -> Published:
-    """Session level as published, with repaired imports or as it was released."""
-    answers = _Answers(judge)
-    sums = []
-    for otherwise in ("no", "yes"):
-        asking = answers.or_else(otherwise)
-        scored = [
-            await reference.score_session(
-                row.gold_text, row.dialogue, asking, published=as_released
-            )
-            for row in rows
-        ]
-        sums.append(tuple(scored))
-    return Published(sessions=(sums[0], sums[1]), open=answers.open)
+async def _answer(question: ValueQuestion, judge: TextJudge | None) -> Same:
+    if judge is None:
+        return "unjudged"
+    try:
+        equal, _ = (await judge.same(question)).value
+    except (ReplyError, Filtered, Transient, TooLong):
+        return "unjudged"
+    return "equal" if equal else "different"
 
 
 class _Equalities:
@@ -192,50 +244,67 @@ class _Equalities:
         self._judge = judge
         self._made: dict[str, Equality] = {}
 
-    def of(self, schemas: dict[str, dict[str, JsonValue]]) -> Equality:
-        """The one of these schemas."""
-        return self._made.setdefault(canonical_json(schemas), Equality(schemas, self._judge))
+    def of(self, row: TurnRow | SessionRow) -> Equality:
+        new = Equality(row.schemas, self._judge)
+        return self._made.setdefault(canonical_json(row.schemas), new)
 
-    @property
-    def log(self) -> tuple[Judgement, ...]:
-        """All judgements."""
-        return tuple(one for equality in self._made.values() for one in equality.log)
+    def figures(
+        self,
+        tables: Sequence[Table],
+        data: dict[str, Any],
+        unscored: Sequence[Unscored],
+        judged: Sequence[ResponseVerdict | GoalsVerdict | GoalsFailure | None],
+    ) -> Figures:
+        made = self._made.values()
+        usage = sum((x.usage for x in (*judged, *made) if x is not None), Usage())
+        data |= {
+            "mode": "strict",
+            "judgements": [_json(judgement) for equality in made for judgement in equality.log],
+            "usage": _json(usage),
+        }
+        return Figures(
+            tuple(tables), data, max(unscored, key=lambda u: u.missing / (u.total or 1)), usage
+        )
 
-    @property
-    def usage(self) -> Usage:
-        """What the judge took."""
-        return sum((one.usage for one in self._made.values()), Usage())
+
+def _rates_table(key: str, rates: Mapping[str, Rates], notes: list[str]) -> Table:
+    """Return the figures with their counts, and bounds where values are undecided."""
+    if undecided := rates["tool"].undecided:
+        notes[1:1] = [
+            f"{undecided} calls are open for want of a judge's word: texts that differ wait for "
+            "it, those that agree do not, so the figures without them are too high; low and high "
+            "take all of them as wrong, and as right"
+        ]
+    some = any(share.undecided for share in rates.values())
+    rows = tuple(
+        cells_of(share, _RATES[4:], figure=name, open=share.undecided)
+        | rate_cells(share, _SHARES if some else ())
+        for name, share in rates.items()
+    )
+    title = f"{key.capitalize()} against gold"
+    return Table(key, title, _RATES + some * _BOUNDS, rows, tuple(notes))
 
 
-class _Answers:
-    """The judge's word on each question, asked once; None where there is none."""
+def _mean(
+    name: str, mean: Interval, of: int, failures: Mapping[str, int] | None = None
+) -> dict[str, Cell]:
+    listed = None if failures is None else _listed(failures) or "0"
+    return {
+        "figure": name,
+        "mean": Estimate.of(mean),
+        "known": mean.n,
+        "of": of,
+        "failures": listed,
+    }
 
-    def __init__(self, judge: TextJudge | None) -> None:
-        self._judge = judge
-        self._known: dict[Asked, str | None] = {}
 
-    @property
-    def open(self) -> int:
-        """Questions without an answer."""
-        return sum(answer is None for answer in self._known.values())
+def _listed(failures: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {status}" for status, count in failures.items())
 
-    def or_else(self, otherwise: str) -> Callable[[Asked], Awaitable[str]]:
-        """A judge as the published scripts ask it, with this word for what is open."""
 
-        async def asking(asked: Asked) -> str:
-            if asked not in self._known:
-                self._known[asked] = await self._ask(asked)
-            return self._known[asked] or otherwise
+def _counted(count: int, what: str) -> list[str]:
+    return [f"{count} {what}"] if count else []
 
-        return asking
 
-    async def _ask(self, asked: Asked) -> str | None:
-        if self._judge is None:
-            return None
-        tool = asked.api.partition("\n")[0].removeprefix("API:").strip()
-        question = Question(tool, asked.parameter, asked.api, asked.gold, asked.given)
-        try:
-            equal, _ = (await self._judge.same(question)).value
-        except (ReplyError, Filtered, Transient, TooLong):
-            return None  # counted as open: both words are tried
-        return "yes" if equal else "no"
+def _json(record: Record) -> dict[str, Any]:
+    return record.model_dump(mode="json")

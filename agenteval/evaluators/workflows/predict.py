@@ -136,5 +136,5 @@ def _stated(raw: str, *, called: bool) -> dict[str, Any]:
     read = read_reply(raw)
     if read.thought or read.form != "unreadable":
         return {"thought": read.thought, "node": read.node, "intent": read.intent}
-    items = thought_items(raw)
-    return {"thought": raw if called else "", "node": items.node, "intent": items.intent}
+    node, intent = thought_items(raw)
+    return {"thought": raw if called else "", "node": node, "intent": intent}

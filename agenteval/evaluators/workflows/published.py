@@ -1,9 +1,9 @@
-"""The published scorer of arXiv 2406.14884 as it counts, its mistakes included.
+"""FlowBench's figures as its released scripts count them, for comparison with published numbers.
 
-For comparison with published numbers only; `turn_score` and `session_score` are what to use. The
-released scripts (turn_metric_display.py; session_eval in session_simulate.py) cannot run: names
-they use are never imported. Here those are repaired, and with `published=True` sessions are scored
-as if they were not.
+The rules, mistakes included, are those of turn_metric_display.py and of session_eval in
+session_simulate.py (arXiv 2406.14884) with their missing imports repaired; everything else uses
+`turn_score` and `session_score`. What the judge does not answer is undecided: each figure has a
+value with all of that wrong, and one with all of it right.
 """
 
 from __future__ import annotations
@@ -11,245 +11,169 @@ from __future__ import annotations
 import json
 import re
 import string
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import astuple, dataclass
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-ERROR = "api call error"
-_TRIES = 10
-_DELETED = str.maketrans("", "", string.punctuation + string.whitespace)
+from agenteval.errors import InputError
+from agenteval.evaluators.workflows.equality import Decision, Same, ValueQuestion
+from agenteval.evaluators.workflows.flowbench_rows import SessionRow, TurnRow
+from agenteval.evaluators.workflows.rates import MatchCounts
+
+Judge = Callable[[ValueQuestion], Awaitable[Same]]
+_Ask = Callable[[str, str, str], Awaitable[Same]]  # parameter, gold, given
+_Object = Mapping[str, Any]
+_Call = tuple[str, _Object | None]  # None: broken JSON
+# The script deletes [!"#…[\]^…~ ]: in a character class, that backslash is an escape.
+_DELETED = str.maketrans("", "", string.punctuation.replace("\\", "") + " ")
 _ACTION = re.compile(r"Action: (.*)\n")
-_UP_TO_BRACE = re.compile(r"Action Input: (.*?)}")
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What the judge is asked: two texts; `api` is the toolbox's block on the tool predicted."""
-
-    api: str
-    parameter: str
-    gold: str
-    given: str
-
-
-# The text of the judge's reply.
-Judge = Callable[[Asked], Awaitable[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class ReferenceTurn:
-    """A row of the published format: gold texts ("" or None where there is none), the agent's
-    text, and the system prompt, in which the judge's question looks up the tool."""
-
-    action: str | None
-    action_input: str | None
-    predict: str
-    prompt: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class TurnCounts:
-    """Sums over turns, and the four published figures."""
-
-    calls: int = 0
-    predicted: int = 0
-    right: int = 0
-    parameters: int = 0
-    parameters_predicted: int = 0
-    parameters_right: int = 0
-
-    def __add__(self, other: TurnCounts) -> TurnCounts:
-        return TurnCounts(*map(sum, zip(astuple(self), astuple(other), strict=True)))
-
-    @property
-    def figures(self) -> dict[str, float]:
-        """By their published names. A zero denominator is replaced by -1, which gives -0.0."""
-        return {
-            "turn_call_pre": self.right / (self.predicted or -1),
-            "turn_call_rec": self.right / (self.calls or -1),
-            "turn_params_pre": self.parameters_right / (self.parameters_predicted or -1),
-            "turn_params_rec": self.parameters_right / (self.parameters or -1),
-        }
-
-
-def f1(precision: float, recall: float) -> float | None:
-    """2PR / (P + R), which the paper reports and the script does not compute; None for 0/0."""
-    return 2 * precision * recall / (precision + recall) if precision + recall else None
-
-
-async def score_turns(turns: Iterable[ReferenceTurn], judge: Judge) -> TurnCounts:
-    """The sums over all turns; those with an API error in them are dropped.
-
-    Raises ValueError where the published script does: "matches is None." when the judge would be
-    asked about a tool that the system prompt does not describe, and for gold that is no JSON.
-    """
-    total = TurnCounts()
-    for turn in turns:
-        if ERROR not in turn.predict:
-            total += await _score_turn(turn, judge)
-    return total
-
-
-async def _score_turn(turn: ReferenceTurn, judge: Judge) -> TurnCounts:
-    match = _ACTION.search(turn.predict)  # a line end must follow the name; blanks are kept
-    called = match[1].removeprefix("functions.").split(".")[0] if match else None
-    if not turn.action or not turn.action_input:
-        labelled = "Action: " in turn.predict or "Action Input: " in turn.predict
-        return TurnCounts(predicted=int(labelled and called is not None))
-    given_text = _predicted_input(turn.predict)
-
-    async def asking(asked: Asked) -> str:
-        # The tool is looked up only when the judge is needed, and it is the one predicted.
-        start = turn.prompt.find(f"API: {called}")
-        end = turn.prompt.find("\n\n", start)
-        if start < 0 or end < 0:
-            raise ValueError("matches is None.")
-        return await judge(Asked(turn.prompt[start:end], asked.parameter, asked.gold, asked.given))
-
-    gold, given = json.loads(turn.action_input), _loaded(given_text)
-    credited = 0
-    for key, value in gold.items():
-        credited += await _same(key, value, given, asking)
-    right = called == turn.action
-    if right:  # every filled gold value is there, both texts in lower case; more keys are free
-        wanted = _without_empty(_loaded(turn.action_input.lower()))
-        lower = _without_empty(_loaded(given_text.lower()))
-        right = await _all_same(wanted, lower, asking)
-    return TurnCounts(1, int(called is not None), int(right), len(gold), len(given), credited)
-
-
-def _predicted_input(predict: str) -> str:
-    """The text read as JSON: up to the first "}", which must stand on the same line.
-
-    Where that holds more than one "{", the braces are balanced over the whole, else it stands as
-    it is; "{}" where nothing is found.
-    """
-    match = _UP_TO_BRACE.search(predict)
-    if match is None:
-        return "{}"
-    if match[1].count("{") <= 1:
-        return match[1] + "}"
-    return balanced(predict, match.start(1)) or "{}"
-
-
-def balanced(text: str, start: int) -> str | None:
-    r"""What `\{(?:[^{}]|(?R))*\}` finds first from `start`: braces within texts count as well."""
-    open_at: list[int] = []
-    spans: list[tuple[int, int]] = []
-    for at in range(start, len(text)):
-        if text[at] == "{":
-            open_at.append(at)
-        elif text[at] == "}" and open_at:
-            spans.append((open_at.pop(), at + 1))
-            if not open_at:
-                break
-    if not spans:
-        return None
-    first = min(spans)  # the leftmost brace that is ever closed
-    return text[first[0] : first[1]]
-
-
-_ACTIONS = re.compile(r"(Action: [^\n]+)\n(Action Input: [\s\S]+?)(?=\n\n|\nAction: |\Z)")
+_INPUT = re.compile(r"Action Input: (.*?)}")
+_CALLS = re.compile(r"(Action: [^\n]+)\n(Action Input: [\s\S]+?)(?=\n\n|\nAction: |\Z)")
 _NAME = re.compile(r"Action: (?:functions\.)?(\w+)")
-# The published pattern recurses as a whole, label included: only flat braces ever match it.
+# The script's pattern recurses as a whole, label included, so only flat braces ever match.
 _FLAT = re.compile(r"Action Input: (\{[^{}]*\})")
 
 
-@dataclass(frozen=True, slots=True)
-class ReferenceCounts:
-    """Gold actions that were matched, gold actions, generated ones."""
+async def count_turn(turn: TurnRow, judge: Judge) -> tuple[MatchCounts, MatchCounts]:
+    """Return the counts of the call and of its parameters, which count for a wrong tool too.
 
-    right: int
-    gold: int
-    generated: int
-
-
-async def score_session(
-    gold_actions: str, dialogue: str, judge: Judge, *, published: bool = False
-) -> ReferenceCounts:
-    """The counts of one session from its two texts.
-
-    Every gold action is right when any generated one equals it: one call may serve many, and
-    precision may exceed 1. No action at all counts as one empty action. Nested JSON reads as {}.
-    With `published` the names `string` and `llm` are unbound, as in the released file: a gold
-    action that holds a text is never right.
+    Raises InputError where the script stops: the judge is needed and the system prompt does not
+    describe the predicted tool.
     """
-    gold = gold_actions.split("\n\n")
-    generated = "\n\n".join("\n".join(parts) for parts in _ACTIONS.findall(dialogue)).split("\n\n")
-    right = 0
-    for action in gold:
-        for other in generated:
-            if await _equal_actions(action, other, judge, published=published):
-                right += 1
-                break
-    return ReferenceCounts(right, len(gold), len(generated))
+    predict = turn.predict.strip()
+    if turn.failed:
+        return MatchCounts(), MatchCounts()
+    match = _ACTION.search(predict)  # a line end must follow the name; blanks are kept
+    called = match[1].removeprefix("functions.").split(".")[0] if match else ""
+    if not turn.action or not turn.action_input:
+        labelled = "Action: " in predict or "Action Input: " in predict
+        return MatchCounts(predicted=int(labelled and match is not None)), MatchCounts()
+
+    async def ask(parameter: str, gold: str, predicted: str) -> Same:
+        start = turn.prompt.find(f"API: {called}")
+        end = turn.prompt.find("\n\n", start)
+        if start < 0 or end < 0:
+            raise InputError("the published script stops here: matches is None.", turn.where)
+        api = turn.prompt[start:end]
+        tool = api.partition("\n")[0].removeprefix("API:").strip()
+        return await judge(ValueQuestion(tool, parameter, api, gold, predicted))
+
+    text = predicted_input(predict)
+    gold, predicted = _loaded(turn.action_input) or {}, _loaded(text) or {}
+    verdicts = Counter([await _same(key, value, predicted, ask) for key, value in gold.items()])
+    decision: Decision = "wrong"
+    if called == turn.action:
+        lower = _loaded(turn.action_input.lower()), _loaded(text.lower())
+        decision = await _all_same(*lower, ask)
+    return (
+        MatchCounts(
+            int(decision == "right"), int(decision == "undecided"), int(match is not None), 1
+        ),
+        MatchCounts(verdicts["equal"], verdicts["unjudged"], len(predicted), len(gold)),
+    )
 
 
-def micro(sessions: Sequence[ReferenceCounts]) -> tuple[float | None, float | None]:
-    """Precision and recall over sessions: sum right / sum generated, sum right / sum gold."""
-    right = sum(session.right for session in sessions)
-    generated = sum(session.generated for session in sessions)
-    gold = sum(session.gold for session in sessions)
-    return (right / generated if generated else None), (right / gold if gold else None)
+async def count_session(session: SessionRow, judge: Judge) -> MatchCounts:
+    """Return the counts of a session.
+
+    A gold action is right when any generated one equals it, so one call may serve many and
+    precision may exceed 1. A text without actions counts as one empty action. Nested JSON reads
+    as {}.
+    """
+
+    async def ask(parameter: str, gold: str, predicted: str) -> Same:
+        return await judge(ValueQuestion("", parameter, "", gold, predicted))
+
+    actions = "\n\n".join("\n".join(parts) for parts in _CALLS.findall(session.dialogue))
+    generated = [_read_call(text) for text in actions.strip().split("\n\n")]
+    gold = [_read_call(text) for text in session.gold_text.strip().split("\n\n")]
+    decisions = Counter([await _in_any(action, generated, ask) for action in gold])
+    return MatchCounts(decisions["right"], decisions["undecided"], len(generated), len(gold))
 
 
-async def _equal_actions(gold: str, other: str, judge: Judge, *, published: bool) -> bool:
-    """Whether two texts are the same call. Names go without case, as do the inputs; any error in
-    reading them is a no."""
-    names, inputs = [], []
-    for text in (gold, other):
-        name, flat = _NAME.search(text), _FLAT.search(text)
-        names.append(name[1].lower() if name else "")
-        try:
-            inputs.append(_without_empty(json.loads(flat[1].lower())) if flat else {})
-        except (ValueError, AttributeError):
-            return False
-    if names[0] != names[1]:
-        return False
-    if published and any(isinstance(value, str) for value in inputs[0].values()):
-        return False  # a NameError, swallowed
-    return await _all_same(inputs[0], inputs[1], judge)
+def figures(name: str, counts: Sequence[MatchCounts]) -> dict[str, tuple[float, float]]:
+    """Return the lower and the upper value of precision and recall, by their published names. The
+    script replaces a zero denominator by -1."""
+    low = sum(c.right for c in counts)
+    high = low + sum(c.undecided for c in counts)
+    predicted, gold = (sum(c.predicted for c in counts) or -1, sum(c.gold for c in counts) or -1)
+    return {
+        f"{name}_pre": (low / predicted, high / predicted),
+        f"{name}_rec": (low / gold, high / gold),
+    }
 
 
-async def _all_same(wanted: dict[str, Any], given: dict[str, Any], judge: Judge) -> bool:
-    for key, value in wanted.items():
-        if not await _same(key, value, given, judge):
-            return False
-    return True
+def f1(precision: float, recall: float) -> float | None:
+    """Return 2PR / (P + R), which the script does not compute and the paper reports."""
+    return 2 * precision * recall / (precision + recall) if precision + recall else None
 
 
-async def _same(key: str, gold: Any, given: dict[str, Any], judge: Judge) -> bool:
-    """Identical Python types (2 is not 2.0, and 1 is not true), and equal; texts without
-    punctuation and blanks, or gold within the other ("2" is within "12", "am" within "tampa"), or
-    the judge says so in ten tries: "no" anywhere in the reply is no, also in "I do not know"."""
-    if key not in given or type(gold) is not type(given[key]):
-        return False
+def _read_call(text: str) -> _Call:
+    """Return name and arguments in lower case."""
+    name, flat = _NAME.search(text), _FLAT.search(text)
+    return name[1].lower() if name else "", _loaded(flat[1].lower() if flat else "")
+
+
+async def _in_any(gold: _Call, generated: Sequence[_Call], ask: _Ask) -> Decision:
+    best: Decision = "wrong"
+    for name, arguments in generated:
+        if name == gold[0]:
+            decision = await _all_same(gold[1], arguments, ask)
+            if decision == "right":
+                return decision
+            best = "undecided" if decision == "undecided" else best
+    return best
+
+
+async def _all_same(gold: _Object | None, predicted: _Object | None, ask: _Ask) -> Decision:
+    """Compare every gold value that is not empty; further keys are free."""
+    if gold is None or predicted is None:
+        return "wrong"
+    filled = {key: value for key, value in predicted.items() if value not in ("", [])}
+    result: Decision = "right"
+    for key, value in gold.items():
+        same = "equal" if value in ("", []) else await _same(key, value, filled, ask)
+        if same == "different":
+            return "wrong"
+        result = "undecided" if same == "unjudged" else result
+    return result
+
+
+async def _same(key: str, gold: Any, predicted: _Object, ask: _Ask) -> Same:
+    """Compare Python types (2 is not 2.0, and 1 is not true), then values. A text equals any text
+    that contains it, punctuation and blanks aside; otherwise the judge decides."""
+    if key not in predicted or type(gold) is not type(predicted[key]):
+        return "different"
     if not isinstance(gold, str):
-        return bool(gold == given[key])
-    if by_substring(gold, given[key]):
-        return True
-    for _ in range(_TRIES):
-        reply = (await judge(Asked("", key, gold, given[key]))).lower()
-        if "no" in reply:
-            return False
-        if "yes" in reply:
-            return True
-    return False
+        return "equal" if gold == predicted[key] else "different"
+    if gold.strip().translate(_DELETED) in predicted[key].strip().translate(_DELETED):
+        return "equal"
+    return await ask(key, gold, predicted[key])
 
 
-def by_substring(gold: str, given: str) -> bool:
-    """Whether gold is equal to, or part of, what was given; case counts."""
-    return gold.strip().translate(_DELETED) in given.strip().translate(_DELETED)
+def predicted_input(predict: str) -> str:
+    """Return what the script reads as JSON: the braces after the label, which end on its line, or
+    the first balanced ones after a label where that text has several "{"."""
+    match = _INPUT.search(predict)
+    if match is None or "{" not in match[1]:
+        return ""
+    if match[1].count("{") == 1:
+        return match[1] + "}"
+    opened: list[int] = []
+    ends: dict[int, int] = {}
+    for at, char in enumerate(predict):
+        if char == "{":
+            opened.append(at)
+        elif char == "}" and opened:
+            ends[opened.pop()] = at + 1
+    starts = [m.end() for m in re.finditer(r"Action Input: (?=\{)", predict)]
+    return next((predict[start : ends[start]] for start in starts if start in ends), "")
 
 
-def _without_empty(arguments: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in arguments.items() if value not in ("", [])}
-
-
-def _loaded(text: str) -> dict[str, Any]:
-    """The object, {} where the text is no JSON."""
+def _loaded(text: str) -> dict[str, Any] | None:
+    """Return the object, {} for no text, None for broken JSON."""
     try:
-        value = json.loads(text)
+        value = json.loads(text) if text.strip() else {}
     except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
+        return None
+    return value if isinstance(value, dict) else None

@@ -11,16 +11,14 @@ prefix "functions." are let pass. Whatever is in neither form is `unreadable`, n
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import dataclass
-from typing import Any
+from itertools import zip_longest
 
 from pydantic import JsonValue
 
 from agenteval.evaluators.workflows.align import Call
 from agenteval.evaluators.workflows.session import Prediction
-from agenteval.models.jsonish import MAX_DEPTH, number, to_object
+from agenteval.models.jsonish import NotJsonish, scan
 from agenteval.models.wire import printable
 
 _LABEL = re.compile(
@@ -41,78 +39,64 @@ _INTENT_END = re.compile(
 _QUOTES = {"'": "'", '"': '"', "“": "”", "‘": "’", "`": "`"}
 
 
-@dataclass(frozen=True, slots=True)
-class ThoughtItems:
-    """What the items of a thought name; None for what they do not. Of several the last counts."""
-
-    node: str | None = None
-    last_node: str | None = None
-    intent: str | None = None
-
-
 def read_reply(text: str) -> Prediction:
-    """What the text says, as a Prediction with `raw`; never raises.
+    """Return what the text says as a Prediction with `raw`; never raises.
 
-    A call where an `Action:` with the name of a tool has its `Action Input:`, or no `Response:`
-    stands beside it; `arguments` is None where there is no `Action Input:` at all, and the raw
-    text where that is no strict JSON object (one key with two values, NaN, deeper than 64 levels
-    and numbers beyond a float are none). A reply where `Response:` says something. Otherwise
-    `unreadable`. Time is linear in the length.
+    It is a call where an `Action:` with the name of a tool has its `Action Input:`, or where there
+    is no `Response:` beside it. `arguments` is None without an `Action Input:`, and the raw text
+    where that is not a strict JSON object (a key with two values, NaN, more than 64 levels, a
+    number beyond a float). It is a reply where `Response:` says something, else `unreadable`. Time
+    is linear in the length.
     """
     text = printable(text)
     parts = _parts(text)
     thought = next((content for kind, content in parts if kind == "thought"), "")
     response = next((content for kind, content in parts if kind == "response"), "")
     calls = _calls(parts)
-    items = thought_items(thought)
-    kept: dict[str, Any] = {
-        "response": response, "thought": thought, "node": items.node, "intent": items.intent,
-        "raw": text,
-    }  # fmt: skip
-    if calls and (calls[0][2] or not response):
-        tool, arguments, _ = calls[0]
-        further = tuple(name for name, _, _ in calls[1:])
-        return Prediction(form="call", tool=tool, arguments=arguments, further=further, **kept)
-    return Prediction(form="reply" if response else "unreadable", **kept)
+    node, intent = thought_items(thought)
+    prediction = Prediction(
+        form="reply" if response else "unreadable",
+        response=response,
+        thought=thought,
+        node=node,
+        intent=intent,
+        raw=text,
+    )
+    if not calls or (calls[0].arguments is None and response):
+        return prediction
+    further = tuple(call.tool for call in calls[1:])
+    called = {"form": "call", "tool": calls[0].tool, "arguments": calls[0].arguments}
+    return prediction.model_copy(update={**called, "further": further})
 
 
 def read_actions(text: str) -> tuple[Call, ...]:
-    """Every call in a text of several messages, in order; arguments as `read_reply` has them."""
-    parts = _parts(printable(text))
-    return tuple(Call(tool=tool, arguments=found) for tool, found, _ in _calls(parts))
+    """Return every call in a text of several messages; arguments as in `read_reply`."""
+    return tuple(_calls(_parts(printable(text))))
 
 
-def thought_items(thought: str) -> ThoughtItems:
-    """`current_node=`, `last_node=` and `intent=` of a thought. `None` and `null` name nothing."""
-    nodes: dict[str, str | None] = {}
+def thought_items(thought: str) -> tuple[str | None, str | None]:
+    """Return `current_node=` and `intent=` of a thought, None for what it does not name. Of several
+    the last counts; `None` and `null` name nothing."""
+    node = intent = None
     for match in _NODE.finditer(thought):
-        name = match.group(2)
-        nodes[match.group(1).lower()] = None if name.lower() in _NO_TOOL else name
-    intent = None
+        if match[1].lower() == "current":
+            node = None if match[2].lower() in _NO_TOOL else match[2]
     for match in _INTENT.finditer(thought):
-        intent = _intent(match.group("value")) or intent
-    return ThoughtItems(nodes.get("current"), nodes.get("last"), intent)
+        intent = _intent(match["value"]) or intent
+    return node, intent
 
 
 def read_object(text: str) -> dict[str, JsonValue] | None:
-    """The JSON object with which the text begins (a code fence around it aside), else None."""
+    """Return the strict JSON object with which the text begins (a code fence around it aside),
+    else None."""
     text = _unfenced(text.strip()).lstrip("`").lstrip()
     if not text.startswith("{"):
         return None
-    decoder = json.JSONDecoder(
-        object_pairs_hook=to_object,
-        parse_float=number,
-        parse_int=number,
-        parse_constant=_refuse,
-    )
     try:
-        value, _ = decoder.raw_decode(text)
-    except (ValueError, RecursionError):
+        read = scan(text, 0)
+    except NotJsonish:
         return None
-    if _depth(value) > MAX_DEPTH:
-        return None
-    decoded: dict[str, JsonValue] = _whole_characters(value) if "\\u" in text else value
-    return decoded
+    return None if read.loose or read.cut else read.value
 
 
 def _parts(text: str) -> list[tuple[str, str]]:
@@ -134,17 +118,15 @@ def _parts(text: str) -> list[tuple[str, str]]:
     return parts
 
 
-def _calls(parts: list[tuple[str, str]]) -> list[tuple[str, JsonValue, bool]]:
-    """(tool, arguments, whether an input was given) of every action that names a tool."""
-    calls: list[tuple[str, JsonValue, bool]] = []
-    for i, (kind, content) in enumerate(parts):
+def _calls(parts: list[tuple[str, str]]) -> list[Call]:
+    """Return every action that names a tool; its arguments are None without an input."""
+    calls = []
+    for (kind, content), (following, raw) in zip_longest(parts, parts[1:], fillvalue=("", "")):
         tool = _tool(content) if kind == "action" else None
-        if tool is None:
-            continue
-        given = i + 1 < len(parts) and parts[i + 1][0] == "input"
-        raw = parts[i + 1][1] if given else ""
-        arguments = read_object(raw)
-        calls.append((tool, (raw if given else None) if arguments is None else arguments, given))
+        if tool is not None:
+            read = read_object(raw) if following == "input" else None
+            arguments = raw if read is None and following == "input" else read
+            calls.append(Call(tool=tool, arguments=arguments))
     return calls
 
 
@@ -182,25 +164,3 @@ def _intent(value: str) -> str | None:
         value = value if end is None else value[: end.start()]
     value = value.strip().strip("*`").strip()
     return value or None
-
-
-def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _whole_characters(value: Any) -> Any:
-    """Half characters (lone surrogates), which an escape can write, become U+FFFD."""
-    if isinstance(value, str):
-        return printable(value)
-    if isinstance(value, dict):
-        return {printable(key): _whole_characters(inner) for key, inner in value.items()}
-    return [_whole_characters(inner) for inner in value] if isinstance(value, list) else value
-
-
-def _depth(value: Any) -> int:
-    """Levels of nesting, counted without recursion."""
-    depth, level = 0, [value]
-    while level := [v for v in level if isinstance(v, dict | list)]:
-        depth += 1
-        level = [c for v in level for c in (v.values() if isinstance(v, dict) else v)]
-    return depth

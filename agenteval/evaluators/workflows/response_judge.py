@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from agenteval.errors import ReplyError
 from agenteval.evaluators.workflows.asked_judge import (
     Form,
-    JudgeOptions,
+    JudgeSampling,
     ask_judge,
     failure_of,
     number_of,
@@ -57,7 +57,7 @@ class ResponseVerdict(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ReplyToGrade:
     """A reply to grade. `workflow` is the procedure as text, `history` what was said before."""
 
     reply: str
@@ -69,11 +69,11 @@ class Reply:
 class ResponseJudge:
     """Grades replies by a model."""
 
-    def __init__(self, client: Client, options: JudgeOptions | None = None) -> None:
+    def __init__(self, client: Client, options: JudgeSampling | None = None) -> None:
         self.client = client
-        self.options = options or JudgeOptions()
+        self.options = options or JudgeSampling()
 
-    async def grade(self, given: Reply, repeat: int = 0) -> ResponseVerdict:
+    async def grade(self, given: ReplyToGrade, repeat: int = 0) -> ResponseVerdict:
         """The grade, or why there is none. Raises Unauthorized for a refused key."""
         try:
             asked = await ask_judge(

@@ -1,5 +1,8 @@
-"""Turns in the row format of FlowBench as cases for an agent: it is given the row's own prompt, the
-talk so far and the tools that the row tells, and its next step is compared with the row's gold."""
+"""Turns in the row format of FlowBench as cases for an agent.
+
+The agent gets the row's own prompt, the messages so far and the tools that the row describes; its
+next step is compared with the row's gold step.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +33,14 @@ from agenteval.evaluators.workflows.scenario import (
     schema_problem,
 )
 from agenteval.evaluators.workflows.turn_score import GoldTurn
+from agenteval.readers.messages import parse_messages
 from agenteval.records import Message, ToolCall, content_hash
 
 ENDINGS = (".json", ".jsonl")
 _PROFILE = Profile(id="user", scenarios=("rows",), persona="", opening="-", goals=(Goal(text="-"),))
 _NO_SESSION = RecordedSession.model_construct(id="rows", profile="user", turns=())
-_TYPES = {"list": "array", "dict": "object", "str": "string", "int": "integer", "float": "number",
-          "bool": "boolean"}  # fmt: skip
+_TYPES = {"list": "array", "dict": "object", "str": "string", "int": "integer"}
+_TYPES |= {"float": "number", "bool": "boolean"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +87,11 @@ class RowCase(TurnCase):
 
 
 def row_cases(files: Sequence[Path]) -> list[TurnCase]:
-    """A case for each turn row of the files. Raises InputError with file, row and what is wrong;
-    also for a turn that is there twice."""
+    """Return a case for each turn row of the files. Raises InputError with file, row and what is
+    wrong, also for a turn that is there twice."""
     cases: list[TurnCase] = []
     for path in files:
-        rows = read_rows(path, "turn", predicted=False)
+        rows = read_rows([path], "turn", predicted=False)
         cases += [_case(path, row) for row in rows.turns]
     return each_once(cases)
 
@@ -97,29 +101,37 @@ def _case(path: Path, row: TurnRow) -> RowCase:
         tools = tuple(_tool(row, name) for name in row.schemas)
     except ValidationError as error:
         raise InputError(f"a tool: {error.errors()[0]['msg']}", row.where) from error
-    if not row.messages or row.messages[-1].role == "assistant":
-        raise InputError("messages must end with what the agent answers: the user, or a tool's "
-                         "result", row.where)  # fmt: skip
-    scenario = Scenario.model_construct(
-        id="rows", title=path.stem, text=row.workflow or row.prompt,
-        tools=tuple(WorkflowTool(**t.model_dump(), effect=None) for t in tools),
-    )  # fmt: skip
-    role = Role(id="rows", domain="", title=path.stem, scenarios=(scenario,))
-    gold, task = row.gold, f"{path.stem}/{row.gold.session}"
+    parsed = parse_messages(row.messages, "messages", row.where).messages
+    messages = [message for message in parsed if message.role != "system"]
+    if not messages or messages[-1].role == "assistant":
+        raise InputError(
+            "messages must end with what the agent answers: the user, or a tool's result", row.where
+        )
+    text, name = row.workflow or row.prompt, path.stem
+    offered = tuple(WorkflowTool(**t.model_dump(), effect=None) for t in tools)
+    scenario = Scenario.model_construct(id="rows", title=name, text=text, tools=offered)
+    role = Role(id="rows", domain="", title=name, scenarios=(scenario,))
+    gold, task = row.gold, f"{name}/{row.gold.session}"
     due = gold.response if gold.action is None else f"{gold.action.tool}({row.action_input})"
     info = CaseInfo(
-        level="turn", id=f"{task}:{row.number}", task=task, role=path.stem, domain="FlowBench rows",
-        scenarios=(gold.scenario or path.stem,), said=row.messages[-1].content, gold=due,
+        level="turn",
+        id=f"{task}:{row.number}",
+        task=task,
+        role=name,
+        domain="FlowBench rows",
+        scenarios=(gold.scenario or name,),
+        said=messages[-1].content,
+        gold=due,
         version=content_hash([row.prompt, row.workflow]),
-    )  # fmt: skip
-    dialogue = Dialogue(instructions=row.prompt or None, messages=tuple(_talk(row.messages)))
+    )
+    dialogue = Dialogue(instructions=row.prompt or None, messages=tuple(_talk(messages)))
     of = OpenRole(role, path, None, None)
     return RowCase(info, of, _PROFILE, _NO_SESSION, gold.turn, dialogue, tools, gold)
 
 
 def _talk(messages: Sequence[Message]) -> Iterator[Message]:
-    """The messages with calls and results as such, where the text of a call is followed by its
-    result; a result without a call is told by the user."""
+    """Yield the messages with calls and results as such, where the text of a call is followed by
+    its result; a result without a call becomes a message of the user."""
     calls: list[str] = []
     for at, message in enumerate(messages):
         if message.role == "tool" and message.tool_call_id is None:
@@ -142,32 +154,30 @@ def _talk(messages: Sequence[Message]) -> Iterator[Message]:
 
 
 def _tool(row: TurnRow, name: str) -> Tool:
-    """A tool as function calling offers it. Rows write a parameter's `required` beside its type."""
+    """Return a tool as function calling offers it. Rows write `required` beside a parameter's
+    type, and types by their Python names."""
     schema: dict[str, Any] = row.schemas[name]
     properties: dict[str, JsonValue] = {}
     required = list(schema["required"]) if isinstance(schema.get("required"), list) else []
-    for key, about in schema.get("properties", {}).items():
-        own = dict(about) if isinstance(about, dict) else {}
-        if own.pop("required", False) is True:
+    for key, value in schema.get("properties", {}).items():
+        about = dict(value) if isinstance(value, dict) else {}
+        if about.pop("required", False) is True:
             required.append(key)
-        if isinstance(own.get("type"), str):
-            own["type"] = _TYPES.get(own["type"].lower(), own["type"].lower())
-        properties[key] = own
-    parameters: dict[str, JsonValue] = {"type": "object", "properties": properties}
-    if required:
-        parameters["required"] = required
-    if schema_problem(parameters):  # types of the row's own: the names alone are sure
+        if isinstance(kind := about.get("type"), str):
+            about["type"] = _TYPES.get(kind.lower(), kind.lower())
+        properties[key] = about
+    parameters = {"type": "object", "properties": properties}
+    parameters |= {"required": required} if required else {}
+    if schema_problem(parameters):  # with types that JSON schema lacks, only the names are certain
         parameters = {"type": "object", "properties": {name: {} for name in properties}}
-    about = re.search(rf"^API:\s*{re.escape(name)}\s*\nAPI Desc\w*:\s*(.+)$", row.prompt, re.M)
-    return Tool(name=name, description=about[1].strip() if about else "", parameters=parameters)
+    text = re.search(rf"^API:\s*{re.escape(name)}\s*\nAPI Desc\w*:\s*(.+)$", row.prompt, re.M)
+    return Tool(name=name, description=text[1].strip() if text else "", parameters=parameters)
 
 
 def rows_among(paths: Sequence[object]) -> list[Path]:
-    """The paths that are files of rows. Raises InputError where roles stand beside them."""
-    files = [
-        Path(path) for path in paths
-        if isinstance(path, str | Path) and Path(path).suffix in ENDINGS
-    ]  # fmt: skip
+    """Return the paths that are files of rows. Raises InputError where roles are beside them."""
+    listed = [Path(path) for path in paths if isinstance(path, str | Path)]
+    files = [path for path in listed if path.suffix in ENDINGS]
     if files and len(files) < len(paths):
         raise InputError("give files of rows, or roles, not both at once", "ROLE")
     return files

@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from agenteval.errors import ReplyError
 from agenteval.evaluators.workflows.asked_judge import (
     Form,
-    JudgeOptions,
+    JudgeSampling,
     ask_judge,
     failure_of,
     number_of,
@@ -97,9 +97,9 @@ class SessionText:
 class SessionJudge:
     """Judges whole sessions by a model."""
 
-    def __init__(self, client: Client, options: JudgeOptions | None = None) -> None:
+    def __init__(self, client: Client, options: JudgeSampling | None = None) -> None:
         self.client = client
-        self.options = options or JudgeOptions(max_tokens=2048)
+        self.options = options or JudgeSampling(max_tokens=2048)
 
     async def judge(self, session: SessionText, repeat: int = 0) -> GoalsVerdict | GoalsFailure:
         """One verdict per goal, or why there is none. Raises Unauthorized for a refused key."""

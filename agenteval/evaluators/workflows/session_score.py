@@ -14,7 +14,7 @@ from pydantic import Field
 
 from agenteval.evaluators.workflows.align import Call
 from agenteval.evaluators.workflows.equality import Decision, Equality, decided
-from agenteval.evaluators.workflows.rates import Counts, Rates, Resampling, rates
+from agenteval.evaluators.workflows.rates import MatchCounts, Rates, Resampling, rates
 from agenteval.evaluators.workflows.scenario import Action
 from agenteval.evaluators.workflows.values import assigned, filled
 from agenteval.records import Record
@@ -85,7 +85,7 @@ def session_table(
 
     Raises ValueError for labels of another number than sessions.
     """
-    rows = [Counts(c.right, c.unjudged, c.generated, c.gold) for c in counts]
+    rows = [MatchCounts(c.right, c.unjudged, c.generated, c.gold) for c in counts]
     return SessionTable(len(rows), rates(rows, cases, how))
 
 

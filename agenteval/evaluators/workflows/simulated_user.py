@@ -84,7 +84,7 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class UserReply:
     """What the user says next; `done`: it leaves. Mistakes that were made on the way are told."""
 
     text: str
@@ -101,7 +101,7 @@ class UserSimulator(Protocol):
         """Everything that can change what it says."""
         ...
 
-    async def speak(self, heard: Heard) -> Said:
+    async def speak(self, heard: Heard) -> UserReply:
         """The next words. Raises UserStuck, or what a model client raises."""
         ...
 
@@ -130,14 +130,14 @@ class ScriptedUser:
         """Its kind and version."""
         return {"user": "scripted", "version": 3}
 
-    async def speak(self, heard: Heard) -> Said:
+    async def speak(self, heard: Heard) -> UserReply:
         """The next words."""
         return self.say(heard)
 
-    def say(self, heard: Heard) -> Said:
+    def say(self, heard: Heard) -> UserReply:
         """The same, at once."""
         if not heard.own:
-            return Said(heard.profile.opening)
+            return UserReply(heard.profile.opening)
         text, able = _answer(heard)
         own, agent = heard.own[-2:], heard.agent[-2:]
         if own == (text, text) and agent[0] != agent[-1]:  # for ever, to whatever it is asked
@@ -148,9 +148,9 @@ class ScriptedUser:
         )  # fmt: skip
         mistakes = () if able else (mistake,)
         if text is None:
-            return Said(DONE, done=True, mistakes=mistakes)
+            return UserReply(DONE, done=True, mistakes=mistakes)
         aside = _aside(heard)
-        return Said(f"{text}\n{aside}" if aside else text, mistakes=mistakes)
+        return UserReply(f"{text}\n{aside}" if aside else text, mistakes=mistakes)
 
 
 def _answer(heard: Heard) -> tuple[str | None, bool]:

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from agenteval.evaluators.systems import Pair
 from agenteval.evaluators.workflows.caveats import (
-    bare,
     losses_of_session,
     losses_of_turn,
     lost_table,
+    reward_tables,
     suffixes,
     unequal,
+    without_interval,
 )
 from agenteval.evaluators.workflows.conformance import CAUSES
-from agenteval.evaluators.workflows.rates import Rates
-from agenteval.evaluators.workflows.recorded_tables import recorded_tables
+from agenteval.evaluators.workflows.rates import Rates, rate_cells
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
 from agenteval.evaluators.workflows.tallies import GROUPS, SessionTally, Tallies
 from agenteval.evaluators.workflows.turn_score import TurnTable
@@ -92,11 +92,11 @@ def _session_tables(known: Tallies) -> Iterator[Table]:
         _notes("Success is the mean over tasks, progress over sessions. Tasks are the units of all "
                "intervals: repeated sessions of a user add none.",
                _MISSING if some else "",
-               bare(i for t in whole for i in (t.success, t.progress)),
+               without_interval(i for t in whole for i in (t.success, t.progress)),
                unequal(known.sessions, "tasks"), suffixes(who)),
         "agent",
     )  # fmt: skip
-    lost = [one for r in known.sessions for one in losses_of_session(r)]
+    lost = [loss for r in known.sessions for loss in losses_of_session(r)]
     yield lost_table("lost", "What brought no verdict, and what simulators did wrong", lost,
                 "None of it is charged to the agent.")  # fmt: skip
     yield Table(
@@ -116,10 +116,10 @@ def _session_tables(known: Tallies) -> Iterator[Table]:
         ),
         _notes("A beginning of a walk follows the chart too; what is missing is told by the "
                "causes.", _uncharted(known.sessions), _unchecked(known.sessions),
-               bare(t.conforms for t in whole)),
+               without_interval(t.conforms for t in whole)),
         "agent", detail=True,
     )  # fmt: skip
-    yield from recorded_tables(known.sessions)
+    yield from reward_tables(known.sessions)
     yield _calls(whole, who)
     yield _endings(whole, who)
     for name in GROUPS:
@@ -173,7 +173,7 @@ def _turn_tables(known: Tallies) -> Iterator[Table]:
         "Intervals resample recorded sessions. Lost: no prediction; in no rate.",
         unequal(known.turns, "turns"), suffixes(who),
     ))  # fmt: skip
-    lost = [one for r in known.turns for one in losses_of_turn(r)]
+    lost = [loss for r in known.turns for loss in losses_of_turn(r)]
     yield lost_table("turns_lost", "What brought no prediction or grade", lost)
     parameters = (Column("parameters", "parameters\nF1 [95%]", "number",
                          "credited only where the tool is right"),
@@ -183,7 +183,7 @@ def _turn_tables(known: Tallies) -> Iterator[Table]:
         "Calls and parameters at single turns",
         (_AGENT, _FORMAT, *_TOOLS, *parameters),
         tuple(
-            {**who[system], **_rates(t.tool), "parameters": Estimate.of(t.parameters.f1.known),
+            {**who[system], **rate_cells(t.tool), "parameters": Estimate.of(t.parameters.f1.known),
              "parameters_free": Estimate.of(t.parameters_free.f1.known)}
             for system, _, t in whole
         ),
@@ -230,17 +230,12 @@ def _sizes(t: SessionTally) -> dict[str, Cell]:
 
 
 def _rates(rates: Rates) -> dict[str, Cell]:
-    """Precision, recall, F1 of what is decided."""
-    return {
-        "precision": Estimate.of(rates.precision.known),
-        "recall": Estimate.of(rates.recall.known),
-        "f1": Estimate.of(rates.f1.known),
-    }
+    """Return precision, recall and F1, and the bounds of F1 where anything is undecided."""
+    return rate_cells(rates, ("f1",) if rates.undecided else ())
 
 
-def _bounds(rates: Rates) -> dict[str, Cell]:
-    """The bounds of F1 where anything is undecided."""
-    return {"f1_low": rates.f1.low, "f1_high": rates.f1.high} if rates.undecided else {}
+def _f1(rates: Rates) -> dict[str, Cell]:
+    return {key: cell for key, cell in _rates(rates).items() if key.startswith("f1")}
 
 
 def _uncharted(sessions: Sequence[SessionResult]) -> str:
@@ -272,14 +267,14 @@ def _calls(whole: Sequence[SessionTally], who: Mapping[str, _Row]) -> Table:
          Column("turns", "replies per\nsession", "number"),
          Column("calls", "calls per\nsession", "number")),
         tuple(
-            {**who[t.system], **_rates(t.tool), **_bounds(t.tool), "right": t.tool.right,
+            {**who[t.system], **_rates(t.tool), "right": t.tool.right,
              "made": t.tool.predicted,
              "gold": t.tool.gold, "undecided": t.unjudged, "turns": t.turns.mean,
              "calls": t.calls.mean}
             for t in whole
         ),
         _notes("A call is right when tool and parameters equal a gold call's, each gold call once.",
-               _OPEN if some else "", bare(t.tool.f1.known for t in whole)),
+               _OPEN if some else "", without_interval(t.tool.f1.known for t in whole)),
         "agent", detail=True,
     )  # fmt: skip
 
@@ -328,11 +323,11 @@ def _session_group(name: str, known: Tallies) -> Table:
         tuple(
             {name: t.group, "system": t.system, "success": Estimate.of(t.success),
              "progress": t.progress.mean, "conforms": t.conforms.mean, **_sizes(t),
-             "f1": Estimate.of(t.tool.f1.known), **_bounds(t.tool)}
+             **_f1(t.tool)}
             for t in rows
         ),
         _notes(_OPEN if some else "",
-               bare(i for t in rows for i in (t.success, t.tool.f1.known))),
+               without_interval(i for t in rows for i in (t.success, t.tool.f1.known))),
         name, detail=True,
     )  # fmt: skip
 
@@ -406,12 +401,13 @@ def _turns(
         tuple(
             {**({by: group, "system": system} if by else who[system]),
              "recall": Estimate.of(table.tool.recall.known),
-             "f1": Estimate.of(table.tool.f1.known), **_bounds(table.tool),
+             **_f1(table.tool),
              "turns": table.turns, "unreadable": table.unreadable,
              "undecided": table.tool.undecided, "lost": sum(table.failures.values())}
             for system, group, table in rows
         ),
-        _notes(*notes, _OPEN if some else "", bare(table.tool.f1.known for _, _, table in rows)),
+        _notes(*notes, _OPEN if some else "",
+               without_interval(table.tool.f1.known for _, _, table in rows)),
         by or "agent", detail=bool(by),
     )  # fmt: skip
 

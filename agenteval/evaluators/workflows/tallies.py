@@ -18,7 +18,7 @@ from agenteval.agents import AgentFailure
 from agenteval.agents.protocol import CallStatus
 from agenteval.evaluators.systems import Pair, by_system, holm, pairs
 from agenteval.evaluators.workflows.conformance import CAUSES
-from agenteval.evaluators.workflows.rates import Counts, Rates, pass_powers, rates
+from agenteval.evaluators.workflows.rates import MatchCounts, Rates, pass_powers, rates
 from agenteval.evaluators.workflows.results import (
     CaseInfo,
     SessionResult,
@@ -150,7 +150,7 @@ def session_tally(own: Sequence[SessionResult], group: str = ALL) -> SessionTall
         bounds=(_with_missing(own, 0.0), _with_missing(own, 1.0)),
         progress=_mean([(r.case.task, v.progress) for r, v in judged]),
         tool=rates(
-            [Counts(v.right, v.unjudged, v.generated, v.gold) for _, v in fair],
+            [MatchCounts(v.right, v.unjudged, v.generated, v.gold) for _, v in fair],
             [task for task, _ in fair],
         ),
         sequence=_mean([(task, v.sequence) for task, v in fair]),

@@ -18,7 +18,7 @@ from typing import Literal
 from pydantic import Field
 
 from agenteval.evaluators.workflows.equality import Decision, Equality, Judgement, decided
-from agenteval.evaluators.workflows.rates import Counts, Rates, Resampling, rates
+from agenteval.evaluators.workflows.rates import MatchCounts, Rates, Resampling, rates
 from agenteval.evaluators.workflows.response_judge import ResponseVerdict
 from agenteval.evaluators.workflows.scenario import Action, RecordedSession
 from agenteval.evaluators.workflows.session import Prediction
@@ -205,8 +205,8 @@ def turn_table(
     )
 
 
-def _tool(verdict: TurnVerdict) -> Counts:
-    return Counts(
+def _tool(verdict: TurnVerdict) -> MatchCounts:
+    return MatchCounts(
         right=int(verdict.call == "right"),
         undecided=int(verdict.call == "undecided"),
         predicted=int(verdict.form == "call"),
@@ -214,9 +214,9 @@ def _tool(verdict: TurnVerdict) -> Counts:
     )
 
 
-def _parameters(verdict: TurnVerdict, *, free: bool) -> Counts:
+def _parameters(verdict: TurnVerdict, *, free: bool) -> MatchCounts:
     verdicts = Counter(one.verdict for one in verdict.parameters if free or verdict.name_right)
-    return Counts(
+    return MatchCounts(
         right=verdicts["equal"],
         undecided=verdicts["unjudged"],
         predicted=verdict.given_parameters,

@@ -17,14 +17,18 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.workflows.asked_judge import JudgeOptions, prompts_sha256
+from agenteval.evaluators.workflows.asked_judge import JudgeSampling, prompts_sha256
 from agenteval.evaluators.workflows.cases import SessionCase, TurnCase
 from agenteval.evaluators.workflows.causes import calls_of, causes, primary
 from agenteval.evaluators.workflows.conformance import Conformance, conform
 from agenteval.evaluators.workflows.equality import Equality, EqualityJudge, Schema, TextJudge
 from agenteval.evaluators.workflows.final_state import Gold, StateVerdict, gold_state, judged
 from agenteval.evaluators.workflows.procedure import Procedure, procedure
-from agenteval.evaluators.workflows.response_judge import Reply, ResponseJudge, ResponseVerdict
+from agenteval.evaluators.workflows.response_judge import (
+    ReplyToGrade,
+    ResponseJudge,
+    ResponseVerdict,
+)
 from agenteval.evaluators.workflows.results import SessionVerdict, TurnJudged
 from agenteval.evaluators.workflows.scenario import Demand, Role
 from agenteval.evaluators.workflows.session import Prediction, SessionLog
@@ -68,9 +72,9 @@ class Judges:
         return cls(
             f"{client.address} {client.model}",
             demand,
-            EqualityJudge(client, JudgeOptions(temperature, 512, seed)),
-            SessionJudge(client, JudgeOptions(temperature, 2048, seed)),
-            ResponseJudge(client, JudgeOptions(temperature, 1024, seed)),
+            EqualityJudge(client, JudgeSampling(temperature, 512, seed)),
+            SessionJudge(client, JudgeSampling(temperature, 2048, seed)),
+            ResponseJudge(client, JudgeSampling(temperature, 1024, seed)),
         )
 
     def demand_of(self, case: SessionCase | TurnCase) -> Demand:
@@ -192,7 +196,7 @@ class Verdicts:
         response = self.judges.response
         if response is not None and case.turn.kind == "reply" and prediction.form == "reply":
             before = dialogue_text(case.before)
-            reply = Reply(prediction.response, case.turn.text, case.workflow, before)
+            reply = ReplyToGrade(prediction.response, case.turn.text, case.workflow, before)
             grade = await response.grade(reply)
         failures = [one.status for one in verdict.parameters if one.status is not None]
         failures += [grade.status] if grade and grade.status is not None else []

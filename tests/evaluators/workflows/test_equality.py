@@ -11,7 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.errors import BudgetExceeded, Transient, Unauthorized
-from agenteval.evaluators.workflows.equality import Equality, EqualityJudge, Judgement, Question
+from agenteval.evaluators.workflows.equality import (
+    Equality,
+    EqualityJudge,
+    Judgement,
+    ValueQuestion,
+)
 from agenteval.evaluators.workflows.values import equal_by_rule, filled, tokens
 from agenteval.models.asking import Asked
 from agenteval.models.client import Client, RetryPolicy
@@ -207,9 +212,9 @@ class Gate:
 
     def __init__(self) -> None:
         self.open = asyncio.Event()
-        self.asked: list[Question] = []
+        self.asked: list[ValueQuestion] = []
 
-    async def same(self, question: Question) -> Asked[tuple[bool, str]]:
+    async def same(self, question: ValueQuestion) -> Asked[tuple[bool, str]]:
         self.asked.append(question)
         await self.open.wait()
         return Asked((True, "same"), "", Usage(requests=1), repaired=False)

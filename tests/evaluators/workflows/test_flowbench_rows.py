@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from agenteval.errors import InputError, Transient
-from agenteval.evaluators.workflows.flowbench_rows import Rows, pooled, read_rows, toolbox
+from agenteval.evaluators.workflows.flowbench_rows import Rows, read_rows, toolbox
 from agenteval.evaluators.workflows.flowbench_score import (
-    published_session_rows,
-    published_turn_rows,
-    score_session_rows,
-    score_turn_rows,
+    score_published,
+    score_sessions,
+    score_turns,
 )
 from agenteval.evaluators.workflows.rates import Resampling
 from agenteval.evaluators.workflows.verdicts import Judges
@@ -72,7 +71,7 @@ def read(tmp_path: Path, *rows: Any, lines: bool = False, **options: Any) -> Row
     path = tmp_path / "rows.json"
     text = "\n".join(json.dumps(r) for r in rows) if lines else json.dumps(rows)
     path.write_text(text, encoding="utf-8")
-    return read_rows(path, **options)
+    return read_rows([path], **options)
 
 
 @pytest.mark.parametrize("lines", [True, False])
@@ -85,14 +84,14 @@ def test_turn_rows(tmp_path: Path, lines: bool) -> None:
     assert (call.gold.action.tool, call.gold.action.arguments) == ("lend", {"title": "Dune"})
     assert (call.action, call.action_input) == ("lend", '{"title": "Dune"}')
     assert call.history == "user: Dune, please"
-    assert (reply.gold.action, reply.gold.response, reply.action) == (None, "Which book?", None)
+    assert (reply.gold.action, reply.gold.response, reply.action) == (None, "Which book?", "")
     assert call.where.endswith("rows.json:1" if lines else "row 1")
 
 
-def test_the_other_layout_and_aliases(tmp_path: Path) -> None:
+def test_the_layout_of_flowswitch(tmp_path: Path) -> None:
     thought = {"current_node": "LB001", "Action": "lend", "Action Input": {"title": "Dune"}}
     row = {
-        "turn_id": "bob-turn-2", "messages": MESSAGES, "prediction": acts({"title": "Dune"}),
+        "turn_id": "bob-turn-2", "messages": MESSAGES, "predict": acts({"title": "Dune"}),
         "ground_truth": {"thought": thought, "response": "", "content": "x"},
         "answer": ["u"], "answer_type": "SINGLE",
     }  # fmt: skip
@@ -100,7 +99,7 @@ def test_the_other_layout_and_aliases(tmp_path: Path) -> None:
     assert found.gold.session == "bob"
     assert found.gold.action is not None
     assert found.gold.action.arguments == {"title": "Dune"}
-    assert json.loads(found.action_input or "") == {"title": "Dune"}
+    assert json.loads(found.action_input) == {"title": "Dune"}
 
 
 def test_an_action_without_input_is_a_call_without_arguments(tmp_path: Path) -> None:
@@ -143,15 +142,15 @@ def test_the_toolbox_of_a_prompt() -> None:
     [
         ("text", "a row is an object"),
         (call_row(predict=None), "predict is missing"),
-        (call_row(predict=3), "predict must be a text"),
+        (call_row(predict=3), "predict is no text"),
         (call_row(gt_thought=None), "gt_thought must be an object"),
-        (call_row(gt_thought={"Action": 3}), "Action must be the name"),
+        (call_row(gt_thought={"Action": 3}), "Action is no text"),
         (call_row(gt_thought={"Action": "a", "Action Input": "{oops"}), "must be a JSON object"),
         (call_row(messages="hi"), "messages must be a list"),
         (call_row(id=[1]), "id must be"),
         (session_row(gt_actions_string="", gen_dialog_str=""), None),
         (session_row(gt_actions_string="call lend"), "no line 'Action: <tool>'"),
-        (session_row(gt_actions_string="Action: a\nAction Input: oops"), "is no JSON object"),
+        (session_row(gt_actions_string="Action: a\nAction Input: oops"), "is not a JSON object"),
         (session_row(success_gpt="yes"), "success_gpt must be 0 or 1"),
         (session_row(progress_gpt=4), "progress_gpt must be a number"),
     ],
@@ -184,9 +183,9 @@ def test_files_that_hold_no_rows(tmp_path: Path, text: str) -> None:
     path = tmp_path / "rows.json"
     path.write_text(text)
     with pytest.raises(InputError, match=r"rows\.json"):
-        read_rows(path)
+        read_rows([path])
     with pytest.raises(InputError, match="cannot read"):
-        read_rows(tmp_path / "missing.json")
+        read_rows([tmp_path / "missing.json"])
 
 
 # -- scores --------------------------------------------------------------------------------------
@@ -198,17 +197,16 @@ async def test_gold_against_itself_is_perfect(tmp_path: Path) -> None:
     rows = [
         call_row(gt_thought={"Action": "lend", "Action Input": v}, predict=acts(v)) for v in values
     ]
-    found = await score_turn_rows(read(tmp_path, *rows, reply_row()).turns, Judges(), QUICK)
-    for rates in (found.table.tool, found.table.parameters, found.table.parameters_free):
-        shares = (rates.precision, rates.recall, rates.f1)
-        assert [r.known.mean for r in shares] == [1.0] * 3
-        assert rates.undecided == 0
+    turns = await score_turns(read(tmp_path, *rows, reply_row()).turns, Judges(), QUICK)
+    for kind in ("tool", "parameters", "parameters_free"):
+        rates = turns.data["table"][kind]
+        assert [rates[s]["known"]["mean"] for s in ("precision", "recall", "f1")] == [1.0] * 3
+        assert rates["undecided"] == 0
     gold = "\n\n".join(f"Action: lend\nAction Input: {json.dumps(v)}" for v in values)
     whole = session_row(gt_actions_string=gold, gen_dialog_str=gold)
-    sessions = await score_session_rows(read(tmp_path, whole).sessions, Judges(), QUICK)
-    tool = sessions.table.tool
-    assert (tool.right, tool.predicted, tool.gold) == (3, 3, 3)
-    assert tool.f1.known.mean == 1.0
+    sessions = await score_sessions(read(tmp_path, whole).sessions, Judges(), QUICK)
+    tool = sessions.data["table"]["tool"]
+    assert (tool["right"], tool["predicted"], tool["gold"]) == (3, 3, 3)
 
 
 async def test_a_call_dropped_and_two_swapped(tmp_path: Path) -> None:
@@ -217,8 +215,8 @@ async def test_a_call_dropped_and_two_swapped(tmp_path: Path) -> None:
     gold = "\n\n".join(calls)
     for made, recall in ((calls[:2], 2 / 3), ([calls[1], calls[0], calls[2]], 1.0)):
         row = session_row(gt_actions_string=gold, gen_dialog_str="\n\n".join(made))
-        found = await score_session_rows(read(tmp_path, row).sessions, Judges(), QUICK)
-        assert found.table.tool.recall.known.mean == pytest.approx(recall)
+        found = await score_sessions(read(tmp_path, row).sessions, Judges(), QUICK)
+        assert found.data["table"]["tool"]["recall"]["known"]["mean"] == pytest.approx(recall)
 
 
 async def test_enumerations_of_the_prompt_and_failed_turns(tmp_path: Path) -> None:
@@ -229,12 +227,14 @@ async def test_enumerations_of_the_prompt_and_failed_turns(tmp_path: Path) -> No
         call_row(gt_thought=thought, predict=acts({"title": "Dune", "shelf": "low shelf"})),
         call_row(predict="api call error: 500"),
     )
-    found = await score_turn_rows(rows.turns, Judges(), QUICK)
-    assert {one.parameter: one.by for one in found.judgements} == {
-        "title": "exact", "shelf": "enumeration",
-    }  # fmt: skip
-    assert found.table.failures == {"error:infrastructure": 1}
-    assert (found.table.turns, found.table.tool.gold) == (1, 1)
+    found = (await score_turns(rows.turns, Judges(), QUICK)).data
+    assert {one["parameter"]: one["by"] for one in found["judgements"]} == {
+        "title": "exact",
+        "shelf": "enumeration",
+    }
+    table = found["table"]
+    assert table["failures"] == {"error:infrastructure": 1}
+    assert (table["turns"], table["tool"]["gold"]) == (1, 1)
 
 
 def all_judges(answer: Any) -> tuple[Judges, ScriptedTransport]:
@@ -256,50 +256,35 @@ def answer(request: Request) -> str:
 async def test_judges_at_work(tmp_path: Path) -> None:
     judges, transport = all_judges(answer)
     rows = read(tmp_path, call_row(predict=acts({"title": "Dune, the novel"})), reply_row())
-    found = await score_turn_rows(rows.turns, judges, QUICK, "Lend books.")
-    assert (found.table.tool.right, found.table.tool.undecided) == (1, 0)
-    assert found.table.response is not None
-    assert (found.table.response.mean.mean, found.table.response.due) == (7.0, 1)
+    found = await score_turns(rows.turns, judges, QUICK, "Lend books.")
+    table = found.data["table"]
+    assert (table["tool"]["right"], table["tool"]["undecided"]) == (1, 0)
+    assert (table["response"]["mean"]["mean"], table["response"]["due"]) == (7.0, 1)
     assert (found.usage.requests, len(transport.requests)) == (2, 2)
     session = read(tmp_path, session_row(workflow_text="Lend books.")).sessions
-    goals = (await score_session_rows(session, judges, QUICK)).goals_table
-    assert goals is not None
-    assert (goals.success.mean, goals.unquoted) == (1.0, 0)
-    without = await score_turn_rows(rows.turns, judges, QUICK)
-    assert without.table.response is None  # a grade needs the workflow as text
+    goals = (await score_sessions(session, judges, QUICK)).data["goals_table"]
+    assert (goals["success"]["mean"], goals["unquoted"]) == (1.0, 0)
+    without = await score_turns(rows.turns, judges, QUICK)
+    assert without.data["table"]["response"] is None  # a grade needs the workflow as text
 
 
-async def test_as_published(tmp_path: Path) -> None:
+async def test_open_questions_widen_the_published_figures(tmp_path: Path) -> None:
     row = call_row(predict=acts({"title": "Dune, the novel"}), gt_thought={
         "Action": "lend", "Action Input": '{"title": "Dune (novel)"}'})  # fmt: skip
     rows = read(tmp_path, row, reply_row())
-    open_ends = await published_turn_rows(rows.turns, None)
-    assert open_ends.turns is not None
-    assert [c.right for c in open_ends.turns] == [0, 1]
-    assert open_ends.open == 2  # the parameter, and the call in lower case
     judges, transport = all_judges(answer)
-    decided = await published_turn_rows(rows.turns, judges.equality)
-    assert decided.turns is not None
-    assert [c.right for c in decided.turns] == [1, 1]
-    assert (decided.open, len(transport.requests)) == (0, 2)
     failing, _ = all_judges(lambda request: Transient("down"))
-    assert (await published_turn_rows(rows.turns, failing.equality)).open == 2
+    for judge, low, unanswered in ((None, 0.0, 2), (judges, 1.0, 0), (failing, 0.0, 2)):
+        found = (await score_published(rows, judge and judge.equality)).data
+        assert found["figures"]["turn_call_rec"] == {"low": low, "high": 1.0}
+        assert found["open"] == unanswered  # the parameter, and the call in lower case
+    assert len(transport.requests) == 2
 
 
 async def test_where_the_published_script_stops(tmp_path: Path) -> None:
     row = call_row(predict=acts({"title": "other"}, tool="zzz"))
-    with pytest.raises(
-        InputError, match=r"row 2: the published script stops here: matches is None"
-    ):
-        await published_turn_rows(read(tmp_path, call_row(), row).turns, None)
-
-
-async def test_sessions_as_released(tmp_path: Path) -> None:
-    rows = read(tmp_path, session_row()).sessions
-    for as_released, right in ((False, 1), (True, 0)):
-        found = await published_session_rows(rows, None, as_released=as_released)
-        assert found.sessions is not None
-        assert [one.right for one in found.sessions[0]] == [right]
+    with pytest.raises(InputError, match=r"row 2: the published script stops"):
+        await score_published(read(tmp_path, call_row(), row), None)
 
 
 @pytest.mark.parametrize(
@@ -339,26 +324,23 @@ def test_the_session_of_a_turn(tmp_path: Path, id: str, session: str) -> None:
 
 
 async def test_sessions_of_one_name_in_two_files_are_two(tmp_path: Path) -> None:
-    files = []
-    for name in ("a.json", "b.json"):
-        path = tmp_path / name
+    paths = [tmp_path / name for name in ("a.json", "b.json", "c.json", "d.json")]
+    for path in paths[:2]:
         path.write_text(json.dumps([call_row(), call_row(), call_row(id=None)]), encoding="utf-8")
-        files.append((path, read_rows(path)))
-    scores = await score_turn_rows(pooled(files).turns, Judges(), QUICK)
-    assert (scores.table.turns, scores.table.sessions) == (6, 4)
-    assert scores.table.tool.recall.known.n_clusters == 4
-    assert pooled(files[:1]) == files[0][1]
-    for name in ("c.json", "d.json"):
-        path = tmp_path / name
+    for path in paths[2:]:
         path.write_text(json.dumps([session_row()]), encoding="utf-8")
-        files.append((path, read_rows(path)))
-    table = (await score_session_rows(pooled(files[2:]).sessions, Judges(), QUICK)).table
-    assert table.tool.recall.known.n_clusters == 2
+    turns = (await score_turns(read_rows(paths[:2]).turns, Judges(), QUICK)).data["table"]
+    assert (turns["turns"], turns["sessions"]) == (6, 4)
+    assert turns["tool"]["recall"]["known"]["n_clusters"] == 4
+    sessions = (await score_sessions(read_rows(paths[2:]).sessions, Judges(), QUICK)).data["table"]
+    assert sessions["tool"]["recall"]["known"]["n_clusters"] == 2
+    with pytest.raises(InputError, match="score them apart"):
+        read_rows(paths)
 
 
 async def test_a_tool_of_gold_with_its_namespace(tmp_path: Path) -> None:
     row = call_row()
     row["gt_thought"] = row["gt_thought"] | {"Action": "functions.lend"}
     rows = read(tmp_path, row).turns
-    assert rows[0].action == "functions.lend"  # as it stands, for the published count
-    assert (await score_turn_rows(rows, Judges(), QUICK)).table.tool.right == 1
+    assert rows[0].action == "functions.lend"  # unchanged for the published count
+    assert (await score_turns(rows, Judges(), QUICK)).data["table"]["tool"]["right"] == 1

@@ -15,7 +15,7 @@ from agenteval.evaluators.workflows.cases import open_role
 from agenteval.evaluators.workflows.final_state import changes_of, restored
 from agenteval.evaluators.workflows.session import SessionFailure, SessionLog
 from agenteval.evaluators.workflows.trajectories import (
-    Reading,
+    TrajectoryFiles,
     case_of,
     read_trajectories,
     replayed,
@@ -47,7 +47,7 @@ def record(*messages: Any, **more: Any) -> dict[str, Any]:
     return {"task_id": 7, "trial": 0, "info": {"task": task}, "traj": list(messages), **more}
 
 
-def read(tmp_path: Path, value: Any, name: str = "a.json") -> Reading:
+def read(tmp_path: Path, value: Any, name: str = "a.json") -> TrajectoryFiles:
     path = tmp_path / name
     path.write_text(json.dumps(value), encoding="utf-8")
     return read_trajectories([path])

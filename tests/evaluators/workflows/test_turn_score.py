@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from agenteval.errors import Transient
 from agenteval.evaluators.workflows.equality import Equality, EqualityJudge
 from agenteval.evaluators.workflows.folder import read_role
-from agenteval.evaluators.workflows.rates import Counts, Resampling, rates
+from agenteval.evaluators.workflows.rates import MatchCounts, Resampling, rates
 from agenteval.evaluators.workflows.reply_text import read_reply
 from agenteval.evaluators.workflows.response_judge import ResponseVerdict
 from agenteval.evaluators.workflows.scenario import Action
@@ -212,12 +212,14 @@ COUNTS = (
             st.integers(0, both), st.integers(0, both), st.just(both), st.integers(0, 3)
         )
     )
-    .map(lambda t: Counts(min(t[0], t[2]), min(t[1], t[2] - min(t[0], t[2])), t[2], t[2] + t[3]))
+    .map(
+        lambda t: MatchCounts(min(t[0], t[2]), min(t[1], t[2] - min(t[0], t[2])), t[2], t[2] + t[3])
+    )
 )
 
 
 @given(st.lists(COUNTS, min_size=1, max_size=8))
-def test_rates_are_sums_divided(counts: list[Counts]) -> None:
+def test_rates_are_sums_divided(counts: list[MatchCounts]) -> None:
     found = rates(counts, list(range(len(counts))), QUICK)
     right = sum(c.right for c in counts)
     undecided = sum(c.undecided for c in counts)
@@ -242,7 +244,7 @@ def test_intervals_resample_sessions_not_turns() -> None:
     sessions = [i // 5 for i in range(60)]
     level = rng.uniform(0.1, 0.9, 12)  # turns of one session are alike
     hits = [int(rng.random() < level[s]) for s in sessions]
-    counts = [Counts(h, 0, 1, 1) for h in hits]
+    counts = [MatchCounts(h, 0, 1, 1) for h in hits]
     by_session = rates(counts, sessions).recall.known
     by_turn = rates(counts, list(range(60))).recall.known
     parts = np.array([[h, 0, 1, 1] for h in hits], dtype=np.float64)
