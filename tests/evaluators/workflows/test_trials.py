@@ -199,7 +199,7 @@ def test_what_is_done_stays_when_the_run_is_broken_off(store: Store, kind: type)
 def test_a_failing_endpoint_is_counted_and_no_score(store: Store) -> None:
     fail = Acts(lambda _: SessionFailure(status="error:infrastructure", message="no answer"))
     ended = run(store, fail)
-    assert ended.stopped == "every trial failed: no answer"
+    assert ended.stopped == "every session failed: no answer"
     assert all(r.verdict is None for r in load_sessions(store))
     assert run(store, Acts()).progress.outcomes == {"success": 4}
     assert len(load_sessions(store)) == 4
@@ -286,7 +286,7 @@ def test_a_judge_that_is_down_leaves_the_state_its_word_and_is_asked_again(store
     down, asked = judge(lambda _: Transient("no judge there"))
     act = Acts()
     ended = run(store, act, trials=3, judges=down)
-    assert ended.stopped == "8 trials in a row failed: a judge failed: no judge there"
+    assert ended.stopped == "8 sessions in a row failed: a judge failed: no judge there"
     assert {(v.success, v.decided_by) for v in verdicts_of(store)} == {(True, "state")}
     assert {v.failures for v in verdicts_of(store)} == {("error:infrastructure",)}
     up, asked = judge(goals(achieved=False))
