@@ -109,7 +109,6 @@ async def averify(
     record: str | Path | None = None,
     version: str | None = None,
     with_reference: bool = False,
-    allow_code: bool = False,
     probabilities: bool = False,
     dry_run: bool = False,
     notify: Notify | None = None,
@@ -154,7 +153,7 @@ async def averify(
         base_url=base_url,
         repeats=repeats, seed=seed, one_per_call=one_per_call, temperature=temperature,
         limit=limit, retry_failed=retry_failed, limits=limits, record=record, version=version,
-        need_key=not dry_run, with_reference=with_reference, allow_code=allow_code,
+        need_key=not dry_run, with_reference=with_reference,
         probabilities=probabilities,
         store=store,
     )  # fmt: skip

@@ -14,6 +14,8 @@ REMOVED = {
     ("trace score", "--tolerance"): "hits are exact; leave it out",
     ("quantify", "--findings"): "judge the runs without findings; leave it out",
     ("quantify", "--datamark"): "leave it out; test whether the judge obeys with verify --probes",
+    ("quantify", "--allow-code"): "run the code in a judge in Python, see docs/computed.md",
+    ("verify", "--allow-code"): "run the code in a judge in Python, see docs/computed.md",
     ("trace", "--undecided"): "only the rule that annotated traces support is left; leave it out",
 }
 
