@@ -12,7 +12,6 @@ from pathlib import Path
 from agenteval.api.judging import Judging
 from agenteval.api.probing import OTHER_WAYS, Asking, attack_plan
 from agenteval.api.running import planned
-from agenteval.api.verifying import SEEDS
 from agenteval.evaluators import base
 from agenteval.evaluators.utility.bank import load_bank, ranking_cost
 from agenteval.evaluators.utility.consolidate import ENTRIES, Consolidator, most_questions
@@ -33,7 +32,6 @@ from agenteval.models.embeddings import BATCH
 from agenteval.models.factory import ModelChoice, make_client
 from agenteval.models.limits import Budget, Limits
 from agenteval.models.rehearsal import Amount, Bill, Part, Rehearsal
-from agenteval.readers import degenerate
 from agenteval.records import Task
 from agenteval.store import Store, default_path, is_there
 from agenteval.text import plural
@@ -122,7 +120,6 @@ def verify_bill(
     material: Material,
     store: StorePath,
     options: ProbeOptions | None,
-    rounds: int = 1,
 ) -> Bill:
     """What `verify` would ask; without `options` nothing is probed. Raises InputError for a cap
     without a price."""
@@ -143,8 +140,6 @@ def verify_bill(
                 "  scale order and wording do not apply to this judge",
                 f"  {added} with text added: {_added(attacked, repeats)}",
             ]
-        if rounds > 1:
-            about.append(f"rounds: {rounds}, each on all texts; the critic retrieves from the bank")
         return Bill("verify", about, (), judging.limits.budget())
     notes = notes_on(judging.choice)
     with planned(store) as kept:
@@ -165,13 +160,6 @@ def verify_bill(
                 _attacks_at_most(judging, material, options)
                 if len(plan.units)
                 else _attacks(asking, options)
-            )
-        if rounds > 1:
-            parts += _further_rounds(judging, kept, material, rounds, options)
-            notes += (
-                "each further round asks with caps as given: that on calls and that on cost hold "
-                "for the judge in all rounds together, and for the critics of each round anew",
-                "the embedder that compares their proposals is computed on this machine",
             )
         budget = judging.limits.budget(kept.usage(judge.source.sha256))
     return Bill("verify", (*about, _stored(plan)), parts, budget, notes)
@@ -210,49 +198,6 @@ def _attacks_at_most(judging: Judging, material: Material, options: ProbeOptions
                 drafts = rehearsal.first(base.judge(fresh, base.Unit(run, view, batch)))
                 part.ask(drafts, certain=0, times=2 * material.repeats)
     return part
-
-
-def _further_rounds(
-    judging: Judging, store: Store, material: Material, rounds: int,
-    options: ProbeOptions | None,
-) -> Iterator[Part]:  # fmt: skip
-    """What further rounds ask: critics, and the judge on what they propose; without `options`
-    nothing is probed.
-
-    Only the critics of the second round are certain: where they say nothing new, that is the end.
-    No round has more new criteria than critics can propose.
-    """
-    task, choice, calls = judging.task, judging.choice, 0
-    if choice is None:
-        raise TypeError("further rounds ask critics: the judge must be a model")
-    apart = judging.options.one_per_call or judging.probabilities
-    retried = judging.retry_failed
-    attacked = most_targets([run for run, _ in material.items], options) if options else 0
-    items = [*material.items, *(item for one in material.copies for item in one.items)]
-    texts = sum(degenerate(run) is None for run, _ in items)
-    for number in range(1, rounds):
-        seeds = tuple(range(number * SEEDS, (number + 1) * SEEDS))
-        wanted = CriticOptions(seeds, use_examples=bool(task.examples))
-        asked = _critics(choice, wanted, task, store)[0]
-        asked.append(_consolidation(choice, wanted, task, judging.limits))
-        for part in asked:
-            part.who += f" for round {number + 1}"
-            part.why += "; they end the rounds where they propose nothing new"
-            part.budget = f"round {number}"
-            yield part if number == 1 else replace(part, least=Amount())
-        new, known = SEEDS * MOST, len(material.criteria) + SEEDS * MOST * (number - 1)
-        # what failed before is asked again, in calls of their own for each number of attempts
-        again = (known if apart else number) if retried else 0
-        each = (new if apart else 1) + again
-        ways = len(OTHER_WAYS) * len(material.items) if options else 0
-        added = 2 * attacked * (known + new if apart else 1)
-        calls += ((texts + ways) * each + added) * material.repeats
-    yield Part(
-        "judge, further rounds",
-        "all texts on the criteria that are new, and probes where asked for; none where "
-        f"nothing new is proposed; {UNREADABLE}",
-        most=Amount(2 * calls, None, None),
-    )
 
 
 # -- criteria --------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from agenteval.text import url_secrets
 from agenteval.workers import TEAM, Leader, Places, within
 
 _OWN = {"store", "header", "workers", "ray", "quiet", "as_json", "concurrency"}  # of each process
-_ALONE = ("record", "judgements", "until", "rounds")  # what goes with one process
+_ALONE = ("record", "judgements", "until")  # what goes with one process
 
 
 @contextmanager

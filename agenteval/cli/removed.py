@@ -16,6 +16,7 @@ REMOVED = {
     ("quantify", "--datamark"): "leave it out; test whether the judge obeys with verify --probes",
     ("quantify", "--allow-code"): "run the code in a judge in Python, see docs/computed.md",
     ("verify", "--allow-code"): "run the code in a judge in Python, see docs/computed.md",
+    ("verify", "--rounds"): "run `agenteval criteria` and `agenteval verify` again",
     ("trace", "--undecided"): "only the rule that annotated traces support is left; leave it out",
 }
 

@@ -325,11 +325,6 @@ def test_what_goes_with_one_process(cli: Cli, runs: Path, more: tuple[str, ...],
     assert not Path("agenteval.db").exists()
 
 
-def test_rounds_go_with_one_process(cli: Cli, project: Path) -> None:
-    done = cli("verify", "runs.jsonl", "--model", "m", "--rounds", 2, "--workers", 2)
-    assert (done.code, "--rounds: goes with one process alone" in done.err) == (2, True)
-
-
 def test_standard_input_is_not_shared(cli: Cli, project: Path) -> None:
     done = cli("quantify", "-", "--model", "m", "--workers", 2)
     assert (done.code, "cannot read standard input" in done.err) == (2, True)
