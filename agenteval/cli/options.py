@@ -348,9 +348,9 @@ class CopyOptions:
         list[str] | None,
         typer.Option(
             "--perturb",
-            help="Perturbation, may be given often: drop_sentences, drop_words, drop_answer, "
-            "drop_middle, truncate, shuffle_sentences, swap_numbers, pad, whitespace, formatting, "
-            "paraphrase. Default: five of them, see docs/verify.md.",
+            help="Perturbation, may be given often: drop_sentences, drop_words, drop_middle, "
+            "truncate, shuffle_sentences, swap_numbers, pad, whitespace, formatting. "
+            "Default: five of them, see docs/verify.md.",
             show_default=False,
         ),
     ] = None

@@ -8,7 +8,7 @@ The rule (stated before the figures on the tasks were seen)
 The constants of a kind come from one set of texts. Pairs won: original above its own copy, ties
 half (Wilson, n cases). It holds on another set when there
 1. it wins: the lower bound is above .50 for every operator that the kind must react to;
-2. it keeps still: the value's mean change by whitespace, formatting and paraphrase is within 5 % of
+2. it keeps still: the value's mean change by whitespace and formatting is within 5 % of
    the scale, and what the bank expects to change nothing changes it less than each operator that
    the kind must react to;
 3. it does not praise failures: where the outcome is known the AUC of success against failure is not

@@ -49,7 +49,7 @@ def test_originals_and_copies_are_judged_once(cli: Cli, project: Path) -> None:
 def test_bad_input_is_one_line(cli: Cli, project: Path) -> None:
     for arguments, said in (
         ((), "say which runs"),
-        (("runs.jsonl", "--perturb", "nonsense"), "unknown operator 'nonsense'"),
+        (("runs.jsonl", "--perturb", "nonsense"), "the perturbation 'nonsense' does not exist"),
         (("--scores", "none.jsonl"), "cannot read"),
         (("runs.jsonl", "--scores", "s.jsonl"), "give runs to judge or ratings made elsewhere"),
         (("runs.jsonl", "--deterministic"), "--deterministic: is said of ratings made elsewhere"),

@@ -37,7 +37,6 @@ _LINK = re.compile(
     r"|(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]{1,64}"
     r"|(?<![\w.-])[\w-]{1,64}(?:\.[\w-]{1,64}){1,8}/[\w/.-]*"
 )
-_QUOTE = re.compile(r'"[^"\n]{1,400}"|“[^”\n]{1,400}”|«[^»\n]{1,400}»|„[^“”\n]{1,400}[“”]')
 # What would be read as a heading, a tool call or a fence if it came to stand at a line's start.
 _LOADED = re.compile(
     r"^(?=\[(?:(?:span )?(?:system|user|assistant|tool)\b|tool call\]|final output\])"
@@ -213,16 +212,12 @@ def _bold_end(text: str, units: list[Sentence], at: int) -> int:
     return at
 
 
-def protected(
-    text: str, start: int, end: int, *, formulas: bool = True, quotes: bool = False
-) -> Spans:
-    """Addresses, formulas and inline code (unless told) and quotations (if asked) in a part."""
+def protected(text: str, start: int, end: int, *, formulas: bool = True) -> Spans:
+    """Addresses in a part, and its formulas and inline code unless `formulas` is False."""
     spans = [m.span() for m in _LINK.finditer(text, start, end)]
     if formulas:
         spans += [*unbroken(text, start, end)]
         spans += [m.span() for m in _ENVIRONMENT.finditer(text, start, end)]
-    if quotes:
-        spans += [m.span() for m in _QUOTE.finditer(text, start, end)]
     return Spans(merged(spans))
 
 
