@@ -15,9 +15,9 @@ from agenteval.evaluators.utility.plan import CellPlan, experiment_of, joined, m
 from agenteval.evaluators.utility.probes import (
     INJECTION,
     Injected,
-    Judged,
     Probe,
     ProbeOptions,
+    ProbeRatings,
     examine,
 )
 from agenteval.evaluators.utility.probes.targets import (
@@ -59,7 +59,7 @@ async def probe(
         injected = await asking.attacked(plain, options)
     finally:
         store.register((), material.criteria, source)
-    judged = Judged(
+    judged = ProbeRatings(
         criteria=material.criteria,
         table=plain,
         reversed_scale=others.get("scale order"),

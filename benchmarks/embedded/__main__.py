@@ -55,7 +55,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenteval.evaluators.utility.bank import load_bank
-from agenteval.evaluators.utility.embedded import EmbeddedJudge, Kind, load_kinds
+from agenteval.evaluators.utility.embedded import CriterionKind, EmbeddedJudge, load_kinds
 from agenteval.evaluators.utility.quantifier import Guarded
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.experiment import Experiment
@@ -144,7 +144,7 @@ def auc(values: NDArray[np.float64], success: NDArray[np.bool_]) -> float | None
 # Constants
 
 
-def fit(name: str, statistic: str, texts: Texts) -> Kind:
+def fit(name: str, statistic: str, texts: Texts) -> CriterionKind:
     """A kind with constants from the originals that have copies, and those copies by the operators
     that it must react to, half the weight each."""
     pairs = [
@@ -154,14 +154,14 @@ def fit(name: str, statistic: str, texts: Texts) -> Kind:
         if statistic in copy.statistics and statistic in texts.originals[run].statistics
     ]
     if len(pairs) < 2:
-        return Kind(name, False, f"no text has the statistic {statistic}", statistic)
+        return CriterionKind(name, False, f"no text has the statistic {statistic}", statistic)
     good, other = (
         np.array([t.statistics[statistic] for t in side]) for side in zip(*pairs, strict=True)
     )
     center = float(good.mean() + other.mean()) / 2
     spread = float(((good - center) ** 2).mean() + ((other - center) ** 2).mean()) / 2
     scale = max(math.sqrt(spread), math.log(2) if statistic == "words" else 0.0)
-    return Kind(name, True, "", statistic, center, scale)
+    return CriterionKind(name, True, "", statistic, center, scale)
 
 
 # Does it hold?
@@ -182,7 +182,7 @@ class Held:
         return not self.against
 
 
-def examine(kind: Kind, texts: Texts) -> Held:
+def examine(kind: CriterionKind, texts: Texts) -> Held:
     """The four conditions of the rule."""
     value = {run: _value(kind, text) for run, text in texts.originals.items()}
     pairs: dict[str, list[tuple[float, float]]] = {}
@@ -237,7 +237,7 @@ def _praise(claim: Claim, success: Interval | None) -> Iterator[str]:
         yield f"it does not surely tell success (AUC {success.mean:.2f})"
 
 
-def _value(kind: Kind, text: Text) -> float | None:
+def _value(kind: CriterionKind, text: Text) -> float | None:
     if kind.statistic not in text.statistics:
         return None
     return kind.value(text.statistics[kind.statistic])
@@ -257,12 +257,14 @@ def _success(known: Sequence[tuple[Text, float]]) -> Interval | None:
 class Trial:
     """A kind as one set calibrates it, and what it does on the sets that it does not come from."""
 
-    kind: Kind
+    kind: CriterionKind
     calibrated_on: str
     held: dict[str, Held]
 
 
-def trials(sets: Mapping[str, Texts], frozen: Mapping[str, Kind]) -> dict[str, list[Trial]]:
+def trials(
+    sets: Mapping[str, Texts], frozen: Mapping[str, CriterionKind]
+) -> dict[str, list[Trial]]:
     """By kind: what the development set (or the constants frozen from it), math and household
     choose, examined on the tasks that are not their own."""
     table: dict[str, list[Trial]] = {}
@@ -378,7 +380,7 @@ def cell(held: Held) -> str:
 
 def rows(
     table: Mapping[str, Sequence[Trial]],
-    frozen: Mapping[str, Kind],
+    frozen: Mapping[str, CriterionKind],
     verdicts: Mapping[str, VerifiedSet],
     *,
     full: bool,

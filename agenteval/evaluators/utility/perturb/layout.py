@@ -18,10 +18,10 @@ from itertools import groupby
 from typing import Literal
 
 from agenteval.evaluators.utility.sentences import (
-    Sentence,
     Span,
     Spans,
-    Turn,
+    TextTurn,
+    TextUnit,
     split_turn,
     split_turns,
     unbroken,
@@ -63,7 +63,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TextPart:
     """text[start:end], without blanks at either end; `turn` is an index into Layout.turns."""
 
     start: int
@@ -77,8 +77,8 @@ class Layout:
     """A text with its turns and parts, in order. `copies`: sentence → its copies (part indices)."""
 
     text: str
-    turns: tuple[Turn, ...]
-    parts: tuple[Part, ...]
+    turns: tuple[TextTurn, ...]
+    parts: tuple[TextPart, ...]
     copies: dict[int, tuple[int, ...]]
 
     def of(self, index: int) -> str:
@@ -162,7 +162,7 @@ def read_layout(text: str) -> Layout:
     return Layout(text, turns, parts, copies)
 
 
-def _parts(text: str, index: int, turn: Turn) -> Iterator[Part]:
+def _parts(text: str, index: int, turn: TextTurn) -> Iterator[TextPart]:
     line_end = 0
     for first, end in _tied(text, list(split_turn(text, turn)), turn):
         shown = text[first.start : end]
@@ -178,10 +178,10 @@ def _parts(text: str, index: int, turn: Turn) -> Iterator[Part]:
         opens = not text[turn.start : first.start].strip()
         if kind == "sentence" and (first.start < line_end or (written and opens)):
             kind = "fixed"
-        yield Part(first.start, end, kind, index)
+        yield TextPart(first.start, end, kind, index)
 
 
-def _tied(text: str, units: list[Sentence], turn: Turn) -> Iterator[tuple[Sentence, int]]:
+def _tied(text: str, units: list[TextUnit], turn: TextTurn) -> Iterator[tuple[TextUnit, int]]:
     """First unit and end of those that belong together by ** or a LaTeX environment."""
     markers = _ENVIRONMENT.finditer(text, turn.start, turn.end)
     environments = Spans(m.span() for m in markers)
@@ -196,10 +196,10 @@ def _tied(text: str, units: list[Sentence], turn: Turn) -> Iterator[tuple[Senten
         at = last + 1
 
 
-def _bold_end(text: str, units: list[Sentence], at: int) -> int:
+def _bold_end(text: str, units: list[TextUnit], at: int) -> int:
     """Index of the unit that closes the ** left open in unit `at` (`at` itself if none does)."""
 
-    def odd(unit: Sentence) -> int:
+    def odd(unit: TextUnit) -> int:
         return text.count("**", unit.start, unit.end) % 2
 
     if units[at].kind != "prose" or not odd(units[at]):
