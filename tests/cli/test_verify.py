@@ -46,6 +46,14 @@ def test_originals_and_copies_are_judged_once(cli: Cli, project: Path) -> None:
     assert verdicts == {"clarity": "undecided", "accuracy": "undecided"}  # three cases
 
 
+def test_the_file_is_read_again_where_a_criterion_has_no_mean(cli: Cli, project: Path) -> None:
+    """The embedded judge cannot grade accuracy: nothing is known of its mean."""
+    done = cli("verify", "runs.jsonl", "--model", "embedded", "--perturb", "pad")
+    assert done.code == 0, done.err
+    page = cli("report", "--criteria", "criteria/sums.verified.json", "-o", "page.html")
+    assert page.code == 0, page.err
+
+
 def test_bad_input_is_one_line(cli: Cli, project: Path) -> None:
     for arguments, said in (
         ((), "say which runs"),
