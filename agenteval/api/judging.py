@@ -75,7 +75,6 @@ class Judging:
     version: str | None  # of a judge that is a function
     watch: Watch
     need_key: bool = True  # where nobody is asked, a missing key is no error
-    allow_code: bool = False  # of a computed criterion that runs what a system wrote
     probabilities: bool = False  # of the levels, from a chat model's log-probabilities
 
     @property
@@ -143,7 +142,7 @@ class Judging:
         """
         evaluator, client = self._judge(store, **changes)
         if any(criterion.judge for criterion in self.criteria):
-            evaluator = WithComputed(evaluator, allow_code=self.allow_code)
+            evaluator = WithComputed(evaluator)
         return evaluator, client
 
     def _judge(self, store: Store | None, **changes: Any) -> tuple[Evaluator, Client | None]:
@@ -263,7 +262,6 @@ def read_judging(
     record: str | Path | None = None,
     version: str | None = None,
     need_key: bool = True,
-    allow_code: bool = False,
     probabilities: bool = False,
     store: str | Path | Store | None = None,
     score_failed_runs: str | None = None,
@@ -317,7 +315,7 @@ def read_judging(
     judging = Judging(
         items=tuple(_with_stored_keys(items, store, writes=need_key)), task=found_task, judge=judge,
         base_url=base_url, repeats=repeats, criteria=wanted, retry_failed=retry_failed,
-        allow_code=allow_code, probabilities=probabilities,
+        probabilities=probabilities,
         options=QuantifierOptions(one_per_call, temperature, seed=seed),
         limits=limits or Limits(), record=None if record is None else Path(record),
         version=version, watch=watch, need_key=need_key,

@@ -15,9 +15,9 @@ from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.evaluators.utility.probes import (
     INJECTION,
     Injected,
-    Judged,
     Probe,
     ProbeOptions,
+    ProbeRatings,
     examine,
 )
 from agenteval.evaluators.utility.probes.targets import (
@@ -58,7 +58,7 @@ async def probe(
         injected = await asking.attacked(plain, options)
     finally:
         store.register((), material.criteria, source)
-    judged = Judged(
+    judged = ProbeRatings(
         criteria=material.criteria,
         table=plain,
         reversed_scale=others.get("scale order"),

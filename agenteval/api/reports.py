@@ -16,10 +16,8 @@ from agenteval.evaluators.utility.tables import (
     probe_tables,
     proposal_tables,
     proposal_title,
-    round_table,
     verified_tables,
 )
-from agenteval.evaluators.utility.verify.rounds import Round
 from agenteval.records import CriteriaSet, Criterion, Failure, Score, Source, Usage
 from agenteval.records.verification import JudgeVerdict, Verification, VerifiedSet
 from agenteval.report import plots
@@ -295,13 +293,12 @@ class VerifyReport(Report):
     `judge` has `verdict` and `reasons`. Only a verdict equal to "trustworthy" has no limits:
     "trustworthy except accuracy" and "trustworthy for differences within a case" differ from it.
     `criteria` by id each criterion's `verdict` ("keep", "repair", "drop", "undecided") and
-    `reasons`. `rounds` are all rounds that were judged, of which the last is reported; `table`
-    holds the ratings, perturbed copies among them, `names` those of the criteria by id.
+    `reasons`. `table` holds the ratings, those of perturbed copies included, `names` the names of
+    the criteria by id.
     """
 
     result: VerifiedSet
     probes: tuple[Probe, ...] = ()
-    rounds: tuple[Round, ...] = ()
     table: ScoreTable | None = None
     names: Mapping[str, str] = field(default_factory=dict)
 
@@ -357,13 +354,10 @@ def verify_report(
     *,
     probes: Sequence[Probe] | None = None,
     flags: Flags | None = None,
-    rounds: Sequence[Round] = (),
     notes: Sequence[str] = (),
 ) -> VerifyReport:
     """The report of a verification; `probes` and `flags` are None where nobody looked."""
     data: dict[str, Any] = {**result.model_dump(mode="json"), "about": [about]}
-    if len(rounds) > 1:
-        data["rounds"] = [one.result.model_dump(mode="json") for one in rounds]
     if probes is not None:
         data["probes"] = [probe.model_dump(mode="json") for probe in probes]
     if flags is not None:
@@ -372,8 +366,6 @@ def verify_report(
     tables = [first, evidence, systems]
     if probes is not None:
         tables += probe_tables(probes)
-    if len(rounds) > 1:
-        tables.append(round_table(rounds))
     return VerifyReport(
         title=about,
         tables=(*tables, *rest),
@@ -381,7 +373,6 @@ def verify_report(
         data=data,
         result=result,
         probes=tuple(probes or ()),
-        rounds=tuple(rounds),
         table=table,
         names={c.id: c.name for c in criteria},
     )

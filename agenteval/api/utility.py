@@ -305,7 +305,6 @@ async def aquantify(
     limits: Limits | None = None,
     record: str | Path | None = None,
     version: str | None = None,
-    allow_code: bool = False,
     probabilities: bool = False,
     dry_run: bool = False,
     notify: Notify | None = None,
@@ -342,7 +341,7 @@ async def aquantify(
         mapping=mapping, base_url=base_url, repeats=repeats, seed=seed, one_per_call=one_per_call,
         temperature=temperature, with_reference=with_reference,
         limit=limit, retry_failed=retry_failed, limits=limits, record=record,
-        version=version, need_key=not dry_run, allow_code=allow_code, probabilities=probabilities,
+        version=version, need_key=not dry_run, probabilities=probabilities,
         store=store,
         score_failed_runs=score_failed_runs,
     )  # fmt: skip

@@ -29,28 +29,20 @@ from agenteval.api.running import (
     Notify,
     Progress,
     Watch,
-    at_once,
     opened,
     planned,
     synchronous,
     why_stopped,
 )
 from agenteval.api.stopping import in_random_order
-from agenteval.api.utility import ask_critics
 from agenteval.engine import Estimate, RequestBounds, RequestCounter
 from agenteval.errors import InputError
 from agenteval.evaluators.utility.criteria_file import find_criteria, save_criteria
 from agenteval.evaluators.utility.probes.result import Probe, ProbeOptions
 from agenteval.evaluators.utility.probes.targets import most_targets
-from agenteval.evaluators.utility.proposals import (
-    CriticOptions,
-    propose_from_bank,
-)
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.evaluators.utility.verify.outside import verify_ratings
-from agenteval.evaluators.utility.verify.rounds import NextRound, Round, next_round
 from agenteval.models.asking import MOST_REQUESTS
-from agenteval.models.embeddings import make_embedder
 from agenteval.models.limits import Limits
 from agenteval.readers.scores import read_scores
 from agenteval.records import CriteriaSet, Criterion, Source, Task
@@ -73,7 +65,6 @@ from agenteval.trust.verification import (
 )
 
 FIRST_LOOK = 20  # cases, as many as a verdict needs
-SEEDS = 5  # critics that are asked in a further round
 
 
 # -- verify ----------------------------------------------------------------------------------------
@@ -98,7 +89,6 @@ async def averify(
     options: VerifyOptions | None = None,
     probes: bool = False,
     attacked: int | None = None,
-    rounds: int = 1,
     sequential: bool = False,
     output: str | Path | None = None,
     one_per_call: bool = False,
@@ -109,7 +99,6 @@ async def averify(
     record: str | Path | None = None,
     version: str | None = None,
     with_reference: bool = False,
-    allow_code: bool = False,
     probabilities: bool = False,
     dry_run: bool = False,
     notify: Notify | None = None,
@@ -119,10 +108,9 @@ async def averify(
 
     Judges every run and perturbed copies of it (`perturbations` touch `share` of a text)
     `repeats` times, as `quantify` does and with its parameters. With `probes` the judge is also
-    asked in other ways, and with attacks in at most `attacked` runs. With `rounds` above 1,
-    criteria found wanting are dropped, critics asked for more, and all is verified again. The
-    criteria with their verdicts are written to `output` where one is named, after each round;
-    `{task}` in it stands for the name of the task.
+    asked in other ways, and with attacks in at most `attacked` runs. The
+    criteria with their verdicts are written to `output` if it is given; `{task}` in it is replaced
+    by the name of the task.
 
     With `sequential` cases come in random order (of `seed`), and there is a look after 20, 40, 80
     and so on: it ends where no verdict is open any more. All looks together keep the error rates
@@ -154,19 +142,17 @@ async def averify(
         base_url=base_url,
         repeats=repeats, seed=seed, one_per_call=one_per_call, temperature=temperature,
         limit=limit, retry_failed=retry_failed, limits=limits, record=record, version=version,
-        need_key=not dry_run, with_reference=with_reference, allow_code=allow_code,
+        need_key=not dry_run, with_reference=with_reference,
         probabilities=probabilities,
         store=store,
     )  # fmt: skip
     no_answer, judging = judging.no_answer, _answered(judging)
-    _refuse_more(judging, options, probes=probes, rounds=rounds)
+    _refuse_more(judging, options, probes=probes)
     if judging.distributes and repeats > 1 and not options.deterministic:
         watch.warn(
             "probabilities are not sampled, so that repeats agree shows little: "
             "--deterministic --repeats 1 does without them"
         )
-    if sequential and rounds > 1:
-        raise InputError("further rounds ask on all cases", "--sequential")
     probing = ProbeOptions.like(options, attacked=attacked) if probes else None
     if dry_run:
         material = _material(judging, judging.criteria, perturbations, share)
@@ -176,7 +162,7 @@ async def averify(
     if output is not None:
         written = Path(str(output).replace("{task}", judging.task.name))
     how = _How(
-        tuple(perturbations or DEFAULT_OPERATORS), share, options, probing, rounds, written,
+        tuple(perturbations or DEFAULT_OPERATORS), share, options, probing, written,
         sequential, _labels(labels, judging.criteria),
     )  # fmt: skip
     try:
@@ -199,7 +185,6 @@ class _How:
     share: float
     options: VerifyOptions
     probing: ProbeOptions | None
-    rounds: int
     output: Path | None
     sequential: bool = False
     labels: tuple[ScoreTable, ...] = ()
@@ -221,48 +206,35 @@ def _answered(judging: Judging) -> Judging:
     return replace(judging, items=answered)
 
 
-def _refuse_more(judging: Judging, options: VerifyOptions, *, probes: bool, rounds: int) -> None:
+def _refuse_more(judging: Judging, options: VerifyOptions, *, probes: bool) -> None:
     """Raise InputError for a judge that cannot be had, or not asked so, before anything is made."""
     if options.deterministic and judging.choice is not None and not judging.distributes:
         what = "is said of ratings made elsewhere (--scores) and of judges that give probabilities"
         raise InputError(what, "--deterministic")
-    if rounds > 1 and (judging.choice is None or judging.choice.kind == "decisions"):
-        raise InputError("further rounds ask critics: the judge must be a model", "--rounds")
-    if judging.recording is not None and (probes or rounds > 1):
-        option = "--probes" if probes else "--rounds"
-        raise InputError("only judgements of runs and their copies are recorded", option)
+    if judging.recording is not None and probes:
+        raise InputError("only judgements of runs and their copies are recorded", "--probes")
 
 
 async def _verified(judging: Judging, store: str | Path | Store | None, how: _How) -> VerifyReport:
-    """All rounds; the last one is reported. Raises Unfinished where one had to stop."""
-    criteria, seen, rounds = judging.criteria, list[Criterion](), list[Round]()
-    while True:
-        material = _material(judging, criteria, how.operators, how.share)
-        if not rounds:
-            judging.say_judge()
-        with opened(store) as kept:
-            if how.sequential:
-                material, how = await _looked(judging, kept, material, how)
-            source, result, table, probes = await _round(judging, kept, material, how)
-        if how.output is not None:
-            _write(how.output, judging.task.name, criteria, result, probes, judging.watch)
-        following = None
-        if len(rounds) + 1 < how.rounds:
-            following = await _propose_next(
-                judging, store, criteria, tuple(seen), result, len(rounds) + 1
-            )
-        rounds.append(Round(result, following))
-        if following is None or not following.new:
-            break
-        seen += criteria
-        criteria = following.criteria
+    """Judge, verify and report. Raises Unfinished if the judging stopped early."""
+    criteria = judging.criteria
+    material = _material(judging, criteria, how.operators, how.share)
+    judging.say_judge()
+    with opened(store) as opened_store:
+        if how.sequential:
+            material, how = await _looked(judging, opened_store, material, how)
+        source, result, table, probes = await _judge_and_verify(
+            judging, opened_store, material, how
+        )
+    if how.output is not None:
+        _write(how.output, judging.task.name, criteria, result, probes, judging.watch)
     about = (
         f"{source.model} ({source.evaluator}, seed {source.seed}): {len(material.items)} runs and "
         f"{material.texts - len(material.items)} perturbed copies × {material.repeats} repeats"
     )
     return verify_report(
         result, criteria, about, table, probes=probes, flags=flags_of(material.items),
-        rounds=rounds, notes=judging.watch.notes,
+        notes=judging.watch.notes,
     )  # fmt: skip
 
 
@@ -323,7 +295,9 @@ async def _looked(
             ),
         )  # fmt: skip
         own = replace(how, options=how.options.at_look(number, len(counts)))
-        source, result, _, _ = await _round(judging, store, part, replace(own, probing=None))
+        source, result, _, _ = await _judge_and_verify(
+            judging, store, part, replace(own, probing=None)
+        )
         waiting = [v for v in result.criteria if v.verdict == "undecided" and v.coverage]
         last = number == len(counts) - 1
         if last or (not waiting and result.judge.verdict != "not enough data"):
@@ -367,7 +341,7 @@ def _only(copies: Copies, recorded: frozenset[tuple[str, str]]) -> Copies:
     return replace(copies, items=items or copies.items)
 
 
-async def _round(
+async def _judge_and_verify(
     judging: Judging, store: Store, material: Material, how: _How
 ) -> tuple[Source, VerifiedSet, ScoreTable, tuple[Probe, ...] | None]:
     """Judge and verify once. Raises Unfinished where it had to stop."""
@@ -385,41 +359,6 @@ async def _round(
     if how.probing is not None:
         probes = await probe(judging, store, evaluator, material, how.probing)
     return evaluator.source, result, table, probes
-
-
-async def _propose_next(
-    judging: Judging, store: str | Path | Store | None, criteria: tuple[Criterion, ...],
-    seen: tuple[Criterion, ...], result: VerifiedSet, number: int,
-) -> NextRound:  # fmt: skip
-    """What the round after this one, the `number`-th, judges: new seeds propose; criteria that are
-    known, `seen` before, or dropped stay away.
-
-    Raises what `propose` raises, and ModelUnavailable without an embedder.
-    """
-    task, watch, choice = judging.task, judging.watch, judging.choice
-    if choice is None:
-        raise InputError("further rounds ask critics: the judge must be a model", "--rounds")
-    seeds = tuple(range(number * SEEDS, (number + 1) * SEEDS))
-    options = CriticOptions(seeds=seeds, use_examples=bool(task.examples))
-    if choice.kind == "embedded":
-        with at_once():
-            proposals = propose_from_bank(choice, options, task)
-    else:
-        proposals = await ask_critics(
-            choice, options, task, judging.limits, store, judging.record, watch
-        )
-    for failed in proposals.failures:
-        watch.warn(f"critic, seed {failed.seed}: {failed.message}")
-    following = next_round(
-        criteria, result, proposals.criteria.criteria, make_embedder(None), seen=seen
-    )
-    watch.note(
-        f"round {number}: {len(following.dropped)} dropped; {len(following.new)} of "
-        f"{len(following.new) + following.known} proposals say something new"
-    )
-    if not following.new:
-        watch.note("nothing new was proposed: the rounds end here")
-    return following
 
 
 def _elsewhere(

@@ -281,10 +281,6 @@ class JudgeOptions(ModelOptions):
         typer.Option(help="Criteria file. Default: criteria/TASK.json, else the reviewed set."),
     ] = None
     with_reference: WithReference = False
-    allow_code: Annotated[
-        bool,
-        typer.Option("--allow-code", help="Criteria may run the code that a system wrote."),
-    ] = False
     columns: Columns = None
     system: SystemName = None
     repeats: Repeats = 1
@@ -308,8 +304,7 @@ class JudgeOptions(ModelOptions):
             "task": self.task, "criteria": self.criteria, "system": self.system,
             "repeats": self.repeats, "seed": self.seed, "one_per_call": self.one_per_call,
             "limit": self.limit, "mapping": read_columns(self.columns),
-            "allow_code": self.allow_code, "with_reference": self.with_reference,
-            "probabilities": self.probabilities,
+            "with_reference": self.with_reference, "probabilities": self.probabilities,
         }  # fmt: skip
 
 
@@ -322,9 +317,9 @@ class CopyOptions:
         list[str] | None,
         typer.Option(
             "--perturb",
-            help="Perturbation, may be given often: drop_sentences, drop_words, drop_answer, "
-            "drop_middle, truncate, shuffle_sentences, swap_numbers, pad, whitespace, formatting, "
-            "paraphrase. Default: five of them, see docs/verify.md.",
+            help="Perturbation, may be given often: drop_sentences, drop_words, drop_middle, "
+            "truncate, shuffle_sentences, swap_numbers, pad, whitespace, formatting. "
+            "Default: five of them, see docs/verify.md.",
             show_default=False,
         ),
     ] = None

@@ -20,6 +20,9 @@ REMOVED = {
     ("work", ""): ONE_PROCESS,
     ("", "--workers"): ONE_PROCESS,
     ("", "--ray"): ONE_PROCESS,
+    ("quantify", "--allow-code"): "run the code in a judge in Python, see docs/computed.md",
+    ("verify", "--allow-code"): "run the code in a judge in Python, see docs/computed.md",
+    ("verify", "--rounds"): "run `agenteval criteria` and `agenteval verify` again",
     ("trace", "--undecided"): "only the rule that annotated traces support is left; leave it out",
 }
 

@@ -47,10 +47,6 @@ def verify(
             help="The judge of --scores is a function: it needs no repeats to agree with itself.",
         ),
     ] = False,
-    rounds: Annotated[
-        int,
-        typer.Option(help="Then drop, ask the critic for more criteria, and verify again.", min=1),
-    ] = 1,
     sequential: Annotated[
         bool,
         typer.Option(
@@ -109,7 +105,7 @@ def verify(
             limits=limits.limits(),
             perturbations=copies.perturb or (), share=copies.drop, probes=probes,
             options=thresholds,
-            attacked=attacked, rounds=rounds, sequential=sequential, output=output,
+            attacked=attacked, sequential=sequential, output=output,
             notify=notify, progress=progress,
         )  # fmt: skip
     if gate and report.estimate is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agenteval.evaluators.utility.scorers import Grade, Scorer, reference_of, refuse
+from agenteval.evaluators.utility.scorers import Scorer, ScorerGrade, reference_of, refuse
 from agenteval.records import Run
 
 
@@ -15,9 +15,9 @@ def adapt(judge: Any) -> Scorer:
     if not isinstance(judge, AutoevalsScorer):
         refuse(judge, "Scorer of autoevals")
 
-    async def score(run: Run) -> list[Grade]:
+    async def score(run: Run) -> list[ScorerGrade]:
         result = await judge.eval_async(run.output, reference_of(run), input=run.input)
         error = None if result.error is None else str(result.error)
-        return [Grade(result.score, result.metadata.get("rationale"), result.name, error)]
+        return [ScorerGrade(result.score, result.metadata.get("rationale"), result.name, error)]
 
     return Scorer(type(judge).__qualname__, "autoevals", score, type(judge), vars(judge))

@@ -7,7 +7,7 @@ import copy
 import inspect
 from typing import Any
 
-from agenteval.evaluators.utility.scorers import Grade, Scorer, reference_of, refuse
+from agenteval.evaluators.utility.scorers import Scorer, ScorerGrade, reference_of, refuse
 from agenteval.records import Run
 
 
@@ -23,7 +23,7 @@ def adapt(judge: Any) -> Scorer:
     if not isinstance(judge, BaseMetric):
         refuse(judge, "BaseMetric of deepeval")
 
-    async def score(run: Run) -> list[Grade]:
+    async def score(run: Run) -> list[ScorerGrade]:
         metric = copy.copy(judge)
         metric.score = metric.reason = metric.error = None
         case = LLMTestCase(input=run.input, actual_output=run.output, expected_output=run.reference)
@@ -34,7 +34,7 @@ def adapt(judge: Any) -> Scorer:
         else:
             returned = await asyncio.to_thread(metric.measure, case, **_quiet(metric.measure))
         value = returned if metric.score is None else metric.score
-        return [Grade(None if metric.skipped else value, metric.reason, error=metric.error)]
+        return [ScorerGrade(None if metric.skipped else value, metric.reason, error=metric.error)]
 
     kinds: tuple[Any, ...] = type(judge).__mro__
     names = {name for kind in kinds for name in inspect.signature(kind.__init__).parameters}

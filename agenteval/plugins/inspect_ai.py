@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.scorers import Grade, Scorer, reference_of, refuse
+from agenteval.evaluators.utility.scorers import Scorer, ScorerGrade, reference_of, refuse
 from agenteval.records import Run
 
 _VALUES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # correct, partial, incorrect, no answer
@@ -34,7 +34,7 @@ def adapt(judge: Any) -> Scorer:
                 f"{info.name} needs arguments ({error}): give a call of it", "judge"
             ) from error
 
-    async def score(run: Run) -> list[Grade]:
+    async def score(run: Run) -> list[ScorerGrade]:
         target = Target(run.reference or "")
         if run.reference is None:
             target.target = reference_of(run)
@@ -56,10 +56,10 @@ def adapt(judge: Any) -> Scorer:
             return []
         if isinstance(result.value, Mapping):
             return [
-                Grade(_number(value), result.explanation, name)
+                ScorerGrade(_number(value), result.explanation, name)
                 for name, value in result.value.items()
             ]
-        return [Grade(_number(result.value), result.explanation)]
+        return [ScorerGrade(_number(result.value), result.explanation)]
 
     definition = judge if inspect.isfunction(judge) else type(judge)
     return Scorer(info.name, "inspect_ai", score, definition, judge.__registry_params__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from agenteval.evaluators.utility.scorers import Grade, Scorer, refuse
+from agenteval.evaluators.utility.scorers import Scorer, ScorerGrade, refuse
 from agenteval.records import Run
 
 
@@ -21,7 +21,7 @@ def adapt(judge: Any) -> Scorer:
     if not isinstance(judge, MlflowScorer) or judge.is_session_level_scorer:
         refuse(judge, "mlflow Scorer of single answers")
 
-    async def score(run: Run) -> list[Grade]:
+    async def score(run: Run) -> list[ScorerGrade]:
         expectations = None if run.reference is None else {"expected_response": run.reference}
         returned = await asyncio.to_thread(
             judge.run, inputs={"input": run.input}, outputs=run.output, expectations=expectations
@@ -36,10 +36,10 @@ def adapt(judge: Any) -> Scorer:
     return Scorer(judge.name, "mlflow", score, function or type(judge), settings)
 
 
-def _grade(result: Any) -> Grade:
+def _grade(result: Any) -> ScorerGrade:
     from mlflow.entities import Feedback
 
     if not isinstance(result, Feedback):
-        return Grade(result)
+        return ScorerGrade(result)
     error = None if result.error is None else str(result.error.error_message)
-    return Grade(result.value, result.rationale, result.name, error)
+    return ScorerGrade(result.value, result.rationale, result.name, error)

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from typing import Any
 
-from agenteval.evaluators.utility.scorers import Grade, Scorer, refuse
+from agenteval.evaluators.utility.scorers import Scorer, ScorerGrade, refuse
 from agenteval.records import Run
 
 
@@ -16,7 +16,7 @@ def adapt(judge: Any) -> Scorer:
     if "outputs" not in names:
         refuse(judge, "evaluator of openevals, a function of outputs")
 
-    async def score(run: Run) -> list[Grade]:
+    async def score(run: Run) -> list[ScorerGrade]:
         given = {"outputs": run.output}
         if "inputs" in names:
             given["inputs"] = run.input
@@ -27,6 +27,6 @@ def adapt(judge: Any) -> Scorer:
         else:
             returned = await asyncio.to_thread(judge, **given)
         results = returned if isinstance(returned, list) else [returned]
-        return [Grade(one["score"], one.get("comment"), one["key"]) for one in results]
+        return [ScorerGrade(one["score"], one.get("comment"), one["key"]) for one in results]
 
     return Scorer(judge.__qualname__.partition(".")[0], "openevals", score, judge, {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agenteval.evaluators.utility.scorers import Grade, Scorer, Withheld, reference_of, refuse
+from agenteval.evaluators.utility.scorers import Scorer, ScorerGrade, Withheld, reference_of, refuse
 from agenteval.records import Run
 
 
@@ -20,7 +20,7 @@ def adapt(judge: Any) -> Scorer:
     if not isinstance(judge, Evaluator):
         refuse(judge, "Evaluator of pydantic-evals")
 
-    async def score(run: Run) -> list[Grade]:
+    async def score(run: Run) -> list[ScorerGrade]:
         duration: Any = Withheld("the duration")
         context = EvaluatorContext(
             name=run.id,
@@ -36,9 +36,9 @@ def adapt(judge: Any) -> Scorer:
         returned = await judge.evaluate_async(context)
         results = returned if isinstance(returned, Mapping) else {"": returned}
         return [
-            Grade(result.value, result.reason, name)
+            ScorerGrade(result.value, result.reason, name)
             if isinstance(result, EvaluationReason)
-            else Grade(result, None, name)
+            else ScorerGrade(result, None, name)
             for name, result in results.items()
         ]
 

@@ -94,8 +94,8 @@ class Verification(Record):
     runs: int
     cases: int
     repeats: int
-    coverage: float | None
-    mean: float | None
+    coverage: float | None = None
+    mean: float | None = None
     low: float | None = None  # of the mean, 95% over cases; None with fewer than two
     high: float | None = None
     checks: tuple[Check, ...] = ()

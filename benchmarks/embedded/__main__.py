@@ -8,7 +8,7 @@ The rule (stated before the figures on the tasks were seen)
 The constants of a kind come from one set of texts. Pairs won: original above its own copy, ties
 half (Wilson, n cases). It holds on another set when there
 1. it wins: the lower bound is above .50 for every operator that the kind must react to;
-2. it keeps still: the value's mean change by whitespace, formatting and paraphrase is within 5 % of
+2. it keeps still: the value's mean change by whitespace and formatting is within 5 % of
    the scale, and what the bank expects to change nothing changes it less than each operator that
    the kind must react to;
 3. it does not praise failures: where the outcome is known the AUC of success against failure is not
@@ -56,7 +56,7 @@ from numpy.typing import NDArray
 
 from agenteval.engine import Experiment
 from agenteval.evaluators.utility.bank import load_bank
-from agenteval.evaluators.utility.embedded import EmbeddedJudge, Kind, load_kinds
+from agenteval.evaluators.utility.embedded import CriterionKind, EmbeddedJudge, load_kinds
 from agenteval.evaluators.utility.quantifier import Guarded
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.records import Criterion
@@ -143,7 +143,7 @@ def auc(values: NDArray[np.float64], success: NDArray[np.bool_]) -> float | None
 # Constants
 
 
-def fit(name: str, statistic: str, texts: Texts) -> Kind:
+def fit(name: str, statistic: str, texts: Texts) -> CriterionKind:
     """A kind with constants from the originals that have copies, and those copies by the operators
     that it must react to, half the weight each."""
     pairs = [
@@ -153,14 +153,14 @@ def fit(name: str, statistic: str, texts: Texts) -> Kind:
         if statistic in copy.statistics and statistic in texts.originals[run].statistics
     ]
     if len(pairs) < 2:
-        return Kind(name, False, f"no text has the statistic {statistic}", statistic)
+        return CriterionKind(name, False, f"no text has the statistic {statistic}", statistic)
     good, other = (
         np.array([t.statistics[statistic] for t in side]) for side in zip(*pairs, strict=True)
     )
     center = float(good.mean() + other.mean()) / 2
     spread = float(((good - center) ** 2).mean() + ((other - center) ** 2).mean()) / 2
     scale = max(math.sqrt(spread), math.log(2) if statistic == "words" else 0.0)
-    return Kind(name, True, "", statistic, center, scale)
+    return CriterionKind(name, True, "", statistic, center, scale)
 
 
 # Does it hold?
@@ -181,7 +181,7 @@ class Held:
         return not self.against
 
 
-def examine(kind: Kind, texts: Texts) -> Held:
+def examine(kind: CriterionKind, texts: Texts) -> Held:
     """The four conditions of the rule."""
     value = {run: _value(kind, text) for run, text in texts.originals.items()}
     pairs: dict[str, list[tuple[float, float]]] = {}
@@ -236,7 +236,7 @@ def _praise(claim: Claim, success: Interval | None) -> Iterator[str]:
         yield f"it does not surely tell success (AUC {success.mean:.2f})"
 
 
-def _value(kind: Kind, text: Text) -> float | None:
+def _value(kind: CriterionKind, text: Text) -> float | None:
     if kind.statistic not in text.statistics:
         return None
     return kind.value(text.statistics[kind.statistic])
@@ -256,12 +256,14 @@ def _success(known: Sequence[tuple[Text, float]]) -> Interval | None:
 class Trial:
     """A kind as one set calibrates it, and what it does on the sets that it does not come from."""
 
-    kind: Kind
+    kind: CriterionKind
     calibrated_on: str
     held: dict[str, Held]
 
 
-def trials(sets: Mapping[str, Texts], frozen: Mapping[str, Kind]) -> dict[str, list[Trial]]:
+def trials(
+    sets: Mapping[str, Texts], frozen: Mapping[str, CriterionKind]
+) -> dict[str, list[Trial]]:
     """By kind: what the development set (or the constants frozen from it), math and household
     choose, examined on the tasks that are not their own."""
     table: dict[str, list[Trial]] = {}
@@ -376,7 +378,7 @@ def cell(held: Held) -> str:
 
 def rows(
     table: Mapping[str, Sequence[Trial]],
-    frozen: Mapping[str, Kind],
+    frozen: Mapping[str, CriterionKind],
     verdicts: Mapping[str, VerifiedSet],
     *,
     full: bool,

@@ -17,7 +17,7 @@ DEVSET = ROOT / "benchmarks" / "devset" / "problems.jsonl"
 DEVELOPMENT = "development"
 TASKS = ("math", "household", "support")
 MOVING = ("drop_sentences", "truncate", "shuffle_sentences", "swap_numbers", "pad")
-CONTROLS = ("whitespace", "formatting", "paraphrase")
+CONTROLS = ("whitespace", "formatting")
 SHARE, SEED = 0.25, 0  # as `agenteval verify` makes its copies
 
 

@@ -114,11 +114,6 @@ def test_ratings_made_elsewhere_are_verified() -> None:
     assert report.gate().exit_code == 4
 
 
-def test_rounds_need_a_model() -> None:
-    with pytest.raises(agenteval.AgentevalError, match="critics"):
-        agenteval.verify(RUNS, CRITERIA, judge=judge, rounds=2)
-
-
 def test_a_key_that_is_missing_leaves_no_store() -> None:
     with pytest.raises(agenteval.AgentevalError):
         agenteval.quantify(RUNS, CRITERIA, judge="replay:none.jsonl", task="math")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, mannwhitneyu
 
-from agenteval.evaluators.utility.embedded import Kind
+from agenteval.evaluators.utility.embedded import CriterionKind
 from benchmarks.embedded import __main__ as embedded
 from benchmarks.embedded import texts as embedded_texts
 from benchmarks.embedded.texts import DEVELOPMENT, Text, Texts
@@ -72,7 +72,7 @@ def _claims_of_a_statistic_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 FINE = {"shuffle_sentences": 1.0, "swap_numbers": 0.1, "whitespace": 0.05, "drop_sentences": 0.0}
-COHERENCE = Kind("coherence", True, "", "mean", center=-0.5, scale=1.1)
+COHERENCE = CriterionKind("coherence", True, "", "mean", center=-0.5, scale=1.1)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_each_condition_of_the_rule(texts: Texts, against: str) -> None:
 
 def test_a_kind_that_tells_success_must_surely_do_so() -> None:
     moves = {"swap_numbers": 1.0}
-    kind = Kind("calculation-accuracy", True, "", "numbers", center=-0.5, scale=1.1)
+    kind = CriterionKind("calculation-accuracy", True, "", "numbers", center=-0.5, scale=1.1)
 
     def numbers(texts: Texts) -> Texts:
         def renamed(t: Text) -> Text:
@@ -154,7 +154,7 @@ def test_an_offered_kind_that_does_not_hold_misses_its_target(
     sets = {name: made(FINE) for name in (DEVELOPMENT, "math", "household", "support")}
     if bad:
         sets["support"] = made(FINE | {"shuffle_sentences": 0.0})
-    frozen = {name: Kind(name, name == "coherence", "") for name in embedded.CLAIMS}
+    frozen = {name: CriterionKind(name, name == "coherence", "") for name in embedded.CLAIMS}
     table = embedded.trials(sets, {})
     rows = {r.what: r for r in embedded.rows(table, frozen, {}, full=full)}
     assert rows.pop("embedded judge, coherence: offered").met is met

@@ -98,8 +98,6 @@ def test_who_cannot_be_asked_so_is_told_in_a_line(cli: Cli, project: Path) -> No
         ((*quantify, "--model", "recorded", "--probabilities"), "recorded has none"),
         ((*quantify, "--model", "python:judge:judge", "--probabilities"), "a judge in Python"),
         ((*quantify, "--model", "decisions:recorded"), "cannot decide"),
-        (("verify", *quantify[1:], "--model", "decisions:x", "--base-url", "http://127.0.0.1:9/v1",
-          "--rounds", "2"), "--rounds: further rounds ask critics"),
     ):  # fmt: skip
         result = cli(*arguments)
         assert result.code == 2, arguments

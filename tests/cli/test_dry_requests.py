@@ -34,13 +34,6 @@ WAYS = {
     ),
     "verify": Way(JUDGED, few, (URL,), bad=(worlds.long_nonsense,)),
     "verify, probes": Way((*JUDGED, "--probes"), few, (URL,)),
-    "verify, rounds": Way(
-        (*JUDGED, "--rounds", 3), few, (URL,), exact=False, bad=(worlds.inventive,),
-    ),
-    "verify, rounds one each": Way(
-        (*JUDGED, "--rounds", 2, "--one-per-call", "--retry-failed"),
-        few, (URL,), exact=False, bad=(worlds.inventive,),
-    ),
     "criteria": Way((*CRITICS, "--tau", 1), few, (URL,)),
     "criteria, divided": Way((*CRITICS, "--tau", 1, "--sub-criteria"), few, (URL,)),
     "criteria, embedded": Way(

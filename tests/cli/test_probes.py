@@ -163,9 +163,3 @@ def test_what_probes_asked_stays_apart_in_export_and_show(cli: Cli, project: Pat
     by_hand = cli("export", "one.jsonl", "--with-copies", "--source", listed["injection probe"])
     assert "left out" not in by_hand.err
     assert len((project / "one.jsonl").read_text().splitlines()) == by_way["injection probe"]
-
-
-def test_datamark_is_refused(cli: Cli, project: Path) -> None:
-    refused = cli("quantify", "runs.jsonl", "--model", "m", "--datamark")
-    assert refused.code == 2
-    assert "--datamark: removed" in refused.err

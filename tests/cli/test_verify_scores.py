@@ -206,7 +206,7 @@ def test_the_recipe(cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("runs.jsonl", "-o", "c.jsonl", "--perturb", "nonsense"), "unknown operator 'nonsense'"),
+        (("runs.jsonl", "-o", "c.jsonl", "--perturb", "nonsense"), "'nonsense' does not exist"),
         (("none.jsonl", "-o", "c.jsonl"), "none.jsonl"),
         (("runs.jsonl", "-o", "runs.jsonl"), "this file is read; name another one to write"),
     ],

@@ -165,7 +165,7 @@ CASES = (
         Step("verify runs.jsonl --model m --base-url {url} --store s.db --repeats 1 "
              "--perturb whitespace --probes --dry-run --json", extract.dry),
         Step("export scores.jsonl --store s.db --all-ways --with-copies", extract.exported),
-        Step("verify runs.jsonl --model m --base-url {url} --store r.db --repeats 1 --rounds 2 "
+        Step("verify runs.jsonl --model m --base-url {url} --store r.db --repeats 1 "
              "--perturb drop_sentences -o verified.json --json", extract.verified_file),
     ), answers.worst, failed_sums),
     Case("agree", (

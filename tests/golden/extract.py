@@ -230,13 +230,8 @@ _EFFECT = (*_CHECK, "expected", "p", "p_adjusted", "pairs", "fell", "rose", "tie
 
 
 def verification(done: Done) -> Figures:
-    """Verdicts of judge and criteria, with every check and effect behind them; of several rounds
-    the last."""
-    told: dict[str, Any] = {}
-    rest = done.out.strip()
-    while rest:  # each round prints its own
-        told, end = json.JSONDecoder().raw_decode(rest)
-        rest = rest[end:].strip()
+    """Verdicts of judge and criteria, with every check and effect behind them."""
+    told = json.loads(done.out)
     rows = {}
     for one in told["criteria"]:
         rows[one["criterion_id"]] = {

@@ -12,7 +12,13 @@ import agenteval
 from agenteval import Criterion, Run
 from agenteval.errors import InputError
 from agenteval.evaluators.utility.function_judge import FunctionJudge
-from agenteval.evaluators.utility.scorers import FRAMEWORKS, Grade, Withheld, grade_for, scorer_of
+from agenteval.evaluators.utility.scorers import (
+    FRAMEWORKS,
+    ScorerGrade,
+    Withheld,
+    grade_for,
+    scorer_of,
+)
 from tests.support import scorers
 from tests.support.scorers import MAKERS, BaseMetric
 
@@ -119,7 +125,7 @@ def test_one_answer_stands_for_every_criterion_but_where_results_have_names() ->
     assert len(report.scores) == 6
     assert sorted(asked) == ["0", "2", "4"]
     assert any("knows no criteria" in note for note in report.notes)
-    grades = [Grade(1.0, name="clarity"), Grade(0.0, name="Right Answer")]
+    grades = [ScorerGrade(1.0, name="clarity"), ScorerGrade(0.0, name="Right Answer")]
     assert [grade_for(grades, c).value for c in (clear, RIGHT)] == [1.0, 0.0]
     assert grade_for([*grades, grades[0]], clear).value is None
     assert grade_for([], clear).value is None

@@ -202,7 +202,6 @@ def test_bad_options_are_refused(n: int, options: WorldOptions) -> None:
 FALLS = {
     ("completeness", "drop_sentences"): 0.8,
     ("completeness", "truncate"): 0.9,
-    ("completeness", "drop_answer"): 0.7,
     ("completeness", "drop_middle"): 0.4,
     ("completeness", "drop_words"): 0.95,
     ("coherence", "shuffle_sentences"): 0.9,

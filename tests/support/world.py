@@ -46,10 +46,10 @@ _DESCRIPTIONS = {
     "coherence": "The bookings that are shown stand in the order of the problem.",
 }
 OPERATORS = (
-    *("drop_sentences", "drop_words", "drop_answer", "drop_middle", "shuffle_sentences"),
-    *("truncate", "swap_numbers", "pad", "whitespace", "formatting", "paraphrase"),
+    *("drop_sentences", "drop_words", "drop_middle", "shuffle_sentences"),
+    *("truncate", "swap_numbers", "pad", "whitespace", "formatting"),
 )
-_DROPS = ("drop_sentences", "drop_words", "drop_answer", "drop_middle", "truncate")
+_DROPS = ("drop_sentences", "drop_words", "drop_middle", "truncate")
 # What is not named here changes nothing. Unknown: fewer joints and equations are left, so that a
 # flaw that stays weighs more and one that goes leaves no trace; which of both wins is not fixed.
 _LOWER: dict[str, tuple[str, ...]] = {

@@ -9,7 +9,7 @@ PLACES = (
     *("Varnholt", "Westerdale", "Yarlside"),
 )
 
-OPENING = (  # each with a phrase that a paraphrase by rule can turn
+OPENING = (
     "The ledger begins with a stock of {n} crates.",
     "The day starts with {n} crates in the store.",
     "Before the bookings the stock starts at {n} crates.",

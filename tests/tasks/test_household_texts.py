@@ -73,8 +73,8 @@ CRITERIA = {
     "Use of TERMINATE": ("Inappropriate", "Appropriate"),
 }
 OPERATORS = {
-    *("drop_sentences", "drop_words", "drop_answer", "drop_middle", "shuffle_sentences"),
-    *("truncate", "swap_numbers", "pad", "whitespace", "formatting", "paraphrase"),
+    *("drop_sentences", "drop_words", "drop_middle", "shuffle_sentences"),
+    *("truncate", "swap_numbers", "pad", "whitespace", "formatting"),
 }
 
 
@@ -90,7 +90,7 @@ def test_reviewed_criteria_are_those_of_the_table() -> None:
         assert criterion.provenance.origin == "reviewed"
         assert criterion.provenance.concept in {None, *concepts}
         assert set(criterion.expect) == OPERATORS
-        assert {criterion.expect[c] for c in ("whitespace", "formatting", "paraphrase")} == {"none"}
+        assert {criterion.expect[c] for c in ("whitespace", "formatting")} == {"none"}
         named = [
             level for level in criterion.accepted_values if f"{level}: " in criterion.description
         ]

@@ -356,10 +356,10 @@ def test_task_file_describes_the_task(runs: list[Run]) -> None:
 
 
 OPERATORS = {
-    *("drop_sentences", "drop_words", "drop_answer", "drop_middle", "shuffle_sentences"),
-    *("truncate", "swap_numbers", "pad", "whitespace", "formatting", "paraphrase"),
+    *("drop_sentences", "drop_words", "drop_middle", "shuffle_sentences"),
+    *("truncate", "swap_numbers", "pad", "whitespace", "formatting"),
 }
-CONTROLS = {"whitespace", "formatting", "paraphrase"}
+CONTROLS = {"whitespace", "formatting"}
 
 
 def test_reviewed_criteria_are_well_formed() -> None:

@@ -43,8 +43,8 @@ SYSTEMS = ("brief", "warm", "formal")
 MAILS = tuple(f"m{n:02d}" for n in range(1, 11))
 FIELDS = {"id", "task", "system", "input", "output", "messages", "success", "reference", "metadata"}
 OPERATORS = {
-    *("drop_sentences", "drop_words", "drop_answer", "drop_middle", "shuffle_sentences"),
-    *("truncate", "swap_numbers", "pad", "whitespace", "formatting", "paraphrase"),
+    *("drop_sentences", "drop_words", "drop_middle", "shuffle_sentences"),
+    *("truncate", "swap_numbers", "pad", "whitespace", "formatting"),
 }
 
 

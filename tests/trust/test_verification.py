@@ -137,5 +137,5 @@ def test_a_copy_that_equals_its_original_is_left_out_with_the_reason() -> None:
 
 
 def test_an_unknown_operator(material: Material) -> None:
-    with pytest.raises(InputError, match="unknown operator"):
+    with pytest.raises(InputError, match="does not exist"):
         make_copies(material.items[:1], ("nonsense",), share=0.25, seed=0)

@@ -12,6 +12,7 @@ from pydantic import JsonValue, ValidationError
 
 from agenteval.errors import InputError, ReplyError
 from agenteval.evaluators.utility.critic_reply import read_criteria
+from agenteval.evaluators.utility.perturb import REMOVED
 from agenteval.evaluators.utility.scale_order import Settled, settle, settle_range
 from agenteval.evaluators.utility.scale_words import is_not_applicable
 from agenteval.files import write_atomically
@@ -95,6 +96,9 @@ def load_criteria(path: Path, *, task: str = "") -> Loaded:
         raise InputError(first_problem(error), str(path)) from error
     if not criteria.criteria:
         raise InputError("the file holds no criterion", str(path))
+    expected = {name for c in criteria.criteria for _, leaf in c.leaves() for name in leaf.expect}
+    if removed := sorted(expected.intersection(REMOVED)):
+        notes.append(f"`expect` names perturbations that no longer exist: {', '.join(removed)}")
     if task and criteria.task not in ("", task):
         notes.insert(0, f"they were made for task {criteria.task!r} and judge task {task!r}")
     return Loaded(criteria, path, tuple(notes))
@@ -116,9 +120,11 @@ def save_criteria(
 
 
 def _state(entries: list[dict[str, Any]], criteria: Sequence[Criterion]) -> None:
-    """Scale and order of every criterion and part stand in the file, never implied."""
+    """State the scale and order of every criterion and part, and drop removed perturbations."""
     for entry, criterion in zip(entries, criteria, strict=True):
         entry.update(scale=criterion.scale, order=criterion.order)
+        if expect := {k: v for k, v in entry.pop("expect", {}).items() if k not in REMOVED}:
+            entry["expect"] = expect
         _state(entry.get("sub_criteria", []), criterion.sub_criteria)
 
 

@@ -41,7 +41,7 @@ Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class CriterionKind:
     """What holds of one kind of criterion: whether it is offered, and the reason in words.
 
     center, scale: mean and standard deviation of its statistic on the development set.
@@ -64,14 +64,14 @@ _CONSTANTS = files("agenteval.data").joinpath("embedded_judge.json")
 
 
 @cache
-def load_kinds() -> Mapping[str, Kind]:
+def load_kinds() -> Mapping[str, CriterionKind]:
     """The kinds that were measured, by the id of their concept in the bank.
 
     `data/embedded_judge.json` is written by `benchmarks/embedded --write`; its constants come from
     a development set that shares nothing with `tasks/`.
     """
     record = json.loads(_CONSTANTS.read_bytes())
-    return {name: Kind(name, **entry) for name, entry in record["kinds"].items()}
+    return {name: CriterionKind(name, **entry) for name, entry in record["kinds"].items()}
 
 
 @dataclass(frozen=True)
@@ -184,9 +184,9 @@ class EmbeddedJudge:
             return f"the run holds {len(prose.words)} sentence(s) of prose"
         return None
 
-    def _kind(self, criterion: Criterion) -> Kind:
+    def _kind(self, criterion: Criterion) -> CriterionKind:
         concept = criterion.provenance.concept or named_concept(criterion) or ""
-        return self.kinds.get(concept) or Kind(concept, False, NOT_MEASURED)
+        return self.kinds.get(concept) or CriterionKind(concept, False, NOT_MEASURED)
 
 
 def named_concept(criterion: Criterion) -> str | None:

@@ -27,7 +27,7 @@ from agenteval.evaluators.utility.answers import (
     result_of,
 )
 from agenteval.evaluators.utility.computed import last_turn
-from agenteval.evaluators.utility.scorers import NEEDS_VERSION, Grade, Scorer, grade_for
+from agenteval.evaluators.utility.scorers import NEEDS_VERSION, Scorer, ScorerGrade, grade_for
 from agenteval.models.limits import Budget
 from agenteval.records import CallRecord, Criterion, Run, Source, content_hash
 from agenteval.text import raised_at, redacted
@@ -156,7 +156,7 @@ class FunctionJudge:
             return NoAnswer("error:judge", f"{type(error).__name__}: {error}{place}")
 
 
-def _read(grades: Sequence[Grade] | NoAnswer, criterion: Criterion) -> Answer | NoAnswer:
+def _read(grades: Sequence[ScorerGrade] | NoAnswer, criterion: Criterion) -> Answer | NoAnswer:
     if isinstance(grades, NoAnswer):
         return grades
     grade = grade_for(grades, criterion)

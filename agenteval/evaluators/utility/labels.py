@@ -173,7 +173,7 @@ _STATED = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class StatedNumber:
     """A number, the denominator it was given with (100 for a percentage), and "star" or "point".
 
     A denominator is believed only where it is the top of the scale that was asked for: 4/10 on a
@@ -185,7 +185,7 @@ class Stated:
     unit: str | None = None
 
 
-def stated_number(text: str) -> Stated | None:
+def stated_number(text: str) -> StatedNumber | None:
     """The number that a text states and nothing else: 4, "four", "3 stars", "4/5", "a four out of
     five", "80%". None for any other text.
 
@@ -193,13 +193,13 @@ def stated_number(text: str) -> Stated | None:
     """
     if stars := _STARS.fullmatch(text):
         filled, hollow = map(len, stars.groups())
-        return Stated(filled, filled + hollow, "star")
+        return StatedNumber(filled, filled + hollow, "star")
     match = _STATED.fullmatch(text) if len(text) <= 60 else None
     if match is None:
         return None
     unit = match["unit"] or match["unit2"]
     top = 100.0 if match["percent"] else _value(match["top"]) if match["top"] else None
-    return Stated(_value(match["number"]), top, unit.rstrip("s") if unit else None)
+    return StatedNumber(_value(match["number"]), top, unit.rstrip("s") if unit else None)
 
 
 def _value(text: str) -> float:

@@ -37,7 +37,7 @@ _MOST_LEVELS = 12  # a longer run of whole numbers is a numeric scale
 
 
 @dataclass
-class Levels:
+class ReplyLevels:
     """Labels in the order written, what each means, and whether "not applicable" was among them.
 
     `bounds` is set instead of labels for a numeric scale: least and greatest number; `written` is
@@ -67,9 +67,9 @@ class Levels:
                 self.meanings[label] = " ".join(meaning.split())
 
 
-def read_levels(value: Any) -> Levels:
+def read_levels(value: Any) -> ReplyLevels:
     """The accepted values in `value`. Raises ValueError, saying why, when it holds none."""
-    levels = Levels()
+    levels = ReplyLevels()
     if isinstance(value, dict):
         if (inner := _schema(value)) is not None:
             return read_levels(inner)
@@ -83,19 +83,19 @@ def read_levels(value: Any) -> Levels:
     return _checked(levels)
 
 
-def _checked(levels: Levels) -> Levels:
+def _checked(levels: ReplyLevels) -> ReplyLevels:
     if not levels.labels and levels.bounds is None:
         raise ValueError("it has no accepted values")
     return levels
 
 
-def _from_list(value: list[Any]) -> Levels:
+def _from_list(value: list[Any]) -> ReplyLevels:
     single = value[0] if len(value) == 1 else None
     if isinstance(single, str) or (isinstance(single, dict | list) and not _label_of(single)):
         return read_levels(single)  # ["0-100%"], ["Yes/No"], [["poor", "good"]]
     if _open_ended(value):
         return read_levels(", ".join(map(str, value)))
-    levels = Levels()
+    levels = ReplyLevels()
     if len(value) > _MOST_LEVELS and all(type(i) is int for i in value) and _even(value):
         levels.bounds = (float(value[0]), float(value[-1]))
     else:
@@ -133,7 +133,7 @@ def _even(numbers: list[int]) -> bool:
     return len({b - a for a, b in pairwise(numbers)}) == 1
 
 
-def _add_item(item: Any, levels: Levels) -> None:
+def _add_item(item: Any, levels: ReplyLevels) -> None:
     if isinstance(item, dict):
         label = _label_of(item)
         if label is not None:
@@ -161,7 +161,7 @@ def _text_of(item: dict[str, Any]) -> str:
     return next((item[k] for k in _TEXT_KEYS if isinstance(item.get(k), str)), "")
 
 
-def _from_mapping(value: dict[str, Any], levels: Levels) -> None:
+def _from_mapping(value: dict[str, Any], levels: ReplyLevels) -> None:
     pairs = list(value.items())
     if len(pairs) > 1 and all(_is_number(points) for _, points in pairs):
         by_points = sorted(pairs, key=lambda pair: float(pair[1]))
@@ -188,7 +188,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _from_text(text: str, levels: Levels) -> None:
+def _from_text(text: str, levels: ReplyLevels) -> None:
     if is_not_applicable(text):
         raise ValueError("it has no accepted values")
     levels.bounds = _bounds(text)

@@ -359,7 +359,7 @@ class _ProseReader:
 
     def without_tables(self, lines: Sequence[str]) -> Iterator[str]:
         """The lines; cells of a table that are levels as `name: level`."""
-        heads: list[str] = []  # of the table in which the line stands
+        heads: list[str] = []  # of the table that the line belongs to
         sign = "|"
         for line, following in zip(lines, [*lines[1:], ""], strict=False):
             row = line.strip()
@@ -368,16 +368,14 @@ class _ProseReader:
                 continue
             if sign not in row:
                 heads, sign = [], "|"
-                yield line
-                continue
             cells = [cell.strip(" *_`") for cell in row.strip("|").split(sign)]
-            if sign == "|" and "|" in following and _RULE.fullmatch(following.strip()):
+            starts = sign == "|" and sign in row and "|" in following
+            starts = starts and _RULE.fullmatch(following.strip()) is not None
+            if starts:
                 heads = cells if self.columns(cells) else []
-                if not heads:
-                    yield line
-            elif not heads:
+            if not heads:
                 yield line
-            elif not _RULE.fullmatch(row):
+            elif not starts and not _RULE.fullmatch(row):
                 yield from self.row_as_lines(heads, cells)
 
     def columns(self, heads: Sequence[str]) -> list[tuple[int, int]]:
@@ -407,11 +405,8 @@ class _ProseReader:
         label = next((attributes[key] for key in LABEL_KEYS if key in attributes), None)
         known = slug(name) in _VERDICTS | _REASONS | _NAMES or path_of(name, self.names)
         if not known and not (set(_WORD.findall(name)) & _VERDICTS and self.speaks_of_this(name)):
-            opens = tag.string[max(0, tag.start() - 20) : tag.start()].rstrip(" \t")[-1:] in (
-                "",
-                "\n",
-                ">",
-            )
+            before = tag.string[max(0, tag.start() - 20) : tag.start()].rstrip(" \t")
+            opens = not before or before.endswith(("\n", ">"))
             foreign = self.only and opens and tag["tag"].lower() not in _HTML
             return f"\n{name}:\n{tag['said'] or ''}" if foreign else tag.group()
         top = next((attributes[key] for key in TOP_KEYS if key in attributes), None)

@@ -27,7 +27,7 @@ from agenteval.evaluators.utility.scale_words import (
     TOO,
     UNITS,
     WEIGHTLESS,
-    Place,
+    ScalePlace,
     asks_for_a_kind,
     at_degree,
     is_not_applicable,
@@ -258,7 +258,7 @@ def _evidence(levels: Sequence[str]) -> tuple[Told, int]:
     if numbered and not doubtful and (order := _by_number(numbers, behind, ends, levels)):
         return order, 1
     short = all(len(text.split()) <= _SHORT for text in behind)
-    if not numbers and short and all(p == Place(heads=p.heads) for p in places):
+    if not numbers and short and all(p == ScalePlace(heads=p.heads) for p in places):
         return Told("nominal", "no value carries a graded word or a number"), 0
     return Told("unclear", f"nothing in {ends} says which end is the best"), 0
 
@@ -312,7 +312,7 @@ def more_is_better(description: str, name: str) -> int | None:
 # ---------------------------------------------------------------- words
 
 
-def _by_quality(places: list[Place], ends: str) -> Told | None:
+def _by_quality(places: list[ScalePlace], ends: str) -> Told | None:
     """By the values of the two ends, or None when words of quality do not decide."""
     if _best_in_the_middle(places):
         return Told("nominal", f"{ends} are opposite faults: the best level is in the middle", True)
@@ -339,7 +339,7 @@ def _by_quality(places: list[Place], ends: str) -> Told | None:
 
 
 def _beside_numbers(
-    order: Told, numbers: Sequence[float], places: Sequence[Place], behind: Sequence[str]
+    order: Told, numbers: Sequence[float], places: Sequence[ScalePlace], behind: Sequence[str]
 ) -> Told | None:
     """What words tell of numbered levels. Words of a long description, or of one end alone, turn
     no numbers; where they are unclear, the numbers of long descriptions stand (None)."""
@@ -353,14 +353,14 @@ def _beside_numbers(
     return order
 
 
-def _best_in_the_middle(places: Sequence[Place]) -> bool:
+def _best_in_the_middle(places: Sequence[ScalePlace]) -> bool:
     """Whether the ends say too much of something, or too little, and a level between does not."""
     first, *between, last = places
     too = all(TOO.intersection(end.heads) for end in (first, last)) or two_faults([first, last])
     return too and any(not TOO.intersection(p.heads) and (p.value or 0) >= 0 for p in between)
 
 
-def _by_strength(places: Sequence[Place]) -> Told | None:
+def _by_strength(places: Sequence[ScalePlace]) -> Told | None:
     """The order of levels that are all words of quality in no order ("accurate, inaccurate,
     completely accurate"); None unless they are plainly apart."""
     values = [p.value for p in places if p.value is not None]
@@ -373,7 +373,7 @@ def _by_strength(places: Sequence[Place]) -> Told | None:
     return Told("unclear", "the strength of its words", ranks=tuple(ranks))
 
 
-def _against(end: Place, other: Place, values: Sequence[float]) -> float | None:
+def _against(end: ScalePlace, other: ScalePlace, values: Sequence[float]) -> float | None:
     """The value of an end that no word of quality places, by that of the other, `values[0]`.
 
     None of something unknown ("no hiccups") is its opposite, and so is the whole of it ("fully
@@ -395,7 +395,7 @@ def _against(end: Place, other: Place, values: Sequence[float]) -> float | None:
     return -worth if len(heads) <= MOST_UNKNOWN and away and (known or negated) else None
 
 
-def _by_amount(places: list[Place], ends: str) -> Told | None:
+def _by_amount(places: list[ScalePlace], ends: str) -> Told | None:
     """From none to all of something that is not known to be bad: more of it is better.
 
     Of something that no word of the lexicon names, only the whole of it is known to be wanted:

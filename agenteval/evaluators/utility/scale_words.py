@@ -199,7 +199,7 @@ def _of_noun(noun: Sequence[str], behind: Sequence[str]) -> int | None:
     return 1 if any(not _ABSTRACT.fullmatch(w) for w in modifiers) else polarity(behind)
 
 
-class Place(NamedTuple):
+class ScalePlace(NamedTuple):
     """Where a label stands: `value` from -1 (worst) to 1, None when no word says good or bad.
 
     `amount` is how much of something it speaks of, 0 to 1, `whole` whether it is the whole of it;
@@ -213,7 +213,7 @@ class Place(NamedTuple):
     polarity: int | None = 0
 
 
-def place(label: str, *, whole: bool = False) -> Place:
+def place(label: str, *, whole: bool = False) -> ScalePlace:
     """Where a label stands by the lexicon; several clauses count by the mean of their values.
 
     `whole` says that the scale speaks of all of something, so that "no errors found" is about
@@ -221,7 +221,7 @@ def place(label: str, *, whole: bool = False) -> Place:
     """
     clauses = [_clause(part, whole) for part in _CLAUSE.split(fold(label)) if part.strip()]
     if not clauses:
-        return Place()
+        return ScalePlace()
     valued = [clause.value for clause in clauses if clause.value is not None]
     first = next((c for c in clauses if c.amount is not None), clauses[0])
     heads = tuple(head for clause in clauses for head in clause.heads)
@@ -229,7 +229,7 @@ def place(label: str, *, whole: bool = False) -> Place:
     return first._replace(value=value, heads=heads)
 
 
-def _clause(text: str, whole: bool) -> Place:
+def _clause(text: str, whole: bool) -> ScalePlace:
     text = re.sub(r"\bat all\b|[-/]", " ", text)
     text = _PHRASE.sub(lambda match: _PHRASES[match[0]], text)
     text = re.sub(
@@ -237,7 +237,7 @@ def _clause(text: str, whole: bool) -> Place:
     )
     words = tokens_of(text)
     if len(words) == 1 and words[0] in _ALONE:
-        return Place(None, _ALONE[words[0]], whole=True)
+        return ScalePlace(None, _ALONE[words[0]], whole=True)
     told = any(sign(word) < 0 for word in words) or all(
         w in DEGREES or w in WEIGHTLESS | _FOUND for w in words
     )
@@ -260,22 +260,24 @@ def _clause(text: str, whole: bool) -> Place:
         > MOST_UNKNOWN
     ):
         amount = _degree(degrees) if degrees else None
-        return Place(None, amount, any(t in _WHOLE for t in tokens), heads)  # a sentence
+        return ScalePlace(None, amount, any(t in _WHOLE for t in tokens), heads)  # a sentence
     wanted = polarity(phrase)
     degree = _degree(degrees)
     if lacking:  # "no lack of clarity" is all of it
         degree = 1.0 - (degree if degrees else 1.0)
     loud = quality in ("strong", "great") or QUALITY.get(quality or "") == 0
     if quality is not None and not (loud and wanted == -1):
-        return Place(_of_head(QUALITY[quality], degree), None, False, (quality, *heads), wanted)
+        return ScalePlace(
+            _of_head(QUALITY[quality], degree), None, False, (quality, *heads), wanted
+        )
     if wanted:
-        return Place(_of_head(0.8 * wanted, degree), None, False, heads, wanted)
+        return ScalePlace(_of_head(0.8 * wanted, degree), None, False, heads, wanted)
     if not heads and _SEVERE & set(tokens):
-        return Place(_of_head(-0.8, degree), heads=("severe",), polarity=-1)
+        return ScalePlace(_of_head(-0.8, degree), heads=("severe",), polarity=-1)
     if not degrees and not lacking:
-        return Place(heads=heads, polarity=wanted)
+        return ScalePlace(heads=heads, polarity=wanted)
     all_of_it = degree == 1.0 if lacking else any(t in _WHOLE for t in tokens)
-    return Place(None, degree, all_of_it, heads, wanted)
+    return ScalePlace(None, degree, all_of_it, heads, wanted)
 
 
 def _degree(degrees: list[float]) -> float:
@@ -295,12 +297,12 @@ def _of_head(base: float, degree: float) -> float:
     return -ahead + (base + ahead) * degree / BARE
 
 
-def at_degree(other: Place, amount: float) -> float:
+def at_degree(other: ScalePlace, amount: float) -> float:
     """Value of a mere degree ("none", "limited vocabulary") of what another label speaks of."""
     return _of_head(-0.8 if other.polarity == -1 else 0.8, amount)
 
 
-def two_faults(places: Sequence[Place]) -> bool:
+def two_faults(places: Sequence[ScalePlace]) -> bool:
     """Whether some of the labels say too little and some too much."""
     heads = [h for p in places for h in p.heads if not h.startswith("underst") and h not in _EXCEPT]
     return any(h.startswith(_TOO_LITTLE) for h in heads) and any(

@@ -25,7 +25,7 @@ NEEDS_VERSION = "give version=, any text that changes when the judge does"
 
 
 @dataclass(frozen=True, slots=True)
-class Grade:
+class ScorerGrade:
     """One result of a scorer: a level or a number in [0, 1], None or NaN where there is none.
 
     `name` is empty where the framework gives it none; `error` is what the framework caught.
@@ -48,7 +48,7 @@ class Scorer:
 
     name: str
     framework: str
-    score: Callable[[Run], Awaitable[Sequence[Grade]]]
+    score: Callable[[Run], Awaitable[Sequence[ScorerGrade]]]
     definition: Any
     settings: Mapping[str, Any]
 
@@ -121,7 +121,7 @@ def refuse(judge: object, wanted: str) -> NoReturn:
     raise InputError(f"{name} cannot judge runs: it is no {wanted}", "judge")
 
 
-def grade_for(grades: Sequence[Grade], criterion: Criterion) -> Grade:
+def grade_for(grades: Sequence[ScorerGrade], criterion: Criterion) -> ScorerGrade:
     """The only result, or of several the one that is named as the criterion; one without a value
     where there is none."""
     if len(grades) == 1:
@@ -131,7 +131,7 @@ def grade_for(grades: Sequence[Grade], criterion: Criterion) -> Grade:
     if len(named) == 1:
         return named[0]
     names = ", ".join(repr(grade.name) for grade in grades)
-    return Grade(None, f"one of {names} for {criterion.name!r}" if names else None)
+    return ScorerGrade(None, f"one of {names} for {criterion.name!r}" if names else None)
 
 
 def _described(value: Any, where: str, seen: Set[int]) -> JsonValue:

@@ -57,7 +57,7 @@ _WRAPPED = 40  # a line shorter than this was not broken by an editor's right ma
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TextTurn:
     """One turn: its heading line and speaker (None before the first heading), its body as a span.
 
     The final output counts as the assistant's.
@@ -80,7 +80,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class TextUnit:
     """text[start:end], without blanks at either end; `speaker` is that of its turn."""
 
     start: int
@@ -115,12 +115,12 @@ class Spans:
         return i >= 0 and start < self.spans[i][1]
 
 
-def split_sentences(text: str) -> list[Sentence]:
+def split_sentences(text: str) -> list[TextUnit]:
     """The units of a text in order: disjoint, and covering every visible character but headings."""
     return [unit for turn in split_turns(text) for unit in split_turn(text, turn)]
 
 
-def split_turns(text: str) -> Iterator[Turn]:
+def split_turns(text: str) -> Iterator[TextTurn]:
     """The turns of a trajectory rendered by `make_view`; one without headings is a single turn."""
     heading: str | None = None
     speaker: str | None = None
@@ -129,19 +129,19 @@ def split_turns(text: str) -> Iterator[Turn]:
         match = HEADING.match(line.group().rstrip("\r\n"))
         if match:
             if line.start() > start or heading is not None:
-                yield Turn(heading, speaker, start, line.start())
+                yield TextTurn(heading, speaker, start, line.start())
             heading, speaker, start = match.group(), match.group(1) or "assistant", line.end()
-    yield Turn(heading, speaker, start, len(text))
+    yield TextTurn(heading, speaker, start, len(text))
 
 
-def split_turn(text: str, turn: Turn) -> Iterator[Sentence]:
+def split_turn(text: str, turn: TextTurn) -> Iterator[TextUnit]:
     """The units of one turn, in order."""
 
-    def trimmed(start: int, end: int, kind: Kind) -> Iterator[Sentence]:
+    def trimmed(start: int, end: int, kind: Kind) -> Iterator[TextUnit]:
         shown = text[start:end]
         if bare := shown.strip():
             start += len(shown) - len(shown.lstrip())
-            yield Sentence(start, start + len(bare), kind, turn.speaker)
+            yield TextUnit(start, start + len(bare), kind, turn.speaker)
 
     if turn.speaker == "tool":
         for line in _LINE.finditer(text, turn.start, turn.end):

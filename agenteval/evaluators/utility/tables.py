@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from agenteval.evaluators.utility.probes.result import Probe
 from agenteval.evaluators.utility.proposals import Proposals
-from agenteval.evaluators.utility.verify.rounds import Round
 from agenteval.records import Criterion
 from agenteval.records.table import Cell, Column, Estimate, Mark, Table
 from agenteval.records.verification import (
@@ -192,32 +191,6 @@ def _change(effect: Effect) -> Estimate:
     judged = effect.estimate is not None and effect.expected != "unknown"
     mark = _MARKS[effect.outcome] if judged else ""
     return Estimate(effect.estimate, effect.low, effect.high, effect.n, effect.reason, mark)
-
-
-def round_table(rounds: Sequence[Round]) -> Table:
-    """What came of every round, the last included."""
-    columns = (
-        Column("round", "round", "count"),
-        Column("judge", "judge"),
-        Column("criteria", "criteria", "count"),
-        Column("kept", "kept", "count"),
-        Column("dropped", "dropped", "count"),
-        Column("new", "new", "count", "proposals that said something new for the next round"),
-        Column("known", "known", "count", "proposals that repeat a criterion"),
-    )
-    rows: tuple[dict[str, Cell], ...] = tuple(
-        {
-            "round": number,
-            "judge": one.result.judge.verdict,
-            "criteria": len(one.result.criteria),
-            "kept": sum(c.verdict == "keep" for c in one.result.criteria),
-            "dropped": sum(c.verdict == "drop" for c in one.result.criteria),
-            "new": None if one.following is None else len(one.following.new),
-            "known": None if one.following is None else one.following.known,
-        }
-        for number, one in enumerate(rounds, 1)
-    )
-    return Table("rounds", "rounds", columns, rows)
 
 
 # -- probes ----------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ def criterion(kind: str, **options: Any) -> Criterion:
 def result(kind: str, output: str, reference: str | None, **options: Any) -> Score | Failure:
     run = Run(id="r", input="q", output=output, reference=reference)
     unit = Unit(run, make_view(run), (criterion(kind, **options),))
-    (only,) = asyncio.run(judge(WithComputed(EmbeddedJudge(), allow_code=True), unit)).results
+    (only,) = asyncio.run(judge(WithComputed(EmbeddedJudge()), unit)).results
     return only
 
 
@@ -55,13 +55,6 @@ CASES = [
     ("numeric", "Of the 729 rows, 448 obey the rule.", "448", {}, True),
     ("numeric", "In 3 days she earns $1,200.50 in all.", "1200.5", {}, True),
     ("numeric", "Answer: 1e999", "5", {}, False),
-    ("expression", "The length is 8·√5, about 17.9.", "8*sqrt(5)", {}, True),
-    ("expression", "$$\\boxed{24\\pi - 18\\sqrt{3}}$$", "24*pi - 18*sqrt(3)", {}, True),
-    ("expression", "Answer: (x+1)^2", "x^2 + 2x + 1", {}, True),
-    ("expression", "Answer: (x+1)^2", "x^2 + 2x", {}, False),
-    ("expression", "Answer: k = 4, 0", "0, 4", {}, True),
-    ("expression", "Answer: k = 4", "0, 4", {}, False),
-    ("expression", "The solutions are x = 2, 9.", "9", {}, False),
     ("set", "Answer: red, 2 and Blue", "blue; red; 2.0", {}, True),
     ("set", "Answer: red", "blue, red", {}, False),
     ("json", 'Here: {"b": [1, 2], "a": 1.0}', '{"a": 1, "b": [1, 2]}', {}, True),
@@ -70,8 +63,6 @@ CASES = [
     ("json", "none", '{"a": 1}', {}, False),
     ("regex", "Your ticket is AB-123.", r"\b[A-Z]{2}-\d{3}\b", {}, True),
     ("regex", "no ticket", None, {"pattern": r"[A-Z]{2}-\d{3}"}, False),
-    ("unit_test", "```python\ndef f(x):\n    return x + 1\n```", "assert f(1) == 2", {}, True),
-    ("unit_test", "def f(x): return x", None, {"test": "assert f(1) == 2"}, False),
 ]  # fmt: skip
 
 
@@ -91,7 +82,6 @@ def test_right_and_wrong(
         ("numeric", "7", None, "unscored:unsupported", "the run has no reference"),
         ("numeric", "7", "seven", "unscored:unsupported", "'seven' holds no number"),
         ("json", "7", "{", "unscored:unsupported", "the reference cannot be used"),
-        ("unit_test", "while True: pass", "x", "error:timeout", "not done after"),
         ("regex", "a" * 40, "(a+)+b", "error:timeout", "not done after"),
     ],
 )
@@ -117,26 +107,12 @@ def test_a_number_that_is_a_part_of_something_else_is_no_answer(output: str) -> 
     assert (found.status, "no single plain number" in found.message) == ("unscored:parse", True)
 
 
-def test_code_is_run_only_where_it_is_allowed() -> None:
-    run = Run(id="r", output="x = 1", reference="assert x == 1")
-    unit = Unit(run, make_view(run), (criterion("unit_test"),))
-    (found,) = asyncio.run(judge(WithComputed(EmbeddedJudge()), unit)).results
-    assert isinstance(found, Failure)
-    assert "--allow-code" in found.message
-
-
-def test_an_expression_is_no_way_into_python() -> None:
-    for text in ("__import__('os').system('true')", "9**9**9**9**9**9**9", "x.__class__", "f(2)",
-                 "9^9^9^9", "(9^999)^(999)", "exp(exp(exp(99)))", "1e99999999"):  # fmt: skip
-        found = result("expression", f"Answer: {text}", "2")
-        assert isinstance(found, Score)
-        assert found.label == "wrong"
-
-
 @pytest.mark.parametrize(
     ("change", "told"),
     [
         ({"judge": "magic"}, "no judge 'magic'; known: exact, numeric, "),
+        ({"judge": "expression"}, "criterion r: the judge 'expression' was removed"),
+        ({"judge": "unit_test"}, "criterion r: the judge 'unit_test' was removed"),
         ({"judge": "numeric", "judge_options": {"keys": []}}, "numeric has no option 'keys'"),
         ({"judge": "regex", "judge_options": {"pattern": "("}}, "the pattern cannot be used"),
         ({"judge": "numeric", "scale": "nominal"}, "levels from wrong to right"),
@@ -194,16 +170,20 @@ def test_a_corrected_reference_is_judged_anew(tmp_path: Path) -> None:
 
 
 def test_mathematics(tmp_path: Path) -> None:
-    """Success was set by those who wrote the runs; two systems state an answer in passing."""
+    """Success was set by those who wrote the runs; one system states an answer in passing."""
     report = agenteval.quantify(
         ROOT / "tasks/math/runs.jsonl", ROOT / "criteria/math.answer.json", judge="embedded",
         store=tmp_path / "s.db",
     )  # fmt: skip
-    success = {row["run_id"]: row["success"] for row in report.records()}
-    labels = {row["run_id"]: row["label"] == "right" for row in report.records()}
-    assert {run for run in labels if labels[run] != success[run]} == {
-        "math-03-coder", "math-20-coder",
-    }  # fmt: skip
+    rows = list(report.records())
+    unscored = {row["run_id"] for row in rows if row["label"] is None}
+    systems = ("coder", "duo", "stepwise")  # the reference is an expression or a list
+    unusable = {f"math-{n}-{system}" for n in ("05", "11", "12", "13") for system in systems}
+    assert unscored == unusable | {"math-06-coder", "math-08-coder", "math-14-duo"}  # the answer is
+    scored = [row for row in rows if row["label"] is not None]
+    assert len(scored) == 45
+    wrong = {row["run_id"] for row in scored if (row["label"] == "right") != row["success"]}
+    assert wrong == {"math-20-coder"}
 
 
 def test_the_answer_of_a_text() -> None:

@@ -144,6 +144,20 @@ def test_the_packaged_criteria_and_the_bank_raise_nothing(tmp_path: Path) -> Non
     assert load_criteria(tmp_path / "c.json").notes == ()
 
 
+def test_expectations_of_removed_perturbations_are_accepted_and_noted(tmp_path: Path) -> None:
+    entry = {"name": "Right", "accepted_values": ["no", "yes"], "scale": "binary"}
+    old = entry | {"expect": {"paraphrase": "none", "drop_answer": "lower", "pad": "none"}}
+    loaded = load_criteria(write(tmp_path, {"criteria": [old]}))
+    (note,) = loaded.notes
+    assert "drop_answer, paraphrase" in note
+    (criterion,) = loaded.criteria.criteria
+    assert criterion.expect == old["expect"]  # copies of earlier versions may be stored
+    assert criterion.sha256 == Criterion.model_validate(entry).sha256
+    save_criteria(tmp_path / "again.json", loaded.criteria)
+    again = load_criteria(tmp_path / "again.json")
+    assert (again.notes, again.criteria.criteria[0].expect) == ((), {"pad": "none"})
+
+
 def test_criteria_of_another_task_are_noted(tmp_path: Path) -> None:
     criteria = CriteriaSet(task="support", criteria=(
         Criterion(name="A", accepted_values=("bad", "good")),

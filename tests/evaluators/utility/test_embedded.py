@@ -19,8 +19,8 @@ from agenteval.engine import Outcome
 from agenteval.evaluators.base import Unit, judge
 from agenteval.evaluators.utility.bank import load_bank
 from agenteval.evaluators.utility.embedded import (
+    CriterionKind,
     EmbeddedJudge,
-    Kind,
     level_of,
     load_kinds,
     named_concept,
@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[3]
 DEVSET = ROOT / "benchmarks" / "devset" / "problems.jsonl"
 LEVELS = ("bad", "fair", "good", "best")
 TEXT = "We add the numbers first. That makes 12 in all. Then we halve it. So it is 6."
-KIND = Kind("k", True, "", "words", center=-3.0, scale=0.5)
+KIND = CriterionKind("k", True, "", "words", center=-3.0, scale=0.5)
 
 
 def criterion(name: str, concept: str | None = None, **more: object) -> Criterion:

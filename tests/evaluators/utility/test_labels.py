@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.evaluators.utility.labels import Label, Stated, fold, read_label, stated_number
+from agenteval.evaluators.utility.labels import Label, StatedNumber, fold, read_label, stated_number
 
 CLEAR = ("not at all clear", "slightly clear", "moderately clear", "very clear", "completely clear")
 CORRECT = ("completely incorrect", "mostly incorrect", "mostly correct", "completely correct")
@@ -95,12 +95,22 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "stated"),
-    [("4", Stated(4)), ("four", Stated(4)), ("3.5", Stated(3.5)), ("-2", Stated(-2)),
-     ("three stars", Stated(3, None, "star")), ("4/5", Stated(4, 5)), ("4 / 5", Stated(4, 5)),
-     ("a four out of five", Stated(4, 5)), ("4 of 5 points", Stated(4, 5, "point")),
-     ("80%", Stated(80, 100)), ("0", Stated(0)), ("1 point", Stated(1, None, "point"))],
-)  # fmt: skip
-def test_a_number_stated(text: str, stated: Stated) -> None:
+    [
+        ("4", StatedNumber(4)),
+        ("four", StatedNumber(4)),
+        ("3.5", StatedNumber(3.5)),
+        ("-2", StatedNumber(-2)),
+        ("three stars", StatedNumber(3, None, "star")),
+        ("4/5", StatedNumber(4, 5)),
+        ("4 / 5", StatedNumber(4, 5)),
+        ("a four out of five", StatedNumber(4, 5)),
+        ("4 of 5 points", StatedNumber(4, 5, "point")),
+        ("80%", StatedNumber(80, 100)),
+        ("0", StatedNumber(0)),
+        ("1 point", StatedNumber(1, None, "point")),
+    ],
+)
+def test_a_number_stated(text: str, stated: StatedNumber) -> None:
     assert stated_number(text) == stated
 
 

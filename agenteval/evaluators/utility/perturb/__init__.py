@@ -10,8 +10,7 @@ Usage::
 
 Controls must change no score; of the others a criterion's `expect` says which way the score moves.
 All are pure, and linear in the length of the text. Applied twice, the dropping operators drop
-further, `formatting` toggles back where it only toggled, `drop_answer` may find an earlier
-statement: perturb originals, not copies.
+further and `formatting` may toggle back: perturb originals, not copies.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.perturb.answer import drop_answer
 from agenteval.evaluators.utility.perturb.changes import pad, shuffle_sentences, swap_numbers
 from agenteval.evaluators.utility.perturb.controls import formatting, whitespace
 from agenteval.evaluators.utility.perturb.drops import (
@@ -39,7 +37,6 @@ from agenteval.evaluators.utility.perturb.layout import (
     apply_edits,
     read_layout,
 )
-from agenteval.evaluators.utility.perturb.paraphrase import paraphrase
 from agenteval.records import View
 
 SHARE = 0.25
@@ -57,7 +54,6 @@ class Operator:
 OPERATORS = {
     "drop_sentences": Operator(drop_sentences, takes_share=True),
     "drop_words": Operator(drop_words, takes_share=True),
-    "drop_answer": Operator(drop_answer),
     "drop_middle": Operator(drop_middle),
     "shuffle_sentences": Operator(shuffle_sentences),
     "truncate": Operator(truncate, takes_share=True),
@@ -65,9 +61,10 @@ OPERATORS = {
     "pad": Operator(pad, takes_share=True),
     "whitespace": Operator(whitespace, control=True),
     "formatting": Operator(formatting, control=True),
-    "paraphrase": Operator(paraphrase, control=True),
 }
-CONTROLS = frozenset(name for name, operator in OPERATORS.items() if operator.control)
+# Earlier versions made these copies: stores hold their ratings and criteria files expect of them.
+REMOVED = ("drop_answer", "paraphrase")
+CONTROLS = frozenset({*(name for name, o in OPERATORS.items() if o.control), "paraphrase"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +122,8 @@ def variant_name(operator: str, share: float, seed: int) -> str:
 
 def _operator(name: str, share: float) -> Operator:
     if name not in OPERATORS:
-        raise InputError(f"unknown operator {name!r}; known are {', '.join(OPERATORS)}")
+        problem = "was removed" if name in REMOVED else "does not exist"
+        raise InputError(f"the perturbation {name!r} {problem}; there are {', '.join(OPERATORS)}")
     if not 0 < share <= 1:
         raise InputError(f"share is {share}; it must be above 0 and at most 1")
     return OPERATORS[name]

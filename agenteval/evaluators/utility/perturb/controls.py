@@ -15,7 +15,7 @@ from agenteval.evaluators.utility.perturb.layout import (
     MARKER,
     Edit,
     Layout,
-    Part,
+    TextPart,
     Unchanged,
     protected,
 )
@@ -71,7 +71,7 @@ def formatting(layout: Layout, share: float, rng: np.random.Generator) -> list[E
     return toggled or _added(layout, rng)
 
 
-def _toggles(text: str, part: Part) -> Iterator[Edit]:
+def _toggles(text: str, part: TextPart) -> Iterator[Edit]:
     heading = _HEADING.fullmatch(text, part.start, part.end)
     if heading:
         whole = text[part.end : part.end + 1] in ("", "\n", "\r")

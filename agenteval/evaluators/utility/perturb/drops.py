@@ -15,7 +15,7 @@ from agenteval.evaluators.utility.perturb.layout import (
     MARKER,
     Edit,
     Layout,
-    Part,
+    TextPart,
     Unchanged,
     count_of,
     merged,
@@ -145,7 +145,7 @@ def _words(layout: Layout, index: int) -> list[re.Match[str]]:
     return words
 
 
-def _with_blanks(text: str, part: Part, word: re.Match[str]) -> Span:
+def _with_blanks(text: str, part: TextPart, word: re.Match[str]) -> Span:
     """What goes with a word: the blanks before it, or behind it at a line's start."""
     start, end = word.span("core")
     first = start == part.start or text[start - 1] == "\n"

@@ -18,10 +18,10 @@ from itertools import groupby
 from typing import Literal
 
 from agenteval.evaluators.utility.sentences import (
-    Sentence,
     Span,
     Spans,
-    Turn,
+    TextTurn,
+    TextUnit,
     split_turn,
     split_turns,
     unbroken,
@@ -37,7 +37,6 @@ _LINK = re.compile(
     r"|(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]{1,64}"
     r"|(?<![\w.-])[\w-]{1,64}(?:\.[\w-]{1,64}){1,8}/[\w/.-]*"
 )
-_QUOTE = re.compile(r'"[^"\n]{1,400}"|“[^”\n]{1,400}”|«[^»\n]{1,400}»|„[^“”\n]{1,400}[“”]')
 # What would be read as a heading, a tool call or a fence if it came to stand at a line's start.
 _LOADED = re.compile(
     r"^(?=\[(?:(?:span )?(?:system|user|assistant|tool)\b|tool call\]|final output\])"
@@ -64,7 +63,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TextPart:
     """text[start:end], without blanks at either end; `turn` is an index into Layout.turns."""
 
     start: int
@@ -78,8 +77,8 @@ class Layout:
     """A text with its turns and parts, in order. `copies`: sentence → its copies (part indices)."""
 
     text: str
-    turns: tuple[Turn, ...]
-    parts: tuple[Part, ...]
+    turns: tuple[TextTurn, ...]
+    parts: tuple[TextPart, ...]
     copies: dict[int, tuple[int, ...]]
 
     def of(self, index: int) -> str:
@@ -163,7 +162,7 @@ def read_layout(text: str) -> Layout:
     return Layout(text, turns, parts, copies)
 
 
-def _parts(text: str, index: int, turn: Turn) -> Iterator[Part]:
+def _parts(text: str, index: int, turn: TextTurn) -> Iterator[TextPart]:
     line_end = 0
     for first, end in _tied(text, list(split_turn(text, turn)), turn):
         shown = text[first.start : end]
@@ -179,10 +178,10 @@ def _parts(text: str, index: int, turn: Turn) -> Iterator[Part]:
         opens = not text[turn.start : first.start].strip()
         if kind == "sentence" and (first.start < line_end or (written and opens)):
             kind = "fixed"
-        yield Part(first.start, end, kind, index)
+        yield TextPart(first.start, end, kind, index)
 
 
-def _tied(text: str, units: list[Sentence], turn: Turn) -> Iterator[tuple[Sentence, int]]:
+def _tied(text: str, units: list[TextUnit], turn: TextTurn) -> Iterator[tuple[TextUnit, int]]:
     """First unit and end of those that belong together by ** or a LaTeX environment."""
     markers = _ENVIRONMENT.finditer(text, turn.start, turn.end)
     environments = Spans(m.span() for m in markers)
@@ -197,10 +196,10 @@ def _tied(text: str, units: list[Sentence], turn: Turn) -> Iterator[tuple[Senten
         at = last + 1
 
 
-def _bold_end(text: str, units: list[Sentence], at: int) -> int:
+def _bold_end(text: str, units: list[TextUnit], at: int) -> int:
     """Index of the unit that closes the ** left open in unit `at` (`at` itself if none does)."""
 
-    def odd(unit: Sentence) -> int:
+    def odd(unit: TextUnit) -> int:
         return text.count("**", unit.start, unit.end) % 2
 
     if units[at].kind != "prose" or not odd(units[at]):
@@ -213,16 +212,12 @@ def _bold_end(text: str, units: list[Sentence], at: int) -> int:
     return at
 
 
-def protected(
-    text: str, start: int, end: int, *, formulas: bool = True, quotes: bool = False
-) -> Spans:
-    """Addresses, formulas and inline code (unless told) and quotations (if asked) in a part."""
+def protected(text: str, start: int, end: int, *, formulas: bool = True) -> Spans:
+    """Addresses in a part, and its formulas and inline code unless `formulas` is False."""
     spans = [m.span() for m in _LINK.finditer(text, start, end)]
     if formulas:
         spans += [*unbroken(text, start, end)]
         spans += [m.span() for m in _ENVIRONMENT.finditer(text, start, end)]
-    if quotes:
-        spans += [m.span() for m in _QUOTE.finditer(text, start, end)]
     return Spans(merged(spans))
 
 

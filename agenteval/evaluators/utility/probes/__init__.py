@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from agenteval.evaluators.utility.probes.injection import NAME as INJECTION
 from agenteval.evaluators.utility.probes.injection import Injected, injection
-from agenteval.evaluators.utility.probes.result import Finding, Probe, ProbeOptions, settle
+from agenteval.evaluators.utility.probes.result import Probe, ProbeFinding, ProbeOptions, settle
 from agenteval.evaluators.utility.probes.ways import compare_ways, pair
 from agenteval.records import Criterion
 from agenteval.stats.scores import ScoreTable
@@ -23,7 +23,7 @@ NO_COPIES = "no attacked copies were judged"
 
 
 @dataclass(frozen=True)
-class Judged:
+class ProbeRatings:
     """Ratings of some runs by one judge, asked the plain way and the other ways.
 
     `table` holds the plain ratings. `reversed_scale`, `wording` and `rewording` are None if the
@@ -38,16 +38,16 @@ class Judged:
     injected: Injected | None = None
 
 
-def examine(judged: Judged, options: ProbeOptions | None = None) -> tuple[Probe, ...]:
+def examine(judged: ProbeRatings, options: ProbeOptions | None = None) -> tuple[Probe, ...]:
     """Return the four probes: scale order, wording, rewording and injection.
 
     p-values are corrected over all of them. Pure: the same input gives the same output.
     """
     chosen = options or ProbeOptions()
 
-    def other_way(name: str, other: ScoreTable | None) -> Finding:
+    def other_way(name: str, other: ScoreTable | None) -> ProbeFinding:
         if other is None:
-            return Finding(name, absent=NO_SCALE)
+            return ProbeFinding(name, absent=NO_SCALE)
         # a number on a scale has no list to turn round; in another wording it counts
         criteria = [
             c for c in judged.criteria if name != SCALE_ORDER or c.accepted_values or c.sub_criteria
@@ -59,6 +59,6 @@ def examine(judged: Judged, options: ProbeOptions | None = None) -> tuple[Probe,
         other_way(SCALE_ORDER, judged.reversed_scale),
         other_way(WORDING, judged.wording),
         other_way(REWORDING, judged.rewording),
-        injection(injected, chosen) if injected else Finding(INJECTION, absent=NO_COPIES),
+        injection(injected, chosen) if injected else ProbeFinding(INJECTION, absent=NO_COPIES),
     ]
     return settle(findings, chosen)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from pydantic import JsonValue
 
-from agenteval.evaluators.utility.probes.result import Finding, Measured, ProbeOptions
+from agenteval.evaluators.utility.probes.result import MeasuredProbe, ProbeFinding, ProbeOptions
 from agenteval.evaluators.utility.probes.targets import ATTACK, CONTROL, Target, rated
 from agenteval.records.verification import Outcome
 from agenteval.stats.interval import Interval, mean_interval
@@ -58,7 +58,7 @@ class Injected:
 
 
 @dataclass(frozen=True)
-class Pair:
+class AttackPair:
     """One repeat on one criterion that both copies of a run have a value for."""
 
     case: str
@@ -79,7 +79,7 @@ class Pair:
         return (self.attack >= _BEST) - (self.control >= _BEST)
 
 
-def injection(injected: Injected, options: ProbeOptions) -> Finding:
+def injection(injected: Injected, options: ProbeOptions) -> ProbeFinding:
     """Mean rise of the score under attack, attack - control, as a share of the scale, and whether
     one kind of attack works that the mean over kinds would hide.
 
@@ -96,7 +96,7 @@ def injection(injected: Injected, options: ProbeOptions) -> Finding:
     """
     targets, wanted = injected.targets, injected.wanted
     if not targets:
-        return Finding(NAME, absent=NOBODY)
+        return ProbeFinding(NAME, absent=NOBODY)
     pairs, missing = _pairs(injected)
     detail = _detail(injected, pairs, missing)
     failed = sum(t.labelled for t in targets)
@@ -108,8 +108,8 @@ def injection(injected: Injected, options: ProbeOptions) -> Finding:
     lost = f"ratings missing: {missing[ATTACK].total()} and {missing[CONTROL].total()} of {wanted}"
     if not pairs:
         none = f"{chosen}: no pair of attack and control to compare ({lost})"
-        measured = Measured("rise", _UNIT, "", options.margin, missing=none, coverage=0.0)
-        return Finding(NAME, (measured,), detail=detail)
+        measured = MeasuredProbe("rise", _UNIT, "", options.margin, missing=none, coverage=0.0)
+        return ProbeFinding(NAME, (measured,), detail=detail)
     rise, control = _by_case(pairs)
     interval = _interval(rise, control)
     rng = np.random.default_rng(options.seed)
@@ -119,18 +119,18 @@ def injection(injected: Injected, options: ProbeOptions) -> Finding:
         f"control ({lost}), so attacks change scores by"
     )
     coverage = len(pairs) / wanted
-    measured = Measured(
+    measured = MeasuredProbe(
         "rise", _UNIT, says, options.margin, interval, test.p, len(rise), one_sided=True,
         coverage=coverage, open=_lacking(rise, control, interval, options.margin),
     )  # fmt: skip
     if len(rise) < options.min_cases:  # they decide nothing, of no kind
-        return Finding(NAME, (measured,), detail=detail)
+        return ProbeFinding(NAME, (measured,), detail=detail)
     small = interval.high is not None and interval.high <= options.margin
     kinds = one_kind(pairs, options, rng, small=small, coverage=coverage)
-    return Finding(NAME, (measured, kinds), detail=detail)
+    return ProbeFinding(NAME, (measured, kinds), detail=detail)
 
 
-def _pairs(injected: Injected) -> tuple[list[Pair], dict[str, Counter[str]]]:
+def _pairs(injected: Injected) -> tuple[list[AttackPair], dict[str, Counter[str]]]:
     """Pairs with both values, and per side the statuses of the ratings without one."""
     target_of = {t.run.id: t for t in injected.targets}
     values: dict[tuple[str, str, int], dict[str, float]] = {}
@@ -160,14 +160,14 @@ def _pairs(injected: Injected) -> tuple[list[Pair], dict[str, Counter[str]]]:
         if injected.wanted > there:
             counts["not asked"] = injected.wanted - there
     pairs = [
-        Pair(cases[run], run, target_of[run].kind, criterion, both[ATTACK], both[CONTROL])
+        AttackPair(cases[run], run, target_of[run].kind, criterion, both[ATTACK], both[CONTROL])
         for (run, criterion, _), both in sorted(values.items())
         if len(both) == len(missing)
     ]
     return pairs, missing
 
 
-def _by_case(pairs: Sequence[Pair]) -> tuple[list[float], list[float]]:
+def _by_case(pairs: Sequence[AttackPair]) -> tuple[list[float], list[float]]:
     """Mean rise and mean control of each case: over repeats, then criteria, then runs."""
     return (
         list(_nested(pairs, 1, lambda p: p.rise).values()),
@@ -176,7 +176,7 @@ def _by_case(pairs: Sequence[Pair]) -> tuple[list[float], list[float]]:
 
 
 def _nested(
-    pairs: Sequence[Pair], depth: int, of: Callable[[Pair], float]
+    pairs: Sequence[AttackPair], depth: int, of: Callable[[AttackPair], float]
 ) -> dict[tuple[str, ...], float]:
     """Means by case (depth 1) or by case and run (2): over repeats, then criteria, then runs."""
     rows = [((p.case, p.run, p.criterion), of(p)) for p in pairs]
@@ -241,13 +241,13 @@ def _lacking(
 
 
 def one_kind(
-    pairs: Sequence[Pair],
+    pairs: Sequence[AttackPair],
     options: ProbeOptions,
     rng: np.random.Generator,
     *,
     small: bool,
     coverage: float = 1.0,
-) -> Measured:
+) -> MeasuredProbe:
     """The kind of attack that works most surely: its rise, interval and p, and what follows.
 
     Each kind is tested one-sided over its own cases, by sign flips (all of them up to 16 cases
@@ -297,7 +297,7 @@ def one_kind(
         otherwise = "unknown", stands
     elif mean[top] > options.margin and not small:
         otherwise = "unknown", why
-    return Measured(
+    return MeasuredProbe(
         "one kind", _UNIT, says, options.margin, _interval(rise, control), p[chosen],
         len({pair.case for pair in pairs}), one_sided=True, coverage=coverage,
         unless_failed=otherwise,
@@ -330,7 +330,9 @@ def stands_out(
     return float((int((dealt.max(axis=1) >= observed - slack).sum()) + 1) / (draws + 1))
 
 
-def _grouped(pairs: Sequence[Pair], of: Callable[[Pair], str]) -> dict[str, list[Pair]]:
+def _grouped(
+    pairs: Sequence[AttackPair], of: Callable[[AttackPair], str]
+) -> dict[str, list[AttackPair]]:
     """The pairs by name, names in order."""
     return {
         name: [pair for pair in pairs if of(pair) == name] for name in sorted({*map(of, pairs)})
@@ -338,7 +340,7 @@ def _grouped(pairs: Sequence[Pair], of: Callable[[Pair], str]) -> dict[str, list
 
 
 def _detail(
-    injected: Injected, pairs: Sequence[Pair], missing: dict[str, Counter[str]]
+    injected: Injected, pairs: Sequence[AttackPair], missing: dict[str, Counter[str]]
 ) -> dict[str, JsonValue]:
     cases = {p.case for p in pairs}
     moved = {p.case for p in pairs if p.reached > 0}
@@ -359,7 +361,7 @@ def _detail(
     }
 
 
-def _reached(pairs: Sequence[Pair]) -> dict[str, JsonValue]:
+def _reached(pairs: Sequence[AttackPair]) -> dict[str, JsonValue]:
     return {
         "pairs": len(pairs),
         "best level under attack only": sum(p.reached > 0 for p in pairs),
@@ -367,7 +369,7 @@ def _reached(pairs: Sequence[Pair]) -> dict[str, JsonValue]:
     }
 
 
-def _split(pairs: Sequence[Pair], of: Callable[[Pair], str]) -> dict[str, JsonValue]:
+def _split(pairs: Sequence[AttackPair], of: Callable[[AttackPair], str]) -> dict[str, JsonValue]:
     return {
         name: {**_share(_interval(*_by_case(own))), **_reached(own)}
         for name, own in _grouped(pairs, of).items()

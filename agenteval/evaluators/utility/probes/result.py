@@ -62,7 +62,7 @@ class Probe(Record):
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredProbe:
     """One quantity before it is judged.
 
     It should be within `margin` of zero, or below it when only that side is a bias (`one_sided`).
@@ -88,16 +88,16 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Finding:
+class ProbeFinding:
     """A probe before the correction over all probes: what it measured, or why it cannot be made."""
 
     name: str
-    measured: tuple[Measured, ...] = ()
+    measured: tuple[MeasuredProbe, ...] = ()
     absent: str | None = None
     detail: dict[str, JsonValue] | None = None
 
 
-def settle(findings: Sequence[Finding], options: ProbeOptions) -> tuple[Probe, ...]:
+def settle(findings: Sequence[ProbeFinding], options: ProbeOptions) -> tuple[Probe, ...]:
     """Outcomes of all probes, p-values corrected by Holm over every test among them."""
     tests = [m.p for finding in findings for m in finding.measured]
     adjusted = iter(adjust(tests).adjusted)
@@ -120,7 +120,7 @@ def settle(findings: Sequence[Finding], options: ProbeOptions) -> tuple[Probe, .
     return tuple(probes)
 
 
-def _check(measured: Measured, p_adjusted: float | None, options: ProbeOptions) -> Check:
+def _check(measured: MeasuredProbe, p_adjusted: float | None, options: ProbeOptions) -> Check:
     interval = measured.interval
     check = Check(
         name=measured.name, outcome="unknown", reason=measured.missing or "nothing was measured",
@@ -138,7 +138,7 @@ def _check(measured: Measured, p_adjusted: float | None, options: ProbeOptions) 
 
 
 def _judge(
-    measured: Measured, interval: Interval, options: ProbeOptions, *, sure: bool
+    measured: MeasuredProbe, interval: Interval, options: ProbeOptions, *, sure: bool
 ) -> tuple[Outcome, str]:
     """Fail: surely not zero, and more than the margin. Pass: the whole interval is within it, and
     the ratings were made. Few cases cannot pass, and fail only when the whole interval lies beyond

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from agenteval.evaluators.utility.probes.result import Finding, Measured, ProbeOptions
+from agenteval.evaluators.utility.probes.result import MeasuredProbe, ProbeFinding, ProbeOptions
 from agenteval.records import Criterion
 from agenteval.records.verification import Outcome
 from agenteval.stats.bootstrap import Bootstrap, bootstrap_sums
@@ -26,7 +26,7 @@ _CELLS = 1 << 22  # random signs held at once
 
 
 @dataclass(frozen=True)
-class Pairs:
+class WayPairs:
     """Scores of the same runs judged both ways: `plain` and `other` are (runs, repeats, criteria).
 
     A rating missing on either side is NaN on both. `case` (runs,) holds codes 0..cases-1.
@@ -42,7 +42,7 @@ class Pairs:
         return int(self.case.max()) + 1 if len(self.case) else 0
 
 
-def pair(plain: ScoreTable, other: ScoreTable, criteria: Sequence[Criterion]) -> Pairs:
+def pair(plain: ScoreTable, other: ScoreTable, criteria: Sequence[Criterion]) -> WayPairs:
     """The original ratings that both tables have, on the ordered ones of `criteria`."""
     ordered = [c.id for c in criteria if c.ordered]
     by_cell: dict[tuple[str, int, int], list[float | None]] = {}
@@ -64,10 +64,10 @@ def pair(plain: ScoreTable, other: ScoreTable, criteria: Sequence[Criterion]) ->
     for (run, repeat, j), values in both.items():
         sides[:, row[run], repeat, j] = values
     _, code = np.unique([cases[run] for run in runs], return_inverse=True)
-    return Pairs(sides[0], sides[1], code)
+    return WayPairs(sides[0], sides[1], code)
 
 
-def compare_ways(name: str, pairs: Pairs, options: ProbeOptions) -> Finding:
+def compare_ways(name: str, pairs: WayPairs, options: ProbeOptions) -> ProbeFinding:
     """Do both ways give the same scores? Their mean difference, and the agreement that is lost.
 
     difference: mean over cases of b - a, with a t interval; p by sign flips of the cases' means.
@@ -75,17 +75,17 @@ def compare_ways(name: str, pairs: Pairs, options: ProbeOptions) -> Finding:
     (interval distance, one expected disagreement for both, see `lost_agreement`).
     """
     if not pairs.cases:
-        return Finding(name, absent="no run was judged both ways")
+        return ProbeFinding(name, absent="no run was judged both ways")
     rng = np.random.default_rng(options.seed)
     per_run = _mean(_mean(pairs.other - pairs.plain))  # over repeats, then criteria, then runs
     change = np.bincount(pairs.case, weights=per_run) / np.bincount(pairs.case)
     test = sign_flip_test(change, draws=options.draws, rng=rng)
-    difference = Measured(
+    difference = MeasuredProbe(
         "difference", "share of the scale", "asked the other way, scores change by", options.margin,
         mean_interval(change.tolist(), bounds=(-1.0, 1.0)), test.p, len(change),
     )  # fmt: skip
     lost, detail = lost_agreement(pairs, options, rng)
-    return Finding(name, (difference, lost), detail=detail)
+    return ProbeFinding(name, (difference, lost), detail=detail)
 
 
 def _mean(values: Floats) -> Floats:
@@ -99,8 +99,8 @@ def _mean(values: Floats) -> Floats:
 
 
 def lost_agreement(
-    pairs: Pairs, options: ProbeOptions, rng: np.random.Generator
-) -> tuple[Measured, dict[str, JsonValue]]:
+    pairs: WayPairs, options: ProbeOptions, rng: np.random.Generator
+) -> tuple[MeasuredProbe, dict[str, JsonValue]]:
     """How much lower alpha is across the two ways than within them, and both alphas.
 
     Over pairs of repeats i < j of one run and criterion, the mean squared disagreement across the
@@ -120,7 +120,7 @@ def lost_agreement(
     count = count * (count - 1) / 2
     if not count.any():
         single = "one repeat: agreement needs two; ask for --repeats 2"
-        return Measured("agreement", unit, says, options.loss, missing=single), {}
+        return MeasuredProbe("agreement", unit, says, options.loss, missing=single), {}
     products = (total**2 - squares) / 2
     within = (_spread(pairs.plain) + _spread(pairs.other)) / 2
     both = np.concatenate([pairs.plain, pairs.other], axis=1)
@@ -150,7 +150,7 @@ def lost_agreement(
         )
         otherwise = "unknown", why
     missing = "no criterion varies" if lost.mean is None else None
-    measured = Measured(
+    measured = MeasuredProbe(
         "agreement", unit, says, options.loss, lost, p, pairs.cases, one_sided=True,
         missing=missing, unless_failed=otherwise,
     )  # fmt: skip

@@ -273,7 +273,7 @@ def _controls_still(
     mean, low, high, margin = pooled.mean, pooled.low, pooled.high, options.margin
     standing: Standing = "not shown"
     if mean is None or low is None or high is None:
-        reason, step = "no control was judged: copies by whitespace, formatting or paraphrase", ""
+        reason, step = "no control was judged: copies by whitespace or formatting", ""
         if controls:
             reason = f"controls: {undecidable(controls[0][1], options) or pooled.reason}"
         step = _MORE_COPIES

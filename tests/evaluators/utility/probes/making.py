@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from agenteval.engine import Experiment
-from agenteval.evaluators.utility.probes import Judged, examine
+from agenteval.evaluators.utility.probes import ProbeRatings, examine
 from agenteval.evaluators.utility.probes.result import Probe, ProbeOptions
 from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
 from agenteval.models.client import Client, RetryPolicy
@@ -50,7 +50,7 @@ class Otherwise:
         return (self.other if self.words in text else self.usual)(request)
 
 
-def judged(answer: Answer, folder: Path, *, repeats: int = 2, cases: int = 40) -> Judged:
+def judged(answer: Answer, folder: Path, *, repeats: int = 2, cases: int = 40) -> ProbeRatings:
     """Everything a verification with probes stores, asked for real."""
     runs = world()[:cases]
     items = tuple((run, make_view(run)) for run in runs)
@@ -67,7 +67,7 @@ def judged(answer: Answer, folder: Path, *, repeats: int = 2, cases: int = 40) -
             assert ended.stopped is None
             key = judge.source.sha256
             tables[name] = scores_from_store(store, key, criteria=keys, runs=views, repeats=repeats)
-    return Judged(
+    return ProbeRatings(
         criteria(), tables["plain"], tables["reversed"], tables["wording"], tables["rewording"]
     )
 

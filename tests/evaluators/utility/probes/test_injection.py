@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from agenteval.evaluators.utility.probes import Judged, examine
+from agenteval.evaluators.utility.probes import ProbeRatings, examine
 from agenteval.evaluators.utility.probes.attacks import KINDS
 from agenteval.evaluators.utility.probes.injection import NOBODY, Injected, injection
-from agenteval.evaluators.utility.probes.result import Measured, Probe, ProbeOptions, settle
+from agenteval.evaluators.utility.probes.result import MeasuredProbe, Probe, ProbeOptions, settle
 from agenteval.evaluators.utility.probes.targets import Target
 from agenteval.evaluators.utility.quantifier import QuantifierOptions
 from agenteval.stats.scores import score_table
@@ -38,7 +38,7 @@ def outcome(found: Injected, options: ProbeOptions = OPTIONS) -> Probe:
     return probe
 
 
-def measured(found: Injected, options: ProbeOptions = OPTIONS) -> Measured:
+def measured(found: Injected, options: ProbeOptions = OPTIONS) -> MeasuredProbe:
     return injection(found, options).measured[0]
 
 
@@ -246,7 +246,7 @@ def test_its_p_is_corrected_with_those_of_the_other_probes() -> None:
     (criterion, *_) = criteria()
     criterion = criterion.model_copy(update={"id": "a"})
     plain = score_table(rows)
-    judged = Judged((criterion,), plain, reversed_scale=plain, injected=found)
+    judged = ProbeRatings((criterion,), plain, reversed_scale=plain, injected=found)
     # a family of three: the difference between the scale orders is 0, so its p is 1, and the one
     # kind of attack is as sure as all kinds together
     check = next(p for p in examine(judged, OPTIONS) if p.name == "injection").checks[0]

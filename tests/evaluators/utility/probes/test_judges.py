@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agenteval.evaluators.utility.probes import NO_SCALE, Judged, examine
+from agenteval.evaluators.utility.probes import NO_SCALE, ProbeRatings, examine
 from agenteval.evaluators.utility.probes.result import Probe
 from tests.evaluators.utility.probes.making import OPTIONS, Otherwise, judged, probed
 from tests.support import judges as family
@@ -74,5 +74,5 @@ def test_few_cases_pass_nothing_and_fail_what_is_sure(tmp_path: Path) -> None:
 
 def test_a_judge_without_prompts_is_told_what_does_not_apply(tmp_path: Path) -> None:
     full = judged(Answers(family.perfect(), seed=1), tmp_path, cases=20)
-    probes = {p.name: p for p in examine(Judged(full.criteria, full.table), OPTIONS)}
+    probes = {p.name: p for p in examine(ProbeRatings(full.criteria, full.table), OPTIONS)}
     assert [probes[name].reason for name in ASKED] == [NO_SCALE] * 3

@@ -7,11 +7,11 @@ import itertools
 import numpy as np
 import pytest
 
-from agenteval.evaluators.utility.probes.injection import Pair, one_kind, stands_out
+from agenteval.evaluators.utility.probes.injection import AttackPair, one_kind, stands_out
 from agenteval.evaluators.utility.probes.result import (
-    Finding,
-    Measured,
+    MeasuredProbe,
     Probe,
+    ProbeFinding,
     ProbeOptions,
     settle,
 )
@@ -21,21 +21,23 @@ OPTIONS = ProbeOptions(draws=500)
 TWELVE = [f"k{i:02}" for i in range(12)]
 
 
-def dealt_to(number: int, case: str, kind: str, rise: float, control: float) -> Pair:
+def dealt_to(number: int, case: str, kind: str, rise: float, control: float) -> AttackPair:
     """What a run got: a kind of attack that raised its one rating above its control."""
-    return Pair(case, f"r{number}", kind, "a", control + rise, control)
+    return AttackPair(case, f"r{number}", kind, "a", control + rise, control)
 
 
-def measured(dealt: list[Pair], *, small: bool = True) -> Measured:
+def measured(dealt: list[AttackPair], *, small: bool = True) -> MeasuredProbe:
     return one_kind(dealt, OPTIONS, np.random.default_rng(0), small=small)
 
 
-def probe(dealt: list[Pair]) -> Probe:
-    (found,) = settle([Finding("x", (measured(dealt),))], OPTIONS)
+def probe(dealt: list[AttackPair]) -> Probe:
+    (found,) = settle([ProbeFinding("x", (measured(dealt),))], OPTIONS)
     return found
 
 
-def dealt_by_turns(n: int, rise: float, control: float = 0.5, kind: str = "k03") -> list[Pair]:
+def dealt_by_turns(
+    n: int, rise: float, control: float = 0.5, kind: str = "k03"
+) -> list[AttackPair]:
     kinds = [TWELVE[i % 12] for i in range(n)]
     return [dealt_to(i, f"c{i}", k, rise * (k == kind), control) for i, k in enumerate(kinds)]
 

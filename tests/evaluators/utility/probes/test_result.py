@@ -8,9 +8,9 @@ import pytest
 
 from agenteval.errors import InputError
 from agenteval.evaluators.utility.probes.result import (
-    Finding,
-    Measured,
+    MeasuredProbe,
     Probe,
+    ProbeFinding,
     ProbeOptions,
     settle,
 )
@@ -19,10 +19,10 @@ from agenteval.stats.interval import Interval
 
 def finding(
     mean: float, low: float, high: float, p: float, *, n: int = 30, one_sided: bool = False
-) -> Finding:
+) -> ProbeFinding:
     interval = Interval(mean, low, high, None, n, n, "by hand")
-    return Finding(
-        "x", (Measured("m", "u", "changed by", 0.05, interval, p, n, one_sided=one_sided),)
+    return ProbeFinding(
+        "x", (MeasuredProbe("m", "u", "changed by", 0.05, interval, p, n, one_sided=one_sided),)
     )
 
 
@@ -48,7 +48,7 @@ def finding(
     ],
 )
 def test_fail_needs_size_and_certainty_and_pass_the_whole_interval(
-    given: Finding, outcome: str
+    given: ProbeFinding, outcome: str
 ) -> None:
     (probe,) = settle([given], ProbeOptions())
     assert probe.outcome == outcome
@@ -66,18 +66,18 @@ def test_p_is_corrected_over_all_probes() -> None:
 
 def test_one_failed_check_fails_the_probe_and_one_unknown_leaves_it_open() -> None:
     bad, good = finding(0.2, 0.1, 0.3, 0.001), finding(0.0, -0.01, 0.01, 1.0)
-    open_ = Measured("o", "u", "s", 0.05, missing="nothing was judged")
-    both = Finding("x", (*bad.measured, *good.measured, open_))
+    open_ = MeasuredProbe("o", "u", "s", 0.05, missing="nothing was judged")
+    both = ProbeFinding("x", (*bad.measured, *good.measured, open_))
     (failed,) = settle([both], ProbeOptions())
     assert failed.outcome == "fail"
     assert failed.reason == "changed by +0.200: more than 0.05, and not by chance"
-    (unknown,) = settle([Finding("x", (*good.measured, open_))], ProbeOptions())
+    (unknown,) = settle([ProbeFinding("x", (*good.measured, open_))], ProbeOptions())
     assert (unknown.outcome, unknown.reason) == ("unknown", "nothing was judged")
 
 
 def test_what_cannot_be_made_is_unknown_and_all_is_plain_json() -> None:
-    nothing = Measured("m", "u", "s", 0.05, missing="no copies")
-    probes = settle([Finding("a", absent="does not apply"), Finding("b", (nothing,))],
+    nothing = MeasuredProbe("m", "u", "s", 0.05, missing="no copies")
+    probes = settle([ProbeFinding("a", absent="does not apply"), ProbeFinding("b", (nothing,))],
                     ProbeOptions())  # fmt: skip
     assert [(p.outcome, p.reason) for p in probes] == [
         ("unknown", "does not apply"), ("unknown", "no copies"),

@@ -7,19 +7,19 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from agenteval.evaluators.utility.probes.result import Finding, ProbeOptions, settle
-from agenteval.evaluators.utility.probes.ways import Pairs, compare_ways, lost_agreement, pair
+from agenteval.evaluators.utility.probes.result import ProbeFinding, ProbeOptions, settle
+from agenteval.evaluators.utility.probes.ways import WayPairs, compare_ways, lost_agreement, pair
 from agenteval.stats.agreement import krippendorff_alpha
 from tests.evaluators.utility.verify.making import criterion, table
 
 OPTIONS = ProbeOptions(resamples=200, draws=2000)
 
 
-def pairs(plain: np.ndarray, other: np.ndarray) -> Pairs:
-    return Pairs(plain, other, np.arange(len(plain)))
+def pairs(plain: np.ndarray, other: np.ndarray) -> WayPairs:
+    return WayPairs(plain, other, np.arange(len(plain)))
 
 
-def measured(found: Finding) -> dict[str, float | None]:
+def measured(found: ProbeFinding) -> dict[str, float | None]:
     return {m.name: m.interval.mean if m.interval else None for m in found.measured}
 
 
