@@ -48,7 +48,7 @@ from agenteval.evaluators.planning.case import (
 )
 from agenteval.evaluators.planning.grammar import Paragraph, constraints_of
 from agenteval.evaluators.planning.parse import parse
-from agenteval.evaluators.planning.solver import nearest, plans
+from agenteval.evaluators.planning.solver import plans, schedule
 from agenteval.evaluators.planning.synthesis import Dice
 from agenteval.evaluators.planning.words import Lexicon, built_in
 from agenteval.records import content_hash
@@ -144,10 +144,10 @@ async def perfect(day: Day) -> None:
         return
     day.tools.call(RESTART)
     n = len(day.names)
-    plan = nearest(n, day.constraints, range(n), [day.hours[i] for i in range(n)])
-    if plan is None:
+    starts = schedule(n, day.constraints, [day.hours[i] for i in range(n)])
+    if starts is None:
         raise AgentevalError("no schedule meets what the request demands")
-    for action, start in plan:
+    for action, start in sorted(enumerate(starts), key=lambda step: step[1]):
         day.start(action, start)
 
 

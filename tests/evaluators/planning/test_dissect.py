@@ -230,7 +230,7 @@ async def found_causes(agent: str, count: int, *, extended: bool = False) -> Cou
     while sum(found.values()) < count:
         case = generator.case(number)
         number += 1
-        _, verdict = await run_case(case, system.make(), explain=False)
+        _, verdict = await run_case(case, system.make())
         assert verdict is not None
         if not verdict.passed:
             found[(await dissect(case, system)).label] += 1

@@ -32,7 +32,7 @@ def chain(**more: object) -> Case:
 
 
 async def outcome(case: Case, factory: Factory, limits: AgentLimits | None = None) -> str:
-    log, verdict = await run_case(case, factory(), limits, explain=False)
+    log, verdict = await run_case(case, factory(), limits)
     return log.status if isinstance(log, AgentFailure) else verdict.outcome  # type: ignore[union-attr]
 
 
@@ -59,7 +59,7 @@ async def test_perfect_passes_every_extended_case_and_had_to_plan_again() -> Non
     factory = scripted("perfect")
     attempts = Counter[int]()
     for case in cases:
-        _, verdict = await run_case(case, factory(), explain=False)
+        _, verdict = await run_case(case, factory())
         assert verdict is not None
         assert verdict.passed, case.text
         attempts[verdict.attempts] += 1
@@ -71,7 +71,7 @@ async def test_perfect_minds_earliest_hours_at_once_and_learns_latest_ones() -> 
     early = written("Tea happens after 10:00.", ["tea", "soup"], durations=hours)
     late = written("Soup happens before 03:00.", ["tea", "soup"], durations=hours)
     for case, attempts, first in ((early, 1, ("tea", 10)), (late, 2, ("soup", 0))):
-        _, verdict = await run_case(case, scripted("perfect")(), explain=False)
+        _, verdict = await run_case(case, scripted("perfect")())
         assert verdict is not None
         assert (verdict.outcome, verdict.attempts) == ("pass", attempts)
         assert (verdict.sequence[0].tool, verdict.sequence[0].start) == first
@@ -111,7 +111,7 @@ async def test_forgetful_loses_an_action_as_often_as_it_says() -> None:
 
 
 async def calls(agent: str, case: Case, limits: AgentLimits | None = None) -> list[str]:
-    log, _ = await run_case(case, scripted(agent)(), limits, explain=False)
+    log, _ = await run_case(case, scripted(agent)(), limits)
     return [event.name for event in log.events]
 
 
@@ -124,7 +124,7 @@ async def test_what_each_agent_calls() -> None:
     assert await calls("stubborn", case, AgentLimits(turns=6)) == ["cake"] * 6
     assert not {"cake", "soup", "tea"} & set(await calls("hallucinating", case))
     assert sorted(await calls("random", case)) == ["cake", "soup", "tea"]
-    log, _ = await run_case(case, scripted("parallel")(), explain=False)
+    log, _ = await run_case(case, scripted("parallel")())
     assert [(event.name, event.turn) for event in log.events] == [
         ("tea", 0), ("soup", 0), ("cake", 0),
     ]  # fmt: skip
@@ -198,10 +198,10 @@ async def test_tries_of_one_request_differ_and_can_be_repeated() -> None:
     async def sequences(factory: Factory, between: bool) -> list[tuple[str, ...]]:
         found = []
         for _ in range(6):
-            log, _ = await run_case(case, factory(), explain=False)
+            log, _ = await run_case(case, factory())
             found.append(tuple(event.name for event in log.events))
             if between:
-                await run_case(other, factory(), explain=False)
+                await run_case(other, factory())
         return found
 
     alone = await sequences(scripted("random"), False)
