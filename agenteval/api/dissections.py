@@ -159,7 +159,7 @@ def prepare_dissect(
         choices=Choices(topics=topics, lexicon=words),
         limits=setup.rules.limits, rules=setup.rules.check,
     )  # fmt: skip
-    return Dissect(setup, read_cases(suite, words), options, limit, store, Watch(notify, progress))
+    return Dissect(setup, read_cases(suite), options, limit, store, Watch(notify, progress))
 
 
 dissect, adissect = twins("dissect", prepare_dissect)

@@ -16,6 +16,7 @@ from agenteval.errors import BudgetExceeded
 from agenteval.evaluators.measures import failed, level, levels, words
 from agenteval.evaluators.planning.case import Case, MockBackend
 from agenteval.evaluators.planning.oracle import OUTCOMES, CheckRules, Verdict, check
+from agenteval.evaluators.planning.scripted import ScriptedAgent
 from agenteval.evaluators.trials import TrialOutcome, TrialPlan
 from agenteval.records import Criterion, Run, Usage, content_hash
 from agenteval.store import (
@@ -83,6 +84,8 @@ async def run_case(
     Raises what `drive` raises: Unauthorized, BudgetExceeded, InputError.
     """
     toolbox = Toolbox(case.tools, MockBackend(case), limits, trial=trial)
+    if isinstance(agent, ScriptedAgent):  # it does not read the request
+        agent = agent.on(case)
     log = await drive(agent, case.request, toolbox)
     if isinstance(log, AgentFailure):
         return log, None
