@@ -107,7 +107,7 @@ async def one_row(row: Planted, count: int, seed: int, draws: int) -> dict[str, 
     while len(found) < count and looked < MOST:
         case = generator.case(looked)
         looked += 1
-        _, verdict = await run_case(case, system.make(), explain=False)
+        _, verdict = await run_case(case, system.make())
         assert verdict is not None
         if not verdict.passed:
             found.append(await dissect(case, system, options))
@@ -155,7 +155,7 @@ async def rate(agent: str, count: int, *, extended: bool, seed: int) -> dict[str
     passed, expected, variance = 0, 0.0, 0.0
     begun = time.perf_counter()
     for case in Generator(Shape(extended=extended), seed=seed).cases(count):
-        _, verdict = await run_case(case, factory(), explain=False)
+        _, verdict = await run_case(case, factory())
         assert verdict is not None
         passed += verdict.passed
         share = {"perfect": 1.0, "reversed": 0.0}.get(agent)

@@ -15,7 +15,6 @@ from agenteval.evaluators.planning.oracle import CheckRules
 from agenteval.evaluators.planning.scripted import SCRIPTED
 from agenteval.evaluators.planning.suite import read_suite
 from agenteval.evaluators.planning.trials import EVALUATOR, Rules
-from agenteval.evaluators.planning.words import Lexicon
 from agenteval.models.limits import Limits
 from agenteval.records import Usage
 from agenteval.store import Store, Trials
@@ -119,6 +118,6 @@ class AgentSetup:
         return replace(system, parameters={**system.parameters, "limits": named})
 
 
-def read_cases(suite: Suite, lexicon: Lexicon | None) -> list[Case]:
+def read_cases(suite: Suite) -> list[Case]:
     """The cases of a file, or those given."""
-    return list(read_suite(Path(suite), lexicon) if isinstance(suite, str | Path) else suite)
+    return list(read_suite(Path(suite)) if isinstance(suite, str | Path) else suite)

@@ -182,7 +182,7 @@ async def adissect(
         choices=Choices(topics=topics, lexicon=words),
         limits=setup.rules.limits, rules=setup.rules.check,
     )  # fmt: skip
-    cases = read_cases(suite, words)
+    cases = read_cases(suite)
     return await Dissect(setup, cases, options, limit, store, Watch(notify, progress)).run()
 
 

@@ -242,7 +242,7 @@ async def aplan_test(
     Raises InputError for a suite or agent that cannot be used, Unauthorized, StoreError.
     """
     words = words_of(lexicon)[0]
-    cases = read_cases(suite, words)[:limit]
+    cases = read_cases(suite)[:limit]
     different: dict[str, Case] = {}
     for case in cases:
         different.setdefault(case.sha256, case)
@@ -316,7 +316,7 @@ def plan_report(
     Raises InputError when there is no trial.
     """
     words = words_of(lexicon)[0]
-    keys = None if suite is None else [case.sha256 for case in read_cases(suite, words)]
+    keys = None if suite is None else [case.sha256 for case in read_cases(suite)]
     with opened(store, create=False) as stored, stored.snapshot():
         unfinished = unfinished_trials(stored, [EVALUATOR], keys)
         rules = CheckRules(strict=strict, log_order=log_order)

@@ -236,13 +236,12 @@ def wrong_plan(attempt: Attempt, lexicon: Lexicon) -> Item:
     assert verdict is not None  # `chosen` takes no others
     violated = frozenset(s for v in verdict.violated for s in v.rule.sentences)
     output = attempt.log.output if isinstance(attempt.log, AgentLog) else ""
-    steps, nearest = _steps(verdict.sequence), _steps(verdict.nearest)
+    steps = _steps(verdict.sequence)
     title = "The agent's plan"
     blocks: list[Block] = [
         Text(pieces(case, violated, lexicon), "pre"),
         Lines(bounded(_sentences(attempt, verdict), _MOST_LINES)),
         Lines(steps, title, "steps") if steps else Text("No call was carried out.", title=title),
-        *([Lines(nearest, "The nearest valid plan", "steps")] if nearest else []),
         *([Text(cut(output, _MOST_WORDS), "pre", "Its last words")] if output else []),
     ]
     return Item(
@@ -303,9 +302,6 @@ def _sentences(attempt: Attempt, verdict: Verdict) -> list[str]:
     lines += [f"{told(v.rule)}: {v.why}" for v in verdict.violated]
     if verdict.repeated:
         lines.append(f"called more than once: {', '.join(verdict.repeated)}")
-    if len(verdict.core) > 1:
-        numbers = ", ".join(str(n + 1) for n in verdict.core)
-        lines.append(f"clauses that suffice to show the violation: {numbers}")
     if verdict.attempts > 1:
         lines.append(f"the last of {verdict.attempts} plans was judged")
     return lines

@@ -72,7 +72,7 @@ def run(doors: Sequence[Door], part: int | None, seed: int, *, children: bool = 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         world(folder)
-        here(["plan", "test", f"{folder}/suite.jsonl", "--agent", "scripted:reversed", "-q",
+        here(["plan", "test", f"{folder}/suite.jsonl", "--agent", "scripted:chance=0", "-q",
               "--store", f"{folder}/tried.db"])  # fmt: skip
         for door in doors:
             clean = here(command_line(door, folder))

@@ -76,8 +76,15 @@ def world(folder: Path) -> None:
     sample = draw(score_table(rated), 2)
     drawn = [f'{run},accuracy,{weight:g},"{sample.name}"' for run, weight in sample.weights.items()]
     (folder / "sample.csv").write_text("\n".join(["run,criterion,weight,sample", *drawn]) + "\n")
-    walk = {"id": "walk", "actions": ["walk", "swim"],
-            "text": "Swim takes place in the wake of walk."}  # fmt: skip
+    link = {"form": "preposition", "direction": "succ", "words": [2, 4]}
+    part = {"subject": {"ids": [1]}, "link": link, "object": {"ids": [0]}}
+    walk = {
+        "id": "walk",
+        "actions": ["walk", "swim"],
+        "constraints": [{"first": "walk", "second": "swim"}],
+        "text": "Swim takes place in the wake of walk.",
+        "tree": {"sentences": [{"parts": [part]}]},
+    }
     _lines(folder / "suite.jsonl", [walk])
     topic = {"role": "baker", "activities": ["a walk", "a swim", "a cake"]}
     _json(folder / "words.json", {"schema": 1, "topics": [topic]})
@@ -128,8 +135,8 @@ _RUNS = "{d}/runs.jsonl"
 _JUDGED = ("--task", "{d}/t", "--criteria", "{d}/criteria.json", "--store", "{d}/s.db")
 _DRY = (*_JUDGED, "--dry-run")
 _GOLD = ("--gold", "{d}/gold", "--pred", "{d}/found")
-_TRIED = ("--agent", "scripted:reversed", "--store", "{d}/s.db")
-_AGAIN = ("--agent", "scripted:reversed", "--store", "{d}/tried.db")
+_TRIED = ("--agent", "scripted:chance=0", "--store", "{d}/s.db")
+_AGAIN = ("--agent", "scripted:chance=0", "--store", "{d}/tried.db")
 _LABELLED = ("--labels", "{d}/scores.csv", "--scores", "{d}/scores.jsonl")
 _GOLD_FILE, _FOUND_FILE = f"gold/{_TRACE}.json", f"found/{_TRACE}.json"
 DOORS = (

@@ -72,7 +72,7 @@ def test_a_case_without_a_text_does_not_hold_up_the_dissection_of_others(
     assert run(cli, agent, "-q").code == 0
     done = cli("plan", "dissect", "suite.jsonl", "--agent", agent, "--json")
     assert done.code == 0, done.err
-    assert "mine: it cannot be dissected: it has no text in the language" in done.err
+    assert "mine: it cannot be dissected: it has no synthesized text" in done.err
     assert len(done.json["dissections"]) == 2
 
 
@@ -128,7 +128,9 @@ LATE = {
         ('{"id": "a", "actions": ["x", "y"]}', ["test", "bad.jsonl", "--agent", "openai"],
          "bad.jsonl:1: a case needs a text or a request"),
         ('{"id": "a", "actions": ["tea brewing", "nap"], "text": "Tea brewing eats nap."}',
-         ["test", "bad.jsonl", "--agent", "scripted:perfect"], "bad.jsonl:1: text: "),
+         ["test", "bad.jsonl", "--agent", "scripted:perfect"],
+         "bad.jsonl:1: constraints: list what the text demands"),
+        ("", ["test", "suite.jsonl", "--agent", "scripted:text-order"], "(known: chance=P, crash"),
         ("", ["test", "suite.jsonl", "--agent", "perfect"], "is scripted:perfect meant?"),
         ("", ["test", "suite.jsonl", "--agent", "scripted:perfekt"], "'perfect'"),
         ("", ["test", "suite.jsonl", "--agent", "openai"], "needs a chat model"),

@@ -220,17 +220,16 @@ CASES = (
              extract.outcomes),
         *(Step(f"plan test {{data}}/suite.jsonl --agent scripted:{name} --store s.db --json -q",
                extract.trials)
-          for name in ("perfect", "text-order", "reversed", "tool-order", "hallucinating",
-                       "forgetful=0.5", "parallel", "stubborn", "random",
-                       "chance=0.5 --trials 3", "chance=0.5 --trials 2")),
-        Step("plan test {data}/suite.jsonl --agent scripted:reversed --store s.db --gate 0.9 -q"),
+          for name in ("perfect", "random", "chance=0.5 --trials 3", "chance=0.5 --trials 2",
+                       "chance=0")),
+        Step("plan test {data}/suite.jsonl --agent scripted:chance=0 --store s.db --gate 0.9 -q"),
         Step("plan test {data}/suite.jsonl --agent scripted:crash -j 1 --store s.db --json -q",
              extract.trials),
-        Step("plan dissect {data}/suite.jsonl --agent scripted:reversed --limit 3 --store s.db "
+        Step("plan dissect {data}/suite.jsonl --agent scripted:chance=0 --limit 3 --store s.db "
              "--json -q", extract.dissections),
-        Step("plan dissect {data}/suite.jsonl --agent scripted:text-order --full --limit 2 "
+        Step("plan dissect {data}/suite.jsonl --agent scripted:random --full --limit 2 "
              "--store s.db --json -q", extract.dissections),
-        Step("plan dissect {data}/suite.jsonl --agent scripted:reversed --limit 1 "
+        Step("plan dissect {data}/suite.jsonl --agent scripted:chance=0 --limit 1 "
              "--store s.db --json -q", extract.dissections),
         Step("plan capability --agent scripted:perfect --n 2-3 --cases 3 --store p.db --json -q",
              extract.outcomes),
@@ -241,7 +240,7 @@ CASES = (
         *(Step(f"plan test {{data}}/suite.jsonl --agent {agent} --model m --base-url {{url}} "
                "--limit 4 --store s.db --json -q", extract.trials)
           for agent in ("openai", "react", "autogen", "python:tests.golden.answers:text_order",
-                        "'command:{python} -m tests.support.planner text-order'")),
+                        "'command:{python} -m tests.support.planner'")),
         Step("plan test {data}/suite.jsonl --agent openai --model other --base-url {url} "
              "--dry-run --store s.db --json", extract.dry),
     ), answers.in_turn),

@@ -406,8 +406,7 @@ def trials(done: Done) -> Figures:
             "outcome": row["outcome"],
             "sequence": [call["tool"] for call in verdict.get("sequence", ())],
             "violated": [one["constraint"] for one in verdict.get("violated", ())],
-            "nearest": [call["tool"] for call in verdict.get("nearest", ())],
-            **pick(verdict, *(k for k in ("lost", "repeated", "attempts", "core") if verdict)),
+            **pick(verdict, *(k for k in ("lost", "repeated", "attempts") if verdict)),
         }
     return rows
 

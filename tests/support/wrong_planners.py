@@ -7,10 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from agenteval.evaluators.planning.case import Constraint, limits, orders
+from agenteval.evaluators.planning.case import Case, Constraint, limits, orders
 from agenteval.evaluators.planning.grammar import CONJ, DIRECTIONS, forms_in, words_in
-from agenteval.evaluators.planning.scripted import Day, Factory, perfect, scripted, wrong
+from agenteval.evaluators.planning.oracle import Step
+from agenteval.evaluators.planning.scripted import (
+    Factory,
+    in_order,
+    perfect,
+    scripted,
+    valid_order,
+    wrong,
+)
 from agenteval.evaluators.planning.solver import Graph, count_plans
+from agenteval.evaluators.planning.suite import paragraph_of
+from agenteval.evaluators.planning.synthesis import Dice
 from agenteval.evaluators.planning.words import built_in, choose_topics
 
 FORMS = (
@@ -25,28 +35,30 @@ PATTERNS = ("chain3", "fan-in", "fan-out", "limit", "partial", "total")
 
 
 def wrong_planner(spec: str) -> Factory:
-    """wrong-word=KIND/PHRASE, wrong-topic=ROLE, wrong-form=FORM, wrong-pattern=PATTERN; other
-    specs are those of `scripted`."""
+    """wrong-word=KIND/PHRASE, wrong-topic=ROLE, wrong-form=FORM, wrong-pattern=PATTERN, reversed;
+    other specs are those of `scripted`."""
     kind, _, value = spec.partition("=")
-    makers: dict[str, Callable[[str], Callable[[Day], bool]]] = {
+    makers: dict[str, Callable[[str], Callable[[Case], bool]]] = {
         "wrong-word": wrong_word,
         "wrong-topic": wrong_topic,
-        "wrong-form": lambda form: lambda day: form in forms_in(day.text[1]),
+        "wrong-form": lambda form: lambda case: form in forms_in(paragraph_of(case, built_in())),
         "wrong-pattern": lambda name: (
-            lambda day: name in patterns_in(len(day.names), day.constraints)
+            lambda case: name in patterns_in(case.n, [s.constraint for s in case.stated])
         ),
     }
+    if kind == "reversed":
+        return Factory(lambda case, dice: in_order(case, valid_order(case)[::-1]))
     if kind not in makers:
         return scripted(spec)
     fault = makers[kind](value)
 
-    async def script(day: Day) -> None:
-        await (wrong(day) if fault(day) else perfect(day))
+    def script(case: Case, dice: Dice) -> Sequence[Step]:
+        return wrong(case, dice) if fault(case) else perfect(case, dice)
 
     return Factory(script)
 
 
-def wrong_word(value: str) -> Callable[[Day], bool]:
+def wrong_word(value: str) -> Callable[[Case], bool]:
     kind, _, phrase = value.partition("/")
     lexicon = built_in()
     words = (
@@ -55,12 +67,12 @@ def wrong_word(value: str) -> Callable[[Day], bool]:
         else [word.singular for word in lexicon.words[kind]]  # type: ignore[index]
     )
     planted = (kind, words.index(phrase))
-    return lambda day: planted in words_in(day.text[1])
+    return lambda case: planted in words_in(paragraph_of(case, lexicon))
 
 
-def wrong_topic(role: str) -> Callable[[Day], bool]:
+def wrong_topic(role: str) -> Callable[[Case], bool]:
     (topic,) = choose_topics([role])
-    return lambda day: set(topic.activities) >= set(day.phrases)
+    return lambda case: set(topic.activities) >= {action.phrase for action in case.actions}
 
 
 def patterns_in(n: int, constraints: Sequence[Constraint]) -> set[str]:

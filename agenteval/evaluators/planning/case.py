@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from agenteval.agents import Tool
 from agenteval.records import Record, content_hash
@@ -123,10 +123,11 @@ class Size(Record):
 class Case(Record):
     """A planning test as a suite's line holds it.
 
-    `text` is the synthesized paragraph, `request` the whole of what the agent is asked. Numbers in
+    `text` is the synthesized paragraph, `request` the complete prompt of the agent. Numbers in
     `sentences` count the sub-sentences of `text` from 0. `durations` (hours by tool name) makes
-    the case an extended one; they are hidden from the agent. `valid_plans` is None where it was
-    not counted.
+    the case an extended one; they are hidden from the agent. `valid_plans` is None if it was not
+    counted. `tree` is the syntax tree of `text` (see `grammar.to_json`): dissections and the
+    report page need it, `sha256` does not cover it.
     """
 
     id: str = Field(min_length=1)
@@ -143,6 +144,7 @@ class Case(Record):
     generator: int = GENERATOR
     template: str = ""
     words: str = "built-in"  # the word lists: built-in, or a lexicon's hash
+    tree: dict[str, JsonValue] | None = None
 
     @model_validator(mode="after")
     def _names_known(self) -> Case:

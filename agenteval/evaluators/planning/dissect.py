@@ -37,6 +37,7 @@ from agenteval.evaluators.planning.oracle import CheckRules
 from agenteval.evaluators.planning.substitute import Choices, base_of, substitutes
 from agenteval.evaluators.planning.trials import (
     EVALUATOR,
+    OUTCOME_RULES,
     check_key,
     run_case,
     stored_case,
@@ -283,9 +284,12 @@ class _Work:
             try:
                 async with self.slots:
                     log, verdict = await run_case(
-                        case, self.system.make(), self.options.limits, self.options.rules,
-                        explain=False, trial=first + runs,
-                    )  # fmt: skip
+                        case,
+                        self.system.make(),
+                        self.options.limits,
+                        self.options.rules,
+                        trial=first + runs,
+                    )
             except BudgetExceeded as error:
                 self.usage = self.usage + (error.spent or Usage())
                 raise
@@ -323,7 +327,7 @@ async def _together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
 def evaluator_name(options: DissectOptions) -> str:
     """Under which name dissections by these options are stored: other options, another name."""
     kind = "literal" if options.paper_literal else "full" if options.full else "each"
-    rules = check_key(options.rules or CheckRules())[:8]
+    rules = check_key(options.rules or CheckRules(), OUTCOME_RULES)[:8]
     choices = content_hash(repr(options.choices))[:8]
     return (
         f"{_PREFIX}-{kind}-k{options.tries}-o{options.original}-s{options.seed}-{rules}-{choices}"

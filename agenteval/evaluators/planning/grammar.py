@@ -11,16 +11,17 @@ always read from the subject to the object. The words themselves carry nothing m
 In English verbs agree with the number of actions in their subject, also behind "which". Lists are
 "a", "a and b", "a, b and c". A relative clause stands in commas; its closing comma merges with the
 next mark, so nested clauses close with one: "a, which follows b, which precedes c, happens before
-d". One shape of the grammar has no text, since the text would have two readings: see `tangled`.
+d". One shape of the grammar is never generated, because its text is ambiguous: see `unfronted`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import NonNegativeInt, TypeAdapter, ValidationError
 
 from agenteval.evaluators.planning.case import Before, Constraint, Stated, TimeLimit, stated
 from agenteval.evaluators.planning.words import Kind, Lexicon
@@ -76,7 +77,7 @@ class Relative:
 class Actions:
     """One or more different actions, and what a relative clause says of them."""
 
-    ids: tuple[int, ...]
+    ids: tuple[NonNegativeInt, ...]
     relative: Relative | None = None
 
 
@@ -175,6 +176,24 @@ def forms_in(paragraph: Paragraph) -> set[str]:
     return forms
 
 
+_TREE = TypeAdapter(Paragraph)
+
+
+def to_json(paragraph: Paragraph) -> dict[str, Any]:
+    """Return the tree as JSON values; defaults are left out."""
+    tree: dict[str, Any] = _TREE.dump_python(paragraph, mode="json", exclude_defaults=True)
+    return tree
+
+
+def from_json(value: object) -> Paragraph:
+    """Return the tree that `to_json` wrote. Raises ValueError for anything else."""
+    try:
+        return _TREE.validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
 # -- words -----------------------------------------------------------------------------------------
 
 
@@ -264,12 +283,11 @@ def _with_words(paragraph: Paragraph, choose: Callable[[Slot, int, bool], int]) 
 
 
 def render(paragraph: Paragraph, phrases: Sequence[str], lexicon: Lexicon) -> str:
-    """The paragraph in English, sentences separated by one space; `parse` is the exact inverse.
+    """Return the paragraph in English, sentences separated by one space.
 
     `phrases` are the activities' noun phrases by action number. That they are fit is not checked
     here, since that is done once for a list of activities: `Lexicon.check_activities`. Raises
-    ValueError for a tree without words, outside the grammar or `tangled`, IndexError for an
-    unknown action.
+    ValueError for a tree without words or outside the grammar, IndexError for an unknown action.
     """
     sentences = []
     for sentence in paragraph.sentences:
@@ -297,19 +315,17 @@ def render_part(part: Part, phrases: Sequence[str], lexicon: Lexicon) -> str:
         return f"{subject} {' '.join(words)} {other}"
     if link.form == "verb":
         raise ValueError("only a preposition can be fronted, not a verb")
-    if tangled(part):
-        raise ValueError("a tangled clause has no text: its two relative clauses could be misread")
     return f"{words[1]} {other}, {subject} {words[0]}"
 
 
-def tangled(part: Part) -> bool:
-    """Would the text have two readings? A synthesis must not make such a part (do not front it).
+def unfronted(part: Part) -> Part:
+    """Return the part, not fronted if its text would be ambiguous.
 
-    So it is for a fronted preposition whose object has a relative clause and whose subject is a
+    This concerns a fronted preposition whose object has a relative clause and whose subject is a
     list with one: "Before a, b and c, which follow d, e and f, which follow g, occur" could say
     that e and f occur before a, b and c, or that b and c occur before a.
     """
-    return (
+    ambiguous = (
         part.fronted
         and part.link.form != "pair"
         and len(part.subject.ids) > 1
@@ -317,11 +333,7 @@ def tangled(part: Part) -> bool:
         and isinstance(part.object, Actions)
         and part.object.relative is not None
     )
-
-
-def unfronted(part: Part) -> Part:
-    """The part, not fronted where its text would have two readings then."""
-    return replace(part, fronted=False) if tangled(part) else part
+    return replace(part, fronted=False) if ambiguous else part
 
 
 def clock(hour: int) -> str:

@@ -41,7 +41,6 @@ from agenteval.evaluators.planning.case import (
     clock,
     holds,
 )
-from agenteval.evaluators.planning.solver import nearest
 from agenteval.records import Record
 
 Outcome = Literal[
@@ -108,12 +107,9 @@ class Step(Record):
 
 
 class Verdict(Record):
-    """The outcome, and everything that was found, whether or not it decided the outcome.
+    """The outcome and all errors, including those that did not decide the outcome.
 
-    `sequence` holds the calls that were graded, in order. `core` holds the number of the first
-    sub-sentence that was violated, which suffices to show that the plan is wrong; `nearest` is the
-    valid plan with the fewest pairs swapped against the sequence. Both are empty for a pass, and
-    where no explanation was asked for; `nearest` also where the case has no valid plan.
+    `sequence` holds the calls that were graded, in order.
     """
 
     outcome: Outcome
@@ -124,8 +120,6 @@ class Verdict(Record):
     slips: tuple[Slip, ...] = ()
     parameter_errors: tuple[ParameterError, ...] = ()
     attempts: int = 1
-    core: tuple[int, ...] = ()
-    nearest: tuple[Step, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -146,13 +140,8 @@ class _Call:
     hours: Span | None
 
 
-def check(
-    case: Case, log: AgentLog, rules: CheckRules = _DEFAULT, *, explain: bool = True
-) -> Verdict:
-    """The verdict on what the agent did; `explain=False` leaves out core and nearest plan.
-
-    Raises nothing for any log.
-    """
+def check(case: Case, log: AgentLog, rules: CheckRules = _DEFAULT) -> Verdict:
+    """Return the verdict on what the agent did. Raises nothing for any log."""
     calls: list[_Call] = []
     slips: list[Slip] = []
     graded_slips, attempts = 0, 1  # slips of the attempt that is graded
@@ -180,13 +169,6 @@ def check(
         ("order_error", violated),
     )
     outcome = next((name for name, applies in possible if applies), "pass")
-    plan = None
-    if explain and outcome != "pass":
-        plan = nearest(
-            case.n, [s.constraint for s in case.stated], [c.action for c in calls], case.hours
-        )
-    # What the agent did is fixed, so any one violated sentence is a minimal core.
-    core = min((s for v in violated for s in v.rule.sentences), default=None)
     return Verdict(
         outcome=outcome,
         sequence=tuple(_step(case, c.action, c.hours and c.hours[0]) for c in calls),
@@ -198,10 +180,6 @@ def check(
         slips=tuple(slips),
         parameter_errors=errors,
         attempts=attempts,
-        core=() if core is None or not explain or outcome == "pass" else (core,),
-        nearest=tuple(
-            _step(case, i, None if case.hours is None else start) for i, start in plan or ()
-        ),
     )
 
 

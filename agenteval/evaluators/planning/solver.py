@@ -14,7 +14,7 @@ hour.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from math import comb
 from operator import or_
@@ -25,8 +25,6 @@ from agenteval.evaluators.planning.case import DAY, Before, Constraint, Span, ho
 
 MAX_DOWN_SETS = 1 << 16  # a second or two; 16 actions without any order among them
 TIMEOUT = 10.0  # seconds for one question to Z3; those of nine actions take milliseconds
-Ways = dict[int, tuple[int, tuple[int, ...]]]
-_NEVER: tuple[int, tuple[int, ...]] = (DAY + 1, ())
 _local = threading.local()
 
 
@@ -79,9 +77,11 @@ class Graph:
         """The transitive reduction, sorted: the fewest orders with the same valid plans."""
         after, before = self.after, self.before
         return [
-            Before(a, b) for a in range(self.n) for b in _members(after[a])
+            Before(a, b)
+            for a in range(self.n)
+            for b in _members(after[a])
             if not after[a] & before[b]
-        ]  # fmt: skip
+        ]
 
     def ready(self, done: int) -> list[int]:
         """The actions that may come next."""
@@ -184,102 +184,6 @@ def plans(n: int, orders: Iterable[Constraint]) -> Iterator[tuple[int, ...]]:
     return iter(()) if graph is None else longer(graph, (), 0)
 
 
-def nearest(
-    n: int,
-    constraints: Sequence[Constraint],
-    sequence: Sequence[int],
-    durations: Sequence[int] | None = None,
-) -> tuple[tuple[int, int], ...] | None:
-    """The valid plan nearest to the agent's sequence, as (action, start hour) in order.
-
-    Nearest means fewest pairs of actions in the other order (Kendall, Biometrika 30, 1938); of a
-    repeated action the first call counts, a lost one swaps with nothing. Among those: the one whose
-    last action ends first, then the first by the agent's order, lost actions last by number. Every
-    action starts as early as it can in that order (at 0 without durations). None where there is no
-    valid plan. Of two ways to get a set of actions done the one that is over earlier with no more
-    swaps is never worse, so the search is exact; beyond `MAX_DOWN_SETS` sets some valid plan is
-    given, which need not be nearest.
-    """
-    graph = graph_of(n, orders(constraints))
-    if graph is None:
-        return None
-    release = windows(n, constraints)[0]
-    ranking = list(dict.fromkeys(sequence))
-    earlier = {a: reduce(or_, (1 << b for b in ranking[:i]), 0) for i, a in enumerate(ranking)}
-    ranking += [i for i in range(n) if i not in earlier]
-    search = _Search(graph, constraints, durations, ranking, earlier)
-    order = search.best()
-    if order is None and search.complete:
-        return None
-    if order is None and durations is not None:
-        starts = schedule(n, constraints, durations)
-        return None if starts is None else tuple(sorted(enumerate(starts), key=lambda s: s[1]))
-    if order is None:  # always the earliest of the agent's actions that may come next
-        order, done = [], 0
-        while len(order) < n:
-            order.append(min(graph.ready(done), key=ranking.index))
-            done |= 1 << order[-1]
-    timed, now = [], 0
-    for action in order:
-        start = max(now, release[action]) if durations else 0
-        timed.append((action, start))
-        now = start + (durations[action] if durations else 0)
-    return tuple(timed)
-
-
-class _Search:
-    """From the empty set over all down-sets by size; each keeps {swaps: (end, plan by rank)}."""
-
-    def __init__(
-        self,
-        graph: Graph,
-        constraints: Sequence[Constraint],
-        durations: Sequence[int] | None,
-        ranking: Sequence[int],
-        earlier: Mapping[int, int],
-    ) -> None:
-        self.graph, self.ranking, self.earlier = graph, ranking, earlier
-        self.rank = {action: place for place, action in enumerate(ranking)}
-        self.release, self.deadline = windows(graph.n, constraints)
-        self.lasts = durations or [0] * graph.n
-        self.complete = True
-
-    def best(self) -> list[int] | None:
-        """The nearest order; None where there is none, or where the sets are too many."""
-        level: dict[int, Ways] = {0: {0: (0, ())}}
-        sets = 1
-        for _ in range(self.graph.n):
-            level = self._following(level)
-            sets += len(level)
-            if sets > MAX_DOWN_SETS:
-                self.complete = False
-                return None
-        if not level:
-            return None
-        (ways,) = level.values()
-        return [self.ranking[i] for i in ways[min(ways)][1]]
-
-    def _following(self, level: dict[int, Ways]) -> dict[int, Ways]:
-        following: dict[int, Ways] = {}
-        for done, ways in level.items():
-            for action in self.graph.ready(done):
-                made = following.setdefault(done | 1 << action, {})
-                more = (self.earlier.get(action, 0) & ~done).bit_count()
-                for swaps, (now, plan) in ways.items():
-                    end = max(now, self.release[action]) + self.lasts[action]
-                    way = (end, (*plan, self.rank[action]))
-                    if end <= self.deadline[action] and way < made.get(swaps + more, _NEVER):
-                        made[swaps + more] = way
-        kept: dict[int, Ways] = {}
-        for done, ways in following.items():
-            soonest = DAY + 1
-            for swaps in sorted(ways):  # what ends later with more swaps is never better
-                if ways[swaps][0] < soonest:
-                    kept.setdefault(done, {})[swaps] = ways[swaps]
-                    soonest = ways[swaps][0]
-        return kept
-
-
 def windows(n: int, constraints: Iterable[Constraint]) -> tuple[list[int], list[int]]:
     """For each action the hour before which it may not start, and by which it must be over."""
     release, deadline = [0] * n, [DAY] * n
@@ -378,8 +282,8 @@ class Timed:
         self._starts = starts = [z3.Int(f"start{i}", _local.context) for i in range(self.n)]
         self._ends = ends = [s + d for s, d in zip(starts, self._durations, strict=True)]
         solver.add(*(z3.And(s >= 0, e <= DAY) for s, e in zip(starts, ends, strict=True)))
-        solver.add(*(z3.Or(ends[i] <= starts[j], ends[j] <= starts[i])
-                     for i in range(self.n) for j in range(i)))  # fmt: skip
+        for i in range(self.n):
+            solver.add(*(z3.Or(ends[i] <= starts[j], ends[j] <= starts[i]) for j in range(i)))
         solver.add(*map(self._formula, self._added))
 
     def _satisfiable(self, formulas: Sequence[Any]) -> bool:

@@ -84,18 +84,13 @@ class Base:
 def base_of(case: Case, lexicon: Lexicon | None = None) -> Base:
     """The case with its tree. InputError for one that cannot be dissected.
 
-    So it is where the text is missing, not in the language, no part of the request, or demands
-    something else than the case's constraints.
+    Such a case has no text or no tree of it, a text that is not part of the request, or one that
+    demands something else than the case's constraints.
     """
     words = lexicon or built_in()
     if not case.text:
-        raise InputError("it cannot be dissected: it has no text in the language", case.id)
-    try:
-        tree = paragraph_of(case, words)
-    except InputError as error:
-        raise InputError(
-            f"it cannot be dissected, its text is not understood: {error}", case.id
-        ) from None
+        raise InputError("it cannot be dissected: it has no synthesized text", case.id)
+    tree = paragraph_of(case, words)
     base = Base(case, tree, words)
     stated = [entry.constraint for entry in case.stated]
     if not (

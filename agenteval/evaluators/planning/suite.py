@@ -1,7 +1,7 @@
 """Suites: planning tests as JSON lines, generated or written by hand, checked when they are read.
 
-A person needs to give of a case only `id`, `actions` (noun phrases, or objects with `phrase` and
-`tool`), and either `text` in the language of the requests or `constraints` with a `request`.
+A case written by hand needs an `id`, `actions` (noun phrases, or objects with `phrase` and `tool`),
+a `request` or `text`, and the `constraints` that it states.
 """
 
 from __future__ import annotations
@@ -31,8 +31,13 @@ from agenteval.evaluators.planning.case import (
     mock_tools,
     orders,
 )
-from agenteval.evaluators.planning.grammar import Paragraph, constraints_of, render
-from agenteval.evaluators.planning.parse import parse
+from agenteval.evaluators.planning.grammar import (
+    Paragraph,
+    constraints_of,
+    from_json,
+    render,
+    to_json,
+)
 from agenteval.evaluators.planning.words import Lexicon, action, built_in
 from agenteval.files import SMALL, replacing, text_lines
 from agenteval.models.prompts import Prompt, load_prompt
@@ -57,7 +62,7 @@ def write_suite(path: Path, cases: Iterable[Case]) -> int:
     return count
 
 
-def read_suite(path: Path, lexicon: Lexicon | None = None) -> Iterator[Case]:
+def read_suite(path: Path) -> Iterator[Case]:
     """Cases of a suite in its order, line by line, completed and checked.
 
     Raises InputError, with file and line, for what cannot be read, for two cases of one id, for
@@ -66,7 +71,7 @@ def read_suite(path: Path, lexicon: Lexicon | None = None) -> Iterator[Case]:
     seen: set[str] = set()
     for number, line in text_lines(path, most_line=SMALL):
         if line.strip():
-            case = read_case(line, f"{path}:{number}", lexicon or built_in())
+            case = read_case(line, f"{path}:{number}")
             if case.id in seen:
                 raise InputError(f"the id {case.id!r} stands here twice", f"{path}:{number}")
             seen.add(case.id)
@@ -75,7 +80,7 @@ def read_suite(path: Path, lexicon: Lexicon | None = None) -> Iterator[Case]:
         raise InputError("holds no case", str(path))
 
 
-def read_case(line: str, place: str, lexicon: Lexicon) -> Case:
+def read_case(line: str, place: str) -> Case:
     """The case of one line, completed and checked. InputError as `read_suite` raises it."""
     value: Any = decode_line(line, place)
     if not isinstance(value, dict):
@@ -93,7 +98,7 @@ def read_case(line: str, place: str, lexicon: Lexicon) -> Case:
         where = ".".join(str(part) for part in first["loc"])
         message = first["msg"].removeprefix("Value error, ")
         raise InputError(f"{where}: {message}" if where else message, place) from None
-    case = _completed(case, place, lexicon)
+    case = _completed(case, place)
     _check_tools(case, place)
     try:
         wrong = contradiction(case)
@@ -154,15 +159,13 @@ def told(rule: OrderRule | TimeRule) -> str:
     return f"{rule.tool} {rule.side} {rule.hour}:00{source}"
 
 
-def _completed(case: Case, place: str, lexicon: Lexicon) -> Case:
+def _completed(case: Case, place: str) -> Case:
     """With everything that follows from what was given."""
     more: dict[str, Any] = {}
-    if not case.constraints and case.text:
-        try:
-            stated = constraints_of(paragraph_of(case, lexicon))
-        except InputError as error:
-            raise InputError(f"text: {error}", place) from None
-        more["constraints"] = rules_of(stated, case.actions)
+    if case.text and not case.constraints:
+        raise InputError(
+            "constraints: list what the text demands; agenteval does not read it", place
+        )
     if not case.request:
         if not case.text:
             raise InputError("a case needs a text or a request", place)
@@ -232,6 +235,7 @@ def build_case(
         ),
         template=template(extended=extended).sha256[:12],
         words="built-in" if lexicon is built_in() else lexicon.sha256,
+        tree=to_json(paragraph),
     )
     return case.model_copy(update={"tools": mock_tools(case)})
 
@@ -263,8 +267,25 @@ def count_valid(
 
 
 def paragraph_of(case: Case, lexicon: Lexicon) -> Paragraph:
-    """The tree of a case's text. InputError where the text is not in the language."""
-    return parse(case.text, [action.phrase for action in case.actions], lexicon)
+    """Return the syntax tree of a case's text.
+
+    Raises InputError if the case holds none, or if the tree does not give the text in the words of
+    the lexicon.
+    """
+    if case.tree is None:
+        raise InputError(
+            "its line in the suite has no `tree`; run `agenteval plan synth` again", case.id
+        )
+    try:
+        paragraph = from_json(case.tree)
+        text = render(paragraph, [action.phrase for action in case.actions], lexicon)
+    except (ValueError, IndexError) as error:
+        raise InputError(f"its `tree` cannot be read: {error}", case.id) from None
+    if text != case.text:
+        raise InputError(
+            "its `tree` and its `text` differ; give the suite's word lists with --lexicon", case.id
+        )
+    return paragraph
 
 
 def rules_of(

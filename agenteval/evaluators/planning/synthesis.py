@@ -46,7 +46,6 @@ from agenteval.evaluators.planning.grammar import (
     strip,
     unfronted,
 )
-from agenteval.evaluators.planning.parse import parses
 from agenteval.evaluators.planning.solver import Graph, Timed, solver_for
 from agenteval.evaluators.planning.suite import build_case
 from agenteval.evaluators.planning.words import (
@@ -388,8 +387,8 @@ class Generator:
             if paragraph is None:
                 continue
             filled = fill(paragraph, self.lexicon, rng)
-            style, fits = self._fits(filled, [a.phrase for a in chosen])
-            if fits:
+            style = self._other_style(filled, [a.phrase for a in chosen])
+            if style is None:
                 name = f"{'x' if shape.extended else 'n'}{n}-{self.seed}-{number:05d}"
                 case = build_case(name, topic.role, chosen, filled, self.lexicon, durations)
                 # Another shape makes another case of the same seed and number.
@@ -411,15 +410,15 @@ class Generator:
         parts = grow(dice, solver_for(n, durations), goal, style or dice.choice(_STYLES))
         return None if parts is None else join(dice, parts)
 
-    def _fits(self, filled: Paragraph, phrases: Sequence[str]) -> tuple[Style | None, bool]:
-        """Has the text one reading and the length asked for? Else the style to try next."""
-        if self.shape.words is None and self.lexicon is built_in():
-            return None, True  # every text of the built-in words has one reading
-        text = render(filled, phrases, self.lexicon)
-        low, high = self.shape.words or (0, len(text))
-        if not low <= len(text.split()) <= high:
-            return _TERSE if len(text.split()) > high else _WORDY, False
-        return None, self.lexicon is built_in() or len(parses(text, phrases, self.lexicon)) == 1
+    def _other_style(self, filled: Paragraph, phrases: Sequence[str]) -> Style | None:
+        """Return the style to try next if the text has too few or too many words, else None."""
+        if self.shape.words is None:
+            return None
+        low, high = self.shape.words
+        words = len(render(filled, phrases, self.lexicon).split())
+        if low <= words <= high:
+            return None
+        return _TERSE if words > high else _WORDY
 
     def _goal_range(self, n: int) -> Range:
         """Constraints from, to: as asked, cut to what n actions can have."""

@@ -18,6 +18,7 @@ from agenteval.errors import BudgetExceeded
 from agenteval.evaluators.measures import failed, level, levels, words
 from agenteval.evaluators.planning.case import Case, MockBackend
 from agenteval.evaluators.planning.oracle import OUTCOMES, CheckRules, Verdict, check
+from agenteval.evaluators.planning.scripted import ScriptedAgent
 from agenteval.evaluators.trials import AttemptEvaluator
 from agenteval.records import Criterion, Run, Usage, content_hash
 from agenteval.store import (
@@ -32,18 +33,22 @@ from agenteval.store import (
 )
 
 EVALUATOR = "planning"
-CHECKER = 1  # raised when the same log would get another verdict
+OUTCOME_RULES = 1  # raise it when the same log would get another outcome
+CHECKER = 2  # raise it when the same log would get another verdict; 2: without the nearest plan
 PLAN = levels("plan", "Whether the plan was right, by the checker.", "fail", "pass")
 OUTCOME = words("outcome", "The first error that applies, or a pass, by the checker.", OUTCOMES)
 MEASURES: tuple[Criterion, ...] = (PLAN, OUTCOME)
 
 
-def check_key(rules: CheckRules) -> str:
-    """Content hash (hex) of the oracle and its rules: verdicts of other keys are made anew."""
-    told = rules.model_dump(mode="json")
+def check_key(rules: CheckRules, version: int = CHECKER) -> str:
+    """Return the content hash (hex) of a version of the checker and its rules.
+
+    Stored verdicts with another key are computed again from their logs.
+    """
+    options = rules.model_dump(mode="json")
     if not rules.log_order:  # the key of the default is older than this rule
-        del told["log_order"]
-    return content_hash({"checker": CHECKER, **told})
+        del options["log_order"]
+    return content_hash({"checker": version, **options})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,6 @@ async def run_case(
     limits: AgentLimits | None = None,
     rules: CheckRules | None = None,
     *,
-    explain: bool = True,
     trial: int = 0,
 ) -> tuple[AgentLog | AgentFailure, Verdict | None]:
     """What the agent did and the verdict, None for an AgentFailure.
@@ -82,10 +86,12 @@ async def run_case(
     Raises what `drive` raises: Unauthorized, BudgetExceeded, InputError.
     """
     toolbox = Toolbox(case.tools, MockBackend(case), limits, trial=trial)
+    if isinstance(agent, ScriptedAgent):  # it does not read the request
+        agent = agent.on(case)
     log = await drive(agent, case.request, toolbox)
     if isinstance(log, AgentFailure):
         return log, None
-    return log, check(case, log, rules or CheckRules(), explain=explain)
+    return log, check(case, log, rules or CheckRules())
 
 
 def as_run(attempt: Attempt) -> Run:

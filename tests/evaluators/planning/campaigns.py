@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 import numpy as np
 
 from agenteval.agents import AgentFailure, AgentLog, ToolEvent
 from agenteval.evaluators.planning.case import Action, Case, OrderRule, Size, mock_tools
 from agenteval.evaluators.planning.oracle import CheckRules, check
-from agenteval.evaluators.planning.solver import nearest
+from agenteval.evaluators.planning.solver import plans, schedule
 from agenteval.evaluators.planning.synthesis import Generator, Shape
 from agenteval.evaluators.planning.trials import Attempt
 from agenteval.records import Usage
@@ -88,7 +89,7 @@ def _trial(one: Case, system: str, trial: int, chance: float, rng: np.random.Gen
         return failure(one, system=system, trial=trial)
     plan: list[tuple[int, int]] = [(int(i), -1) for i in rng.permutation(one.n)]
     if rng.random() < chance:
-        plan = _right(one, [i for i, _ in plan])
+        plan = _right(one, plan[0][0])
     slip, ending = rng.random(), "finished"
     if slip < 0.03:
         plan = plan[:-1]  # an action is lost
@@ -112,8 +113,11 @@ def _trial(one: Case, system: str, trial: int, chance: float, rng: np.random.Gen
     return Attempt(one, system, trial, kept, check(one, kept, CheckRules()))
 
 
-def _right(one: Case, order: Sequence[int]) -> list[tuple[int, int]]:
-    """A valid plan near an order: actions with start hours (-1 in a base case)."""
+def _right(one: Case, number: int) -> list[tuple[int, int]]:
+    """One of the first valid plans: actions with start hours (-1 in a base case)."""
     rules = [s.constraint for s in one.stated]
-    plan = nearest(one.n, rules, order, one.hours) or ()
-    return [(i, start if one.hours else -1) for i, start in plan]
+    if one.hours is not None:
+        starts = schedule(one.n, rules, one.hours) or ()
+        return sorted(enumerate(starts), key=lambda step: step[1])
+    valid = list(islice(plans(one.n, rules), 4))
+    return [(i, -1) for i in valid[number % len(valid)]]

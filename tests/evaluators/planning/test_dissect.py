@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from agenteval.evaluators.planning.dissect import (
     dissect,
     label,
 )
-from agenteval.evaluators.planning.scripted import scripted
+from agenteval.evaluators.planning.scripted import ScriptedAgent, scripted
 from agenteval.evaluators.planning.synthesis import Generator, Shape
 from agenteval.evaluators.planning.trials import run_case
 from agenteval.evaluators.planning.words import choose_topics
@@ -66,19 +67,22 @@ def test_literal_label_without_a_verdict() -> None:
     assert label(tries, paper_literal=True) == "undecided"
 
 
-class Told:
+class Told(ScriptedAgent):
     """A system that passes or fails as `rule(request, number of this run)` says."""
 
     def __init__(self, rule: Any, together: int = 1) -> None:
         """The first runs wait until `together` of them are under way."""
         self.rule, self.runs, self.now, self.most = rule, 0, 0, 0
         self.together, self.met = together, asyncio.Event()
-        self.right, self.wrong = scripted("perfect"), scripted("reversed")
+        self.right, self.wrong = scripted("perfect"), wrong_planner("reversed")
 
     def system(self) -> System:
         return System("told", lambda: self, {})
 
-    async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
+    def on(self, case: Case) -> Agent:
+        return Bound(self, case)
+
+    async def play(self, case: Case, dialogue: Dialogue, tools: Toolbox) -> str:
         self.runs += 1
         number = self.runs
         self.now += 1
@@ -90,10 +94,21 @@ class Told:
             passes = self.rule(dialogue.messages[-1].content, number)
             if isinstance(passes, Exception):
                 raise passes
-            agent: Agent = self.right() if passes else self.wrong()
+            agent = (self.right() if passes else self.wrong()).on(case)
             return await agent.run(dialogue, tools)
         finally:
             self.now -= 1
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The system at one case."""
+
+    told: Told
+    case: Case
+
+    async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
+        return await self.told.play(self.case, dialogue, tools)
 
 
 class Spending(Told):
@@ -103,11 +118,11 @@ class Spending(Told):
         super().__init__(lambda _, __: False)
         self.cap = cap
 
-    async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
+    async def play(self, case: Case, dialogue: Dialogue, tools: Toolbox) -> str:
         if self.runs >= self.cap:
             raise BudgetExceeded("the cap is reached")
         tools.spend(Usage(requests=1))
-        return await super().run(dialogue, tools)
+        return await super().play(case, dialogue, tools)
 
 
 def a_case(seed: int = 1, *, extended: bool = False) -> Case:
@@ -209,7 +224,7 @@ def test_share_leaves_out_what_has_no_verdict() -> None:
 async def test_a_case_that_cannot_be_read_is_refused_before_anything_runs() -> None:
     told = Told(lambda _, __: False)
     case = a_case().model_copy(update={"text": "Do what you like."})
-    with pytest.raises(InputError, match="cannot be dissected"):
+    with pytest.raises(InputError, match="`tree` and its `text` differ"):
         await dissect(case, told.system())
     assert told.runs == 0
 
@@ -230,7 +245,7 @@ async def found_causes(agent: str, count: int, *, extended: bool = False) -> Cou
     while sum(found.values()) < count:
         case = generator.case(number)
         number += 1
-        _, verdict = await run_case(case, system.make(), explain=False)
+        _, verdict = await run_case(case, system.make())
         assert verdict is not None
         if not verdict.passed:
             found[(await dissect(case, system)).label] += 1

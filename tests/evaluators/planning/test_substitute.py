@@ -1,6 +1,5 @@
 """Substitutes keep what they must and change what they should."""
 
-import json
 from itertools import pairwise, permutations, product
 
 import pytest
@@ -13,7 +12,8 @@ from agenteval.evaluators.planning.grammar import strip, words_in
 from agenteval.evaluators.planning.substitute import KINDS, Choices, base_of, substitutes
 from agenteval.evaluators.planning.suite import case_line, contradiction, read_case
 from agenteval.evaluators.planning.synthesis import Generator, Shape
-from agenteval.evaluators.planning.words import built_in, built_in_topics
+from agenteval.evaluators.planning.words import built_in_topics
+from tests.support.english import written
 from tests.thorough import often
 
 BASE = Generator(Shape(actions=(2, 6)), seed=31)
@@ -95,7 +95,7 @@ def test_structure_says_the_same_in_other_sentences(
 
 def test_any_other_structure_of_one_order_is_another_one() -> None:
     """Ten skeletons say one order: drawn without care, one in ten would be the original's."""
-    base = base_of(written("Tea precedes soup."))
+    base = base_of(written("Tea precedes soup.", ("tea", "soup")))
     drawn = substitutes(base, "structure", 80, choices=Choices(draws=1))
     skeletons = {strip(base_of(new).tree) for new in drawn}
     assert strip(base.tree) not in skeletons
@@ -110,7 +110,7 @@ def test_every_substitute_is_a_valid_case_of_a_suite(number: int) -> None:
         for kind in KINDS:
             for place, new in enumerate(substitutes(base, kind, 2), 1):
                 assert new.id == f"{base.case.id}~{kind}{place}"
-                assert read_case(case_line(new), "line", built_in()) == new
+                assert read_case(case_line(new), "line") == new
                 assert contradiction(new) == ()
 
 
@@ -162,15 +162,10 @@ def test_other_hours_stay_feasible_and_nothing_becomes_implied() -> None:
 
 def test_an_hour_without_choice_stays() -> None:
     """Tea takes 23 hours: it ends at 23 or 24, and only "before 23:00" is not said by the day."""
-    case = written("Tea happens before 23:00.", durations={"tea": 23}, actions=["tea"])
+    case = written("Tea happens before 23:00.", ["tea"], durations={"tea": 23})
     (new,) = substitutes(base_of(case), "terminal", 1)
     assert new.text.endswith(" 23:00.")
     assert new.text != case.text
-
-
-def written(text: str, **more: object) -> Case:
-    value = {"id": "hand", "actions": ["tea", "soup"], "text": text, **more}
-    return read_case(json.dumps(value), "hand", built_in())
 
 
 def test_substitutes_are_seeded_and_differ() -> None:
@@ -185,9 +180,12 @@ def test_substitutes_are_seeded_and_differ() -> None:
 
 def test_a_request_of_ones_own_keeps_its_frame_and_tools() -> None:
     case = written(
-        "Tea precedes soup.", request="Hello cook!\nTea precedes soup.\nBe quick.", topic="cook",
+        "Tea precedes soup.",
+        ["tea", "soup"],
+        request="Hello cook!\nTea precedes soup.\nBe quick.",
+        topic="cook",
         tools=[{"name": "tea", "description": "makes tea"}, {"name": "soup"}],
-    )  # fmt: skip
+    )
     base = base_of(case)
     (new,) = substitutes(base, "terminal", 1)
     assert new.request == f"Hello cook!\n{new.text}\nBe quick."
@@ -198,7 +196,7 @@ def test_a_request_of_ones_own_keeps_its_frame_and_tools() -> None:
 
 
 def test_a_case_without_topic_stays_without() -> None:
-    (new,) = substitutes(base_of(written("Tea precedes soup.")), "terminal", 1)
+    (new,) = substitutes(base_of(written("Tea precedes soup.", ("tea", "soup"))), "terminal", 1)
     assert new.topic == ""
     assert "this job: assistant." in new.request
     assert new.text in new.request
@@ -206,11 +204,15 @@ def test_a_case_without_topic_stays_without() -> None:
 
 def test_what_cannot_be_dissected() -> None:
     plain = Case(id="x", actions=(Action(phrase="tea", tool="tea"),), request="Drink tea.")
-    with pytest.raises(InputError, match="x: it cannot be dissected: it has no text"):
+    with pytest.raises(InputError, match="x: it cannot be dissected: it has no synthesized text"):
         base_of(plain)
-    with pytest.raises(InputError, match="not understood"):
+    with pytest.raises(InputError, match="x: its line in the suite has no `tree`; run `agenteval"):
         base_of(plain.model_copy(update={"text": "Drink tea."}))
-    good = written("Tea precedes soup.")
+    good = written("Tea precedes soup.", ("tea", "soup"))
+    with pytest.raises(InputError, match=r"hand: its `tree` and its `text` differ.*--lexicon"):
+        base_of(good.model_copy(update={"text": "Soup precedes tea."}))
+    with pytest.raises(InputError, match="hand: its `tree` cannot be read: sentences"):
+        base_of(good.model_copy(update={"tree": {"sentences": 1}}))
     other = (OrderRule(first="soup", second="tea"),)
     with pytest.raises(InputError, match="differ"):
         base_of(Case.model_validate({**good.model_dump(), "constraints": other}))

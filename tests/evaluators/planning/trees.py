@@ -18,7 +18,6 @@ from agenteval.evaluators.planning.grammar import (
     Relative,
     Sentence,
     Time,
-    tangled,
     unfronted,
 )
 from agenteval.evaluators.planning.words import Kind, Lexicon
@@ -82,7 +81,7 @@ def trees(shapes: list[tuple[int, ...]], others: list[tuple[int, ...]]) -> Itera
                 for link in (*LINKS, *PAIRS):
                     for fronted in (False, True)[: 1 if link.form == "verb" else 2]:
                         part = Part(subject, link, object_, fronted)
-                        if not tangled(part):
+                        if unfronted(part) is part:
                             yield part
 
 

@@ -1,16 +1,16 @@
-"""From English of the language back to the tree, words included: the inverse of `render`.
+"""Reads English of the language back to its tree: an independent check of texts and constraints.
 
-A recursive descent that follows every possibility, so that a text with two readings would be
-found and refused, never read in one way silently.
+A recursive descent that follows every possibility, so that a text with two readings is found.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
-from agenteval.errors import InputError
+from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.grammar import (
     DIRECTIONS,
     SLOTS,
@@ -23,55 +23,38 @@ from agenteval.evaluators.planning.grammar import (
     Relative,
     Sentence,
     Time,
-    tangled,
+    constraints_of,
+    to_json,
+    unfronted,
 )
-from agenteval.evaluators.planning.words import Kind, Lexicon
+from agenteval.evaluators.planning.suite import read_case, rules_of
+from agenteval.evaluators.planning.words import Kind, Lexicon, built_in
+from agenteval.evaluators.planning.words import action as action_of
 
 _ANY: tuple[Form, ...] = ("verb", "preposition", "pair")
-_NEXT = {"verb": "an object", "preposition": "a preposition", "pair": "a conjunction of time"}
 _CLOCK = re.compile(r"([01]\d|2[0-4]):00")
 
 
 def parse(text: str, phrases: Sequence[str], lexicon: Lexicon) -> Paragraph:
-    """The tree of a text of the language, with the numbers of its words.
-
-    `phrases` are the activities' noun phrases by action number. The case of a sentence's first
-    letter is free, everything else stands as `render` writes it. Raises InputError with the
-    position (characters, from 1) and what was expected there, for activities that are not fit
-    (`Lexicon.check_activities`), and if the text has two readings.
-    """
-    readings = parses(text, phrases, lexicon)
-    if len(readings) > 1:
-        raise InputError(f"the request can be read in {len(readings)} ways")
-    return readings[0]
+    """The tree of a text with exactly one reading; `phrases` are those of the activities."""
+    (reading,) = parses(text, phrases, lexicon)
+    return reading
 
 
 def parses(text: str, phrases: Sequence[str], lexicon: Lexicon) -> list[Paragraph]:
-    """Every reading of the text, at least one; raises InputError as `parse` does for none."""
-    lexicon.check_activities(phrases)
+    """Every reading of the text."""
     reader = _Reader(text, phrases, lexicon)
     at, sentences = 0, list[list[Sentence]]()
     while True:
-        try:
-            ends = reader.sentence(at)
-        except RecursionError:
-            raise InputError(f"sentence {len(sentences) + 1} is nested too deeply") from None
+        ends = reader.sentence(at)
         if not ends:
-            rest = text[reader.furthest : reader.furthest + 30]
-            raise InputError(
-                f"expected {' or '.join(reader.expected)}, "
-                f"found {repr(rest) if rest else 'the end'}",
-                f"request, character {reader.furthest + 1}",
-            )
+            return []
         sentences.append([sentence for sentence, _ in ends])
         at = ends[0][1]
         if at == len(text):
             return [Paragraph(choice) for choice in product(*sentences)]
         if text[at] != " ":
-            raise InputError(
-                f"expected a space or the end, found {text[at : at + 30]!r}",
-                f"request, character {at + 1}",
-            )
+            return []
         at += 1
 
 
@@ -82,21 +65,19 @@ class _Reader:
         self.text, self.lexicon = text, lexicon
         self.activities = list(enumerate(phrases))
         self.start = 0  # of the sentence at hand: its first letter may have either case
-        self.furthest = 0
-        self.expected: dict[str, None] = {}  # at the furthest position that was reached
         self.known: dict[int, list[tuple[Actions, int]]] = {}
 
     def sentence(self, start: int) -> list[tuple[Sentence, int]]:
-        self.start, self.furthest, self.expected, self.known = start, start, {}, {}
+        self.start, self.known = start, {}
         readings = []
         begun: list[tuple[tuple[Part, ...], tuple[int, ...], int]] = [((), (), start)]
         joints = list(enumerate(self.lexicon.conjunctions))
         while begun:
             parts, conjunctions, at = begun.pop()
             for part, behind in self.part(at):
-                for end in self.mark(".", behind, "a period"):
+                for end in self.mark(".", behind):
                     readings.append((Sentence((*parts, part), conjunctions), end))
-                for number, after in self.among(joints, behind, "a conjunction of clauses", " "):
+                for number, after in self.among(joints, behind, " "):
                     begun.append(((*parts, part), (*conjunctions, number), after))
         return readings
 
@@ -113,7 +94,7 @@ class _Reader:
         for direction in DIRECTIONS:
             kinds = SLOTS[form, direction]
             for verb, behind in self.verb(kinds[0], at, subject):
-                for next_at in self.mark(" ", behind, _NEXT[form]):
+                for next_at in self.mark(" ", behind):
                     if form == "verb":
                         for node, end in self.actions(next_at):
                             yield Link(form, direction, (verb,)), node, end
@@ -125,10 +106,9 @@ class _Reader:
         self, kinds: Sequence[Kind], at: int
     ) -> Iterator[tuple[tuple[int, ...], Object, int]]:
         """A preposition and its object, or a conjunction and its clause: the words of both."""
-        name = _NEXT["preposition" if len(kinds) == 2 else "pair"]
         words = self.lexicon.words[kinds[1]]
         forms = [(i, word.singular) for i, word in enumerate(words)]
-        for word, object_at in self.among(forms, at, name, " "):
+        for word, object_at in self.among(forms, at, " "):
             if len(kinds) == 3:
                 for node, verb_at in self.subject(object_at):
                     for verb, end in self.verb("VP_none", verb_at, node):
@@ -136,8 +116,6 @@ class _Reader:
             elif words[word].time and (hour := _CLOCK.match(self.text, object_at)):
                 yield (word,), Time(int(hour[1])), hour.end()
             else:
-                if words[word].time:
-                    self.miss(object_at, "a time")
                 for actions, end in self.actions(object_at):
                     yield (word,), actions, end
 
@@ -145,20 +123,19 @@ class _Reader:
         """ "Before B, A occurs", "Before B happens, A happens"."""
         for direction in DIRECTIONS:
             for word, object_, behind in self.bound(SLOTS[form, direction], at):
-                for main_at in self.mark(", ", behind, "a comma"):
+                for main_at in self.mark(", ", behind):
                     for subject, verb_at in self.subject(main_at):
                         for verb, end in self.verb("VP_none", verb_at, subject):
                             part = Part(
                                 subject, Link(form, direction, (verb, *word)), object_, True
                             )
-                            if not tangled(part):
+                            if unfronted(part) is part:
                                 yield part, end
 
     def subject(self, at: int) -> Iterator[tuple[Actions, int]]:
         """Actions, with the comma that closes a relative clause and the space before the verb."""
         for actions, behind in self.actions(at):
-            mark, name = (" ", "a verb phrase") if actions.relative is None else (", ", "a comma")
-            for end in self.mark(mark, behind, name):
+            for end in self.mark(" " if actions.relative is None else ", ", behind):
                 yield actions, end
 
     def actions(self, at: int) -> list[tuple[Actions, int]]:
@@ -168,7 +145,7 @@ class _Reader:
             for ids, behind in self.listing(at, ()):
                 plain = Actions(ids)
                 readings.append((plain, behind))
-                for relative_at in self.mark(", which ", behind, "', which'"):
+                for relative_at in self.mark(", which ", behind):
                     for form in _ANY[:2]:
                         for link, object_, end in self.bond(form, relative_at, plain):
                             readings.append((Actions(ids, Relative(link, object_)), end))
@@ -181,26 +158,26 @@ class _Reader:
             ids = (*before, action)
             if len(ids) == 1:
                 yield ids, behind
-            for last_at in self.mark(" and ", behind, "'and'"):
+            for last_at in self.mark(" and ", behind):
                 yield from (((*ids, last), end) for last, end in self.activity(last_at, ids))
-            for next_at in self.mark(", ", behind, "a comma"):
+            for next_at in self.mark(", ", behind):
                 yield from self.listing(next_at, ids)
 
     def activity(self, at: int, taken: tuple[int, ...]) -> Iterator[tuple[int, int]]:
         free = [(number, phrase) for number, phrase in self.activities if number not in taken]
-        return self.among(free, at, "another activity" if taken else "an activity")
+        return self.among(free, at)
 
     def verb(self, kind: Kind, at: int, subject: Actions) -> Iterator[tuple[int, int]]:
         """A verb phrase in the number of its subject."""
         number = "plural" if len(subject.ids) > 1 else "singular"
         forms = [(i, getattr(word, number)) for i, word in enumerate(self.lexicon.words[kind])]
-        return self.among(forms, at, f"a verb phrase in the {number}")
+        return self.among(forms, at)
 
     def among(
-        self, phrases: Iterable[tuple[int, str]], at: int, name: str, behind: str = ""
+        self, phrases: Iterable[tuple[int, str]], at: int, behind: str = ""
     ) -> Iterator[tuple[int, int]]:
         """The numbers of the phrases that stand here whole."""
-        text, some = self.text, False
+        text = self.text
         for number, phrase in phrases:
             end = at + len(phrase)
             stands = text.startswith(phrase, at) or (
@@ -211,20 +188,18 @@ class _Reader:
             if stands and (
                 text.startswith(behind, end) if behind else text[end : end + 1] in " ,;."
             ):
-                some = True
                 yield number, end + len(behind)
-        if not some:
-            self.miss(at, name)
 
-    def mark(self, mark: str, at: int, name: str) -> Iterator[int]:
+    def mark(self, mark: str, at: int) -> Iterator[int]:
         """The position behind `mark`, if it stands here."""
         if self.text.startswith(mark, at):
             yield at + len(mark)
-        else:
-            self.miss(at, name)
 
-    def miss(self, at: int, expected: str) -> None:
-        if at > self.furthest:
-            self.furthest, self.expected = at, {}
-        if at == self.furthest:
-            self.expected[expected] = None
+
+def written(text: str, actions: Sequence[str], **more: object) -> Case:
+    """The case of a text of the language, with the constraints and the tree that a reader finds."""
+    value = {"id": "hand", "actions": list(actions), "text": text, **more}
+    tree = parse(text, actions, built_in())
+    steps = [action_of(phrase) for phrase in actions]
+    rules = [rule.model_dump() for rule in rules_of(constraints_of(tree), steps)]
+    return read_case(json.dumps({"constraints": rules, "tree": to_json(tree), **value}), "hand")
