@@ -40,7 +40,6 @@ async def aflow_score(
     resamples: int = 2000,
     max_unscored: float = 0.1,
     store: str | Path | Store | None = None,
-    record: str | Path | None = None,
     limits: Limits = Limits(),  # noqa: B008  frozen
     notify: Notify | None = None,
 ) -> Report:
@@ -63,7 +62,7 @@ async def aflow_score(
     notes = [flags.line] if flags.found else []
     how = Resampling(resamples, seed)
     title = f"{len(rows.turns) or len(rows.sessions)} {rows.level} rows"
-    async with _judging(choice, store, limits, record, temperature, seed) as (judges, asked):
+    async with _judging(choice, store, limits, temperature, seed) as (judges, asked):
         if reference:
             work: Coroutine[Any, Any, Any] = (
                 flowbench.published_turn_rows(rows.turns, judges.equality)
@@ -151,7 +150,6 @@ async def _judging(
     choice: ModelChoice | None,
     store: str | Path | Store | None,
     limits: Limits,
-    record: str | Path | None,
     temperature: float | None,
     seed: int,
 ) -> AsyncIterator[tuple[Judges, Client | None]]:
@@ -160,7 +158,7 @@ async def _judging(
         yield Judges(), None
         return
     with opened(store) as kept:
-        client = make_client(choice, limits, kept, record=Path(record) if record else None)
+        client = make_client(choice, limits, kept)
         try:
             yield Judges.on(client, temperature, seed), client
         finally:

@@ -106,7 +106,6 @@ async def averify(
     limit: int | None = None,
     retry_failed: bool = False,
     limits: Limits | None = None,
-    record: str | Path | None = None,
     version: str | None = None,
     with_reference: bool = False,
     allow_code: bool = False,
@@ -153,7 +152,7 @@ async def averify(
         runs, criteria, watch=watch, judge=judge, task=task, system=system, mapping=mapping,
         base_url=base_url,
         repeats=repeats, seed=seed, one_per_call=one_per_call, temperature=temperature,
-        limit=limit, retry_failed=retry_failed, limits=limits, record=record, version=version,
+        limit=limit, retry_failed=retry_failed, limits=limits, version=version,
         need_key=not dry_run, with_reference=with_reference, allow_code=allow_code,
         probabilities=probabilities,
         store=store,
@@ -374,9 +373,7 @@ async def _propose_next(
         with at_once():
             proposals = propose_from_bank(choice, options, task)
     else:
-        proposals = await ask_critics(
-            choice, options, task, judging.limits, store, judging.record, watch
-        )
+        proposals = await ask_critics(choice, options, task, judging.limits, store, watch)
     for failed in proposals.failures:
         watch.warn(f"critic, seed {failed.seed}: {failed.message}")
     following = next_round(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,65 +73,6 @@ def _refuse_store(output: Path, store: str | None) -> None:
         raise InputError(f"cannot write ({' '.join(str(error).split())})", str(output)) from error
     if database:
         raise InputError(_DATABASE, str(output))
-
-
-def check_record(
-    record: Path | None,
-    inputs: Iterable[str | Path | None],
-    sources: Iterable[str | Path | None] = (),
-    model: str | None = None,
-    *,
-    store: str | None = None,
-) -> None:
-    """What --record names may be written to, told before anything is asked.
-
-    Raises InputError when it is one of the `inputs` or the file of the model, the store or another
-    database, when it is or would be among what is read of a source (a file, folder or pattern),
-    and when it exists and is no recording.
-    """
-    if record is None:
-        return
-    kind, _, file = (model or "").removeprefix("decisions:").partition(":")
-    refuse_input(record, [*inputs, file if kind in ("replay", "autogen") else None], store=store)
-    for source in sources:
-        if source is not None and str(source) != "-":
-            _refuse_within(record, str(source))
-    if record.is_file():
-        from agenteval.models.replay import recorded
-
-        recorded(record)
-
-
-def _refuse_within(record: Path, source: str) -> None:
-    from agenteval.readers.runs import SUFFIXES, find
-
-    try:
-        files = [entry.path for entry in find(source).files]
-    except InputError:
-        return  # the source cannot be read, which is told when it is
-    if any(_same(file, record) for file in files):
-        raise InputError(_READ, str(record))
-    parts = Path(os.path.abspath(record)).parts
-    pattern = Path(os.path.abspath(source)).parts
-    if Path(source).is_dir():
-        pattern = (*pattern, "**", "[!.]*")
-    if record.suffix.lower() in SUFFIXES and not record.exists() and _fits(parts, pattern):
-        reason = f"{source} is read, and the next time this file would be as well"
-        raise InputError(f"{reason}; name one elsewhere", str(record))
-
-
-def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Whether a path fits a pattern, part by part; ** is any folders that are not hidden."""
-    if not pattern:
-        return not parts
-    if pattern[0] == "**":
-        visible = next((i for i, part in enumerate(parts) if part.startswith(".")), len(parts))
-        return any(_fits(parts[i:], pattern[1:]) for i in range(visible + 1))
-    return (
-        bool(parts)
-        and (parts[0] == pattern[0] or fnmatchcase(parts[0], pattern[0]))
-        and _fits(parts[1:], pattern[1:])
-    )
 
 
 def write_runs(path: Path, runs: Sequence[Run], trials: int, noun: str) -> None:

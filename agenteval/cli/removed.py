@@ -14,6 +14,7 @@ REMOVED = {
     ("trace score", "--tolerance"): "hits are exact; leave it out",
     ("quantify", "--findings"): "judge the runs without findings; leave it out",
     ("quantify", "--datamark"): "leave it out; test whether the judge obeys with verify --probes",
+    ("", "--record"): "replies are in the store: agenteval export --replies FILE",
     ("trace", "--undecided"): "only the rule that annotated traces support is left; leave it out",
 }
 

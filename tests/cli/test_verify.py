@@ -82,8 +82,9 @@ def both_roles(body: dict[str, Any], n: int) -> str:
 def test_a_second_round_adds_what_is_new_and_ends_when_nothing_is(cli: Cli, project: Path) -> None:
     with serve(both_roles) as server:
         result = cli("verify", "runs.jsonl", "--model", "m", "--base-url", server.base_url,
-                     "--perturb", "pad", "--rounds", 3, "--record", "r.jsonl")  # fmt: skip
+                     "--perturb", "pad", "--rounds", 3)  # fmt: skip
     assert result.code == 0, result.err
+    assert cli("export", "--replies", "r.jsonl").code == 0
     recorded = [json.loads(line) for line in (project / "r.jsonl").read_text().splitlines()]
     # five critics after each of two rounds; what they said was paid for as well
     assert sum(one["role"] == "critic" and "reply" in one for one in recorded) == 10

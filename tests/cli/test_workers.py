@@ -313,7 +313,6 @@ def test_an_outage_is_told_once_by_the_leader(cli: Cli, runs: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--record", "r.jsonl"), "--record: goes with one process alone"),
         (("--until", "0.1"), "--until: goes with one process alone"),
         (("--base-url", "http://me:key@127.0.0.1:9/v1"), "--base-url: the command is kept in"),
         (("--workers", "999"), "--workers"),
