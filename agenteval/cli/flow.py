@@ -18,7 +18,7 @@ from agenteval.cli.options import (
     OutputOptions,
     RunOptions,
 )
-from agenteval.cli.outputs import check_writable, refuse_input, write_runs
+from agenteval.cli.outputs import refuse_input, write_runs
 from agenteval.cli.progress import following
 
 if TYPE_CHECKING:
@@ -307,7 +307,6 @@ def report(
 
         check_ending(figure)
     for path in (page, figure):
-        check_writable(path)
         refuse_input(path, store=store)
     results = flow_results(store, roles=role)
     if figure is not None:

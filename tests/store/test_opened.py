@@ -18,8 +18,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, event
 
-from agenteval.errors import InputError, StoreError, StoreRefused
-from agenteval.files import write_atomically
+from agenteval.errors import StoreError, StoreRefused
 from agenteval.store import Store, rows
 from tests.store.making import FORK, ScriptedJudge, criteria, items
 from tests.thorough import often
@@ -116,13 +115,7 @@ def _unread_results(path: Path) -> None:
         store.sources()
 
 
-def _as_an_output(path: Path) -> None:
-    with pytest.raises(InputError, match="this is a database"):
-        write_atomically(path, "x")
-
-
-WAYS = [_again, _to_read, _by_a_link, _in_a_thread, _refused, _damaged, _unread_results,
-        _as_an_output]  # fmt: skip
+WAYS = [_again, _to_read, _by_a_link, _in_a_thread, _refused, _damaged, _unread_results]
 
 
 @pytest.mark.parametrize("way", WAYS)
