@@ -15,6 +15,7 @@ REMOVED = {
     ("quantify", "--findings"): "judge the runs without findings; leave it out",
     ("quantify", "--datamark"): "leave it out; test whether the judge obeys with verify --probes",
     ("", "--record"): "replies are in the store: agenteval export --replies FILE",
+    ("init", "--yes"): "init asks nothing; leave it out",
     ("trace", "--undecided"): "only the rule that annotated traces support is left; leave it out",
 }
 
