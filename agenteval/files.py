@@ -1,7 +1,6 @@
-"""Files that people name: read within bounds as UTF-8 or refused, and replaced in one step.
+"""Reads files within bounds as UTF-8, and replaces files in one step.
 
-Databases are never opened here: SQLite alone opens those. Values of JSON are the business of
-`readers.strict_json`, YAML of `readers.strict_yaml`.
+SQLite alone opens databases. `readers.strict_json` and `readers.strict_yaml` read the values.
 """
 
 from __future__ import annotations
@@ -23,22 +22,17 @@ from agenteval.errors import AgentevalError, InputError, StoreError
 if TYPE_CHECKING:
     import sqlite3
 
-# What is wrong with the path given; anything else is wrong with the machine.
-_OF_THE_PATH = {
-    errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EROFS,
-    errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL, errno.EEXIST, errno.ETXTBSY, errno.EXDEV,
-}  # fmt: skip
 _NO_SPACE = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+_OF_THE_DISK = {*_NO_SPACE, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 _LONGEST = 200  # bytes of a name that gets a suffix or a token: systems allow 255
 _FORBIDDEN = re.compile(r'[/\\:*?"<>|\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]')
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write UTF-8 through a temporary file in the same folder, durable before it gets its name.
+    """Write UTF-8 to a temporary file in the same folder, sync it, and rename it to `path`.
 
-    Raises InputError when the path cannot be written, is a database or the text is not Unicode,
-    StoreError when the disk is full or fails. The old file is untouched then, unless the disk
-    failed after the new one took its place whole.
+    Raises InputError when the path cannot be written or the text is not Unicode, StoreError when
+    the disk is full or fails. A reader finds the old or the new file, never a part of one.
     """
     try:
         data = text.encode("utf-8")
@@ -50,14 +44,18 @@ def write_atomically(path: Path, text: str) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Path of a temporary file beside `path`; at the end of the block it takes its place.
+    """Yield a temporary file beside `path`, which replaces it at the end of the block.
 
-    The mode of an existing file and a symbolic link at `path` are kept. When the block raises,
-    the old file stays as it is and the temporary one is removed. Raises as `write_atomically`.
+    The mode of an existing file and a symbolic link at `path` are kept. When the block raises, the
+    old file stays as it is and the temporary one is removed. Raises as `write_atomically`.
     """
     temporary: Path | None = None
     try:
-        target = _target(path)
+        target = Path(os.path.realpath(path))
+        if target.exists() and not target.is_file() and not target.is_dir():
+            raise InputError("cannot write (this is a pipe or a device, not a file)", str(path))
+        if target.is_symlink():
+            raise InputError("cannot write (the links lead in a circle)", str(path))
         target.parent.mkdir(parents=True, exist_ok=True)
         name = os.fsencode(target.name)[:_LONGEST].decode("utf-8", "ignore")
         temporary = target.with_name(f".{name}.{secrets.token_hex(6)}.partial")
@@ -66,7 +64,6 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary.chmod(target.stat().st_mode & 0o777)
         yield temporary
         _sync(temporary, os.O_RDWR)
-        _refuse_database(target, path)  # one that was made meanwhile
         temporary.replace(target)
         temporary = None
         if os.name == "posix":  # the new name must survive a power cut as well
@@ -75,42 +72,23 @@ def replacing(path: Path) -> Iterator[Path]:
         raise refused(error, path) from error
     except UnicodeEncodeError as error:
         raise InputError(f"cannot write ({error.reason} in the text)", str(path)) from error
+    except ValueError as error:
+        if "\0" not in str(path):
+            raise
+        raise InputError(f"cannot write ({error})", str(path)) from error
     finally:
         if temporary is not None:
-            # On a disk that fails here too it stays; the first error is told.
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # the first error is the one to report
                 temporary.unlink(missing_ok=True)
 
 
-def _target(path: Path) -> Path:
-    """The file that is to be replaced, links followed.
-
-    Raises InputError for a circle of links, for a database, and for a pipe or a device: in the
-    place of /dev/null would stand a file. Raises OSError for what cannot be looked at.
-    """
-    try:
-        target = path.resolve()
-    except (RuntimeError, ValueError) as error:  # a NUL character; before 3.13 also a circle
-        raise InputError(f"names no file ({' '.join(str(error).split())})", str(path)) from error
-    if target.exists() and not target.is_file() and not target.is_dir():
-        raise InputError("cannot write (this is no file but a pipe or a device)", str(path))
-    _refuse_database(target, path)
-    return target
-
-
-def _refuse_database(target: Path, path: Path) -> None:
-    """Whole files are texts and pictures: nobody means to put one in the place of a store."""
-    if is_database(target):
-        raise InputError("cannot write (this is a database, perhaps a store)", str(path))
-
-
 def refused(error: OSError, path: Path, what: str = "cannot write") -> AgentevalError:
-    """What to raise when the system refuses a write.
+    """Return what to raise when the system refuses a write.
 
-    InputError when it is for the path that was given, StoreError when the disk is full or fails.
+    A StoreError when the disk is full or fails, else an InputError: the path cannot be written.
     """
     reason = f"{what} ({error.strerror or error})"
-    if error.errno in _OF_THE_PATH:
+    if error.errno not in _OF_THE_DISK:
         return InputError(reason, str(path))
     more = "; free some space and run the command again" if error.errno in _NO_SPACE else ""
     return StoreError(f"{path}: {reason}{more}")
@@ -164,45 +142,22 @@ def _why_not(id: str) -> str:
 
 
 def same_file(a: Path, b: Path) -> bool:
-    """Whether both paths name one file, there or not; links in a circle name themselves."""
-    return os.path.realpath(a) == os.path.realpath(b)
-
-
-# ---- databases -----------------------------------------------------------------------------------
-#
-# A process that closes any descriptor of a file gives up all its POSIX locks on that file, those
-# that SQLite believes to hold too (sqlite.org/howtocorrupt.html, section 2.2). So it is SQLite that
-# looks, with its locks, and never `open`.
-
-
-def is_database(path: Path) -> bool:
-    """Whether the file is an SQLite database.
-
-    False where there is no file, or nothing in it. Raises OSError for a file that cannot be read.
-    """
-    import sqlite3
-
-    path = Path(os.path.realpath(path))
-    if not path.is_file():
-        return False
-    if not os.access(path, os.R_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    """Return whether both paths name one file, which need not exist."""
     try:
-        with looking(path) as database:
-            # A file of one byte has no page, and passes for an empty database.
-            return bool(database.execute("PRAGMA page_count").fetchone()[0])
-    except sqlite3.DatabaseError as error:
-        kind = error.sqlite_errorcode & 0xFF
-        if kind in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
-            raise OSError(errno.EIO, f"SQLite: {error}", str(path)) from error
-        return kind != sqlite3.SQLITE_NOTADB  # locked or damaged, it is one
+        return os.path.samefile(a, b)
+    except OSError:
+        return os.path.realpath(a) == os.path.realpath(b)
+    except ValueError:  # a NUL character, which opening the file reports
+        return False
 
 
 @contextmanager
 def looking(path: Path, *, timeout: float = 0.0) -> Iterator[sqlite3.Connection]:
-    """A connection to a database that is there, which changes neither its bytes nor its log.
+    """Yield a connection to an existing database that changes neither its bytes nor its log.
 
-    `timeout` is how long it waits for a writer, in seconds. Raises sqlite3.Error.
+    `timeout` is how long it waits for a writer, in seconds. Raises sqlite3.Error. Never look with
+    `open`: closing any descriptor of a file gives up all POSIX locks of the process on it
+    (sqlite.org/howtocorrupt.html, section 2.2).
     """
     import sqlite3
 
@@ -237,7 +192,7 @@ LINES = 512 * 2**20  # bytes: what is read line by line
 LINE = 16 * 2**20  # bytes of one line
 
 _BOM = b"\xef\xbb\xbf"
-# Beginnings of files that are no text, longest first: UTF-32-LE begins like UTF-16-LE.
+# Beginnings of files that are not UTF-8 text, longest first: UTF-32-LE begins like UTF-16-LE.
 _MAGIC = (
     (b"\xff\xfe\0\0", "this is UTF-32; save the file as UTF-8"),
     (b"\0\0\xfe\xff", "this is UTF-32; save the file as UTF-8"),

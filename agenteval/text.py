@@ -231,7 +231,12 @@ def replace_unencodable(stream: TextIO) -> None:
         stream.reconfigure(errors="agenteval.ascii")
 
 
-_IRREGULAR = {"criterion": "criteria", "copy": "copies", "empty reply": "empty replies"}
+_IRREGULAR = {
+    "reply": "replies",
+    "criterion": "criteria",
+    "copy": "copies",
+    "empty reply": "empty replies",
+}
 
 
 def encodable(value: str) -> str:

@@ -5,19 +5,16 @@ from __future__ import annotations
 import errno
 import os
 import resource
-import sqlite3
 import stat
-import subprocess
 import sys
 import time
-from contextlib import closing
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 
 from agenteval.errors import InputError, StoreError
-from agenteval.files import is_database, replacing, write_atomically
+from agenteval.files import replacing, same_file, write_atomically
 from tests.store.making import FORK
 from tests.support import faulty_disk
 from tests.support.faulty import NthCall
@@ -176,88 +173,14 @@ def test_an_unlink_that_fails_hides_no_error(tmp_path: Path) -> None:
     assert path.read_text() == "old"
 
 
-# ---- databases -----------------------------------------------------------------------------------
+# ---- one comparison of paths ---------------------------------------------------------------------
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Path:
-    path = tmp_path / "some.db"
-    with closing(sqlite3.connect(path)) as made:
-        made.execute("CREATE TABLE t (x)")
-    return path
-
-
-def test_a_database_is_not_replaced(database: Path) -> None:
-    before = database.read_bytes()
-    with pytest.raises(InputError, match="this is a database") as caught:
-        write_atomically(database, "x")
-    assert "\n" not in str(caught.value)
-    assert database.read_bytes() == before
-    assert names(database.parent) == ["some.db"]
-
-
-def test_what_only_resembles_a_database_is_replaced(tmp_path: Path) -> None:
-    for name, old in (("a.db", b""), ("b.db", b"SQLite format 3"), ("c-wal", b"x")):
-        (tmp_path / name).write_bytes(old)
-        write_atomically(tmp_path / name, "new")
-        assert (tmp_path / name).read_text() == "new"
-
-
-WRITER = """
-import sqlite3, sys
-try:
-    sqlite3.connect(sys.argv[1], timeout=0).execute("INSERT INTO t VALUES (2)")
-except sqlite3.OperationalError as error:
-    print(error)
-"""
-
-
-@pytest.mark.skipif(os.name != "posix", reason="locks of POSIX")
-def test_to_look_at_a_database_gives_up_no_lock(database: Path) -> None:
-    with closing(sqlite3.connect(database, isolation_level=None)) as ours:
-        ours.execute("BEGIN IMMEDIATE")
-        with pytest.raises(InputError, match="this is a database"):
-            write_atomically(database, "x")
-        other = subprocess.run([sys.executable, "-c", WRITER, database], capture_output=True,
-                               text=True, timeout=60, check=True)  # fmt: skip
-        assert other.stdout == "database is locked\n"
-
-
-def test_what_must_not_be_looked_at_is_not_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As its permissions would have it: whoever runs the tests may be allowed everything."""
-    path = tmp_path / "a.txt"
-    path.write_text("old")
-    monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(InputError, match="Permission denied"):
-        write_atomically(path, "new")
-    assert path.read_text() == "old"
-    assert names(tmp_path) == ["a.txt"]
-
-
-def test_a_database_with_a_log_is_left_with_it(database: Path) -> None:
-    with closing(sqlite3.connect(database)) as ours:
-        ours.execute("PRAGMA journal_mode=WAL")
-        ours.execute("INSERT INTO t VALUES (1)")
-        ours.commit()
-        log = Path(f"{database}-wal").read_bytes()
-        assert is_database(database)
-        assert Path(f"{database}-wal").read_bytes() == log
-    assert is_database(database)
-    assert names(database.parent) == ["some.db"]
-
-
-def test_a_database_made_meanwhile_is_not_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "some.db"
-
-    def written() -> None:
-        with replacing(path) as temporary:
-            temporary.write_text("x")
-            with closing(sqlite3.connect(path)) as made:
-                made.execute("CREATE TABLE t (x)")
-
-    with pytest.raises(InputError, match="this is a database"):
-        written()
-    assert path.read_bytes().startswith(b"SQLite format 3\0")
-    assert names(tmp_path) == ["some.db"]
+def test_one_file_by_several_names(tmp_path: Path) -> None:
+    file, link = tmp_path / "a.txt", tmp_path / "b.txt"
+    file.write_text("x")
+    link.symlink_to(file)
+    assert same_file(file, link)
+    assert same_file(tmp_path / "." / "new", tmp_path / "new")  # neither exists
+    assert not same_file(file, tmp_path / "c.txt")
+    assert not same_file(file, Path("a\0b"))

@@ -19,10 +19,10 @@ from pydantic import JsonValue
 from agenteval.agents.arguments import as_object
 from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import AgentevalError, Filtered, InputError, RequestTimeout, Transient
-from agenteval.models.client import Client, RetryPolicy
+from agenteval.models.client import Client, ReplyCache, RetryPolicy
 from agenteval.models.limits import Budget, Limiter
 from agenteval.models.openai import OpenAITransport
-from agenteval.models.replay import FileRecorder, ReplayTransport
+from agenteval.models.replay import ReplayTransport
 from agenteval.models.wire import Reply, Request, Transport, WireMessage
 from agenteval.records import Usage
 from agenteval.text import public_url
@@ -85,16 +85,17 @@ def connect(  # noqa: PLR0913  each is one side of a client
     concurrency: int = 64,
     budget: Budget | None = None,
     transport: type[OpenAITransport] | None = None,
-    record: Path | None = None,
+    store: ReplyCache | None = None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Client:
     """The one client of a campaign: all its cases share its connections, retries and budget.
 
     Nothing is opened before the first request; close it at the end, in the same event loop.
-    It has no cache: a second trial of a case has to be a trial. `concurrency` should not be below
-    the number of cases run at once, or they wait for each other while their clocks run. Replies are
-    appended to the file `record`. `clock` must agree with that of the event loop, in seconds.
+    Replies are written to `store` for `export --replies`, and never read from it: a second trial
+    of a case has to be a trial. `concurrency` should not be below the number of cases run at once,
+    or they wait for each other while their clocks run. `clock` must agree with that of the event
+    loop, in seconds.
     """
     made: Transport = (
         (transport or ChatTransport)(
@@ -109,7 +110,7 @@ def connect(  # noqa: PLR0913  each is one side of a client
     )
     return Client(
         made,
-        recorder=FileRecorder(record) if record else None,
+        cache=None if store is None else _WriteOnly(store),
         budget=budget,
         limiter=Limiter(concurrency),
         retry=RetryPolicy(attempts=endpoint.max_retries + 1),
@@ -117,6 +118,16 @@ def connect(  # noqa: PLR0913  each is one side of a client
         sleep=sleep,
         clock=clock,
     )
+
+
+class _WriteOnly:
+    """A cache that keeps every reply and answers no request."""
+
+    def __init__(self, store: ReplyCache) -> None:
+        self.put_reply = store.put_reply
+
+    def get_reply(self, key: str) -> None:
+        """Return None: the request must be sent."""
 
 
 @dataclass(slots=True)

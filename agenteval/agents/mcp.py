@@ -24,6 +24,7 @@ import contextlib
 import importlib
 import json
 import secrets
+import socket
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
 _MAX_OUTPUT = 100_000  # bytes of stdout
 _HOLD = 0.03  # seconds
-_TIDY = 0.2  # seconds for connections to end
 _VARIABLES = {
     "{url}": "AGENTEVAL_MCP_URL",
     "{config}": "AGENTEVAL_MCP_FILE",
@@ -122,7 +122,7 @@ def require_mcp() -> None:
         for name in (
             "mcp.server.lowlevel",
             "mcp.server.streamable_http_manager",
-            "uvicorn.protocols.http.h11_impl",
+            "uvicorn",
         ):
             importlib.import_module(name)
     except ImportError as error:
@@ -252,44 +252,33 @@ def _readable(params: Mapping[str, Any]) -> bool:
 
 @contextlib.asynccontextmanager
 async def _listening(application: Any) -> AsyncIterator[int]:
-    """Serve an ASGI application; yields the port.
+    """Serve an ASGI application on 127.0.0.1; yields the port."""
+    import uvicorn
 
-    uvicorn's protocol without its Server, which would take over the signals of the process and
-    needs tenths of a second to stop.
-    """
-    from uvicorn.config import Config
-    from uvicorn.protocols.http.h11_impl import H11Protocol
-    from uvicorn.server import ServerState
+    class Listener(uvicorn.Server):
+        def capture_signals(self) -> contextlib.nullcontext[None]:  # type: ignore[override]
+            """Leave the signals to the command."""
+            return contextlib.nullcontext()
 
-    config = Config(
-        application, interface="asgi3", lifespan="off", ws="none", log_config=None,
-        access_log=False, proxy_headers=False,
+    config = uvicorn.Config(
+        application,
+        lifespan="off",
+        ws="none",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        proxy_headers=False,
         timeout_keep_alive=86_400,  # an agent may think for longer than the usual 5 s
-    )  # fmt: skip
-    config.load()
-    state = ServerState()
-    loop = asyncio.get_running_loop()
-    listener = await loop.create_server(
-        lambda: H11Protocol(config=config, server_state=state, app_state={}), "127.0.0.1", 0
+        timeout_graceful_shutdown=0,  # nobody reads the answers any more
     )
-    try:
-        yield listener.sockets[0].getsockname()[1]
-    finally:
-        listener.close()
-        for connection in tuple(state.connections):
-            if connection.transport is not None:
-                connection.transport.abort()
-        await _finish(state.tasks)
-
-
-async def _finish(tasks: set[asyncio.Task[None]]) -> None:
-    """Let requests under way end, now that nobody listens, and cancel the others."""
-    if tasks:
-        _, left = await asyncio.wait(tuple(tasks), timeout=_TIDY)
-        for task in left:
-            task.cancel()
-        if left:
-            await asyncio.wait(left, timeout=_TIDY)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = Listener(config)
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            server.should_exit = True
+            await serving
 
 
 def _told(folder: Path, task: str, url: str, *, single: bool) -> dict[str, str]:

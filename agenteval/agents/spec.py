@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
@@ -20,7 +19,7 @@ from agenteval.errors import InputError
 
 if TYPE_CHECKING:
     from agenteval.agents.endpoint import Endpoint
-    from agenteval.models.client import Client
+    from agenteval.models.client import Client, ReplyCache
     from agenteval.models.limits import Budget
 
 Scripted = Mapping[str, Callable[[], Agent]]
@@ -45,7 +44,8 @@ class AgentSettings:
     `model` and `base_url` are read as everywhere (`choose_model`). `concurrency` is the number of
     cases run at once. A request may take as long as a case (`seconds`), and the usual two minutes
     where that is less. `budget` is shared by all cases. Without `need_key` a hosted model may lack
-    its key: what is only planned asks nobody. Every reply is appended to the file `record`.
+    its key: what is only planned asks nobody. Replies are written to
+    `store`.
     """
 
     model: str | None = None
@@ -56,7 +56,7 @@ class AgentSettings:
     seconds: float = 0.0
     budget: Budget | None = None
     need_key: bool = True
-    record: Path | None = None
+    store: ReplyCache | None = None
 
 
 _UNCOUNTED = {
@@ -132,7 +132,6 @@ class _Chooser:
     def choose(self, spec: str | Callable[..., Any]) -> tuple[System, Client | None]:
         """The system, and the client it runs on."""
         if not isinstance(spec, str):
-            self._refuse_record()
             return self._of_object(spec, f"{spec.__module__}:{spec.__qualname__}"), None
         adapter, colon, rest = spec.strip().partition(":")
         if adapter in self._models and not colon:
@@ -144,13 +143,8 @@ class _Chooser:
             "scripted": self._by_script,
         }
         if adapter in makers and rest.strip():
-            self._refuse_record()
             return makers[adapter](rest.strip()), None
         raise InputError(self._unknown(spec, adapter), "--agent")
-
-    def _refuse_record(self) -> None:
-        if self._settings.record is not None:
-            raise InputError("this agent asks its model itself: no reply passes here", "--record")
 
     def _unknown(self, spec: str, adapter: str) -> str:
         all_forms = (*self._models, *_OTHER_FORMS)
@@ -178,14 +172,12 @@ class _Chooser:
         more: dict[str, Any] = {
             "concurrency": self._settings.concurrency,
             "budget": self._settings.budget,
-            "record": self._settings.record,
+            "store": self._settings.store,
         }
         if adapter == "responses":
-            if self._settings.record is not None:
-                raise InputError("replies of the Responses API cannot be recorded", "--record")
             from agenteval.agents.openai_responses import ResponsesTransport
 
-            more["transport"] = ResponsesTransport
+            more |= {"transport": ResponsesTransport, "store": None}  # it cannot be replayed
         client = connect(endpoint, **more)
         if adapter in self._more:
             return self._more[adapter](endpoint, client), client

@@ -39,7 +39,6 @@ class How(TypedDict, total=False):
     strict: bool
     log_order: bool
     limits: Limits
-    record: str | Path | None
     dry_run: bool
 
 
@@ -51,9 +50,8 @@ class AgentSetup:
     command:CMD, mcp:CMD, scripted:NAME) or a function (request, tools), plain or async. The first
     four run on `model`. `seconds` and `turns` bound one case. `strict`: any call that could not be
     carried out fails the case, and attempts before a restart count as well. `log_order`: calls made
-    at once count in the order of the log. `record` is a file to
-    which every reply of the agent's model is appended. With `dry_run` nothing is
-    sent or stored, no key is needed, and the report's `estimate` says what would be asked.
+    at once count in the order of the log. With `dry_run` nothing is sent or stored, no key is
+    needed, and the report's `estimate` says what would be asked.
     """
 
     agent: Agent
@@ -66,7 +64,6 @@ class AgentSetup:
     strict: bool = False
     log_order: bool = False
     limits: Limits = Limits(concurrency=4)  # noqa: RUF009  frozen
-    record: str | Path | None = None
     dry_run: bool = False
 
     @property
@@ -77,7 +74,7 @@ class AgentSetup:
 
     def system(self) -> System:
         """The system alone, to know its name and key; nothing is opened or sent."""
-        return self._limited(spec.system(self.agent, self._settings(None), SCRIPTED))
+        return self._limited(spec.system(self.agent, self._settings(), SCRIPTED))
 
     @asynccontextmanager
     async def opened(self, store: Store) -> AsyncIterator[System]:
@@ -85,7 +82,7 @@ class AgentSetup:
 
         What its earlier trials and dissections have spent counts towards the caps.
         """
-        settings = self._settings(self.spent(store))
+        settings = self._settings(self.spent(store), store)
         async with spec.opened(self.agent, settings, SCRIPTED) as system:
             yield self._limited(system)
 
@@ -95,7 +92,7 @@ class AgentSetup:
         names = [n for n in tables.evaluators() if n == EVALUATOR or n.startswith(f"{EVALUATOR}.")]
         return sum((tables.usage(name, key) for name in names), Usage())
 
-    def _settings(self, spent: Usage | None) -> AgentSettings:
+    def _settings(self, spent: Usage | None = None, store: Store | None = None) -> AgentSettings:
         return AgentSettings(
             model=self.model,
             base_url=self.base_url,
@@ -105,7 +102,7 @@ class AgentSetup:
             seconds=self.seconds,
             budget=None if spent is None else self.limits.budget(spent),
             need_key=not self.dry_run,
-            record=Path(self.record) if self.record and not self.dry_run else None,
+            store=store,
         )
 
     def _limited(self, system: System) -> System:

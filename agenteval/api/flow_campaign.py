@@ -47,9 +47,8 @@ from agenteval.store import Store, Trial
 class Campaign:
     """Sessions of a `cast` of simulators, or single turns under `turn_limits`.
 
-    `judge` and `simulator` are the models of judges and simulators, None for none; their replies
-    are appended to `record`. `demand` is what success asks of the
-    final state, None for what each role says.
+    `judge` and `simulator` are the models of judges and simulators, None for none. `demand` is what
+    success asks of the final state, None for what each role says.
     """
 
     level: Level
@@ -63,7 +62,6 @@ class Campaign:
     simulator: ModelChoice | None = None
     demand: Demand | None = None
     turn_limits: AgentLimits = AgentLimits()  # noqa: RUF009  frozen
-    record: Path | None = None
 
     @cached_property
     def conditions(self) -> dict[str, JsonValue]:
@@ -209,7 +207,7 @@ class Campaign:
         return self._client(self.simulator, store, budget)
 
     def _client(self, choice: ModelChoice, store: Store, budget: Budget) -> Client:
-        client = make_client(choice, self.limits, store, record=self.record)
+        client = make_client(choice, self.limits, store)
         client.budget = budget
         return client
 

@@ -40,7 +40,6 @@ async def aflow_score(
     resamples: int = 2000,
     max_unscored: float = 0.1,
     store: str | Path | Store | None = None,
-    record: str | Path | None = None,
     limits: Limits = Limits(),  # noqa: B008  frozen
     notify: Notify | None = None,
 ) -> Report:
@@ -62,7 +61,7 @@ async def aflow_score(
         judges, client = Judges(), None
         if choice is not None:
             db = stack.enter_context(opened(store))
-            client = make_client(choice, limits, db, record=Path(record) if record else None)
+            client = make_client(choice, limits, db)
             stack.push_async_callback(client.close)
             judges = Judges.on(client, temperature, seed)
         if client and not (

@@ -71,7 +71,6 @@ class Judging:
     repeats: int
     retry_failed: bool
     limits: Limits
-    record: Path | None
     version: str | None  # of a judge that is a function
     watch: Watch
     need_key: bool = True  # where nobody is asked, a missing key is no error
@@ -153,7 +152,7 @@ class Judging:
             return judge, None
         if self.choice is None or self.choice.kind == "embedded":
             return Guarded(EmbeddedJudge(seed=self.options.seed)), None
-        client = make_client(self.choice, self.limits, store, record=self.record)
+        client = make_client(self.choice, self.limits, store)
         options = replace(self.options, **changes)
         if self.distributes:
             kind: Kind = "decisions" if self.choice.kind == "decisions" else "letters"
@@ -259,7 +258,6 @@ def read_judging(
     limit: int | None = None,
     retry_failed: bool = False,
     limits: Limits | None = None,
-    record: str | Path | None = None,
     version: str | None = None,
     need_key: bool = True,
     probabilities: bool = False,
@@ -271,7 +269,7 @@ def read_judging(
     judge, version = _chosen(judge, version)
     in_python = not isinstance(judge, Model)
     if in_python:
-        _refuse_of_models(base_url, limits, record, probabilities=probabilities)
+        _refuse_of_models(base_url, limits, probabilities=probabilities)
     name = task.name if isinstance(task, Task) else task or ""
     every = read_run_list(runs, name, watch, mapping)
     read = every[:limit]
@@ -317,7 +315,7 @@ def read_judging(
         base_url=base_url, repeats=repeats, criteria=wanted, retry_failed=retry_failed,
         probabilities=probabilities,
         options=QuantifierOptions(one_per_call, temperature, seed=seed),
-        limits=limits or Limits(), record=None if record is None else Path(record),
+        limits=limits or Limits(),
         version=version, watch=watch, need_key=need_key,
     )  # fmt: skip
     if failed := no_answers(judging.no_answer):
@@ -352,16 +350,13 @@ def _chosen(
     return judge, version
 
 
-def _refuse_of_models(
-    base_url: str | None, limits: Limits | None, record: str | Path | None, *, probabilities: bool
-) -> None:
+def _refuse_of_models(base_url: str | None, limits: Limits | None, *, probabilities: bool) -> None:
     """Raise InputError for what only a model can obey, of a judge in Python."""
     if probabilities:
         what = "a judge in Python returns {level: probability} itself"
         raise InputError(what, "--probabilities")
     given = {
         "--base-url": base_url,
-        "--record": record,
         "--max-cost": None if limits is None else limits.max_cost,
     }
     for option, value in given.items():

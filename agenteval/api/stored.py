@@ -26,6 +26,7 @@ from agenteval.store import Store
 from agenteval.store.copying import counts
 from agenteval.store.experiments import unfinished_of
 from agenteval.store.export import export_cells, is_probe, results_on_copies, way_of
+from agenteval.store.reply_export import export_replies as replies_of
 from agenteval.text import plural
 from agenteval.trust.flagged import stored_flags
 from agenteval.trust.means import load_ratings
@@ -263,6 +264,28 @@ def export(
         notes=tuple(notes),
         unfinished=tuple(unfinished),
         data={"rows": rows, "file": str(path)},
+    )
+
+
+def export_replies(
+    path: str | Path, store: str | Path | Store | None = None, *, model: str | None = None
+) -> Report:
+    """Write the stored replies of all models, or of `model`, to a file that `replay:FILE` reads.
+
+    Raises InputError when there is none, when two models replied differently to the same request,
+    and for a file that cannot be written; StoreError for a store that cannot be read.
+    """
+    with opened(store, create=False) as known, known.snapshot():
+        exported = replies_of(known, Path(path), model)
+    notes = []
+    if exported.without_request:
+        number = plural(exported.without_request, "reply")
+        notes.append(f"left out: {number} stored by an earlier version, without their requests")
+    return Report(
+        title=f"{plural(exported.written, 'reply')} written to {path}",
+        tables=(),
+        notes=tuple(notes),
+        data={"replies": exported.written, "file": str(path)},
     )
 
 

@@ -74,7 +74,6 @@ async def aplan_suite(
     model: Model = None,
     base_url: str | None = None,
     limits: Limits = SLOW,
-    record: str | Path | None = None,
     store: str | Path | Store | None = None,
     notify: Notify | None = None,
     progress: Progress | None = None,
@@ -103,7 +102,7 @@ async def aplan_suite(
         path, choice = inventor(lexicon, model, base_url)
         with opened(store) as kept:
             try:
-                invention = await _invented(choice, invent, limits, kept, record, watch)
+                invention = await _invented(choice, invent, limits, kept, watch)
             except asyncio.CancelledError:
                 told = "interrupted: the replies that came are stored; the same command goes on"
                 report = SuiteReport(
@@ -194,14 +193,13 @@ async def _invented(
     count: int,
     limits: Limits,
     store: Store,
-    record: str | Path | None,
     watch: Watch,
 ) -> Invention:
     """Professions from the model; its replies are kept, so that nothing is asked twice. Raises
     ModelError when none can be used."""
     requests = requests_for(count)
     watch.note(f"{choice.name}: {requests} requests, at most {2 * requests} with repairs")
-    client = make_client(choice, limits, store, record=Path(record) if record else None)
+    client = make_client(choice, limits, store)
     asking = invent_professions(client, count, lambda what: watch.note(f"asking for {what}"))
     try:
         invention = await answered(asking, client, watch.waiting)

@@ -284,7 +284,6 @@ async def alocate(
     limit: int | None = None,
     output: str | Path | None = None,
     store: StorePath = None,
-    record: str | Path | None = None,
     retry_failed: bool = False,
     max_unscored: float = 0.1,
     limits: Limits = Limits(),  # noqa: B008  frozen
@@ -319,9 +318,7 @@ async def alocate(
             )  # fmt: skip
 
         def connect(store: Store | None) -> Client:
-            return make_client(
-                choice, limits, store, record=Path(record) if store and record else None
-            )
+            return make_client(choice, limits, store)
 
         options = LocatorOptions(
             mode=mode, context=context or context_of(choice.name) or UNKNOWN,

@@ -111,7 +111,6 @@ async def apropose(
     output: str | Path | None = None,
     store: str | Path | Store | None = None,
     limits: Limits | None = None,
-    record: str | Path | None = None,
     retry_failed: bool = False,
     dry_run: bool = False,
     notify: Notify | None = None,
@@ -161,9 +160,8 @@ async def apropose(
         with at_once():
             proposals = propose_from_bank(choice, options, folder.task)
     else:
-        path = None if record is None else Path(record)
         proposals = await ask_critics(
-            choice, options, folder.task, limits or Limits(), store, path, watch
+            choice, options, folder.task, limits or Limits(), store, watch
         )
     if choice.kind == "embedded":
         _say_bank(proposals, folder.task.name, watch, guessed=not kinds)
@@ -254,7 +252,6 @@ async def ask_critics(
     task: Task,
     limits: Limits,
     store: str | Path | Store | None,
-    record: Path | None,
     watch: Watch,
 ) -> Proposals:
     """What a chat model proposes. When it is cancelled, nothing more is asked, and the replies
@@ -266,7 +263,7 @@ async def ask_critics(
             + (", and what the critic calls one idea" if options.consolidate else "")
         )
     with opened(store) as kept:
-        client = make_client(choice, limits, kept, record=record)
+        client = make_client(choice, limits, kept)
         try:
             asked = propose_by_chat(client, options, task, embedder, choice.name)
             return await answered(asked, client, watch.waiting)
@@ -303,7 +300,6 @@ async def aquantify(
     score_failed_runs: str | None = None,
     until: str | float | Until | None = None,
     limits: Limits | None = None,
-    record: str | Path | None = None,
     version: str | None = None,
     probabilities: bool = False,
     dry_run: bool = False,
@@ -340,7 +336,7 @@ async def aquantify(
         runs, criteria, watch=Watch(notify, progress), judge=judge, task=task, system=system,
         mapping=mapping, base_url=base_url, repeats=repeats, seed=seed, one_per_call=one_per_call,
         temperature=temperature, with_reference=with_reference,
-        limit=limit, retry_failed=retry_failed, limits=limits, record=record,
+        limit=limit, retry_failed=retry_failed, limits=limits,
         version=version, need_key=not dry_run, probabilities=probabilities,
         store=store,
         score_failed_runs=score_failed_runs,

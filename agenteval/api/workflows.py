@@ -88,7 +88,6 @@ async def aflow_sessions(
     gate: float | None = None,
     max_unscored: float = 0.1,
     store: str | Path | Store | None = None,
-    record: str | Path | None = None,
     judgements: str | Path | None = None,
     retry_failed: bool = False,
     limits: Limits = LIMITS,
@@ -153,7 +152,6 @@ async def aflow_sessions(
     campaign = Campaign(
         level="session", cases=cases, assistants=assistants, trials=trials, limits=limits,
         retry_failed=retry_failed, judge=judging, cast=cast, simulator=playing, demand=demand,
-        record=Path(record) if record and not dry_run else None,
     )  # fmt: skip
     return await _run(campaign, store, watch, judgements, gate, max_unscored, dry_run=dry_run)
 
@@ -178,7 +176,6 @@ async def aflow_turns(
     gate: float | None = None,
     max_unscored: float = 0.1,
     store: str | Path | Store | None = None,
-    record: str | Path | None = None,
     judgements: str | Path | None = None,
     retry_failed: bool = False,
     limits: Limits = LIMITS,
@@ -221,7 +218,6 @@ async def aflow_turns(
     campaign = Campaign(
         level="turn", cases=cases, assistants=assistants, trials=trials, limits=limits,
         retry_failed=retry_failed, judge=judging, turn_limits=AgentLimits(seconds=seconds),
-        record=Path(record) if record and not dry_run else None,
     )  # fmt: skip
     watch = Watch(notify, progress)
     return await _run(campaign, store, watch, judgements, gate, max_unscored, dry_run=dry_run)

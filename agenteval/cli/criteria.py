@@ -10,7 +10,7 @@ import typer
 from agenteval.cli import options
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import note, notify
-from agenteval.cli.outputs import check_record, refuse_input
+from agenteval.cli.outputs import refuse_input
 
 
 @grouped
@@ -61,7 +61,6 @@ def criteria(
     ] = None,
     limits: options.LimitOptions,
     store: options.StorePath = None,
-    record: options.Record = None,
     retry_failed: options.RetryFailed = False,
     dry_run: options.DryRun = False,
     shown: options.OutputOptions,
@@ -73,7 +72,6 @@ def criteria(
     folder = find_task(task)
     target = output or Path("criteria") / f"{folder.task.name}.json"
     task_file = folder.path / TASK_FILE
-    check_record(record, [target, folder.runs], [task_file], critic.model, store=store)
     refuse_input(target, [folder.runs, task_file], store=store)
     if not dry_run:
         note(f"{seeds} critics on task {folder.task.name}")
@@ -81,7 +79,7 @@ def criteria(
         task, model=critic.model, base_url=critic.base_url, temperature=critic.sampling,
         seeds=seeds, seed=seed, tau=tau, embedder=embedder, examples=not no_examples,
         sub_criteria=sub_criteria, bank=bank, kinds=kind or (), consolidate=not no_consolidate,
-        min_seeds=min_seeds, output=target, store=store, limits=limits.limits(), record=record,
+        min_seeds=min_seeds, output=target, store=store, limits=limits.limits(),
         retry_failed=retry_failed, dry_run=dry_run, notify=notify,
     )  # fmt: skip
     if not dry_run:

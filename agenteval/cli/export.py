@@ -1,4 +1,4 @@
-"""agenteval export: every result with its run, as a table in a file or as OpenTelemetry events."""
+"""agenteval export: results as a table or as OpenTelemetry events; replies for replay:FILE."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, note, warn
 from agenteval.cli.outputs import refuse_input
+from agenteval.errors import InputError
 
 
 def export(
@@ -23,6 +24,10 @@ def export(
     no_explanations: Annotated[
         bool, typer.Option("--no-explanations", help="Leave the judge's words out (--otlp).")
     ] = False,
+    replies: Annotated[
+        bool, typer.Option("--replies", help="The models' replies instead, for replay:FILE.")
+    ] = False,
+    model: Annotated[str | None, typer.Option(help="Only replies of this model.")] = None,
     source: Annotated[
         str | None, typer.Option(help="Start of a source's hash; default: all.")
     ] = None,
@@ -41,17 +46,33 @@ def export(
 ) -> None:
     """Write the stored results on the runs to a file, one row per result; it appears whole or not.
 
+    With --replies, write the replies of all models instead, which replay:FILE reads.
+
     Results on perturbed copies, and those of probes, are left out: a mean of them says nothing.
     """
     from agenteval.api.stored import export as export_results
+    from agenteval.api.stored import export_replies
 
     Verbosity.level = -1 if quiet else Verbosity.level
     if not target.startswith(("http://", "https://")):
         refuse_input(Path(target), [traces], store=store)
-    report = export_results(
-        target, store, source=source, all_ways=all_ways, with_copies=with_copies,
-        otlp=otlp, traces=traces, explanations=not no_explanations,
-    )  # fmt: skip
+    if replies:
+        if source or otlp or traces or all_ways or with_copies or no_explanations:
+            raise InputError("goes only with --model, --store and --quiet", "--replies")
+        report = export_replies(target, store, model=model)
+    elif model is not None:
+        raise InputError("goes with --replies", "--model")
+    else:
+        report = export_results(
+            target,
+            store,
+            source=source,
+            all_ways=all_ways,
+            with_copies=with_copies,
+            otlp=otlp,
+            traces=traces,
+            explanations=not no_explanations,
+        )
     for line in report.unfinished:
         warn(line)
     for line in (report.title, *report.notes):

@@ -18,7 +18,7 @@ from agenteval.cli.options import (
     OutputOptions,
     RunOptions,
 )
-from agenteval.cli.outputs import check_record, check_writable, refuse_input, write_runs
+from agenteval.cli.outputs import refuse_input, write_runs
 from agenteval.cli.progress import following
 
 if TYPE_CHECKING:
@@ -306,7 +306,6 @@ def report(
 
         check_ending(figure)
     for path in (page, figure):
-        check_writable(path)
         refuse_input(path, store=store)
     results = flow_results(store, roles=role)
     if figure is not None:
@@ -365,19 +364,17 @@ def score(
         typer.Option(help="Exit with 3 above this share undecided or failed.", min=0, max=1),
     ] = 0.1,
     store: options.StorePath = None,
-    record: options.Record = None,
 ) -> None:
     """Score predictions against gold: tools, parameters, nodes, replies; or whole sessions."""
     from agenteval.api.flowbench import flow_score
     from agenteval.files import read_text
 
-    check_record(record, [*files, workflow], [], model, store=store)
     sampling = None if temperature is None or temperature < 0 else temperature
     report = flow_score(
         files, level=None if level is None else level.value, reference=reference,
         workflow="" if workflow is None else read_text(workflow),
         judge=model, judge_url=options.one_text(base_url), temperature=sampling, seed=seed,
-        resamples=resamples, max_unscored=max_unscored, store=store, record=record,
+        resamples=resamples, max_unscored=max_unscored, store=store,
         limits=limits.limits(), notify=notify,
     )  # fmt: skip
     finish(report, output)
@@ -394,13 +391,11 @@ def _experiment(
 ) -> None:
     """Run sessions or turns and show what came of them, or what they would ask."""
     judgements = arguments["judgements"]
-    for model in (arguments["judge"], arguments.get("simulator")):
-        check_record(run.record, [judgements], [], model, store=run.store)
     refuse_input(judgements, store=run.store)
-    refuse_input(runs, [judgements, run.record], store=run.store)
+    refuse_input(runs, [judgements], store=run.store)
     with following(level, f"{level}s") as progress:
         report = function(
-            store=run.store, record=run.record, retry_failed=run.retry_failed,
+            store=run.store, retry_failed=run.retry_failed,
             dry_run=run.dry_run, notify=notify, progress=progress, **arguments,
         )  # fmt: skip
     if not output.as_json:

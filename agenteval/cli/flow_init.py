@@ -74,16 +74,13 @@ def init(
         raise InputError("use letters, digits, hyphens and underscores, at most 64", str(folder))
     if folder.exists():
         raise InputError("this exists already; nothing was changed", str(folder))
-    for name, text in (
-        ("policy.md", _POLICY), ("backend.py", _BACKEND), ("profiles.yaml", _PROFILES),
-        ("role.yaml", "success: state+reads\n"),
-    ):  # fmt: skip
+    files = {"policy.md": _POLICY, "backend.py": _BACKEND, "profiles.yaml": _PROFILES}
+    for name, text in (files | {"role.yaml": "success: state+reads\n"}).items():
         write_atomically(folder / name, text)
-    for line in (
-        f"{folder}: what the agent is told (policy.md), its tools (backend.py), two users "
-        "(profiles.yaml)",
-        f"  agenteval flow check {folder}",
-        f"  agenteval flow session {folder} --agent openai --model openai:gpt-4o "
+    out().print(
+        f"{clean(folder)}: the agent's instructions (policy.md), its tools (backend.py), two users "
+        f"(profiles.yaml)\n  agenteval flow check {clean(folder)}\n"
+        f"  agenteval flow session {clean(folder)} --agent openai --model openai:gpt-4o "
         "--simulator openai:gpt-4o --dry-run",
-    ):
-        out().print(clean(line), soft_wrap=True)
+        soft_wrap=True,
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -41,27 +40,15 @@ _RUN = (
     '"output": "what the agent answered", "success": null, "reference": null}\n'
 )
 
-_README = """\
-# {name}
-
-`task.yaml` describes the task; {where}. Say here where the runs come
-from and under which licence they may be used. `success` is true, false, or null where nobody knows.
-
-    agenteval criteria --task {name}
-    agenteval quantify {runs} --task {name}
-"""
 _FIRST = 10  # runs that are judged at once
 
 
 @grouped
 def init(
     name: Annotated[
-        str | None,
-        typer.Argument(
-            help="Name of the task: letters, digits, hyphens. Default: that of the file of runs.",
-            show_default=False,
-        ),
-    ] = None,
+        str,
+        typer.Argument(help="Name of the task (letters, digits, hyphens), or the file of runs."),
+    ],
     runs: Annotated[
         Path | None,
         typer.Argument(help="Runs of the system: a table, JSON, JSON lines, a log, or a folder."),
@@ -74,114 +61,83 @@ def init(
     description: Annotated[
         str | None, typer.Option(help="What the system does, in two or three sentences.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Take what is guessed; ask nothing.")] = False,
     no_run: Annotated[
         bool, typer.Option("--no-run", help="Only write the task; ask no model.")
     ] = False,
     store: options.StorePath = None,
 ) -> None:
     """Make the folder of a new task; with a file of runs also criteria, and a first page."""
+    from agenteval.files import write_atomically
     from agenteval.models.factory import choose_model
 
-    name, runs = _named(name, runs)
-    target = folder / name
+    if runs is None and Path(name).is_file():
+        name, runs = re.sub("[^A-Za-z0-9]+", "-", Path(name).stem).strip("-"), Path(name)
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", name):
+        raise InputError("use letters, digits, hyphens and underscores, at most 64", "NAME")
+    target, criteria = folder / name, Path("criteria") / f"{name}.json"
     if target.exists():
         raise InputError("this folder exists already; nothing was changed", str(target))
-    criteria = Path("criteria") / f"{name}.json"
-    if runs is not None and not no_run and criteria.exists():
-        raise InputError("these criteria exist already; nothing was changed", str(criteria))
     if runs is None:
-        _write(target, _TASK.format(name=name), _README.format(
-            name=name, where="`runs.jsonl` holds one run per line", runs=f"{target}/runs.jsonl"
-        ), _RUN)  # fmt: skip
+        write_atomically(target / "task.yaml", _TASK.format(name=name))
+        write_atomically(target / "runs.jsonl", _RUN)
         out().print(
             f"{target}: fill in task.yaml and runs.jsonl, then `agenteval criteria --task {name}`"
         )
         return
-    if not no_run:  # a missing key or a wrong URL is told before anything is written
+    if not no_run:  # report a missing key or a wrong URL before anything is written
+        if criteria.exists():
+            raise InputError("these criteria exist already; nothing was changed", str(criteria))
         choose_model(model.model, model.base_url)
-    asks = sys.stdin.isatty() and not yes
-    mapping, read = _mapping(runs, options.read_columns(columns), asks=asks)
-    if description is None and asks:
-        description = typer.prompt("What does the system do? (two or three sentences)")
+    mapping, read = _mapping(runs, options.read_columns(columns))
     if not description:
         raise InputError("say in two or three sentences what the system does", "--description")
-    text = _task_yaml(name, description, mapping, read)
-    readme = _README.format(name=name, where=f"the runs are in `{runs.name}`", runs=runs)
-    _write(target, text, readme)
-    out().print(f"written: {target}/task.yaml")
+    write_atomically(target / "task.yaml", _task_yaml(name, description, mapping, read))
+    out().print(f"written: {target}/task.yaml; if a column is wrong, use --map FIELD=COLUMN,...")
     if no_run:
         out().print(f"next: agenteval criteria --task {target}")
         return
     try:
-        _first_page(target, runs, criteria, model, limits, store, asks=asks)
+        _first_page(target, runs, criteria, model, limits, store)
     except AgentevalError:
         note(f"{target} is written and stays; go on with the last command above, then the next")
         raise
 
 
-def _named(name: str | None, runs: Path | None) -> tuple[str, Path | None]:
-    """The task's name and the runs; a file alone names its task. Raises InputError."""
-    if runs is None and name is not None and Path(name).is_file():
-        name, runs = re.sub("[^A-Za-z0-9]+", "-", Path(name).stem).strip("-"), Path(name)
-    if name is None and sys.stdin.isatty():
-        asked = Path(
-            typer.prompt("A file or folder of runs of your system (CSV, JSON lines, a log)")
-        )
-        if not asked.exists():
-            raise InputError("no such file or folder", str(asked))
-        return _named(re.sub("[^A-Za-z0-9]+", "-", asked.stem).strip("-"), asked)
-    if name is None:
-        raise InputError("say NAME, a file of runs, or both", "NAME")
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", name):
-        raise InputError("use letters, digits, hyphens and underscores, at most 64", "NAME")
-    return name, runs
+def _mapping(runs: Path, given: dict[str, str] | None) -> tuple[dict[str, str], list[Run]]:
+    """Return the column of each field, and the runs; print them with two values of each column.
 
-
-def _write(target: Path, task: str, readme: str, runs: str | None = None) -> None:
-    from agenteval.files import write_atomically
-
-    files = {"README.md": readme, "task.yaml": task} | ({"runs.jsonl": runs} if runs else {})
-    for file, text in files.items():
-        write_atomically(target / file, text)
-
-
-def _mapping(
-    runs: Path, given: dict[str, str] | None, *, asks: bool
-) -> tuple[dict[str, str], list[Run]]:
-    """Which column is which field, shown with two values each, and the runs read so. Raises
-    InputError where it cannot be told, and when the user says no."""
+    Raises InputError where the columns cannot be guessed.
+    """
     from agenteval.readers import read_runs
     from agenteval.readers.fields import field_of
     from agenteval.readers.runs import find, first_records
     from agenteval.readers.table_files import guess_mapping
 
     records = first_records(find(runs).files[0]) if find(runs).files else []
-    mapping = given
-    if mapping is None and records:
+    mapping = given or {}
+    if given is None and records:
         try:
             mapping = guess_mapping(records)
         except InputError as error:
             raise InputError(str(error), str(runs)) from None
-    result = read_runs(runs, mapping=mapping or {})
-    read = result.runs
+    result = read_runs(runs, mapping=mapping)
     for skipped in result.skipped:
         note(f"skipped {skipped.path}: {skipped.reason}")
     for line in result.warnings:
         warn(line)
-    out().print(f"{len(read)} runs in {clean(runs)}; columns are read as:")
+    out().print(f"{len(result.runs)} runs in {clean(runs)}; columns are read as:")
     columns = dict.fromkeys(key for record in records for key in record)
-    left = [key for key in columns if key not in (mapping or {}).values() and not field_of(key)]
-    for field, column in [*(mapping or {}).items(), *(("", key) for key in left)]:
+    others = [key for key in columns if key not in mapping.values() and not field_of(key)]
+    for field, column in [*mapping.items(), *(("", key) for key in others)]:
         values = [str(r[column]) for r in records if r.get(column) is not None][:2]
         shown = clean(" | ".join(" ".join(v.split())[:40] for v in values))
         out().print(f"  {field or '(aside)':9} = {clean(column)}   [dim]{shown}[/dim]")
-    known = [r.success for r in read if r.success is not None]
-    out().print(f"  {sum(known)} succeeded, {len(known) - sum(known)} failed, "
-                f"{len(read) - len(known)} without a word on success")  # fmt: skip
-    if asks and not typer.confirm("Is that right?", default=True):
-        raise InputError("say which column is which with --map FIELD=COLUMN,...", str(runs))
-    return mapping or {}, read
+    success = [r.success for r in result.runs]
+    out().print(
+        f"  {success.count(True)} succeeded, {success.count(False)} failed, "
+        f"{success.count(None)} without a word on success"
+    )
+    return mapping, result.runs
 
 
 def _task_yaml(name: str, description: str, mapping: dict[str, str], runs: list[Run]) -> str:
@@ -208,30 +164,29 @@ def _task_yaml(name: str, description: str, mapping: dict[str, str], runs: list[
 
 
 def _first_page(
-    target: Path, runs: Path, criteria: Path, model: options.ModelOptions,
-    limits: options.LimitOptions, store: str | None, *, asks: bool,
-) -> None:  # fmt: skip
-    """Criteria, the price of all runs, ten runs judged, the page. Each step says which command does
-    it alone. Ends with the exit code of the judging where that is not 0."""
+    target: Path,
+    runs: Path,
+    criteria: Path,
+    model: options.ModelOptions,
+    limits: options.LimitOptions,
+    store: str | None,
+) -> None:
+    """Propose criteria, price all runs, judge ten, write the page; print the command of each step.
+
+    Raises Exit with the exit code of the judging where that is not 0.
+    """
     from agenteval.api import stored, utility
 
-    how: dict[str, Any] = {
-        "base_url": model.base_url,
-        "temperature": model.sampling,
-        "store": store,
-    }
-    bounds = limits.limits()
+    how: dict[str, Any] = {"base_url": model.base_url, "temperature": model.sampling}
+    how |= {"store": store, "limits": limits.limits()}
     flags = _flags(model, limits, store)
     of_runs = ["quantify", str(runs), "--task", str(target), *flags]
     _step("criteria", "--task", str(target), *flags)
-    utility.propose(
-        target, model=model.model, output=criteria, limits=bounds, notify=notify, **how
-    ).print(console=out())  # fmt: skip
-    judge: dict[str, Any] = {"judge": model.model, "task": str(target), "limits": bounds, **how}
+    proposed = utility.propose(target, model=model.model, output=criteria, notify=notify, **how)
+    proposed.print(console=out())
+    judge: dict[str, Any] = {"judge": model.model, "task": str(target), **how}
     _step(*of_runs, "--dry-run")
     utility.quantify(runs, criteria, **judge, dry_run=True).print(console=out())
-    if asks and not typer.confirm(f"Judge the first {_FIRST} runs now?", default=True):
-        return
     _step(*of_runs, "--limit", str(_FIRST))
     judged = utility.quantify(runs, criteria, **judge, limit=_FIRST, notify=notify)
     judged.print(console=out())
@@ -252,14 +207,17 @@ def _first_page(
 def _flags(
     model: options.ModelOptions, limits: options.LimitOptions, store: str | None
 ) -> list[str]:
-    """The options that say the same to another command; the values of headers may be keys."""
+    """Return the options that say the same to another command, without the values of headers."""
     given: list[tuple[str, object, object]] = [
-        ("--model", model.model, None), ("--base-url", model.base_url, None),
-        ("--temperature", model.temperature, 1.0), ("--store", store, None),
+        ("--model", model.model, None),
+        ("--base-url", model.base_url, None),
+        ("--temperature", model.temperature, 1.0),
+        ("--store", store, None),
         *(("--header", f"{text.partition('=')[0]}=...", None) for text in model.header or ()),
-        *((f"--{field.name.replace('_', '-')}", getattr(limits, field.name), field.default)
-          for field in fields(limits)),
-    ]  # fmt: skip
+    ]
+    for field in fields(limits):
+        name = f"--{field.name.replace('_', '-')}"
+        given.append((name, getattr(limits, field.name), field.default))
     return [word for name, value, usual in given if value != usual for word in (name, str(value))]
 
 

@@ -43,8 +43,7 @@ COMMANDS = {
     "show": "Print what is stored of a judge, an agent under test or a finder.",
     "export": "Write the stored results on the runs to a file, one row per result.",
     "store": "Tell what a store holds, or copy it: a file to PostgreSQL, and back.",
-    "doctor": "Check versions, the extra `local`, the judge, tasks with their criteria, and the "
-    "store.",
+    "doctor": "Check the extra `local`, the judge, tasks with their criteria, and the store.",
     "plan": "Test whether an agent can plan: requests with known constraints, mock tools, exact "
     "verdicts without a judge.",
     "trace": "Find, locate and grade errors in traces of agents, and measure whoever finds them.",

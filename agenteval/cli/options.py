@@ -98,9 +98,6 @@ Temperature = Annotated[
     float | None, typer.Option(help="Sampling temperature; -1 leaves it to the endpoint.")
 ]
 Timeout = Annotated[float, typer.Option(help="Seconds for one request.", min=1.0)]
-Record = Annotated[
-    Path | None, typer.Option(help="Append every reply to this file, for replay:FILE.")
-]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would do and cost; stop.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only results and errors.")]
@@ -265,7 +262,6 @@ class RunOptions:
     """Where an experiment is kept, and how it goes on."""
 
     store: StorePath = None
-    record: Record = None
     retry_failed: RetryFailed = False
     dry_run: DryRun = False
 

@@ -18,7 +18,7 @@ from agenteval.cli.options import (
     OutputOptions,
     RunOptions,
 )
-from agenteval.cli.outputs import check_record, refuse_input, write_runs
+from agenteval.cli.outputs import refuse_input, write_runs
 from agenteval.cli.progress import following
 
 if TYPE_CHECKING:
@@ -75,7 +75,6 @@ class TrialOptions:
     """Where trials are kept."""
 
     store: options.StorePath = None
-    record: options.Record = None
     dry_run: options.DryRun = False
 
 
@@ -102,7 +101,7 @@ class AgentOptions(AgentModelOptions):
             "model": self.model, "base_url": self.base_url, "temperature": self.sampling,
             "max_tokens": self.max_tokens, "seconds": limits.timeout, "turns": self.turns,
             "strict": self.strict, "log_order": self.log_order, "limits": limits.limits(),
-            "record": run.record, "dry_run": run.dry_run,
+            "dry_run": run.dry_run,
         }  # fmt: skip
 
 
@@ -167,7 +166,6 @@ def synth(
     refuse_input(output, [lexicon], store=run.store)
     if invent is not None and lexicon is not None and not lexicon.exists():
         refuse_input(lexicon, store=run.store)
-    check_record(run.record, [lexicon, output], model=model, store=run.store)
     if run.dry_run:
         _show_asked(count, invent, lexicon, model, options.one_text(base_url))
         return
@@ -175,7 +173,7 @@ def synth(
         report = plan_suite(
             count, n=n, seed=seed, constraints=constraints, words=words, extended=extended,
             times=times, topics=topic or (), lexicon=lexicon, invent=invent, model=model,
-            base_url=options.one_text(base_url), limits=limits.limits(), record=run.record,
+            base_url=options.one_text(base_url), limits=limits.limits(),
             store=run.store, notify=notify, progress=progress,
         )  # fmt: skip
     if output is None or not report.cases:
@@ -241,7 +239,6 @@ def run_agent(
     from agenteval.api.planning import plan_test
 
     refuse_input(runs, [suite, lexicon], store=run.store)
-    check_record(run.record, [suite, lexicon, runs], model=agent.model, store=run.store)
     with following("planning", "trials") as progress:
         report = plan_test(
             suite, agent.agent, **agent.how(limits, run),
@@ -278,7 +275,6 @@ def dissect(
     """Find the causes of the failures that `plan test` has stored for this agent and suite."""
     from agenteval.api.dissections import dissect as planning_dissect
 
-    check_record(run.record, [suite, lexicon], model=agent.model, store=run.store)
     with following("dissecting", "cases") as progress:
         report = planning_dissect(
             suite, agent.agent, **agent.how(limits, run),
@@ -317,7 +313,6 @@ def capability(
     """Raise the number of actions until success falls below the threshold."""
     from agenteval.api.planning import plan_capability
 
-    check_record(run.record, [], model=agent.model, store=run.store)
     with following("planning", "trials") as progress:
         report = plan_capability(
             agent.agent, **agent.how(limits, run),

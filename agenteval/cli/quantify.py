@@ -9,7 +9,6 @@ import typer
 from agenteval.cli import options
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import notify
-from agenteval.cli.outputs import check_record
 from agenteval.cli.progress import following
 
 
@@ -46,7 +45,6 @@ def quantify(
     """Score every run on every criterion. Stop it at any time; the same command goes on."""
     from agenteval.api import utility
 
-    check_record(kept.record, [judge.criteria], [runs], judge.model, store=kept.store)
     how: dict[str, Any] = {
         **judge.asked(), **vars(kept), "limits": limits.limits(), "max_unscored": max_unscored,
         "score_failed_runs": score_failed_runs,

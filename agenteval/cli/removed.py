@@ -23,6 +23,8 @@ REMOVED = {
     ("quantify", "--allow-code"): "run the code in a judge in Python, see docs/computed.md",
     ("verify", "--allow-code"): "run the code in a judge in Python, see docs/computed.md",
     ("verify", "--rounds"): "run `agenteval criteria` and `agenteval verify` again",
+    ("", "--record"): "replies are in the store: agenteval export --replies FILE",
+    ("init", "--yes"): "init asks nothing; leave it out",
     ("trace", "--undecided"): "only the rule that annotated traces support is left; leave it out",
 }
 

@@ -12,9 +12,9 @@ import typer
 
 from agenteval.cli import options, trace_show
 from agenteval.cli.command import finish, grouped
-from agenteval.cli.console import note, notify, warn
+from agenteval.cli.console import note, notify
 from agenteval.cli.options import ChatOptions, LimitOptions, OutputOptions, RunOptions
-from agenteval.cli.outputs import check_record, refuse_input
+from agenteval.cli.outputs import refuse_input
 from agenteval.cli.progress import following
 
 app = typer.Typer(
@@ -103,9 +103,6 @@ def locate(
     """Find errors in traces. Stop it at any time; the same command goes on."""
     from agenteval.api.traces import locate as find_errors
 
-    check_record(run.record, [how.taxonomy], [*paths, folder], model.model, store=run.store)
-    if run.record is not None and how.detectors_only:
-        warn("--record: rules ask no model, so nothing is recorded")
     refuse_input(folder, store=run.store)
     experiment = partial(
         find_errors, paths, model=model.model, base_url=model.base_url,
@@ -114,7 +111,7 @@ def locate(
         reply_tokens=how.reply_tokens, repeats=how.repeats, budget=how.budget,
         hints=not how.no_hints, quotes=how.quotes, with_reference=how.with_reference,
         temperature=model.sampling, seed=how.seed, limit=limit,
-        output=folder, store=run.store, record=run.record, retry_failed=run.retry_failed,
+        output=folder, store=run.store, retry_failed=run.retry_failed,
         max_unscored=max_unscored, limits=limits.limits(), dry_run=run.dry_run,
     )  # fmt: skip
     with following("locating", "traces") as progress:

@@ -11,7 +11,7 @@ import typer
 from agenteval.cli import options
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import notify
-from agenteval.cli.outputs import check_record, refuse_input
+from agenteval.cli.outputs import refuse_input
 from agenteval.cli.progress import following
 
 
@@ -94,7 +94,6 @@ def verify(
     from agenteval.evaluators.utility.verify.options import VerifyOptions
 
     inputs = [judge.criteria, scores, labels]
-    check_record(kept.record, [*inputs, output], [runs], judge.model, store=kept.store)
     refuse_input(output, [runs, *inputs], store=kept.store)
     thresholds = VerifyOptions(min_cases=min_cases, seed=judge.seed, deterministic=deterministic)
     if scores is None and output is None:

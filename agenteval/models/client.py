@@ -44,14 +44,6 @@ class ReplyCache(Protocol):
         ...
 
 
-class Recorder(Protocol):
-    """Writes replies so that they can be replayed."""
-
-    def record(self, request: Request, reply: Reply) -> None:
-        """Append one reply."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """Bounds of the retries of one request; times in seconds.
@@ -97,7 +89,6 @@ class Client:
         retry: RetryPolicy = RetryPolicy(),
         timeout: float = 120.0,
         secret: bytes = b"",
-        recorder: Recorder | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
         seed: int = 0,
@@ -110,7 +101,6 @@ class Client:
         self.retry = retry
         self.timeout = timeout
         self.secret = secret
-        self.recorder = recorder
         self._sleep = sleep
         self.clock = clock
         self.parameters = dict(parameters or {})
@@ -152,9 +142,7 @@ class Client:
         key, size = request.identify(self.transport.endpoint, self.transport.model)
         dry = dry_run.get()
         if (reply := self._cached(key)) is not None:
-            if dry is None:
-                self._record(original, reply)
-            else:
+            if dry is not None:
                 dry.answered += 1
             return reply
         if dry is not None:
@@ -370,12 +358,8 @@ class Client:
         if reply.finish not in ("stop", "tool_calls", "unknown") or reply.refusal:
             return
         if self.cache is not None:
-            self.cache.put_reply(key, reply.to_json())
-        self._record(request, reply)
-
-    def _record(self, request: Request, reply: Reply) -> None:
-        if self.recorder is not None:
-            self.recorder.record(request, reply)
+            described = {**request.described(), "model": self.model, "address": self.address}
+            self.cache.put_reply(key, {**reply.to_json(), "request": described})
 
     async def close(self) -> None:
         """Close the transport."""
@@ -411,4 +395,4 @@ def _without_limit(request: Request) -> Request:
     return replace(request, parameters=parameters)
 
 
-__all__ = ["Client", "Recorder", "ReplyCache", "RetryPolicy", "estimate_tokens", "max_completion"]
+__all__ = ["Client", "ReplyCache", "RetryPolicy", "estimate_tokens", "max_completion"]

@@ -18,7 +18,7 @@ from agenteval.models.client import Client, ReplyCache
 from agenteval.models.decisions import DecisionsTransport
 from agenteval.models.limits import Limiter, Limits
 from agenteval.models.openai import OPENAI, ClientTransport, OpenAITransport
-from agenteval.models.replay import FileRecorder, ReplayTransport
+from agenteval.models.replay import ReplayTransport
 from agenteval.models.windows import longest_reply, reasons
 from agenteval.models.wire import Transport
 from agenteval.text import keep_secret, public_url, url_secrets
@@ -328,12 +328,12 @@ class Keeper(ReplyCache, Protocol):
     secret: bytes
 
 
-def make_client(
-    choice: ModelChoice, limits: Limits, store: Keeper | None, *, record: Path | None = None
-) -> Client:
-    """A client for a chat model, with the store as its cache; replies are also appended to
-    `record`. Raises InputError for a file that the model cannot be read from, and for a cap on
-    cost where no reply has a known length."""
+def make_client(choice: ModelChoice, limits: Limits, store: Keeper | None) -> Client:
+    """Return a client for a chat model, with the store as its cache.
+
+    Raises InputError for a file that the model cannot be read from, and for a cap on cost where no
+    reply has a known length.
+    """
     unlimited = reasons(choice.name) and LIMITS.isdisjoint(choice.parameters)
     unlimited |= any(choice.parameters.get(name, 0) is None for name in LIMITS)
     if limits.max_cost is not None and unlimited and longest_reply(choice.name) is None:
@@ -347,7 +347,6 @@ def make_client(
         limiter=Limiter(limits.concurrency),
         timeout=limits.timeout,
         secret=store.secret if store else b"",
-        recorder=FileRecorder(record) if record else None,
         parameters=choice.parameters,
     )
 

@@ -1,8 +1,9 @@
-"""Recordings: replies in the place of a model, and the recorder that writes them.
+"""Recordings: replies in the place of a model.
 
-A recording is a JSON-lines file. Each line holds the reply (`text`, or the whole `reply` object a
-recorder writes) and how to find it: `key`, the hash of the logical request; or, for replies
-recorded elsewhere or to prompts worded otherwise, `run`, `repeat` and `role`. With `about`, the
+A recording is a JSON-lines file. Each line holds the reply (`text`, or the whole `reply` object
+that `agenteval export --replies` writes) and how to find it: `key`, the hash of the logical
+request; or, for replies recorded elsewhere or to prompts worded otherwise, `run`, `repeat` and
+`role`. With `about`, the
 hashes of what was judged and by which criteria, such a reply answers for nothing else, and
 `variant` tells perturbed copies apart. A line with a key and no reply says that this run, too,
 made the request of the key: its reply stands in an earlier line. Of two replies to one key the
@@ -13,20 +14,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agenteval.errors import AgentevalError, BadRequest, InputError
-from agenteval.files import LINES, decoded, is_database, read_bytes, refused
+from agenteval.errors import BadRequest, InputError
+from agenteval.files import LINES, decoded, read_bytes
 from agenteval.models.wire import Reply, Request, one_line
 from agenteval.records import canonical_json
 
 Cell = tuple[str, int, str]  # run, repeat, role
 Address = tuple[str, str, int, str]  # run, variant, repeat, role
-Mark = tuple[str | None, str | None, str]  # key, run, role
 
 
 class ReplayTransport:
@@ -115,87 +114,6 @@ class ReplayTransport:
 def _content(reply: Reply) -> Reply:
     """What the model said; how long it took is no difference."""
     return replace(reply, latency=0.0, attempts=1, usage=Reply("").usage, key="", cached=False)
-
-
-class FileRecorder:
-    """Appends replies to a recording, one complete line per request and run.
-
-    The first reply to a request stands; a request with the same text of another run (or role) gets
-    a line that names the run and refers to it, so that both are found, by text and by run. What
-    the file said at the beginning is not written again. A line has left the process when `record`
-    returns, so the death of the process takes none. Raises InputError for a file that cannot be
-    appended to or is no recording, StoreError when the disk is full or fails; then every later call
-    raises as well, since nobody knows what stands in the file.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path  # as it was named, for messages
-        self._place = Path(os.path.realpath(path))  # the process may change its folder
-        self._failed: AgentevalError | None = None
-        try:
-            if is_database(path):
-                raise InputError("this is a database; name another file to record into", str(path))
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._marks = recorded(path) if path.exists() else set()
-            path.open("ab").close()
-        except OSError as error:
-            raise refused(error, path, "cannot write the recording") from error
-        self._keys = {key for key, _, _ in self._marks}
-
-    def record(self, request: Request, reply: Reply) -> None:
-        """Append one reply with everything that finds it again. Raises StoreError."""
-        if self._failed is not None:
-            raise self._failed
-        key, run = request.logical_hash(), request.run_id
-        mark = (key, run, request.role if run is not None else "")
-        if mark in self._marks or (run is None and key in self._keys):
-            return
-        entry: dict[str, Any] = {"key": key, "run": run, "repeat": request.repeat,
-                                 "attempt": request.attempt, "role": request.role}  # fmt: skip
-        if request.variant:
-            entry["variant"] = request.variant
-        if request.about:
-            entry["about"] = dict(request.about)
-        if key not in self._keys:
-            entry["reply"] = reply.to_json()
-        line = json.dumps(entry, ensure_ascii=True, allow_nan=False).encode() + b"\n"
-        try:
-            with self._place.open("ab", buffering=0) as stream:
-                end = stream.seek(0, os.SEEK_END)
-                try:
-                    while line:
-                        line = line[stream.write(line) :]
-                except OSError:
-                    stream.truncate(end)  # half a line would make the recording unreadable
-                    raise
-        except OSError as error:
-            self._failed = refused(error, self._path, "cannot write the recording")
-            raise self._failed from error
-        self._keys.add(key)
-        self._marks.add(mark)
-
-
-def recorded(path: Path) -> set[Mark]:
-    """Which requests of which runs a recorder has written to the file; none where it is empty.
-
-    Raises InputError, naming the line, for what no recorder wrote and for a line that broke off.
-    """
-    data = read_bytes(path, LINES)
-    if not data:
-        return set()
-    try:
-        entry = json.loads(data.partition(b"\n")[0])
-    except (ValueError, RecursionError):
-        entry = None
-    if not isinstance(entry, dict) or not {"key", "role", "reply"} <= entry.keys():
-        raise InputError("it is no recording; name a new file, or one of --record", str(path))
-    if not data.endswith(b"\n"):
-        where = f"{path}:{data.count(10) + 1}"
-        raise InputError("the last line broke off; delete it to record on", where)
-    return {
-        (line.key, line.cell[0] if line.cell else None, line.cell[2] if line.cell else "")
-        for line in _lines(data, path)
-    }
 
 
 class _Line(NamedTuple):

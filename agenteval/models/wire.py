@@ -81,6 +81,21 @@ class Request:
         """sha256 (hex) of the logical request alone: finds a recording whoever made it."""
         return self.key("", "")
 
+    def described(self) -> dict[str, Any]:
+        """Return the members of a recorded reply that find it again, see `models.replay`."""
+        members: dict[str, Any] = {
+            "key": self.logical_hash(),
+            "run": self.run_id,
+            "repeat": self.repeat,
+            "attempt": self.attempt,
+            "role": self.role,
+        }
+        if self.variant:
+            members["variant"] = self.variant
+        if self.about:
+            members["about"] = dict(self.about)
+        return members
+
     def with_nonce(self, key: str, secret: bytes) -> Request:
         """The request with the placeholder replaced by 96 bits of HMAC(secret, key)."""
         nonce = hmac.new(secret, key.encode(), hashlib.sha256).hexdigest()[:24]

@@ -192,7 +192,7 @@ class _Reading:
                 continue
             item = replace(item, value=mapped(item.value, mapping))
             if is_recording(item.value):
-                raise InputError("a recording of replies (--record), no runs", item.place)
+                raise InputError("these are recorded replies (replay:FILE), not runs", item.place)
             form = recognise(item.value)
             if form is None:
                 known = f"known forms: {', '.join(f.name for f in FORMATS)}"
@@ -294,7 +294,7 @@ def first_records(file: SourceFile, most: int = 200) -> list[dict[str, Any]]:
 
 
 def is_recording(value: Any) -> bool:
-    """Whether `value` is a line of a recording of replies (`--record`, `models.replay`).
+    """Whether `value` is a line of a recording of replies (`models.replay`).
 
     `reply` is a name of an output, so such lines would else be read as runs of an unnamed system.
     With the hash of a request under `key`: a line that holds a whole reply, or that refers to an

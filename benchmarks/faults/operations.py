@@ -116,7 +116,7 @@ def logs(folder: Path) -> str:
 OPERATIONS = (
     Operation(
         "quantify",
-        ("quantify", "runs.jsonl", "--model", "replay:said.jsonl", "--record", "recorded.jsonl"),
+        ("quantify", "runs.jsonl", "--model", "replay:said.jsonl"),
         table=exported,
         cells=2,
     ),
@@ -207,11 +207,12 @@ def prepare(folder: Path) -> None:
                   "locate": "located"}  # fmt: skip
     with serve(answer) as server:
         for operation in (o for o in OPERATIONS if o.name in recordings):
-            command = [*operation.command, "--base-url", server.base_url,
-                       "--record", f"{recordings[operation.name]}.jsonl"]  # fmt: skip
+            command = [*operation.command, "--base-url", server.base_url]
             at = command.index("--model")
             command[at + 1] = "openai:judge"
             _must(folder, *command, *(() if "--store" in command else ("--store", STORE)))
+            _must(folder, "export", "--replies", f"{recordings[operation.name]}.jsonl",
+                  "--store", STORE)  # fmt: skip
             if operation.name == "quantify":
                 (folder / "full").mkdir()
                 shutil.move(folder / STORE, folder / "full" / STORE)

@@ -161,7 +161,8 @@ def _one(
         given, model = [], ["--model", f"autogen:{folder / 'given.json'}"]
     asked = ["runs.jsonl", "--task", "sums", "--criteria", "criteria.json", *model, *given]
     commands = [
-        ["quantify", *asked, *_LIMITS, "--max-calls", "2", "--record", "recorded.jsonl"],
+        ["quantify", *asked, *_LIMITS, "--max-calls", "2"],
+        ["export", "--replies", "recorded.jsonl"],
         ["quantify", *asked, *_LIMITS, "--dry-run"],
         ["doctor", *model, *given],
         ["report", "-o", "report.html"],

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import agenteval
+from agenteval.api.stored import export_replies
 from agenteval.api.workflows import flow_results, read_roles
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.align import Call
@@ -106,8 +107,9 @@ def test_replies_of_judges_are_recorded_and_replayed(store: Path, tmp_path: Path
     some: dict[str, Any] = {"agent": goodbye, "user": "scripted", "kind": "single"}
     with serve(grants) as server:
         judged = agenteval.flow_sessions(
-            DESK, **some, judge="m", judge_url=server.base_url, store=store, record=recording
+            DESK, **some, judge="m", judge_url=server.base_url, store=store
         )
+    export_replies(recording, store)
     again = agenteval.flow_sessions(
         DESK, **some, judge=f"replay:{recording}", store=tmp_path / "other.db"
     )

@@ -83,9 +83,9 @@ def test_the_file_that_is_read_is_not_written(
     before = Path(scores).read_bytes()
     for output in (scores, str(link), f"{tmp_path}/t/../scores.csv"):
         told = refused(["report", "--scores", scores, "-o", output], capsys)
-        assert "this file is read; name another one to write" in told
-    assert "this file is read" in refused(["plan", "report", suite, "-o", suite], capsys)
-    assert "this file is read" in refused(
+        assert "the command reads this file; name another one to write" in told
+    assert "the command reads this file" in refused(["plan", "report", suite, "-o", suite], capsys)
+    assert "the command reads this file" in refused(
         ["trace", "report", f"{tmp_path}/trace.json", "-o", f"{tmp_path}/trace.json"], capsys
     )
     assert Path(scores).read_bytes() == before
@@ -97,8 +97,8 @@ def test_places_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFix
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "circle").symlink_to(tmp_path / "circle")
     for output, says in (
-        (tmp_path, "Is a directory"), (tmp_path / "pipe", "no file but a pipe or a device"),
-        (tmp_path / "circle", "names no file"), (tmp_path / "scores.csv" / "x", "cannot write"),
+        (tmp_path, "Is a directory"), (tmp_path / "pipe", "a pipe or a device"),
+        (tmp_path / "circle", "lead in a circle"), (tmp_path / "scores.csv" / "x", "cannot write"),
     ):  # fmt: skip
         assert says in refused(["report", "--scores", scores, "-o", str(output)], capsys)
     assert (tmp_path / "pipe").is_fifo()
@@ -109,7 +109,7 @@ def test_places_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_a_device_stays_a_device(tmp_path: Path) -> None:
     """/dev/null in the place of a file would be a file afterwards, for everybody."""
-    with pytest.raises(InputError, match="no file but a pipe or a device"):
+    with pytest.raises(InputError, match="a pipe or a device"):
         write_atomically(_device(tmp_path), "x")
 
 

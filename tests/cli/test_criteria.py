@@ -78,9 +78,9 @@ def ask(cli: Cli, project: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_critic_joins_what_the_embedder_does_not(
-    ask: Any, server: Server, project: Path
+    cli: Cli, ask: Any, server: Server, project: Path
 ) -> None:
-    done = ask("--record", "all.jsonl")
+    done = ask()
     assert server.count == 4
     assert "asked in 1 request which of 5 names are the same: 4 ideas, by embedding alone 5" in (
         " ".join(done.out.split())
@@ -102,6 +102,7 @@ def test_the_critic_joins_what_the_embedder_does_not(
     # stored: not asked again; recorded: replayed
     assert ask("--json").json["consolidation"]["groups"] == 4
     assert server.count == 4
+    assert cli("export", "--replies", "all.jsonl", "--store", "s.db").code == 0
     again = ask("--model", "replay:all.jsonl", "--store", "t.db", "--json").json
     assert (again["consolidation"]["groups"], again["consolidation"]["problems"]) == (4, [])
 

@@ -37,7 +37,7 @@ def answer(body: dict[str, Any], n: int) -> dict[str, Any]:
 
 def served(command: str, server: Server) -> tuple[str, ...]:
     words = shlex.split(command, comments=True)[1:]
-    if "--base-url" not in words:
+    if "--base-url" not in words and words[0] != "export":
         words += ["--base-url", server.base_url]
     return tuple(words)
 
@@ -64,11 +64,12 @@ def test_bill_run_resume_and_replay(
         capped = cli(*asked, "--max-calls", "4", "--store", "capped.db")
         assert capped.code == 3
         assert server.count == 4
-        first = cli(*asked, "--record", "said.jsonl")
+        first = cli(*asked)
         assert first.code == 0, first.err
         assert server.count == 4 + requests
         assert cli(*asked).code == 0
         assert server.count == 4 + requests
+    assert cli("export", "--replies", "said.jsonl").code == 0
     found = results(project / "agenteval.db")
     assert [r.status for r in found].count("unscored:refusal") == refused
     scored = [r for r in found if r.status == "scored"]
@@ -160,7 +161,8 @@ def test_the_commands_of_the_page(cli: Cli, project: Path) -> None:
     assert len(commands) >= 3
     with serve(answer) as server:
         for line in commands:
-            result = cli(*served(line, server), "--task", "sums")
+            of_task = () if " export " in line else ("--task", "sums")
+            result = cli(*served(line, server), *of_task)
             assert result.code in (0, 3), (line, result.err)
             assert "error:" not in result.out
     assert json.loads((project / "said.jsonl").read_text().splitlines()[0])["role"] == "decisions"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.cli.doctor import _store
+from agenteval.cli.doctor import DoctorCheck, _store
 
 
 @pytest.mark.parametrize("there", [None, b""])
@@ -14,13 +14,13 @@ def test_a_store_not_made_yet_is_no_fault(tmp_path: Path, there: bytes | None) -
     path = tmp_path / "s.db"
     if there is not None:  # another process is about to make it
         path.write_bytes(there)
-    assert list(_store(path)) == [("store", None, f"{path} (made by the first quantify)")]
+    assert _store(path) == DoctorCheck("store", None, f"{path} (made by the first quantify)")
     assert path.exists() == (there is not None)
 
 
 def test_a_damaged_store_is_a_fault(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     path.write_bytes(b"SQLite format 3\0" + bytes(500))
-    ((what, fine, found),) = _store(path)
-    assert (what, fine) == ("store", False)
-    assert str(path) in found
+    check = _store(path)
+    assert (check.check, check.fine) == ("store", False)
+    assert str(path) in check.found

@@ -105,7 +105,10 @@ def test_an_endpoint_that_refuses_is_one_line_and_3(
         (["http://127.0.0.1:1"], "write to a file ending in .jsonl, .csv or .parquet"),
         (["a.csv", "--traces", "traces"], "--traces, --no-explanations: goes with --otlp"),
         (["a.csv", "--no-explanations"], "--traces, --no-explanations: goes with --otlp"),
-        (["--otlp", "traces/one.json", "--traces", "traces/one.json"], "this file is read"),
+        (
+            ["--otlp", "traces/one.json", "--traces", "traces/one.json"],
+            "the command reads this file",
+        ),
         (["--otlp", "agenteval.db"], "this is the store; name another file to write"),
         (["--otlp", "e.jsonl", "--traces", "criteria.json"], "criteria.json"),
         (["--otlp", "http://a:b@127.0.0.1:1"], "keys belong in OTEL_EXPORTER_OTLP_HEADERS"),

@@ -299,8 +299,8 @@ def test_files_that_cannot_be_written_are_refused_before_anything_is_printed(
     (tmp_path / "a.txt").write_text("here", encoding="utf-8")
     for options, message in (
         (["--figure", "a.gif"], "not '.gif'"),
-        (["-o", str(tmp_path)], "it is a folder"),
-        (["-o", "a.txt/page.html"], "is no folder"),
+        (["-o", str(tmp_path)], "cannot write"),
+        (["-o", "a.txt/page.html"], "cannot write"),
     ):
         done = cli("flow", "report", *options)
         assert done.code == 2

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -89,7 +86,7 @@ def test_an_endpoint_that_is_gone(cli: Cli, table: Path) -> None:
         (("shop", "two.csv", *WHAT), "bot_reply or agent_reply: which is the output?"),
         (("mails.csv", "--model", "openai:m", *WHAT), "openai needs a key in OPENAI_API_KEY"),
         (("kept", "mails.csv", *WHAT), "these criteria exist already"),
-        (WHAT, "say NAME, a file of runs, or both"),
+        (("shop", "mails.csv", "--yes"), "init asks nothing"),
     ],
 )
 def test_what_is_refused_writes_nothing(
@@ -106,39 +103,3 @@ def test_what_is_refused_writes_nothing(
     assert done.code == 2
     assert told in done.err
     assert sorted(Path().rglob("*")) == before
-
-
-def on_a_terminal(folder: Path, *answers: str) -> tuple[int, str]:
-    """Exit code and screen of `agenteval init --no-run` on a terminal of its own."""
-    pty = pytest.importorskip("pty")
-    outer, inner = pty.openpty()
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "COLUMNS": "100"}
-    command = [sys.executable, "-m", "agenteval", "init", "--no-run"]
-    with subprocess.Popen(
-        command, cwd=folder, env=environment, stdin=inner, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    ) as process:  # fmt: skip
-        os.write(outer, "".join(f"{answer}\n" for answer in answers).encode())
-        screen, _ = process.communicate(timeout=60)
-    os.close(inner)
-    os.close(outer)
-    return process.returncode, screen.decode()
-
-
-def test_on_a_terminal_it_asks(table: Path, tmp_path: Path) -> None:
-    code, screen = on_a_terminal(tmp_path, "mails.csv", "y", "It answers mails of a lamp shop.")
-    assert code == 0, screen
-    assert screen.index("A file or folder of runs") < screen.index("Is that right?")
-    assert load_task(tmp_path / "tasks/mails/task.yaml").description.startswith("It answers mails")
-
-
-@pytest.mark.parametrize(
-    ("answers", "told"),
-    [(("nothing.csv",), "no such file or folder"), (("mails.csv", "n"), "--map FIELD=COLUMN")],
-)
-def test_on_a_terminal_what_cannot_be_is_one_line(
-    table: Path, tmp_path: Path, answers: tuple[str, ...], told: str
-) -> None:
-    code, screen = on_a_terminal(tmp_path, *answers)
-    assert (code, told in screen) == (2, True), screen
-    assert not (tmp_path / "tasks").exists()

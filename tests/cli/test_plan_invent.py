@@ -71,9 +71,9 @@ def test_replies_are_recorded_and_calls_capped(cli: Cli) -> None:
         assert "1 calls" in capped.err or "max" in capped.err
         assert not FILE.exists()
     with serve(answer=replies(GOOD)) as server:
-        done = cli(*asked, "--model", "parrot", "--base-url", server.base_url,
-                   "--record", "rec.jsonl")  # fmt: skip
+        done = cli(*asked, "--model", "parrot", "--base-url", server.base_url)
         assert done.code == 0, done.err
+    assert cli("export", "--replies", "rec.jsonl").code == 0
     first = FILE.read_bytes()
     FILE.unlink()
     again = cli(*asked, "--model", "replay:rec.jsonl", "--store", "other.db")

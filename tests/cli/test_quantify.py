@@ -258,7 +258,8 @@ def test_a_corrected_order_relabels_what_is_stored_and_asks_nobody(
     with serve(answer) as server:
         arguments = ["quantify", "runs.jsonl", "--base-url", server.base_url, "--model", "m"]
         if judge == "replay":
-            cli(*arguments, "--store", "other.db", "--record", "rec.jsonl")
+            cli(*arguments, "--store", "other.db")
+            cli("export", "--replies", "rec.jsonl", "--store", "other.db")
             arguments = ["quantify", "runs.jsonl", "--model", "replay:rec.jsonl"]
         asked = cli(*arguments, "--json")
         number = server.count

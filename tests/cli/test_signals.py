@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agenteval.cli.signals import as_interrupts, put_off
+from agenteval.cli.signals import as_interrupts
 from agenteval.testing import serve
 from tests.cli.conftest import ENVIRONMENT
 from tests.cli.test_quantify import answer
@@ -130,18 +130,6 @@ def test_handlers_are_put_back_and_ignored_signals_stay_so() -> None:
             os.kill(os.getpid(), signal.SIGTERM)
         assert (caught.code, caught.told) == (143, "interrupted by SIGTERM")
     assert now() == before
-
-
-def test_put_off_the_first_is_noted_and_the_second_interrupts() -> None:
-    said = threading.Event()
-    with put_off(said.set) as interrupted:
-        assert not interrupted()
-        os.kill(os.getpid(), signal.SIGINT)
-        assert interrupted()
-        assert said.wait(10)
-        with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_one_line_where_the_command_says_nothing(

@@ -208,7 +208,10 @@ def test_the_recipe(cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch) ->
     [
         (("runs.jsonl", "-o", "c.jsonl", "--perturb", "nonsense"), "'nonsense' does not exist"),
         (("none.jsonl", "-o", "c.jsonl"), "none.jsonl"),
-        (("runs.jsonl", "-o", "runs.jsonl"), "this file is read; name another one to write"),
+        (
+            ("runs.jsonl", "-o", "runs.jsonl"),
+            "the command reads this file; name another one to write",
+        ),
     ],
 )
 def test_bad_input_to_perturb(

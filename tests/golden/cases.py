@@ -110,7 +110,8 @@ PLANTED = "{tasks}/traces/traces"
 CASES = (
     Case("quantify", (
         Step(f"quantify {MATH} --dry-run --json", extract.dry),
-        Step(f"quantify {MATH} --json --record replies.jsonl", extract.asked),
+        Step(f"quantify {MATH} --json", extract.asked),
+        Step("export --replies replies.jsonl --store s.db"),
         Step(f"quantify {MATH} --json", extract.asked),
         Step(f"quantify {MATH} --dry-run --json", extract.dry),
         Step("quantify {data}/runs_math_20.jsonl --task math --model replay:replies.jsonl "

@@ -150,53 +150,26 @@ async def test_a_corrupted_entry_is_a_miss_and_is_replaced(row: str) -> None:
     "reply",
     [Reply("half", finish="length"), Reply("", finish="content_filter"), Reply("", refusal="no")],
 )
-async def test_what_is_no_answer_is_returned_but_neither_cached_nor_recorded(reply: Reply) -> None:
-    recorded: list[Reply] = []
-
-    class Recorder:
-        def record(self, request: Request, reply: Reply) -> None:
-            recorded.append(reply)
-
+async def test_what_is_no_answer_is_returned_but_not_cached(reply: Reply) -> None:
     script, cache = Script(reply), Cache()
-    client, _ = make(script, cache=cache, recorder=Recorder())
+    client, _ = make(script, cache=cache)
     for _ in range(2):
         got = await client.complete(ask())
         assert (got.finish, got.refusal, got.cached) == (reply.finish, reply.refusal, False)
     assert len(script.sent) == 2
     assert not cache.rows
-    assert not recorded
 
 
-async def test_a_cached_reply_is_recorded_for_the_run_it_answered() -> None:
-    seen: list[tuple[str | None, str, bool]] = []
-
-    class Recorder:
-        def record(self, request: Request, reply: Reply) -> None:
-            seen.append((request.run_id, reply.text, reply.cached))
-
-    script = Script()
-    client, _ = make(script, cache=Cache(), recorder=Recorder())
-    for run in ("r1", "r2"):
-        await client.complete(ask(run_id=run))
-    assert len(script.sent) == 1
-    assert seen == [("r1", "ok", False), ("r2", "ok", True)]
-
-
-async def test_the_nonce_is_sent_but_not_recorded() -> None:
-    seen: list[Request] = []
-
-    class Recorder:
-        def record(self, request: Request, reply: Reply) -> None:
-            seen.append(request)
-
-    script = Script()
-    client, _ = make(script, secret=b"s", recorder=Recorder())
+async def test_the_nonce_is_sent_but_not_stored() -> None:
+    script, cache = Script(), Cache()
+    client, _ = make(script, cache=cache, secret=b"s")
     await client.complete(ask(f"<<END {NONCE}>>"))
     await client.complete(ask(f"<<END {NONCE}>>", repeat=1))
     sent = [r.messages[0]["content"] for r in script.sent]
     assert all(NONCE not in text and len(text) == len("<<END >>") + 24 for text in sent)
     assert sent[0] != sent[1]
-    assert seen[0].messages[0]["content"] == f"<<END {NONCE}>>"
+    stored = {json.loads(reply)["request"]["key"] for reply in cache.rows.values()}
+    assert ask(f"<<END {NONCE}>>").logical_hash() in stored
 
 
 # ---- Retries -------------------------------------------------------------------------------------

@@ -8,24 +8,19 @@ from pathlib import Path
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.models.replay import FileRecorder
 from agenteval.models.wire import Reply, Request
 from agenteval.readers import read_runs
 
 RUN = '{"id": "r", "input": "q", "output": "a"}\n'
-SAYS = "a recording of replies (--record), no runs"
+SAYS = "these are recorded replies (replay:FILE), not runs"
 
 
 @pytest.fixture
-def recording(tmp_path: Path) -> str:
-    """Two lines as a recorder writes them: a reply, and the same request of another run."""
-    path = tmp_path / "made" / "rec.jsonl"
-    path.parent.mkdir()
-    recorder = FileRecorder(path)
-    for run in ("r", "s"):
-        request = Request(({"role": "user", "content": "q"},), run_id=run)
-        recorder.record(request, Reply("fine"))
-    return path.read_text()
+def recording() -> str:
+    """Two lines of a recording: a reply, and the same request of another run."""
+    first, second = (Request(({"role": "user", "content": "q"},), run_id=run) for run in "rs")
+    lines = ({**first.described(), "reply": Reply("fine").to_json()}, second.described())
+    return "".join(json.dumps(line) + "\n" for line in lines)
 
 
 def refused(source: Path, place: str) -> None:

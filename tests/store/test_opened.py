@@ -18,9 +18,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, event
 
-from agenteval.errors import InputError, StoreError, StoreRefused
-from agenteval.files import write_atomically
-from agenteval.models.replay import FileRecorder
+from agenteval.errors import StoreError, StoreRefused
 from agenteval.store import Store, rows
 from tests.store.making import FORK, ScriptedJudge, criteria, items
 from tests.thorough import often
@@ -117,18 +115,7 @@ def _unread_results(path: Path) -> None:
         store.sources()
 
 
-def _as_an_output(path: Path) -> None:
-    with pytest.raises(InputError, match="this is a database"):
-        write_atomically(path, "x")
-
-
-def _to_record(path: Path) -> None:
-    with pytest.raises(InputError, match="this is a database"):
-        FileRecorder(path)
-
-
-WAYS = [_again, _to_read, _by_a_link, _in_a_thread, _refused, _damaged, _unread_results,
-        _as_an_output, _to_record]  # fmt: skip
+WAYS = [_again, _to_read, _by_a_link, _in_a_thread, _refused, _damaged, _unread_results]
 
 
 @pytest.mark.parametrize("way", WAYS)
