@@ -183,8 +183,8 @@ def read_rows(paths: Sequence[Path], level: Level | None = None, *, predicted: b
             sessions += [SessionRow(row, at, prefix) for at, row in rows]
         else:
             turns += [TurnRow(row, at, prefix, index) for index, (at, row) in enumerate(rows)]
-            for row in turns if predicted else ():
-                row.text("predict", needed=True)
+    for turn in turns if predicted else ():
+        turn.text("predict", needed=True)
     if turns and sessions:
         raise InputError("some files hold turns, others sessions; score them apart", "FILES")
     return Rows("turn" if turns else "session", tuple(turns), tuple(sessions))

@@ -216,10 +216,8 @@ async def score_published(rows: Rows, judge: TextJudge | None) -> Figures:
     if rows.level == "turn":
         both = zip(ends_by_name["turn_call_pre"], ends_by_name["turn_call_rec"], strict=True)
         ends["turn_call_f1"] = dict(zip(("low", "high"), starmap(published.f1, both), strict=True))
-    cells = tuple(
-        {column.key: ({"figure": name} | ends[name])[column.key] for column in columns}
-        for name in ends
-    )
+    shown = [column.key for column in columns[1:]]
+    cells = tuple({"figure": name, **{end: ends[name][end] for end in shown}} for name in ends)
     title = f"{rows.level} level, as published"
     table = Table("published", title, tuple(columns), cells, tuple(notes))
     data = {"level": rows.level, "mode": "reference", "open": unanswered, "figures": ends}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from agenteval.evaluators.systems import Pair
-from agenteval.evaluators.workflows.caveats import (
+from agenteval.evaluators.workflows.caveat_tables import (
     losses_of_session,
     losses_of_turn,
     lost_table,
