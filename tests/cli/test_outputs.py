@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
 from contextlib import closing
@@ -12,6 +13,7 @@ import pytest
 
 from agenteval.cli.outputs import _READ, check_record
 from agenteval.errors import InputError
+from agenteval.files import write_atomically
 from agenteval.models.replay import FileRecorder
 from agenteval.models.wire import Reply, Request
 from agenteval.store import Store
@@ -226,3 +228,38 @@ def test_a_link_to_a_store_is_the_store(cli: Cli, project: Path) -> None:
     stored(project / "agenteval.db")
     (project / "page.html").symlink_to("agenteval.db")
     refused(cli, project, "report", "-o", "page.html")
+
+
+@pytest.fixture
+def scores(project: Path) -> Path:
+    path = project / "scores.csv"
+    path.write_text("run,criterion,value\nr0,accuracy,0\nr1,accuracy,1\n")
+    return path
+
+
+@pytest.mark.parametrize("output", ["scores.csv", "link.html", "tasks/../scores.csv"])
+def test_the_file_that_is_read_is_not_written(cli: Cli, scores: Path, output: str) -> None:
+    (scores.parent / "link.html").symlink_to(scores)
+    before = scores.read_bytes()
+    done = cli("report", "--scores", scores, "-o", output)
+    assert done.code == 2
+    assert "this file is read" in done.err
+    assert scores.read_bytes() == before
+
+
+def test_a_pipe_stays_a_pipe(cli: Cli, scores: Path) -> None:
+    pipe = scores.parent / "pipe"
+    os.mkfifo(pipe)
+    done = cli("report", "--scores", scores, "-o", pipe)
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert pipe.is_fifo()
+    with pytest.raises(InputError):
+        write_atomically(pipe, "x")
+
+
+@pytest.mark.parametrize("output", [".", "circle", "scores.csv/x"])
+def test_a_place_that_cannot_be_written_is_one_line(cli: Cli, scores: Path, output: str) -> None:
+    (scores.parent / "circle").symlink_to("circle")
+    done = cli("report", "--scores", scores, "-o", output)
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert not list(scores.parent.rglob("*.partial"))
