@@ -45,7 +45,6 @@ BENCHMARKS: dict[str, Benchmark] = {
     "scale": Benchmark("speed", ("--runs", "600")),
     "gates": Benchmark("quality", ("--draws", "1000")),
     "few_labels": Benchmark("quality", ("--draws", "400", "--looks", "1000")),
-    "reference_stats": Benchmark("quality", ()),
     "judges": Benchmark("quality", ("--simulations", "20", "--pool", "120")),
     "verdicts": Benchmark("quality", ("--seeds", "5", "--runs", "60")),
     "flow_golden": Benchmark("quality", ()),
