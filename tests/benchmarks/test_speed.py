@@ -39,8 +39,7 @@ def test_quantify_is_judged_at_both_numbers_in_flight() -> None:
     )
     both = quantify.settings(options)
     assert [(s.concurrency, s.runs) for s in both] == [(64, 2400), (256, 4800)]
-    assert both[0].sides == tuple(SIDES)
-    assert both[1].sides == ("bare", "quantify", "aiohttp")
+    assert {s.sides for s in both} == {("bare", "quantify", "aiohttp")}
 
 
 def measured(setting: quantify.Setting, seconds: float, cpu: float) -> dict[str, Any]:
