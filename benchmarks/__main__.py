@@ -47,7 +47,6 @@ BENCHMARKS: dict[str, Benchmark] = {
     "few_labels": Benchmark("quality", ("--draws", "400", "--looks", "1000")),
     "judges": Benchmark("quality", ("--simulations", "20", "--pool", "120")),
     "verdicts": Benchmark("quality", ("--seeds", "5", "--runs", "60")),
-    "flow_golden": Benchmark("quality", ()),
     "flows": Benchmark("quality", ("--sessions", "40")),
     "detectors": Benchmark("quality", ()),
 }
