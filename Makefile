@@ -84,9 +84,9 @@ size: $(VENV)/dev
 bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks
 
-# A part of the benchmarks; at most 20 minutes each on two cores, hostile half an hour.
+# A part of the benchmarks; at most 20 minutes each on two cores.
 # bench-speed: calls per second beside the bare openai client and bare aiohttp at 64 and 256 in flight,
-# the same command with everything stored, start-up, readers, statistics.
+# the same command with everything stored, and with every reply cached.
 bench-soak bench-crash bench-hostile bench-speed: bench-%: $(VENV)/dev
 	$(BIN)/python -m benchmarks $*
 

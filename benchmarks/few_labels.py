@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 
 from agenteval.stats.ppi import powered_mean
 from agenteval.stats.sequential import confidence_sequence, hopeless, look_level, normalized_sum
+from benchmarks.folders import ROOT
 from benchmarks.outcome import Row, finish
-from benchmarks.reference_stats.__main__ import FOLDER
 
 Floats = NDArray[np.float64]
-PANDALM = FOLDER / "stats/pandalm/labels.csv"
+PANDALM = ROOT.parent / "shared/reference/stats/pandalm/labels.csv"
 FROM = 20  # cases before the first look
 NAMES = ("judge alone", "people alone", "corrected")
 

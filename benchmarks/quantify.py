@@ -1,4 +1,4 @@
-"""Throughput and CPU of `quantify` beside the bare openai client, bare aiohttp, and AutoGen.
+"""Throughput and CPU of `quantify` beside the bare openai client and bare aiohttp.
 
     python -m benchmarks.quantify [--runs 2400] [--concurrency 64 256] [--latency 0.1] [--rounds 3]
 
@@ -11,13 +11,10 @@ bare           openai.AsyncOpenAI and nothing else: the request bodies are made 
 aiohttp        aiohttp in its place: the least that a call can cost in Python
 quantify       what `agenteval quantify` runs: prompts rendered, replies read, cells, calls and
                replies in a store on disk, each call durable before it counts
-autogen_bare   autogen-ext's OpenAIChatCompletionClient and nothing else, on the same prompts
-autogen        as quantify, through that client
 
 With n times 64 in flight there are n/2 times as many calls, since filling and draining take
-longer. Beyond the first number in flight the AutoGen sides are left out. Before the clock starts
-each side makes as many calls as are in flight that do not count, so that imports and connections
-are not measured; what a command takes beside its calls is that of `benchmarks.finished`. It ends
+longer. Before the clock starts each side makes as many calls as are in flight that do not count,
+so that imports and connections are not measured; `benchmarks.finished` measures those. It ends
 with 1 when a cell is missing, a request was sent twice, the bodies of bare and quantify differ, or
 a target is missed. Targets, judged at latency 0.1 and these numbers in flight alone: quantify makes
 at least 0.95 (64) and twice (256) bare's calls per second, and spends no more CPU on a call than
@@ -246,7 +243,7 @@ def main() -> int:
 
 
 def settings(options: argparse.Namespace) -> list[Setting]:
-    """All chosen sides at the first number in flight, those without AutoGen at the others."""
+    """Return what is measured at each number in flight."""
     first = options.concurrency[0]
     return [
         Setting(
@@ -254,8 +251,7 @@ def settings(options: argparse.Namespace) -> list[Setting]:
             concurrency=n,
             latency=options.latency,
             rounds=options.rounds,
-            sides=tuple(s for s in SIDES if s in ("bare", "quantify")
-                        or (s in options.sides and (n == first or s == "aiohttp"))),
+            sides=tuple(s for s in SIDES if s in ("bare", "quantify") or s in options.sides),
             profile=options.profile,
         )
         for n in options.concurrency

@@ -182,28 +182,6 @@ async def measured_asking(job: Job, ask: Callable[[dict[str, Any]], Awaitable[No
     return clock.measured()
 
 
-async def side_autogen_bare(job: Job) -> Measured:
-    """autogen-ext's client alone, called as AutogenTransport calls it."""
-    from autogen_core.models import ChatCompletionClient, SystemMessage, UserMessage
-
-    client = ChatCompletionClient.load_component(autogen_config(job.url))
-    prompts = [
-        ([SystemMessage(content=system), UserMessage(content=user, source="user")], r.parameters)
-        for r in requests(job, job.runs + job.concurrency)
-        for system, user in [[m["content"] for m in r.messages]]
-    ]
-
-    async def ask(prompt: Any) -> None:
-        await client.create(prompt[0], json_output=True, extra_create_args=prompt[1])
-
-    await in_flight(ask, prompts[job.runs :], job.concurrency)
-    clock = Clock()
-    await in_flight(ask, prompts[: job.runs], job.concurrency)
-    measured = clock.measured()
-    await client.close()
-    return measured
-
-
 async def side_pipeline(job: Job) -> Measured:
     """The pipeline of the command line over a store on disk; counts the cells in it at the end."""
     from agenteval.engine import Experiment
@@ -213,12 +191,11 @@ async def side_pipeline(job: Job) -> Measured:
     from agenteval.readers.tasks import find_task
     from agenteval.store import Store
 
-    choice = openai_choice(job) if job.side == "quantify" else autogen_choice(job)
     task, asked = find_task(str(ROOT / "tasks" / "math")).task, criteria()
     path = job.folder / "store.db"
     counted, warm = items(job.runs), items(job.concurrency, first=job.runs)
     with Store(path) as store:
-        client = make_client(choice, limits(job), store)
+        client = make_client(openai_choice(job), limits(job), store)
         evaluator = chat_judge(client, task, QuantifierOptions())
 
         async def run(some: Sequence[Item]) -> None:
@@ -261,40 +238,10 @@ def openai_choice(job: Job) -> ModelChoice:
     return ModelChoice("chat", MODEL, "openai", job.url, "none")
 
 
-def autogen_choice(job: Job) -> ModelChoice:
-    """The server behind AutoGen's client, given as a config file."""
-    from agenteval.models.factory import ModelChoice
-
-    path = job.folder / "client.json"
-    path.write_text(json.dumps(autogen_config(job.url)), encoding="utf-8")
-    return ModelChoice("chat", MODEL, "autogen", path=path)
-
-
-def autogen_config(url: str) -> dict[str, Any]:
-    """Component config of autogen-ext's client for the server."""
-    flags = dict.fromkeys(
-        ("function_calling", "json_output", "structured_output", "multiple_system_messages"), True
-    )
-    about = {"vision": False, "family": "unknown", **flags}
-    return {
-        "provider": "autogen_ext.models.openai.OpenAIChatCompletionClient",
-        "component_type": "model",
-        "config": {
-            "model": MODEL,
-            "base_url": url,
-            "api_key": "none",
-            "max_retries": 0,
-            "model_info": about,
-        },
-    }
-
-
 SIDES: dict[str, Callable[[Job], Awaitable[Measured]]] = {
     "bare": side_bare,
     "quantify": side_pipeline,
     "aiohttp": side_aiohttp,
-    "autogen_bare": side_autogen_bare,
-    "autogen": side_pipeline,
 }
 
 

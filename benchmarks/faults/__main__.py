@@ -1,24 +1,19 @@
-"""The n-th write, fsync, rename or socket call fails, for n = 1, 2, 3 … until the run succeeds.
+"""The n-th write, fsync, open, rename … fails, for n = 1, 2, 3 … until the run succeeds.
 
-Run: the real commands `quantify`, `verify`, `criteria`, `export`, `report`, `plan test`,
-`flow session` (every 4th n: a session takes half a second) and `trace locate`, in process, on tiny
-inputs with recorded replies, in a folder of their own each time. Under them one call fails: of
-SQLite (through its own table of system calls, and its xSync), of Python's files, or every write
-beyond a size of file that grows with n. The loop over n ends when a run meets no fault.
-Then `quantify` with real sockets whose n-th socket, connect, send or recv fails; a disk that is
-full (a tmpfs in a mount namespace of its own, where that is allowed; a limit on the size of files;
-/dev/full), each command as a process; writers killed with SIGKILL.
+Runs `quantify`, `verify`, `criteria`, `export`, `report`, `plan test`, `flow session` (every 4th n)
+and `trace locate` in process, on tiny inputs with recorded replies, each time in a new folder.
+Under them one call of SQLite or of Python's files fails, or every write beyond a size of file that
+grows with n.
 
-Counted, after each failure: *clean* (exit code 3, or 2 where the file itself is to blame, and one
-line that says why), *survived* (the run ended well all the same); and what must not be: *unclear*
-(any other end, a traceback), *corrupt* (`integrity_check`, `foreign_key_check`), *lost* (rows that
-the store had acknowledged), *half* (calls with some of their results, outputs neither old nor new,
-torn recordings), *differing* (the same command without faults gives another final table or output
-than an undisturbed run, byte for byte), *leftover* (temporary files after that), *stuck* (it
-fails).
+Counts after each failure: *clean* (exit code 3, or 2 where the file itself is to blame, and one
+line that says why) and *survived* (the run ended well). These must not occur: *unclear* (any other
+end, a traceback), *corrupt* (`integrity_check`, `foreign_key_check`), *lost* (acknowledged rows),
+*half* (calls with some of their results, outputs neither old nor new, torn recordings),
+*differing* (the same command without faults gives another table or output than an undisturbed
+run), *leftover* (temporary files after that), *stuck* (it fails).
 
-Targets: none of the seven, ever. `--quick` takes every 7th n, fewer kinds, kills and operations.
-At full size about 11 minutes on two cores; operations run beside each other (`--workers`).
+Targets: 0 of the seven. `--quick` takes every 7th n, fewer kinds and operations. At full size
+about 10 minutes on two cores; operations run beside each other (`--workers`).
 """
 
 from __future__ import annotations
@@ -33,8 +28,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from benchmarks.faults import files as faults_files
-from benchmarks.faults.loops import Found, full, loop, sockets
+from benchmarks.faults.loops import Found, loop
 from benchmarks.faults.operations import OPERATIONS, alone, prepare
 from benchmarks.faults.tries import BAD, KINDS, Tally
 from benchmarks.outcome import Row, finish
@@ -45,7 +39,6 @@ SMALL = {
     "plan": "sqlite write ENOSPC lasting",
 }
 STRIDES = {"session": 4}  # at full size; 1 of all others
-LIMITS = (0, 40_000, 80_000, 120_000, 200_000, 300_000)
 
 
 @alone()
@@ -68,16 +61,10 @@ def measure(work: Path, *, quick: bool, workers: int) -> tuple[Found, list[str]]
                         [k for k in usable if not quick or k.startswith(SMALL.get(o.name, "-"))])
             for o in OPERATIONS if not quick or o.name in SMALL
         ]  # fmt: skip
-        sizes = LIMITS[2:3] if quick else LIMITS
-        jobs.append(pool.submit(sockets, template, work / "sockets", 4 if quick else 1))
-        fullness = pool.submit(full, template, work / "full", sizes)
         found: Found = {}
         for job in jobs:
             found |= job.result()
-        more, without = fullness.result()
-    found |= more
-    found["files: writer killed"] = faults_files.killed(work / "kill", 8 if quick else 200)
-    return found, skipped + without
+    return found, skipped
 
 
 def table(found: Found) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -10,10 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.testing import serve
 from benchmarks.faults import __main__ as faults
-from benchmarks.faults import full as faults_full
-from benchmarks.faults import sockets as faults_sockets
 from benchmarks.faults import tries as faults_tries
 from benchmarks.faults.operations import (
     OLD,
@@ -21,7 +17,6 @@ from benchmarks.faults.operations import (
     STORE,
     Operation,
     Ran,
-    answer,
     call,
     copied,
     noting,
@@ -75,36 +70,9 @@ def test_failing_writes_of_an_output(template: Path, tmp_path: Path) -> None:
     assert_sound(found, 12)
 
 
-def test_failing_sockets_of_the_model_client(template: Path, tmp_path: Path) -> None:
-    calls = [("connect", errno.ENETUNREACH, "lasting"), ("recv", errno.ECONNRESET, "once")]
-    calls = calls[: often(1, 2)]
-    with serve(answer) as server:
-        found = faults_sockets.tries(template, tmp_path, server.base_url, often(40, 1), calls)
-    lasting = found["socket connect ENETUNREACH lasting"]
-    assert lasting.clean == lasting.tried
-    assert_sound(found, 1)
-
-
-def test_a_full_disk_in_a_process(template: Path, tmp_path: Path) -> None:
-    expected = faults_tries.undisturbed(template, tmp_path, EXPORT)
-    room = often(4096, 0)
-    found = faults_full.in_namespace(template, tmp_path, EXPORT, expected, [room])
-    if isinstance(found, str):
-        pytest.skip(found)
-    assert found.clean == 1
-    assert_sound({"export": found}, 1)
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
-def test_a_full_standard_output_in_a_process(template: Path, tmp_path: Path) -> None:
-    found = faults_full.full_output(template, tmp_path, [("show", "--json")])
-    assert_sound({"show": found}, 1)
-
-
 def test_the_loops_can_be_run_in_processes_of_their_own() -> None:
     """Spawned by `python -m benchmarks.faults`, which has no importable `__main__`."""
-    for one in (faults.loop, faults.sockets, faults.full):
-        assert one.__module__ == "benchmarks.faults.loops"
+    assert faults.loop.__module__ == "benchmarks.faults.loops"
 
 
 # ---- what is counted would be seen ---------------------------------------------------------------

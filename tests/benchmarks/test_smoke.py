@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from benchmarks.__main__ import BENCHMARKS
-from benchmarks.startup import HEAVY, imported
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +39,7 @@ def last_line(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 
 def test_quantify_commits_every_cell_and_sends_what_bare_sends() -> None:
-    small = ["--runs", "40", "--rounds", "1", "--latency", "0.01", "--sides", "autogen"]
+    small = ["--runs", "40", "--rounds", "1", "--latency", "0.01", "--sides", "aiohttp"]
     result = last_line(run("-m", "benchmarks.quantify", *small, "--concurrency", "8"))
     assert set(result) == QUANTIFY | {"rows", "others"}
     assert result["others"] == []
@@ -48,41 +47,15 @@ def test_quantify_commits_every_cell_and_sends_what_bare_sends() -> None:
     assert result["same_bodies"] is True
     assert result["met"] is None  # other settings than the target's
     sides = result["sides"]
-    assert set(sides) == {"bare", "quantify", "autogen"}
+    assert set(sides) == {"bare", "quantify", "aiohttp"}
     assert all(set(side) == SIDE for side in sides.values())
     assert sides["bare"]["cells_committed"] is None
-    assert sides["quantify"]["cells_committed"] == sides["autogen"]["cells_committed"] == 40 * 6
+    assert sides["quantify"]["cells_committed"] == 40 * 6
     for side in sides.values():
         assert side["calls_per_s"] > 0
         assert side["cpu_ms_per_call"] > 0
         assert len(side["ratios"]) == 1
     assert sides["bare"]["ratio"] == 1.0
-
-
-def test_startup_loads_nothing_heavy() -> None:
-    result = last_line(run("-m", "benchmarks.startup", "--n", "2"))
-    assert set(result) == {
-        "benchmark", "rows", "n", "median_s", "ratio", "target_s", "heavy", "slowest_ms",
-    }  # fmt: skip
-    assert set(result["median_s"]) == set(result["ratio"]) == {"pass", "import", "help"}
-    assert result["heavy"] == {"import": [], "help": []}
-
-
-def test_planning_compares_like_with_like() -> None:
-    result = last_line(run("-m", "benchmarks.planning", "--seconds", "0.05"))
-    assert set(result) == {"benchmark", "rows", "sizes", "extended", "met"}
-    assert len(result["rows"]) == 4
-    assert {row["met"] for row in result["rows"]} == {None}
-    assert result["met"] is None  # too short to say
-    assert [row["actions"] for row in result["sizes"]] == ["3-5", *"3456789"]
-    for row in result["sizes"]:
-        assert row["ratio"] == row["literal_ms"] / row["ours_ms"]
-        assert row["case_ms"] > 0
-
-
-def test_a_heavy_import_would_be_seen() -> None:
-    assert {"numpy"} == HEAVY & imported(["-c", "import numpy.linalg"]).keys()
-    assert not HEAVY & imported(["-c", "import json"]).keys()
 
 
 def folder_of_fakes(folder: Path, codes: dict[str, int]) -> Path:
@@ -102,18 +75,18 @@ def folder_of_fakes(folder: Path, codes: dict[str, int]) -> Path:
 
 
 def test_all_go_on_past_a_failing_one(tmp_path: Path) -> None:
-    folder = folder_of_fakes(tmp_path, {"startup": 3, "readers": 1, "merge": 9})
+    folder = folder_of_fakes(tmp_path, {"finished": 3, "scales": 1, "judges": 9})
     done = run("-m", "benchmarks", folder=folder)
     assert done.returncode == 1
     ran = [line for line in done.stdout.splitlines() if line.startswith("ran ")]
-    assert ran == [f"ran {name}" for name in ORDER if name != "merge"]
+    assert ran == [f"ran {name}" for name in ORDER if name != "judges"]
     assert done.stderr.strip() == (
-        "failed: startup (exit code 3), readers (exit code 1), merge (exit code 9, no figures)"
+        "failed: finished (exit code 3), scales (exit code 1), judges (exit code 9, no figures)"
     )
     page = (folder / "benchmarks" / "results.md").read_text("utf-8")
     assert "| soak | a \\| b | 7 | at least 8 | met |" in page
-    assert "| startup | a \\| b | 7 | at least 8 | MISSED |" in page
-    assert "| merge | failed | exit code 9, no figures | | FAILED |" in page
+    assert "| finished | a \\| b | 7 | at least 8 | MISSED |" in page
+    assert "| judges | failed | exit code 9, no figures | | FAILED |" in page
 
 
 def test_what_is_not_run_keeps_its_figures(tmp_path: Path) -> None:
@@ -123,12 +96,12 @@ def test_what_is_not_run_keeps_its_figures(tmp_path: Path) -> None:
     first = page.read_text("utf-8")
     assert "| crash | a" in first
     assert "Not measured yet: soak, faults," in first
-    assert run("-m", "benchmarks", "--quick", "--only", "merge", folder=folder).returncode == 0
+    assert run("-m", "benchmarks", "--quick", "--only", "judges", folder=folder).returncode == 0
     assert page.read_text("utf-8") == first  # a quick run is no result
     assert run("-m", "benchmarks", "speed", folder=folder).returncode == 0
     second = page.read_text("utf-8")
     assert second.index("| crash | a") < second.index("| quantify | a")
-    assert "| merge | a" not in second
+    assert "| judges | a" not in second
 
 
 def test_an_unknown_group_is_refused() -> None:

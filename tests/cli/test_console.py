@@ -9,8 +9,7 @@ from rich.console import Console
 
 from agenteval.cli import console
 from agenteval.cli.console import clean, clean_lines, json_text, print_json
-from benchmarks.pages.check import hidden_in
-from benchmarks.pages.payloads import payloads
+from tests.support.payloads import hidden_in, payloads
 
 
 def printed(text: str) -> str:

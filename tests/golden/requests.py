@@ -60,15 +60,20 @@ def _sent(body: dict[str, Any]) -> str:
 
 
 def _keys(store: Path, url: str) -> dict[str, Any]:
-    """Sources (their hash without the server's port) and the keys of items, cells and trials."""
+    """Sources and experiments without the server's port, and the keys of items, cells and trials.
+
+    A plan is kept without the key of its system, which the port changes.
+    """
     with contextlib.closing(sqlite3.connect(store)) as connection:
 
         def column(query: str) -> list[str]:
             return sorted({"/".join(map(str, row)) for row in connection.execute(query)})
 
         records = column("SELECT record FROM sources")
+        plans = [json.loads(plan) for plan in column("SELECT plan FROM experiments")]
         return {
-            "sources": sorted(content_hash(json.loads(r.replace(url, "URL"))) for r in records),
+            "sources": [json.loads(r) for r in sorted(r.replace(url, "URL") for r in records)],
+            "experiments": sorted(content_hash(plan["grids"]) for plan in plans),
             "items": column("SELECT kind, id, item_key FROM items"),
             "units": column(
                 "SELECT i.id, c.variant, c.repeat, c.status FROM calls c JOIN items i"

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 import agenteval.models
 from agenteval.errors import ReplyError
 from agenteval.models.reply import meant_as_json, parse_reply
-from benchmarks.fuzz.arcs import Arcs
+from tests.support.steps import count_steps
 from tests.thorough import often
 
 FOLDER = Path(agenteval.models.__file__).parent
-ARCS = Arcs([FOLDER / f"{name}.py" for name in ("reply", "jsonish")])
+FILES = [FOLDER / f"{name}.py" for name in ("reply", "jsonish")]
 PIECES = st.sampled_from(
     ["{", "}", "[", "]", "(", ")", '"', "'", ":", ",", "\\", "\\ud800", "1", "-", ".5", "1e999",
      "True", "null", "range(1, 5)", "//", "#", "/*", "*/", "\n", " ", "```", "```json\n", '"a"',
@@ -62,8 +62,8 @@ FAMILIES: dict[str, Callable[[int], str]] = {
 @pytest.mark.parametrize("family", FAMILIES)
 def test_twice_the_length_takes_about_twice_the_steps(family: str) -> None:
     def steps(length: int) -> int:
-        ARCS.run(tried, FAMILIES[family](length))
-        return ARCS.steps
+        text = FAMILIES[family](length)
+        return count_steps(lambda: tried(text), FILES)
 
     short, long = steps(1500), steps(3000)
     assert long <= 2.2 * short + 200

@@ -32,7 +32,7 @@ from agenteval.readers import read_runs
 from agenteval.readers.scores import read_scores
 from agenteval.readers.tasks import load_task
 from agenteval.readers.traces import read_traces
-from benchmarks.hostile_files.doors import world
+from tests.support.valid_files import write_valid_files
 from tests.thorough import often
 
 
@@ -70,7 +70,7 @@ LEAF = {"name": "Rude", "area": "a", "group": "g", "definition": "d"}
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("mutations")
-    world(folder)
+    write_valid_files(folder)
     (findings,) = (folder / "found").iterdir()
     findings.rename(findings.with_stem("x"))
     small = {"name": "x", "leaves": [LEAF, {**LEAF, "name": "Late", "aliases": ["tardy"]}]}

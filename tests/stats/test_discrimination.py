@@ -168,4 +168,4 @@ def test_coverage_at_30_and_30(area: float, spread: float) -> None:
     draw = normal(area, spread)
     found = [draw(rng).auc for _ in range(400)]
     hit = sum(a.low is not None and a.high is not None and a.low <= area <= a.high for a in found)
-    assert hit / 400 >= 0.93  # of 4,000: benchmarks/auc_coverage.py
+    assert hit / 400 >= 0.93

@@ -6,15 +6,15 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.reference_stats.__main__ import FOLDER, INPUTS, Row, agrees, flatten, table
-from benchmarks.reference_stats.counts import (
+from tests.golden.files import published
+from tests.stats.reference.counts import (
     comparisons,
     corrections,
     counts_in_the_text,
     proportions,
 )
-from benchmarks.reference_stats.spec import spec_figures
-from tests.golden.files import published
+from tests.stats.reference.spec import spec_figures
+from tests.stats.reference.table import FOLDER, INPUTS, Row, agrees, flatten, table
 
 reference = pytest.mark.skipif(
     not (FOLDER / "stats/reference.json").exists(), reason="reference data not present"

@@ -32,7 +32,7 @@ from agenteval.stats import (
     sign_test,
     spearman,
 )
-from benchmarks.reference_stats.ratings import Figure
+from tests.stats.reference.ratings import Figure
 
 
 def count_figures(folder: Path) -> Iterator[Figure]:

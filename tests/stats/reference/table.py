@@ -1,10 +1,8 @@
-"""The statistics against recorded reference figures: one row per figure.
+"""The statistics beside recorded reference figures: one row per figure.
 
-`python -m benchmarks.reference_stats [--reference FOLDER] [--all]` prints name, ours, reference
-and a status; without --all only what is not ok, and the counts. Statuses: ok; DIFFERS; input (the
-figure is an input that stands in the file); not offered (a figure this package does not make, with
-the reason); no inputs here (the raw data are not in the folder). Exit code 1 if anything differs,
-2 without the folder. The last line is JSON with the counts.
+Statuses: ok; DIFFERS; input (the figure is an input that stands in the file); not offered (a figure
+that this package does not make, with the reason); no inputs here (the raw data are not in the
+folder).
 
 Tolerance: 2e-6 absolute, or the last of six printed digits where that is coarser; 1e-3 relative
 below p = 1e-3; .01 for bootstrap and simulation; counts exactly.
@@ -12,24 +10,18 @@ below p = 1e-3; .01 for bootstrap and simulation; counts exactly.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
-import sys
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import outcome
-from benchmarks.folders import ROOT
-from benchmarks.outcome import finish
-from benchmarks.reference_stats.counts import count_figures
-from benchmarks.reference_stats.ratings import rating_figures
-from benchmarks.reference_stats.spec import spec_figures
+from tests.stats.reference.counts import count_figures
+from tests.stats.reference.ratings import rating_figures
+from tests.stats.reference.spec import spec_figures
 
-FOLDER = ROOT.parent / "shared/reference"
+FOLDER = Path(__file__).parents[4] / "shared/reference"
 FILES = {
     "stats": "stats/reference.json",
     "prometheus": "stats/prometheus/reference.json",
@@ -114,34 +106,3 @@ def table(folder: Path = FOLDER) -> list[Row]:
         else:
             rows.append(Row(name, None, reference, "no inputs here", ""))
     return rows
-
-
-def main() -> int:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
-    parser.add_argument("--reference", type=Path, default=FOLDER)
-    parser.add_argument("--all", action="store_true", help="also the figures that are ok")
-    options = parser.parse_args()
-    if not (options.reference / FILES["stats"]).exists():
-        print(f"no reference data in {options.reference}", file=sys.stderr)
-        finish("reference_stats", [outcome.Row("published figures", "not here: nothing compared")])
-        return 2
-    rows = table(options.reference)
-    for row in rows:
-        if options.all or row.status == "DIFFERS":
-            ours = "" if row.ours is None else f"{row.ours:.7g}"
-            print(f"{row.name:78s} {ours:>12s} {row.reference:12.7g}  {row.status}  {row.how}")
-    counts = Counter(row.status for row in rows)
-    own = sum(r.status == "ok" and r.how in ("numpy", "scikit-learn") for r in rows)
-    compared = counts["ok"] + counts["DIFFERS"]
-    found = [
-        outcome.Row("published figures reproduced", f"{counts['ok']} of {compared}",
-                    f"{compared}", not counts["DIFFERS"]),
-        outcome.Row("of these, without another package", f"{own}"),
-        outcome.Row("published figures whose data is not at hand", f"{counts['no inputs here']}"),
-    ]  # fmt: skip
-    return finish("reference_stats", found, **counts, ok_without_package=own)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
