@@ -267,23 +267,6 @@ def merge_criteria(
     return names.merged(names.partition(tau))
 
 
-def cluster_members(
-    criteria_sets: Sequence[Sequence[Criterion]],
-    embedder: Embedder | None,
-    *,
-    tau: float | None = None,
-) -> list[list[int]]:
-    """Per set the sorted distinct cluster ids of its criteria, for `stats.unique_curve`.
-
-    The clusters are those of `merge_criteria` over all sets together, numbered 0, 1, ... in
-    canonical order. Raises as `merge_criteria` does.
-    """
-    tau = threshold(embedder, tau)
-    every = (c for criteria in criteria_sets for c in criteria)
-    names = Names(every, embedder if tau < 1 else None)
-    return names.members(criteria_sets, names.partition(tau))
-
-
 def threshold(embedder: Embedder | None, tau: float | None) -> float:
     """`tau`, or the embedder's default, or 1 without one. Raises InputError as `merge_criteria`."""
     if tau is None:

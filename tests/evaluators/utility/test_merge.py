@@ -16,17 +16,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.merge import Names, cluster_members, merge_criteria
+from agenteval.evaluators.utility.merge import Names, merge_criteria, threshold
 from agenteval.evaluators.utility.names import fold_name
 from agenteval.records import Criterion, Provenance
 from agenteval.stats import expected_unique
+
+
+def clusters(
+    sets: Sequence[Sequence[Criterion]], embedder: Any, tau: float | None = None
+) -> list[list[int]]:
+    """The sorted distinct clusters of each set."""
+    tau = threshold(embedder, tau)
+    names = Names((c for criteria in sets for c in criteria), embedder if tau < 1 else None)
+    return names.members(sets, names.partition(tau))
 
 
 def count_unique(
     sets: Sequence[Sequence[Criterion]], embedder: Any, *, tau: float | None = None
 ) -> list[int]:
     """In how many of the sets each distinct criterion occurs."""
-    counts = Counter(n for labels in cluster_members(sets, embedder, tau=tau) for n in labels)
+    counts = Counter(n for labels in clusters(sets, embedder, tau) for n in labels)
     return [counts[label] for label in sorted(counts)]
 
 
@@ -451,7 +460,7 @@ def test_members_and_counts_per_set() -> None:
         [],
         [criterion("C"), criterion("A")],
     ]
-    found = cluster_members(sets, None)
+    found = clusters(sets, None)
     assert [len(labels) for labels in found] == [2, 1, 0, 2]
     assert found[1][0] in found[0]
     assert found[1][0] in found[3]
