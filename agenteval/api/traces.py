@@ -44,7 +44,7 @@ from agenteval.evaluators.traces.outline import Outline, outline, trace_key
 from agenteval.evaluators.traces.score import Scoring, evaluate
 from agenteval.evaluators.traces.score_tables import score_tables
 from agenteval.evaluators.traces.tables import (
-    Finder,
+    FinderFindings,
     TraceStats,
     finding_tables,
     stats_tables,
@@ -82,7 +82,7 @@ _AT_ONCE = 8  # traces in memory
 class FindingsReport(Report):
     """What finders found, and the traces whose text seems to talk to the judge (`flags`)."""
 
-    finders: tuple[Finder, ...] = ()
+    finders: tuple[FinderFindings, ...] = ()
     taxonomy: Taxonomy | None = None
     outlines: tuple[Outline, ...] = ()
     flags: Flags = Flags()  # noqa: RUF009  frozen
@@ -165,7 +165,7 @@ def detect(
     for run, _ in read_each(traces, watch):
         findings[run.id] = Findings(trace=run.id, findings=detected(run, labels))
         flags.append(flags_of([run]))
-    return _report([Finder("detectors", findings)], labels, watch, flags=together(flags))
+    return _report([FinderFindings("detectors", findings)], labels, watch, flags=together(flags))
 
 
 @dataclass
@@ -364,15 +364,15 @@ def withheld_line(cases: Sequence[TraceCase]) -> list[str]:
     ]
 
 
-def _finders(stored: Iterable[Stored]) -> list[Finder]:
+def _finders(stored: Iterable[Stored]) -> list[FinderFindings]:
     by_name: dict[str, dict[str, Findings]] = {}
     for one in stored:
         by_name.setdefault(one.finder, {})[one.findings.trace] = one.findings
-    return [Finder(name, findings) for name, findings in by_name.items()]
+    return [FinderFindings(name, findings) for name, findings in by_name.items()]
 
 
 def _report(
-    finders: Sequence[Finder],
+    finders: Sequence[FinderFindings],
     taxonomy: Taxonomy,
     watch: Watch,
     *,
@@ -426,14 +426,14 @@ def findings_report(
     finders = _finders(stored)
     for folder in findings:
         said = read_findings(folder, labels, watch, f"findings {folder}")
-        finders.append(Finder(name_of(folder), {one.trace: one.findings for one in said}))
+        finders.append(FinderFindings(name_of(folder), {one.trace: one.findings for one in said}))
     scores: list[Table] = []
     if gold is not None:
         truth = read_findings(gold, labels, watch, "gold")
         for finder in finders:
             scores += _scores(finder, truth, outlines.values(), labels)
         people = {one.trace: one.findings for one in truth}
-        finders.append(Finder(name_of(gold), people, gold=True))
+        finders.append(FinderFindings(name_of(gold), people, gold=True))
     if keys is not None:
         finders = [
             replace(f, findings={t: one for t, one in f.findings.items() if t in outlines})
@@ -490,7 +490,10 @@ def _stored(
 
 
 def _scores(
-    finder: Finder, truth: Sequence[Annotation], outlines: Iterable[Outline], labels: Taxonomy
+    finder: FinderFindings,
+    truth: Sequence[Annotation],
+    outlines: Iterable[Outline],
+    labels: Taxonomy,
 ) -> list[Table]:
     """The first tables of a finder against gold, its name in their titles."""
     said = [read_annotation(official_text(f, extra=True), t, labels)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from agenteval.errors import AgentevalError, BadRequest, Filtered, ReplyError
 from agenteval.models.prompts import neutralise
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Usage
-
-if TYPE_CHECKING:
-    from agenteval.models.client import Client
 
 T = TypeVar("T")
 MOST_REQUESTS = 2  # of a question: one, and one to repair a reply that cannot be read
@@ -29,12 +26,27 @@ class Asked(Generic[T]):
     repaired: bool
 
 
+class Asks(Protocol):
+    """A client, or anything that wraps one."""
+
+    async def complete(self, request: Request) -> Reply: ...
+
+
+def _beginning(text: str) -> str:
+    return neutralise(text[:_SHOWN])
+
+
 async def ask(
-    client: Client, request: Request, read: Callable[[str], T], repair: Callable[[str], str]
+    client: Asks,
+    request: Request,
+    read: Callable[[str], T],
+    repair: Callable[[str], str],
+    show: Callable[[str], str] = _beginning,
 ) -> Asked[T]:
     """What `read` makes of the reply, or of that to the one repair.
 
-    `repair` makes the second question from what was wrong with the first answer. Raises ReplyError
+    `repair` makes the second question from what was wrong with the first answer, `show` what is
+    repeated of that answer. Raises ReplyError
     when neither can be read, Filtered when a reply was refused or withheld, and whatever the
     client raises; `spent` of all of them is what both requests took.
     """
@@ -49,7 +61,7 @@ async def ask(
         request,
         messages=(
             *request.messages,
-            {"role": "assistant", "content": neutralise(first.text[:_SHOWN]) or "(empty)"},
+            {"role": "assistant", "content": show(first.text) or "(empty)"},
             {"role": "user", "content": repair(str(problem))},
         ),
         role=f"{request.role}:repair",

@@ -8,7 +8,12 @@ from dataclasses import dataclass, field
 
 from agenteval.evaluators.traces.forest import DEFAULT, Bounds, Drawn, forest
 from agenteval.evaluators.traces.outline import Outline, OutlineSpan
-from agenteval.evaluators.traces.tables import Finder, categories_of, category_of, finding_tables
+from agenteval.evaluators.traces.tables import (
+    FinderFindings,
+    categories_of,
+    category_of,
+    finding_tables,
+)
 from agenteval.evaluators.traces.taxonomy import Taxonomy
 from agenteval.records import Finding, content_hash
 from agenteval.records.table import Table
@@ -49,7 +54,7 @@ class Material:
     """
 
     outlines: Mapping[str, Outline]
-    finders: Sequence[Finder]
+    finders: Sequence[FinderFindings]
     taxonomy: Taxonomy
     scores: Sequence[Table] = field(default=())
     flags: Flags = Flags()  # noqa: RUF009  frozen
@@ -62,7 +67,7 @@ class Material:
             ids.update(dict.fromkeys(finder.findings))
         return list(ids)
 
-    def of(self, trace: str) -> list[tuple[Finder, Finding]]:
+    def of(self, trace: str) -> list[tuple[FinderFindings, Finding]]:
         """All findings of a trace, by finder."""
         return [
             (finder, finding)
@@ -138,7 +143,7 @@ def headlines(material: Material) -> list[str]:
     return [_headline(finder, len(material.traces)) for finder in material.finders]
 
 
-def _headline(finder: Finder, total: int) -> str:
+def _headline(finder: FinderFindings, total: int) -> str:
     known = list(finder.known())
     name = finder.title
     failed, untried = finder.failures().total(), total - len(finder.findings)
@@ -281,7 +286,7 @@ def _hidden(kinds: Counter[str], beyond: int) -> str:
     return text + (f" ({kinds_of(kinds)})" if kinds else "")
 
 
-def _card(material: Material, finder: Finder, finding: Finding) -> Card:
+def _card(material: Material, finder: FinderFindings, finding: Finding) -> Card:
     parts = [finder.title]
     parts += [] if finding.source in ("", finder.name) else [finding.source]
     if finding.confidence is not None:

@@ -72,7 +72,8 @@ def located(**options: Any) -> Any:
         hint = Finding(span="c", category="Waste", evidence="9000", impact="LOW",
                        description=say("finding of a rule", "The tool was slow."))  # fmt: skip
         how = LocatorOptions(context=16_384, **options)
-        found = await Locator(client, TAXONOMY, how).locate(run, condense(run), (hint,))
+        located = await Locator(client, TAXONOMY, how).examine(run, condense(run), (hint,))
+        found = located.findings
         grades = {name: grade.value for name, grade in found.grades.items()}
         named = [(f.span, f.category) for f in found.findings if f.source == "locator"]
         return found.status, named, grades

@@ -9,7 +9,7 @@ import pytest
 
 from agenteval.evaluators.traces.forest import Bounds
 from agenteval.evaluators.traces.outline import Outline, OutlineSpan
-from agenteval.evaluators.traces.tables import Finder, finding_tables
+from agenteval.evaluators.traces.tables import FinderFindings, finding_tables
 from agenteval.evaluators.traces.taxonomy import built_in
 from agenteval.records import Finding, Findings, Grade, Rejected
 from agenteval.report.traces import Material, traces_page, worth_reading
@@ -52,22 +52,22 @@ def said(trace: str, *marks: tuple[str, str], **more: object) -> Findings:
     return Findings.model_validate({"trace": trace, "findings": found, **more})
 
 
-def material(*finders: Finder, outlines: Sequence[Outline] = ()) -> Material:
+def material(*finders: FinderFindings, outlines: Sequence[Outline] = ()) -> Material:
     return Material({o.trace: o for o in outlines}, finders, built_in())
 
 
 def small() -> Material:
     """Three traces; rules see two, a judge fails on one, a person did one."""
-    rules = Finder("rules", {
+    rules = FinderFindings("rules", {
         "t1": said("t1", ("b", "Rate Limiting"), ("c", "rate limiting")), "t2": said("t2"),
     })  # fmt: skip
-    judge = Finder("judge", {
+    judge = FinderFindings("judge", {
         "t1": said("t1", ("b", "Goal Deviation"), grades={"overall": Grade(value=2, reason="so")},
                    rejected=(Rejected(why="no such span"),)),
         "t2": Findings(trace="t2", status="error:timeout", message="slow"),
         "t3": said("t3", ("x", "Odd")),
     })  # fmt: skip
-    person = Finder("person", {"t1": said("t1", ("c", "Rate Limiting"))}, gold=True)
+    person = FinderFindings("person", {"t1": said("t1", ("c", "Rate Limiting"))}, gold=True)
     spans = (span("a", kind="agent"), span("b", "a", kind="llm"), span("c", "a", kind="tool"))
     made = [outline("t1", *spans), outline("t2", *spans)]
     return material(rules, judge, person, outlines=made)
@@ -133,7 +133,7 @@ def test_everything_from_outside_is_text() -> None:
     findings = Findings(trace=HOSTILE, findings=(finding,),
                         grades={HOSTILE: Grade(value=1, reason=HOSTILE)})  # fmt: skip
     lost = Findings(trace="u" + HOSTILE, status="error:timeout", message=HOSTILE)
-    finder = Finder(HOSTILE, {HOSTILE: findings, "u" + HOSTILE: lost})
+    finder = FinderFindings(HOSTILE, {HOSTILE: findings, "u" + HOSTILE: lost})
     one = Outline(trace=HOSTILE, task=HOSTILE, spans=(made,), kinds={"tool": 1})
     page = traces_page(material(finder, outlines=[one]), title=HOSTILE, facts=[(HOSTILE, HOSTILE)])
     seen = Seen(page)
@@ -153,7 +153,7 @@ def test_a_large_trace_is_bounded_and_counted() -> None:
         *(span(f"s{i}", "root", kind="llm", output="x" * 400) for i in range(9000)),
     ]
     one = outline("t", *spans)
-    finder = Finder("rules", {"t": said("t", ("s8999", "Goal Deviation"))})
+    finder = FinderFindings("rules", {"t": said("t", ("s8999", "Goal Deviation"))})
     page = traces_page(material(finder, outlines=[one]), bounds=Bounds(spans=50))
     assert len(page) < 100_000
     assert "<strong>s8999</strong>" in page
@@ -177,7 +177,7 @@ def test_nobody_has_looked_yet() -> None:
 @pytest.mark.parametrize("width", [390, 1400])
 def test_it_works_in_a_browser_without_script(open_page: Open, width: int) -> None:
     deep = [span("0"), *(span(str(i), str(i - 1), output=HOSTILE * 3) for i in range(1, 40))]
-    finder = Finder("rules", {"t": said("t", ("20", "Goal Deviation"))})
+    finder = FinderFindings("rules", {"t": said("t", ("20", "Goal Deviation"))})
     made = small()
     whole = Material({**made.outlines, "t": outline("t", *deep)}, [*made.finders, finder],
                      made.taxonomy)  # fmt: skip

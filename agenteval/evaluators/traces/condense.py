@@ -7,10 +7,11 @@ remains is shared out within a budget, and no span, error or call ever falls out
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agenteval.evaluators.traces.condense_lines import Lore, excerpt
+from agenteval.evaluators.traces.condense_lines import excerpt
 from agenteval.evaluators.traces.condense_render import Draft, Section, Writer, one_line
 from agenteval.evaluators.traces.condense_repeats import plain, wrappers
 from agenteval.evaluators.traces.pieces import Condensed, Piece, estimate_tokens, size
@@ -20,7 +21,7 @@ from agenteval.records.run import Message, Run, Span
 _PATH = 3  # names of left-out wrappers that are told of a span
 _FEWEST = 64  # tokens of a piece
 # Part of the key of stored findings; raise it when `condense` shows a judge something else.
-CONDENSE_VERSION = 1
+CONDENSE_VERSION = 2
 
 LEGEND = """\
 S1, S2 ... are the spans of the trace in its order; "in S2 > Step 3" says below which spans one
@@ -52,30 +53,37 @@ class Options:
 
 
 def condense(run: Run, options: Options | None = None) -> Condensed:
-    """The run's spans as pieces of text; a run without spans has none.
+    """Return the run's spans as pieces of text; a run without spans has none.
 
     Time and memory are linear in the size of the trace. Texts are not changed but for the marks
-    that LEGEND explains; they are untrusted, whoever shows them to a model fences them.
+    that LEGEND explains. They are untrusted: fence them before showing them to a model.
     """
     options = options or Options()
     parents = _parents(run.spans)
     reasons = wrappers(run.spans, parents)
-    drafted, folded = _drafts(run, parents, reasons)
-    rooms = _rooms(drafted, options)
-    lore = _lore(run)
+    drafts, folded = _drafts(run, parents, reasons)
+    rooms = iter(_rooms(drafts, options))
     pieces, cut = [], 0
-    for draft, room in zip(drafted, rooms, strict=True):
-        text, missing = _write(draft, room, lore)
-        cut += missing
-        pieces.append(
-            Piece(draft.index, draft.span.id, draft.span.kind, text, estimate_tokens(text))
-        )
-    dropped: dict[str, int] = {}
-    for reason in filter(None, reasons):
-        dropped[reason] = dropped.get(reason, 0) + 1
+    for draft in drafts:
+        lines = list(draft.head)
+        for section in draft.sections:
+            text, missing = excerpt(section.text, next(rooms))
+            cut += missing
+            between = "\n" if "\n" in text and section.label else " " if section.label else ""
+            lines.append(f"{section.label}{between}{text}".rstrip("\n"))
+        text = "\n".join(lines)
+        span = draft.span
+        pieces.append(Piece(draft.index, span.id, span.kind, text, estimate_tokens(text)))
     total = sum(piece.tokens for piece in pieces)
-    over = 0 if options.budget is None else max(0, total - options.budget)
-    return Condensed(run.id, tuple(pieces), source_tokens(run), dropped, folded, cut, over)
+    return Condensed(
+        trace=run.id,
+        pieces=tuple(pieces),
+        source_tokens=source_tokens(run),
+        dropped=dict(Counter(filter(None, reasons))),
+        folded=folded,
+        cut=cut,
+        over=0 if options.budget is None else max(0, total - options.budget),
+    )
 
 
 def source_tokens(run: Run) -> int:
@@ -125,26 +133,22 @@ def _drafts(
             continue
         place = " > ".join(filter(None, (above, *path)))
         index = f"S{len(drafts) + 1}"
-        drafts.append(writer.draft(i, index, span, f"in {place}" if place else ""))
+        drafts.append(writer.draft(index, span, f"in {place}" if place else ""))
         indices.append(index)
         names.append(())
     return drafts, writer.seen.folded
 
 
-def _rooms(drafts: Sequence[Draft], options: Options) -> list[list[int]]:
+def _rooms(drafts: Sequence[Draft], options: Options) -> list[int]:
     """Bytes for each section: first within each piece, then within the budget."""
     for draft in drafts:
-        own = draft.sections
         room = 4 * options.piece - draft.fixed - 4
-        for section, most in zip(own, _share(own, room), strict=True):
+        for section, most in zip(draft.sections, _share(draft.sections, room), strict=True):
             section.wanted, section.fair = most, min(section.fair, most)
-    everyone = [section for draft in drafts for section in draft.sections]
+    sections = [section for draft in drafts for section in draft.sections]
     if options.budget is None:
-        given = iter([section.wanted for section in everyone])
-    else:
-        fixed = sum(draft.fixed + 4 for draft in drafts)
-        given = iter(_share(everyone, 4 * options.budget - fixed))
-    return [[next(given) for _ in draft.sections] for draft in drafts]
+        return [section.wanted for section in sections]
+    return _share(sections, 4 * options.budget - sum(draft.fixed + 4 for draft in drafts))
 
 
 def _share(sections: Sequence[Section], room: int) -> list[int]:
@@ -154,44 +158,6 @@ def _share(sections: Sequence[Section], room: int) -> list[int]:
     if sum(fair) >= room:
         return shares(least, fair, weights, room)
     return shares(fair, [s.wanted for s in sections], weights, room)
-
-
-def _lore(run: Run) -> Lore:
-    """What agents say, by position: replies, calls, and at the end the answer of the run."""
-    lore = Lore()
-    for i, span in enumerate(run.spans):
-        for text in _said(span):
-            lore.used(text, i)
-    lore.used(run.output, len(run.spans))
-    return lore
-
-
-def _said(span: Span) -> Iterator[str]:
-    if span.kind == "tool":
-        yield span.input
-    elif span.kind == "llm":
-        spoken = [m for m in span.reply if m.content or m.tool_calls]
-        if not spoken:
-            yield span.output
-        for message in spoken:
-            yield message.content
-            yield from (plain(call.arguments) for call in message.tool_calls)
-
-
-def _write(draft: Draft, rooms: Sequence[int], lore: Lore) -> tuple[str, int]:
-    """The text of a piece and the number of characters that were cut."""
-    lines = list(draft.head)
-    cut = 0
-    for section, room in zip(draft.sections, rooms, strict=True):
-        text, missing = section.text, 0
-        if room < size(text):
-            text, missing = excerpt(text, room, section.role, lore, draft.position)
-        cut += missing
-        between = "\n" if "\n" in text and section.label else " " if section.label else ""
-        lines.append(f"{section.label}{between}{text}".rstrip("\n"))
-        if section.role != "call":
-            lore.learn(section.text)
-    return "\n".join(lines), cut
 
 
 def shares(

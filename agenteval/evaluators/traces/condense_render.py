@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
-from agenteval.evaluators.traces.condense_lines import STRONG, Role
+from agenteval.evaluators.traces.condense_lines import ERROR
 from agenteval.evaluators.traces.condense_repeats import TELLING, Seen, plain, ranges
 from agenteval.evaluators.traces.pieces import size
 from agenteval.records.run import Message, Span, SpanEvent, ToolCall
 
+Role = Literal["rules", "tools", "talk", "agent", "call", "data", "rest"]
+
 _REST = 240  # bytes of attributes that tell nothing in particular
-# Bytes by role: what always stays, what stays while the budget has room for all of these, and how
-# the rest is shared out.
+# Bytes by role: what always stays, what stays while the budget has room for all of these; and the
+# weight by which the rest is shared out
 _LEAST: dict[Role, tuple[int, int, float]] = {
     "rules": (480, 1600, 3.0),
+    "tools": (96, 200, 0.5),
     "talk": (136, 480, 2.0),
     "agent": (200, 640, 4.0),
     "call": (400, 1200, 4.0),
@@ -32,7 +36,6 @@ class Section:
 
     label: str
     text: str
-    role: Role
     weight: float
     least: int
     fair: int
@@ -43,25 +46,22 @@ class Section:
 class Draft:
     """One span to be written: `head` whole, then the sections."""
 
-    position: int
     index: str
     span: Span
     head: list[str] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
 
     def add(self, label: str, text: str, role: Role, most: int | None = None) -> None:
-        """A section, unless there is no text; `most` bounds its bytes."""
+        """Add a section, unless there is no text; `most` bounds its bytes."""
         if not text.strip():
             return
         least, fair, weight = _LEAST[role]
-        if role != "call" and STRONG.stands_in(text):
+        if role not in ("call", "tools") and ERROR.search(text):
             least, fair = max(least, _ALARM[0]), max(fair, _ALARM[1])
-        full = size(text)
-        wanted = full if most is None else min(full, most)
-        if wanted <= least + _TINY:
-            least = wanted
+        wanted = size(text) if most is None else min(size(text), most)
+        least = wanted if wanted <= least + _TINY else least
         self.sections.append(
-            Section(label, text, role, weight, min(least, wanted), min(fair, wanted), wanted)
+            Section(label, text, weight, least, max(least, min(fair, wanted)), wanted)
         )
 
     @property
@@ -71,16 +71,16 @@ class Draft:
 
 
 class Writer:
-    """Drafts of spans in their order; what stood before is referred to, `task` among it."""
+    """Drafts of spans in their order; texts that came before, such as `task`, become references."""
 
     def __init__(self, task: str = "") -> None:
-        self.seen = Seen(task=task)
+        self.seen = Seen(task)
         self._histories: dict[int, tuple[list[int], str]] = {}  # by first message
-        self._told: dict[str, str] = {}  # what was last said of models, tools and limits
+        self._current: dict[str, str] = {}  # models, tools and limits as last shown
 
-    def draft(self, position: int, index: str, span: Span, place: str) -> Draft:
-        """The draft of a span; `place` says below which other spans it stands."""
-        draft = Draft(position, index, span)
+    def draft(self, index: str, span: Span, place: str) -> Draft:
+        """Return the draft of a span; `place` says below which other spans it is."""
+        draft = Draft(index, span)
         draft.head.append(_headline(index, span, place, list(self._settings(span))))
         self._errors(draft)
         if span.tools:
@@ -90,26 +90,26 @@ class Writer:
         if span.kind == "tool":
             self._tool(draft)
         elif not span.messages:
-            self._input(draft)
-        if span.reply:
-            self._replies(draft)
+            fold = self.seen.fold_start if span.kind == "llm" else self.seen.fold
+            draft.add("input:", fold(span.input, f"input of {index}"), "rules")
+        self._replies(draft)
         if span.kind != "tool" and not any(m.content or m.tool_calls for m in span.reply):
             role: Role = "agent" if span.kind == "llm" else "data"
             draft.add("output:", self.seen.fold(span.output, f"output of {index}"), role)
         self._attributes(draft)
         return draft
 
-    def _news(self, what: str, value: str) -> bool:
-        """Whether `value` differs from what was told last; said once, it holds until it changes."""
-        new = self._told.get(what) != value
-        self._told[what] = value
-        return new
+    def _changed(self, name: str, value: str) -> bool:
+        """Whether `value` differs from the one last shown; it holds until it changes."""
+        changed = self._current.get(name) != value
+        self._current[name] = value
+        return changed
 
     def _settings(self, span: Span) -> Iterator[str]:
         """The model and the limit of tokens, where they change."""
-        if span.model and self._news("model", span.model):
+        if span.model and self._changed("model", span.model):
             yield f"model {one_line(span.model, 60)}"
-        if span.limit is not None and self._news("limit", str(span.limit)):
+        if span.limit is not None and self._changed("limit", str(span.limit)):
             yield f"limit {span.limit:,} tokens"
 
     def _errors(self, draft: Draft) -> None:
@@ -126,33 +126,28 @@ class Writer:
         texts = {key: plain(value) for key, value in event.attributes.items()}
         named = {key.rsplit(".", 1)[-1]: key for key in texts if key.startswith("exception.")}
         if not named:
-            body = self.seen.fold("\n".join(f"{k} = {v}" for k, v in texts.items()), draft.index)
             draft.head.append(f"event {one_line(event.name, 80)}")
-            draft.add("", body, "data")
+            draft.add("", self.seen.fold(_listed(texts), draft.index), "data")
             return
-        kind = one_line(texts.pop(named.get("type", ""), ""), 80)
-        draft.head.append(f"exception {kind}")
+        draft.head.append(f"exception {one_line(texts.pop(named.get('type', ''), ''), 80)}")
         message = texts.pop(named.get("message", ""), "")
         if message.strip() and message.strip() not in draft.span.status_message:
             draft.add("", self.seen.fold(message, f"exception of {draft.index}"), "data")
-        trace = texts.pop(named.get("stacktrace", ""), "")
-        draft.add("", self.seen.fold(trace, f"stack of {draft.index}"), "data")
-        rest = "\n".join(f"{k} = {v}" for k, v in texts.items())
-        draft.add("", self.seen.fold(rest, draft.index), "rest", _REST)
+        stack = texts.pop(named.get("stacktrace", ""), "")
+        draft.add("", self.seen.fold(stack, f"stack of {draft.index}"), "data")
+        draft.add("", self.seen.fold(_listed(texts), draft.index), "rest", _REST)
 
     def _tools(self, draft: Draft) -> None:
         names = ", ".join(t.name for t in draft.span.tools)
-        before = self.seen.offer(names, draft.index)
-        if self._news("tools", names):
+        before = self.seen.before(draft.index, "tools", names)
+        if self._changed("tools", names):
             draft.head.append(f"tools offered: {f'as in {before}' if before else names}")
         for spec in draft.span.tools:
             parameters = plain(spec.parameters)
-            if self.seen.new("tool", spec.name, spec.description, parameters):
+            key = ("tool", spec.name, spec.description, parameters)
+            if not self.seen.before(draft.index, *key):
                 text = f"{spec.description}\nparameters: {parameters or 'not told'}"
-                draft.add(f"tool {one_line(spec.name, 80)}:", text, "rules")
-                draft.sections[-1].weight = 0.5
-                draft.sections[-1].least = min(draft.sections[-1].least, 96)
-                draft.sections[-1].fair = min(draft.sections[-1].fair, 200)
+                draft.add(f"tool {one_line(spec.name, 80)}:", text, "tools")
 
     def _messages(self, draft: Draft) -> None:
         numbers, known, new = [], [], []
@@ -162,41 +157,36 @@ class Writer:
             answered = answered or message.role == "assistant"
             numbers.append(number)
             if fresh:
-                new.append((number, message, answered))
+                new.append((f"M{number}", message, answered))
             else:
                 known.append(number)
         if known:
             draft.head.append(f"messages: {ranges(known)} as before" + (", then" * bool(new)))
-        gone, where = self._gone(numbers, draft.index)
-        if gone:
-            draft.head.append(f"no longer sent: {ranges(gone)}, which {where} was sent")
-        for number, message, late in new:
-            self._message(draft, f"M{number} {message.role}", message, late)
-
-    def _gone(self, numbers: list[int], index: str) -> tuple[list[int], str]:
-        """Messages that the last call with the same first message was sent and this one is not."""
+        # the last call with the same first message
         before, where = self._histories.get(numbers[0], ([], ""))
-        self._histories[numbers[0]] = (numbers, index)
-        now = set(numbers)
-        return sorted({n for n in before if n not in now}), where
+        self._histories[numbers[0]] = (numbers, draft.index)
+        if gone := sorted(set(before) - set(numbers)):
+            draft.head.append(f"no longer sent: {ranges(gone)}, which {where} was sent")
+        for label, message, late in new:
+            self._message(draft, label, message.role, message, late=late)
 
-    def _message(self, draft: Draft, label: str, message: Message, late: bool) -> None:
-        who = f"{label} {one_line(message.name, 40)}" if message.name else label
+    def _message(
+        self, draft: Draft, number: str, what: str, message: Message, *, late: bool = True
+    ) -> None:
         role: Role = "rules" if message.role == "system" or not late else "talk"
         if message.role in ("assistant", "tool"):
             role = "agent" if message.role == "assistant" else "data"
-        number = label.split()[0]
-        draft.add(f"{who}:", self.seen.fold(message.content, f"{number} in {draft.index}"), role)
+        label = f"{number} {what}" + (f" {one_line(message.name, 40)}" if message.name else "")
+        draft.add(f"{label}:", self.seen.fold(message.content, f"{number} in {draft.index}"), role)
         self._calls(draft, message.tool_calls)
 
     def _replies(self, draft: Draft) -> None:
         for message in draft.span.reply:
             number, fresh = self.seen.number(message)
             if fresh:
-                self._message(draft, f"M{number} reply", message, True)
+                self._message(draft, f"M{number}", "reply", message)
                 continue
-            same = f"reply is the same as M{number}"
-            draft.head.append(same)
+            draft.head.append(f"reply is the same as M{number}")
             draft.add("", self.seen.fold(message.content, f"reply of {draft.index}"), "agent")
             self._calls(draft, message.tool_calls)
 
@@ -207,9 +197,8 @@ class Writer:
 
     def _tool(self, draft: Draft) -> None:
         span, index = draft.span, draft.index
-        name = span.tool or span.name
         draft.add("arguments:", self.seen.arguments(span.input, index) or "(none told)", "call")
-        before, times = self.seen.call(name, span.input, index)
+        before, times = self.seen.call(span.tool or span.name, span.input, index)
         if before:
             draft.head.append(
                 f"same tool and arguments as {', '.join(before)} (call number {times + 1} of these)"
@@ -220,24 +209,22 @@ class Writer:
         else:
             draft.head.append("output: empty")
 
-    def _input(self, draft: Draft) -> None:
-        span, here = draft.span, f"input of {draft.index}"
-        growing = span.kind == "llm"
-        text = self.seen.fold_start(span.input, here) if growing else span.input
-        draft.add("input:", text if growing else self.seen.fold(text, here), "rules")
-
     def _attributes(self, draft: Draft) -> None:
         telling: list[str] = []
-        rest: list[str] = []
+        others: list[str] = []
         for key, value in draft.span.attributes.items():
             text = plain(value)
-            if not text.strip() or not self.seen.new("attribute", key, text):
+            if not text.strip() or self.seen.before(draft.index, "attribute", key, text):
                 continue
             text = self.seen.fold(text, f"{one_line(key, 60)} of {draft.index}")
-            signs = TELLING.search(key) or STRONG.stands_in(text)
-            (telling if signs else rest).append(f"{key} = {text}")
+            signs = TELLING.search(key) or ERROR.search(text)
+            (telling if signs else others).append(f"{key} = {text}")
         draft.add("attributes:", "\n".join(telling), "data")
-        draft.add("other attributes:", "\n".join(rest), "rest", _REST)
+        draft.add("other attributes:", "\n".join(others), "rest", _REST)
+
+
+def _listed(texts: Mapping[str, str]) -> str:
+    return "\n".join(f"{key} = {text}" for key, text in texts.items())
 
 
 def _headline(index: str, span: Span, place: str, settings: list[str]) -> str:

@@ -89,7 +89,7 @@ def _pearson(first: _Floats, second: _Floats) -> float | None:
 
 
 @dataclass(frozen=True)
-class Bin:
+class LengthBin:
     """Traces of a range of lengths: `low` and `high` in tokens, both included; `answered` of them
     have a readable prediction."""
 
@@ -111,7 +111,7 @@ class LengthScore:
     score: str
     pearson: Interval
     spearman: Interval
-    bins: tuple[Bin, ...]
+    bins: tuple[LengthBin, ...]
     unknown: int
 
 
@@ -135,7 +135,7 @@ def against_length(
         pearson=_correlation(lengths, figures, how),
         spearman=spearman(lengths, figures),
         bins=tuple(
-            Bin(int(lengths[inside[0]]), int(lengths[inside[-1]]),
+            LengthBin(int(lengths[inside[0]]), int(lengths[inside[-1]]),
                 bootstrap_mean(figures[inside], how=how()),
                 sum(answered[known[i][1]] for i in inside))
             for inside in _quarters(lengths)

@@ -13,7 +13,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from agenteval.errors import TooLong, Unauthorized
 from agenteval.evaluators.base import classify
@@ -22,15 +22,16 @@ from agenteval.evaluators.traces.locator_prompt import (
     FULL,
     PROMPTS_SHA256,
     SUMMARY,
-    Asking,
-    Carry,
     LocatorOptions,
+    PromptBuilder,
     Question,
+    RunningNotes,
+    shown_again,
 )
 from agenteval.evaluators.traces.locator_quotes import Quotes
 from agenteval.evaluators.traces.locator_reply import (
-    Meter,
     Named,
+    UsageTracker,
     ask,
     check,
     kept,
@@ -53,7 +54,6 @@ from agenteval.models.wire import Request
 from agenteval.readers.assignment import Passage, assignment
 from agenteval.records import FailureStatus, Finding, Findings, Grade, Rejected, Run, Source, Usage
 
-T = TypeVar("T")
 _VERSION = 4
 _GIVE_UP = 3  # parts that fail in a row, for other reasons than their reply
 _SMALLEST, _LEAST = 8, 150  # a part is halved down to this share of the room, and so many tokens
@@ -119,7 +119,7 @@ class Locator:
         self.taxonomy = taxonomy
         self.options = options or LocatorOptions()
         self.legend = legend
-        self._asking = Asking(taxonomy, self.options, legend)
+        self._prompts = PromptBuilder(taxonomy, self.options, legend)
 
     @property
     def source(self) -> Source:
@@ -145,16 +145,16 @@ class Locator:
 
     def check(self) -> None:
         """Raises InputError when the context leaves no room for spans, however short the task."""
-        self._asking.questions(Run(id="-"))
+        self._prompts.questions(Run(id="-"))
 
     def plan(self, run: Run, condensed: Condensed, hints: Sequence[Finding] = ()) -> Plan:
-        """What `locate` will ask when nothing has to be repaired or halved; nothing is sent.
+        """Return what `examine` will ask if nothing has to be repaired or halved; nothing is sent.
 
         Raises InputError when the context leaves no room for spans.
         """
         layout, _ = self._layout(run, condensed, hints)
         asked = sum(
-            prompt_tokens(self._asking.part(question, row, FULL if i else Carry(), 0))
+            prompt_tokens(self._prompts.part(question, row, FULL if i else RunningNotes(), 0))
             for question, rows in layout
             for i, row in enumerate(rows)
         )
@@ -165,40 +165,34 @@ class Locator:
         asked = asked * self.options.repeats + most
         return Plan(requests, asked, requests * self.options.reply_tokens, parts, most)
 
-    async def locate(
-        self, run: Run, condensed: Condensed, hints: Sequence[Finding] = ()
-    ) -> Findings:
-        """The errors of a run, its grades, what was said and not taken, and what was not judged.
-
-        `hints` are the findings of rules. When no part could be judged, `status` is the
-        kind of the first failure and there are no findings, those of rules neither. Raises
-        InputError when the context leaves no room for spans, and Unauthorized.
-        """
-        return (await self.examine(run, condensed, hints)).findings
-
     async def examine(
         self, run: Run, condensed: Condensed, hints: Sequence[Finding] = (), attempt: int = 0
     ) -> Located:
-        """As `locate`, with what it took; `attempt` counts earlier tries, whose replies are not
-        taken from the cache."""
+        """Return the errors of a run, its grades, what was not taken and what was not judged.
+
+        `hints` are the findings of rules; `attempt` counts earlier tries, whose replies are not
+        taken from the cache. If no part could be judged, the status of the findings is the kind of
+        the first failure and there are no findings, those of rules neither. Raises InputError if
+        the context leaves no room for spans, and Unauthorized.
+        """
         if not condensed.pieces:
             message = "the trace has no spans to read"
             return Located(Findings(trace=run.id, status="unscored:missing", message=message))
         hints, unknown = self._known(run, hints)
         layout, cut = self._layout(run, condensed, hints)
-        meter = Meter(self.client, attempt)
+        tracker = UsageTracker(self.client, attempt)
         quotes = Quotes(run, condensed, self.options.quotes)
-        lanes = [
-            (_Lane(self._asking, question, repeat, meter, quotes), rows)
+        readers = [
+            (PartReader(self._prompts, question, repeat, tracker, quotes), rows)
             for question, rows in layout
             for repeat in range(self.options.repeats)
         ]
-        await _together([lane.read(rows) for lane, rows in lanes])
-        readings = [reading for lane, _ in lanes for reading in lane.readings]
+        await _together([reader.read(rows) for reader, rows in readers])
+        readings = [reading for reader, _ in readers for reading in reader.readings]
         notes = tuple(
-            (lane.question.area or "", lane.carry.notes)
-            for lane, _ in lanes
-            if lane.repeat == 0 and lane.carry.notes
+            (reader.question.area or "", reader.notes.notes)
+            for reader, _ in readers
+            if reader.repeat == 0 and reader.notes.notes
         )
         lost = [r.status for r in readings if r.status is not None]
         rejected = [entry for reading in readings for entry in reading.rejected]
@@ -215,17 +209,20 @@ class Locator:
             grades: dict[str, Grade] = {}
             if self.options.grades:
                 request = self._grades_request(run, condensed, every, notes, message)
-                grades, problems, ungraded = await self._grade(meter, request)
+                grades, problems, ungraded = await self._grade(tracker, request)
                 rejected += problems
             findings = Findings(
-                trace=run.id, findings=every, grades=grades, message=message,
+                trace=run.id,
+                findings=every,
+                grades=grades,
+                message=message,
                 rejected=(*rejected, *left_out, *unknown),
-            )  # fmt: skip
+            )
         read = {index for r in readings if r.status is None for index in r.shown}
         return Located(
             findings=findings,
-            usage=meter.usage,
-            calls=meter.calls,
+            usage=tracker.usage,
+            calls=tracker.calls,
             readings=len(readings),
             failed=len(lost),
             unread=tuple(p.index for p in condensed.pieces if p.index not in read),
@@ -261,16 +258,20 @@ class Locator:
         layout = []
         cut: dict[str, None] = {}
         indices = {piece.span: piece.index for piece in condensed.pieces}
-        for question in self._asking.questions(run, indices):
+        for question in self._prompts.questions(run, indices):
             slices = list(slices_of(condensed.pieces, lines, question.room))
             cut |= {part.index: None for part in slices if part.note}
             layout.append((question, list(rows_of(slices, question.room))))
         return layout, tuple(cut)
 
     def _grades_request(
-        self, run: Run, condensed: Condensed, findings: Sequence[Finding],
-        notes: Sequence[tuple[str, str]], unread: str,
-    ) -> Request:  # fmt: skip
+        self,
+        run: Run,
+        condensed: Condensed,
+        findings: Sequence[Finding],
+        notes: Sequence[tuple[str, str]],
+        unread: str,
+    ) -> Request:
         index = {piece.span: piece.index for piece in condensed.pieces}
         ordered = sorted(findings, key=lambda f: (_WEIGHT[f.impact], -(f.confidence or 0)))
         lines = [
@@ -284,15 +285,15 @@ class Locator:
         ending = assignment(run).ending
         if not ending.text:
             ending = Passage(condensed.pieces[-1].text, condensed.pieces[-1].span)
-        return self._asking.grades(run, notes, lines, ending, unread)
+        return self._prompts.grades(run, notes, lines, ending, unread)
 
     async def _grade(
-        self, meter: Meter, request: Request
+        self, tracker: UsageTracker, request: Request
     ) -> tuple[dict[str, Grade], list[Rejected], tuple[FailureStatus, ...]]:
         """The grades; those that were not given have no value, and it is said why, with the kind
         of the failure."""
         try:
-            answer = await ask(meter, request, read_grades, self._asking.repair)
+            answer = await ask(tracker, request, read_grades, self._prompts.repair, shown_again)
         except Unauthorized:
             raise
         except Exception as error:  # noqa: BLE001  grades are missing, findings stay
@@ -329,28 +330,28 @@ def _names(parts: Iterable[str]) -> str:
     return f"{', '.join(ordered[:5])}{more}"
 
 
-class _Lane:
+class PartReader:
     """Reads the parts of one question for one repeat, one after the other.
 
     A part that an endpoint calls too long is halved, and so are all that follow; after some
-    failures in a row that are not about the reply, the rest is not asked. `carry` is what is known
+    failures in a row that are not about the reply, the rest is not asked. `notes` is what is known
     after the last part that was read.
     """
 
     def __init__(
         self,
-        asking: Asking,
+        prompts: PromptBuilder,
         question: Question,
         repeat: int,
-        meter: Meter,
+        tracker: UsageTracker,
         quotes: Quotes,
     ) -> None:
         self.question = question
         self.repeat = repeat
         self.readings: list[Reading] = []
-        self.carry = Carry()
-        self._asking = asking
-        self._meter = meter
+        self.notes = RunningNotes()
+        self._prompts = prompts
+        self._tracker = tracker
         self._quotes = quotes
         self._room = question.room
         self._in_a_row = 0
@@ -371,9 +372,10 @@ class _Lane:
 
     async def _ask(self, row: Row) -> bool:
         """Whether the part is dealt with; False: to be asked again in smaller parts."""
-        request = self._asking.part(self.question, row, self.carry, self.repeat)
+        request = self._prompts.part(self.question, row, self.notes, self.repeat)
         try:
-            answer = await ask(self._meter, request, read_reply, self._asking.repair)
+            repair = self._prompts.repair
+            answer = await ask(self._tracker, request, read_reply, repair, shown_again)
         except Unauthorized:
             raise
         except Exception as error:  # noqa: BLE001  becomes the record of this part
@@ -388,7 +390,7 @@ class _Lane:
         self._in_a_row = 0
         items, summary = answer.value
         asked = [leaf.name for leaf in self.question.leaves]
-        taxonomy = self._asking.taxonomy
+        taxonomy = self._prompts.taxonomy
         checked = [check(item, asked, taxonomy, self._quotes) for item in items]
         named = tuple(entry for entry in checked if isinstance(entry, Named))
         rejected = [entry for entry in checked if isinstance(entry, Rejected)]
@@ -400,8 +402,9 @@ class _Lane:
             f"{entry.index} {entry.category}: {' '.join(entry.description.split())}"[:_FOUND]
             for entry in named
         ]
-        notes = shorten(neutralise(summary), SUMMARY) if summary else self.carry.notes
-        self.carry = Carry(notes, _last_lines("\n".join([*self.carry.found.splitlines(), *lines])))
+        notes = shorten(neutralise(summary), SUMMARY) if summary else self.notes.notes
+        lines = [*self.notes.found.splitlines(), *lines]
+        self.notes = RunningNotes(notes, _last_lines("\n".join(lines)))
         return True
 
     def _reading(self, row: Row, *rejected: Rejected) -> Reading:
@@ -424,12 +427,12 @@ class _Lane:
         why = f"{self._where(row)} not judged: {status}: {message[:300]}"
         reading = self._reading(row, Rejected(why=why, said=kept(raw) if raw else None))
         self.readings.append(replace(reading, status=status, message=message))
-        notes = neutralise(f"{self.carry.notes}\n({row.name} could not be read.)".strip())
-        self.carry = Carry(shorten(notes, SUMMARY), self.carry.found)
+        notes = neutralise(f"{self.notes.notes}\n({row.name} could not be read.)".strip())
+        self.notes = RunningNotes(shorten(notes, SUMMARY), self.notes.found)
 
     def _where(self, row: Row) -> str:
         asked = f" ({self.question.area})" if self.question.area else ""
-        again = f" in repeat {self.repeat + 1}" if self._asking.options.repeats > 1 else ""
+        again = f" in repeat {self.repeat + 1}" if self._prompts.options.repeats > 1 else ""
         return f"{row.name}{asked}{again}"
 
 
@@ -441,11 +444,11 @@ def _last_lines(text: str) -> str:
     return "\n".join(lines)
 
 
-async def _together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results of all, in their order; when one raises, the others are cancelled first."""
+async def _together(work: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """Wait for all; if one raises, the others are cancelled first."""
     tasks = [asyncio.create_task(coroutine) for coroutine in work]
     try:
-        return list(await asyncio.gather(*tasks))
+        await asyncio.gather(*tasks)
     finally:
         for task in tasks:
             task.cancel()

@@ -65,14 +65,14 @@ class LocatorOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Carry:
+class RunningNotes:
     """What is known of the earlier parts: the judge's notes, and lines of what was found."""
 
     notes: str = ""
     found: str = ""
 
 
-FULL = Carry("x" * 3 * SUMMARY, "x" * 3 * SUMMARY)  # as long as it may get
+FULL = RunningNotes("x" * 3 * SUMMARY, "x" * 3 * SUMMARY)  # as long as it may get
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Question:
     room: int
 
 
-class Asking:
+class PromptBuilder:
     """Makes the requests of one locator. All texts of a trace go in through data blocks."""
 
     def __init__(self, taxonomy: Taxonomy, options: LocatorOptions, legend: str) -> None:
@@ -159,14 +159,18 @@ class Asking:
 
     def _room(self, request: Request) -> int:
         """Tokens that are left beside a request, its repair and their replies."""
-        largest = self.repair(request, "x" * _PROBLEM, "x" * 3 * _SHOWN_AGAIN)
+        repair = (
+            {"role": "assistant", "content": "x" * 3 * _SHOWN_AGAIN},
+            {"role": "user", "content": self.repair("x" * _PROBLEM)},
+        )
+        largest = replace(request, messages=(*request.messages, *repair))
         return self.options.context - self.options.reply_tokens - prompt_tokens(largest) - 1
 
     def part(
         self,
         question: Question,
         row: Row,
-        carry: Carry,
+        carry: RunningNotes,
         repeat: int,
         hints: Sequence[str] | None = None,
     ) -> Request:
@@ -202,19 +206,9 @@ class Asking:
             messages, schema=schema, parameters=parameters, repeat=repeat, role=role, run_id=run_id
         )
 
-    def repair(self, request: Request, problem: str, text: str) -> Request:
-        """The request again, with the beginning of its reply and what was wrong with it."""
-        beginning = shorten(neutralise(text), _SHOWN_AGAIN) or "(empty)"
-        words = _PROMPTS["locator_repair"].render(problem=problem[:_PROBLEM])
-        return replace(
-            request,
-            messages=(
-                *request.messages,
-                {"role": "assistant", "content": beginning},
-                {"role": "user", "content": words},
-            ),
-            role=f"{request.role}:repair",
-        )
+    def repair(self, problem: str) -> str:
+        """Return the message that asks for another reply."""
+        return _PROMPTS["locator_repair"].render(problem=problem[:_PROBLEM])
 
     def grades(
         self,
@@ -243,6 +237,11 @@ class Asking:
             return self._request("locator:grades", run.id, (system, user), grades_schema(), 0)
 
         return make(_listed(errors, self._room(make(""))))
+
+
+def shown_again(text: str) -> str:
+    """Return what is repeated of a reply that is to be repaired."""
+    return shorten(neutralise(text), _SHOWN_AGAIN)
 
 
 def _listed(lines: Sequence[str], room: int) -> str:

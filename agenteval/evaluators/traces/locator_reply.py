@@ -12,10 +12,11 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import JsonValue
 
-from agenteval.errors import AgentevalError, BadRequest, Filtered, ReplyError
+from agenteval.errors import AgentevalError, ReplyError
 from agenteval.evaluators.traces.annotations import OVERALL, to_number
 from agenteval.evaluators.traces.locator_quotes import Quotes
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
+from agenteval.models import asking
 from agenteval.models.client import Client
 from agenteval.models.reply import parse_reply
 from agenteval.models.wire import Reply, Request
@@ -32,10 +33,11 @@ class Unreadable(ReplyError):
         self.raw = raw
 
 
-class Meter:
-    """A client whose requests are counted. `calls` counts questions, cached ones as well;
-    `usage` what was sent and paid for. Every request is asked as this `attempt`: no reply to an
-    earlier one answers it from the cache."""
+class UsageTracker:
+    """A client that counts: `calls` are questions, cached ones as well, `usage` what was paid for.
+
+    Every request is asked as this `attempt`: no reply to an earlier one answers it from the cache.
+    """
 
     def __init__(self, client: Client, attempt: int = 0) -> None:
         self._client = client
@@ -44,7 +46,7 @@ class Meter:
         self.usage = Usage()
 
     async def complete(self, request: Request) -> Reply:
-        """The client's reply. Raises what it raises, and Filtered for a refusal."""
+        """Return the client's reply. Raises what it raises."""
         self.calls += 1
         try:
             reply = await self._client.complete(
@@ -54,8 +56,6 @@ class Meter:
             self.usage += error.spent or Usage()
             raise
         self.usage += Usage() if reply.cached else reply.usage
-        if reply.refusal or reply.finish == "content_filter":
-            raise Filtered(reply.refusal or "withheld by the endpoint's content filter")
         return reply
 
 
@@ -68,44 +68,36 @@ class Read(Generic[T]):
 
 
 async def ask(
-    meter: Meter,
+    tracker: UsageTracker,
     request: Request,
     read: Callable[[str], Read[T]],
-    repair: Callable[[Request, str, str], Request],
+    repair: Callable[[str], str],
+    show: Callable[[str], str],
 ) -> Read[T]:
-    """What the reply says, or its repair where the reply is unreadable or has a gap.
+    """Return what the reply says, or its repair if the reply is unreadable or has a gap.
 
-    `repair(request, problem, text)` makes the second request. A first reply with a gap stands when
-    its repair is no better. Raises Unreadable, Filtered, and what the client raises; a repair that
-    an endpoint refuses to take (a full context, a recording) counts as not tried.
+    A first reply with a gap counts if its repair is no better. Raises Unreadable, Filtered, and
+    what the client raises.
     """
-    first = await meter.complete(request)
-    kept, problem = _attempt(first, read)
-    if kept is not None and kept.gap is None:
-        return kept
-    last = first
-    try:
-        last = await meter.complete(repair(request, problem, first.text))
-        better, problem = _attempt(last, read)
-        if better is not None and (kept is None or better.gap is None):
-            return better
-    except BadRequest:
-        pass  # as if no repair had been tried
-    except AgentevalError:
-        if kept is None:
-            raise
-    if kept is None:
-        raise Unreadable(problem, last.text)
-    return kept  # what could be read is not lost with its repair
+    texts: list[str] = []
+    partial: list[Read[T]] = []
 
+    def whole(text: str) -> Read[T]:
+        texts.append(text)
+        answer = read(text)
+        if answer.gap is not None:
+            partial.append(answer)
+            raise ReplyError(answer.gap)
+        return answer
 
-def _attempt(reply: Reply, read: Callable[[str], Read[T]]) -> tuple[Read[T] | None, str]:
-    cut = " (cut off by the length limit)" if reply.finish == "length" else ""
     try:
-        value = read(reply.text)
-    except ReplyError as error:
-        return None, f"{error}{cut}"
-    return value, f"{value.gap}{cut}"
+        return (await asking.ask(tracker, request, whole, repair, show)).value
+    except AgentevalError as error:
+        if partial:
+            return partial[0]  # what could be read is not lost with its repair
+        if isinstance(error, ReplyError):
+            raise Unreadable(str(error), texts[-1]) from error
+        raise
 
 
 # -- findings --------------------------------------------------------------------------------------

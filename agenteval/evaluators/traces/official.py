@@ -64,7 +64,7 @@ _Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Said:
+class AnnotationSets:
     """What the official scorer takes from one object. `scores` are numbers by name."""
 
     locations: frozenset[str]
@@ -73,7 +73,7 @@ class Said:
     scores: Mapping[str, float] = field(default_factory=dict)
 
 
-NOTHING = Said(frozenset(), frozenset(), frozenset())
+NOTHING = AnnotationSets(frozenset(), frozenset(), frozenset())
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ class OfficialCase:
     """Gold and prediction of one trace; where one is missing, why it is left out (`skipped`)."""
 
     trace: str
-    gold: Said | None
-    predicted: Said | None
+    gold: AnnotationSets | None
+    predicted: AnnotationSets | None
     skipped: str | None = None
 
 
@@ -148,14 +148,14 @@ def parse(text: str) -> Any:
         raise ReplyError(f"no JSON object: {error}") from error
 
 
-def said(value: Any, *, gold: bool) -> Said:
+def said(value: Any, *, gold: bool) -> AnnotationSets:
     """What the scorer takes from a decoded object. Raises what the original would raise:
     AttributeError, IndexError, KeyError, OverflowError or TypeError."""
     errors = list(value.get("errors", []))
     locations = [error.get("location", "") for error in errors]
     categories = [normalize(error["category"]) for error in errors if error.get("category", "")]
     first = value["scores"][0] if value.get("scores") else {}
-    return Said(
+    return AnnotationSets(
         frozenset(locations),
         frozenset(zip(locations, categories, strict=False)),  # shifted by an empty category
         frozenset(categories),
@@ -257,7 +257,7 @@ def _categories(gold: _Floats, predicted: _Floats) -> tuple[OfficialCategory, ..
     )
 
 
-def _correlations(sides: Sequence[tuple[Said, Said]]) -> dict[str, Correlation]:
+def _correlations(sides: Sequence[tuple[AnnotationSets, AnnotationSets]]) -> dict[str, Correlation]:
     """Pearson per score; scores that no trace has on both sides are left out."""
     correlations = {}
     for name in SCORES:

@@ -20,7 +20,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from agenteval.evaluators.traces.annotation_files import pair_up
+from agenteval.evaluators.traces.annotation_files import Pairing, pair_up
 from agenteval.evaluators.traces.annotations import Annotation
 from agenteval.evaluators.traces.grades import (
     GradeScore,
@@ -31,9 +31,9 @@ from agenteval.evaluators.traces.grades import (
 from agenteval.evaluators.traces.official import (
     CATEGORIES,
     NOTHING,
+    AnnotationSets,
     OfficialCase,
     OfficialScores,
-    Said,
     normalize,
     official_case,
     score_official,
@@ -52,6 +52,7 @@ GOLD = "gold itself (upper bound)"
 _NO_SPANS: frozenset[str] = frozenset()
 
 _Floats = NDArray[np.float64]
+_Prediction = Callable[[OfficialCase], AnnotationSets | None]
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Scoring:
 
 
 @dataclass(frozen=True)
-class Claims:
+class LabelSets:
     """What is said of one trace.
 
     `spans` of each category by its name; findings without a category stand under "", those
@@ -101,7 +102,7 @@ class Claims:
         return frozenset(self.spans) - {""}
 
 
-def claims(findings: Findings, taxonomy: Taxonomy) -> Claims:
+def claims(findings: Findings, taxonomy: Taxonomy) -> LabelSets:
     """The sets of `findings`; labels by the taxonomy's names and aliases, never by substrings."""
     spans: dict[str, set[str]] = {}
     unknown: Counter[str] = Counter()
@@ -112,46 +113,44 @@ def claims(findings: Findings, taxonomy: Taxonomy) -> Claims:
             unknown[label] += 1
         spans.setdefault(label, set()).add(finding.span)
     named = {label: frozenset(of) for label, of in spans.items()}
-    return Claims(named, len(findings.findings), dict(unknown))
+    return LabelSets(named, len(findings.findings), dict(unknown))
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """Counts of one level in one or more traces."""
+class ScoreCounts:
+    """Counts of one level in one or more traces; a ratio is None where its denominator is 0."""
 
     hits: int = 0
     predicted: int = 0
     gold: int = 0
 
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(
-            self.hits + other.hits, self.predicted + other.predicted, self.gold + other.gold
-        )
+    def __add__(self, other: ScoreCounts) -> ScoreCounts:
+        return ScoreCounts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
     @property
     def precision(self) -> float | None:
-        """hits / predicted; None where nothing is predicted."""
+        """hits / predicted."""
         return self.hits / self.predicted if self.predicted else None
 
     @property
     def recall(self) -> float | None:
-        """hits / gold; None where there is no gold."""
+        """hits / gold."""
         return self.hits / self.gold if self.gold else None
 
     @property
     def f1(self) -> float | None:
-        """2 hits / (predicted + gold); None where both are empty."""
+        """2 hits / (predicted + gold)."""
         total = self.predicted + self.gold
         return 2 * self.hits / total if total else None
 
 
 @dataclass(frozen=True)
-class Case:
+class ScoredTrace:
     """One trace: gold, what a finder said (None: no prediction), and its spans if at hand."""
 
     trace: str
-    gold: Claims
-    predicted: Claims | None
+    gold: LabelSets
+    predicted: LabelSets | None
     status: str | None = None  # why there is no prediction, where there is none
     spans: Sequence[Span] | None = None
 
@@ -162,9 +161,9 @@ class TraceScore:
     its part in the macro average."""
 
     trace: str
-    levels: Mapping[Level, Tally]
-    categories: Mapping[str, Tally]
-    presence: Mapping[str, Tally]
+    levels: Mapping[Level, ScoreCounts]
+    categories: Mapping[str, ScoreCounts]
+    presence: Mapping[str, ScoreCounts]
     worth: Mapping[Level, Mapping[Part, float | None]]
     entries: int
     answered: bool
@@ -186,7 +185,7 @@ class LevelScore:
     level: Level
     micro: Measure
     macro: Measure
-    counts: Tally
+    counts: ScoreCounts
 
 
 @dataclass(frozen=True)
@@ -194,8 +193,8 @@ class CategoryScore:
     """One category: pairs of span and category, and the traces it stands in."""
 
     category: str
-    pairs: Tally
-    traces: Tally
+    pairs: ScoreCounts
+    traces: ScoreCounts
     f1: Interval
 
 
@@ -227,18 +226,18 @@ def make_case(
     predicted: Findings | None,
     taxonomy: Taxonomy,
     spans: Sequence[Span] | None = None,
-) -> Case:
+) -> ScoredTrace:
     """A case of two Findings. Raises ValueError where gold has a status: then nothing is gold."""
     if gold.status is not None:
         raise ValueError(f"{gold.trace}: gold is {gold.status} and cannot be scored against")
     truth = claims(gold, taxonomy)
     status = "missing" if predicted is None else predicted.status
     if predicted is None or status is not None:
-        return Case(gold.trace, truth, None, status, spans)
-    return Case(gold.trace, truth, claims(predicted, taxonomy), None, spans)
+        return ScoredTrace(gold.trace, truth, None, status, spans)
+    return ScoredTrace(gold.trace, truth, claims(predicted, taxonomy), None, spans)
 
 
-def score(cases: Iterable[Case], how: Scoring | None = None) -> Scores:
+def score(cases: Iterable[ScoredTrace], how: Scoring | None = None) -> Scores:
     """Scores of one finder over `cases` (one per gold trace, in any order).
 
     The order of the cases changes nothing. Raises ValueError for two cases of one trace.
@@ -248,18 +247,18 @@ def score(cases: Iterable[Case], how: Scoring | None = None) -> Scores:
     for case, after in pairwise(every):
         if case.trace == after.trace:
             raise ValueError(f"two cases of trace {case.trace!r}")
-    kept = [
+    scored = [
         case
         for case in every
         if not (how.missing == "leave_out" and case.predicted is None)
         and not (how.without_errors == "leave_out" and not case.gold.entries)
     ]
-    per_trace = tuple(_trace_score(case, how) for case in kept)
+    per_trace = tuple(_trace_score(case, how) for case in scored)
     lost = Counter(case.status or "missing" for case in every if case.predicted is None)
-    unknown: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
-    for case in kept:
-        unknown[0].update(case.gold.unknown)
-        unknown[1].update(case.predicted.unknown if case.predicted else {})
+    unknown_gold, unknown_predicted = Counter[str](), Counter[str]()
+    for case in scored:
+        unknown_gold.update(case.gold.unknown)
+        unknown_predicted.update(case.predicted.unknown if case.predicted else {})
     return Scores(
         levels=tuple(_level(level, per_trace, how) for level in LEVELS),
         categories=tuple(_categories(per_trace, how)),
@@ -268,35 +267,35 @@ def score(cases: Iterable[Case], how: Scoring | None = None) -> Scores:
             answered=len(every) - lost.total(),
             lost=dict(sorted(lost.items())),
             without_errors=sum(not case.gold.entries for case in every),
-            left_out=len(every) - len(kept),
+            left_out=len(every) - len(scored),
         ),
         per_trace=per_trace,
         predictions=bootstrap_mean(
             [float(trace.entries) for trace in per_trace if trace.answered], how=how.how()
         ),
-        unknown=(dict(sorted(unknown[0].items())), dict(sorted(unknown[1].items()))),
+        unknown=(dict(sorted(unknown_gold.items())), dict(sorted(unknown_predicted.items()))),
     )
 
 
-def _trace_score(case: Case, how: Scoring) -> TraceScore:
+def _trace_score(case: ScoredTrace, how: Scoring) -> TraceScore:
     """Counts of one trace. Gold errors without a place are no gold for location and joint, those
     without a category none for category and joint; a prediction without either is a wrong one."""
-    gold, predicted = case.gold, case.predicted or Claims({}, 0)
+    gold, predicted = case.gold, case.predicted or LabelSets({}, 0)
 
-    def tally(truth: frozenset[str], named: frozenset[str]) -> Tally:
+    def tally(truth: frozenset[str], named: frozenset[str]) -> ScoreCounts:
         truth = truth - {""}
-        return Tally(len(truth & named), len(named), len(truth))
+        return ScoreCounts(len(truth & named), len(named), len(truth))
 
     pairs, presence = {}, {}
     for label in sorted(gold.categories | predicted.categories):
         truth, named = (side.spans.get(label) for side in (gold, predicted))
         pairs[label] = tally(truth or _NO_SPANS, named or _NO_SPANS)
-        presence[label] = Tally(bool(truth and named), bool(named), bool(truth))
-    without_kind = Tally(predicted=len(predicted.spans.get("", _NO_SPANS)))
-    levels: dict[Level, Tally] = {
+        presence[label] = ScoreCounts(bool(truth and named), bool(named), bool(truth))
+    without_kind = ScoreCounts(predicted=len(predicted.spans.get("", _NO_SPANS)))
+    levels: dict[Level, ScoreCounts] = {
         "location": tally(gold.locations, predicted.locations),
-        "category": sum(presence.values(), Tally()),
-        "joint": sum(pairs.values(), without_kind),
+        "category": _total(presence.values()),
+        "joint": _total([*pairs.values(), without_kind]),
     }
     return TraceScore(
         trace=case.trace,
@@ -309,7 +308,7 @@ def _trace_score(case: Case, how: Scoring) -> TraceScore:
     )
 
 
-def _worth(counts: Tally, case: Case, how: Scoring) -> Mapping[Part, float | None]:
+def _worth(counts: ScoreCounts, case: ScoredTrace, how: Scoring) -> Mapping[Part, float | None]:
     """What one trace adds to the macro average; None where this level has no gold to meet."""
     if not case.gold.entries:
         answered = case.predicted is not None
@@ -331,7 +330,7 @@ def _level(level: Level, traces: Sequence[TraceScore], how: Scoring) -> LevelSco
         level=level,
         micro=Measure(*(_ratio(counts, part, how) for part in PARTS)),
         macro=Measure(*(bootstrap_mean(worth[part], how=how.how()) for part in PARTS)),
-        counts=sum(counts, Tally()),
+        counts=_total(counts),
     )
 
 
@@ -340,12 +339,17 @@ def _categories(traces: Sequence[TraceScore], how: Scoring) -> Iterator[Category
     named = {label for trace in traces for label in trace.categories}
     known = [leaf.name for leaf in how.taxonomy.leaves if leaf.name in named]
     for label in (*known, *sorted(named - set(known))):
-        pairs = [trace.categories.get(label, Tally()) for trace in traces]
-        presence = sum((trace.presence.get(label, Tally()) for trace in traces), Tally())
-        yield CategoryScore(label, sum(pairs, Tally()), presence, _ratio(pairs, "f1", how))
+        pairs = [trace.categories.get(label, ScoreCounts()) for trace in traces]
+        presence = [trace.presence.get(label, ScoreCounts()) for trace in traces]
+        f1 = _ratio(pairs, "f1", how)
+        yield CategoryScore(label, _total(pairs), _total(presence), f1)
 
 
-def _ratio(counts: Sequence[Tally], part: Part, how: Scoring) -> Interval:
+def _total(counts: Iterable[ScoreCounts]) -> ScoreCounts:
+    return sum(counts, ScoreCounts())
+
+
+def _ratio(counts: Sequence[ScoreCounts], part: Part, how: Scoring) -> Interval:
     """A ratio of sums over traces, resampled by traces; None where its denominator is 0."""
     parts = np.array([[c.hits, c.predicted, c.gold] for c in counts], dtype=np.float64)
     above, below = _RATIOS[part]
@@ -378,22 +382,21 @@ class Baseline:
     kinds: tuple[SpanKind, ...]
     categories: tuple[str, ...]
 
-    def claims(self, spans: Sequence[Span]) -> Claims:
-        """What it says of a trace; the sets of all categories are one and the same."""
+    def claims(self, spans: Sequence[Span]) -> LabelSets:
+        """Return what it says of a trace; the sets of all categories are one and the same."""
         named = frozenset(span.id for span in spans if span.kind in self.kinds)
-        if not named:
-            return Claims({}, 0)
-        return Claims(dict.fromkeys(self.categories, named), len(named) * len(self.categories))
+        labels = self.categories if named else ()
+        return LabelSets(dict.fromkeys(labels, named), len(named) * len(labels))
 
-    def official(self, spans: Sequence[Span]) -> Said:
-        """The same for the official scorer."""
+    def official(self, spans: Sequence[Span]) -> AnnotationSets:
+        """Return the same for the official scorer."""
         named = self.claims(spans)
         labels = frozenset(map(normalize, named.categories))
-        return Said(named.locations, frozenset(product(named.locations, labels)), labels)
+        return AnnotationSets(named.locations, frozenset(product(named.locations, labels)), labels)
 
 
-def trivial(gold: Iterable[Claims], taxonomy: Taxonomy) -> tuple[Baseline, ...]:
-    """The three predictors, the last two with the commonest categories of the gold given.
+def trivial(gold: Iterable[LabelSets], taxonomy: Taxonomy) -> tuple[Baseline, ...]:
+    """Return the three predictors, the last two with the commonest categories of the gold given.
 
     Frequency counts pairs of span and category; ties go by the order of the taxonomy. They know
     the gold's frequencies, which a finder does not: their figures are a little too good.
@@ -448,7 +451,7 @@ def evaluate(
     spans: Mapping[str, Sequence[Span]] | None = None,
     tokens: Mapping[str, int] | None = None,
 ) -> Result:
-    """Figures of `predicted` against `gold`.
+    """Return the figures of `predicted` against `gold`.
 
     `spans` by trace serve the trivial predictors, `tokens` by trace the scores against length.
     Gold that could not be read is left out and reported in the notes.
@@ -457,46 +460,52 @@ def evaluate(
     """
     how, spans = how or Scoring(), spans or {}
     pairing = pair_up(gold, predicted)
-    readable = [(g, p) for g, p in pairing.pairs if g.findings.status is None]
+    readable = [
+        (g.findings, p.findings if p else None)
+        for g, p in pairing.pairs
+        if g.findings.status is None
+    ]
     if not readable:
         raise ValueError("no readable gold annotation")
-    cases = [
-        make_case(g.findings, p.findings if p else None, how.taxonomy, spans.get(g.trace))
-        for g, p in readable
-    ]
+    cases = [make_case(g, p, how.taxonomy, spans.get(g.trace)) for g, p in readable]
     applies = {leaf.name for leaf in how.taxonomy.leaves} <= set(CATEGORIES)
     texts = [official_case(g.trace, g.text, p.text if p else None) for g, p in pairing.pairs]
     in_form = [case for case in texts if case.gold]
 
-    def official(some: Iterable[OfficialCase]) -> OfficialScores | None:
-        return score_official(some, seed=how.seed, resamples=how.resamples) if applies else None
+    def official(
+        some: Iterable[OfficialCase], prediction: _Prediction | None = None
+    ) -> OfficialScores | None:
+        """The official figures, with another prediction if one is given."""
+        if not applies:
+            return None
+        if prediction is not None:
+            some = [replace(case, predicted=prediction(case), skipped=None) for case in some]
+        return score_official(some, seed=how.seed, resamples=how.resamples)
 
-    def instead(prediction: Callable[[OfficialCase], Said | None]) -> OfficialScores | None:
-        return official(replace(case, predicted=prediction(case), skipped=None) for case in in_form)
+    def reading_nothing(baseline: Baseline) -> Beside:
+        naming = [
+            replace(case, predicted=baseline.claims(case.spans or ()), status=None)
+            for case in with_spans
+        ]
+        seen = [case for case in in_form if case.trace in spans]
+        figures = official(seen, lambda case: baseline.official(spans[case.trace]))
+        return Beside(baseline.name, score(naming, how), figures)
 
-    beside = []
-    known = [case for case in cases if case.spans is not None]
-    for baseline in trivial((case.gold for case in cases), how.taxonomy) if known else ():
-        naming = [replace(c, predicted=baseline.claims(c.spans or ()), status=None) for c in known]
-        figures = official(
-            replace(case, predicted=baseline.official(spans[case.trace]), skipped=None)
-            for case in in_form if case.trace in spans
-        )  # fmt: skip
-        beside.append(Beside(baseline.name, score(naming, how), figures))
+    with_spans = [case for case in cases if case.spans is not None]
+    baselines = trivial((case.gold for case in cases), how.taxonomy) if with_spans else ()
+    beside = [*map(reading_nothing, baselines)]
     best = [replace(case, predicted=case.gold, status=None) for case in cases]
-    beside.append(Beside(GOLD, score(best, how), instead(lambda case: case.gold)))
+    beside.append(Beside(GOLD, score(best, how), official(in_form, lambda case: case.gold)))
     scores = score(cases, how)
-    graded = [(g.findings, p.findings if p else None) for g, p in readable]
-    notes = _notes(pairing.pairs, [p.name for p in pairing.without_gold], cases, how, applies)
     return Result(
         how=how,
         scores=scores,
-        grades=score_grades(graded, how.how),
+        grades=score_grades(readable, how.how),
         official=official(texts),
-        penalised=instead(lambda case: case.predicted or NOTHING),
+        penalised=official(in_form, lambda case: case.predicted or NOTHING),
         beside=tuple(beside),
         lengths=tuple(_lengths(scores, tokens, how)) if tokens else (),
-        notes=tuple(notes),
+        notes=tuple(_notes(pairing, cases, applies=applies)),
     )
 
 
@@ -504,36 +513,25 @@ def _lengths(scores: Scores, tokens: Mapping[str, int], how: Scoring) -> Iterato
     """F1 of location, category and joint per trace against length."""
     answered = {score.trace: score.answered for score in scores.per_trace}
     for level in LEVELS:
-        values = {
-            score.trace: worth
-            for score in scores.per_trace
-            if (worth := score.worth[level]["f1"]) is not None
-        }
+        worth = {trace.trace: trace.worth[level]["f1"] for trace in scores.per_trace}
+        values = {trace: value for trace, value in worth.items() if value is not None}
         yield against_length(f"{level} F1", values, tokens, answered, how.how)
 
 
-def _notes(
-    pairs: Sequence[tuple[Annotation, Annotation | None]],
-    without_gold: Sequence[str],
-    cases: Sequence[Case],
-    how: Scoring,
-    applies: bool,
-) -> Iterator[str]:
-    unread = [g.name for g, _ in pairs if g.findings.status is not None]
-    if unread:
+def _notes(pairing: Pairing, cases: Sequence[ScoredTrace], *, applies: bool) -> Iterator[str]:
+    if unread := [g.name for g, _ in pairing.pairs if g.findings.status is not None]:
         yield f"{len(unread)} gold files could not be read: {_some(unread)}"
-    if without_gold:
+    if without_gold := [p.name for p in pairing.without_gold]:
         yield f"{len(without_gold)} predictions have no gold: {_some(without_gold)}"
-    known = [(case, {span.id for span in case.spans}) for case in cases if case.spans is not None]
-    if not known:
+    ids = [(case, {span.id for span in case.spans}) for case in cases if case.spans is not None]
+    if not ids:
         yield "no traces given: the trivial predictors cannot be made"
-    elif len(known) < len(cases):
+    elif len(ids) < len(cases):
         yield (
-            f"{len(cases) - len(known)} of {len(cases)} traces have no spans here: the trivial "
+            f"{len(cases) - len(ids)} of {len(cases)} traces have no spans here: the trivial "
             "predictors are scored on the others"
         )
-    lost = sum(len(case.gold.locations - {""} - ids) for case, ids in known)
-    if lost:
+    if lost := sum(len(case.gold.locations - {""} - spans) for case, spans in ids):
         yield f"{lost} places in gold are no span of their trace: they cannot be found"
     if not applies:
         yield "no official figures: they are for TRAIL's categories only"

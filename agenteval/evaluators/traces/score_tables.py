@@ -1,53 +1,48 @@
-"""The figures of findings against gold, and of two annotators, as tables."""
+"""The figures of findings against gold as tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from agenteval.evaluators.traces.official import OfficialScores
-from agenteval.evaluators.traces.score import Coverage, Result, Scores, Tally
-from agenteval.records.table import Cell, Column, Estimate, Table
+from agenteval.evaluators.traces.score import Result, ScoreCounts, Scores
+from agenteval.records.table import Cell, Column, Estimate, Table, cells_of
 from agenteval.stats.interval import Interval
 
 THIS = "this result"
-_PREDICTOR = Column("predictor", "predictor")
+_COUNTS = tuple(Column(name, name, "count") for name in ("hits", "predicted", "gold"))
 _TRACES = Column("traces", "traces", "count")
-_TALLY = (Column("hits", "hits", "count"), Column("predicted", "predicted", "count"),
-          Column("gold", "gold", "count"))  # fmt: skip
+_PREDICTOR = Column("predictor", "predictor")
 
 
 def score_tables(result: Result, *, official: bool = False) -> tuple[Table, ...]:
-    """What is shown of `result`: the first table has the figures, the others are details.
+    """Return the tables of `result`: the first has the figures, the others are details.
 
     By default the figures that count precision, and the official ones in one table; with
     `official` those alone, with their categories and correlations (none where they do not apply).
-    The trivial predictors stand beside both.
+    The trivial predictors are in both.
     """
     figures = result.official
     if official:
         if figures is None:
             return (Table("official", "Official figures", (_PREDICTOR,), (), result.notes),)
-        made = [_official(result, figures), _official_categories(figures), _correlations(figures)]
+        tables = [_official(result, figures), _official_categories(figures), _correlations(figures)]
     else:
-        made = [_levels(result), _beside(result), _categories(result.scores)]
+        tables = [_levels(result), _beside(result), _categories(result.scores)]
         if result.grades:
-            made.append(_grades(result))
+            tables.append(_grades(result))
         if figures is not None:
-            made.append(_official(result, figures))
-        made += _lengths(result)
-    first, *rest = map(_with_reasons, made)
-    return (first, *(replace(table, detail=True) for table in rest))
+            tables.append(_official(result, figures))
+        tables += _lengths(result)
+    first, *details = map(_with_reasons, tables)
+    return (first, *(replace(table, detail=True) for table in details))
 
 
 def _with_reasons(table: Table) -> Table:
-    """Why figures or their intervals are missing is said once below."""
-    reasons = dict.fromkeys(
-        cell.reason
-        for row in table.rows
-        for cell in row.values()
-        if isinstance(cell, Estimate) and cell.reason and cell.low is None
-    )
+    """Add a note for each reason why intervals are missing."""
+    cells = (cell for row in table.rows for cell in row.values() if isinstance(cell, Estimate))
+    reasons = dict.fromkeys(cell.reason for cell in cells if cell.reason and cell.low is None)
     return replace(table, notes=(*table.notes, *(f"no interval: {why}" for why in reasons)))
 
 
@@ -55,28 +50,22 @@ def _figures(*names: str) -> tuple[Column, ...]:
     return tuple(Column(name.lower().replace(" ", "_"), name, "precise") for name in names)
 
 
+_PRF = _figures("precision", "recall", "F1")
+
+
 def _levels(result: Result) -> Table:
     rows = []
     for level in result.scores.levels:
-        for over, measure in (("errors", level.micro), ("traces", level.macro)):
-            row: dict[str, Cell] = {
-                "level": level.level, "over": over, "precision": Estimate.of(measure.precision),
-                "recall": Estimate.of(measure.recall), "f1": Estimate.of(measure.f1),
-            }  # fmt: skip
-            rows.append(row | (_counts(level.counts) if over == "errors" else {}))
-    columns = (Column("over", "over"), Column("level", "level"),
-               *_figures("precision", "recall", "F1"), *_TALLY)  # fmt: skip
-    notes = [*_coverage(result.scores.coverage), *_how(result), *_unknown(result.scores)]
-    return Table(
-        "levels", "Findings against gold", columns, tuple(rows), (*notes, *result.notes), "level"
-    )
+        counts = cells_of(level.counts, _COUNTS)
+        rows.append(cells_of(level.micro, _PRF, level=level.level, over="errors", **counts))
+        rows.append(cells_of(level.macro, _PRF, level=level.level, over="traces"))
+    columns = (Column("over", "over"), Column("level", "level"), *_PRF, *_COUNTS)
+    notes = (*_notes(result), *result.notes)
+    return Table("levels", "Findings against gold", columns, tuple(rows), notes, "level")
 
 
-def _counts(tally: Tally) -> dict[str, Cell]:
-    return {"hits": tally.hits, "predicted": tally.predicted, "gold": tally.gold}
-
-
-def _coverage(coverage: Coverage) -> Iterator[str]:
+def _notes(result: Result) -> Iterator[str]:
+    coverage, how = result.scores.coverage, result.how
     lost = ", ".join(f"{n} {status}" for status, n in coverage.lost.items())
     yield (
         f"{coverage.answered} of {coverage.traces} traces have a readable prediction"
@@ -86,10 +75,6 @@ def _coverage(coverage: Coverage) -> Iterator[str]:
         yield f"{coverage.without_errors} traces have no errors in gold"
     if coverage.left_out:
         yield f"{coverage.left_out} traces are left out"
-
-
-def _how(result: Result) -> Iterator[str]:
-    how = result.how
     missing = {"empty": "count as empty", "leave_out": "are left out"}[how.missing]
     without = {
         "correct": "are worth 1 if the prediction is empty, else 0",
@@ -98,10 +83,7 @@ def _how(result: Result) -> Iterator[str]:
     }[how.without_errors]
     yield f"missing predictions {missing}; traces without errors {without} (mean over traces)"
     yield f"intervals: 95%, bootstrap over traces, {how.resamples} resamples, seed {how.seed}"
-
-
-def _unknown(scores: Scores) -> Iterator[str]:
-    for side, labels in zip(("gold", "predictions"), scores.unknown, strict=True):
+    for side, labels in zip(("gold", "predictions"), result.scores.unknown, strict=True):
         if labels:
             most = sorted(labels, key=lambda label: (-labels[label], label))
             some = ", ".join(f"{label!r} {labels[label]}" for label in most[:5])
@@ -112,19 +94,16 @@ def _beside(result: Result) -> Table:
     columns = (
         _PREDICTOR,
         *_figures("location F1", "category F1", "joint precision", "joint recall", "joint F1"),
-        Column("per_trace", "findings\nper trace", "seconds"), Column("traces", "traces", "count"),
-    )  # fmt: skip
-    every = [(THIS, result.scores), *((one.name, one.scores) for one in result.beside)]
+        Column("per_trace", "findings\nper trace", "seconds"),
+        _TRACES,
+    )
     rows: list[dict[str, Cell]] = []
-    for name, scores in every:
+    for name, scores in [(THIS, result.scores), *((b.name, b.scores) for b in result.beside)]:
         location, category, joint = (level.micro for level in scores.levels)
-        rows.append({
-            "predictor": name, "location_f1": Estimate.of(location.f1),
-            "category_f1": Estimate.of(category.f1),
-            "joint_precision": Estimate.of(joint.precision),
-            "joint_recall": Estimate.of(joint.recall), "joint_f1": Estimate.of(joint.f1),
-            "per_trace": scores.predictions.mean, "traces": len(scores.per_trace),
-        })  # fmt: skip
+        row: dict[str, Cell] = {f"joint_{key}": cell for key, cell in cells_of(joint, _PRF).items()}
+        row |= {"location_f1": Estimate.of(location.f1), "category_f1": Estimate.of(category.f1)}
+        row |= {"per_trace": scores.predictions.mean, "traces": len(scores.per_trace)}
+        rows.append({"predictor": name, **row})
     note = (
         "over errors; the trivial predictors read nothing and know how frequent gold's categories "
         "are"
@@ -134,104 +113,106 @@ def _beside(result: Result) -> Table:
 
 def _categories(scores: Scores) -> Table:
     columns = (
-        Column("category", "category"), *_figures("precision", "recall", "F1"), *_TALLY,
+        Column("category", "category"),
+        *_PRF,
+        *_COUNTS,
         Column("traces_found", "traces\nfound", "count"),
         Column("traces_predicted", "traces\npredicted", "count"),
         Column("traces_gold", "traces\nin gold", "count"),
-    )  # fmt: skip
+    )
+
+    def traces(counts: ScoreCounts) -> dict[str, Cell]:
+        return {
+            "traces_found": counts.hits,
+            "traces_predicted": counts.predicted,
+            "traces_gold": counts.gold,
+        }
+
     rows = tuple(
-        {"category": one.category, "precision": one.pairs.precision, "recall": one.pairs.recall,
-         "f1": Estimate.of(one.f1), **_counts(one.pairs), "traces_found": one.traces.hits,
-         "traces_predicted": one.traces.predicted, "traces_gold": one.traces.gold}
-        for one in scores.categories
-    )  # fmt: skip
+        cells_of(c.pairs, columns, category=c.category, f1=Estimate.of(c.f1), **traces(c.traces))
+        for c in scores.categories
+    )
     return Table("by-category", "By category (pairs of span and category)", columns, rows)
 
 
 def _grades(result: Result) -> Table:
-    columns = (Column("grade", "grade"), *_figures("Pearson", "mean error", "of a constant"),
-               _TRACES, Column("missing", "missing", "count"))  # fmt: skip
-    rows: tuple[dict[str, Cell], ...] = tuple(
-        {"grade": one.grade, "pearson": Estimate.of(one.pearson),
-         "mean_error": Estimate.of(one.error), "of_a_constant": one.constant,
-         "traces": one.error.n, "missing": one.missing}
-        for one in result.grades
-    )  # fmt: skip
+    columns = (
+        Column("grade", "grade"),
+        *_figures("Pearson", "mean error", "of a constant"),
+        _TRACES,
+        Column("missing", "missing", "count"),
+    )
+    rows = []
+    for grade in result.grades:
+        more: dict[str, Cell] = {"mean_error": Estimate.of(grade.error)}
+        more |= {"of_a_constant": grade.constant, "traces": grade.error.n}
+        rows.append(cells_of(grade, columns, **more))
     note = "mean error in points; of a constant: the median of gold, given to every trace"
-    return Table("grades", "Grades of whole traces", columns, rows, (note,))
+    return Table("grades", "Grades of whole traces", columns, tuple(rows), (note,))
 
 
 def _official(result: Result, figures: OfficialScores) -> Table:
-    columns = (_PREDICTOR, *_figures("category F1", "location", "joint"),
-               _TRACES, Column("skipped", "skipped", "count"))  # fmt: skip
+    columns = (
+        _PREDICTOR,
+        *_figures("category F1", "location", "joint"),
+        _TRACES,
+        Column("skipped", "skipped", "count"),
+    )
     every = [(THIS, figures)]
     if figures.skipped and result.penalised is not None:
         every.append((f"{THIS}, missing as empty", result.penalised))
-    every += [(one.name, one.official) for one in result.beside if one.official is not None]
-    rows: tuple[dict[str, Cell], ...] = tuple(
-        {"predictor": name, "category_f1": Estimate.of(one.weighted_f1),
-         "location": Estimate.of(one.location), "joint": Estimate.of(one.joint),
-         "traces": one.traces, "skipped": sum(one.skipped.values())}
-        for name, one in every
-    )  # fmt: skip
+    every += [(b.name, b.official) for b in result.beside if b.official is not None]
+    rows = []
+    for name, scores in every:
+        more: dict[str, Cell] = {"predictor": name, "category_f1": Estimate.of(scores.weighted_f1)}
+        rows.append(cells_of(scores, columns, **more, skipped=sum(scores.skipped.values())))
     notes = [
         "official figures (TRAIL): recall only, skipped traces are not counted",
         "intervals: 95%, bootstrap over traces (not part of the official scorer)",
     ]
-    if figures.skipped:
-        notes.append("skipped: " + _named(figures.skipped))
-    return Table("official", "Official figures", columns, rows, (*notes, *result.notes))
-
-
-def _named(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{n} {reason}" for reason, n in sorted(counts.items()))
+    if skipped := ", ".join(f"{n} {reason}" for reason, n in sorted(figures.skipped.items())):
+        notes.append(f"skipped: {skipped}")
+    return Table("official", "Official figures", columns, tuple(rows), (*notes, *result.notes))
 
 
 def _official_categories(figures: OfficialScores) -> Table:
-    columns = (Column("category", "category"), *_figures("precision", "recall", "F1"),
-               Column("traces", "traces", "count"))  # fmt: skip
-    rows: tuple[dict[str, Cell], ...] = tuple(
-        {"category": one.category, "precision": one.precision, "recall": one.recall, "f1": one.f1,
-         "traces": one.support}
-        for one in figures.categories
-        if one.support
-    )  # fmt: skip
+    columns = (Column("category", "category"), *_PRF, _TRACES)
+    rows = tuple(cells_of(c, columns, traces=c.support) for c in figures.categories if c.support)
     title = "Official figures by category (presence in a trace)"
     return Table("official-categories", title, columns, rows)
 
 
 def _correlations(figures: OfficialScores) -> Table:
-    columns = (Column("grade", "grade"), *_figures("Pearson"), Column("traces", "traces", "count"),
-               Column("why", "why not"))  # fmt: skip
+    columns = (Column("grade", "grade"), *_figures("Pearson"), _TRACES, Column("why", "why not"))
     rows: tuple[dict[str, Cell], ...] = tuple(
-        {"grade": name, "pearson": one.r, "traces": one.n, "why": one.reason}
-        for name, one in figures.pearson.items()
+        {"grade": name, "pearson": pearson.r, "traces": pearson.n, "why": pearson.reason}
+        for name, pearson in figures.pearson.items()
     )
     notes = ("0, empty or no number is -1; predicted reliability is cut to an integer",)
     return Table("official-correlations", "Official correlations of grades", columns, rows, notes)
 
 
-def _lengths(result: Result) -> Iterable[Table]:
-    for one in result.lengths:
+def _lengths(result: Result) -> Iterator[Table]:
+    for length in result.lengths:
         columns = (
-            Column("tokens", "tokens"), Column("mean", f"mean {one.score}", "precise"),
-            Column("traces", "traces", "count"),
+            Column("tokens", "tokens"),
+            Column("mean", f"mean {length.score}", "precise"),
+            _TRACES,
             Column("answered", "with a\nprediction", "count"),
-        )  # fmt: skip
-        rows: tuple[dict[str, Cell], ...] = tuple(
-            {"tokens": f"{b.low:,} to {b.high:,}", "mean": Estimate.of(b.score),
-             "traces": b.traces, "answered": b.answered}
-            for b in one.bins
-        )  # fmt: skip
-        notes = [f"Pearson {in_words(one.pearson)}, Spearman {in_words(one.spearman)}"]
-        if one.unknown:
-            notes.append(f"{one.unknown} traces of unknown length are left out")
-        key = f"length-{one.score.lower().replace(' ', '-')}"
-        yield Table(key, f"{one.score} against length", columns, rows, tuple(notes))
+        )
+        rows = []
+        for part in length.bins:
+            tokens = f"{part.low:,} to {part.high:,}"
+            rows.append(cells_of(part, columns, tokens=tokens, mean=Estimate.of(part.score)))
+        notes = [f"Pearson {in_words(length.pearson)}, Spearman {in_words(length.spearman)}"]
+        if length.unknown:
+            notes.append(f"{length.unknown} traces of unknown length are left out")
+        key = f"length-{length.score.lower().replace(' ', '-')}"
+        yield Table(key, f"{length.score} against length", columns, tuple(rows), tuple(notes))
 
 
 def in_words(interval: Interval) -> str:
-    """ "0.512 [0.401, 0.620]", or the mean and why there is no interval, or "n/a (reason)"."""
+    """Return "0.512 [0.401, 0.620]", or the mean and why there is no interval, or "n/a (why)"."""
     if interval.mean is None:
         return f"n/a ({interval.reason})" if interval.reason else "n/a"
     mean = f"{interval.mean:.3f}"

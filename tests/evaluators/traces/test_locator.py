@@ -110,7 +110,7 @@ async def test_the_legend_is_told_before_the_kinds_of_errors() -> None:
     transport = ScriptedTransport(honest)
     options = LocatorOptions(grades=False)
     judge = Locator(Client(transport), TAXONOMY, options, legend="[cut: N] is the reader's mark.")
-    await judge.locate(*made(["nine birds"]))
+    await judge.examine(*made(["nine birds"]))
     system = str(transport.requests[0].messages[0]["content"])
     assert 0 < system.index("the reader's mark") < system.index("Kinds of errors")
 
@@ -127,7 +127,7 @@ async def test_invented_ids_and_quotes_are_all_rejected() -> None:
     ]
     judge, transport = locator(lambda _: reply(*said))
     run, condensed = planted()
-    findings = await judge.locate(run, condensed)
+    findings = (await judge.examine(run, condensed)).findings
     assert findings.findings == ()
     assert findings.status is None
     total = len(said) * len(transport.requests)
@@ -189,7 +189,7 @@ async def test_hints_are_shown_as_certain_stay_as_they_are_and_unknown_ones_are_
         return reply(entry("S1", "Rate Limiting", "429"), entry("S2", "Invention", "nine birds"))
 
     judge, transport = locator(answer)
-    findings = await judge.locate(run, condensed, [hint, *lost])
+    findings = (await judge.examine(run, condensed, [hint, *lost])).findings
     assert "by rules, and recorded" in user_text(transport.requests[0])
     assert "S1: rate limiting: HTTP 429".replace("rate l", "Rate L") in user_text(
         transport.requests[0]
@@ -204,7 +204,7 @@ async def test_hints_are_shown_as_certain_stay_as_they_are_and_unknown_ones_are_
 async def test_a_reply_out_of_form_is_repaired_once() -> None:
     answers = iter(["I see an invention in S1.", reply(entry("S1", "Invention", "nine birds"))])
     judge, transport = locator(lambda _: next(answers))
-    findings = await judge.locate(*made(["nine birds", "none"]))
+    findings = (await judge.examine(*made(["nine birds", "none"]))).findings
     assert pairs(findings.findings) == [("span-1", "Invention")]
     assert transport.requests[1].role == "locator:repair"
     assert "I see an invention in S1." in str(transport.requests[1].messages[2]["content"])
@@ -259,7 +259,7 @@ async def test_when_every_part_fails_nothing_is_known() -> None:
     judge, transport = locator(lambda _: "no errors at all", grades=True)
     run, condensed = planted()
     hint = Finding(span="span-1", category="Waste", source="detector:x")
-    findings = await judge.locate(run, condensed, [hint])
+    findings = (await judge.examine(run, condensed, [hint])).findings
     assert (findings.status, findings.findings, findings.grades) == ("unscored:parse", (), {})
     assert findings.message.startswith("none of ")
     assert not any(r.role == "locator:grades" for r in transport.requests)
@@ -293,7 +293,7 @@ async def test_failures_that_others_come_between_stop_nothing() -> None:
 async def test_a_refused_key_ends_everything() -> None:
     judge, _ = locator(lambda _: Unauthorized("401"), mode="areas")
     with pytest.raises(Unauthorized):
-        await judge.locate(*planted())
+        await judge.examine(*planted())
 
 
 CUT = '{"findings": [' + json.dumps(entry("S1", "Invention", "nine birds")) + ', {"span": "S2", "e'
@@ -321,7 +321,7 @@ async def test_the_repair_of_a_reply_that_broke_off_takes_its_place() -> None:
 
 async def test_a_trace_without_spans_is_not_a_trace_without_errors() -> None:
     judge, transport = locator(honest)
-    findings = await judge.locate(*made([]))
+    findings = (await judge.examine(*made([]))).findings
     assert findings.status == "unscored:missing"
     assert transport.requests == []
 
@@ -334,7 +334,7 @@ async def test_repeats_vote() -> None:
 
     texts = ["nine birds", "eight birds"]
     judge, transport = locator(answer, repeats=3)
-    findings = await judge.locate(*made(texts))
+    findings = (await judge.examine(*made(texts))).findings
     assert sorted(r.repeat for r in transport.requests) == [0, 1, 2]
     assert len({r.parameters["seed"] for r in transport.requests}) == 3
     assert [f.confidence for f in findings.findings] == [0.75, pytest.approx(1 / 3)]
@@ -344,7 +344,7 @@ async def test_areas_ask_narrowly_and_take_no_answer_they_did_not_ask_for() -> N
     judge, transport = locator(
         lambda _: reply(entry("S1", "Invention", "nine birds")), mode="areas"
     )
-    findings = await judge.locate(*made(["nine birds"]))
+    findings = (await judge.examine(*made(["nine birds"]))).findings
     assert pairs(findings.findings) == [("span-1", "Invention")]
     assert [r.why for r in findings.rejected] == ["Invention was not asked for"]
     enums = [
@@ -358,7 +358,7 @@ async def test_an_error_made_again_is_marked_once_where_its_kind_says() -> None:
     texts = [f"PLANT(Waste) page_down() gave page {i} of 90" for i in range(1, 5)]
     texts += [f"PLANT(Bad Form) the plan ends without its tag{'!' * i}" for i in range(1, 5)]
     judge, _ = locator(honest)
-    findings = await judge.locate(*made(texts))
+    findings = (await judge.examine(*made(texts))).findings
     assert pairs(findings.findings) == [("span-4", "Waste"), ("span-5", "Bad Form")]
     assert len(findings.rejected) == 6
 

@@ -356,7 +356,7 @@ PLANTED = made(["PLANT(Invention) nine birds", "fine", "the end"])
 
 async def test_the_grades_are_asked_once_from_notes_and_findings() -> None:
     judge, transport = locator(grading(json.dumps({**FOUR, "overall": 3})), grades=True)
-    findings = await judge.locate(*PLANTED)
+    findings = (await judge.examine(*PLANTED)).findings
     asked = [r for r in transport.requests if r.role.startswith("locator:grades")]
     assert len(asked) == 1
     text = user_text(asked[0])
@@ -371,7 +371,7 @@ async def test_the_grades_are_asked_once_from_notes_and_findings() -> None:
 @pytest.mark.parametrize("what", ["none", Transient("down"), "{}"])
 async def test_grades_that_fail_leave_the_findings_and_are_told(what: Any) -> None:
     judge, _ = locator(grading(what), grades=True)
-    findings = await judge.locate(*PLANTED)
+    findings = (await judge.examine(*PLANTED)).findings
     assert len(findings.findings) == 1
     assert findings.grades == {}
     assert findings.status is None
@@ -381,7 +381,7 @@ async def test_grades_that_fail_leave_the_findings_and_are_told(what: Any) -> No
 async def test_a_grade_off_the_scale_is_asked_for_again_and_then_missing() -> None:
     bad = json.dumps({**FOUR, "security": {"reason": "r", "score": 11}})
     judge, transport = locator(grading(bad), grades=True)
-    findings = await judge.locate(*PLANTED)
+    findings = (await judge.examine(*PLANTED)).findings
     assert [r.role for r in transport.requests][-2:] == ["locator:grades", "locator:grades:repair"]
     assert findings.grades["security"].value is None
     assert findings.grades["overall"].value == 3.0  # (2 + 3 + 4) / 3
@@ -394,5 +394,5 @@ async def test_the_grader_is_told_what_was_not_read() -> None:
         return grading(json.dumps(FOUR))(request) if good else "no"
 
     judge, transport = locator(answer, grades=True)
-    await judge.locate(*made(["nine birds " * 1000, "ten birds " * 1000]))
+    await judge.examine(*made(["nine birds " * 1000, "ten birds " * 1000]))
     assert "parts were not judged" in user_text(transport.requests[-1])

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from agenteval.evaluators.traces.score import (
     LEVELS,
     PARTS,
-    Case,
     Level,
+    ScoreCounts,
+    ScoredTrace,
     Scores,
     Scoring,
-    Tally,
     make_case,
     score,
 )
@@ -36,7 +36,7 @@ def findings(pairs: Pairs, trace: str = "t") -> Findings:
 
 def case(
     gold: Pairs, predicted: Pairs | None, trace: str = "t", spans: Sequence[Span] | None = None
-) -> Case:
+) -> ScoredTrace:
     said = None if predicted is None else findings(predicted, trace)
     return make_case(findings(gold, trace), said, built_in(), spans)
 
@@ -57,15 +57,15 @@ def test_one_trace_by_hand() -> None:
               [(F, "a"), (G, "a"), (H, "z"), (H, "z"), ("formatting error", "b")])],
         QUICK,
     )  # fmt: skip
-    assert level(found, "location")[:2] == (Tally(2, 3, 2), pytest.approx((2 / 3, 1, 4 / 5)))
-    assert level(found, "category")[:2] == (Tally(2, 3, 2), pytest.approx((2 / 3, 1, 4 / 5)))
-    assert level(found, "joint")[:2] == (Tally(2, 4, 3), pytest.approx((1 / 2, 2 / 3, 4 / 7)))
+    assert level(found, "location")[:2] == (ScoreCounts(2, 3, 2), pytest.approx((2 / 3, 1, 4 / 5)))
+    assert level(found, "category")[:2] == (ScoreCounts(2, 3, 2), pytest.approx((2 / 3, 1, 4 / 5)))
+    assert level(found, "joint")[:2] == (ScoreCounts(2, 4, 3), pytest.approx((1 / 2, 2 / 3, 4 / 7)))
     assert found.predictions.mean == 5
     by = {c.category: (c.pairs, c.traces) for c in found.categories}
     assert by == {
-        F: (Tally(2, 2, 2), Tally(1, 1, 1)),
-        G: (Tally(0, 1, 1), Tally(1, 1, 1)),
-        H: (Tally(0, 1, 0), Tally(0, 1, 0)),
+        F: (ScoreCounts(2, 2, 2), ScoreCounts(1, 1, 1)),
+        G: (ScoreCounts(0, 1, 1), ScoreCounts(1, 1, 1)),
+        H: (ScoreCounts(0, 1, 0), ScoreCounts(0, 1, 0)),
     }
 
 
@@ -79,7 +79,7 @@ def test_micro_and_macro_by_hand() -> None:
         QUICK,
     )
     counts, micro, macro = level(found, "joint")
-    assert counts == Tally(2, 4, 5)
+    assert counts == ScoreCounts(2, 4, 5)
     assert micro == pytest.approx((2 / 4, 2 / 5, 4 / 9))
     assert macro == pytest.approx(((1 + 1 / 3) / 2, (1 / 4 + 1) / 2, (2 / 5 + 2 / 4) / 2))
 
@@ -90,7 +90,7 @@ def test_a_lost_prediction_is_empty_and_counted(lost: str | None) -> None:
     said = None if lost is None else Findings.model_validate({"trace": "2", "status": lost})
     found = score([case([(F, "a")], [(F, "a")], "1"), make_case(gold, said, built_in())], QUICK)
     assert level(found, "joint") == (
-        Tally(1, 1, 2), pytest.approx((1, 1 / 2, 2 / 3)), pytest.approx((1 / 2, 1 / 2, 1 / 2))
+        ScoreCounts(1, 1, 2), pytest.approx((1, 1 / 2, 2 / 3)), pytest.approx((1 / 2, 1 / 2, 1 / 2))
     )  # fmt: skip
     assert (found.coverage.traces, found.coverage.answered) == (2, 1)
     assert found.coverage.lost == {lost or "missing": 1}
@@ -124,7 +124,7 @@ def test_traces_without_errors() -> None:
 
 def test_silence_about_errors_is_not_precise() -> None:
     counts, micro, macro = level(score([case([(F, "a")], [])], QUICK), "joint")
-    assert counts == Tally(0, 0, 1)
+    assert counts == ScoreCounts(0, 0, 1)
     assert micro == (None, 0, 0)  # no prediction: precision over all of them is not defined
     assert macro == (0, 0, 0)
 
@@ -134,7 +134,7 @@ def test_unknown_labels_are_counted_and_are_categories_of_their_own() -> None:
         [case([("Odd One", "a")], [("odd  one", "a"), ("Tool", "b"), ("Tool", "c")])], QUICK
     )
     assert found.unknown == ({"odd one": 1}, {"odd one": 1, "tool": 2})
-    assert level(found, "joint")[0] == Tally(1, 3, 1)
+    assert level(found, "joint")[0] == ScoreCounts(1, 3, 1)
     assert [c.category for c in found.categories] == ["odd one", "tool"]
 
 
@@ -145,9 +145,9 @@ def test_a_part_of_a_label_is_no_hit() -> None:
 def test_errors_without_place_or_kind() -> None:
     # gold: one without a place, one without a kind; said: the same, which can hit nothing but "b"
     found = score([case([(F, ""), ("", "b")], [(F, ""), ("", "b")])], QUICK)
-    assert level(found, "location")[0] == Tally(1, 2, 1)
-    assert level(found, "category")[0] == Tally(1, 1, 1)
-    assert level(found, "joint")[0] == Tally(0, 2, 0)
+    assert level(found, "location")[0] == ScoreCounts(1, 2, 1)
+    assert level(found, "category")[0] == ScoreCounts(1, 1, 1)
+    assert level(found, "joint")[0] == ScoreCounts(0, 2, 0)
     assert level(found, "joint")[2] == (None, None, None)  # no gold pair to meet
 
 
@@ -194,7 +194,7 @@ traces = st.lists(
 )
 
 
-def cases_of(rows: Sequence[tuple[Pairs, Pairs]]) -> list[Case]:
+def cases_of(rows: Sequence[tuple[Pairs, Pairs]]) -> list[ScoredTrace]:
     return [case(g, p, str(i)) for i, (g, p) in enumerate(rows)]
 
 
