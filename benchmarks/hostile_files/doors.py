@@ -248,7 +248,7 @@ DOORS = (
     Door("flow turn", "roles", "desk/lend_book/scenario.yaml", "yaml",
          ("flow", "turn", "{d}/desk", *_TRIED), (0, 1, 2, 4)),
     Door("flow session", "roles", "desk/role.yaml", "yaml",
-         ("flow", "session", "{d}/desk", "--agent", "scripted:perfect", "--user",
+         ("flow", "session", "{d}/desk", "--agent", "recorded:perfect", "--user",
           "scripted", "--store", "{d}/s.db"), (0, 1, 2, 4)),
     Door("flow import", "role", "shed/policy.md", "text",
          ("flow", "import", "{d}/shed", "{d}/shed/trajectories.jsonl", "--store", "{d}/s.db")),

@@ -114,7 +114,7 @@ def test_agents_and_finders(cli: Cli, desk: Path, folder: Path, command: str) ->
         asked: tuple[object, ...] = ("plan", "test", "suite.jsonl", "--agent", "scripted:perfect",
                                      "--trials", 2)  # fmt: skip
     elif command == "flow":
-        asked = ("flow", "session", "desk", "--user", "scripted", "--agent", "scripted:perfect")
+        asked = ("flow", "session", "desk", "--user", "scripted", "--agent", "recorded:perfect")
     else:
         asked = ("trace", "locate", "traces")
     with serve(test_trace.judge) as server:

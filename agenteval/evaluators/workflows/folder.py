@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
@@ -16,6 +16,7 @@ from agenteval.evaluators.workflows.scenario import (
     CROSS,
     Profile,
     RecordedSession,
+    RecordedTurn,
     Role,
     Scenario,
     WorkflowTool,
@@ -31,6 +32,8 @@ _FILES = {"workflow.txt": "text", "policy.md": "text", "workflow.code": "code",
           "workflow.mmd": "flowchart"}  # fmt: skip
 _PROFILES, _TOOLS = TypeAdapter(tuple[Profile, ...]), TypeAdapter(tuple[WorkflowTool, ...])
 _ROLE, _SCENARIO, _SESSION = TypeAdapter(Role), TypeAdapter(Scenario), TypeAdapter(RecordedSession)
+_REPLAYED: Literal["users"] = "users"  # key of a file that `--agent recorded:NAME` replays
+_RECORDED = TypeAdapter(dict[Literal["users"], dict[str, tuple[RecordedTurn, ...]]])
 _LARGEST = 1_000_000  # bytes of one file; people write a few thousand
 _R = TypeVar("_R")
 
@@ -191,8 +194,33 @@ def _sessions(folder: Path) -> tuple[RecordedSession, ...]:
     for path in _visible(folder / "sessions"):
         _not_short(path)
         if path.suffix == ".yaml":
-            sessions.append(_valid(_SESSION, _mapping(path), path))
+            content = _mapping(path)
+            if _REPLAYED not in content:
+                sessions.append(_valid(_SESSION, content, path))
     return tuple(sessions)
+
+
+def read_recorded_turns(folder: Path, role: Role, name: str) -> dict[str, tuple[RecordedTurn, ...]]:
+    """Return the turns that `--agent recorded:NAME` replays, by profile.
+
+    They are in `sessions/NAME.yaml` of the role's folder. Raises InputError for a role without that
+    file, naming those that it has, and for a profile that the role does not have.
+    """
+    sessions = folder / "sessions"
+    files = {p.stem: p for p in _visible(sessions) if p.suffix == ".yaml"}
+    recorded = sorted(stem for stem, path in files.items() if _REPLAYED in _mapping(path))
+    if name not in recorded:
+        has = f"it has {', '.join(recorded)}" if recorded else "it has none"
+        raise InputError(f"{role.id} has no recorded session {name!r} to replay; {has}; "
+                         "docs/workflows.md says how to write one", str(sessions))  # fmt: skip
+    path = files[name]
+    turns = _valid(_RECORDED, _mapping(path), path)[_REPLAYED]
+    profiles = {p.id for s in role.scenarios for p in s.profiles} | {
+        p.id for p in role.cross_profiles
+    }
+    for profile in turns:
+        _known(profile, profiles, "no profile", path)
+    return turns
 
 
 def _not_short(path: Path) -> None:

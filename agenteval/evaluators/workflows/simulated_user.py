@@ -1,9 +1,9 @@
 """A simulated user: what it hears and says, and one without a model, which answers structured
 questions from its profile.
 
-So a scripted user and a scripted agent understand each other: the agent asks for facts by the
-names of parameters, in backticks or brackets, and offers options as lines that begin with "- "; a
-reply without either that says goodbye is the end:
+An agent that wants to be understood asks for facts by the names of parameters, in backticks or
+brackets, and offers options as lines that begin with "- "; a reply without either that says goodbye
+is the end:
 
     Please tell me: `title`, [reader_id].
     Which of these do you want?
@@ -24,7 +24,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -276,19 +276,8 @@ _KEPT = 500  # characters of a mistake
 NONE_OF_THESE = "None of these, thank you."
 _ASKED = re.compile(r"`([A-Za-z]\w*)`|\[([A-Za-z]\w*)\]")
 _OPTION = re.compile(r"^- (.+?)\s*$", re.M)
-_TOLD = re.compile(r"^([A-Za-z]\w*): (.*)$")
 _GOODBYE = re.compile(r"\b(?:good[- ]?bye|bye|farewell|have a (?:nice|good|great) day)\b", re.I)
 _MARKS = re.compile(r"[`\[\]\n]+|^- +")
-
-
-def ask_for(names: Iterable[str]) -> str:
-    """A request for the values of these parameters."""
-    return f"Please tell me: {', '.join(f'`{name}`' for name in names)}."
-
-
-def offer(question: str, labels: Iterable[str]) -> str:
-    """A question with options."""
-    return "\n".join([question, *(f"- {plain(label)}" for label in labels)])
 
 
 def plain(text: str) -> str:
@@ -320,39 +309,3 @@ def _written(value: JsonValue) -> str:
     if isinstance(value, str) and value and not re.search(r'[\r\n]|^[\s"]|\s$', value):
         return value
     return json.dumps(value, ensure_ascii=False)
-
-
-def told(text: str, names: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The values of these parameters as they are written, and all other lines."""
-    values, rest = {}, []
-    for line in text.split("\n"):
-        match = _TOLD.match(line)
-        if match and match[1] in names:
-            values[match[1]] = match[2].strip()
-        elif line.strip():
-            rest.append(line.strip())
-    return values, tuple(rest)
-
-
-def read_value(written: str, schema: object) -> JsonValue:
-    """A told value, by the JSON schema of its parameter: text stays as it is, the rest is JSON."""
-    kind = schema.get("type") if isinstance(schema, dict) else None
-    if kind == "string" and not written.startswith('"'):
-        return written
-    try:
-        value: JsonValue = json.loads(written)
-    except ValueError:
-        return written
-    return value
-
-
-def chosen(text: str, labels: Sequence[str]) -> str | None:
-    """The option that a reply names: as a line of its own, else the longest that occurs in it; None
-    where none does."""
-    lines = {plain(line).casefold() for line in text.split("\n")}
-    exact = next((label for label in labels if plain(label).casefold() in lines), None)
-    if exact is not None:
-        return exact
-    folded = plain(text).casefold()
-    named = [label for label in labels if plain(label).casefold() in folded]
-    return max(named, key=len, default=None)

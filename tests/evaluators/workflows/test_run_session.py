@@ -22,7 +22,7 @@ from agenteval.errors import (
     RequestTimeout,
     Unauthorized,
 )
-from agenteval.evaluators.workflows.behaviours import scripted_assistants
+from agenteval.evaluators.workflows.cases import OpenRole, session_cases
 from agenteval.evaluators.workflows.run_session import SessionSettings, run_session
 from agenteval.evaluators.workflows.session import SessionFailure, SessionLog
 from agenteval.evaluators.workflows.simulated_tools import ToolSimulator
@@ -32,7 +32,9 @@ from agenteval.models.wire import Reply
 from agenteval.records import Message, ToolCall, Usage
 from tests.evaluators.workflows.desk import (
     BACKEND,
+    FOLDER,
     PROFILES,
+    RECORDED,
     ROLE,
     Turn,
     client,
@@ -396,16 +398,16 @@ async def test_stripped_tools_are_checked_by_their_true_schema() -> None:
 
 
 async def test_many_sessions_at_once_are_the_same_as_one_after_the_other() -> None:
-    names = ["hana", "otto", "ida", "jan"]
+    cases = session_cases([OpenRole(ROLE, FOLDER, BACKEND, None)])
 
     async def one(number: int) -> str:
-        profile = PROFILES[names[number % 4]]
-        assistants = scripted_assistants(ROLE, profile, seed=number)
-        kinds = sorted(assistants)
+        profile = cases[number % 4].profile
+        agent = RECORDED["perfect" if number // 4 % 2 else "skips_step"].at(cases[number % 4])
+        assert agent is not None
         found = await run_session(
             ROLE,
             profile,
-            assistants[kinds[number // 4 % len(kinds)]],
+            agent,
             ScriptedUser(),
             ToolSimulator(backend=BACKEND),
             SessionSettings(seed=number),
