@@ -123,8 +123,8 @@ async def aflow_sessions(
     mode = check_players(user, tools, on_model=on_model)
     playing = _chat_model(simulator, simulator_url, "--simulator", need_key=not dry_run)
     if recorded is not None and user != "scripted":
-        raise InputError("recorded sessions answer the scripted user; add --user scripted",
-                         "--user")  # fmt: skip
+        problem = "recorded sessions answer the scripted user; add --user scripted"
+        raise InputError(problem, "--user")
     opened_roles = read_roles(roles, backend=mode in ("auto", "backend"))
     chosen = session_cases(opened_roles, _choice(kind, scenarios, profiles))[:limit]
     if not chosen:
@@ -192,8 +192,8 @@ async def aflow_turns(
     right; the rest is as in `flow_sessions`.
     """
     if recorded_name(agent) is not None:
-        raise InputError("recorded sessions are replayed whole; use `agenteval flow session`",
-                         "--agent")  # fmt: skip
+        problem = "recorded sessions are replayed whole; use `agenteval flow session`"
+        raise InputError(problem, "--agent")
     assistants = Assistants(
         agent,
         _formats(formats),

@@ -73,7 +73,7 @@ class ToolSimulator:
                     problem = f"the backend's {name} is an `async def`; it has to answer at once"
                     raise InputError(problem)
         if self._recorded:
-            session.recorded = Recorded(role, profile, tools)
+            session.recorded = RecordedResults(role, profile, tools)
         if self._client is not None:
             session.model = ToolModel(self._client, role, seed, repeat)
         return session
@@ -90,7 +90,7 @@ class ToolSession:
     def __init__(self, tools: Mapping[str, WorkflowTool]) -> None:
         self.tools = dict(tools)
         self.machine: StatefulBackend | None = None
-        self.recorded: Recorded | None = None
+        self.recorded: RecordedResults | None = None
         self.model: ToolModel | None = None
         self.mistakes: list[SimulatorMistake] = []
         self.usage = Usage()
@@ -205,7 +205,7 @@ class ToolSession:
         self._answered.setdefault(key, deque()).append(answered)
 
 
-class Recorded:
+class RecordedResults:
     """Replays results: same tool, arguments that are the same by rule (`values.normalised`).
 
     The sessions of the user's own profile come first. A call made for the n-th time gets the n-th

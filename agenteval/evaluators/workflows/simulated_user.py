@@ -84,8 +84,8 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What the user says next; `done`: it leaves. Mistakes that were made on the way are told."""
+class UserTurn:
+    """What the user says next, whether it leaves (`done`), and the mistakes made on the way."""
 
     text: str
     done: bool = False
@@ -101,7 +101,7 @@ class UserSimulator(Protocol):
         """Everything that can change what it says."""
         ...
 
-    async def speak(self, heard: Heard) -> Said:
+    async def speak(self, heard: Heard) -> UserTurn:
         """The next words. Raises UserStuck, or what a model client raises."""
         ...
 
@@ -130,27 +130,27 @@ class ScriptedUser:
         """Its kind and version."""
         return {"user": "scripted", "version": 3}
 
-    async def speak(self, heard: Heard) -> Said:
+    async def speak(self, heard: Heard) -> UserTurn:
         """The next words."""
         return self.say(heard)
 
-    def say(self, heard: Heard) -> Said:
+    def say(self, heard: Heard) -> UserTurn:
         """The same, at once."""
         if not heard.own:
-            return Said(heard.profile.opening)
+            return UserTurn(heard.profile.opening)
         text, able = _answer(heard)
         own, agent = heard.own[-2:], heard.agent[-2:]
         if own == (text, text) and agent[0] != agent[-1]:  # for ever, to whatever it is asked
             text, able = None, False
+        about = heard.agent[-1][:_KEPT] if heard.agent else ""
         mistake = SimulatorMistake(
-            who="user", kind="cannot_answer", turn=len(heard.agent),
-            text=heard.agent[-1][:_KEPT] if heard.agent else "",
-        )  # fmt: skip
+            who="user", kind="cannot_answer", turn=len(heard.agent), text=about
+        )
         mistakes = () if able else (mistake,)
         if text is None:
-            return Said(DONE, done=True, mistakes=mistakes)
+            return UserTurn(DONE, done=True, mistakes=mistakes)
         aside = _aside(heard)
-        return Said(f"{text}\n{aside}" if aside else text, mistakes=mistakes)
+        return UserTurn(f"{text}\n{aside}" if aside else text, mistakes=mistakes)
 
 
 def _answer(heard: Heard) -> tuple[str | None, bool]:

@@ -26,7 +26,12 @@ from agenteval.evaluators.workflows.cases import OpenRole, session_cases
 from agenteval.evaluators.workflows.run_session import SessionSettings, run_session
 from agenteval.evaluators.workflows.session import SessionFailure, SessionLog
 from agenteval.evaluators.workflows.simulated_tools import ToolSimulator
-from agenteval.evaluators.workflows.simulated_user import Heard, Said, ScriptedUser, UserSimulator
+from agenteval.evaluators.workflows.simulated_user import (
+    Heard,
+    ScriptedUser,
+    UserSimulator,
+    UserTurn,
+)
 from agenteval.evaluators.workflows.user_model import UserOnModel
 from agenteval.models.wire import Reply
 from agenteval.records import Message, ToolCall, Usage
@@ -113,7 +118,7 @@ async def test_the_agent_is_given_the_dialogue_so_far_and_the_user_only_what_is_
     seen: list[list[str]] = []
 
     class Listening(ScriptedUser):
-        async def speak(self, listening: Heard) -> Said:
+        async def speak(self, listening: Heard) -> UserTurn:
             heard.append(listening)
             return self.say(listening)
 
@@ -475,7 +480,7 @@ class Left(BaseException):
 @pytest.mark.parametrize("who", ["agent", "user", "tools"])
 async def test_an_exception_that_is_none_ends_this_session_and_no_other(who: str) -> None:
     class Leaving(ScriptedUser):
-        async def speak(self, heard: Heard) -> Said:
+        async def speak(self, heard: Heard) -> UserTurn:
             raise Left
 
     class Closed(BACKEND):  # type: ignore[misc,valid-type]
@@ -500,7 +505,7 @@ async def test_an_exception_that_is_none_ends_this_session_and_no_other(who: str
 
 async def test_a_user_that_cancels_itself() -> None:
     class Cancelled(ScriptedUser):
-        async def speak(self, heard: Heard) -> Said:
+        async def speak(self, heard: Heard) -> UserTurn:
             raise asyncio.CancelledError
 
     found = await asyncio.wait_for(session(asks, user=Cancelled()), 60)

@@ -15,7 +15,11 @@ from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import AgentevalError, InputError, ModelError
 from agenteval.evaluators.workflows.scenario import RecordedSession, Role, Turn
 from agenteval.evaluators.workflows.session import SimulatorMistake
-from agenteval.evaluators.workflows.simulated_tools import Recorded, ToolSession, ToolSimulator
+from agenteval.evaluators.workflows.simulated_tools import (
+    RecordedResults,
+    ToolSession,
+    ToolSimulator,
+)
 from tests.evaluators.workflows.desk import (
     BACKEND,
     PROFILES,
@@ -293,7 +297,7 @@ def session(id: str, profile: str, *turns: Turn) -> RecordedSession:
 
 
 def test_the_exact_value_for_the_same_call() -> None:
-    recorded = Recorded(ROLE, PROFILES["hana"], TOOLS)
+    recorded = RecordedResults(ROLE, PROFILES["hana"], TOOLS)
     assert recorded.answer("find_book", {"title": " dune "}) == FOUND
     assert recorded.answer("find_book", {"title": "Dune", "note": ""}) == FOUND
     assert recorded.answer("find_book", {"title": "Emma"}) is None
@@ -303,7 +307,7 @@ def test_the_exact_value_for_the_same_call() -> None:
 def test_repeated_calls_have_the_results_in_their_order() -> None:
     first, second = {**FOUND, "shelf": "S1"}, {**FOUND, "shelf": "S2"}
     made = role(session("s", "hana", call(first, title="Dune"), call(second, title="Dune")))
-    recorded = Recorded(made, PROFILES["hana"], TOOLS)
+    recorded = RecordedResults(made, PROFILES["hana"], TOOLS)
     answers = [recorded.answer("find_book", {"title": "Dune"}) for _ in range(3)]
     assert answers == [first, second, second]
 
@@ -314,12 +318,12 @@ def test_the_profiles_own_session_comes_first() -> None:
         session("a", "otto", call(other, title="Dune"), call(other, title="Emma")),
         session("b", "hana", call(FOUND, title="Dune")),
     )
-    recorded = Recorded(made, PROFILES["hana"], TOOLS)
+    recorded = RecordedResults(made, PROFILES["hana"], TOOLS)
     assert recorded.answer("find_book", {"title": "Dune"}) == FOUND
     assert recorded.answer("find_book", {"title": "Emma"}) == other
 
 
 def test_results_that_the_tool_may_not_return_are_left_out() -> None:
     made = role(session("s", "hana", call("no", title="Dune"), call(FOUND, title="Dune")))
-    recorded = Recorded(made, PROFILES["hana"], TOOLS)
+    recorded = RecordedResults(made, PROFILES["hana"], TOOLS)
     assert recorded.answer("find_book", {"title": "Dune"}) == FOUND
