@@ -100,6 +100,13 @@ def test_a_changed_recording_is_another_agent(desk: Path, tmp_path: Path) -> Non
     assert any("4 sessions to run" in line for line in lines)
 
 
+def test_a_dry_run_says_that_no_model_is_asked(tmp_path: Path) -> None:
+    report = sessions(FOLDER, "recorded:perfect", tmp_path / "s.db", dry_run=True)
+    assert report.bill is not None
+    assert [part.most.requests for part in report.bill.parts] == []
+    assert any("asks no model" in note for note in report.bill.notes)
+
+
 def test_annotated_sessions_may_be_in_the_same_folder(tmp_path: Path) -> None:
     """A role of one procedure has both kinds in its `sessions`."""
     role = Path(shutil.copytree(FOLDER / "lend_book", tmp_path / "lend_book"))
