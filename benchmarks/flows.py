@@ -1,18 +1,14 @@
-"""Scripted assistants whose behaviour is known, served by every scripted user of every role.
+"""Recorded sessions of workflow agents, replayed for every user of the roles that have them.
 
-    python -m benchmarks.flows [--roles NAME ...] [--seed 0] [--sessions 200]
+    python -m benchmarks.flows [--sessions 200]
 
-One row for each behaviour: users that offer it a place, how often the planted cause is among the
-deviations, and how often it is the first; sessions that follow the chart, and success by the final
-state. `agree` is the share of sessions in which conformance (no deviation
-against chart and gold) and final state say the same; they may differ, since an order can be wrong
-and harmless.
+One row for each recorded agent: its sessions, and how many of them have the deviation that was
+planted (none for `perfect`, a missing step for `skips_step`), no other deviation, and the success
+that follows. Then `--sessions` sessions at once, twice: sessions per second, CPU time for each, and
+whether both runs give the same logs apart from times.
 
-Then `--sessions` sessions at once, twice: sessions per second, seconds of CPU for each, and whether
-the two logs are the same to the byte (times left out).
-
-Targets: perfect succeeds and conforms always; every planted cause is found in every session; the
-logs are the same. Ends with 1 when one is missed.
+Targets: `perfect` always succeeds and follows the chart; `skips_step` never succeeds, and its
+missing step is found; the logs are the same. Ends with 1 when a target is missed.
 """
 
 from __future__ import annotations
@@ -22,145 +18,85 @@ import asyncio
 import json
 import sys
 import time
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import cycle, islice
 
-from agenteval.evaluators.workflows.behaviours import CAUSE, Behaviour, behaviours
-from agenteval.evaluators.workflows.cases import SessionCase, open_role, session_cases
-from agenteval.evaluators.workflows.folder import find_role, role_folders
+from agenteval.agents import System
+from agenteval.evaluators.workflows.cases import OpenRole, SessionCase, open_role, session_cases
+from agenteval.evaluators.workflows.folder import find_role
+from agenteval.evaluators.workflows.recorded_agent import RecordedAgents
 from agenteval.evaluators.workflows.run_session import SessionSettings, run_session
-from agenteval.evaluators.workflows.session import SessionLog
+from agenteval.evaluators.workflows.session import SessionFailure, SessionLog
 from agenteval.evaluators.workflows.simulated_tools import ToolSimulator
 from agenteval.evaluators.workflows.simulated_user import ScriptedUser
 from agenteval.evaluators.workflows.verdicts import Verdicts
 from benchmarks import outcome
 
-
-@dataclass
-class Row:
-    """Counts of one behaviour."""
-
-    users: int = 0
-    no_place: int = 0
-    found: int = 0
-    first: int = 0
-    conforms: int = 0
-    success: int = 0
-    agree: int = 0
-    lost: Counter[str] = field(default_factory=Counter)
-    planted: Counter[str] = field(default_factory=Counter)
+ROLES = ("hotel_reception", "meeting_rooms")
+PLANTED = {"perfect": [], "skips_step": ["missing_step"]}
+Served = tuple[SessionCase, System]
 
 
-async def one(case: SessionCase, behaviour: Behaviour, seed: int) -> SessionLog | None:
-    """A session; None where it failed."""
-    assert behaviour.system is not None
+def served(name: str, roles: Sequence[OpenRole]) -> list[Served]:
+    """The users with a recorded session of this name, and the agent that replays it."""
+    recorded = RecordedAgents.read(name, roles)
+    pairs = ((case, recorded.at(case)) for case in session_cases(roles))
+    return [(case, system) for case, system in pairs if system is not None]
+
+
+async def log_of(case: SessionCase, system: System) -> SessionLog | SessionFailure:
+    """One session with the scripted user and the role's backend."""
     tools = ToolSimulator(backend=case.of.backend)
-    settings = SessionSettings(seed=seed)
-    log = await run_session(
-        case.of.role, case.profile, behaviour.system, ScriptedUser(), tools, settings
+    return await run_session(
+        case.of.role, case.profile, system, ScriptedUser(), tools, SessionSettings()
     )
-    return log if isinstance(log, SessionLog) else None
 
 
-async def table(cases: Sequence[SessionCase], seed: int) -> dict[str, Row]:
-    """All behaviours with all users."""
-    verdicts = Verdicts()
-    rows: dict[str, Row] = {name: Row() for name in CAUSE}
-    for case in cases:
-        own = behaviours(case.of.role, case.profile, seed=seed, backend=case.of.backend)
-        for name, row in rows.items():
-            behaviour = own[name]
-            if behaviour.system is None:
-                row.no_place += 1
-                continue
-            log = await one(case, behaviour, seed)
-            if log is None:
-                row.lost["session failed"] += 1
-                continue
-            said = await verdicts.session(case, log)
-            causes = [d.cause for d in said.deviations]
-            right = said.success is True
-            row.users += 1
-            row.planted[behaviour.planted or "-"] += 1
-            row.found += behaviour.planted in causes if behaviour.planted else not causes
-            row.first += (causes[0] if causes else None) == behaviour.planted
-            row.conforms += said.conforms is not False
-            row.success += right
-            row.agree += right == (not causes)
-    return rows
+async def row(name: str, users: Sequence[Served]) -> outcome.Row:
+    """Sessions of one recorded agent that went as its name says."""
+    verdicts, right = Verdicts(), 0
+    for case, system in users:
+        log = await log_of(case, system)
+        if isinstance(log, SessionLog):
+            verdict = await verdicts.session(case, log)
+            causes = [d.cause for d in verdict.deviations]
+            right += causes == PLANTED[name] and verdict.success is (name == "perfect")
+    what = f"recorded:{name}: success and deviations as planted"
+    return outcome.Row(what, f"{right}", f"{len(users)}", right == len(users))
 
 
-async def at_once(
-    cases: Sequence[SessionCase], sessions: int, seed: int
-) -> tuple[float, float, str]:
+async def at_once(users: Sequence[Served], sessions: int) -> tuple[float, float, str]:
     """Seconds, seconds of CPU, and all logs as text."""
-    chosen = list(islice(cycle(cases), sessions))
-    known = {
-        c.key: behaviours(c.of.role, c.profile, seed=seed, backend=c.of.backend)["perfect"]
-        for c in cases
-    }
-    perfect = [known[c.key] for c in chosen]
+    chosen = islice(cycle(users), sessions)
     began, cpu = time.perf_counter(), time.process_time()
-    logs = await asyncio.gather(*(one(c, b, seed) for c, b in zip(chosen, perfect, strict=True)))
+    logs = await asyncio.gather(*(log_of(case, system) for case, system in chosen))
     spent = time.perf_counter() - began, time.process_time() - cpu
-    text = json.dumps([log and log.model_dump(mode="json", exclude={"seconds"}) for log in logs])
-    return *spent, text
-
-
-def show(rows: dict[str, Row]) -> None:
-    """Print the table."""
-    print(f"{'behaviour':<16}{'planted cause':<40}{'users':>6}{'no place':>9}{'found':>7}"
-          f"{'first':>7}{'follows chart':>15}{'success':>9}{'agree':>7}")  # fmt: skip
-    for name, row in rows.items():
-        n = row.users or 1
-        planted = ", ".join(f"{cause} {k}" for cause, k in row.planted.most_common())
-        print(f"{name:<16}{planted:<40}{row.users:>6}{row.no_place:>9}"
-              f"{row.found / n:>7.2f}{row.first / n:>7.2f}{row.conforms / n:>15.2f}"
-              f"{row.success / n:>9.2f}{row.agree / n:>7.2f}")  # fmt: skip
-
-
-def figures(rows: dict[str, Row]) -> list[outcome.Row]:
-    """The targets of the table."""
-    found, users = (sum(getattr(row, name) for row in rows.values()) for name in ("found", "users"))
-    lost = sum(row.lost.total() for row in rows.values())
-    perfect = rows["perfect"]
-    sound = min(perfect.success, perfect.conforms)
-    return [
-        outcome.Row("planted causes found, or none where none is", f"{found}", f"{users}",
-                    found == users),
-        outcome.Row("sessions lost", f"{lost}", "0", lost == 0),
-        outcome.Row("perfect assistant: succeeds and follows the chart", f"{sound}",
-                    f"{perfect.users}", sound == perfect.users),
-    ]  # fmt: skip
+    return *spent, json.dumps([log.model_dump(mode="json", exclude={"seconds"}) for log in logs])
 
 
 def main() -> int:
-    """Print the tables; 1 when a target is missed."""
+    """Print the rows; 1 when a target is missed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--roles", nargs="+", default=None)
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--sessions", type=int, default=200)
     options = parser.parse_args()
-    names = options.roles or list(role_folders())
-    cases = session_cases([open_role(find_role(name)) for name in names])
-    print(f"{len(names)} roles, {len(cases)} users")
-    rows = asyncio.run(table(cases, options.seed))
-    show(rows)
-    first = asyncio.run(at_once(cases, options.sessions, options.seed))
-    second = asyncio.run(at_once(cases, options.sessions, options.seed))
+    roles = [open_role(find_role(name)) for name in ROLES]
+    users = {name: served(name, roles) for name in PLANTED}
+    rows = [asyncio.run(row(name, pairs)) for name, pairs in users.items()]
+    first, second = (asyncio.run(at_once(users["perfect"], options.sessions)) for _ in range(2))
     same = first[2] == second[2]
-    print(f"{options.sessions} sessions at once: {options.sessions / first[0]:.0f} per second, "
-          f"{1000 * first[1] / options.sessions:.1f} ms of CPU each; "
-          f"twice the same logs: {'yes' if same else 'no'}")  # fmt: skip
-    same_row = outcome.Row("logs of two runs with the same seed", "equal" if same else "DIFFERENT",
-                           "equal", same)  # fmt: skip
-    speed = outcome.Row(f"{options.sessions} sessions at once",
-                        f"{options.sessions / first[0]:.0f} per second")  # fmt: skip
-    return outcome.finish("flows", [*figures(rows), same_row, speed])
+    each = 1000 * first[1] / options.sessions
+    rows += [
+        outcome.Row("logs of two runs", "equal" if same else "DIFFERENT", "equal", same),
+        outcome.Row(
+            f"{options.sessions} sessions at once",
+            f"{options.sessions / first[0]:.0f} per second, {each:.1f} ms of CPU each",
+        ),
+    ]
+    for entry in rows:
+        print(f"{entry.what}: {entry.measured}" + (f" of {entry.target}" if entry.target else ""))
+    return outcome.finish("flows", rows)
 
 
 if __name__ == "__main__":

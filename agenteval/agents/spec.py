@@ -61,6 +61,7 @@ class AgentSettings:
 
 _UNCOUNTED = {
     "scripted": "the agent is a script: it asks nobody",
+    "recorded": "recorded sessions are replayed: the agent asks no model",
     **dict.fromkeys(
         ("python", "command", "mcp"),
         "the agent spends whatever it spends itself; none of it is counted here",

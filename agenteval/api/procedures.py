@@ -135,9 +135,11 @@ def flow_check(
             unread.append(str(error))
             watch.warn(f"agenteval: {error}")
     counts = tuple(
-        {"role": one.role, "scenario": one.scenario, "nodes": one.nodes, "edges": one.edges,
-         "unchecked": one.unchecked, "errors": one.count("error"),
-         "warnings": one.count("warning")}
+        {"role": one.role, "scenario": one.scenario,
+         "nodes": len(one.chart.nodes) if one.chart else None,
+         "edges": len(one.chart.edges) if one.chart else None,
+         "unchecked": one.chart.unchecked if one.chart else None,
+         "errors": one.count("error"), "warnings": one.count("warning")}
         for one in checked
     )  # fmt: skip
     defects = tuple(

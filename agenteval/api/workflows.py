@@ -39,6 +39,7 @@ from agenteval.evaluators.workflows.cases import (
 )
 from agenteval.evaluators.workflows.cast import Cast, check_players
 from agenteval.evaluators.workflows.folder import find_role, role_folders
+from agenteval.evaluators.workflows.recorded_agent import RecordedAgents, recorded_name
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
 from agenteval.evaluators.workflows.row_cases import row_cases, rows_among
 from agenteval.evaluators.workflows.run_session import SessionSettings
@@ -98,9 +99,10 @@ async def aflow_sessions(
     """Let an agent serve every user of the roles, from beginning to end.
 
     `roles` are names, folders or opened roles (None: all that are found), whose backend.py is run.
-    `agent` is a specification as on the command line, or a function of (messages, tools). The user
-    is played by the model `simulator`, or scripted; `judge` names the model that decides what no
-    rule can. A session has at most `turns` replies of the agent (15, or 20 across scenarios) and
+    `agent` is a specification as on the command line, or a function of (messages, tools);
+    `recorded:NAME` replays the sessions of that name in the roles' folders. The user is played by
+    the model `simulator`, or scripted; `judge` names the model that decides what no rule can. A
+    session has at most `turns` replies of the agent (15, or 20 across scenarios) and
     `calls` (60), of which `calls_per_turn` (20) stand between two replies. `success` is "state"
     (the final state) or "state+reads" (with all results that gold obtained), None for what each
     role says. What is stored is not run again. `gate` is the least share of successes, `record`
@@ -118,14 +120,18 @@ async def aflow_sessions(
             model=model, base_url=base_url, temperature=temperature, max_tokens=max_tokens,
             concurrency=limits.concurrency, seconds=seconds, need_key=not dry_run,
         ),
-        seed,
     )  # fmt: skip
-    replace(assistants, formats=["none"]).candidates({})  # told before any file is read
+    recorded = recorded_name(agent)
+    if recorded is None:  # a wrong name is reported before any file is read
+        replace(assistants, formats=["none"]).candidates({})
     judging = chat_choice(judge, judge_url, "--judge", need_key=not dry_run)
     limits.budget()
     on_model = simulator is not None or simulator_url is not None
     mode = check_players(user, tools, on_model=on_model)
     playing = chat_choice(simulator, simulator_url, "--simulator", need_key=not dry_run)
+    if recorded is not None and user != "scripted":
+        problem = "recorded sessions answer the scripted user; add --user scripted"
+        raise InputError(problem, "--user")
     opened_roles = read_roles(roles, backend=mode in ("auto", "backend"))
     chosen = session_cases(opened_roles, _choice(kind, scenarios, profiles))[:limit]
     if not chosen:
@@ -137,15 +143,17 @@ async def aflow_sessions(
     idle = Verdicts(Judges(demand=demand)).prepare(chosen)
     if idle:
         watch.note(idle_note(idle, len(chosen)))
-    (one, *_) = assistants.candidates({})
-    cases = [case for case in chosen if one.for_case is None or one.at(case) is not None]
-    if not cases:
-        walks = " (it walks a chart)" if one.assistant.name.startswith("scripted:") else ""
-        raise InputError(
-            f"{one.assistant.name} has no place in any of these cases{walks}", "--agent"
-        )
-    if left := len(chosen) - len(cases):
-        watch.note(f"{one.assistant.name} has no place in {left} of {len(chosen)} cases")
+    cases = chosen
+    if recorded is not None:
+        replayed = RecordedAgents.read(recorded, opened_roles)
+        cases = [case for case in chosen if replayed.at(case) is not None]
+        counted = f"{len(chosen) - len(cases)} of {plural(len(chosen), 'user')}"
+        missing = f"{replayed.name} has no session with {counted}"
+        if not cases:
+            raise InputError(missing, "--agent")
+        if len(cases) < len(chosen):
+            watch.note(missing)
+        assistants = replace(assistants, agent=replayed)
     bounds = {"turns": turns, "calls": calls, "calls_per_turn": calls_per_turn}
     settings = _session_settings(bounds, seconds, seed, flowbench=flowbench)
     cast = Cast(user, mode, opened_roles, settings, on_model)
@@ -188,9 +196,9 @@ async def aflow_turns(
     given the row's own prompt, talk and tools. `gate` is the least share of due calls that are
     right; the rest is as in `flow_sessions`.
     """
-    if isinstance(agent, str) and agent.startswith("scripted:"):
-        raise InputError("scripted assistants lead whole sessions (flow session); they cannot take "
-                         "up a recorded one", "--agent")  # fmt: skip
+    if recorded_name(agent) is not None:
+        problem = "recorded sessions are replayed whole; use `agenteval flow session`"
+        raise InputError(problem, "--agent")
     assistants = Assistants(
         agent,
         _formats(formats),

@@ -54,7 +54,7 @@ class AgentOptions(AgentModelOptions):
         str,
         typer.Option(
             help="template, openai, responses, react or autogen (with --model), "
-            "python:MODULE:FUNCTION, command:CMD, mcp:CMD, scripted:NAME."
+            "python:MODULE:FUNCTION, command:CMD, mcp:CMD, recorded:NAME."
         ),
     ] = "template"
     temperature: options.Temperature = 0.0

@@ -77,7 +77,7 @@ def commands(
     found = tuple(f"found/{name}.json" for name in TRACES[:traces])
     locate = ("trace", "locate", "traces", *model, "--limit", str(traces), "-o", "found")
     return {
-        "flow session": (asks(*session, "--agent", "scripted:perfect", *many), ()),
+        "flow session": (asks(*session, "--agent", "recorded:perfect", *many), ()),
         # The scripted user understands little of what a test server says: sessions without verdict.
         "flow session model": (
             asks(*session, "--agent", "template", *model, "--turns", "2", "--max-unscored", "1"),

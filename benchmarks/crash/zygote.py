@@ -41,7 +41,7 @@ IMPORTS = (
     "agenteval.evaluators.utility.quantifier",
     "agenteval.api.workflows", "agenteval.cli.trace", "agenteval.api.traces",
     "agenteval.evaluators.traces.annotation_files", "agenteval.evaluators.traces.detectors",
-    "agenteval.evaluators.workflows.behaviours",
+    "agenteval.evaluators.workflows.recorded_agent",
     "agenteval.evaluators.traces.finders", "agenteval.evaluators.workflows.trials",
     "agenteval.readers.tasks", "agenteval.agents.spec",
     "agenteval.evaluators.workflows.equality", "h11", "httpcore2", "jsonschema",

@@ -144,7 +144,7 @@ OPERATIONS = (
     ),
     Operation(
         "session",
-        ("flow", "session", _ROLE, "--agent", "scripted:perfect", "--user", "scripted",
+        ("flow", "session", _ROLE, "--agent", "recorded:perfect", "--user", "scripted",
          "--limit", "1"),
         (),
         trials,

@@ -38,16 +38,16 @@ def store(tmp_path: Path) -> Path:
     return tmp_path / "s.db"
 
 
-def test_sessions_of_a_scripted_assistant(store: Path) -> None:
+def test_sessions_of_a_recorded_agent(store: Path) -> None:
     report = agenteval.flow_sessions(
-        DESK, agent="scripted:perfect", user="scripted", store=store, gate=1
+        DESK, agent="recorded:perfect", user="scripted", store=store, gate=1
     )
-    assert report.title == "scripted:perfect: 4 sessions"
+    assert report.title == "recorded:perfect: 4 sessions"
     assert [s.verdict.success for s in report.sessions if s.verdict] == [True] * 4
     assert (report.turns, report.failures, report.exit_code) == ((), (), 0)
     assert [gate.outcome for gate in report.gates] == ["met", "met"]
     (row,) = report["sessions"].rows
-    assert (row["agent"], row["format"], row["sessions"]) == ("scripted:perfect", "flowchart", 4)
+    assert (row["agent"], row["format"], row["sessions"]) == ("recorded:perfect", "flowchart", 4)
     assert report.tables[0].key == "sessions"
     assert [table.key for table in report.tables if not table.detail] == ["sessions"]
 
@@ -122,7 +122,7 @@ def test_replies_of_judges_are_recorded_and_replayed(store: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"agent": "scripted:perfekt"}, "is 'perfect' meant"),
+        ({"agent": "recorded:perfekt"}, "no recorded session 'perfekt'"),
         ({"formats": ["prose"]}, "'prose' is not one of text, code"),
         ({"user": "human"}, "'human' is not one of model, scripted"),
         ({"user": "model"}, "needs --simulator"),

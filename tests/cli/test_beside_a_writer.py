@@ -189,7 +189,7 @@ def test_planning_trials(desk: Desk) -> None:
 
 def test_workflow_trials(desk: Desk, tmp_path: Path) -> None:
     shutil.copytree(DESK, tmp_path / "desk")
-    session = ("flow", "session", "desk", "--agent", "scripted:perfect", "--user", "scripted",
+    session = ("flow", "session", "desk", "--agent", "recorded:perfect", "--user", "scripted",
                "--limit", "2", "--json")  # fmt: skip
     assert desk.cli(*session, "--store", STORE).code == 0
     old = desk.keep("old.db")

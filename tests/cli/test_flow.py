@@ -91,16 +91,16 @@ def trials(level: Any = "session") -> list[Any]:
 
 
 def test_the_perfect_assistant_serves_everybody_and_is_not_run_twice(cli: Cli, desk: Path) -> None:
-    first = session(cli, "scripted:perfect", "--gate", 1)
+    first = session(cli, "recorded:perfect", "--gate", 1)
     assert first.code == 0, first.err
     assert "gate success at least 1: met: 1.000 of 4 sessions, 0 without verdict" in flat(first.out)
     assert "4 sessions to run" in first.err
-    second = session(cli, "scripted:perfect", "--json", "--gate", 1, "--runs", "runs.jsonl")
+    second = session(cli, "recorded:perfect", "--json", "--gate", 1, "--runs", "runs.jsonl")
     assert "4 runs written to runs.jsonl" in second.err
     runs = read_runs("runs.jsonl").runs
     assert [(run.success, run.task) for run in runs] == [(True, "desk")] * 4
     assert {run.messages[0].role for run in runs} == {"user"}
-    assert all(run.input and run.system.startswith("scripted:perfect") for run in runs)
+    assert all(run.input and run.system.startswith("recorded:perfect") for run in runs)
     assert "0 sessions to run, 4 done before" in second.err
     assert [gate["outcome"] for gate in second.json["gates"]] == ["met", "met"]
     rows = rows_of(second)
@@ -154,14 +154,14 @@ def test_a_dry_run_bounds_what_agent_and_simulators_take(cli: Cli, desk: Path) -
 
 def test_without_backend_and_judge_it_is_undecided(cli: Cli, desk: Path) -> None:
     (desk / "backend.py").unlink()
-    some = ("scripted:perfect", "--profile", "hana")
+    some = ("recorded:perfect", "--profile", "hana")
     done = session(cli, *some)
     assert done.code == 3
     assert "1 of 1 sessions have no verdict" in flat(done.out)
     assert re.search(r"no verdict: undecided +1", done.out)
     assert session(cli, *some, "--json", "--max-unscored", 1).code == 0
     assert session(cli, *some, "--json", "--max-unscored", 1, "--gate", 0).code == 4
-    lost = session(cli, "scripted:perfect", "--profile", "otto", "--json", "--max-unscored", 1)
+    lost = session(cli, "recorded:perfect", "--profile", "otto", "--json", "--max-unscored", 1)
     (row,) = rows_of(lost)  # no recorded session has his calls
     assert row["status"] == "error:infrastructure"
     assert "find_book cannot be answered: no recorded session holds" in json.dumps(row["log"])
@@ -183,11 +183,11 @@ def test_gold_that_the_backend_refuses_is_found_before_anything_is_run(
 
 def test_two_roles_of_one_name_are_refused(cli: Cli, desk: Path, tmp_path: Path) -> None:
     shutil.copytree(desk, tmp_path / "other" / "desk")
-    done = cli("flow", "session", "desk", "other/desk", "--agent", "scripted:perfect",
+    done = cli("flow", "session", "desk", "other/desk", "--agent", "recorded:perfect",
                "--user", "scripted")  # fmt: skip
     assert done.code == 2
     assert "is there twice" in last(done)
-    same = cli("flow", "session", "desk", "./desk", str(desk), "--agent", "scripted:perfect",
+    same = cli("flow", "session", "desk", "./desk", str(desk), "--agent", "recorded:perfect",
                "--user", "scripted", "--limit", 1)  # fmt: skip
     assert same.code == 0, same.err
 
@@ -295,7 +295,7 @@ def test_turns_are_judged_resumed_and_gated(cli: Cli, desk: Path) -> None:
 def test_files_that_cannot_be_written_are_refused_before_anything_is_printed(
     cli: Cli, desk: Path, tmp_path: Path
 ) -> None:
-    session(cli, "scripted:perfect", "--json")
+    session(cli, "recorded:perfect", "--json")
     (tmp_path / "a.txt").write_text("here", encoding="utf-8")
     for options, message in (
         (["--figure", "a.gif"], "not '.gif'"),
@@ -325,11 +325,12 @@ def test_files_that_cannot_be_written_are_refused_before_anything_is_printed(
         (["session", "desk", "--judge", "nobody:x"], "no provider in 'nobody:x'"),
         (["session", "desk", "--max-cost", "1"], "a cap on cost needs prices"),
         (["session", "desk", "--flowbench", "--turns", "3"], "--turns cannot be given"),
-        (["session", "desk", "--agent", "scripted:perfekt"], "is 'perfect' meant?"),
+        (["session", "desk", "--agent", "recorded:perfekt"], "it has perfect, skips_step"),
+        (["session", "desk", "--agent", "scripted:skips_step"], "--agent: removed: use recorded:"),
         (["session", "desk", "--agent", "openai"], "needs a chat model"),
         (["session", "desk", "--agent", "python:no_such:thing"], "no_such"),
         (["session", "bare", "--tools", "backend"], "needs a backend.py for --tools backend"),
-        (["turn", "desk"], "scripted assistants lead whole sessions"),
+        (["turn", "desk"], "recorded sessions are replayed whole"),
         (["turn", "desk", "--agent", "openai"], "needs a chat model"),
         (["turn", "desk", "--agent", "python:desk_agents:served", "--kind", "cross"],
          "no recorded turn is left"),
@@ -342,7 +343,7 @@ def test_bad_input_is_one_line_and_exit_2_and_leaves_no_file(
     (shutil.copytree(desk, tmp_path / "bare") / "backend.py").unlink()
     before = {p.name for p in tmp_path.iterdir()}
     if arguments[0] != "report" and "--agent" not in arguments:
-        arguments = [*arguments, "--agent", "scripted:perfect"]
+        arguments = [*arguments, "--agent", "recorded:perfect"]
     if arguments[0] == "session" and "--user" not in arguments and "--simulator" not in arguments:
         arguments = [*arguments, "--user", "scripted"]
     done = cli("flow", *arguments)

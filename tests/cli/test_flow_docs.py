@@ -18,12 +18,14 @@ def blocks(language: str) -> list[str]:
 
 
 def write_role(folder: Path) -> Path:
-    role, profiles = blocks("yaml")
+    role, profiles, recorded = blocks("yaml")
     backend, code = (b for b in blocks("python") if "Backend" in b or "take_back" in b)
     (tools,) = (b for b in blocks("json") if "find_order" in b and b.startswith("["))
     (chart,) = (b for b in blocks("") if b.startswith("flowchart TD"))
     scenario = folder / "take_back"
     scenario.mkdir(parents=True)
+    (folder / "sessions").mkdir()
+    (folder / "sessions" / "perfect.yaml").write_text(recorded)
     (folder / "role.yaml").write_text(role)
     (folder / "backend.py").write_text(backend)
     (scenario / "scenario.yaml").write_text("title: Take back\nbackground: A customer returns.\n")
@@ -44,7 +46,7 @@ def test_the_role_is_sound_and_can_be_served(cli: Cli, tmp_path: Path) -> None:
     assert checked.code == 0, checked.err
     assert checked.json["tables"]["defects"]["rows"] == []
     store = str(tmp_path / "a.db")
-    served = cli("flow", "session", str(role), "--agent", "scripted:perfect", "--user", "scripted",
+    served = cli("flow", "session", str(role), "--agent", "recorded:perfect", "--user", "scripted",
                  "--store", store, "--json", "-q")  # fmt: skip
     assert served.code == 0, served.err
     (row,) = served.json["trials"]

@@ -267,12 +267,12 @@ CASES = (
     ), answers.locator),
     Case("flow", (
         Step("flow check meeting_rooms invoice_desk --json", extract.charts),
-        *(Step(f"flow session meeting_rooms --agent scripted:{name} --user scripted --store s.db "
+        *(Step(f"flow session meeting_rooms --agent recorded:{name} --user scripted --store s.db "
                "--json -q", extract.workflow_trials)
           for name in ("perfect", "skips_step")),
-        Step("flow session meeting_rooms --agent scripted:skips_step --user scripted --store s.db "
+        Step("flow session meeting_rooms --agent recorded:skips_step --user scripted --store s.db "
              "--gate 0.5 -q"),
-        Step("flow session meeting_rooms --agent scripted:perfect --user scripted --store s.db "
+        Step("flow session meeting_rooms --agent recorded:perfect --user scripted --store s.db "
              "--format text --format none --limit 3 --trials 2 --json -q",
              extract.workflow_trials),
         Step("flow session meeting_rooms --agent openai --model m --base-url {url} "
@@ -317,10 +317,10 @@ CASES = (
         "trace show none.json", "trace show {root}/pyproject.toml",
         "trace locate none --detectors-only", "trace score --gold none --pred none",
         "trace annotate import none --traces none -o made",
-        "flow check none", "flow session none --agent scripted:perfect --user scripted",
-        "flow session meeting_rooms --agent scripted:none --user scripted",
-        "flow session meeting_rooms --agent scripted:swaps_steps --user scripted",
-        "flow turn meeting_rooms --agent scripted:perfect", "flow report --store none.db",
+        "flow check none", "flow session none --agent recorded:perfect --user scripted",
+        "flow session meeting_rooms --agent recorded:none --user scripted",
+        "flow session meeting_rooms --agent scripted:perfect --user scripted",
+        "flow turn meeting_rooms --agent recorded:perfect", "flow report --store none.db",
         "flow score none.json",
         "doctor --model replay:none.jsonl --store none.db",
     ))),

@@ -32,8 +32,9 @@ def check_players(user: str, tools: str, *, on_model: bool) -> ToolMode:
     if not on_model and (user == "model" or tools == "model"):
         raise InputError(
             "a simulated user or tool on a model needs --simulator PROVIDER:MODEL or "
-            "--simulator-url; --user scripted needs none", "--simulator",
-        )  # fmt: skip
+            "--simulator-url; --user scripted needs none",
+            "--simulator",
+        )
     return modes[tools]
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from agenteval.evaluators.workflows.conditions import Comparison, Condition
+from agenteval.evaluators.workflows.conditions import Condition
 from agenteval.records import Record
 
 Shape = Literal["start", "reply", "call"]  # (Start), >a tool is called], and every other one
@@ -81,22 +81,11 @@ class Chart(Record):
         return tuple(n for n in self.nodes if n.shape == "start" or n.id == self.begins)
 
     @property
-    def comparisons(self) -> tuple[Comparison, ...]:
-        """Those of the conditions on all edges."""
-        return tuple(c for e in self.edges if e.condition for c in e.condition.comparisons)
-
-    @property
     def unchecked(self) -> int:
         """The edges that are one of several out of their node and have no condition: whether they
         are taken rightly, no returned value can tell."""
         several = {n.id for n in self.nodes if len(self.leaving(n.id)) > 1}
         return sum(e.source in several and e.condition is None for e in self.edges)
-
-    def called(self, tools: Iterable[str]) -> tuple[str, ...]:
-        """The tools that some node calls, each once."""
-        return tuple(
-            dict.fromkeys(tool for made in calls_by_node([self], tools).values() for tool in made)
-        )
 
 
 def calls_by_node(charts: Iterable[Chart], tools: Iterable[str]) -> dict[str, tuple[str, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,19 +21,17 @@ from agenteval.evaluators.workflows.defects import (
 )
 from agenteval.evaluators.workflows.folder import find_role, read_role, read_text, read_tools
 from agenteval.evaluators.workflows.mermaid import charts_in, parse_chart
-from agenteval.evaluators.workflows.scenario import Role, Scenario, WorkflowTool
+from agenteval.evaluators.workflows.scenario import WorkflowTool
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A scenario (or a chart, or the backend of a role) with its defects; see `Chart.unchecked`."""
+    """A scenario (or a chart, or the backend of a role) with its defects."""
 
     role: str
     scenario: str
-    nodes: int | None
-    edges: int | None
-    unchecked: int | None
     defects: tuple[Defect, ...]
+    chart: Chart | None = None
 
     def count(self, severity: Severity) -> int:
         """How many defects there are of a severity."""
@@ -41,21 +39,21 @@ class Checked:
 
 
 def check_file(path: Path, tools: Path | None) -> list[Checked]:
-    """A chart alone, or each of those in a Markdown file; without the tools.json `tools` only
-    their shape. Raises InputError, but for one of several charts that cannot be read."""
-    known = () if tools is None else read_tools(tools)
+    """Check a chart alone, or each of those in a Markdown file.
+
+    Without the tools.json `tools` only their shape is checked. Raises InputError for a file that
+    cannot be read; one of several charts that cannot be read is a defect.
+    """
+    defined = () if tools is None else read_tools(tools)
     texts = charts_in(read_text(path))
+    if len(texts) == 1:
+        chart = parse_chart(texts[0], str(path))
+        return [Checked(str(path), "", chart_defects(chart, defined), chart)]
     checked = []
     for text in texts:
-        place = f"line {1 + len(text) - len(text.lstrip())}" if len(texts) > 1 else ""
-        try:
-            chart = parse_chart(text, str(path))
-        except InputError as error:
-            if not place:
-                raise
-            checked.append(_checked(str(path), place, None, [_unread(error)]))
-        else:
-            checked.append(_checked(str(path), place, chart, chart_defects(chart, known)))
+        chart_read, defects = _chart(text, str(path), defined)
+        line = 1 + len(text) - len(text.lstrip())
+        checked.append(Checked(str(path), f"line {line}", defects, chart_read))
     return checked
 
 
@@ -73,51 +71,42 @@ def check_role(name: str, wanted: Sequence[str] = ()) -> list[Checked]:
     charts: dict[str, Chart | None] = {}
     checked = []
     for scenario in role.scenarios:
-        chart, defects = _chart(role, scenario)
+        chart: Chart | None = None
+        defects: tuple[Defect, ...] = ()
+        if "flowchart" in scenario.formats:
+            where = f"{role.id}/{scenario.id}/workflow.mmd"
+            chart, defects = _chart(scenario.flowchart, where, scenario.tools)
         charts[scenario.id] = chart
-        if wanted and scenario.id not in wanted:
-            continue
-        tools, own = role.tools_of((scenario.id, *ids)), {scenario.id: chart}
-        defects += profile_defects(scenario.profiles, tools, own)
-        defects += session_defects(scenario.sessions, tools, own)
-        checked.append(_checked(role.id, scenario.id, chart, defects))
+        if not wanted or scenario.id in wanted:
+            tools, own_chart = role.tools_of((scenario.id, *ids)), {scenario.id: chart}
+            defects += profile_defects(scenario.profiles, tools, own_chart)
+            defects += session_defects(scenario.sessions, tools, own_chart)
+            checked.append(Checked(role.id, scenario.id, defects, chart))
     if role.cross_profiles and not wanted:
         tools = role.tools_of(tuple(ids))
         defects = profile_defects(role.cross_profiles, tools, charts)
         defects += session_defects(role.cross_sessions, tools, charts)
-        checked.append(_checked(role.id, "cross", None, defects))
-    asked = [t for s in role.scenarios if s.id in (wanted or ids) for t in s.tools]
+        checked.append(Checked(role.id, "cross", defects))
+    used = [t for s in role.scenarios if s.id in (wanted or ids) for t in s.tools]
     conflicts = [_defect(words, "warning") for words in role.conflicts]
-    backend = tuple(dict.fromkeys((*conflicts, *backend_defects(folder, asked))))
-    checked.append(_checked(role.id, "backend", None, backend))
-    return checked
+    backend = tuple(dict.fromkeys((*conflicts, *backend_defects(folder, used))))
+    return [*checked, Checked(role.id, "backend", backend)]
 
 
-def _chart(role: Role, scenario: Scenario) -> tuple[Chart | None, tuple[Defect, ...]]:
-    """The chart of a scenario, None without one that can be read, and its defects."""
-    if "flowchart" not in scenario.formats:
-        return None, ()
+def _chart(
+    text: str, where: str, tools: Sequence[WorkflowTool]
+) -> tuple[Chart | None, tuple[Defect, ...]]:
+    """Return a chart, None if it cannot be read, and its defects."""
     try:
-        chart = parse_chart(scenario.flowchart, f"{role.id}/{scenario.id}/workflow.mmd")
+        chart = parse_chart(text, where)
     except InputError as error:
-        return None, (_unread(error),)
-    return chart, chart_defects(chart, scenario.tools)
-
-
-def _checked(role: str, scenario: str, chart: Chart | None, defects: Sequence[Defect]) -> Checked:
-    if chart is None:
-        return Checked(role, scenario, None, None, None, tuple(defects))
-    nodes, edges = len(chart.nodes), len(chart.edges)
-    return Checked(role, scenario, nodes, edges, chart.unchecked, tuple(defects))
-
-
-def _unread(error: InputError) -> Defect:
-    return Defect(kind="unreadable", message=str(error))
+        return None, (Defect(kind="unreadable", message=str(error)),)
+    return chart, chart_defects(chart, tools)
 
 
 def backend_defects(folder: Path, tools: Sequence[WorkflowTool]) -> tuple[Defect, ...]:
-    """What is wrong with the backend as it is when made, which runs its file: it cannot be made,
-    its state is none, a tool has no method, or one with other parameters."""
+    """Return what is wrong with a new backend, which runs its file: it cannot be made, its state is
+    no JSON, a tool has no method, or one with other parameters."""
     try:
         make_backend = load_backend(folder)
         backend = fresh_backend(make_backend)
@@ -143,20 +132,19 @@ def backend_defects(folder: Path, tools: Sequence[WorkflowTool]) -> tuple[Defect
     return tuple(defects)
 
 
-def _signature(tool: WorkflowTool, method: Callable[..., object]) -> Iterator[Defect]:
+def _signature(tool: WorkflowTool, method: Callable[..., object]) -> tuple[Defect, ...]:
+    """Bind the calls with all parameters of the tool and with the required ones alone."""
     try:
-        parameters = inspect.signature(method).parameters.values()
+        signature = inspect.signature(method)
     except (TypeError, ValueError):
-        yield _defect(f"the parameters of {tool.name} cannot be seen", "warning")
-        return
-    named = {p.name: p.default for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD,
-                                                                 p.KEYWORD_ONLY)}  # fmt: skip
-    for name in tool.properties:
-        if name not in named and not any(p.kind is p.VAR_KEYWORD for p in parameters):
-            yield _defect(f"{tool.name} does not take the parameter {name}")
-    for name, default in sorted(named.items(), key=lambda item: item[0]):
-        if default is inspect.Parameter.empty and name not in tool.required:
-            yield _defect(f"{tool.name} needs {name}, which a call of the tool need not have")
+        return (_defect(f"the parameters of {tool.name} cannot be seen", "warning"),)
+    for names in (tool.properties, tool.required):
+        try:
+            signature.bind(**dict.fromkeys(names))
+        except TypeError as error:
+            call = f"{tool.name}({', '.join(names)})"
+            return (_defect(f"the backend's method does not take the call {call}: {error}"),)
+    return ()
 
 
 def _defect(message: str, severity: Severity = "error") -> Defect:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
@@ -16,6 +16,7 @@ from agenteval.evaluators.workflows.scenario import (
     CROSS,
     Profile,
     RecordedSession,
+    RecordedTurn,
     Role,
     Scenario,
     WorkflowTool,
@@ -27,10 +28,16 @@ from agenteval.readers.tasks import data_folders
 
 ROLE_FILE, SCENARIO_FILE = "role.yaml", "scenario.yaml"
 _PROFILES_FILE, _TOOLS_FILE = "profiles.yaml", "tools.json"
-_FILES = {"workflow.txt": "text", "policy.md": "text", "workflow.code": "code",
-          "workflow.mmd": "flowchart"}  # fmt: skip
+_FILES = {
+    "workflow.txt": "text",
+    "policy.md": "text",
+    "workflow.code": "code",
+    "workflow.mmd": "flowchart",
+}
 _PROFILES, _TOOLS = TypeAdapter(tuple[Profile, ...]), TypeAdapter(tuple[WorkflowTool, ...])
 _ROLE, _SCENARIO, _SESSION = TypeAdapter(Role), TypeAdapter(Scenario), TypeAdapter(RecordedSession)
+_REPLAYED: Literal["users"] = "users"  # key of a file that `--agent recorded:NAME` replays
+_RECORDED = TypeAdapter(dict[Literal["users"], dict[str, tuple[RecordedTurn, ...]]])
 _LARGEST = 1_000_000  # bytes of one file; people write a few thousand
 _R = TypeVar("_R")
 
@@ -60,8 +67,9 @@ def find_role(name: str, where: str = "--role") -> Path:
         return known[name]
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
     hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"
-    raise InputError(f"no role {name!r} and no folder with a {ROLE_FILE} or policy.md; {hint}",
-                     where)  # fmt: skip
+    raise InputError(
+        f"no role {name!r} and no folder with a {ROLE_FILE} or policy.md; {hint}", where
+    )
 
 
 def read_role(folder: Path) -> Role:
@@ -76,8 +84,10 @@ def read_role(folder: Path) -> Role:
         about = {"title": id.replace("_", " "), "domain": id, **about}
     folders = _scenario_folders(folder)
     if single and folders:
-        raise InputError("a procedure stands here and in this folder: only one of them can be the "
-                         "role's", str(folders[0]))  # fmt: skip
+        raise InputError(
+            "a procedure stands here and in this folder: only one of them can be the role's",
+            str(folders[0]),
+        )
     if not (single or folders):
         needed = f"a role needs a folder with a {SCENARIO_FILE}, or its policy in policy.md"
         raise InputError(needed, str(folder))
@@ -126,15 +136,17 @@ def _whole(held: dict[str, Any], about: Mapping[str, JsonValue], path: Path) -> 
 
 def _scenario(folder: Path, role: Path, role_id: str) -> Scenario:
     """A scenario, or the only one of a role, which has the role's folder and name."""
-    id, where = (role_id, role / ROLE_FILE) if folder == role else (
-        folder.name, folder / SCENARIO_FILE)  # fmt: skip
+    id, where = folder.name, folder / SCENARIO_FILE
+    if folder == role:
+        id, where = role_id, role / ROLE_FILE
     about = {"title": "the policy"} if folder == role else _mapping(where)
     texts: dict[str, str] = {}
     for name, format in _FILES.items():
         if (folder / name).exists():
             if format in texts:
-                raise InputError("the text of a procedure stands in one file alone",
-                                 str(folder / name))  # fmt: skip
+                raise InputError(
+                    "the text of a procedure stands in one file alone", str(folder / name)
+                )
             texts[format] = read_text(folder / name)
     if not any(text.strip() for text in texts.values()):
         raise InputError(f"a scenario needs one of {', '.join(_FILES)}", str(folder))
@@ -160,8 +172,12 @@ def read_tools(path: Path) -> tuple[WorkflowTool, ...]:
     InputError naming file and key."""
     data = decode(read_text(path), str(path))
     if isinstance(data, list):
-        data = [one["function"] if isinstance(one, dict) and isinstance(one.get("function"), dict)
-                else one for one in data]  # fmt: skip
+        data = [
+            one["function"]
+            if isinstance(one, dict) and isinstance(one.get("function"), dict)
+            else one
+            for one in data
+        ]
     tools = _valid(_TOOLS, data, path)
     _once((tool.name for tool in tools), "tool", path)
     for tool in tools:
@@ -191,8 +207,36 @@ def _sessions(folder: Path) -> tuple[RecordedSession, ...]:
     for path in _visible(folder / "sessions"):
         _not_short(path)
         if path.suffix == ".yaml":
-            sessions.append(_valid(_SESSION, _mapping(path), path))
+            content = _mapping(path)
+            if _REPLAYED not in content:
+                sessions.append(_valid(_SESSION, content, path))
     return tuple(sessions)
+
+
+def read_recorded_turns(folder: Path, role: Role, name: str) -> dict[str, tuple[RecordedTurn, ...]]:
+    """Return the turns that `--agent recorded:NAME` replays, by profile.
+
+    They are in `sessions/NAME.yaml` of the role's folder. Raises InputError for a role without that
+    file, naming those that it has, and for a profile that the role does not have.
+    """
+    sessions = folder / "sessions"
+    files = {p.stem: p for p in _visible(sessions) if p.suffix == ".yaml"}
+    recorded = sorted(stem for stem, path in files.items() if _REPLAYED in _mapping(path))
+    if name not in recorded:
+        has = f"it has {', '.join(recorded)}" if recorded else "it has none"
+        raise InputError(
+            f"{role.id} has no recorded session {name!r} to replay; {has}; "
+            "docs/workflows.md says how to write one",
+            str(sessions),
+        )
+    path = files[name]
+    turns = _valid(_RECORDED, _mapping(path), path)[_REPLAYED]
+    profiles = {p.id for s in role.scenarios for p in s.profiles} | {
+        p.id for p in role.cross_profiles
+    }
+    for profile in turns:
+        _known(profile, profiles, "no profile", path)
+    return turns
 
 
 def _not_short(path: Path) -> None:

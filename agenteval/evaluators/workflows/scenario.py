@@ -214,6 +214,15 @@ class RecordedSession(Record):
     turns: tuple[Turn, ...] = Field(min_length=2)
 
 
+class RecordedTurn(Record):
+    """One turn of a session that is replayed in place of an agent: the user's words, the calls that
+    the agent makes then, and its reply."""
+
+    user: str
+    calls: tuple[Action, ...] = ()
+    reply: str
+
+
 class Scenario(Record):
     """One procedure in up to three formats, its tools, its users and recorded sessions."""
 

@@ -1,9 +1,9 @@
 """A simulated user: what it hears and says, and one without a model, which answers structured
 questions from its profile.
 
-So a scripted user and a scripted agent understand each other: the agent asks for facts by the
-names of parameters, in backticks or brackets, and offers options as lines that begin with "- "; a
-reply without either that says goodbye is the end:
+An agent that wants to be understood asks for facts by the names of parameters, in backticks or
+brackets, and offers options as lines that begin with "- "; a reply without either that says goodbye
+is the end:
 
     Please tell me: `title`, [reader_id].
     Which of these do you want?
@@ -24,7 +24,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -84,8 +84,8 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class UserReply:
-    """What the user says next; `done`: it leaves. Mistakes that were made on the way are told."""
+class UserTurn:
+    """What the user says next, whether it leaves (`done`), and the mistakes made on the way."""
 
     text: str
     done: bool = False
@@ -101,7 +101,7 @@ class UserSimulator(Protocol):
         """Everything that can change what it says."""
         ...
 
-    async def speak(self, heard: Heard) -> UserReply:
+    async def speak(self, heard: Heard) -> UserTurn:
         """The next words. Raises UserStuck, or what a model client raises."""
         ...
 
@@ -130,27 +130,27 @@ class ScriptedUser:
         """Its kind and version."""
         return {"user": "scripted", "version": 3}
 
-    async def speak(self, heard: Heard) -> UserReply:
+    async def speak(self, heard: Heard) -> UserTurn:
         """The next words."""
         return self.say(heard)
 
-    def say(self, heard: Heard) -> UserReply:
+    def say(self, heard: Heard) -> UserTurn:
         """The same, at once."""
         if not heard.own:
-            return UserReply(heard.profile.opening)
+            return UserTurn(heard.profile.opening)
         text, able = _answer(heard)
         own, agent = heard.own[-2:], heard.agent[-2:]
         if own == (text, text) and agent[0] != agent[-1]:  # for ever, to whatever it is asked
             text, able = None, False
+        about = heard.agent[-1][:_KEPT] if heard.agent else ""
         mistake = SimulatorMistake(
-            who="user", kind="cannot_answer", turn=len(heard.agent),
-            text=heard.agent[-1][:_KEPT] if heard.agent else "",
-        )  # fmt: skip
+            who="user", kind="cannot_answer", turn=len(heard.agent), text=about
+        )
         mistakes = () if able else (mistake,)
         if text is None:
-            return UserReply(DONE, done=True, mistakes=mistakes)
+            return UserTurn(DONE, done=True, mistakes=mistakes)
         aside = _aside(heard)
-        return UserReply(f"{text}\n{aside}" if aside else text, mistakes=mistakes)
+        return UserTurn(f"{text}\n{aside}" if aside else text, mistakes=mistakes)
 
 
 def _answer(heard: Heard) -> tuple[str | None, bool]:
@@ -276,19 +276,8 @@ _KEPT = 500  # characters of a mistake
 NONE_OF_THESE = "None of these, thank you."
 _ASKED = re.compile(r"`([A-Za-z]\w*)`|\[([A-Za-z]\w*)\]")
 _OPTION = re.compile(r"^- (.+?)\s*$", re.M)
-_TOLD = re.compile(r"^([A-Za-z]\w*): (.*)$")
 _GOODBYE = re.compile(r"\b(?:good[- ]?bye|bye|farewell|have a (?:nice|good|great) day)\b", re.I)
 _MARKS = re.compile(r"[`\[\]\n]+|^- +")
-
-
-def ask_for(names: Iterable[str]) -> str:
-    """A request for the values of these parameters."""
-    return f"Please tell me: {', '.join(f'`{name}`' for name in names)}."
-
-
-def offer(question: str, labels: Iterable[str]) -> str:
-    """A question with options."""
-    return "\n".join([question, *(f"- {plain(label)}" for label in labels)])
 
 
 def plain(text: str) -> str:
@@ -320,39 +309,3 @@ def _written(value: JsonValue) -> str:
     if isinstance(value, str) and value and not re.search(r'[\r\n]|^[\s"]|\s$', value):
         return value
     return json.dumps(value, ensure_ascii=False)
-
-
-def told(text: str, names: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The values of these parameters as they are written, and all other lines."""
-    values, rest = {}, []
-    for line in text.split("\n"):
-        match = _TOLD.match(line)
-        if match and match[1] in names:
-            values[match[1]] = match[2].strip()
-        elif line.strip():
-            rest.append(line.strip())
-    return values, tuple(rest)
-
-
-def read_value(written: str, schema: object) -> JsonValue:
-    """A told value, by the JSON schema of its parameter: text stays as it is, the rest is JSON."""
-    kind = schema.get("type") if isinstance(schema, dict) else None
-    if kind == "string" and not written.startswith('"'):
-        return written
-    try:
-        value: JsonValue = json.loads(written)
-    except ValueError:
-        return written
-    return value
-
-
-def chosen(text: str, labels: Sequence[str]) -> str | None:
-    """The option that a reply names: as a line of its own, else the longest that occurs in it; None
-    where none does."""
-    lines = {plain(line).casefold() for line in text.split("\n")}
-    exact = next((label for label in labels if plain(label).casefold() in lines), None)
-    if exact is not None:
-        return exact
-    folded = plain(text).casefold()
-    named = [label for label in labels if plain(label).casefold() in folded]
-    return max(named, key=len, default=None)

@@ -44,7 +44,7 @@ class Candidate:
     """An assistant told the procedure in one format, under conditions that are part of it.
 
     `conditions` is everything else that can change what happens: limits, simulators, seed.
-    `for_case`, of scripted assistants, makes the one for a case, None where it has no place.
+    `for_case` returns the agent for a case, None where there is none; recorded agents need it.
     """
 
     assistant: System
@@ -109,7 +109,7 @@ def turns(limits: AgentLimits) -> Act:
 def _present(candidate: Candidate, case: Case) -> System:
     system = candidate.at(case)
     if system is None:
-        raise InputError(f"{candidate.assistant.name} has no place in {case.info.id}")
+        raise InputError(f"{candidate.assistant.name} has no session for {case.info.id}")
     return system
 
 

@@ -16,7 +16,7 @@ from agenteval.evaluators.workflows.simulated_user import (
     DONE,
     DONE_MARK,
     Heard,
-    UserReply,
+    UserTurn,
     parted,
     says_goodbye,
 )
@@ -71,7 +71,7 @@ class UserOnModel:
             "max_tokens": _MAX_TOKENS,
         }
 
-    async def speak(self, heard: Heard) -> UserReply:
+    async def speak(self, heard: Heard) -> UserTurn:
         """The next words. Raises UserStuck after the last try, and what the client raises.
 
         The `spent` of all it raises tells what this turn took.
@@ -117,7 +117,7 @@ class UserOnModel:
                 stuck.spent = usage
                 raise stuck
         words, done = parted(last)
-        return UserReply(words or DONE, done, tuple(mistakes), usage)
+        return UserTurn(words or DONE, done, tuple(mistakes), usage)
 
     def request(self, heard: Heard, attempt: int = 0) -> Request:
         """The request of one turn."""

@@ -9,7 +9,9 @@ from typing import Any
 from agenteval.agents import Dialogue, System
 from agenteval.agents.toolbox import Toolbox
 from agenteval.evaluators.workflows.backend import load_backend
+from agenteval.evaluators.workflows.cases import OpenRole
 from agenteval.evaluators.workflows.folder import read_role
+from agenteval.evaluators.workflows.recorded_agent import RecordedAgents
 from agenteval.evaluators.workflows.scenario import Profile, Role, WorkflowTool
 from agenteval.evaluators.workflows.simulated_user import Heard
 from agenteval.models.client import Client, RetryPolicy
@@ -22,6 +24,10 @@ ROLE: Role = read_role(FOLDER)
 BACKEND = load_backend(FOLDER)
 PROFILES: dict[str, Profile] = {
     p.id: p for p in [*(p for s in ROLE.scenarios for p in s.profiles), *ROLE.cross_profiles]
+}
+RECORDED = {  # the recorded agents, by kind; `at` makes the one for a case
+    kind: RecordedAgents.read(kind, [OpenRole(ROLE, FOLDER, BACKEND, None)])
+    for kind in ("perfect", "skips_step")
 }
 TOOLS: dict[str, WorkflowTool] = {t.name: t for s in ROLE.scenarios for t in s.tools}
 

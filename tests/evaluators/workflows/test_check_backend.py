@@ -64,27 +64,29 @@ def test_sound_backends(tmp_path: Path, source: str) -> None:
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        (backend(FIND), "error: the backend has no method lend"),
+        (backend(FIND), "the backend has no method lend"),
         (
             backend("def find(self, title): ...", LEND),
-            "error: find does not take the parameter year",
+            "find(title, year): got an unexpected keyword argument 'year'",
         ),
         (
             backend("def find(self, title, year): ...", LEND),
-            "error: find needs year, which a call of the tool need not have",
+            "find(title): missing a required argument: 'year'",
         ),
         (
             backend(FIND, "def lend(self, title, *, reader): ..."),
-            "error: lend needs reader, which a call of the tool need not have",
+            "lend(title): missing a required",
         ),
         (
             backend(FIND, "async def lend(self, title): ..."),
-            "error: lend is an `async def`; it answers at once",
+            "lend is an `async def`; it answers at once",
         ),
     ],
 )
 def test_what_is_missing(tmp_path: Path, source: str, expected: str) -> None:
-    assert told(tmp_path, source) == [expected]
+    (line,) = told(tmp_path, source)
+    assert line.startswith("error: ")
+    assert expected in line
 
 
 def stateless(*members: str, before: str = "", bases: str = "") -> str:

@@ -75,7 +75,6 @@ def test_a_chart_without_tools_is_checked_as_a_graph() -> None:
         ("(is_free = true)", "(is_fre = true)", "unknown_field", 4, "did you mean is_free?"),
         ("(is_free = true)", "(book_boat.is_free = true)", "unknown_field", 4, "book_boat"),
         ("(is_free = true)", "(look.is_free = true)", "unknown_field", 4, "look"),
-        ("(is_free = true)", "(state = hired)", "field_not_yet", 4, "state"),
         ("(is_free = true)", "(is_free = maybe)", "bad_value", 4, "boolean"),
         ("(is_free = true)", "(is_free > true)", "bad_value", 4, "boolean"),
         ('(state = "hired")', "(state = lost)", "bad_value", 6, "one of hired, refused"),
@@ -87,11 +86,6 @@ def test_planted_defects(old: str, new: str, kind: str, line: int, part: str) ->
     (defect,) = [d for d in defects(replaced(CHART, old, new)) if d.kind == kind]
     assert (defect.severity, defect.line) == ("error", line)
     assert part in defect.message
-
-
-def test_a_field_returned_on_a_way_back_is_there_in_time() -> None:
-    text = replaced(CHART, "(is_free = true)", "(state = hired)")
-    assert found(text + "BH003--Another day-->BH001\n") == []
 
 
 def test_tools_named_in_camel_case_have_words_of_that_form() -> None:

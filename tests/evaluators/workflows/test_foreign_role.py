@@ -107,9 +107,13 @@ def test_state_calls_and_cause_agree(
     assert (found.deviations == ()) is (cause is None)
 
 
-def test_the_scripted_assistant_and_the_check_read_the_chart_alike(barber: Path) -> None:
+def test_the_session_and_the_check_read_the_chart_alike(barber: Path) -> None:
+    calls = [{"tool": tool, "arguments": arguments} for tool, arguments in GOLD]
+    turn = {"user": "A chair!", "calls": calls, "reply": "Goodbye!"}
+    (barber / "sessions").mkdir()
+    (barber / "sessions" / "by_hand.yaml").write_text(json.dumps({"users": {"anna": [turn]}}))
     report = agenteval.flow_sessions(
-        barber, agent="scripted:perfect", user="scripted", store=barber.parent / "s.db"
+        barber, agent="recorded:by_hand", user="scripted", store=barber.parent / "s.db"
     )
     (session,) = report.sessions
     assert [c.tool for c in session.log.calls] == ["book_chair", "add_note"]  # type: ignore[union-attr]

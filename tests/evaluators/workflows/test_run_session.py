@@ -22,22 +22,24 @@ from agenteval.errors import (
     RequestTimeout,
     Unauthorized,
 )
-from agenteval.evaluators.workflows.behaviours import scripted_assistants
+from agenteval.evaluators.workflows.cases import OpenRole, session_cases
 from agenteval.evaluators.workflows.run_session import SessionSettings, run_session
 from agenteval.evaluators.workflows.session import SessionFailure, SessionLog
 from agenteval.evaluators.workflows.simulated_tools import ToolSimulator
 from agenteval.evaluators.workflows.simulated_user import (
     Heard,
     ScriptedUser,
-    UserReply,
     UserSimulator,
+    UserTurn,
 )
 from agenteval.evaluators.workflows.user_model import UserOnModel
 from agenteval.models.wire import Reply
 from agenteval.records import Message, ToolCall, Usage
 from tests.evaluators.workflows.desk import (
     BACKEND,
+    FOLDER,
     PROFILES,
+    RECORDED,
     ROLE,
     Turn,
     client,
@@ -116,7 +118,7 @@ async def test_the_agent_is_given_the_dialogue_so_far_and_the_user_only_what_is_
     seen: list[list[str]] = []
 
     class Listening(ScriptedUser):
-        async def speak(self, listening: Heard) -> UserReply:
+        async def speak(self, listening: Heard) -> UserTurn:
             heard.append(listening)
             return self.say(listening)
 
@@ -401,16 +403,16 @@ async def test_stripped_tools_are_checked_by_their_true_schema() -> None:
 
 
 async def test_many_sessions_at_once_are_the_same_as_one_after_the_other() -> None:
-    names = ["hana", "otto", "ida", "jan"]
+    cases = session_cases([OpenRole(ROLE, FOLDER, BACKEND, None)])
 
     async def one(number: int) -> str:
-        profile = PROFILES[names[number % 4]]
-        assistants = scripted_assistants(ROLE, profile, seed=number)
-        kinds = sorted(assistants)
+        profile = cases[number % 4].profile
+        agent = RECORDED["perfect" if number // 4 % 2 else "skips_step"].at(cases[number % 4])
+        assert agent is not None
         found = await run_session(
             ROLE,
             profile,
-            assistants[kinds[number // 4 % len(kinds)]],
+            agent,
             ScriptedUser(),
             ToolSimulator(backend=BACKEND),
             SessionSettings(seed=number),
@@ -478,7 +480,7 @@ class Left(BaseException):
 @pytest.mark.parametrize("who", ["agent", "user", "tools"])
 async def test_an_exception_that_is_none_ends_this_session_and_no_other(who: str) -> None:
     class Leaving(ScriptedUser):
-        async def speak(self, heard: Heard) -> UserReply:
+        async def speak(self, heard: Heard) -> UserTurn:
             raise Left
 
     class Closed(BACKEND):  # type: ignore[misc,valid-type]
@@ -503,7 +505,7 @@ async def test_an_exception_that_is_none_ends_this_session_and_no_other(who: str
 
 async def test_a_user_that_cancels_itself() -> None:
     class Cancelled(ScriptedUser):
-        async def speak(self, heard: Heard) -> UserReply:
+        async def speak(self, heard: Heard) -> UserTurn:
             raise asyncio.CancelledError
 
     found = await asyncio.wait_for(session(asks, user=Cancelled()), 60)

@@ -14,7 +14,6 @@ import pytest
 from agenteval.agents import AgentFailure, System
 from agenteval.engine import Experiment, ExperimentResult, pending
 from agenteval.errors import BudgetExceeded, InputError, StoreError, Transient, Unauthorized
-from agenteval.evaluators.workflows.behaviours import scripted_assistants
 from agenteval.evaluators.workflows.cases import OpenRole, open_role, session_cases, turn_cases
 from agenteval.evaluators.workflows.results import Level, SessionVerdict
 from agenteval.evaluators.workflows.run_session import SessionSettings
@@ -44,6 +43,7 @@ from agenteval.models.wire import Reply, Request
 from agenteval.records import Message, Usage
 from agenteval.store import Store, Trials, TrialSystem
 from agenteval.testing.scripted import ScriptedTransport
+from tests.evaluators.workflows.desk import RECORDED
 
 DESK = Path(__file__).parent / "library_desk"
 OF = open_role(DESK)
@@ -392,7 +392,7 @@ def test_a_damaged_system_is_said(store: Store) -> None:
 def test_an_assistant_without_a_place_is_no_result(store: Store) -> None:
     act = sessions(ScriptedUser(), lambda of: ToolSimulator(backend=of.backend), SessionSettings())
     who = replace(candidate(), for_case=lambda case: None)
-    with pytest.raises(InputError, match="agent has no place in library_desk"):
+    with pytest.raises(InputError, match="agent has no session for library_desk"):
         run(store, act, who=who)
     assert load_sessions(store) == []
 
@@ -402,9 +402,6 @@ def test_repeats_differ_by_their_number_and_are_the_same_again(
 ) -> None:
     def tools(of: OpenRole) -> ToolSimulator:
         return ToolSimulator(backend=of.backend)
-
-    def made(case: Case) -> System:
-        return scripted_assistants(case.of.role, case.profile)["perfect"]
 
     def asides(opened: Store) -> dict[int, int]:
         """After how many words of the user its remark comes, by trial; 0: not at all."""
@@ -416,7 +413,7 @@ def test_repeats_differ_by_their_number_and_are_the_same_again(
         return found
 
     act = sessions(ScriptedUser(), tools, SessionSettings())
-    who = replace(candidate(), for_case=made)
+    who = replace(candidate(), for_case=RECORDED["perfect"].at)
     otto = [c for c in CASES if c.profile.id == "otto"]
     run(store, act, who=who, trials=4, cases=otto)
     assert len(set(asides(store).values())) > 1

@@ -24,7 +24,6 @@ from tests.tasks.flows.flow import Flow, calls_of, carry_out, load, state_after
 from tests.tasks.flows.formats import check_charts, check_conformance
 from tests.tasks.flows.hand import ByHand, Told
 from tests.tasks.flows.spoken import Spoken
-from tests.tasks.flows.walked import check_mistakes, check_walker
 from tests.tasks.flows.walks import check_coverage, check_walks
 from tests.tasks.flows.words import check_readme, check_told, check_weekdays
 
@@ -200,7 +199,6 @@ ALL: tuple[Check, ...] = (
     check_coverage,
     check_charts,
     check_conformance,
-    check_walker,
     check_told,
     check_weekdays,
     check_readme,
@@ -208,7 +206,6 @@ ALL: tuple[Check, ...] = (
     check_orders,
     check_whole_numbers,
     check_any_calls,
-    check_mistakes,
 )
 
 
