@@ -110,6 +110,7 @@ def planning(swap: Swap, folder: Path) -> str:
 
 def planning_material(swap: Swap) -> tuple[list[Any], list[Any]]:
     """Trials of two systems, wrong ones and failures among them, and causes."""
+    from agenteval.evaluators.planning.tallies import CaseLabel
     from tests.evaluators.planning.campaigns import attempt, campaign, case, failure
 
     made = [
@@ -119,9 +120,11 @@ def planning_material(swap: Swap) -> tuple[list[Any], list[Any]]:
         failure(case("lost"), system="two"),
     ]
     first = next(a for a in made if a.outcome != "pass" and a.verdict is not None)
-    causes = [(first.case.id, first.system, "Topic"), ("wrong", "s", "odd label")]
-    attempts = [swapped(a, swap) for a in made]
-    return attempts, [tuple(x if x == "Topic" else swap(x) for x in c) for c in causes]
+    causes = [
+        CaseLabel(swap(first.case.id), swap(first.system), "Topic"),
+        CaseLabel(swap("wrong"), swap("s"), swap("odd label")),
+    ]
+    return [swapped(a, swap) for a in made], causes
 
 
 def traces(swap: Swap, folder: Path) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from agenteval.evaluators.planning.case import Case, Constraint, limits, orders
 from agenteval.evaluators.planning.grammar import CONJ, DIRECTIONS, forms_in, words_in
-from agenteval.evaluators.planning.oracle import Step
+from agenteval.evaluators.planning.oracle import PlanStep
 from agenteval.evaluators.planning.scripted import (
     Factory,
     in_order,
@@ -52,7 +52,7 @@ def wrong_planner(spec: str) -> Factory:
         return scripted(spec)
     fault = makers[kind](value)
 
-    def script(case: Case, dice: Dice) -> Sequence[Step]:
+    def script(case: Case, dice: Dice) -> Sequence[PlanStep]:
         return wrong(case, dice) if fault(case) else perfect(case, dice)
 
     return Factory(script)
