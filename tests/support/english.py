@@ -21,11 +21,13 @@ from agenteval.evaluators.planning.grammar import (
     Paragraph,
     Relative,
     RequestSentence,
+    Slot,
     SubSentence,
     Time,
     constraints_of,
     to_json,
     unfronted,
+    with_words,
 )
 from agenteval.evaluators.planning.suite import read_case, rules_of
 from agenteval.evaluators.planning.words import Kind, Lexicon, built_in
@@ -194,6 +196,19 @@ class _Reader:
         """The position behind `mark`, if it stands here."""
         if self.text.startswith(mark, at):
             yield at + len(mark)
+
+
+def words_in(paragraph: Paragraph) -> list[tuple[Slot, int]]:
+    """(kind, word) of every slot, in the order of the tree; "CONJ" for conjunctions, which follow
+    the sub-sentences of their sentence. A slot without a word has UNSET."""
+    words: list[tuple[Slot, int]] = []
+
+    def note(slot: Slot, word: int, _time: bool) -> int:
+        words.append((slot, word))
+        return word
+
+    with_words(paragraph, note)
+    return words
 
 
 def written(text: str, actions: Sequence[str], **more: object) -> Case:

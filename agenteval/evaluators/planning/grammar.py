@@ -219,20 +219,7 @@ def refill(paragraph: Paragraph, lexicon: Lexicon, rng: np.random.Generator) -> 
 
 def strip(paragraph: Paragraph) -> Paragraph:
     """The skeleton: every word UNSET."""
-    return _with_words(paragraph, lambda _slot, _word, _time: UNSET)
-
-
-def words_in(paragraph: Paragraph) -> list[tuple[Slot, int]]:
-    """(kind, word) of every slot, in the order of the tree; "CONJ" for conjunctions, which follow
-    the parts of their sentence. A slot without a word has UNSET."""
-    words: list[tuple[Slot, int]] = []
-
-    def note(slot: Slot, word: int, _time: bool) -> int:
-        words.append((slot, word))
-        return word
-
-    _with_words(paragraph, note)
-    return words
+    return with_words(paragraph, lambda _slot, _word, _time: UNSET)
 
 
 def _drawn(
@@ -255,11 +242,11 @@ def _drawn(
             options = among(word, lexicon.allowed(slot, time=time))
         return options[int(share * len(options))] if options else word
 
-    return _with_words(paragraph, choose)
+    return with_words(paragraph, choose)
 
 
-def _with_words(paragraph: Paragraph, choose: Callable[[Slot, int, bool], int]) -> Paragraph:
-    """The paragraph with every word replaced by choose(slot, word, must it fit a time)."""
+def with_words(paragraph: Paragraph, choose: Callable[[Slot, int, bool], int]) -> Paragraph:
+    """Return the paragraph with every word replaced by choose(slot, word, must it fit a time)."""
 
     def actions(node: Actions) -> Actions:
         if node.relative is None:

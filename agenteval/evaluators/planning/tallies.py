@@ -10,11 +10,11 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import get_args
 
 from agenteval.agents import AgentLog
 from agenteval.evaluators.planning.case import Case
-from agenteval.evaluators.planning.oracle import Outcome
+from agenteval.evaluators.planning.dissect import CAUSES
+from agenteval.evaluators.planning.oracle import OUTCOMES
 from agenteval.evaluators.planning.trials import Attempt
 from agenteval.evaluators.systems import Pair, by_system, holm, pairs
 from agenteval.records import Usage
@@ -29,9 +29,7 @@ from agenteval.stats import (
 )
 from agenteval.stats.vectors import Floats
 
-OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)  # the pass, then errors in order of precedence
-ERRORS = OUTCOMES[1:]
-CAUSES = ("Probability", "Terminal", "Topic", "Structure", "Constraint")
+ERRORS = OUTCOMES[1:]  # in order of precedence
 ALL = "all"
 _WIDTHS = (5, 10, 20, 25, 50, 100, 250, 500)
 _MOST_BINS = 8

@@ -31,11 +31,10 @@ from agenteval.evaluators.planning.grammar import (
     strip,
     to_json,
     unfronted,
-    words_in,
 )
 from agenteval.evaluators.planning.words import Lexicon, built_in
 from tests.evaluators.planning.trees import LETTERS, paragraphs, trees
-from tests.support.english import parse, parses
+from tests.support.english import parse, parses, words_in
 from tests.thorough import often
 
 LEXICON = built_in()

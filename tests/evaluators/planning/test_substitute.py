@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from agenteval.errors import InputError
 from agenteval.evaluators.planning.case import RESTART, Activity, Case, OrderRule, TimeRule
-from agenteval.evaluators.planning.grammar import strip, words_in
+from agenteval.evaluators.planning.grammar import strip
 from agenteval.evaluators.planning.substitute import KINDS, Choices, base_of, substitutes
 from agenteval.evaluators.planning.suite import case_line, contradiction, read_case
 from agenteval.evaluators.planning.synthesis import Generator, Shape
 from agenteval.evaluators.planning.words import built_in_topics
-from tests.support.english import written
+from tests.support.english import words_in, written
 from tests.thorough import often
 
 BASE = Generator(Shape(actions=(2, 6)), seed=31)
