@@ -40,6 +40,7 @@ from agenteval.evaluators.planning.dissect import (
 from agenteval.evaluators.planning.oracle import CheckRules
 from agenteval.evaluators.planning.synthesis import Shape
 from agenteval.evaluators.planning.tables import planning_tables
+from agenteval.evaluators.planning.tallies import CaseLabel
 from agenteval.evaluators.planning.trials import (
     EVALUATOR,
     Attempt,
@@ -57,10 +58,10 @@ from agenteval.trust.gates import Gate, least_gate, unscored_gate
 
 @dataclass(frozen=True, kw_only=True)
 class PlanReport(Report):
-    """Trials of systems at planning cases; `causes` are (case id, system, label) of dissections."""
+    """Trials of systems at planning cases; `causes` are the labels of dissections."""
 
     attempts: tuple[Attempt, ...] = ()
-    causes: tuple[tuple[str, str, str], ...] = ()
+    causes: tuple[CaseLabel, ...] = ()
     lexicon: Lexicon | None = None
 
     @property
@@ -75,11 +76,9 @@ class PlanReport(Report):
     def records(self) -> list[dict[str, Any]]:
         """A row per trial."""
         return [
-            {"case": a.case.id, "topic": a.case.topic, "actions": a.case.n, "system": a.system,
-             "trial": a.trial, "outcome": a.outcome,
-             "success": None if a.verdict is None else a.verdict.passed}
+            {**_trial_row(a), "success": None if a.verdict is None else a.verdict.passed}
             for a in self.attempts
-        ]  # fmt: skip
+        ]
 
     def page(self) -> str:
         """A self-contained HTML page with figures and failures."""
@@ -90,14 +89,22 @@ class PlanReport(Report):
         )
 
 
+def _trial_row(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "case": attempt.case.id,
+        "topic": attempt.case.topic,
+        "actions": attempt.case.n,
+        "system": attempt.system,
+        "trial": attempt.trial,
+        "outcome": attempt.outcome,
+    }
+
+
 def trial_rows(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
     """Every trial as JSON: case, system, outcome, and the verdict or what failed."""
     rows = []
     for a in attempts:
-        row: dict[str, Any] = {
-            "case": a.case.id, "topic": a.case.topic, "actions": a.case.n, "system": a.system,
-            "trial": a.trial, "outcome": a.outcome,
-        }  # fmt: skip
+        row = _trial_row(a)
         if a.verdict is not None:
             row["verdict"] = a.verdict.model_dump(mode="json")
         if isinstance(a.log, AgentFailure):
@@ -328,7 +335,7 @@ def plan_report(
             f"no planning trial is stored here yet; run `agenteval plan test` first{told}"
         )
     chosen = max(sorted(dissections), key=lambda name: len(dissections[name]), default="")
-    causes = tuple((d.case, d.system, d.label) for d in dissections.get(chosen, ()))
+    causes = tuple(CaseLabel(d.case, d.system, d.label) for d in dissections.get(chosen, ()))
     left_out = [(len(dissections[name]), name) for name in sorted(dissections) if name != chosen]
     return PlanReport(
         title="Planning tests",

@@ -12,10 +12,10 @@ from agenteval.evaluators.planning import tallies
 from agenteval.evaluators.planning.capability import bounds
 from agenteval.evaluators.planning.case import Case, clock
 from agenteval.evaluators.planning.grammar import render_part
-from agenteval.evaluators.planning.oracle import Step, Verdict
-from agenteval.evaluators.planning.suite import paragraph_of, told
+from agenteval.evaluators.planning.oracle import PlanStep, Verdict
+from agenteval.evaluators.planning.suite import in_words, paragraph_of
 from agenteval.evaluators.planning.tables import by_kind, planning_tables
-from agenteval.evaluators.planning.tallies import Cause
+from agenteval.evaluators.planning.tallies import CaseLabel
 from agenteval.evaluators.planning.trials import Attempt
 from agenteval.evaluators.planning.words import Lexicon, built_in
 from agenteval.evaluators.systems import by_system
@@ -58,7 +58,7 @@ _MOST_MESSAGES = 20
 
 def planning_page(  # noqa: PLR0913  each is a part of the page
     attempts: Iterable[Attempt],
-    causes: Iterable[Cause] = (),
+    causes: Iterable[CaseLabel] = (),
     *,
     title: str = "Planning",
     facts: Sequence[tuple[str, str]] = (),
@@ -68,7 +68,7 @@ def planning_page(  # noqa: PLR0913  each is a part of the page
 ) -> str:
     """The page as HTML. The same trials in the same order give the same text.
 
-    `causes` are (case id, system, label) of dissected cases; `facts` are shown at the end as
+    `causes` are the labels of dissected cases; `facts` are shown at the end as
     (name, text); `lexicon` has the words of the suite where they are not the built-in ones. At
     most `most_wrong` wrong plans can be unfolded; the page says how many there are. `unfinished`
     are sentences on experiments that are not all there, said before everything else.
@@ -127,7 +127,7 @@ def _trials(rate: Interval) -> str:
     return cases if rate.n == rate.n_clusters else f"{plural(rate.n, 'trial')} of {cases}"
 
 
-def _tiles(attempts: Sequence[Attempt], causes: Sequence[Cause]) -> list[tuple[str, str]]:
+def _tiles(attempts: Sequence[Attempt], causes: Sequence[CaseLabel]) -> list[tuple[str, str]]:
     graded = [a for a in attempts if a.verdict is not None]
     right = sum(a.outcome == "pass" for a in graded)
     numbers = [
@@ -143,7 +143,7 @@ def _tiles(attempts: Sequence[Attempt], causes: Sequence[Cause]) -> list[tuple[s
 
 
 def _plan(
-    attempts: Sequence[Attempt], causes: Sequence[Cause]
+    attempts: Sequence[Attempt], causes: Sequence[CaseLabel]
 ) -> list[tuple[str, str, Callable[[], Any]]]:
     by_actions = tallies.tallies(attempts, tallies.actions)
     errors, labels = (
@@ -254,7 +254,7 @@ def wrong_plan(attempt: Attempt, lexicon: Lexicon) -> Item:
     )
 
 
-def _steps(steps: Sequence[Step]) -> list[str]:
+def _steps(steps: Sequence[PlanStep]) -> list[str]:
     listed = [s.tool if s.start is None else f"{s.tool} at {clock(s.start)}" for s in steps]
     return bounded(listed, _MOST_STEPS)
 
@@ -299,7 +299,7 @@ def _sentences(attempt: Attempt, verdict: Verdict) -> list[str]:
            else f"no hour (the others end at {clock(p.earliest)}, it takes until after 24:00)")
         for p in verdict.parameter_errors
     ]  # fmt: skip
-    lines += [f"{told(v.rule)}: {v.why}" for v in verdict.violated]
+    lines += [f"{in_words(v.rule)}: {v.why}" for v in verdict.violated]
     if verdict.repeated:
         lines.append(f"called more than once: {', '.join(verdict.repeated)}")
     if verdict.attempts > 1:

@@ -14,7 +14,7 @@ import numpy as np
 
 from agenteval.errors import InputError
 from agenteval.evaluators.planning.capability import Bound
-from agenteval.evaluators.planning.tallies import Tally
+from agenteval.evaluators.planning.tallies import SuccessTally
 from agenteval.evaluators.systems import Pair, by_system
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
 from agenteval.evaluators.workflows.scenario import EVERY_FORMAT
@@ -38,7 +38,7 @@ _THRESHOLD = 0.2
 _ALL = "all domains"
 
 
-def success_by_actions(rates: Sequence[Tally], bounds: Sequence[Bound] = ()) -> Figure:
+def success_by_actions(rates: Sequence[SuccessTally], bounds: Sequence[Bound] = ()) -> Figure:
     """Success against number of actions, a line per system; its capability bound is in the legend.
     Dashed is the threshold of 20%, dotted what random orders would reach (mean over all trials).
 
@@ -73,7 +73,7 @@ def success_by_actions(rates: Sequence[Tally], bounds: Sequence[Bound] = ()) -> 
     )  # fmt: skip
 
 
-def _known(rates: Sequence[Tally]) -> list[Tally]:
+def _known(rates: Sequence[SuccessTally]) -> list[SuccessTally]:
     known = [t for t in rates if t.rate.mean is not None]
     if not known:
         raise InputError("there is no verdict to draw")
@@ -93,7 +93,7 @@ def _in_rows(rows: Sequence[str], values: Mapping[str, Mapping[str, Interval]]) 
     return [Series(name, [own.get(row) for row in rows]) for name, own in values.items()]
 
 
-def success_by_topic(rates: Sequence[Tally]) -> Figure:
+def success_by_topic(rates: Sequence[SuccessTally]) -> Figure:
     """Success by topic, the least successful on top; beyond 60 topics those with the most success
     are left out and counted. Raises InputError without any rate."""
     known = _known(rates)

@@ -8,6 +8,7 @@ import pytest
 
 from agenteval.agents import AgentFailure
 from agenteval.evaluators.planning.case import Case
+from agenteval.evaluators.planning.tallies import CaseLabel
 from agenteval.evaluators.planning.trials import Attempt
 from agenteval.evaluators.planning.words import built_in
 from agenteval.report.planning import chosen, pieces, planning_page, wrong_plan
@@ -43,7 +44,7 @@ def test_a_campaign_without_a_verdict_or_a_trial_is_a_page_too() -> None:
 
 
 def test_the_same_trials_give_the_same_page(mixed: list[Attempt]) -> None:
-    causes = [("n2-1-00000", "one", "Topic")]
+    causes = [CaseLabel("n2-1-00000", "one", "Topic")]
     assert planning_page(mixed, causes) == planning_page(mixed, causes)
 
 
@@ -108,7 +109,7 @@ def test_hostile_words_stay_words() -> None:
         attempt(case("l"), RIGHT, system="other"),
     ]
     page = planning_page(
-        trials, [(HOSTILE, HOSTILE, HOSTILE)], title=HOSTILE, facts=[(HOSTILE, HOSTILE)]
+        trials, [CaseLabel(HOSTILE, HOSTILE, HOSTILE)], title=HOSTILE, facts=[(HOSTILE, HOSTILE)]
     )
     seen = Seen(page)
     assert not {"img", "iframe", "link"} & set(seen.tags)

@@ -10,7 +10,7 @@ from matplotlib.text import Text
 
 from agenteval.errors import InputError
 from agenteval.evaluators.planning.capability import bounds
-from agenteval.evaluators.planning.tallies import Tally
+from agenteval.evaluators.planning.tallies import SuccessTally
 from agenteval.evaluators.systems import Pair
 from agenteval.evaluators.workflows.results import (
     CaseInfo,
@@ -86,7 +86,9 @@ def whiskers(ax, colour):
 
 def tally(system, group, passes, cases, *, guess=None, place=None):
     spot = float(group) if place is None else place
-    return Tally(system, str(group), spot, proportion_interval(passes, cases), passes, 0, guess)
+    return SuccessTally(
+        system, str(group), spot, proportion_interval(passes, cases), passes, 0, guess
+    )
 
 
 @pytest.fixture
@@ -105,7 +107,7 @@ def line_of(ax, colour):
 
 
 def test_curves_show_rates_with_their_bands_and_the_bound_in_words(falling, words):
-    unknown = Tally("a", "5", 5.0, NOTHING, 0, 300, None)  # no point
+    unknown = SuccessTally("a", "5", 5.0, NOTHING, 0, 300, None)  # no point
     (ax,) = success_by_actions([*falling, unknown], bounds(falling)).axes
     assert list(line_of(ax, BLUE).get_ydata()) == [0.95, 0.8, 0.5]
     assert list(line_of(ax, ORANGE).get_ydata()) == [0.5, 0.3, 0.12]
@@ -163,7 +165,7 @@ def test_topics_are_sorted_and_apart_and_counted_beyond_sixty(overlapping, words
 
 
 def test_what_cannot_be_drawn_is_refused():
-    gone = Tally("a", "2", 2.0, NOTHING, 0, 3, None)
+    gone = SuccessTally("a", "2", 2.0, NOTHING, 0, 3, None)
     for draw in (success_by_actions, success_by_topic):
         with pytest.raises(InputError, match="no verdict"):
             draw([gone])

@@ -19,13 +19,15 @@ from agenteval.evaluators.planning.grammar import (
     Link,
     Object,
     Paragraph,
-    Part,
     Relative,
-    Sentence,
+    RequestSentence,
+    Slot,
+    SubSentence,
     Time,
     constraints_of,
     to_json,
     unfronted,
+    with_words,
 )
 from agenteval.evaluators.planning.suite import read_case, rules_of
 from agenteval.evaluators.planning.words import Kind, Lexicon, built_in
@@ -44,7 +46,7 @@ def parse(text: str, phrases: Sequence[str], lexicon: Lexicon) -> Paragraph:
 def parses(text: str, phrases: Sequence[str], lexicon: Lexicon) -> list[Paragraph]:
     """Every reading of the text."""
     reader = _Reader(text, phrases, lexicon)
-    at, sentences = 0, list[list[Sentence]]()
+    at, sentences = 0, list[list[RequestSentence]]()
     while True:
         ends = reader.sentence(at)
         if not ends:
@@ -67,25 +69,25 @@ class _Reader:
         self.start = 0  # of the sentence at hand: its first letter may have either case
         self.known: dict[int, list[tuple[Actions, int]]] = {}
 
-    def sentence(self, start: int) -> list[tuple[Sentence, int]]:
+    def sentence(self, start: int) -> list[tuple[RequestSentence, int]]:
         self.start, self.known = start, {}
         readings = []
-        begun: list[tuple[tuple[Part, ...], tuple[int, ...], int]] = [((), (), start)]
+        begun: list[tuple[tuple[SubSentence, ...], tuple[int, ...], int]] = [((), (), start)]
         joints = list(enumerate(self.lexicon.conjunctions))
         while begun:
             parts, conjunctions, at = begun.pop()
             for part, behind in self.part(at):
                 for end in self.mark(".", behind):
-                    readings.append((Sentence((*parts, part), conjunctions), end))
+                    readings.append((RequestSentence((*parts, part), conjunctions), end))
                 for number, after in self.among(joints, behind, " "):
                     begun.append(((*parts, part), (*conjunctions, number), after))
         return readings
 
-    def part(self, at: int) -> Iterator[tuple[Part, int]]:
+    def part(self, at: int) -> Iterator[tuple[SubSentence, int]]:
         for subject, verb_at in self.subject(at):
             for form in _ANY:
                 for link, object_, end in self.bond(form, verb_at, subject):
-                    yield Part(subject, link, object_), end
+                    yield SubSentence(subject, link, object_), end
         for form in _ANY[1:]:
             yield from self.fronted(form, at)
 
@@ -119,14 +121,14 @@ class _Reader:
                 for actions, end in self.actions(object_at):
                     yield (word,), actions, end
 
-    def fronted(self, form: Form, at: int) -> Iterator[tuple[Part, int]]:
+    def fronted(self, form: Form, at: int) -> Iterator[tuple[SubSentence, int]]:
         """ "Before B, A occurs", "Before B happens, A happens"."""
         for direction in DIRECTIONS:
             for word, object_, behind in self.bound(SLOTS[form, direction], at):
                 for main_at in self.mark(", ", behind):
                     for subject, verb_at in self.subject(main_at):
                         for verb, end in self.verb("VP_none", verb_at, subject):
-                            part = Part(
+                            part = SubSentence(
                                 subject, Link(form, direction, (verb, *word)), object_, True
                             )
                             if unfronted(part) is part:
@@ -194,6 +196,19 @@ class _Reader:
         """The position behind `mark`, if it stands here."""
         if self.text.startswith(mark, at):
             yield at + len(mark)
+
+
+def words_in(paragraph: Paragraph) -> list[tuple[Slot, int]]:
+    """(kind, word) of every slot, in the order of the tree; "CONJ" for conjunctions, which follow
+    the sub-sentences of their sentence. A slot without a word has UNSET."""
+    words: list[tuple[Slot, int]] = []
+
+    def note(slot: Slot, word: int, _time: bool) -> int:
+        words.append((slot, word))
+        return word
+
+    with_words(paragraph, note)
+    return words
 
 
 def written(text: str, actions: Sequence[str], **more: object) -> Case:

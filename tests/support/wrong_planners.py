@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from agenteval.evaluators.planning.case import Case, Constraint, limits, orders
-from agenteval.evaluators.planning.grammar import CONJ, DIRECTIONS, forms_in, words_in
-from agenteval.evaluators.planning.oracle import Step
+from agenteval.evaluators.planning.grammar import CONJ, DIRECTIONS, forms_in
+from agenteval.evaluators.planning.oracle import PlanStep
 from agenteval.evaluators.planning.scripted import (
     Factory,
     in_order,
@@ -22,6 +22,7 @@ from agenteval.evaluators.planning.solver import Graph, count_plans
 from agenteval.evaluators.planning.suite import paragraph_of
 from agenteval.evaluators.planning.synthesis import Dice
 from agenteval.evaluators.planning.words import built_in, choose_topics
+from tests.support.english import words_in
 
 FORMS = (
     *(f"{form} {direction}"
@@ -52,7 +53,7 @@ def wrong_planner(spec: str) -> Factory:
         return scripted(spec)
     fault = makers[kind](value)
 
-    def script(case: Case, dice: Dice) -> Sequence[Step]:
+    def script(case: Case, dice: Dice) -> Sequence[PlanStep]:
         return wrong(case, dice) if fault(case) else perfect(case, dice)
 
     return Factory(script)

@@ -1,7 +1,14 @@
 """Planning tests: requests with exact demands, agents on mock tools, verdicts, causes of failures
 (arXiv 2404.17833)."""
 
-from agenteval.evaluators.planning.case import Action, Before, Case, OrderRule, TimeLimit, TimeRule
+from agenteval.evaluators.planning.case import (
+    Activity,
+    Before,
+    Case,
+    OrderRule,
+    TimeLimit,
+    TimeRule,
+)
 from agenteval.evaluators.planning.dissect import Dissection, DissectOptions
 from agenteval.evaluators.planning.oracle import CheckRules, Verdict, check
 from agenteval.evaluators.planning.scripted import SCRIPTED
@@ -13,7 +20,7 @@ from agenteval.evaluators.planning.words import Lexicon, Topic, built_in, built_
 
 __all__ = [
     "SCRIPTED",
-    "Action",
+    "Activity",
     "Attempt",
     "Before",
     "Case",

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agenteval.evaluators.planning.tallies import Tally
+from agenteval.evaluators.planning.tallies import SuccessTally
 
 THRESHOLD = 0.20
 PER_PAIR = 20
@@ -118,7 +118,7 @@ def capability(rates: Mapping[int, float], threshold: float = THRESHOLD) -> Capa
     return Capability(last, below, again)
 
 
-def bounds(tallies: Sequence[Tally], threshold: float = THRESHOLD) -> list[Bound]:
+def bounds(tallies: Sequence[SuccessTally], threshold: float = THRESHOLD) -> list[Bound]:
     """The bound of every system from its tallies by number of actions (`tallies.actions`).
 
     Numbers of actions without a verdict are not taken for 0: they are a gap. A system without
@@ -129,7 +129,7 @@ def bounds(tallies: Sequence[Tally], threshold: float = THRESHOLD) -> list[Bound
     return [bound for bound in bounds if bound is not None]
 
 
-def _bound(system: str, tallies: Sequence[Tally], threshold: float) -> Bound | None:
+def _bound(system: str, tallies: Sequence[SuccessTally], threshold: float) -> Bound | None:
     rates: dict[int, float] = {}
     lows: dict[int, float] = {}
     highs: dict[int, float] = {}

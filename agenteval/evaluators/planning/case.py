@@ -45,21 +45,21 @@ Constraint = Before | TimeLimit
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class StatedConstraint:
     """A constraint and the numbers of the sub-sentences that state it, rising."""
 
     constraint: Constraint
     sentences: tuple[int, ...]
 
 
-def stated(pairs: Iterable[tuple[Constraint, int]]) -> tuple[Stated, ...]:
+def stated(pairs: Iterable[tuple[Constraint, int]]) -> tuple[StatedConstraint, ...]:
     """Constraints with their sub-sentences, each constraint once, in order of first mention."""
     sentences: dict[Constraint, list[int]] = {}
     for constraint, sentence in pairs:
         where = sentences.setdefault(constraint, [])
         if sentence not in where:
             where.append(sentence)
-    return tuple(Stated(c, tuple(sorted(s))) for c, s in sentences.items())
+    return tuple(StatedConstraint(c, tuple(sorted(s))) for c, s in sentences.items())
 
 
 def orders(constraints: Iterable[Constraint]) -> list[Before]:
@@ -87,7 +87,7 @@ def holds(constraint: Constraint, spans: Sequence[Span]) -> bool:
     return end <= constraint.hour if constraint.side == "before" else start >= constraint.hour
 
 
-class Action(Record):
+class Activity(Record):
     """An activity as a noun phrase, and the tool that stands for it."""
 
     phrase: str = Field(min_length=1)
@@ -132,7 +132,7 @@ class Case(Record):
 
     id: str = Field(min_length=1)
     topic: str = ""
-    actions: tuple[Action, ...] = Field(min_length=1)
+    actions: tuple[Activity, ...] = Field(min_length=1)
     constraints: tuple[OrderRule | TimeRule, ...] = ()
     text: str = ""
     request: str = ""
@@ -178,9 +178,11 @@ class Case(Record):
         return {action.tool: i for i, action in enumerate(self.actions)}
 
     @cached_property
-    def stated(self) -> tuple[Stated, ...]:
+    def stated(self) -> tuple[StatedConstraint, ...]:
         """The constraints by action numbers, in their order."""
-        return tuple(Stated(self._constraint(rule), rule.sentences) for rule in self.constraints)
+        return tuple(
+            StatedConstraint(self._constraint(rule), rule.sentences) for rule in self.constraints
+        )
 
     @property
     def hours(self) -> tuple[int, ...] | None:
@@ -258,7 +260,7 @@ def clock(hour: int) -> str:
     return f"{hour}:00" if hour <= DAY else f"{hour - DAY}:00 on the next day"
 
 
-def _tool(action: Action, *, timed: bool) -> Tool:
+def _tool(action: Activity, *, timed: bool) -> Tool:
     text = f"Carry out the activity: {action.phrase}."
     if not timed:
         return Tool(name=action.tool, description=text)

@@ -23,7 +23,13 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import NonNegativeInt, TypeAdapter, ValidationError
 
-from agenteval.evaluators.planning.case import Before, Constraint, Stated, TimeLimit, stated
+from agenteval.evaluators.planning.case import (
+    Before,
+    Constraint,
+    StatedConstraint,
+    TimeLimit,
+    stated,
+)
 from agenteval.evaluators.planning.words import Kind, Lexicon
 
 Direction = Literal["prec", "succ"]  # subject before object; subject after object
@@ -92,7 +98,7 @@ Object = Actions | Time
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SubSentence:
     """A sub-sentence: "A precedes B", "A occurs before B", "A happens before B happens"; fronted
     (not with a verb) "Before B, A occurs", "Before B happens, A happens"."""
 
@@ -103,10 +109,10 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class RequestSentence:
     """Parts joined by conjunctions without meaning for the order ("and", "while")."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[SubSentence, ...]
     conjunctions: tuple[int, ...] = ()  # one less than parts, in CONJ
 
     def __post_init__(self) -> None:
@@ -118,15 +124,15 @@ class Sentence:
 class Paragraph:
     """The whole request: sentences in their order."""
 
-    sentences: tuple[Sentence, ...]
+    sentences: tuple[RequestSentence, ...]
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[SubSentence]:
         """All parts in their order; their position is the number a constraint cites."""
         for sentence in self.sentences:
             yield from sentence.parts
 
 
-def bonds(part: Part) -> Iterator[tuple[Actions, Link, Object]]:
+def bonds(part: SubSentence) -> Iterator[tuple[Actions, Link, Object]]:
     """(subject, link, object) of the part, then of the relative clauses of its subject from the
     outside inwards, then of those of its object."""
     yield part.subject, part.link, part.object
@@ -136,7 +142,7 @@ def bonds(part: Part) -> Iterator[tuple[Actions, Link, Object]]:
             node = node.relative.object
 
 
-def demands(part: Part) -> list[Constraint]:
+def demands(part: SubSentence) -> list[Constraint]:
     """All constraints of one part, each once, in the order of `bonds`."""
     made: dict[Constraint, None] = {}
     for subject, link, object_ in bonds(part):
@@ -150,7 +156,7 @@ def demands(part: Part) -> list[Constraint]:
     return list(made)
 
 
-def constraints_of(paragraph: Paragraph) -> tuple[Stated, ...]:
+def constraints_of(paragraph: Paragraph) -> tuple[StatedConstraint, ...]:
     """Every constraint of the paragraph once, in order of first mention, with the numbers (from 0,
     over the whole paragraph) of the parts stating it."""
     return stated((c, i) for i, part in enumerate(paragraph.parts()) for c in demands(part))
@@ -213,20 +219,7 @@ def refill(paragraph: Paragraph, lexicon: Lexicon, rng: np.random.Generator) -> 
 
 def strip(paragraph: Paragraph) -> Paragraph:
     """The skeleton: every word UNSET."""
-    return _with_words(paragraph, lambda _slot, _word, _time: UNSET)
-
-
-def words_in(paragraph: Paragraph) -> list[tuple[Slot, int]]:
-    """(kind, word) of every slot, in the order of the tree; "CONJ" for conjunctions, which follow
-    the parts of their sentence. A slot without a word has UNSET."""
-    words: list[tuple[Slot, int]] = []
-
-    def note(slot: Slot, word: int, _time: bool) -> int:
-        words.append((slot, word))
-        return word
-
-    _with_words(paragraph, note)
-    return words
+    return with_words(paragraph, lambda _slot, _word, _time: UNSET)
 
 
 def _drawn(
@@ -249,11 +242,11 @@ def _drawn(
             options = among(word, lexicon.allowed(slot, time=time))
         return options[int(share * len(options))] if options else word
 
-    return _with_words(paragraph, choose)
+    return with_words(paragraph, choose)
 
 
-def _with_words(paragraph: Paragraph, choose: Callable[[Slot, int, bool], int]) -> Paragraph:
-    """The paragraph with every word replaced by choose(slot, word, must it fit a time)."""
+def with_words(paragraph: Paragraph, choose: Callable[[Slot, int, bool], int]) -> Paragraph:
+    """Return the paragraph with every word replaced by choose(slot, word, must it fit a time)."""
 
     def actions(node: Actions) -> Actions:
         if node.relative is None:
@@ -272,10 +265,11 @@ def _with_words(paragraph: Paragraph, choose: Callable[[Slot, int, bool], int]) 
     sentences = []
     for sentence in paragraph.sentences:
         parts = [
-            Part(actions(p.subject), *bond(p.link, p.object), p.fronted) for p in sentence.parts
+            SubSentence(actions(p.subject), *bond(p.link, p.object), p.fronted)
+            for p in sentence.parts
         ]
         conjunctions = [choose(CONJ, word, False) for word in sentence.conjunctions]
-        sentences.append(Sentence(tuple(parts), tuple(conjunctions)))
+        sentences.append(RequestSentence(tuple(parts), tuple(conjunctions)))
     return Paragraph(tuple(sentences))
 
 
@@ -301,7 +295,7 @@ def render(paragraph: Paragraph, phrases: Sequence[str], lexicon: Lexicon) -> st
     return " ".join(sentences)
 
 
-def render_part(part: Part, phrases: Sequence[str], lexicon: Lexicon) -> str:
+def render_part(part: SubSentence, phrases: Sequence[str], lexicon: Lexicon) -> str:
     """One part, without capital and period; raises as `render` does."""
     link, object_ = part.link, part.object
     words = _forms(link, part.subject, object_, lexicon)
@@ -318,7 +312,7 @@ def render_part(part: Part, phrases: Sequence[str], lexicon: Lexicon) -> str:
     return f"{words[1]} {other}, {subject} {words[0]}"
 
 
-def unfronted(part: Part) -> Part:
+def unfronted(part: SubSentence) -> SubSentence:
     """Return the part, not fronted if its text would be ambiguous.
 
     This concerns a fronted preposition whose object has a relative clause and whose subject is a

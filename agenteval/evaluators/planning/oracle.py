@@ -99,7 +99,7 @@ class ParameterError(Record):
     latest: int
 
 
-class Step(Record):
+class PlanStep(Record):
     """One step of a plan; `start` is an hour, None in a base case."""
 
     tool: str
@@ -113,7 +113,7 @@ class Verdict(Record):
     """
 
     outcome: Outcome
-    sequence: tuple[Step, ...] = ()
+    sequence: tuple[PlanStep, ...] = ()
     violated: tuple[Violation, ...] = ()
     lost: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
@@ -270,5 +270,5 @@ def _parameter_errors(case: Case, calls: Sequence[_Call]) -> list[ParameterError
     return errors
 
 
-def _step(case: Case, action: int, start: int | None = None) -> Step:
-    return Step(tool=case.actions[action].tool, start=start)
+def _step(case: Case, action: int, start: int | None = None) -> PlanStep:
+    return PlanStep(tool=case.actions[action].tool, start=start)

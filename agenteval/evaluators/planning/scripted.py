@@ -24,16 +24,16 @@ import numpy as np
 from agenteval.agents import Agent, Dialogue, Toolbox
 from agenteval.errors import AgentevalError, InputError
 from agenteval.evaluators.planning.case import DAY, START, Case, TimeLimit, limits, orders
-from agenteval.evaluators.planning.oracle import Step
+from agenteval.evaluators.planning.oracle import PlanStep
 from agenteval.evaluators.planning.solver import plans, schedule
 from agenteval.evaluators.planning.synthesis import Dice
 from agenteval.records import content_hash
 
-Script = Callable[[Case, Dice], Sequence[Step]]
+Script = Callable[[Case, Dice], Sequence[PlanStep]]
 """The calls to make in a case, in their order."""
 
 
-def in_order(case: Case, order: Sequence[int]) -> list[Step]:
+def in_order(case: Case, order: Sequence[int]) -> list[PlanStep]:
     """Return the actions in this order; in an extended case each starts when the last is over."""
     return _timed(case, list(order), 0)
 
@@ -48,7 +48,7 @@ def valid_order(case: Case) -> list[int]:
     raise AgentevalError("the constraints of the case contradict each other")
 
 
-def perfect(case: Case, _: Dice) -> list[Step]:
+def perfect(case: Case, _: Dice) -> list[PlanStep]:
     """Return a valid plan."""
     if case.hours is None:
         return in_order(case, valid_order(case))
@@ -56,10 +56,10 @@ def perfect(case: Case, _: Dice) -> list[Step]:
     if starts is None:
         raise AgentevalError("the constraints of the case contradict each other")
     by_hour = sorted(enumerate(starts), key=lambda action: action[1])
-    return [Step(tool=case.actions[i].tool, start=start) for i, start in by_hour]
+    return [PlanStep(tool=case.actions[i].tool, start=start) for i, start in by_hour]
 
 
-def wrong(case: Case, dice: Dice) -> list[Step]:
+def wrong(case: Case, dice: Dice) -> list[PlanStep]:
     """Return a complete plan that violates a constraint, or a valid one if there is none.
 
     The orders are reversed; without orders, a time limit is violated.
@@ -71,7 +71,7 @@ def wrong(case: Case, dice: Dice) -> list[Step]:
     return _at_wrong_hour(case, dice.choice(real)) if real else perfect(case, dice)
 
 
-def _at_wrong_hour(case: Case, limit: TimeLimit) -> list[Step]:
+def _at_wrong_hour(case: Case, limit: TimeLimit) -> list[PlanStep]:
     """All actions in turn, the limited one at the wrong end of the day."""
     others = [i for i in range(case.n) if i != limit.action]
     if limit.side == "after":
@@ -80,16 +80,16 @@ def _at_wrong_hour(case: Case, limit: TimeLimit) -> list[Step]:
     return _timed(case, others, 0) + _timed(case, [limit.action], DAY - case.hours[limit.action])
 
 
-def _timed(case: Case, order: list[int], start: int) -> list[Step]:
+def _timed(case: Case, order: list[int], start: int) -> list[PlanStep]:
     steps = []
     for action in order:
         hour = None if case.hours is None else min(start, DAY - 1)
-        steps.append(Step(tool=case.actions[action].tool, start=hour))
+        steps.append(PlanStep(tool=case.actions[action].tool, start=hour))
         start += 0 if case.hours is None else case.hours[action]
     return steps
 
 
-def _random(case: Case, dice: Dice) -> list[Step]:
+def _random(case: Case, dice: Dice) -> list[PlanStep]:
     return in_order(case, dice.shuffled(range(case.n)))
 
 
@@ -97,7 +97,7 @@ def _chance(p: float) -> Script:
     return lambda case, dice: perfect(case, dice) if dice.unit() < p else wrong(case, dice)
 
 
-def _crash(_case: Case, _dice: Dice) -> list[Step]:
+def _crash(_case: Case, _dice: Dice) -> list[PlanStep]:
     raise RuntimeError("this scripted agent always fails")
 
 

@@ -132,12 +132,6 @@ def graph_of(n: int, orders: Iterable[Constraint]) -> Graph | None:
     return graph
 
 
-def equivalent(n: int, a: Iterable[Constraint], b: Iterable[Constraint]) -> bool:
-    """Do both have the same valid plans? Two contradictory sets have the same: none."""
-    first, second = graph_of(n, a), graph_of(n, b)
-    return (first and first.after) == (second and second.after)
-
-
 def count_plans(n: int, orders: Iterable[Constraint]) -> int | None:
     """Number of valid plans (linear extensions), exact; 0 for contradictory orders.
 

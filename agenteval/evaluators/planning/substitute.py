@@ -21,29 +21,27 @@ import numpy as np
 from agenteval.errors import InputError
 from agenteval.evaluators.planning.case import (
     DAY,
-    Action,
+    Activity,
     Before,
     Case,
     Constraint,
     TimeLimit,
-    limits,
     mock_tools,
-    orders,
 )
 from agenteval.evaluators.planning.grammar import (
     Actions,
     Object,
     Paragraph,
-    Part,
     Relative,
-    Sentence,
+    RequestSentence,
+    SubSentence,
     Time,
     constraints_of,
     fill,
     forms_in,
     refill,
 )
-from agenteval.evaluators.planning.solver import Graph, Timed, equivalent, solver_for
+from agenteval.evaluators.planning.solver import Graph, Timed, solver_for
 from agenteval.evaluators.planning.suite import build_case, paragraph_of, request_text
 from agenteval.evaluators.planning.synthesis import Dice, resynthesize
 from agenteval.evaluators.planning.words import Lexicon, Topic, action, built_in, built_in_topics
@@ -92,11 +90,7 @@ def base_of(case: Case, lexicon: Lexicon | None = None) -> Base:
         raise InputError("it cannot be dissected: it has no synthesized text", case.id)
     tree = paragraph_of(case, words)
     base = Base(case, tree, words)
-    stated = [entry.constraint for entry in case.stated]
-    if not (
-        equivalent(case.n, orders(stated), orders(base.demands))
-        and set(limits(stated)) == set(limits(base.demands))
-    ):
+    if {entry.constraint for entry in case.stated} != set(base.demands):
         raise InputError("it cannot be dissected: its text and its constraints differ", case.id)
     if case.text not in case.request:
         raise InputError("it cannot be dissected: its request does not hold its text", case.id)
@@ -108,7 +102,7 @@ def rebuilt(
     name: str,
     tree: Paragraph,
     role: str | None = None,
-    actions: Sequence[Action] | None = None,
+    actions: Sequence[Activity] | None = None,
 ) -> Case:
     """The case of another tree, or about another profession with as many actions.
 
@@ -245,10 +239,10 @@ def _with_hours(tree: Paragraph, hours: Sequence[int] | None = None) -> tuple[Pa
             return subject
         return Actions(subject.ids, Relative(subject.relative.link, node(subject.relative.object)))
 
-    def part(sentence_part: Part) -> Part:
+    def part(sentence_part: SubSentence) -> SubSentence:
         return replace(
             sentence_part, subject=actions(sentence_part.subject), object=node(sentence_part.object)
         )
 
-    sentences = (Sentence(tuple(map(part, s.parts)), s.conjunctions) for s in tree.sentences)
+    sentences = (RequestSentence(tuple(map(part, s.parts)), s.conjunctions) for s in tree.sentences)
     return Paragraph(tuple(sentences)), old

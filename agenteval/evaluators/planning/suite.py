@@ -20,12 +20,12 @@ from agenteval.evaluators.planning import solver
 from agenteval.evaluators.planning.case import (
     RESTART,
     START,
-    Action,
+    Activity,
     Before,
     Case,
     OrderRule,
     Size,
-    Stated,
+    StatedConstraint,
     TimeRule,
     limits,
     mock_tools,
@@ -148,10 +148,10 @@ def contradiction(case: Case) -> tuple[str, ...]:
     core = solver.contradiction(case.n, [s.constraint for s in case.stated], case.hours)
     if core == ():
         return ("the durations alone are longer than a day",)
-    return tuple(told(case.constraints[i]) for i in core or ())
+    return tuple(in_words(case.constraints[i]) for i in core or ())
 
 
-def told(rule: OrderRule | TimeRule) -> str:
+def in_words(rule: OrderRule | TimeRule) -> str:
     """A constraint in words, with the numbers of the sub-sentences it comes from, from 1."""
     source = f" (clause {', '.join(str(s + 1) for s in rule.sentences)})" if rule.sentences else ""
     if isinstance(rule, OrderRule):
@@ -207,7 +207,7 @@ def request_text(role: str, n: int, text: str, *, extended: bool) -> str:
 def build_case(
     identity: str,
     role: str,
-    actions: Sequence[Action],
+    actions: Sequence[Activity],
     paragraph: Paragraph,
     lexicon: Lexicon,
     durations: Sequence[int] | None = None,
@@ -241,7 +241,7 @@ def build_case(
 
 
 def count_valid(
-    n: int, stated: Sequence[Stated], durations: Sequence[int] | None = None
+    n: int, stated: Sequence[StatedConstraint], durations: Sequence[int] | None = None
 ) -> int | None:
     """Number of valid plans; with durations, of orders for which start times exist.
 
@@ -289,7 +289,7 @@ def paragraph_of(case: Case, lexicon: Lexicon) -> Paragraph:
 
 
 def rules_of(
-    stated: Sequence[Stated], actions: Sequence[Action]
+    stated: Sequence[StatedConstraint], actions: Sequence[Activity]
 ) -> tuple[OrderRule | TimeRule, ...]:
     """The constraints with tool names, as a case holds them."""
     rules: list[OrderRule | TimeRule] = []

@@ -36,9 +36,9 @@ from agenteval.evaluators.planning.grammar import (
     Form,
     Link,
     Paragraph,
-    Part,
     Relative,
-    Sentence,
+    RequestSentence,
+    SubSentence,
     Time,
     demands,
     fill,
@@ -146,21 +146,21 @@ class Picker:
         return tuple(taken)
 
 
-def draw_part(picker: Picker, style: Style) -> Part:
+def draw_part(picker: Picker, style: Style) -> SubSentence:
     """One skeleton of a part over at least two different actions, each at most once."""
     form, fronted, direction = picker.dice.choice(_PATTERNS)
     subject = _entity(picker, style, reserve=1)
     other = _entity(picker, style, reserve=0)
-    return unfronted(Part(subject, Link(form, direction), other, fronted))
+    return unfronted(SubSentence(subject, Link(form, direction), other, fronted))
 
 
-def draw_time_part(picker: Picker, style: Style) -> Part:
+def draw_time_part(picker: Picker, style: Style) -> SubSentence:
     """A skeleton that holds actions to a point of time (figure 6); times take prepositions."""
     dice = picker.dice
     subject = _entity(picker, style, reserve=0)
     time = Time(dice.between(1, 23))
     link = Link("preposition", dice.choice(DIRECTIONS))
-    return Part(subject, link, time, fronted=dice.unit() < 0.4)
+    return SubSentence(subject, link, time, fronted=dice.unit() < 0.4)
 
 
 def _entity(picker: Picker, style: Style, *, reserve: int, nested: bool = False) -> Actions:
@@ -180,7 +180,7 @@ def _entity(picker: Picker, style: Style, *, reserve: int, nested: bool = False)
 
 
 @dataclass(frozen=True, slots=True)
-class Goal:
+class GrowthGoal:
     """What a paragraph must reach: distinct constraints from `least` to `most`, in at most `parts`
     parts, `times` of which set a point of time. Growth ends once all actions are mentioned and the
     rest is reached."""
@@ -191,12 +191,14 @@ class Goal:
     times: int = 0
 
 
-def grow(dice: Dice, solver: Graph | Timed, goal: Goal, style: Style) -> list[Part] | None:
+def grow(
+    dice: Dice, solver: Graph | Timed, goal: GrowthGoal, style: Style
+) -> list[SubSentence] | None:
     """Parts whose constraints are satisfiable together; None if this attempt got stuck.
 
     `solver` is empty at first and holds all constraints at the end.
     """
-    parts: list[Part] = []
+    parts: list[SubSentence] = []
     stated: set[Constraint] = set()
     fresh = set(range(solver.n))
     times = goal.times
@@ -226,15 +228,15 @@ def grow(dice: Dice, solver: Graph | Timed, goal: Goal, style: Style) -> list[Pa
     return parts
 
 
-def join(dice: Dice, parts: Sequence[Part], chance: float = 0.35) -> Paragraph:
+def join(dice: Dice, parts: Sequence[SubSentence], chance: float = 0.35) -> Paragraph:
     """Sentences of one to three parts in the order given."""
-    sentences: list[list[Part]] = []
+    sentences: list[list[SubSentence]] = []
     for part in parts:
         if sentences and len(sentences[-1]) < 3 and dice.unit() < chance:
             sentences[-1].append(part)
         else:
             sentences.append([part])
-    return Paragraph(tuple(Sentence(tuple(s), (UNSET,) * (len(s) - 1)) for s in sentences))
+    return Paragraph(tuple(RequestSentence(tuple(s), (UNSET,) * (len(s) - 1)) for s in sentences))
 
 
 # -- other sentences with equivalent demands -------------------------------------------------------
@@ -256,15 +258,15 @@ def resynthesize(
             return paragraph
 
 
-def _shape(paragraph: Paragraph) -> list[Part]:
+def _shape(paragraph: Paragraph) -> list[SubSentence]:
     """The parts without words, whatever their order and however they are joined."""
     return sorted(strip(paragraph).parts(), key=repr)
 
 
-def _parts(dice: Dice, n: int, constraints: Sequence[Constraint]) -> list[Part]:
+def _parts(dice: Dice, n: int, constraints: Sequence[Constraint]) -> list[SubSentence]:
     edges = dice.shuffled(Graph(n, orders(constraints)).reduction())
     times = dice.shuffled(limits(constraints))
-    parts: list[Part] = []
+    parts: list[SubSentence] = []
     while edges:
         first, second = _gathered(dice, edges)
         subject = _hung(dice, Actions(first), {*first, *second}, edges, times)
@@ -274,13 +276,13 @@ def _parts(dice: Dice, n: int, constraints: Sequence[Constraint]) -> list[Part]:
         other = _hung(dice, Actions(second), used, edges, times)
         form, fronted = dice.choice(_FORMS)
         if dice.unit() < 0.5:
-            part = Part(other, Link(form, "succ"), subject, fronted)
+            part = SubSentence(other, Link(form, "succ"), subject, fronted)
         else:
-            part = Part(subject, Link(form, "prec"), other, fronted)
+            part = SubSentence(subject, Link(form, "prec"), other, fronted)
         parts.append(unfronted(part))
     for limit in times:
-        part = Part(Actions((limit.action,)), *_limit(limit))
-        parts.append(Part(part.subject, part.link, part.object, dice.unit() < 0.4))
+        part = SubSentence(Actions((limit.action,)), *_limit(limit))
+        parts.append(SubSentence(part.subject, part.link, part.object, dice.unit() < 0.4))
     return dice.shuffled(parts)
 
 
@@ -406,7 +408,7 @@ class Generator:
         """One attempt at a paragraph without words; None if it got stuck."""
         least, most = self._goal_range(n)
         times = dice.between(*self.shape.times) if self.shape.extended else 0
-        goal = Goal(dice.between(least, most), most, max(7, n + 2), times)
+        goal = GrowthGoal(dice.between(least, most), most, max(7, n + 2), times)
         parts = grow(dice, solver_for(n, durations), goal, style or dice.choice(_STYLES))
         return None if parts is None else join(dice, parts)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from agenteval.evaluators.planning import tallies
 from agenteval.evaluators.planning.capability import THRESHOLD, bounds
 from agenteval.evaluators.planning.dissect import STAGES, Dissection
-from agenteval.evaluators.planning.tallies import Cause, Shares, Tally
+from agenteval.evaluators.planning.tallies import CaseLabel, LabelShares, SuccessTally
 from agenteval.evaluators.planning.trials import Attempt
 from agenteval.records.table import Cell, Column, Estimate, Table
 
@@ -30,14 +30,14 @@ _EXCLUSIVE = "Exclusive: the shares of a system add up to 100%; brackets hold 95
 
 def planning_tables(
     attempts: Iterable[Attempt],
-    causes: Iterable[Cause] = (),
+    causes: Iterable[CaseLabel] = (),
     *,
     threshold: float | None = None,
 ) -> tuple[Table, ...]:
-    """Success by system, then what explains it; a table that nothing is known for is left out.
+    """Return success by system, then the tables that explain it; empty tables are left out.
 
-    `causes` are (case id, system, label). With a `threshold`, that of the capability bound, the
-    bound comes first. Where there are base and extended cases, each system has a row for each kind,
+    `causes` are the labels of dissected cases. With a `threshold` for the capability bound, the
+    bound comes first. If there are base and extended cases, each system has a row for each kind,
     because a common rate of easy and hard cases would mean nothing.
     """
     trials, labelled = by_kind(tuple(attempts), tuple(causes))
@@ -67,7 +67,7 @@ def dissection_tables(dissections: Sequence[Dissection]) -> tuple[Table, ...]:
     """The causes of failures with their shares; then each case with the successes of its stages."""
     if not dissections:
         return ()
-    causes = tallies.causes([(d.case, d.system, d.label) for d in dissections])
+    causes = tallies.causes([CaseLabel(d.case, d.system, d.label) for d in dissections])
     shares = _shares("causes", "Causes of failures, as shares of the dissected cases", "cause",
                      causes, detail=False)  # fmt: skip
     columns = (
@@ -92,8 +92,8 @@ def dissection_tables(dissections: Sequence[Dissection]) -> tuple[Table, ...]:
 
 
 def by_kind(
-    attempts: tuple[Attempt, ...], causes: tuple[Cause, ...]
-) -> tuple[tuple[Attempt, ...], tuple[Cause, ...]]:
+    attempts: tuple[Attempt, ...], causes: tuple[CaseLabel, ...]
+) -> tuple[tuple[Attempt, ...], tuple[CaseLabel, ...]]:
     """Trials and causes; of base and extended cases together, the latter under a name of their
     own."""
     extended = {a.case.id for a in attempts if a.case.durations is not None}
@@ -103,14 +103,11 @@ def by_kind(
         tuple(
             replace(a, system=a.system + EXTENDED) if a.case.id in extended else a for a in attempts
         ),
-        tuple(
-            (case, system + EXTENDED if case in extended else system, label)
-            for case, system, label in causes
-        ),
+        tuple(replace(c, system=c.system + EXTENDED) if c.case in extended else c for c in causes),
     )
 
 
-def _rates(tally: Tally) -> dict[str, Cell]:
+def _rates(tally: SuccessTally) -> dict[str, Cell]:
     return {
         "system": tally.system, "success": Estimate.of(tally.rate), "right": tally.passes,
         "trials": tally.rate.n, "cases": tally.rate.n_clusters or 0, "failures": tally.failures,
@@ -123,7 +120,7 @@ def _systems(attempts: Sequence[Attempt]) -> Table:
     return Table("systems", "Success by system", (_SYSTEM, *_RATES), rows, (_INTERVALS,))
 
 
-def _bounds(by_actions: Sequence[Tally], threshold: float | None) -> Table | None:
+def _bounds(by_actions: Sequence[SuccessTally], threshold: float | None) -> Table | None:
     known = bounds(by_actions, THRESHOLD if threshold is None else threshold)
     if not known:
         return None
@@ -146,7 +143,7 @@ def _bounds(by_actions: Sequence[Tally], threshold: float | None) -> Table | Non
     return Table("capability", title, columns, rows, notes, detail=threshold is None)
 
 
-def _groups(name: str, groups: Sequence[Tally], *, always: bool = False) -> Table | None:
+def _groups(name: str, groups: Sequence[SuccessTally], *, always: bool = False) -> Table | None:
     """Success by groups of cases; None where all cases are of one group."""
     if not groups or (len({t.group for t in groups}) < 2 and not always):
         return None
@@ -182,7 +179,7 @@ def _pairs(attempts: Sequence[Attempt]) -> Table | None:
 
 
 def _shares(
-    key: str, title: str, label: str, systems: Sequence[Shares], *, detail: bool = True
+    key: str, title: str, label: str, systems: Sequence[LabelShares], *, detail: bool = True
 ) -> Table | None:
     if not systems:
         return None

@@ -10,11 +10,11 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import get_args
 
 from agenteval.agents import AgentLog
 from agenteval.evaluators.planning.case import Case
-from agenteval.evaluators.planning.oracle import Outcome
+from agenteval.evaluators.planning.dissect import CAUSES
+from agenteval.evaluators.planning.oracle import OUTCOMES
 from agenteval.evaluators.planning.trials import Attempt
 from agenteval.evaluators.systems import Pair, by_system, holm, pairs
 from agenteval.records import Usage
@@ -29,21 +29,27 @@ from agenteval.stats import (
 )
 from agenteval.stats.vectors import Floats
 
-OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)  # the pass, then errors in order of precedence
-ERRORS = OUTCOMES[1:]
-CAUSES = ("Probability", "Terminal", "Topic", "Structure", "Constraint")
+ERRORS = OUTCOMES[1:]  # in order of precedence
 ALL = "all"
 _WIDTHS = (5, 10, 20, 25, 50, 100, 250, 500)
 _MOST_BINS = 8
 _EVERY_K = 5  # up to here every k of pass^k, beyond it only the largest
 
-Cause = tuple[str, str, str]  # case id, system, label
 Group = tuple[str, float]  # its name, and its place among the others
 Feature = Callable[[Case], Group | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class CaseLabel:
+    """The label of one system at one case: a type of error, or the cause of a failure."""
+
+    case: str
+    system: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class SuccessTally:
     """Success of one system in one group of trials.
 
     `rate` is the share of trials with a verdict that passed, `rate.n` their number and
@@ -63,7 +69,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LabelShare:
     """How many of a system's errors (or dissected cases) have this label, and their share."""
 
     label: str
@@ -72,12 +78,12 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class LabelShares:
     """Exclusive labels of one system: the counts add up to `total`, the shares to 1."""
 
     system: str
     total: int
-    parts: tuple[Part, ...]
+    parts: tuple[LabelShare, ...]
 
 
 def clustered_share(
@@ -111,13 +117,13 @@ def clustered_share(
     return Interval(share, low, high, se or None, n, units, method, reason or None)
 
 
-def tally(attempts: Sequence[Attempt], system: str, group: Group = (ALL, 0.0)) -> Tally:
+def tally(attempts: Sequence[Attempt], system: str, group: Group = (ALL, 0.0)) -> SuccessTally:
     """Success in these trials, which are of one system and one group."""
     graded = [a for a in attempts if a.verdict is not None]
     hits = [a.outcome == "pass" for a in graded]
     guesses = [guess(a.case) for a in graded]
     known = [g for g in guesses if g is not None]
-    return Tally(
+    return SuccessTally(
         system,
         *group,
         clustered_share(hits, [a.case.id for a in graded]),
@@ -132,7 +138,7 @@ def guess(case: Case) -> float | None:
     return None if case.valid_plans is None else case.valid_plans / math.factorial(case.n)
 
 
-def tallies(attempts: Iterable[Attempt], feature: Feature | None = None) -> list[Tally]:
+def tallies(attempts: Iterable[Attempt], feature: Feature | None = None) -> list[SuccessTally]:
     """One tally per system, or per system and group of the feature, groups in their order.
 
     Cases for which the feature is not known are the group "not known", at the end.
@@ -185,20 +191,18 @@ def word_bins(attempts: Iterable[Attempt]) -> Feature:
     return feature
 
 
-def errors(attempts: Iterable[Attempt]) -> list[Shares]:
+def errors(attempts: Iterable[Attempt]) -> list[LabelShares]:
     """Types of errors by system, as shares of its errors; all types stand in every row."""
-    pairs = [(a.system, a.case.id, a.outcome) for a in attempts if a.verdict is not None]
-    return _shares(
-        [(system, case, o) for system, case, o in pairs if o != "pass"],
-        list(dict.fromkeys(system for system, _, _ in pairs)),
-        ERRORS,
-    )
+    outcomes = [
+        CaseLabel(a.case.id, a.system, a.outcome) for a in attempts if a.verdict is not None
+    ]
+    systems = list(dict.fromkeys(entry.system for entry in outcomes))
+    return _shares([entry for entry in outcomes if entry.label != "pass"], systems, ERRORS)
 
 
-def causes(causes_by_case: Iterable[Cause]) -> list[Shares]:
+def causes(labelled: Sequence[CaseLabel]) -> list[LabelShares]:
     """Causes by system, as shares of the dissected cases; labels beside the paper's five follow."""
-    listed = [(system, case, label) for case, system, label in causes_by_case]
-    return _shares(listed, list(dict.fromkeys(s for s, _, _ in listed)), CAUSES)
+    return _shares(labelled, list(dict.fromkeys(entry.system for entry in labelled)), CAUSES)
 
 
 def effort(attempts: Iterable[Attempt]) -> list[dict[str, Cell]]:
@@ -250,19 +254,18 @@ def _words(case: Case) -> int | None:
 
 
 def _shares(
-    found: Sequence[tuple[str, str, str]], systems: Sequence[str], labels: Sequence[str]
-) -> list[Shares]:
-    """`found` holds (system, case, label)."""
-    every = [*labels, *sorted({label for _, _, label in found} - set(labels))]
+    labelled: Sequence[CaseLabel], systems: Sequence[str], labels: Sequence[str]
+) -> list[LabelShares]:
+    every = [*labels, *sorted({entry.label for entry in labelled} - set(labels))]
     rows = []
     for system in systems:
-        own = [(case, label) for s, case, label in found if s == system]
+        of_system = [entry for entry in labelled if entry.system == system]
+        cases = [entry.case for entry in of_system]
         parts = []
         for label in every:
-            hits = [one == label for _, one in own]
-            share = clustered_share(hits, [case for case, _ in own])
-            parts.append(Part(label, sum(hits), share))
-        rows.append(Shares(system, len(own), tuple(parts)))
+            hits = [entry.label == label for entry in of_system]
+            parts.append(LabelShare(label, sum(hits), clustered_share(hits, cases)))
+        rows.append(LabelShares(system, len(of_system), tuple(parts)))
     return rows
 
 

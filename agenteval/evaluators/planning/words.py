@@ -21,7 +21,7 @@ from typing import Any, Literal, get_args
 from pydantic import Field, ValidationError
 
 from agenteval.errors import InputError
-from agenteval.evaluators.planning.case import Action
+from agenteval.evaluators.planning.case import Activity
 from agenteval.readers.strict_json import read_json
 from agenteval.records import Record, content_hash
 
@@ -237,9 +237,9 @@ def choose_topics(names: Sequence[str], known: Sequence[Topic] | None = None) ->
     return tuple(by_name[name] for name in dict.fromkeys(n.casefold() for n in names))
 
 
-def action(phrase: str) -> Action:
+def action(phrase: str) -> Activity:
     """The action of an activity; its tool is the phrase in snake case."""
-    return Action(phrase=phrase, tool=re.sub(r"[^a-z0-9]+", "_", phrase.lower()).strip("_")[:60])
+    return Activity(phrase=phrase, tool=re.sub(r"[^a-z0-9]+", "_", phrase.lower()).strip("_")[:60])
 
 
 def read_words(path: Path) -> tuple[Lexicon | None, tuple[Topic, ...] | None]:

@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 
 from agenteval.agents import AgentFailure, AgentLog, ToolEvent
-from agenteval.evaluators.planning.case import Action, Case, OrderRule, Size, mock_tools
+from agenteval.evaluators.planning.case import Activity, Case, OrderRule, Size, mock_tools
 from agenteval.evaluators.planning.oracle import CheckRules, check
 from agenteval.evaluators.planning.solver import plans, schedule
 from agenteval.evaluators.planning.synthesis import Generator, Shape
@@ -32,7 +32,7 @@ def case(
     made = Case(
         id=identity,
         topic=topic,
-        actions=tuple(Action(phrase=f"work {x}", tool=x) for x in LETTERS[:n]),
+        actions=tuple(Activity(phrase=f"work {x}", tool=x) for x in LETTERS[:n]),
         constraints=tuple(
             OrderRule(first=r[0], second=r[1], sentences=(i,)) for i, r in enumerate(rules)
         ),

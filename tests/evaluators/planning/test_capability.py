@@ -11,7 +11,7 @@ from agenteval.evaluators.planning.capability import (
     cases_for,
     goes_on,
 )
-from agenteval.evaluators.planning.tallies import Tally
+from agenteval.evaluators.planning.tallies import SuccessTally
 from agenteval.stats import Interval, proportion_interval
 from tests.golden.files import published
 
@@ -54,8 +54,8 @@ def test_the_stop_rule() -> None:
         goes_on(20)
 
 
-def tally(n: int, passes: int, cases: int) -> Tally:
-    return Tally("s", str(n), float(n), proportion_interval(passes, cases), passes, 0, None)
+def tally(n: int, passes: int, cases: int) -> SuccessTally:
+    return SuccessTally("s", str(n), float(n), proportion_interval(passes, cases), passes, 0, None)
 
 
 def test_a_clear_fall_is_certain() -> None:
@@ -86,7 +86,7 @@ def test_what_was_not_reached_is_said() -> None:
 
 def test_a_number_without_a_verdict_is_a_gap_and_no_zero() -> None:
     nothing = Interval(None, None, None, None, 0, None, "none", "no values")
-    gap = Tally("s", "3", 3.0, nothing, 0, 60, None)
+    gap = SuccessTally("s", "3", 3.0, nothing, 0, 60, None)
     (found,) = bounds([tally(2, 95, 100), gap, tally(4, 2, 100)])
     assert (found.found, found.untested, found.certain) == (Capability(2, 4), (3,), False)
     assert "nothing is known of 3 actions" in found.sentence

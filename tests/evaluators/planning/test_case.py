@@ -1,11 +1,11 @@
 import pytest
 
 from agenteval.agents import Toolbox
-from agenteval.evaluators.planning.case import Action, Case, MockBackend, OrderRule, mock_tools
+from agenteval.evaluators.planning.case import Activity, Case, MockBackend, OrderRule, mock_tools
 
 ACTIONS = (
-    Action(phrase="coffee machine cleaning", tool="coffee_machine_cleaning"),
-    Action(phrase="menu board lettering", tool="menu_board_lettering"),
+    Activity(phrase="coffee machine cleaning", tool="coffee_machine_cleaning"),
+    Activity(phrase="menu board lettering", tool="menu_board_lettering"),
 )
 BASE = Case(id="base", actions=ACTIONS)
 TIMED = Case(
@@ -67,12 +67,12 @@ def test_other_starts_are_refused(start: object) -> None:
 def test_refusals() -> None:
     with pytest.raises(ValueError, match="restart_plan"):
         Case(
-            id="x", actions=(Action(phrase="plan restart", tool="restart_plan"),),
+            id="x", actions=(Activity(phrase="plan restart", tool="restart_plan"),),
             durations={"restart_plan": 1},
         )  # fmt: skip
     with pytest.raises(ValueError, match="cannot come before itself"):
         Case(
-            id="x", actions=(Action(phrase="nap", tool="nap"),),
+            id="x", actions=(Activity(phrase="nap", tool="nap"),),
             constraints=(OrderRule(first="nap", second="nap"),),
         )  # fmt: skip
     with pytest.raises(ValueError, match="no tool 'elsewhere'"):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agenteval.agents import AgentLog, ToolEvent
-from agenteval.evaluators.planning.case import Action, Before, Case, OrderRule, TimeRule
+from agenteval.evaluators.planning.case import Activity, Before, Case, OrderRule, TimeRule
 from agenteval.evaluators.planning.oracle import check
 from agenteval.evaluators.planning.solver import count_plans, graph_of, schedule
 from tests.golden.files import published
@@ -26,7 +26,7 @@ def made(golden: dict[str, Any]) -> Case:
     hours = golden.get("durations")
     return Case(
         id=golden["name"],
-        actions=tuple(Action(phrase=f"a{i}", tool=f"a{i}") for i in range(1, golden["n"] + 1)),
+        actions=tuple(Activity(phrase=f"a{i}", tool=f"a{i}") for i in range(1, golden["n"] + 1)),
         constraints=(*orders, *times),
         durations=hours and {f"a{i}": d for i, d in hours.items()},
     )

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.evaluators.planning.case import Before, Constraint, Stated, TimeLimit
+from agenteval.evaluators.planning.case import Before, Constraint, StatedConstraint, TimeLimit
 from agenteval.evaluators.planning.grammar import (
     UNSET,
     Actions,
     Link,
     Paragraph,
-    Part,
     Relative,
-    Sentence,
+    RequestSentence,
+    SubSentence,
     Time,
     clock,
     constraints_of,
@@ -31,11 +31,10 @@ from agenteval.evaluators.planning.grammar import (
     strip,
     to_json,
     unfronted,
-    words_in,
 )
 from agenteval.evaluators.planning.words import Lexicon, built_in
 from tests.evaluators.planning.trees import LETTERS, paragraphs, trees
-from tests.support.english import parse, parses
+from tests.support.english import parse, parses, words_in
 from tests.thorough import often
 
 LEXICON = built_in()
@@ -111,9 +110,9 @@ def test_texts_come_back_and_demand_what_they_say(text: str, rules: str) -> None
 def test_a_constraint_names_all_parts_that_state_it_and_stands_once() -> None:
     text = "A precedes B; C follows B. B, which is later than A, follows A. A precedes B and C."
     assert constraints_of(read(text)) == (
-        Stated(Before(0, 1), (0, 2, 3)),
-        Stated(Before(1, 2), (1,)),
-        Stated(Before(0, 2), (3,)),
+        StatedConstraint(Before(0, 1), (0, 2, 3)),
+        StatedConstraint(Before(1, 2), (1,)),
+        StatedConstraint(Before(0, 2), (3,)),
     )
 
 
@@ -124,7 +123,7 @@ def test_every_tree_has_one_text_and_one_reading() -> None:
     wide = [(a, *more) for a in (1, 2, 3) for more in ((), (1,), (2,))]
     count = 0
     for part in (*trees(wide[:6], wide), *trees([(1,) * k for k in (1, 2, 3)], [(1,), (1, 1)])):
-        tree = fill(Paragraph((Sentence((part,)),)), LEXICON, rng)
+        tree = fill(Paragraph((RequestSentence((part,)),)), LEXICON, rng)
         text = render(tree, names, LEXICON)
         assert parses(text, names, LEXICON) == [tree], text
         count += 1
@@ -160,8 +159,8 @@ def test_every_phrase_is_read_in_singular_and_plural() -> None:
         link = Link(form, direction)  # type: ignore[arg-type]
         for number, subject in product(range(7), (a, b)):
             words = tuple((number + flip * place) % 7 for place in range(len(link.slots)))
-            part = Part(subject, Link(form, direction, words), Actions((3,)))  # type: ignore[arg-type]
-            tree = Paragraph((Sentence((part, part), (number % 6,)),))
+            part = SubSentence(subject, Link(form, direction, words), Actions((3,)))  # type: ignore[arg-type]
+            tree = Paragraph((RequestSentence((part, part), (number % 6,)),))
             text = render(tree, LETTERS, LEXICON)
             assert parses(text, LETTERS, LEXICON) == [tree], text
 
@@ -176,9 +175,9 @@ def test_an_ambiguous_clause_is_not_fronted() -> None:
     follow, precede = Link("verb", "succ", (0,)), Link("verb", "prec", (0,))
     outer = Actions((0, 1, 2), Relative(follow, Actions((3,))))
     main = Actions((4, 5), Relative(precede, Actions((0,))))
-    other = Part(main, part.link, outer, fronted=True)
-    assert render(Paragraph((Sentence((other,)),)), LETTERS, LEXICON) == text
-    assert unfronted(other) == Part(main, part.link, outer)
+    other = SubSentence(main, part.link, outer, fronted=True)
+    assert render(Paragraph((RequestSentence((other,)),)), LETTERS, LEXICON) == text
+    assert unfronted(other) == SubSentence(main, part.link, outer)
     assert unfronted(part) is part
 
 
@@ -194,16 +193,22 @@ def test_trees_that_have_no_text() -> None:
     a, b = Actions((0,)), Actions((1,))
     clock_word = next(i for i, w in enumerate(LEXICON.words["P_prec"]) if not w.time)
     for part, message in (
-        (Part(a, Link("verb", "prec"), b), "a VP_prec has no word yet"),
-        (Part(a, Link("verb", "prec", (0,)), b, fronted=True), "only a preposition"),
-        (Part(a, Link("verb", "prec", (0,)), Time(9)), "a time is the object of a preposition"),
-        (Part(a, Link("preposition", "prec", (0, clock_word)), Time(9)), "not used with a time"),
-        (Part(Actions((0, 0)), Link("verb", "prec", (0,)), b), "different actions"),
+        (SubSentence(a, Link("verb", "prec"), b), "a VP_prec has no word yet"),
+        (SubSentence(a, Link("verb", "prec", (0,)), b, fronted=True), "only a preposition"),
+        (
+            SubSentence(a, Link("verb", "prec", (0,)), Time(9)),
+            "a time is the object of a preposition",
+        ),
+        (
+            SubSentence(a, Link("preposition", "prec", (0, clock_word)), Time(9)),
+            "not used with a time",
+        ),
+        (SubSentence(Actions((0, 0)), Link("verb", "prec", (0,)), b), "different actions"),
     ):
         with pytest.raises(ValueError, match=message):
-            render(Paragraph((Sentence((part,)),)), LETTERS, LEXICON)
+            render(Paragraph((RequestSentence((part,)),)), LETTERS, LEXICON)
     with pytest.raises(ValueError, match="k - 1 conjunctions"):
-        Sentence((), (1,))
+        RequestSentence((), (1,))
     assert [clock(h) for h in (0, 9, 24)] == ["00:00", "09:00", "24:00"]
     with pytest.raises(ValueError, match="25 is not an hour"):
         clock(25)
@@ -224,8 +229,8 @@ def test_a_word_without_an_alternative_stays() -> None:
     times = [i for i, w in enumerate(LEXICON.words["P_prec"]) if w.time]
     words = dict(LEXICON.words)
     words["P_prec"] = (words["P_prec"][times[0]], *(w for w in words["P_prec"] if not w.time))
-    part = Part(Actions((0,)), Link("preposition", "prec", (0, 0)), Time(9))
-    tree = Paragraph((Sentence((part,)),))
+    part = SubSentence(Actions((0,)), Link("preposition", "prec", (0, 0)), Time(9))
+    tree = Paragraph((RequestSentence((part,)),))
     again = refill(tree, Lexicon(words), np.random.default_rng(1))
     ((_, verb), preposition) = words_in(again)
     assert verb != 0

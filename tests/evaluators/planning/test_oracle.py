@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from agenteval.agents import AgentLog, ToolEvent
 from agenteval.evaluators.planning.case import (
-    Action,
+    Activity,
     Case,
     OrderRule,
     TimeRule,
 )
-from agenteval.evaluators.planning.oracle import CheckRules, ParameterError, Slip, Step, check
+from agenteval.evaluators.planning.oracle import CheckRules, ParameterError, PlanStep, Slip, check
 from tests.thorough import often
 
 Ending = Literal["finished", "timeout", "iterations"]
@@ -23,7 +23,7 @@ LOGGED = CheckRules(log_order=True)
 def case(
     *rules: OrderRule | TimeRule, tools: str = "abc", durations: dict[str, int] | None = None
 ) -> Case:
-    actions = tuple(Action(phrase=f"task {t}", tool=t) for t in tools)
+    actions = tuple(Activity(phrase=f"task {t}", tool=t) for t in tools)
     return Case(id="x", actions=actions, constraints=rules, durations=durations)
 
 
@@ -188,7 +188,7 @@ def test_violations_of_extended_cases_are_explained() -> None:
         "'b' ended at 17:00, but must end by 15:00",
         "'c' started at 7:00, but must not start before 8:00",
     ]
-    assert verdict.sequence[1] == Step(tool="b", start=16)
+    assert verdict.sequence[1] == PlanStep(tool="b", start=16)
 
 
 def test_the_last_attempt_is_graded() -> None:

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
-from agenteval.evaluators.planning.case import RESTART, Action, Case, OrderRule, TimeRule
-from agenteval.evaluators.planning.grammar import strip, words_in
+from agenteval.evaluators.planning.case import RESTART, Activity, Case, OrderRule, TimeRule
+from agenteval.evaluators.planning.grammar import strip
 from agenteval.evaluators.planning.substitute import KINDS, Choices, base_of, substitutes
 from agenteval.evaluators.planning.suite import case_line, contradiction, read_case
 from agenteval.evaluators.planning.synthesis import Generator, Shape
 from agenteval.evaluators.planning.words import built_in_topics
-from tests.support.english import written
+from tests.support.english import words_in, written
 from tests.thorough import often
 
 BASE = Generator(Shape(actions=(2, 6)), seed=31)
@@ -203,7 +203,7 @@ def test_a_case_without_topic_stays_without() -> None:
 
 
 def test_what_cannot_be_dissected() -> None:
-    plain = Case(id="x", actions=(Action(phrase="tea", tool="tea"),), request="Drink tea.")
+    plain = Case(id="x", actions=(Activity(phrase="tea", tool="tea"),), request="Drink tea.")
     with pytest.raises(InputError, match="x: it cannot be dissected: it has no synthesized text"):
         base_of(plain)
     with pytest.raises(InputError, match="x: its line in the suite has no `tree`; run `agenteval"):

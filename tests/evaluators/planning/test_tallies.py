@@ -135,7 +135,12 @@ def test_types_of_errors_are_exclusive_and_whole() -> None:
 
 def test_causes_keep_the_papers_order_and_foreign_labels_follow() -> None:
     found = tallies.causes(
-        [("a", "s", "Topic"), ("b", "s", "undecided"), ("c", "s", "Topic"), ("a", "t", "Terminal")]
+        [
+            tallies.CaseLabel("a", "s", "Topic"),
+            tallies.CaseLabel("b", "s", "undecided"),
+            tallies.CaseLabel("c", "s", "Topic"),
+            tallies.CaseLabel("a", "t", "Terminal"),
+        ]
     )
     assert [s.system for s in found] == ["s", "t"]
     assert [p.label for p in found[0].parts] == [*tallies.CAUSES, "undecided"]

@@ -14,9 +14,9 @@ from agenteval.evaluators.planning.grammar import (
     Link,
     Object,
     Paragraph,
-    Part,
     Relative,
-    Sentence,
+    RequestSentence,
+    SubSentence,
     Time,
     unfronted,
 )
@@ -56,23 +56,23 @@ def paragraphs(lexicon: Lexicon, actions: int, *, deep: int = 3) -> st.SearchStr
         return worded(draw, draw(st.sampled_from(LINKS))), draw(nouns(depth))
 
     @st.composite
-    def parts(draw: st.DrawFn) -> Part:
+    def parts(draw: st.DrawFn) -> SubSentence:
         link, object_ = draw(relations(deep))
         if draw(third) == 0:
             link, object_ = worded(draw, draw(st.sampled_from(PAIRS))), draw(nouns(deep))
         fronted = link.form != "verb" and draw(st.booleans())
-        return unfronted(Part(draw(nouns(deep)), link, object_, fronted))
+        return unfronted(SubSentence(draw(nouns(deep)), link, object_, fronted))
 
     @st.composite
-    def sentences(draw: st.DrawFn) -> Sentence:
+    def sentences(draw: st.DrawFn) -> RequestSentence:
         some = draw(st.lists(parts(), min_size=1, max_size=3))
         joint = st.integers(0, len(lexicon.conjunctions) - 1)
-        return Sentence(tuple(some), tuple(draw(joint) for _ in some[1:]))
+        return RequestSentence(tuple(some), tuple(draw(joint) for _ in some[1:]))
 
     return st.lists(sentences(), min_size=1, max_size=3).map(lambda s: Paragraph(tuple(s)))
 
 
-def trees(shapes: list[tuple[int, ...]], others: list[tuple[int, ...]]) -> Iterator[Part]:
+def trees(shapes: list[tuple[int, ...]], others: list[tuple[int, ...]]) -> Iterator[SubSentence]:
     """Every skeleton whose subject and object are of these shapes: numbers of actions of a list,
     of the list in its relative clause, and so on. No two actions are the same."""
     for first, second in product(shapes, others):
@@ -80,7 +80,7 @@ def trees(shapes: list[tuple[int, ...]], others: list[tuple[int, ...]]) -> Itera
             for object_ in _nouns(second, sum(first)):
                 for link in (*LINKS, *PAIRS):
                     for fronted in (False, True)[: 1 if link.form == "verb" else 2]:
-                        part = Part(subject, link, object_, fronted)
+                        part = SubSentence(subject, link, object_, fronted)
                         if unfronted(part) is part:
                             yield part
 
