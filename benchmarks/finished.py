@@ -65,8 +65,12 @@ def timed(command: list[str], folder: Path) -> Timed:
 
 
 def _table(printed: str) -> str:
-    """What was printed without the requests of this command, which differ."""
-    return re.sub(r"[0-9,]+ requests by this command; in all ", "", printed)
+    """Return what was printed without the requests of this command, which differ.
+
+    White space is made one: lines are wrapped with the text that is taken out here.
+    """
+    words = " ".join(printed.split())
+    return re.sub(r"[0-9,]+ requests by this command; in all ", "", words)
 
 
 def main() -> int:

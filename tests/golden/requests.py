@@ -33,7 +33,7 @@ class Command:
 def run(command: Command, folder: Path) -> dict[str, Any]:
     """Run the command in this empty folder; return its requests and the keys of its store.
 
-    Raises AssertionError with the messages of the command when it sends no request.
+    Raises AssertionError with the messages of the command when it makes no store.
     """
     bodies: list[dict[str, Any]] = []
 
@@ -46,8 +46,10 @@ def run(command: Command, folder: Path) -> dict[str, Any]:
             command.make(folder)
         words = [w.format(url=server.base_url, **PLACES) for w in shlex.split(command.line)]
         done = freeze.call([*words, "--store", "s.db", "-j", "1", "-q"], folder)
-        assert bodies, f"exit code {done.code}\n{done.err}"
+        assert (folder / "s.db").exists(), f"exit code {done.code}\n{done.err}"
         keys = _keys(folder / "s.db", server.base_url)
+    if bodies:
+        del keys["checkers"]  # those with a judge hold the server's port
     return {"requests": sorted({_sent(body) for body in bodies}), **keys}
 
 
@@ -74,6 +76,7 @@ def _keys(store: Path, url: str) -> dict[str, Any]:
         return {
             "sources": [json.loads(r) for r in sorted(r.replace(url, "URL") for r in records)],
             "experiments": sorted(content_hash(plan["grids"]) for plan in plans),
+            "checkers": column("SELECT DISTINCT check_key FROM calls WHERE check_key IS NOT NULL"),
             "items": column("SELECT kind, id, item_key FROM items"),
             "units": column(
                 "SELECT i.id, c.variant, c.repeat, c.status FROM calls c JOIN items i"
@@ -140,4 +143,10 @@ COMMANDS = (
             "--embedder lexical -o made.json", answers.critic),
     Command("professions", "plan synth --n 3 --count 1 --invent 1 --lexicon words.json --model m "
             "--base-url {url} -o s.jsonl", nothing_new),
+    Command("plan scripted", "plan test {data}/suite.jsonl --agent scripted:random --limit 2 "
+            "--trials 2", nothing_new),
+    Command("detectors", "trace locate {tasks}/traces/traces --detectors-only --limit 2",
+            nothing_new),
+    Command("session scripted", "flow session meeting_rooms --agent scripted:perfect "
+            "--user scripted --limit 2", nothing_new),
 )  # fmt: skip
