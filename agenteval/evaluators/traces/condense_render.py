@@ -150,7 +150,7 @@ class Writer:
                 draft.add(f"tool {one_line(spec.name, 80)}:", text, "tools")
 
     def _messages(self, draft: Draft) -> None:
-        numbers, known, new = [], [], []
+        numbers, repeated, new = [], [], []
         answered = False
         for message in draft.span.messages:
             number, fresh = self.seen.number(message)
@@ -159,9 +159,9 @@ class Writer:
             if fresh:
                 new.append((f"M{number}", message, answered))
             else:
-                known.append(number)
-        if known:
-            draft.head.append(f"messages: {ranges(known)} as before" + (", then" * bool(new)))
+                repeated.append(number)
+        if repeated:
+            draft.head.append(f"messages: {ranges(repeated)} as before" + (", then" * bool(new)))
         # the last call with the same first message
         before, where = self._histories.get(numbers[0], ([], ""))
         self._histories[numbers[0]] = (numbers, draft.index)

@@ -32,9 +32,9 @@ from agenteval.evaluators.traces.locator_quotes import Quotes
 from agenteval.evaluators.traces.locator_reply import (
     Named,
     UsageTracker,
+    abridged,
     ask,
     check,
-    kept,
     read_grades,
     read_reply,
 )
@@ -365,7 +365,7 @@ class PartReader:
             if self._stopped is not None:
                 self._lost(row, *self._stopped)
             elif row.tokens > self._room:
-                slices = [part for one in row.new for part in refit(one, self._room)]
+                slices = [piece for part in row.new for piece in refit(part, self._room)]
                 waiting += reversed(list(rows_of(slices, self._room, 0)))
             elif not await self._ask(row):
                 waiting.append(row)
@@ -425,7 +425,7 @@ class PartReader:
     def _lost(self, row: Row, status: FailureStatus, message: str, raw: str | None = None) -> None:
         """Record that a part was not judged, here and for the reader of the next part."""
         why = f"{self._where(row)} not judged: {status}: {message[:300]}"
-        reading = self._reading(row, Rejected(why=why, said=kept(raw) if raw else None))
+        reading = self._reading(row, Rejected(why=why, said=abridged(raw) if raw else None))
         self.readings.append(replace(reading, status=status, message=message))
         notes = neutralise(f"{self.notes.notes}\n({row.name} could not be read.)".strip())
         self.notes = RunningNotes(shorten(notes, SUMMARY), self.notes.found)

@@ -62,10 +62,8 @@ def windows(text: str, most: int) -> Iterator[tuple[int, int]]:
         return
     start = 0
     while start < len(text):
-        end = start + len(text[start : start + most].encode("utf-8", "replace")[:most].decode(
-            "utf-8", "ignore"
-        ))  # fmt: skip
-        end = max(end, start + 1)
+        data = text[start : start + most].encode("utf-8", "replace")[:most]
+        end = start + max(len(data.decode("utf-8", "ignore")), 1)
         if end < len(text) and (line := text.rfind("\n", start + 4 * (end - start) // 5, end)) > 0:
             end = line + 1
         yield start, end

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue, ValidationError
 
 from agenteval.errors import InputError, StoreError
-from agenteval.evaluators.traces.finders import Finder, find, finder_key
+from agenteval.evaluators.traces.finders import TraceFinder, find, finder_key
 from agenteval.evaluators.traces.measures import of_findings
 from agenteval.evaluators.traces.outline import Outline, outline, trace_key
 from agenteval.evaluators.trials import TrialOutcome, TrialPlan
@@ -63,7 +63,7 @@ class Stored:
 def plan_findings(
     store: Store,
     cases: Sequence[TraceCase],
-    finder: Finder,
+    finder: TraceFinder,
     *,
     retry_failed: bool = False,
 ) -> TrialPlan[tuple[TraceCase, int]]:
@@ -142,13 +142,11 @@ def load_findings(
     """
     tables = Trials(store)
     names = distinct_names(tables.systems(EVALUATOR))
-    rows = [
-        Stored(
-            names[t.system_key], t.system_key, t.case_key, _findings(t), t.usage,
-            None if t.started is None or t.ended is None else t.ended - t.started,
-        )
-        for t in tables.trials(EVALUATOR, traces, finders)
-    ]  # fmt: skip
+    rows = []
+    for t in tables.trials(EVALUATOR, traces, finders):
+        seconds = None if t.started is None or t.ended is None else t.ended - t.started
+        name = names[t.system_key]
+        rows.append(Stored(name, t.system_key, t.case_key, _findings(t), t.usage, seconds))
     return sorted(rows, key=lambda r: (r.finder, r.trace_key))
 
 
