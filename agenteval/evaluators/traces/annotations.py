@@ -64,7 +64,7 @@ def read_annotation(text: str, name: str, taxonomy: Taxonomy | None = None) -> A
     outside 0 to 5 or not finite have no value.
     """
     try:
-        return _Reader(taxonomy or built_in()).annotation(text, name)
+        return _AnnotationReader(taxonomy or built_in()).annotation(text, name)
     except RecursionError:
         return _unread(name, text, "nested too deeply")
 
@@ -121,7 +121,7 @@ def _is_annotation(value: Any) -> bool:
     return all(isinstance(entry, dict) and "category" in entry for entry in value)
 
 
-class _Reader:
+class _AnnotationReader:
     """Reads one annotation; `notes` says what was put right or left out, and where."""
 
     def __init__(self, taxonomy: Taxonomy) -> None:

@@ -14,7 +14,7 @@ from agenteval.evaluators.base import classify
 from agenteval.evaluators.traces import detectors
 from agenteval.evaluators.traces.condense import CONDENSE_VERSION, Options, condense
 from agenteval.evaluators.traces.detectors import detect
-from agenteval.evaluators.traces.locator import Located, Locator, Plan
+from agenteval.evaluators.traces.locator import Located, Locator, LocatorPlan
 from agenteval.evaluators.traces.pieces import Condensed
 from agenteval.evaluators.traces.taxonomy import Taxonomy
 from agenteval.records import Finding, Findings, Run, Usage, content_hash
@@ -104,7 +104,7 @@ class LocatorFinder:
             **({"with_reference": True} if self.with_reference else {}),
         }
 
-    def planned(self, run: Run) -> tuple[Condensed, Plan]:
+    def planned(self, run: Run) -> tuple[Condensed, LocatorPlan]:
         """The trace as the judge is shown it, and what it takes to ask about all of it."""
         condensed = condense(run, self.condensing)
         hints = detect(run, self.locator.taxonomy) if self.hints else ()

@@ -25,7 +25,7 @@ from functools import lru_cache
 from rapidfuzz import fuzz
 
 from agenteval.evaluators.traces.locator_reply import Named
-from agenteval.evaluators.traces.pieces import Piece
+from agenteval.evaluators.traces.pieces import TracePiece
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
 from agenteval.records import FailureStatus, Finding, Impact, Rejected, Run
 
@@ -37,7 +37,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PartReading:
     """One part of a trace, read once, for one question.
 
     `status` and `message` say why a reading gave nothing; `said` counts the entries in the reply,
@@ -57,7 +57,7 @@ class Reading:
 
 
 def merge(
-    readings: Sequence[Reading], pieces: Sequence[Piece], taxonomy: Taxonomy
+    readings: Sequence[PartReading], pieces: Sequence[TracePiece], taxonomy: Taxonomy
 ) -> tuple[tuple[Finding, ...], tuple[Rejected, ...]]:
     """The findings in the order of the trace, then of the taxonomy; and those left out.
 

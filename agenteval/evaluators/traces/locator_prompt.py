@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from agenteval.errors import InputError
 from agenteval.evaluators.traces.locator_quotes import QuoteCheck
 from agenteval.evaluators.traces.locator_reply import grades_schema, reply_schema
-from agenteval.evaluators.traces.locator_text import Row, prompt_tokens, shorten, tokens
+from agenteval.evaluators.traces.locator_text import SliceRow, prompt_tokens, shorten, tokens
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
 from agenteval.models.prompts import load_prompt, neutralise
 from agenteval.models.wire import NONCE, Request
@@ -74,7 +74,7 @@ FULL = RunningNotes("x" * 3 * SUMMARY, "x" * 3 * SUMMARY)  # as long as it may g
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class LocatorQuestion:
     """One question over a trace: an area or all, its leaves, its fixed text, and the room that
     it leaves for spans, in tokens. `rules` are the agent's instructions in short, told with parts
     that do not hold the span `rules_at`, where they stand whole."""
@@ -98,7 +98,7 @@ class PromptBuilder:
         self.options = options
         self._legend = legend
 
-    def questions(self, run: Run, indices: Mapping[str, str] = {}) -> list[Question]:
+    def questions(self, run: Run, indices: Mapping[str, str] = {}) -> list[LocatorQuestion]:
         """One question, or one for each area that has leaves to find. `indices` are those of the
         spans by id.
 
@@ -112,7 +112,7 @@ class PromptBuilder:
 
     def _question(
         self, run: Run, area: str | None, leaves: tuple[Leaf, ...], indices: Mapping[str, str]
-    ) -> Question:
+    ) -> LocatorQuestion:
         names = {leaf.name for leaf in leaves}
         guidance = [g.text for g in self.taxonomy.guidance if names.intersection(g.kinds)]
         if _GUIDED * tokens("\n".join(guidance)) > self.options.context:
@@ -127,7 +127,7 @@ class PromptBuilder:
             nonce=NONCE,
         )
         assigned = assignment(run)
-        question = Question(
+        question = LocatorQuestion(
             area=area,
             leaves=leaves,
             system=system,
@@ -138,7 +138,7 @@ class PromptBuilder:
             run_id=run.id,
             room=0,
         )
-        room = self._room(self.part(question, Row((), again=9_999), FULL, 0, ("x",)))
+        room = self._room(self.part(question, SliceRow((), again=9_999), FULL, 0, ("x",)))
         if room < _LEAST_ROOM:
             raise InputError(
                 f"a context of {self.options.context} tokens leaves {max(room, 0)} for the spans "
@@ -172,8 +172,8 @@ class PromptBuilder:
 
     def part(
         self,
-        question: Question,
-        row: Row,
+        question: LocatorQuestion,
+        row: SliceRow,
         carry: RunningNotes,
         repeat: int,
         hints: Sequence[str] | None = None,
