@@ -18,7 +18,7 @@ from agenteval.evaluators.planning.invent import read_professions
 from agenteval.evaluators.traces.locator_quotes import Quotes
 from agenteval.evaluators.traces.locator_reply import Named, check, read_grades
 from agenteval.evaluators.traces.locator_reply import read_reply as read_findings
-from agenteval.evaluators.traces.pieces import Condensed, Piece
+from agenteval.evaluators.traces.pieces import Condensed, TracePiece
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
 from agenteval.evaluators.utility.critic_reply import read_criteria
 from agenteval.evaluators.workflows.equality import read_equal
@@ -67,7 +67,7 @@ def critic(text: str) -> Any:
 def locator(text: str) -> Any:
     """Findings that pass the checks, how many do not, and whether the reply broke off."""
     read = read_findings(text)
-    pieces = tuple(Piece(index, index, "llm", text, 0) for index, text in SPANS.items())
+    pieces = tuple(TracePiece(index, index, "llm", text, 0) for index, text in SPANS.items())
     quotes = Quotes(Run(id="t"), Condensed("t", pieces, 0))
     checked = [check(item, ASKED, TAXONOMY, quotes) for item in read.value[0]]
     named = [f"{one.index} {one.category}" for one in checked if isinstance(one, Named)]

@@ -16,7 +16,7 @@ import difflib
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ from agenteval.records import GRADES, Finding, Findings, Grade, Impact, Rejected
 OVERALL = "overall"
 LOWEST, HIGHEST = 0.0, 5.0  # grades: prompts of the data set say 0 to 5, its guide 1 to 5
 
+_GRADE_KEYS = {**{name: f"{name}_score" for name in GRADES}, OVERALL: OVERALL}
 _FIELDS = ("category", "location", "evidence", "description", "impact", "confidence", "source")
 _NEEDED = ("category", "location")
 _SAID = 2000  # characters kept of what was not taken
@@ -63,9 +64,9 @@ def read_annotation(text: str, name: str, taxonomy: Taxonomy | None = None) -> A
     outside 0 to 5 or not finite have no value.
     """
     try:
-        return _annotation(text, name, taxonomy or built_in())
+        return _AnnotationReader(taxonomy or built_in()).annotation(text, name)
     except RecursionError:
-        return _unread(name, name, text, "nested too deeply", [])
+        return _unread(name, text, "nested too deeply")
 
 
 def official_object(findings: Findings, *, extra: bool = False) -> dict[str, Any]:
@@ -79,27 +80,24 @@ def official_object(findings: Findings, *, extra: bool = False) -> dict[str, Any
         raise ValueError(f"{findings.trace}: {findings.status}, there are no findings to write")
     errors = []
     for finding in findings.findings:
-        error: dict[str, Any] = {"category": finding.category, "location": finding.span}
-        error |= {"evidence": finding.evidence, "description": finding.description}
+        error: dict[str, Any] = {
+            "category": finding.category,
+            "location": finding.span,
+            "evidence": finding.evidence,
+            "description": finding.description,
+        }
         error |= {"impact": finding.impact} if finding.impact else {}
         if extra:
             error |= {} if finding.confidence is None else {"confidence": finding.confidence}
             error |= {"source": finding.source} if finding.source else {}
         errors.append(error)
     scores: dict[str, Any] = {}
-    for name in GRADES:
+    for name, key in _GRADE_KEYS.items():
         grade = findings.grades.get(name)
         if grade is not None and grade.value is not None:
-            scores[f"{name}_score"] = grade.value
-            scores[f"{name}_reasoning"] = grade.reason
-    overall = findings.grades.get(OVERALL)
-    if overall is not None and overall.value is not None:
-        scores[OVERALL] = overall.value
-    return {
-        "trace_id": findings.trace,
-        "errors": errors,
-        "scores": [scores] if scores else [],
-    }
+            scores[key] = grade.value
+            scores |= {} if name == OVERALL else {f"{name}_reasoning": grade.reason}
+    return {"trace_id": findings.trace, "errors": errors, "scores": [scores] if scores else []}
 
 
 def official_text(findings: Findings, *, extra: bool = False) -> str:
@@ -110,47 +108,9 @@ def official_text(findings: Findings, *, extra: bool = False) -> str:
     return json.dumps(official_object(findings, extra=extra), ensure_ascii=False, indent=1) + "\n"
 
 
-def _annotation(text: str, name: str, taxonomy: Taxonomy) -> Annotation:
-    notes: list[str] = []
-    try:
-        value = _value(text, notes)
-    except ReplyError as error:
-        return _unread(name, name, text, str(error), notes)
-    if isinstance(value, list):
-        notes.append("a bare list, read as the errors")
-        value = {"errors": value}
-    trace = _trace_id(value, name, notes)
-    errors = value.get("errors")
-    if isinstance(errors, dict) and errors:
-        notes.append("errors: one object instead of a list")
-        errors = [errors]
-    grades = _grades(value.get("scores"), notes)
-    if not isinstance(errors, list):
-        unread = _unread(trace, name, text, "no list of errors", notes)
-        return Annotation(
-            name, unread.findings.model_copy(update={"grades": grades}), text, unread.warnings
-        )
-    found, rejected = _findings(errors, taxonomy, notes)
-    findings = Findings(trace=trace, findings=found, grades=grades, rejected=rejected)
-    return Annotation(name, findings, text, tuple(notes))
-
-
-def _unread(trace: str, name: str, text: str, why: str, notes: list[str]) -> Annotation:
-    findings = Findings(trace=trace, status="unscored:parse", message=why)
+def _unread(name: str, text: str, why: str, notes: Sequence[str] = ()) -> Annotation:
+    findings = Findings(trace=name, status="unscored:parse", message=why)
     return Annotation(name, findings, text, (*notes, f"unreadable: {why}"))
-
-
-def _value(text: str, notes: list[str]) -> Any:
-    """The object or list of the text. Raises ReplyError."""
-    try:
-        value = json.loads(text.lstrip("\ufeff"))
-    except (ValueError, RecursionError):
-        parsed = parse_reply(_NOT_FINITE.sub(" null", text), _is_annotation)
-        notes.append(f"not strict JSON ({parsed.rung})")
-        return parsed.value
-    if not _is_annotation(value):
-        raise ReplyError("JSON, but neither errors nor scores in it")
-    return value
 
 
 def _is_annotation(value: Any) -> bool:
@@ -161,124 +121,147 @@ def _is_annotation(value: Any) -> bool:
     return all(isinstance(entry, dict) and "category" in entry for entry in value)
 
 
-def _trace_id(value: Mapping[str, Any], name: str, notes: list[str]) -> str:
-    stated = value.get("trace_id")
-    if stated is None:
-        return name
-    if not isinstance(stated, str) or not stated.strip() or not stated.isprintable():
-        notes.append("trace_id is no text; the file name stands in its place")
-        return name
-    if stated.strip() != name:
-        notes.append(f"trace_id {stated.strip()!r} is not the file name {name!r}")
-    return stated.strip()
+class _AnnotationReader:
+    """Reads one annotation; `notes` says what was put right or left out, and where."""
 
+    def __init__(self, taxonomy: Taxonomy) -> None:
+        self.taxonomy = taxonomy
+        self.notes: list[str] = []
 
-def _findings(
-    errors: list[Any], labels: Taxonomy, notes: list[str]
-) -> tuple[tuple[Finding, ...], tuple[Rejected, ...]]:
-    findings: list[Finding] = []
-    rejected: list[Rejected] = []
-    for number, error in enumerate(errors, 1):
-        place = f"error {number}"
-        if not isinstance(error, dict) or not error:
-            rejected.append(Rejected(why=f"{place} is no object", said=_text(error)[:_SAID]))
-            notes.append(rejected[-1].why)
-            continue
-        fields = _fields(error, place, notes)
-        category = _category(fields.get("category"), labels, place, notes)
-        locations = _locations(fields.get("location"), place, notes)
-        if not category and locations == [""]:
-            rejected.append(
-                Rejected(why=f"{place}: no category, no place", said=_text(error)[:_SAID])
-            )
-            continue
-        rest = _rest(fields, place, notes)
-        findings += [Finding(span=span, category=category, **rest) for span in locations]
-    return tuple(findings), tuple(rejected)
-
-
-def _fields(error: Mapping[str, Any], place: str, notes: list[str]) -> dict[str, Any]:
-    """Values under the proper keys; a key in other spelling counts where the proper is absent."""
-    fields = {key: error[key] for key in _FIELDS if key in error}
-    for key, value in error.items():
-        if key in _FIELDS:
-            continue
-        near = difflib.get_close_matches(key.strip().casefold(), _FIELDS, n=1, cutoff=0.8)
-        if near and near[0] not in fields:
-            fields[near[0]] = value
-            notes.append(f"{place}: key {key!r} read as {near[0]}")
+    def annotation(self, text: str, name: str) -> Annotation:
+        try:
+            value = self._value(text)
+        except ReplyError as error:
+            return _unread(name, text, str(error), self.notes)
+        if isinstance(value, list):
+            self.notes.append("a bare list, read as the errors")
+            value = {"errors": value}
+        trace = self._trace_id(value.get("trace_id"), name)
+        errors = value.get("errors")
+        if isinstance(errors, dict) and errors:
+            self.notes.append("errors: one object instead of a list")
+            errors = [errors]
+        findings = Findings(trace=trace, grades=self._grades(value.get("scores")))
+        if isinstance(errors, list):
+            more: dict[str, Any] = self._findings(errors)
         else:
-            notes.append(f"{place}: unknown key {key!r}")
-    notes += [f"{place}: no {key}" for key in _NEEDED if key not in fields]
-    return fields
+            more = {"status": "unscored:parse", "message": "no list of errors"}
+            self.notes.append("unreadable: no list of errors")
+        return Annotation(name, findings.model_copy(update=more), text, tuple(self.notes))
 
+    def _value(self, text: str) -> Any:
+        """Return the object or list of the text. Raises ReplyError."""
+        try:
+            value = json.loads(text.lstrip("\ufeff"))
+        except (ValueError, RecursionError):
+            parsed = parse_reply(_NOT_FINITE.sub(" null", text), _is_annotation)
+            self.notes.append(f"not strict JSON ({parsed.rung})")
+            return parsed.value
+        if not _is_annotation(value):
+            raise ReplyError("JSON, but neither errors nor scores in it")
+        return value
 
-def _category(value: Any, labels: Taxonomy, place: str, notes: list[str]) -> str:
-    text = _text(value).strip()
-    leaf = labels.find(text) if text else None
-    if leaf is not None:
-        return leaf.name
-    if text:
-        close = difflib.get_close_matches(text, [one.name for one in labels.leaves], n=1)
-        hint = f"; meant is perhaps {close[0]!r}" if close else ""
-        notes.append(f"{place}: unknown category {text!r}{hint}")
-    return text
+    def _trace_id(self, stated: Any, name: str) -> str:
+        if stated is None:
+            return name
+        if not isinstance(stated, str) or not stated.strip() or not stated.isprintable():
+            self.notes.append("trace_id is no text; the file name stands in its place")
+            return name
+        if stated.strip() != name:
+            self.notes.append(f"trace_id {stated.strip()!r} is not the file name {name!r}")
+        return stated.strip()
 
+    def _findings(self, errors: Sequence[Any]) -> dict[str, Any]:
+        findings: list[Finding] = []
+        rejected: list[Rejected] = []
+        for number, error in enumerate(errors, 1):
+            place = f"error {number}"
+            if not isinstance(error, dict) or not error:
+                why = f"{place} is no object"
+                rejected.append(Rejected(why=why, said=_text(error)[:_SAID]))
+                self.notes.append(why)
+                continue
+            fields = self._fields(error, place)
+            category = self._category(fields.get("category"), place)
+            locations = self._locations(fields.get("location"), place)
+            if not category and locations == [""]:
+                why = f"{place}: no category, no place"
+                rejected.append(Rejected(why=why, said=_text(error)[:_SAID]))
+                continue
+            rest = self._rest(fields, place)
+            findings += [Finding(span=span, category=category, **rest) for span in locations]
+        return {"findings": tuple(findings), "rejected": tuple(rejected)}
 
-def _locations(value: Any, place: str, notes: list[str]) -> list[str]:
-    if isinstance(value, list):
-        notes.append(f"{place}: {len(value)} locations")
-        return [_text(entry).strip() for entry in value] or [""]
-    text = _text(value).strip()
-    if any(c.isspace() for c in text):
-        notes.append(f"{place}: location {text[:80]!r} is no span id")
-    return [text]
+    def _fields(self, error: Mapping[str, Any], place: str) -> dict[str, Any]:
+        """Values under the proper keys; another spelling counts where the proper key is absent."""
+        fields = {key: error[key] for key in _FIELDS if key in error}
+        for key, value in error.items():
+            if key in _FIELDS:
+                continue
+            near = difflib.get_close_matches(key.strip().casefold(), _FIELDS, n=1, cutoff=0.8)
+            if near and near[0] not in fields:
+                fields[near[0]] = value
+                self.notes.append(f"{place}: key {key!r} read as {near[0]}")
+            else:
+                self.notes.append(f"{place}: unknown key {key!r}")
+        self.notes += [f"{place}: no {key}" for key in _NEEDED if key not in fields]
+        return fields
 
+    def _category(self, value: Any, place: str) -> str:
+        text = _text(value).strip()
+        leaf = self.taxonomy.find(text) if text else None
+        if leaf is None and text:
+            names = [leaf.name for leaf in self.taxonomy.leaves]
+            close = difflib.get_close_matches(text, names, n=1)
+            hint = f"; meant is perhaps {close[0]!r}" if close else ""
+            self.notes.append(f"{place}: unknown category {text!r}{hint}")
+        return leaf.name if leaf else text
 
-def _rest(fields: Mapping[str, Any], place: str, notes: list[str]) -> dict[str, Any]:
-    impact = _text(fields.get("impact")).strip().upper()
-    if impact and impact not in _IMPACTS:
-        notes.append(f"{place}: impact {impact[:80]!r} is not HIGH, MEDIUM or LOW")
-    confidence = to_number(fields.get("confidence"))
-    if confidence is not None and not 0 <= confidence <= 1:
-        notes.append(f"{place}: confidence {confidence:g} is not within 0 and 1")
-        confidence = None
-    return {
-        "evidence": _text(fields.get("evidence")),
-        "description": _text(fields.get("description")),
-        "impact": _IMPACTS.get(impact),
-        "confidence": confidence,
-        "source": _text(fields.get("source")),
-    }
+    def _locations(self, value: Any, place: str) -> list[str]:
+        if isinstance(value, list):
+            self.notes.append(f"{place}: {len(value)} locations")
+            return [_text(entry).strip() for entry in value] or [""]
+        text = _text(value).strip()
+        if any(c.isspace() for c in text):
+            self.notes.append(f"{place}: location {text[:80]!r} is no span id")
+        return [text]
 
+    def _rest(self, fields: Mapping[str, Any], place: str) -> dict[str, Any]:
+        impact = _text(fields.get("impact")).strip().upper()
+        if impact and impact not in _IMPACTS:
+            self.notes.append(f"{place}: impact {impact[:80]!r} is not HIGH, MEDIUM or LOW")
+        confidence = to_number(fields.get("confidence"))
+        if confidence is not None and not 0 <= confidence <= 1:
+            self.notes.append(f"{place}: confidence {confidence:g} is not within 0 and 1")
+            confidence = None
+        texts = {key: _text(fields.get(key)) for key in ("evidence", "description", "source")}
+        return {**texts, "impact": _IMPACTS.get(impact), "confidence": confidence}
 
-def _grades(scores: Any, notes: list[str]) -> dict[str, Grade]:
-    if isinstance(scores, list) and scores:
-        if len(scores) > 1:
-            notes.append(f"{len(scores)} objects of scores; the first counts")
-        scores = scores[0]
-    if not scores:
-        return {}
-    if not isinstance(scores, dict):
-        notes.append("scores is no object")
-        return {}
-    grades = {}
-    for name in (*GRADES, OVERALL):
-        key = name if name == OVERALL else f"{name}_score"
-        if key in scores:
-            reason = _text(scores.get(f"{name}_reasoning"))
-            grades[name] = Grade(value=_grade(scores[key], key, notes), reason=reason)
-    return grades
+    def _grades(self, scores: Any) -> dict[str, Grade]:
+        if isinstance(scores, list) and scores:
+            if len(scores) > 1:
+                self.notes.append(f"{len(scores)} objects of scores; the first counts")
+            scores = scores[0]
+        if scores and not isinstance(scores, dict):
+            self.notes.append("scores is no object")
+        if not scores or not isinstance(scores, dict):
+            return {}
+        return {
+            name: Grade(
+                value=self._grade(scores[key], key), reason=_text(scores.get(f"{name}_reasoning"))
+            )
+            for name, key in _GRADE_KEYS.items()
+            if key in scores
+        }
 
-
-def _grade(value: Any, key: str, notes: list[str]) -> float | None:
-    number = to_number(value)
-    if number is None:
-        notes.append(f"{key}: {_text(value)[:80]!r} is no number")
-    elif not LOWEST <= number <= HIGHEST:
-        notes.append(f"{key}: {number:g} is not within {LOWEST:g} and {HIGHEST:g}")
-        return None
-    return number
+    def _grade(self, value: Any, key: str) -> float | None:
+        number = to_number(value)
+        if number is None:
+            self.notes.append(f"{key}: {_text(value)[:80]!r} is no number")
+        elif not LOWEST <= number <= HIGHEST:
+            self.notes.append(f"{key}: {number:g} is not within {LOWEST:g} and {HIGHEST:g}")
+            return None
+        return number
 
 
 def to_number(value: Any) -> float | None:

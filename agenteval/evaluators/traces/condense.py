@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agenteval.evaluators.traces.condense_lines import excerpt
-from agenteval.evaluators.traces.condense_render import Draft, Section, Writer, one_line
+from agenteval.evaluators.traces.condense_render import SpanDraft, TextSection, Writer, one_line
 from agenteval.evaluators.traces.condense_repeats import plain, wrappers
-from agenteval.evaluators.traces.pieces import Condensed, Piece, estimate_tokens, size
+from agenteval.evaluators.traces.pieces import Condensed, TracePiece, estimate_tokens, size
 from agenteval.readers.assignment import assignment
 from agenteval.records.run import Message, Run, Span
 
@@ -73,7 +73,7 @@ def condense(run: Run, options: Options | None = None) -> Condensed:
             lines.append(f"{section.label}{between}{text}".rstrip("\n"))
         text = "\n".join(lines)
         span = draft.span
-        pieces.append(Piece(draft.index, span.id, span.kind, text, estimate_tokens(text)))
+        pieces.append(TracePiece(draft.index, span.id, span.kind, text, estimate_tokens(text)))
     total = sum(piece.tokens for piece in pieces)
     return Condensed(
         trace=run.id,
@@ -119,9 +119,9 @@ def _parents(spans: Sequence[Span]) -> list[int | None]:
 
 def _drafts(
     run: Run, parents: Sequence[int | None], reasons: Sequence[str | None]
-) -> tuple[list[Draft], int]:
+) -> tuple[list[SpanDraft], int]:
     writer = Writer(assignment(run).task.text.strip())
-    drafts: list[Draft] = []
+    drafts: list[SpanDraft] = []
     indices: list[str] = []  # of each span, or of the kept one above it
     names: list[tuple[str, ...]] = []  # of the left-out wrappers between
     for i, span in enumerate(run.spans):
@@ -139,7 +139,7 @@ def _drafts(
     return drafts, writer.seen.folded
 
 
-def _rooms(drafts: Sequence[Draft], options: Options) -> list[int]:
+def _rooms(drafts: Sequence[SpanDraft], options: Options) -> list[int]:
     """Bytes for each section: first within each piece, then within the budget."""
     for draft in drafts:
         room = 4 * options.piece - draft.fixed - 4
@@ -151,7 +151,7 @@ def _rooms(drafts: Sequence[Draft], options: Options) -> list[int]:
     return _share(sections, 4 * options.budget - sum(draft.fixed + 4 for draft in drafts))
 
 
-def _share(sections: Sequence[Section], room: int) -> list[int]:
+def _share(sections: Sequence[TextSection], room: int) -> list[int]:
     """From least to fair for all, then from there to what is wanted."""
     weights = [s.weight for s in sections]
     least, fair = [s.least for s in sections], [s.fair for s in sections]

@@ -31,7 +31,7 @@ _ALARM = (400, 800)  # of any text with signs of an error
 
 
 @dataclass(slots=True)
-class Section:
+class TextSection:
     """A text under a label. `least` always stays, `fair` comes before anyone's `wanted` (bytes)."""
 
     label: str
@@ -43,13 +43,13 @@ class Section:
 
 
 @dataclass(slots=True)
-class Draft:
+class SpanDraft:
     """One span to be written: `head` whole, then the sections."""
 
     index: str
     span: Span
     head: list[str] = field(default_factory=list)
-    sections: list[Section] = field(default_factory=list)
+    sections: list[TextSection] = field(default_factory=list)
 
     def add(self, label: str, text: str, role: Role, most: int | None = None) -> None:
         """Add a section, unless there is no text; `most` bounds its bytes."""
@@ -61,7 +61,7 @@ class Draft:
         wanted = size(text) if most is None else min(size(text), most)
         least = wanted if wanted <= least + _TINY else least
         self.sections.append(
-            Section(label, text, weight, least, max(least, min(fair, wanted)), wanted)
+            TextSection(label, text, weight, least, max(least, min(fair, wanted)), wanted)
         )
 
     @property
@@ -78,9 +78,9 @@ class Writer:
         self._histories: dict[int, tuple[list[int], str]] = {}  # by first message
         self._current: dict[str, str] = {}  # models, tools and limits as last shown
 
-    def draft(self, index: str, span: Span, place: str) -> Draft:
+    def draft(self, index: str, span: Span, place: str) -> SpanDraft:
         """Return the draft of a span; `place` says below which other spans it is."""
-        draft = Draft(index, span)
+        draft = SpanDraft(index, span)
         draft.head.append(_headline(index, span, place, list(self._settings(span))))
         self._errors(draft)
         if span.tools:
@@ -112,7 +112,7 @@ class Writer:
         if span.limit is not None and self._changed("limit", str(span.limit)):
             yield f"limit {span.limit:,} tokens"
 
-    def _errors(self, draft: Draft) -> None:
+    def _errors(self, draft: SpanDraft) -> None:
         span = draft.span
         if span.status == "error" or span.status_message:
             text = self.seen.fold(span.status_message, f"error of {draft.index}")
@@ -122,7 +122,7 @@ class Writer:
         for event in span.events:
             self._event(draft, event)
 
-    def _event(self, draft: Draft, event: SpanEvent) -> None:
+    def _event(self, draft: SpanDraft, event: SpanEvent) -> None:
         texts = {key: plain(value) for key, value in event.attributes.items()}
         named = {key.rsplit(".", 1)[-1]: key for key in texts if key.startswith("exception.")}
         if not named:
@@ -137,7 +137,7 @@ class Writer:
         draft.add("", self.seen.fold(stack, f"stack of {draft.index}"), "data")
         draft.add("", self.seen.fold(_listed(texts), draft.index), "rest", _REST)
 
-    def _tools(self, draft: Draft) -> None:
+    def _tools(self, draft: SpanDraft) -> None:
         names = ", ".join(t.name for t in draft.span.tools)
         before = self.seen.before(draft.index, "tools", names)
         if self._changed("tools", names):
@@ -149,8 +149,8 @@ class Writer:
                 text = f"{spec.description}\nparameters: {parameters or 'not told'}"
                 draft.add(f"tool {one_line(spec.name, 80)}:", text, "tools")
 
-    def _messages(self, draft: Draft) -> None:
-        numbers, known, new = [], [], []
+    def _messages(self, draft: SpanDraft) -> None:
+        numbers, repeated, new = [], [], []
         answered = False
         for message in draft.span.messages:
             number, fresh = self.seen.number(message)
@@ -159,9 +159,9 @@ class Writer:
             if fresh:
                 new.append((f"M{number}", message, answered))
             else:
-                known.append(number)
-        if known:
-            draft.head.append(f"messages: {ranges(known)} as before" + (", then" * bool(new)))
+                repeated.append(number)
+        if repeated:
+            draft.head.append(f"messages: {ranges(repeated)} as before" + (", then" * bool(new)))
         # the last call with the same first message
         before, where = self._histories.get(numbers[0], ([], ""))
         self._histories[numbers[0]] = (numbers, draft.index)
@@ -171,7 +171,7 @@ class Writer:
             self._message(draft, label, message.role, message, late=late)
 
     def _message(
-        self, draft: Draft, number: str, what: str, message: Message, *, late: bool = True
+        self, draft: SpanDraft, number: str, what: str, message: Message, *, late: bool = True
     ) -> None:
         role: Role = "rules" if message.role == "system" or not late else "talk"
         if message.role in ("assistant", "tool"):
@@ -180,7 +180,7 @@ class Writer:
         draft.add(f"{label}:", self.seen.fold(message.content, f"{number} in {draft.index}"), role)
         self._calls(draft, message.tool_calls)
 
-    def _replies(self, draft: Draft) -> None:
+    def _replies(self, draft: SpanDraft) -> None:
         for message in draft.span.reply:
             number, fresh = self.seen.number(message)
             if fresh:
@@ -190,12 +190,12 @@ class Writer:
             draft.add("", self.seen.fold(message.content, f"reply of {draft.index}"), "agent")
             self._calls(draft, message.tool_calls)
 
-    def _calls(self, draft: Draft, calls: tuple[ToolCall, ...]) -> None:
+    def _calls(self, draft: SpanDraft, calls: tuple[ToolCall, ...]) -> None:
         for call in calls:
             text = self.seen.arguments(plain(call.arguments), draft.index)
             draft.add(f"calls {one_line(call.name, 80)} with", text or "(no arguments)", "call")
 
-    def _tool(self, draft: Draft) -> None:
+    def _tool(self, draft: SpanDraft) -> None:
         span, index = draft.span, draft.index
         draft.add("arguments:", self.seen.arguments(span.input, index) or "(none told)", "call")
         before, times = self.seen.call(span.tool or span.name, span.input, index)
@@ -209,7 +209,7 @@ class Writer:
         else:
             draft.head.append("output: empty")
 
-    def _attributes(self, draft: Draft) -> None:
+    def _attributes(self, draft: SpanDraft) -> None:
         telling: list[str] = []
         others: list[str] = []
         for key, value in draft.span.attributes.items():

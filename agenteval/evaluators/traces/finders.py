@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
 from pydantic import JsonValue
@@ -15,7 +15,7 @@ from agenteval.evaluators.base import classify
 from agenteval.evaluators.traces import detectors
 from agenteval.evaluators.traces.condense import CONDENSE_VERSION, Options, condense
 from agenteval.evaluators.traces.detectors import detect
-from agenteval.evaluators.traces.locator import Located, Locator, Plan
+from agenteval.evaluators.traces.locator import Located, Locator, LocatorPlan
 from agenteval.evaluators.traces.pieces import Condensed
 from agenteval.evaluators.traces.taxonomy import Taxonomy
 from agenteval.models.asking import MOST_REQUESTS
@@ -24,15 +24,7 @@ from agenteval.records import Finding, Findings, Run, Usage, content_hash
 from agenteval.records.score import INFRASTRUCTURE
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a finder said of a trace, and what it took."""
-
-    findings: Findings
-    usage: Usage = Usage()  # noqa: RUF009  frozen
-
-
-class Finder(Protocol):
+class TraceFinder(Protocol):
     """Anything that finds errors in traces.
 
     `parameters` is everything that can change what it finds (model, prompts, taxonomy, options):
@@ -47,7 +39,7 @@ class Finder(Protocol):
         """How many requests a trace takes, for the dry run."""
         ...
 
-    async def find(self, run: Run, attempt: int = 0) -> Found:
+    async def find(self, run: Run, attempt: int = 0) -> Located:
         """The findings; of a trace it could not examine, with a status, or an exception.
 
         `attempt` counts earlier tries that ended in a failure of content: it is asked afresh.
@@ -55,12 +47,12 @@ class Finder(Protocol):
         ...
 
 
-def finder_key(finder: Finder) -> str:
+def finder_key(finder: TraceFinder) -> str:
     """Content hash (hex) of name and parameters."""
     return content_hash({"name": finder.name, "parameters": dict(finder.parameters)})
 
 
-async def find(finder: Finder, run: Run, attempt: int = 0) -> Found:
+async def find(finder: TraceFinder, run: Run, attempt: int = 0) -> Located:
     """What the finder says of one trace; an exception becomes Findings with its status.
 
     Raises Unauthorized, which concerns every further trace alike.
@@ -73,7 +65,7 @@ async def find(finder: Finder, run: Run, attempt: int = 0) -> Found:
         status, message = classify(error)
         spent = getattr(error, "spent", None)
         failed = Findings(trace=run.id, status=status, message=message[:500])
-        return Found(failed, spent if isinstance(spent, Usage) else Usage())
+        return Located(failed, spent if isinstance(spent, Usage) else Usage())
 
 
 @dataclass(frozen=True)
@@ -94,10 +86,10 @@ class DetectorsFinder:
         """Rules ask nobody."""
         return {}
 
-    async def find(self, run: Run, attempt: int = 0) -> Found:
+    async def find(self, run: Run, attempt: int = 0) -> Located:
         """Return the findings; none when the taxonomy lacks the rule's category."""
         findings = await asyncio.to_thread(detect, run, self.taxonomy)
-        return Found(Findings(trace=run.id, findings=tuple(findings)))
+        return Located(Findings(trace=run.id, findings=tuple(findings)))
 
 
 @dataclass(frozen=True)
@@ -123,7 +115,7 @@ class LocatorFinder:
             **({"with_reference": True} if self.with_reference else {}),
         }
 
-    def planned(self, run: Run) -> tuple[Condensed, Plan]:
+    def planned(self, run: Run) -> tuple[Condensed, LocatorPlan]:
         """The trace as the judge is shown it, and what it takes to ask about all of it."""
         condensed = condense(run, self.condensing)
         hints = detect(run, self.locator.taxonomy) if self.hints else ()
@@ -158,7 +150,7 @@ class LocatorFinder:
             )
         return lines
 
-    async def find(self, run: Run, attempt: int = 0) -> Found:
+    async def find(self, run: Run, attempt: int = 0) -> Located:
         """What the judge said; with another `attempt` no reply comes from an earlier one's cache.
 
         Where the infrastructure has kept it from judging a part, nothing counts as known: on
@@ -169,7 +161,7 @@ class LocatorFinder:
         if self.hints:
             hints = await asyncio.to_thread(detect, run, self.locator.taxonomy)
         located = await self.locator.examine(run, condensed, hints, attempt)
-        return Found(_whole(located), located.usage)
+        return replace(located, findings=_whole(located))
 
 
 def _whole(located: Located) -> Findings:

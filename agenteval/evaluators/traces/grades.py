@@ -41,34 +41,35 @@ class GradeScore:
 def values(findings: Findings | None) -> Mapping[str, float]:
     """The grades that have a value; overall, where it is not given, as the mean of all four."""
     grades = findings.grades if findings else {}
-    given = {name: grade.value for name, grade in grades.items() if grade.value is not None}
-    four = [given[name] for name in GRADES if name in given]
-    if OVERALL not in given and len(four) == len(GRADES):
-        given[OVERALL] = sum(four) / len(four)
-    return given
+    by_name = {name: grade.value for name, grade in grades.items() if grade.value is not None}
+    four = [by_name[name] for name in GRADES if name in by_name]
+    if OVERALL not in by_name and len(four) == len(GRADES):
+        by_name[OVERALL] = sum(four) / len(four)
+    return by_name
 
 
 def score_grades(
     pairs: Iterable[tuple[Findings, Findings | None]], how: How
 ) -> tuple[GradeScore, ...]:
-    """Scores of the grades that gold holds at least once. Order of the pairs: no matter."""
+    """Return the scores of the grades that gold holds at least once; the order does not matter."""
     ordered = sorted(pairs, key=lambda pair: pair[0].trace)
-    both = [(values(gold), values(predicted)) for gold, predicted in ordered]
+    graded = [(values(gold), values(predicted)) for gold, predicted in ordered]
     scores = []
     for name in (*GRADES, OVERALL):
-        if not any(name in gold for gold, _ in both):
+        with_gold = [(g[name], p.get(name)) for g, p in graded if name in g]
+        if not with_gold:
             continue
-        gold = np.array([g[name] for g, p in both if name in g and name in p])
-        predicted = np.array([p[name] for g, p in both if name in g and name in p])
-        apart = np.abs(gold - np.median(gold)) if len(gold) else None
-        scores.append(GradeScore(
+        both = [(g, p) for g, p in with_gold if p is not None]
+        gold, predicted = np.array(both, dtype=np.float64).reshape(-1, 2).T
+        score = GradeScore(
             grade=name,
             pearson=_correlation(gold, predicted, how),
             error=bootstrap_mean(np.abs(gold - predicted), how=how()),
-            constant=None if apart is None else float(apart.mean()),
-            missing=sum(name in g and name not in p for g, p in both),
-            no_gold=sum(name not in g for g, _ in both),
-        ))  # fmt: skip
+            constant=float(np.abs(gold - np.median(gold)).mean()) if both else None,
+            missing=len(with_gold) - len(both),
+            no_gold=len(graded) - len(with_gold),
+        )
+        scores.append(score)
     return tuple(scores)
 
 
@@ -127,21 +128,22 @@ def against_length(
     Pearson with a bootstrap interval, Spearman with Bonett and Wright's, and the mean in bins of
     about equal numbers of traces (quartiles of length; traces of one length stay together).
     """
-    known = sorted((tokens[trace], trace) for trace in scores if trace in tokens)
-    lengths = np.array([length for length, _ in known], dtype=np.float64)
-    figures = np.array([scores[trace] for _, trace in known], dtype=np.float64)
+    ordered = sorted((tokens[trace], trace) for trace in scores if trace in tokens)
+    lengths = np.array([length for length, _ in ordered], dtype=np.float64)
+    figures = np.array([scores[trace] for _, trace in ordered], dtype=np.float64)
+    bins = []
+    for inside in _quarters(lengths):
+        low, high = int(lengths[inside[0]]), int(lengths[inside[-1]])
+        predicted = sum(answered[ordered[i][1]] for i in inside)
+        mean = bootstrap_mean(figures[inside], how=how())
+        bins.append(LengthBin(low, high, mean, predicted))
     return LengthScore(
         score=name,
         pearson=_correlation(lengths, figures, how),
         spearman=spearman(lengths, figures),
-        bins=tuple(
-            LengthBin(int(lengths[inside[0]]), int(lengths[inside[-1]]),
-                bootstrap_mean(figures[inside], how=how()),
-                sum(answered[known[i][1]] for i in inside))
-            for inside in _quarters(lengths)
-        ),
-        unknown=len(scores) - len(known),
-    )  # fmt: skip
+        bins=tuple(bins),
+        unknown=len(scores) - len(ordered),
+    )
 
 
 def _quarters(lengths: _Floats) -> Sequence[NDArray[np.intp]]:

@@ -17,14 +17,14 @@ from typing import Any
 
 from agenteval.errors import TooLong, Unauthorized
 from agenteval.evaluators.base import classify
-from agenteval.evaluators.traces.locator_merge import Reading, merge, with_hints
+from agenteval.evaluators.traces.locator_merge import PartReading, merge, with_hints
 from agenteval.evaluators.traces.locator_prompt import (
     FULL,
     PROMPTS_SHA256,
     SUMMARY,
     LocatorOptions,
+    LocatorQuestion,
     PromptBuilder,
-    Question,
     RunningNotes,
     shown_again,
 )
@@ -32,14 +32,14 @@ from agenteval.evaluators.traces.locator_quotes import Quotes
 from agenteval.evaluators.traces.locator_reply import (
     Named,
     UsageTracker,
+    abridged,
     ask,
     check,
-    kept,
     read_grades,
     read_reply,
 )
 from agenteval.evaluators.traces.locator_text import (
-    Row,
+    SliceRow,
     prompt_tokens,
     refit,
     rows_of,
@@ -64,7 +64,7 @@ _WEIGHT = {"HIGH": 0, "MEDIUM": 1, "LOW": 2, None: 3}
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LocatorPlan:
     """What reading a trace takes when nothing has to be asked twice.
 
     `prompt_tokens` is estimated (UTF-8 bytes / 3) with summaries of full length, `reply_tokens`
@@ -147,7 +147,7 @@ class Locator:
         """Raises InputError when the context leaves no room for spans, however short the task."""
         self._prompts.questions(Run(id="-"))
 
-    def plan(self, run: Run, condensed: Condensed, hints: Sequence[Finding] = ()) -> Plan:
+    def plan(self, run: Run, condensed: Condensed, hints: Sequence[Finding] = ()) -> LocatorPlan:
         """Return what `examine` will ask if nothing has to be repaired or halved; nothing is sent.
 
         Raises InputError when the context leaves no room for spans.
@@ -163,7 +163,7 @@ class Locator:
         requests = self.options.repeats * sum(parts) + grades
         most = self.options.context - self.options.reply_tokens if grades else 0
         asked = asked * self.options.repeats + most
-        return Plan(requests, asked, requests * self.options.reply_tokens, parts, most)
+        return LocatorPlan(requests, asked, requests * self.options.reply_tokens, parts, most)
 
     async def examine(
         self, run: Run, condensed: Condensed, hints: Sequence[Finding] = (), attempt: int = 0
@@ -249,7 +249,7 @@ class Locator:
 
     def _layout(
         self, run: Run, condensed: Condensed, hints: Sequence[Finding]
-    ) -> tuple[list[tuple[Question, list[Row]]], tuple[str, ...]]:
+    ) -> tuple[list[tuple[LocatorQuestion, list[SliceRow]]], tuple[str, ...]]:
         """The trace spread over parts, for every question; and the spans without their middle."""
         lines: dict[str, list[str]] = {}
         for hint in hints:
@@ -302,7 +302,7 @@ class Locator:
         return answer.value, [Rejected(why=f"grades: {answer.gap}")] if answer.gap else [], ()
 
 
-def _message(readings: Sequence[Reading], cut: Sequence[str]) -> str:
+def _message(readings: Sequence[PartReading], cut: Sequence[str]) -> str:
     """How many parts were not judged or not wholly, and why; "" when all were."""
     sentences = []
     if kinds := Counter(r.status for r in readings if r.status is not None):
@@ -341,14 +341,14 @@ class PartReader:
     def __init__(
         self,
         prompts: PromptBuilder,
-        question: Question,
+        question: LocatorQuestion,
         repeat: int,
         tracker: UsageTracker,
         quotes: Quotes,
     ) -> None:
         self.question = question
         self.repeat = repeat
-        self.readings: list[Reading] = []
+        self.readings: list[PartReading] = []
         self.notes = RunningNotes()
         self._prompts = prompts
         self._tracker = tracker
@@ -357,7 +357,7 @@ class PartReader:
         self._in_a_row = 0
         self._stopped: tuple[FailureStatus, str] | None = None
 
-    async def read(self, rows: Sequence[Row]) -> None:
+    async def read(self, rows: Sequence[SliceRow]) -> None:
         """Make a Reading for each part, failed ones as well. Raises Unauthorized."""
         waiting = list(reversed(rows))
         while waiting:
@@ -365,12 +365,12 @@ class PartReader:
             if self._stopped is not None:
                 self._lost(row, *self._stopped)
             elif row.tokens > self._room:
-                slices = [part for one in row.new for part in refit(one, self._room)]
+                slices = [piece for part in row.new for piece in refit(part, self._room)]
                 waiting += reversed(list(rows_of(slices, self._room, 0)))
             elif not await self._ask(row):
                 waiting.append(row)
 
-    async def _ask(self, row: Row) -> bool:
+    async def _ask(self, row: SliceRow) -> bool:
         """Whether the part is dealt with; False: to be asked again in smaller parts."""
         request = self._prompts.part(self.question, row, self.notes, self.repeat)
         try:
@@ -407,11 +407,11 @@ class PartReader:
         self.notes = RunningNotes(notes, _last_lines("\n".join(lines)))
         return True
 
-    def _reading(self, row: Row, *rejected: Rejected) -> Reading:
+    def _reading(self, row: SliceRow, *rejected: Rejected) -> PartReading:
         shown = frozenset(part.index for part in row.slices)
-        return Reading(row.name, self.question.area, self.repeat, shown, rejected=rejected)
+        return PartReading(row.name, self.question.area, self.repeat, shown, rejected=rejected)
 
-    def _failed(self, row: Row, error: Exception) -> None:
+    def _failed(self, row: SliceRow, error: Exception) -> None:
         status, message = classify(error)
         self._lost(row, status, message, getattr(error, "raw", None))
         if not status.startswith(("error:", "unscored:too_long")):  # the reply's own failure
@@ -422,15 +422,17 @@ class PartReader:
             reason = f"not asked: {self._in_a_row} parts in a row failed: {message}"
             self._stopped = status, reason[:300]
 
-    def _lost(self, row: Row, status: FailureStatus, message: str, raw: str | None = None) -> None:
+    def _lost(
+        self, row: SliceRow, status: FailureStatus, message: str, raw: str | None = None
+    ) -> None:
         """Record that a part was not judged, here and for the reader of the next part."""
         why = f"{self._where(row)} not judged: {status}: {message[:300]}"
-        reading = self._reading(row, Rejected(why=why, said=kept(raw) if raw else None))
+        reading = self._reading(row, Rejected(why=why, said=abridged(raw) if raw else None))
         self.readings.append(replace(reading, status=status, message=message))
         notes = neutralise(f"{self.notes.notes}\n({row.name} could not be read.)".strip())
         self.notes = RunningNotes(shorten(notes, SUMMARY), self.notes.found)
 
-    def _where(self, row: Row) -> str:
+    def _where(self, row: SliceRow) -> str:
         asked = f" ({self.question.area})" if self.question.area else ""
         again = f" in repeat {self.repeat + 1}" if self._prompts.options.repeats > 1 else ""
         return f"{row.name}{asked}{again}"

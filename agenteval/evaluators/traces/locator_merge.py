@@ -25,7 +25,7 @@ from functools import lru_cache
 from rapidfuzz import fuzz
 
 from agenteval.evaluators.traces.locator_reply import Named
-from agenteval.evaluators.traces.pieces import Piece
+from agenteval.evaluators.traces.pieces import TracePiece
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
 from agenteval.records import FailureStatus, Finding, Impact, Rejected, Run
 
@@ -37,7 +37,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PartReading:
     """One part of a trace, read once, for one question.
 
     `status` and `message` say why a reading gave nothing; `said` counts the entries in the reply,
@@ -57,7 +57,7 @@ class Reading:
 
 
 def merge(
-    readings: Sequence[Reading], pieces: Sequence[Piece], taxonomy: Taxonomy
+    readings: Sequence[PartReading], pieces: Sequence[TracePiece], taxonomy: Taxonomy
 ) -> tuple[tuple[Finding, ...], tuple[Rejected, ...]]:
     """The findings in the order of the trace, then of the taxonomy; and those left out.
 
@@ -75,16 +75,16 @@ def merge(
             readers.setdefault((reading.area, index), set()).add(reading.repeat)
     leaves = {leaf.name: leaf for leaf in taxonomy.leaves}
     spans = {piece.index: piece.span for piece in pieces}
-    kept: dict[str, list[tuple[str, Finding]]] = {name: [] for name in leaves}
+    by_leaf: dict[str, list[tuple[str, Finding]]] = {name: [] for name in leaves}
     for index in spans:
         for name, leaf in leaves.items():
             if by_repeat := votes.get((index, name), {}):
                 area = None if None in areas else leaf.area
                 read = readers.get((area, index), set()) | set(by_repeat)
-                kept[name].append((index, _finding(spans[index], by_repeat, len(read))))
+                by_leaf[name].append((index, _finding(spans[index], by_repeat, len(read))))
     rejected: list[Rejected] = []
     once: list[tuple[str, Finding]] = []
-    for name, findings in kept.items():
+    for name, findings in by_leaf.items():
         once += _once_each(findings, leaves[name], rejected)
     place, rank = (dict(zip(names, range(len(names)), strict=True)) for names in (spans, leaves))
     once.sort(key=lambda pair: (place[pair[0]], rank[pair[1].category]))
@@ -114,9 +114,9 @@ def confidence(by_repeat: Mapping[int, Sequence[Named]], read: int) -> float | N
     """
     share = len(by_repeat) / read
     stated = [
-        max(known)
+        max(confidences)
         for votes_of_one in by_repeat.values()
-        if (known := [n.confidence for n in votes_of_one if n.confidence is not None])
+        if (confidences := [n.confidence for n in votes_of_one if n.confidence is not None])
     ]
     if stated:
         return share * math.fsum(stated) / len(stated)
@@ -130,7 +130,7 @@ def _once_each(
     last = leaf.locate == "last"
     stay: list[tuple[str, Finding]] = []
     for index, finding in reversed(findings) if last else findings:
-        first = next((at for at, kept in stay if alike(finding, kept, renumbered=last)), None)
+        first = next((at for at, other in stay if alike(finding, other, renumbered=last)), None)
         if first is None:
             stay.append((index, finding))
             continue
@@ -140,7 +140,7 @@ def _once_each(
     return stay
 
 
-def alike(one: Finding, other: Finding, *, renumbered: bool) -> bool:
+def alike(first: Finding, second: Finding, *, renumbered: bool) -> bool:
     """Whether two findings of one leaf are the same error.
 
     They are when their quotes or their descriptions reach SAME by normalised Indel similarity (0
@@ -148,9 +148,9 @@ def alike(one: Finding, other: Finding, *, renumbered: bool) -> bool:
     so there numbers may differ (`renumbered`). A description counts from 40 characters on: shorter
     ones name a kind of error, not an error.
     """
-    pairs = [(one.evidence, other.evidence)]
-    if min(len(one.description), len(other.description)) >= _TELLING:
-        pairs.append((one.description, other.description))
+    pairs = [(first.evidence, second.evidence)]
+    if min(len(first.description), len(second.description)) >= _TELLING:
+        pairs.append((first.description, second.description))
     for a, b in pairs:
         (text, numbers), (text_b, numbers_b) = _compared(a), _compared(b)
         same_numbers = renumbered or numbers == numbers_b
@@ -175,8 +175,8 @@ def with_hints(
     """
     place = {span.id: i for i, span in reversed(list(enumerate(run.spans)))}
     rank = {leaf.name: i for i, leaf in enumerate(taxonomy.leaves)}
-    known = {(hint.span, hint.category) for hint in hints}
-    both = [*(f for f in findings if (f.span, f.category) not in known), *hints]
+    hinted = {(hint.span, hint.category) for hint in hints}
+    both = [*(f for f in findings if (f.span, f.category) not in hinted), *hints]
     end = len(place)
     return tuple(
         sorted(both, key=lambda f: (place.get(f.span, end), rank[f.category], f.source, f.evidence))

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from agenteval.errors import InputError
 from agenteval.evaluators.traces.locator_quotes import QuoteCheck
 from agenteval.evaluators.traces.locator_reply import grades_schema, reply_schema
-from agenteval.evaluators.traces.locator_text import Row, prompt_tokens, shorten, tokens
+from agenteval.evaluators.traces.locator_text import SliceRow, prompt_tokens, shorten, tokens
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
 from agenteval.models.prompts import load_prompt, neutralise
 from agenteval.models.wire import NONCE, Request
@@ -31,10 +31,8 @@ _SHOWN_AGAIN = 120  # tokens of a reply that is to be repaired
 _PROBLEM = 300  # characters
 _PROMPTS = {
     name: load_prompt("agenteval.evaluators.traces", name)
-    for name in (
-        "locator_system", "locator_user", "locator_repair", "grades_system", "grades_user",
-    )
-}  # fmt: skip
+    for name in ["locator_system", "locator_user", "locator_repair", "grades_system", "grades_user"]
+}
 PROMPTS_SHA256 = content_hash([prompt.sha256 for prompt in _PROMPTS.values()])
 
 
@@ -76,7 +74,7 @@ FULL = RunningNotes("x" * 3 * SUMMARY, "x" * 3 * SUMMARY)  # as long as it may g
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class LocatorQuestion:
     """One question over a trace: an area or all, its leaves, its fixed text, and the room that
     it leaves for spans, in tokens. `rules` are the agent's instructions in short, told with parts
     that do not hold the span `rules_at`, where they stand whole."""
@@ -100,7 +98,7 @@ class PromptBuilder:
         self.options = options
         self._legend = legend
 
-    def questions(self, run: Run, indices: Mapping[str, str] = {}) -> list[Question]:
+    def questions(self, run: Run, indices: Mapping[str, str] = {}) -> list[LocatorQuestion]:
         """One question, or one for each area that has leaves to find. `indices` are those of the
         spans by id.
 
@@ -114,7 +112,7 @@ class PromptBuilder:
 
     def _question(
         self, run: Run, area: str | None, leaves: tuple[Leaf, ...], indices: Mapping[str, str]
-    ) -> Question:
+    ) -> LocatorQuestion:
         names = {leaf.name for leaf in leaves}
         guidance = [g.text for g in self.taxonomy.guidance if names.intersection(g.kinds)]
         if _GUIDED * tokens("\n".join(guidance)) > self.options.context:
@@ -129,12 +127,18 @@ class PromptBuilder:
             nonce=NONCE,
         )
         assigned = assignment(run)
-        bare = Question(
-            area, leaves, system,
-            self._short(assigned.task.text, _TASK), _origin(run, assigned.task),
-            self._rules(assigned), indices.get(assigned.instructions.span or "", ""), run.id, 0,
-        )  # fmt: skip
-        room = self._room(self.part(bare, Row((), again=9_999), FULL, 0, ("x",)))
+        question = LocatorQuestion(
+            area=area,
+            leaves=leaves,
+            system=system,
+            task=self._short(assigned.task.text, _TASK),
+            task_from=_origin(run, assigned.task),
+            rules=self._rules(assigned),
+            rules_at=indices.get(assigned.instructions.span or "", ""),
+            run_id=run.id,
+            room=0,
+        )
+        room = self._room(self.part(question, SliceRow((), again=9_999), FULL, 0, ("x",)))
         if room < _LEAST_ROOM:
             raise InputError(
                 f"a context of {self.options.context} tokens leaves {max(room, 0)} for the spans "
@@ -142,7 +146,7 @@ class PromptBuilder:
                 f"at least {_LEAST_ROOM} are needed (or ask by areas)",
                 "context",
             )
-        return replace(bare, room=room)
+        return replace(question, room=room)
 
     def _short(self, text: str, bounds: tuple[int, int]) -> str:
         """The text within its share of the context: the first bound at 8,000 tokens, in proportion
@@ -152,10 +156,10 @@ class PromptBuilder:
             neutralise(text), max(least, min(most, least * self.options.context // 8192))
         )
 
-    def _rules(self, told: Assignment) -> str:
+    def _rules(self, assigned: Assignment) -> str:
         if self.options.context < _NO_RULES:
             return ""
-        return self._short(rules_of(told.instructions.text), _RULES)
+        return self._short(rules_of(assigned.instructions.text), _RULES)
 
     def _room(self, request: Request) -> int:
         """Tokens that are left beside a request, its repair and their replies."""
@@ -168,8 +172,8 @@ class PromptBuilder:
 
     def part(
         self,
-        question: Question,
-        row: Row,
+        question: LocatorQuestion,
+        row: SliceRow,
         carry: RunningNotes,
         repeat: int,
         hints: Sequence[str] | None = None,
@@ -200,8 +204,8 @@ class PromptBuilder:
         }
         if self.options.temperature is not None:
             parameters["temperature"] = self.options.temperature
-        messages = tuple({"role": name, "content": text}
-                         for name, text in zip(("system", "user"), texts, strict=True))  # fmt: skip
+        system, user = texts
+        messages = ({"role": "system", "content": system}, {"role": "user", "content": user})
         return Request(
             messages, schema=schema, parameters=parameters, repeat=repeat, role=role, run_id=run_id
         )
@@ -248,14 +252,14 @@ def _listed(lines: Sequence[str], room: int) -> str:
     """As many lines as fit, and how many more there are."""
     if not lines:
         return "(none)"
-    kept: list[str] = []
+    chosen: list[str] = []
     used = 8  # the last line
     for line in map(neutralise, lines):
         used += tokens(line) + 1
         if used > room:
-            return "\n".join([*kept, f"... and {len(lines) - len(kept)} more"])
-        kept.append(line)
-    return "\n".join(kept)
+            return "\n".join([*chosen, f"... and {len(lines) - len(chosen)} more"])
+        chosen.append(line)
+    return "\n".join(chosen)
 
 
 _A_RULE = re.compile(
@@ -271,15 +275,15 @@ def rules_of(instructions: str) -> str:
     """Of an agent's instructions the lines that say what it may use and must keep to: items of
     lists outside of code, and sentences that command or forbid; all of them where there are none.
     A mark stands for what is left out."""
-    kept: list[str] = []
+    chosen: list[str] = []
     code = False
     for line in instructions.splitlines():
         code ^= _CODE.match(line) is not None
         if not code and _A_RULE.search(line):
-            kept.append(line if len(line) <= _RULE_LINE else f"{line[:_RULE_LINE]} [...]")
-        elif line.strip() and (not kept or kept[-1] != "[...]"):
-            kept.append("[...]")
-    return "\n".join(kept) if any(line != "[...]" for line in kept) else instructions
+            chosen.append(line if len(line) <= _RULE_LINE else f"{line[:_RULE_LINE]} [...]")
+        elif line.strip() and (not chosen or chosen[-1] != "[...]"):
+            chosen.append("[...]")
+    return "\n".join(chosen) if any(line != "[...]" for line in chosen) else instructions
 
 
 def _origin(run: Run, passage: Passage) -> str:

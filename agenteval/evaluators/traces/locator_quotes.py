@@ -67,8 +67,8 @@ class Quotes:
 
     def _own_of(self, id: str) -> str:
         span = self._spans.get(id)
-        own = [span.output, *(m.content for m in span.reply)] if span else []
-        return flat("\n".join([self._shown.get(id, ""), *own]))
+        texts_of_span = [span.output, *(m.content for m in span.reply)] if span else []
+        return flat("\n".join([self._shown.get(id, ""), *texts_of_span]))
 
     def _all_of(self, id: str) -> str:
         span = self._spans.get(id)

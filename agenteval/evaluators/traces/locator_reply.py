@@ -136,8 +136,8 @@ def reply_schema(leaves: Sequence[Leaf]) -> dict[str, Any]:
         "impact": {"type": "string", "enum": list(_IMPACTS)},
         "confidence": {"type": "number"},
     }
-    return _object({"findings": {"type": "array", "items": _object(finding)},
-                    "summary": {"type": "string"}})  # fmt: skip
+    findings = {"type": "array", "items": _object(finding)}
+    return _object({"findings": findings, "summary": {"type": "string"}})
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:
@@ -244,10 +244,10 @@ def _text(value: Any) -> str:
 
 
 def _rejected(why: str, said: Any) -> Rejected:
-    return Rejected(why=why, said=kept(said))
+    return Rejected(why=why, said=abridged(said))
 
 
-def kept(said: Any) -> JsonValue:
+def abridged(said: Any) -> JsonValue:
     """What was said, as it is while it is short, else the beginning of its text."""
     text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
     if len(text) > _KEPT_CHARACTERS:
@@ -280,14 +280,14 @@ def read_grades(text: str) -> Read[dict[str, Grade]]:
     parsed = parse_reply(text, lambda value: _members(value) is not None)
     members = _members(parsed.value) or {}
     grades = {name: _grade(members, name) for name in GRADES}
-    given = [grade.value for grade in grades.values() if grade.value is not None]
-    if not given:
+    stated = [grade.value for grade in grades.values() if grade.value is not None]
+    if not stated:
         grades[OVERALL] = Grade(value=None, reason="no grade was given")
     elif _score(members.get(OVERALL)) is not None:
         grades[OVERALL] = _grade(members, OVERALL)
     else:
-        reason = f"mean of the {len(given)} grades given; not stated by the judge"
-        grades[OVERALL] = Grade(value=math.fsum(given) / len(given), reason=reason)
+        reason = f"mean of the {len(stated)} grades given; not stated by the judge"
+        grades[OVERALL] = Grade(value=math.fsum(stated) / len(stated), reason=reason)
     missing = [name for name, grade in grades.items() if grade.value is None]
     return Read(grades, f"no score from 1 to 5 for {', '.join(missing)}" if missing else None)
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from agenteval.evaluators.traces.pieces import Piece
+from agenteval.evaluators.traces.pieces import TracePiece
 from agenteval.models.client import estimate_tokens
 from agenteval.models.prompts import data_block, neutralise
 from agenteval.models.wire import NONCE, Request
@@ -62,10 +62,8 @@ def windows(text: str, most: int) -> Iterator[tuple[int, int]]:
         return
     start = 0
     while start < len(text):
-        end = start + len(text[start : start + most].encode("utf-8", "replace")[:most].decode(
-            "utf-8", "ignore"
-        ))  # fmt: skip
-        end = max(end, start + 1)
+        data = text[start : start + most].encode("utf-8", "replace")[:most]
+        end = start + max(len(data.decode("utf-8", "ignore")), 1)
         if end < len(text) and (line := text.rfind("\n", start + 4 * (end - start) // 5, end)) > 0:
             end = line + 1
         yield start, end
@@ -150,7 +148,7 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SliceRow:
     """The slices of one prompt; the first `again` of them were shown before."""
 
     slices: tuple[Slice, ...]
@@ -170,7 +168,7 @@ class Row:
 
 
 def slices_of(
-    pieces: Sequence[Piece], hints: Mapping[str, Sequence[str]], room: int
+    pieces: Sequence[TracePiece], hints: Mapping[str, Sequence[str]], room: int
 ) -> Iterator[Slice]:
     """Slices of all pieces, none of more than `room` tokens; at most LONGEST of each piece.
 
@@ -214,7 +212,7 @@ def refit(whole: Slice, room: int) -> Iterator[Slice]:
         )
 
 
-def rows_of(slices: Sequence[Slice], room: int, overlap: int = OVERLAP) -> Iterator[Row]:
+def rows_of(slices: Sequence[Slice], room: int, overlap: int = OVERLAP) -> Iterator[SliceRow]:
     """Rows within `room` tokens, each with something new.
 
     Up to `overlap` slices are shown again at the start of the next row, if they take no more than
@@ -234,5 +232,5 @@ def rows_of(slices: Sequence[Slice], room: int, overlap: int = OVERLAP) -> Itera
         while end < len(slices) and used + costs[end] <= room:
             used += costs[end]
             end += 1
-        yield Row(tuple(slices[begin:end]), at - begin, used)
+        yield SliceRow(tuple(slices[begin:end]), at - begin, used)
         at = end

@@ -167,25 +167,23 @@ def said(value: Any, *, gold: bool) -> AnnotationSets:
     )
 
 
-_RAISED = (AttributeError, IndexError, KeyError, OverflowError, TypeError)
-
-
 def official_case(trace: str, gold: str, predicted: str | None) -> OfficialCase:
-    """The case of two texts; `predicted` is None where the file is missing."""
+    """Return the case of two texts; `predicted` is None where the file is missing."""
+    truth, why = _taken(gold, "gold")
+    if truth is None or predicted is None:
+        return OfficialCase(trace, truth, None, why or "prediction missing")
+    return OfficialCase(trace, truth, *_taken(predicted, "prediction"))
+
+
+def _taken(text: str, side: str) -> tuple[AnnotationSets | None, str | None]:
+    """What the scorer takes from a text, or why nothing."""
     try:
-        truth = said(json.loads(gold), gold=True)
-    except (ValueError, RecursionError):
-        return OfficialCase(trace, None, None, "gold unreadable")
-    except _RAISED:
-        return OfficialCase(trace, None, None, "gold not in form")
-    if predicted is None:
-        return OfficialCase(trace, truth, None, "prediction missing")
-    try:
-        return OfficialCase(trace, truth, said(parse(predicted), gold=False))
-    except ReplyError:
-        return OfficialCase(trace, truth, None, "prediction unreadable")
-    except _RAISED:
-        return OfficialCase(trace, truth, None, "prediction not in form")
+        value = json.loads(text) if side == "gold" else parse(text)
+        return said(value, gold=side == "gold"), None
+    except (ReplyError, ValueError, RecursionError):
+        return None, f"{side} unreadable"
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError):
+        return None, f"{side} not in form"
 
 
 def score_official(
@@ -261,9 +259,8 @@ def _correlations(sides: Sequence[tuple[AnnotationSets, AnnotationSets]]) -> dic
     """Pearson per score; scores that no trace has on both sides are left out."""
     correlations = {}
     for name in SCORES:
-        both = [(g.scores[name], p.scores[name]) for g, p in sides
-                if name in g.scores and name in p.scores]  # fmt: skip
-        if both:
+        scored = [(g.scores, p.scores) for g, p in sides]
+        if both := [(g[name], p[name]) for g, p in scored if name in g and name in p]:
             correlations[name] = _pearson(np.array(both))
     return correlations
 

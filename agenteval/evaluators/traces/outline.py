@@ -89,22 +89,22 @@ def trace_key(run: Run) -> str:
     """
     run = without_gold(run)
     whole = hashlib.sha256(canonical_json([run.id, run.input, run.output]).encode(*_BYTES))
-    known: dict[int, bytes] = {}
+    digests: dict[int, bytes] = {}
     for span in run.spans:
         plain = span.model_dump(mode="json", exclude={"messages"})
         whole.update(canonical_json(plain).encode(*_BYTES))
         for message in span.messages:
-            whole.update(known.get(id(message)) or _remember(known, message))
+            whole.update(digests.get(id(message)) or _remember(digests, message))
     return whole.hexdigest()
 
 
 _BYTES = ("utf-8", "surrogatepass")
 
 
-def _remember(known: dict[int, bytes], message: Message) -> bytes:
+def _remember(digests: dict[int, bytes], message: Message) -> bytes:
     text = canonical_json(message.model_dump(mode="json"))
-    known[id(message)] = hashlib.sha256(text.encode(*_BYTES)).digest()
-    return known[id(message)]
+    digests[id(message)] = hashlib.sha256(text.encode(*_BYTES)).digest()
+    return digests[id(message)]
 
 
 def tokens_of(span: Span) -> int | None:
@@ -160,7 +160,7 @@ def _said(messages: Iterable[Message]) -> str:
         if message.content:
             parts.append(message.content)
         for call in message.tool_calls:
-            given = call.arguments
-            text = given if isinstance(given, str) else canonical_json(given)
+            arguments = call.arguments
+            text = arguments if isinstance(arguments, str) else canonical_json(arguments)
             parts.append(f"{call.name}({text})")
     return "\n".join(parts)

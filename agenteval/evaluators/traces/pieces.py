@@ -9,7 +9,7 @@ from agenteval.records.run import SpanKind
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TracePiece:
     """What a judge reads of one span. `tokens` is an estimate (see `estimate_tokens`)."""
 
     index: str  # S1 ... Sn, in the order of the trace
@@ -31,7 +31,7 @@ class Condensed:
     """
 
     trace: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[TracePiece, ...]
     source_tokens: int
     dropped: dict[str, int] = field(default_factory=dict)
     folded: int = 0

@@ -337,8 +337,8 @@ def _level(level: Level, traces: Sequence[TraceScore], how: Scoring) -> LevelSco
 def _categories(traces: Sequence[TraceScore], how: Scoring) -> Iterator[CategoryScore]:
     """In the order of the taxonomy, then unknown labels; those that nobody named are left out."""
     named = {label for trace in traces for label in trace.categories}
-    known = [leaf.name for leaf in how.taxonomy.leaves if leaf.name in named]
-    for label in (*known, *sorted(named - set(known))):
+    ordered = [leaf.name for leaf in how.taxonomy.leaves if leaf.name in named]
+    for label in (*ordered, *sorted(named - set(ordered))):
         pairs = [trace.categories.get(label, ScoreCounts()) for trace in traces]
         presence = [trace.presence.get(label, ScoreCounts()) for trace in traces]
         f1 = _ratio(pairs, "f1", how)

@@ -79,15 +79,15 @@ def facts(span: Span) -> list[Fact]:
     value = _object(span.output) if marked else None
     if not failed(span) and not (value and any(value.get(mark) is True for mark in _MARKS)):
         return [Fact("", span.output)] if _bare(span) else []
-    if own := list(_exceptions(span)):
-        return own
+    if raised := list(_exceptions(span)):
+        return raised
     kind = span.attributes.get("error.type")
     dotted = kind if isinstance(kind, str) and kind not in _GENERIC else ""
     code = _status_code(span.attributes)
     if dotted.isdigit():
         code, dotted = code or _as_code(dotted), ""
-    own = [Fact(dotted, span.status_message, code)]
-    return [*own, _from_output(span.output)] if span.kind == "tool" else own
+    stated = [Fact(dotted, span.status_message, code)]
+    return [*stated, _from_output(span.output)] if span.kind == "tool" else stated
 
 
 def _bare(span: Span) -> bool:
@@ -100,14 +100,14 @@ def _bare(span: Span) -> bool:
 
 def _exceptions(span: Span) -> Iterator[Fact]:
     for event in span.events:
-        given = event.attributes
-        kind, message = given.get("exception.type"), given.get("exception.message")
+        attributes = event.attributes
+        kind, message = attributes.get("exception.type"), attributes.get("exception.message")
         if event.name != "exception" and kind is None:
             continue
-        code = _status_code(given) or _status_code(span.attributes)
+        code = _status_code(attributes) or _status_code(span.attributes)
         text = message if isinstance(message, str) else ""
         if not text:
-            trace = given.get("exception.stacktrace")
+            trace = attributes.get("exception.stacktrace")
             text = trace.strip().rpartition("\n")[2] if isinstance(trace, str) else ""
         yield Fact(kind if isinstance(kind, str) else "", text or span.status_message, code)
 

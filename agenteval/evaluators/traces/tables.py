@@ -87,16 +87,16 @@ def _coverage(finders: Sequence[FinderFindings], traces: int) -> Table:
         columns.append(Column("why", "why failed"))
     rows = []
     for finder in finders:
-        known, failed = finder.known(), finder.failures()
-        errors = sum(len(f.findings) for f in known)
+        examined, failed = finder.known(), finder.failures()
+        errors = sum(len(f.findings) for f in examined)
         row: dict[str, Cell] = {
             "finder": finder.title,
-            "examined": len(known),
+            "examined": len(examined),
             "failed": failed.total(),
             "not_tried": traces - len(finder.findings),
             "errors": errors,
-            "per_trace": errors / len(known) if known else None,
-            "clean": sum(not f.findings for f in known),
+            "per_trace": errors / len(examined) if examined else None,
+            "clean": sum(not f.findings for f in examined),
             "rejected": sum(len(f.rejected) for f in finder.findings.values()),
         }
         if some_failed:

@@ -16,7 +16,7 @@ from pydantic import JsonValue, ValidationError
 
 from agenteval.engine import Outcome, Requests, Unit
 from agenteval.errors import InputError, StoreError
-from agenteval.evaluators.traces.finders import Finder, find, finder_key
+from agenteval.evaluators.traces.finders import TraceFinder, find, finder_key
 from agenteval.evaluators.traces.measures import of_findings
 from agenteval.evaluators.traces.outline import Outline, outline, trace_key
 from agenteval.evaluators.trials import AttemptEvaluator
@@ -70,14 +70,14 @@ class TracesEvaluator(AttemptEvaluator[TraceCase]):
     `attempts_of`): none of them is repeated.
     """
 
-    finder: Finder = field(kw_only=True)
+    finder: TraceFinder = field(kw_only=True)
     attempts: Mapping[str, int] = field(kw_only=True)
 
     noun: ClassVar[str] = "trace"
     sends_by_client: ClassVar[bool] = True
 
     @classmethod
-    def of(cls, store: Store, cases: Sequence[TraceCase], finder: Finder) -> TracesEvaluator:
+    def of(cls, store: Store, cases: Sequence[TraceCase], finder: TraceFinder) -> TracesEvaluator:
         """Return the evaluator of a finder over these traces.
 
         Raises InputError when two traces have one id but not one content: findings name their
@@ -149,13 +149,11 @@ def load_findings(
     """
     tables = Trials(store)
     names = distinct_names(tables.systems(EVALUATOR))
-    rows = [
-        Stored(
-            names[t.system_key], t.system_key, t.case_key, _findings(t), t.usage,
-            None if t.started is None or t.ended is None else t.ended - t.started,
-        )
-        for t in tables.trials(EVALUATOR, traces, finders)
-    ]  # fmt: skip
+    rows = []
+    for t in tables.trials(EVALUATOR, traces, finders):
+        seconds = None if t.started is None or t.ended is None else t.ended - t.started
+        name = names[t.system_key]
+        rows.append(Stored(name, t.system_key, t.case_key, _findings(t), t.usage, seconds))
     return sorted(rows, key=lambda r: (r.finder, r.trace_key))
 
 

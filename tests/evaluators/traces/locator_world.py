@@ -9,7 +9,7 @@ from typing import Any
 
 from agenteval.evaluators.traces.locator import Locator
 from agenteval.evaluators.traces.locator_prompt import LocatorOptions
-from agenteval.evaluators.traces.pieces import Condensed, Piece, estimate_tokens
+from agenteval.evaluators.traces.pieces import Condensed, TracePiece, estimate_tokens
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request
@@ -48,7 +48,7 @@ def made(texts: Sequence[str], *, task: str = "Count the birds.") -> tuple[Run, 
     """A run of as many LLM spans, and one piece for each: S1 is span-1."""
     spans = tuple(Span(id=f"span-{i}", kind="llm") for i in range(1, len(texts) + 1))
     pieces = tuple(
-        Piece(f"S{i}", span.id, "llm", text, estimate_tokens(text))
+        TracePiece(f"S{i}", span.id, "llm", text, estimate_tokens(text))
         for i, (span, text) in enumerate(zip(spans, texts, strict=True), 1)
     )
     run = Run(id="trace-1", input=task, output="There are nine birds.", spans=spans)

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.evaluators.traces.locator_merge import Reading, confidence, merge, with_hints
+from agenteval.evaluators.traces.locator_merge import PartReading, confidence, merge, with_hints
 from agenteval.evaluators.traces.locator_reply import Named
-from agenteval.evaluators.traces.pieces import Piece
+from agenteval.evaluators.traces.pieces import TracePiece
 from agenteval.records import FailureStatus, Finding, Impact, Run, Span
 from tests.evaluators.traces.locator_world import TAXONOMY
 
-PIECES = [Piece(f"S{i}", f"span-{i}", "llm", "", 1) for i in range(1, 8)]
+PIECES = [TracePiece(f"S{i}", f"span-{i}", "llm", "", 1) for i in range(1, 8)]
 
 
 def named(
@@ -31,12 +31,12 @@ def named(
 def reading(
     *found: Named, repeat: int = 0, shown: str = "S1 S2 S3", area: str | None = None,
     failed: bool = False,
-) -> Reading:  # fmt: skip
+) -> PartReading:  # fmt: skip
     status: FailureStatus | None = "error:timeout" if failed else None
-    return Reading("part", area, repeat, frozenset(shown.split()), found, status=status)
+    return PartReading("part", area, repeat, frozenset(shown.split()), found, status=status)
 
 
-def merged(*readings: Reading) -> list[tuple[str, str, float | None]]:
+def merged(*readings: PartReading) -> list[tuple[str, str, float | None]]:
     findings, _ = merge(readings, PIECES, TAXONOMY)
     return [(f.span, f.category, f.confidence and round(f.confidence, 9)) for f in findings]
 

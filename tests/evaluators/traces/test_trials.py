@@ -18,7 +18,8 @@ from agenteval.errors import (
     Transient,
     Unauthorized,
 )
-from agenteval.evaluators.traces.finders import Found, find, finder_key
+from agenteval.evaluators.traces.finders import find, finder_key
+from agenteval.evaluators.traces.locator import Located
 from agenteval.evaluators.traces.trials import (
     EVALUATOR,
     Stored,
@@ -31,7 +32,7 @@ from agenteval.evaluators.traces.trials import (
 from agenteval.records import Finding, Findings, Run, Span, Usage
 from agenteval.store import Store, Trials
 
-Answer = Callable[[Run], Found]
+Answer = Callable[[Run], Located]
 
 
 class Scripted:
@@ -42,7 +43,7 @@ class Scripted:
         self.asked: list[str] = []
         self.attempts: list[int] = []
 
-    async def find(self, run: Run, attempt: int = 0) -> Found:
+    async def find(self, run: Run, attempt: int = 0) -> Located:
         self.asked.append(run.id)
         self.attempts.append(attempt)
         return self.answer(run)
@@ -56,7 +57,7 @@ class Meeting(Scripted):
         self.together, self.at_once, self.most = together, 0, 0
         self.met = asyncio.Event()
 
-    async def find(self, run: Run, attempt: int = 0) -> Found:
+    async def find(self, run: Run, attempt: int = 0) -> Located:
         self.at_once += 1
         self.most = max(self.most, self.at_once)
         if self.at_once == self.together:
@@ -66,14 +67,14 @@ class Meeting(Scripted):
         return await super().find(run, attempt)
 
 
-def one_error(run: Run) -> Found:
+def one_error(run: Run) -> Located:
     finding = Finding(span=run.spans[0].id, category="Goal Deviation")
     usage = Usage(requests=2, prompt_tokens=10, completion_tokens=3, cost=0.5)
-    return Found(Findings(trace=run.id, findings=(finding,)), usage)
+    return Located(Findings(trace=run.id, findings=(finding,)), usage)
 
 
 def raising(error: Exception) -> Answer:
-    def answer(run: Run) -> Found:
+    def answer(run: Run) -> Located:
         raise error
 
     return answer
@@ -194,7 +195,7 @@ async def test_what_a_failure_has_spent_counts(store: Store) -> None:
 
 
 async def test_the_budget_stops_everything_and_loses_nothing(store: Store) -> None:
-    def answer(run: Run) -> Found:
+    def answer(run: Run) -> Located:
         if run.id == "t2":
             raise BudgetExceeded("2 of 2 requests are used")
         return one_error(run)
