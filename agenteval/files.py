@@ -82,12 +82,12 @@ def replacing(path: Path) -> Iterator[Path]:
                 temporary.unlink(missing_ok=True)
 
 
-def refused(error: OSError, path: Path, what: str = "cannot write") -> AgentevalError:
+def refused(error: OSError, path: Path) -> AgentevalError:
     """Return what to raise when the system refuses a write.
 
     A StoreError when the disk is full or fails, else an InputError: the path cannot be written.
     """
-    reason = f"{what} ({error.strerror or error})"
+    reason = f"cannot write ({error.strerror or error})"
     if error.errno not in _OF_THE_DISK:
         return InputError(reason, str(path))
     more = "; free some space and run the command again" if error.errno in _NO_SPACE else ""
