@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
-from agenteval.models.rehearsal import Amount, Bill, Part
-
-from agenteval.models.limits import Budget, Price
-from agenteval.records import Usage
 from agenteval.testing import serve
 from tests.cli import dry_worlds as worlds
 from tests.cli.conftest import Cli
@@ -121,31 +116,3 @@ def test_a_trace_that_was_broken_off_goes_on_where_it_was(cli: Cli, tmp_path: Pa
         assert requests(cli, *asked) == (1, 2 * 2 - 1)
         assert cli(*asked, "-q").code == 0
         assert server.count == 4
-
-
-def bill(*parts: Part, **limits: Any) -> Bill:
-    return Bill("c", (), parts, Budget(**limits, spent=Usage(requests=2, cost=0.5)))
-
-
-def test_sums_caps_and_prices_by_hand() -> None:
-    price = Price(1_000_000, 2_000_000)  # 1 and 2 for a token
-    own = Part("a", "", Amount(3, 30, None), Amount(6, 60, 12), largest=(10, 5))
-    other = Part("b", "", Amount(1, 10, 0), Amount(9, None, 0), budget="round 2")
-    free = Part("c", "", Amount(4, 40, 0), Amount(4, 40, 0), budget=None, priced=False)
-    plain = bill(own, other, free).to_json()
-    assert plain["requests"] == {"least": 8, "most": 19}
-    assert plain["prompt_tokens"] == {"least": 80, "most": None}
-    assert plain["reply_tokens"] == {"least": None, "most": 12}
-    assert plain["cost"] is None  # no price, no money
-    capped = bill(own, other, free, max_calls=4).to_json()
-    # two of four are made: a has two left and stops there; the round has four, c is in no budget
-    assert capped["requests"] == {"least": 2 + 0 + 4, "most": 2 + 4 + 4}
-    enough = bill(own, other, free, max_calls=5).to_json()
-    assert enough["requests"] == {"least": 3 + 1 + 4, "most": 3 + 5 + 4}
-    assert bill(own, free, price=price).to_json()["cost"] == {"least": 30, "most": 60 + 24}
-    dear = bill(own, free, price=price, max_cost=30.5).to_json()
-    # 30 are left; 20 are set aside for the largest: one such request is certain
-    assert dear["cap"]["reserved_for_one_request"] == 20
-    assert dear["requests"] == {"least": 1, "most": 10}
-    assert dear["cost"]["most"] == 30
-    assert bill(other, price=price).to_json()["cost"] == {"least": 10, "most": None}

@@ -17,7 +17,6 @@ from tests.golden.freeze import differences, frozen, run
 
 NOT_FROZEN = {
     "demo": "`tests/cli/test_recorded.py` runs it",
-    "work": "`tests/cli/test_workers.py` runs it",
     "doctor": "tells about the machine; its exit code for bad input is frozen",
 }
 
