@@ -42,6 +42,24 @@ def write_atomically(path: Path, text: str) -> None:
         temporary.write_bytes(data)
 
 
+def _refuse_target(target: Path, path: Path) -> None:
+    """Raise InputError for what must not be replaced by a file."""
+    if target.exists() and not target.is_file() and not target.is_dir():
+        raise InputError("cannot write (this is a pipe or a device, not a file)", str(path))
+    if target.is_symlink():
+        raise InputError("cannot write (the links lead in a circle)", str(path))
+    if is_database(target):
+        raise InputError("cannot write over a database; name another file", str(path))
+
+
+def is_database(path: Path) -> bool:
+    """Return whether an existing file is an SQLite database, such as a store."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        return stream.read(16) == b"SQLite format 3\0"
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary file beside `path`, which replaces it at the end of the block.
@@ -52,10 +70,7 @@ def replacing(path: Path) -> Iterator[Path]:
     temporary: Path | None = None
     try:
         target = Path(os.path.realpath(path))
-        if target.exists() and not target.is_file() and not target.is_dir():
-            raise InputError("cannot write (this is a pipe or a device, not a file)", str(path))
-        if target.is_symlink():
-            raise InputError("cannot write (the links lead in a circle)", str(path))
+        _refuse_target(target, path)
         target.parent.mkdir(parents=True, exist_ok=True)
         name = os.fsencode(target.name)[:_LONGEST].decode("utf-8", "ignore")
         temporary = target.with_name(f".{name}.{secrets.token_hex(6)}.partial")

@@ -15,6 +15,7 @@ import pytest
 
 from agenteval.errors import InputError, StoreError
 from agenteval.files import replacing, same_file, write_atomically
+from agenteval.store import Store
 from tests.store.making import FORK
 from tests.support import faulty_disk
 from tests.support.faulty import NthCall
@@ -184,3 +185,12 @@ def test_one_file_by_several_names(tmp_path: Path) -> None:
     assert same_file(tmp_path / "." / "new", tmp_path / "new")  # neither exists
     assert not same_file(file, tmp_path / "c.txt")
     assert not same_file(file, Path("a\0b"))
+
+
+def test_a_database_is_never_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    Store(path).close()
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="database"):
+        write_atomically(path, "x")
+    assert path.read_bytes() == before
