@@ -1,11 +1,11 @@
-"""How large the project is, and through how much of it one `quantify` goes.
+"""How large the project is, and through how much of it a command goes.
 
     python -m benchmarks.size
 
-Lines are all lines of a file. The path of a `quantify` is counted from the call of the command line
-until the scores of two runs by a judge on loopback are committed: every file of the package in
-which a function ran, with all of its lines (what runs only when a module is imported does not
-count).
+Lines are all lines of a file. The path of a command is counted from the call of the command line
+until its first outcome is stored: every file of the package in which a function ran, with all of
+its lines, and how often control went from one file to another. What runs only when a module is
+imported does not count.
 
 Three signs of an idea cut into too small pieces, by reading the syntax: private functions and
 methods that one place of their module names, modules that one other module of the package imports,
@@ -24,12 +24,16 @@ import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.folders import ROOT
+
+if TYPE_CHECKING:
+    from agenteval.engine import Outcome
 
 PACKAGE = ROOT / "agenteval"
 TASK = "name: sums\ndescription: Add the numbers and explain the result.\n"
@@ -42,51 +46,93 @@ def lines(paths: Iterable[Path]) -> int:
 
 
 def judge(body: dict[str, Any], n: int) -> str:
-    return json.dumps({"clarity": {"explanation": "Easy.", "label": "clear"}})
+    """Replies of a judge of runs, and of one that finds no error in a trace."""
+    asked = body.get("response_format", {}).get("json_schema", {}).get("schema", {})
+    if "clarity" in asked.get("properties", {}):
+        return json.dumps({"clarity": {"explanation": "Easy.", "label": "clear"}})
+    return json.dumps({"errors": [], "summary": "", "scores": []})
 
 
-def quantify_path() -> list[Path]:
-    """Files of the package in which a function ran during one `quantify` of two runs."""
+@dataclass
+class CommandPath:
+    """The files that one command passes through until its first outcome is stored.
+
+    `files` are those in which a function ran, in order of first entry; `switches` counts how often
+    control went from one file of the package to another.
+    """
+
+    files: list[Path] = field(default_factory=list)
+    switches: int = 0
+    stored: bool = False
+    _last: dict[int, str] = field(default_factory=dict)
+
+    def profile(self, frame: FrameType, event: str, argument: object) -> None:
+        """Note a call; to be set as the profile function of all threads."""
+        name = frame.f_code.co_filename
+        if self.stored or not _in_package(name):
+            return
+        if event != "call" or _importing(frame):
+            return
+        if not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+            return
+        thread = threading.get_ident()
+        self.switches += self._last.get(thread, name) != name
+        self._last[thread] = name
+        if (path := Path(name)) not in self.files:
+            self.files.append(path)
+
+
+def path_of(words: Sequence[str]) -> CommandPath:
+    """Return the path of a command, run in the working folder."""
     from agenteval.cli.main import main as command_line
+    from agenteval.engine import Experiment
+
+    followed, save = CommandPath(), Experiment._save
+
+    async def until_saved(self: Experiment[Any], outcome: Outcome) -> None:
+        await save(self, outcome)
+        followed.stored = True
+
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        Experiment._save = until_saved  # type: ignore[method-assign]
+        threading.setprofile(followed.profile)
+        sys.setprofile(followed.profile)
+        try:
+            command_line(list(words))
+        except SystemExit as end:
+            if end.code not in (0, 4):
+                raise
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+            Experiment._save = save  # type: ignore[method-assign]
+    if not followed.stored:
+        raise RuntimeError(f"nothing was stored: {out.getvalue()}")
+    return followed
+
+
+def command_paths() -> dict[str, CommandPath]:
+    """Return the paths of one `quantify`, `verify`, `trace locate` and `flow session`."""
     from agenteval.testing import serve
 
-    entered: set[str] = set()
-    committed = threading.Event()
-
-    def profile(frame: FrameType, event: str, argument: Any) -> None:
-        name = frame.f_code.co_filename
-        if committed.is_set() or server.count < len(runs):
-            pass
-        elif event == "c_return" and getattr(argument, "__name__", "") == "commit":
-            committed.set()
-        if event != "call" or committed.is_set() or name in entered or not _in_package(name):
-            return
-        if frame.f_code.co_flags & inspect.CO_OPTIMIZED and not _importing(frame):
-            entered.add(name)
-
+    runs = [{"id": str(i), "task": "sums", "input": f"{i} + 1?", "output": f"It is {i + 1}."}
+            for i in range(2)]  # fmt: skip
+    trace = min((ROOT / "tasks" / "traces" / "traces").glob("*.jsonl"))
+    role = ROOT / "tasks" / "flows" / "hotel_reception"
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         Path("task.yaml").write_text(TASK, encoding="utf-8")
         Path("criteria.json").write_text(json.dumps(CRITERIA), encoding="utf-8")
-        runs = [{"id": str(i), "task": "sums", "input": f"{i} + 1?", "output": f"It is {i + 1}."}
-                for i in range(2)]  # fmt: skip
         Path("runs.jsonl").write_text("\n".join(map(json.dumps, runs)), encoding="utf-8")
-        with serve(judge) as server, contextlib.redirect_stdout(io.StringIO()) as out:
-            words = ["quantify", "runs.jsonl", "--task", folder, "--criteria", "criteria.json",
-                     "--store", "s.db", "--model", "m", "--base-url", server.base_url, "--json",
-                     "-q"]  # fmt: skip
-            threading.setprofile(profile)
-            sys.setprofile(profile)
-            try:
-                command_line(words)
-            except SystemExit as end:
-                if end.code:
-                    raise
-            finally:
-                sys.setprofile(None)
-                threading.setprofile(None)
-    if not committed.is_set() or json.loads(out.getvalue())["ratings"] != len(runs):
-        raise RuntimeError(f"quantify stored no score: {out.getvalue()}")
-    return sorted(Path(name) for name in entered)
+        with serve(judge) as server:
+            model = ["--model", "m", "--base-url", server.base_url, "-q"]
+            judged = ["runs.jsonl", "--task", folder, "--criteria", "criteria.json", *model]
+            session = [str(role), "--agent", "recorded:perfect", "--user", "scripted", "-q"]
+            return {
+                "quantify": path_of(["quantify", *judged, "--store", "q.db"]),
+                "verify": path_of(["verify", *judged, "--store", "v.db", "-o", "out.json"]),
+                "trace locate": path_of(["trace", "locate", str(trace), *model, "--store", "t.db"]),
+                "flow session": path_of(["flow", "session", *session, "--store", "f.db"]),
+            }
 
 
 def _in_package(name: str) -> bool:
@@ -174,18 +220,20 @@ def main() -> None:
     package = sorted(PACKAGE.rglob("*.py"))
     root = [path for path in PACKAGE.glob("*.py") if path.name != "__init__.py"]
     cli = sorted((PACKAGE / "cli").rglob("*.py"))
-    path = quantify_path()
     figures = {
         "package": package,
         "root modules": root,
         "command line": cli,
-        "path of one quantify": path,
         "tests": sorted((ROOT / "tests").rglob("*.py")),
         "benchmarks": sorted((ROOT / "benchmarks").rglob("*.py")),
     }
     print(f"{'':24}{'files':>8}{'lines':>10}")
     for name, paths in figures.items():
         print(f"{name:24}{len(paths):>8,}{lines(paths):>10,}")
+    print(f"\n{'path of one':24}{'files':>8}{'lines':>10}{'switches':>10}")
+    for name, path in command_paths().items():
+        print(f"{name:24}{len(path.files):>8,}{lines(path.files):>10,}{path.switches:>10,}")
+    print()
     for name, figure in pieces(package).items():
         print(f"{name:32}{figure:>20}")
 
