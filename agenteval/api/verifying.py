@@ -39,7 +39,9 @@ from agenteval.api.stopping import in_random_order
 from agenteval.api.utility import ask_critics
 from agenteval.engine import Estimate, RequestBounds, RequestCounter
 from agenteval.errors import InputError
+from agenteval.evaluators.utility.consolidate import most_questions
 from agenteval.evaluators.utility.criteria_file import find_criteria, save_criteria
+from agenteval.evaluators.utility.critic_reply import MOST
 from agenteval.evaluators.utility.probes.result import Probe, ProbeOptions
 from agenteval.evaluators.utility.probes.targets import most_targets
 from agenteval.evaluators.utility.proposals import (
@@ -52,6 +54,7 @@ from agenteval.evaluators.utility.verify.rounds import NextRound, Round, next_ro
 from agenteval.models.asking import MOST_REQUESTS
 from agenteval.models.embeddings import make_embedder
 from agenteval.models.limits import Limits
+from agenteval.readers.guard import degenerate
 from agenteval.readers.scores import read_scores
 from agenteval.records import CriteriaSet, Criterion, Source, Task
 from agenteval.records.run import no_answers
@@ -171,6 +174,9 @@ async def averify(
     if dry_run:
         material = _material(judging, judging.criteria, perturbations, share)
         estimate = await _estimate(judging, material, store, probing)
+        estimate = _of_all_rounds(
+            estimate, judging, material, probing, rounds=rounds, sequential=sequential
+        )
         nothing = unverified("", watch.notes)
         return replace(nothing, estimate=estimate, unfinished=(), exit_code=0)
     if output is not None:
@@ -300,6 +306,45 @@ async def _estimate(
         most = MOST_REQUESTS * attacked * len(judge.batches(material.criteria))
         counter.count({"judge, of texts with an attack": RequestBounds(0, most)})
         return total + Estimate(tuple(counter.lines.values()))
+
+
+def _of_all_rounds(
+    first: Estimate, judging: Judging, material: Material, probing: ProbeOptions | None, *,
+    rounds: int, sequential: bool,
+) -> Estimate:  # fmt: skip
+    """Return the estimate of the first round with what further ones would ask at most: critics, and
+    the judge on all that these propose.
+
+    None of it is certain: replies of critics may be stored, and the rounds end where they propose
+    nothing new.
+    """
+    if sequential and len(material.items) > FIRST_LOOK:
+        first = first.uncertain()  # the first look may end it
+    if rounds == 1 or judging.asks_nobody:
+        return first
+    runs = [run for run, _ in material.items]
+    copies = [run for each in material.copies for run, _ in each.items]
+    texts = sum(degenerate(run) is None for run in (*runs, *copies))
+    if probing is not None:
+        texts += len(OTHER_WAYS) * len(runs)
+    attacked = 2 * most_targets(runs, probing) if probing is not None else 0
+    apart, new, calls = judging.options.one_per_call or judging.probabilities, SEEDS * MOST, 0
+    for number in range(1, rounds):
+        known = len(material.criteria) + new * (number - 1)
+        # what failed before is asked again, in calls of its own for each number of attempts
+        again = (known if apart else number) if judging.retry_failed else 0
+        each = (new if apart else 1) + again
+        calls += (texts * each + attacked * (known + new if apart else 1)) * material.repeats
+    # each critic proposes and may be asked for the order of levels once; then names are compared
+    critics = (SEEDS * (MOST_REQUESTS + 1) + MOST_REQUESTS * most_questions(new)) * (rounds - 1)
+    counter = RequestCounter()
+    counter.count({
+        "critics, further rounds": RequestBounds(0, critics),
+        "judge, further rounds": RequestBounds(0, MOST_REQUESTS * calls),
+    })  # fmt: skip
+    counter.lines["critics, further rounds"].capped = False
+    note = "the caps hold for the judge in all rounds together, and for the critics of each anew"
+    return first + Estimate(tuple(counter.lines.values()), notes=(note,))
 
 
 async def _looked(

@@ -120,7 +120,7 @@ def test_the_perfect_assistant_serves_everybody_and_is_not_run_twice(cli: Cli, d
 def test_an_adapter_that_breaks_is_counted_and_no_score(cli: Cli, desk: Path) -> None:
     done = session(cli, "python:desk_agents:breaks", "--gate", 0)
     assert done.code == 3
-    assert "every trial failed" in done.out
+    assert "every session failed" in done.out
     assert "\x1b[31m" not in done.err + done.out
     assert re.search(r"no session: error:infrastructure +4", done.out)
     rows = rows_of(session(cli, "python:desk_agents:breaks", "--json"))
@@ -212,7 +212,7 @@ def test_a_judge_decides_later_and_the_agent_is_not_asked_again(cli: Cli, desk: 
         judge = ("--judge", "m", "--judge-url", server.base_url)
         done = session(cli, agent, *judge, "--json", "--gate", 1)
         assert done.code == 0, done.err
-        assert "0 sessions to run, 4 done before, 4 of them to be judged anew" in done.err
+        assert "0 sessions to run, 4 done before, 4 of them to be judged again" in done.err
         asked = server.count
         assert rows_of(session(cli, agent, *judge, "--json")) == rows_of(done)
         assert server.count == asked == 4
