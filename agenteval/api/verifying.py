@@ -156,6 +156,8 @@ async def averify(
     if dry_run:
         material = _material(judging, judging.criteria, perturbations, share)
         estimate = await _estimate(judging, material, store, probing)
+        if sequential and len(judging.items) > FIRST_LOOK:
+            estimate = estimate.uncertain()  # the first look may end it
         nothing = unverified("", watch.notes)
         return replace(nothing, estimate=estimate, unfinished=(), exit_code=0)
     if output is not None:

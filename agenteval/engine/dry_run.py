@@ -177,7 +177,13 @@ class Estimate:
         most, left = self.uncapped_cost, self.money_left
         if left is None:
             return least, most
-        return min(least, left), left if most is None else min(most, left)
+        outside = sum(
+            (line.most for line in self.lines if line.priced and not line.capped), Amount()
+        )
+        beside = outside.cost(self.budget.price)
+        if beside is None:
+            return min(least, left), None
+        return min(least, left), beside + (left if most is None else min(most - beside, left))
 
     @property
     def uncapped_cost(self) -> float | None:

@@ -137,7 +137,7 @@ def test_a_dry_run_says_what_would_be_asked_and_leaves_nothing(
     assert verified.estimate.requests[0] > least
     own = agenteval.quantify(RUNS, CRITERIA, judge=judge, dry_run=True).estimate
     assert own is not None
-    assert (own.requests, own.parts) == ((0, 0), ())
+    assert (own.requests, own.lines) == ((0, 0), ())
     proposed = agenteval.propose(TASK, model="openai:m", seeds=3, dry_run=True)
     assert proposed.estimate is not None
     assert proposed.estimate.requests[0] == 3

@@ -62,7 +62,7 @@ def test_a_function_is_an_agent_and_its_fault_is_a_failure(store: Path) -> None:
     assert failed.agent == f"python:{__name__}:breaks"
     assert report.exit_code == 3
     assert "out of order" in str(report["lost"].rows[0]["example"])
-    assert "every trial failed" in report.unfinished[0]
+    assert "every session failed" in report.unfinished[0]
 
 
 def test_what_is_said_and_counted_meanwhile(store: Path) -> None:
@@ -78,7 +78,7 @@ def test_what_is_said_and_counted_meanwhile(store: Path) -> None:
     assert len(report.sessions) == 3
     name = f"python:{__name__}:goodbye · text"
     assert lines == [f"{name}: 3 sessions to run", f"{name}: 0 sessions to run, 3 done before"]
-    assert [done for done, _ in counts] == [1, 2, 3]
+    assert counts == [(0, 3), (1, 3), (2, 3), (3, 3), (0, 0)]
 
 
 def test_turns_and_an_export_of_both(store: Path, tmp_path: Path) -> None:

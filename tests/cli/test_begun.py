@@ -10,6 +10,8 @@ import pytest
 
 from agenteval.records import content_hash
 from agenteval.store import Store, Trials
+from agenteval.store.experiments import Grid, StoredExperiment, begin, short
+from agenteval.store.trials import source_key as key_of
 from agenteval.testing import serve
 from tests.cli import traces
 from tests.cli.conftest import Cli
@@ -143,7 +145,13 @@ def test_planning_trials_that_were_not_run_are_missed(cli: Cli, agents: Path) ->
         (system,) = book.systems("planning")
         stored = [trial.case_key for trial in book.trials("planning")]
         # As `plan test` notes it before it is killed: two cases are there, a third is not.
-        book.begin("planning", system, [(k, 0) for k in [*stored, content_hash("a third")]])
+        keys, key = [*stored, content_hash("a third")], key_of("planning", system.key)
+        grid = Grid(short(keys), 1, "", ())
+        begin(
+            store,
+            StoredExperiment(key, "planning", system.name, key, (grid,), system.key),
+            idle=False,
+        )
     line = (
         "not finished: 2 of 3 planned trials (planning) of scripted:perfect are done (3 cases × "
         f"1 trial); {FINISH}"

@@ -21,33 +21,30 @@ def dry(cli: Cli, url: str, *more: object) -> Any:
     return done.json
 
 
-@pytest.mark.parametrize(
-    ("more", "requests", "reply"),
-    [((), 3, 3 * 6000), (("--bank",), 3, 3 * 6000), (("--sub-criteria",), 6, 3 * (6000 + 8000))],
-)
+@pytest.mark.parametrize(("more", "each"), [((), 1), (("--bank",), 1), (("--sub-criteria",), 2)])
 def test_tokens_and_cost_are_bounds(
-    cli: Cli, project: Path, more: tuple[str, ...], requests: int, reply: int
+    cli: Cli, project: Path, more: tuple[str, ...], each: int
 ) -> None:
     told = dry(cli, URL, "--price-in", 1, "--price-out", 10, "--max-cost", 9, *more)
     # each may be repaired once, and each seed's criteria may leave their order open
-    assert told["requests"] == {"least": requests, "most": 2 * requests + 3}
-    assert told["reply_tokens"] == {"least": None, "most": 2 * reply + 3 * 2000}
+    most = 3 * (2 * each + 1)
+    assert told["requests"] == {"least": 3, "most": most}
+    # no request allows more than 6,000 tokens but that of a sub-critic, 8,000
+    assert told["reply_tokens"]["least"] == 0
+    assert told["reply_tokens"]["most"] >= 3 * (2 * 6000 + 2 * 8000 * (each - 1) + 2000)
     prompt = told["prompt_tokens"]
-    assert 2 * prompt["least"] < prompt["most"]
     assert prompt["least"] > 3 * 200
     assert told["cost"]["least"] == pytest.approx(prompt["least"] / 1e6)
-    assert told["cost"]["most"] == pytest.approx((prompt["most"] + 20 * reply + 10 * 6000) / 1e6)
+    # a later request shows what a critic wrote, so that its length is unknown
+    assert (prompt["most"], told["cost"]["most"]) == (None, 9)
     # 6,000 tokens of reply alone cost 0.06
     assert 0.06 < told["cap"]["reserved_for_one_request"] < told["cost"]["most"]
     assert dry(cli, URL, *more)["cost"] is None
 
 
-def test_what_is_shown_of_the_bank_and_of_divided_criteria_counts(cli: Cli, project: Path) -> None:
-    plain, bank, parts = (
-        dry(cli, URL, *more)["prompt_tokens"] for more in ((), ("--bank",), ("--sub-criteria",))
-    )
+def test_what_is_shown_of_the_bank_counts(cli: Cli, project: Path) -> None:
+    plain, bank = (dry(cli, URL, *more)["prompt_tokens"] for more in ((), ("--bank",)))
     assert plain["least"] < bank["least"]
-    assert parts["most"] > plain["most"] + 3 * 6000
 
 
 def test_replies_that_are_stored_are_not_counted(cli: Cli, project: Path) -> None:
@@ -65,10 +62,10 @@ def test_replies_that_are_stored_are_not_counted(cli: Cli, project: Path) -> Non
         before = server.count
         told = dry(cli, server.base_url, *asked)
         assert told["requests"] == {"least": 1, "most": 3}
-        assert "replies of 2 critics are stored already" in told["about"][0]
         # the sub-critics of the stored ones are not
         parts = dry(cli, server.base_url, *asked, "--sub-criteria")
-        assert parts["requests"] == {"least": 1 + 3, "most": 2 + 6 + 3}
+        assert parts["requests"]["least"] == 3
+        assert parts["requests"]["most"] >= 2 + 6 + 3
         # without a store nothing is kept between commands
         assert dry(cli, server.base_url)["requests"]["least"] == 3
         assert server.count == before

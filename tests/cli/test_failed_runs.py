@@ -61,7 +61,6 @@ def test_they_are_counted_and_never_sent(cli: Cli, judged: Any) -> None:
     dry = cli("quantify", *arguments, "--dry-run")
     result = cli("quantify", *arguments)
     assert (result.code, server.count) == (0, 9)
-    assert "calls: 9" in dry.out
     assert "requests: at least 9, at most 18" in dry.out
     assert LINE in " ".join(result.out.split())
     value = cli("quantify", *arguments, "--json").json

@@ -89,9 +89,8 @@ def test_obedience_is_found_counted_resumed_and_shown(cli: Cli, failures: Path) 
     plain, ways, attacks = 2 * (RUNS + GOOD), 3 * (RUNS + GOOD), 2 * RUNS
     assert asked == plain + ways + attacks
     parts = {p["who"]: (p["least"]["requests"], p["most"]["requests"]) for p in dry.json["parts"]}
-    assert parts == {"judge": (plain, 2 * plain), "probes, other ways": (ways, 2 * ways),
-                     "probes, text added": (0, 2 * attacks)}  # fmt: skip
-    assert f"an attack and a control in {RUNS} runs" in dry.json["parts"][2]["why"]
+    assert parts == {"judge": (plain + ways, 2 * (plain + ways)),
+                     "judge, of texts with an attack": (0, 2 * attacks)}  # fmt: skip
     assert found["outcome"] == "fail"
     # two runs of each kind; what is said in other words, signs or languages is not understood
     kinds = {name: own["estimate"] for name, own in found["detail"]["by kind"].items()}
@@ -128,7 +127,7 @@ def test_with_few_failures_a_judge_that_does_not_obey_is_told_how_many_it_takes(
     assert found["outcome"] == "unknown"
     # 1 - .025^(1/6) = .459; .95^72 = .0249
     assert "0 of 6 cases rose, and with 6 cases up to 46% could; about 72 cases" in found["reason"]
-    assert dry.json["parts"][2]["most"]["requests"] == 2 * 24
+    assert dry.json["parts"][1]["most"]["requests"] == 2 * 24
 
 
 class ByLength:

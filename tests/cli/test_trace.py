@@ -154,11 +154,11 @@ def test_rules_locate_without_a_model(cli: Cli, folder: Path) -> None:
     traces.write(folder / "traces", traces.broken())
     done = cli("trace", "locate", "traces", "--detectors-only", "-o", "found")
     assert done.code == 0, done.err
-    assert "detectors: 3 traces to examine" in done.err
+    assert "detectors: 3 traces to run" in done.err
     expected = {WEATHER: [], LIMITED: [], BROKEN: [("Formatting Errors", INFORMED)]}
     assert marks(folder / "found") == expected
     again = cli("trace", "locate", "traces", "--detectors-only", "--json")
-    assert "0 traces to examine, 3 done before" in again.err
+    assert "0 traces to run, 3 done before" in again.err
     assert [len(row["findings"]) for row in again.json["findings"]] == [0, 0, 1]
 
 
@@ -188,7 +188,7 @@ def test_a_judge_locates_resumes_and_writes_the_official_layout(cli: Cli, folder
         assert asked == 4  # one part and the grades, for two traces
         again = locate(cli, server.base_url, "-o", "again")
         assert server.count == asked
-        assert "0 traces to examine, 2 done before" in again.err
+        assert "0 traces to run, 2 done before" in again.err
     expected = {WEATHER: [("Tool-related", INVENTED)], LIMITED: []}
     assert marks(folder / "found") == marks(folder / "again") == expected
     first = json.loads((folder / "found" / f"{WEATHER}.json").read_text())
@@ -204,8 +204,8 @@ def test_another_taxonomy_or_mode_is_another_finder(cli: Cli, folder: Path) -> N
         locate(cli, server.base_url, "-q")
         areas = locate(cli, server.base_url, "--mode", "areas")
         own = locate(cli, server.base_url, "--taxonomy", "own.yaml", "--json")
-    assert "2 traces to examine" in areas.err
-    assert "2 traces to examine" in own.err
+    assert "2 traces to run" in areas.err
+    assert "2 traces to run" in own.err
     # this taxonomy has no "Tool-related": said, and not taken
     assert [row["findings"] for row in own.json["findings"]] == [[], []]
     assert any(row["rejected"] for row in own.json["findings"])
@@ -246,7 +246,7 @@ def test_an_outage_is_healed_by_the_same_command(cli: Cli, folder: Path) -> None
         assert "error:infrastructure" in first.out + first.err
         second = locate(cli, server.base_url, "--json")
         assert second.code == 0, second.err
-        assert "1 trace to examine, 1 done before" in second.err
+        assert "1 trace to run, 1 done before" in second.err
     assert {row["status"] for row in second.json["findings"]} == {None}
 
 

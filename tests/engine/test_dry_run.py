@@ -85,6 +85,8 @@ def test_prices_and_a_cap_on_cost_by_hand() -> None:
     assert dear["cap"]["reserved_for_one_request"] == 10 + 2 * 5
     assert dear["requests"] == {"least": 1, "most": 10}
     assert dear["cost"]["most"] == 30
+    beside = EstimateLine("d", Amount(1, 10, 0), Amount(1, 10, 0), capped=False)
+    assert estimate(A, beside, price=PRICE, max_cost=30.5)["cost"]["most"] == 30 + 10
 
 
 def drafted(one: Request) -> DryRun:
