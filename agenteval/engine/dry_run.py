@@ -60,8 +60,7 @@ class EstimateLine:
     """The requests to one party, such as the judge or a simulated user.
 
     `largest` is the longest prompt (bytes) and reply (tokens) of one request, which `--max-cost`
-    reserves. `exact` is False for an extrapolated sample. `capped` and `priced` say whether the
-    caps and prices of the command apply. `where` lists models and addresses.
+    reserves. `exact` is False for an extrapolated sample. `where` lists models and addresses.
     """
 
     who: str
@@ -69,8 +68,6 @@ class EstimateLine:
     most: Amount = Amount()
     largest: tuple[int, int] = (0, 0)
     exact: bool = True
-    capped: bool = True
-    priced: bool = True
     where: set[str] = field(default_factory=set)
 
     def __add__(self, other: EstimateLine) -> EstimateLine:
@@ -83,11 +80,11 @@ class EstimateLine:
     def to_json(self, price: Price | None) -> dict[str, Any]:
         """Return the amounts as plain values, with their cost."""
         shown: dict[str, Any] = {
-            "who": self.who, "exact": self.exact, "capped": self.capped,
+            "who": self.who, "exact": self.exact,
             "where": sorted(self.where),
         }  # fmt: skip
         for name, amount in (("least", self.least), ("most", self.most)):
-            cost = amount.cost(price if self.priced else None, known=name == "least")
+            cost = amount.cost(price, known=name == "least")
             shown[name] = {
                 "requests": amount.requests, "prompt_tokens": amount.prompt,
                 "reply_tokens": amount.reply, "cost": cost,
@@ -152,15 +149,9 @@ class Estimate:
         Of a cap on cost, only the requests are certain that it pays for if each costs as much as
         is reserved for the largest.
         """
-        least, most = 0, 0
-        for capped in (True, False):
-            lines = [line for line in self.lines if line.capped is capped]
-            low, high = (sum(a.requests for a in amounts) for amounts in (
-                [line.least for line in lines], [line.most for line in lines]
-            ))  # fmt: skip
-            if capped and self.calls_left is not None:
-                low, high = min(low, self.calls_left), min(high, self.calls_left)
-            least, most = least + low, most + high
+        least, most = self.least.requests, self.most.requests
+        if self.calls_left is not None:
+            least, most = min(least, self.calls_left), min(most, self.calls_left)
         if self.money_left is not None and self.reserved:
             least = min(least, int(self.money_left / self.reserved))
         return least, most
@@ -170,32 +161,24 @@ class Estimate:
         """Money at least and at most, within the caps; None where unknown."""
         if self.budget.price is None:
             return None, None
-        priced = (line.least for line in self.lines if line.priced)
-        least = sum(amount.cost(self.budget.price, known=True) or 0.0 for amount in priced)
+        least = self.least.cost(self.budget.price, known=True) or 0.0
         if self.least.requests:
             least *= min(1.0, self.requests[0] / self.least.requests)
         most, left = self.uncapped_cost, self.money_left
         if left is None:
             return least, most
-        outside = sum(
-            (line.most for line in self.lines if line.priced and not line.capped), Amount()
-        )
-        beside = outside.cost(self.budget.price)
-        if beside is None:
-            return min(least, left), None
-        return min(least, left), beside + (left if most is None else min(most - beside, left))
+        return min(least, left), left if most is None else min(most, left)
 
     @property
     def uncapped_cost(self) -> float | None:
         """Money at most if no cap applied; None where unknown."""
-        priced = (line.most for line in self.lines if line.priced)
-        return sum(priced, Amount()).cost(self.budget.price)
+        return self.most.cost(self.budget.price)
 
     @property
     def reserved(self) -> float | None:
         """What --max-cost reserves for the largest request; None without a cap."""
         price = self.budget.price
-        counted = [line for line in self.lines if line.most.requests and line.capped]
+        counted = [line for line in self.lines if line.most.requests]
         if self.budget.max_cost is None or price is None or not counted:
             return None
         return max(price.cost(*line.largest) for line in counted)

@@ -113,12 +113,13 @@ def _grids(evaluator: Evaluator[T]) -> tuple[Grid, ...]:
     repeats: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
     for unit in evaluator.units():
         repeats[unit.variant, unit.key].add(unit.repeat)
-    keys: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
+    keys: defaultdict[str, defaultdict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
     for (variant, key), numbers in repeats.items():
-        keys[variant, next(n for n in count() if n not in numbers)].append(key)
+        keys[variant][next(n for n in count() if n not in numbers)].append(key)
     criteria = tuple(sorted({c.sha256 for c in evaluator.criteria}))
     return tuple(
-        Grid(short(keys[variant, number]), number, variant if criteria else "", criteria)
-        for variant, number in sorted(keys)
+        Grid(short(items[number]), number, variant if criteria else "", criteria)
+        for variant, items in keys.items()
+        for number in sorted(items)
         if number
     )

@@ -126,7 +126,6 @@ def _rows(
             "reply": "unknown" if total.reply is None else total.reply,
         }  # fmt: skip
         if price is not None:
-            priced = [a for line, a in zip(lines, amounts, strict=True) if line.priced]
-            cost = sum(priced, Amount()).cost(price, known=bound == "at least")
+            cost = total.cost(price, known=bound == "at least")
             row["cost"] = "unknown" if cost is None else cost
         yield row

@@ -147,6 +147,6 @@ COMMANDS = (
             "--trials 2", nothing_new),
     Command("detectors", "trace locate {tasks}/traces/traces --detectors-only --limit 2",
             nothing_new),
-    Command("session scripted", "flow session meeting_rooms --agent scripted:perfect "
+    Command("session recorded", "flow session meeting_rooms --agent recorded:perfect "
             "--user scripted --limit 2", nothing_new),
 )  # fmt: skip

@@ -44,6 +44,7 @@ def write_valid_files(folder: Path) -> None:
     drawn = [f'{run},accuracy,{weight:g},"{sample.name}"' for run, weight in sample.weights.items()]
     (folder / "sample.csv").write_text("\n".join(["run,criterion,weight,sample", *drawn]) + "\n")
     walk = {"id": "walk", "actions": ["walk", "swim"],
+            "constraints": [{"first": "walk", "second": "swim", "sentences": [0]}],
             "text": "Swim takes place in the wake of walk."}  # fmt: skip
     _lines(folder / "suite.jsonl", [walk])
     topic = {"role": "baker", "activities": ["a walk", "a swim", "a cake"]}

@@ -102,9 +102,9 @@ def test_a_changed_recording_is_another_agent(desk: Path, tmp_path: Path) -> Non
 
 def test_a_dry_run_says_that_no_model_is_asked(tmp_path: Path) -> None:
     report = sessions(FOLDER, "recorded:perfect", tmp_path / "s.db", dry_run=True)
-    assert report.bill is not None
-    assert [part.most.requests for part in report.bill.parts] == []
-    assert any("asks no model" in note for note in report.bill.notes)
+    assert report.estimate is not None
+    assert [line.most.requests for line in report.estimate.lines] == []
+    assert any("asks no model" in note for note in report.estimate.notes)
 
 
 def test_annotated_sessions_may_be_in_the_same_folder(tmp_path: Path) -> None:
