@@ -20,7 +20,7 @@ TESTS ?=
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
 .PHONY: demo test test-all test-latest test-interop pytest lock lint size bench bench-soak \
-	bench-crash bench-speed browser clean
+	bench-crash bench-hostile bench-speed browser clean
 
 # First what is recorded or needs no model; then the local critic, which has to be fetched.
 demo: $(VENV)/base
@@ -87,7 +87,7 @@ bench: $(VENV)/dev
 # A part of the benchmarks; at most 20 minutes each on two cores.
 # bench-speed: calls per second beside the bare openai client and bare aiohttp at 64 and 256 in flight,
 # the same command with everything stored, and with every reply cached.
-bench-soak bench-crash bench-speed: bench-%: $(VENV)/dev
+bench-soak bench-crash bench-hostile bench-speed: bench-%: $(VENV)/dev
 	$(BIN)/python -m benchmarks $*
 
 # Chromium for the tests of the report, from Debian, when root and not there yet. Without it these
