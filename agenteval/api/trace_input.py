@@ -14,7 +14,7 @@ from agenteval.evaluators.traces.taxonomy import Taxonomy, built_in, load_taxono
 from agenteval.readers import make_view
 from agenteval.readers.gold_in_spans import without_gold
 from agenteval.readers.injection import texts_signs
-from agenteval.readers.runs import find
+from agenteval.readers.source_files import find
 from agenteval.readers.strict_json import Notes
 from agenteval.readers.traces import read_file, read_traces
 from agenteval.records import Run

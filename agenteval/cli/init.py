@@ -110,7 +110,8 @@ def _mapping(runs: Path, given: dict[str, str] | None) -> tuple[dict[str, str], 
     """
     from agenteval.readers import read_runs
     from agenteval.readers.fields import field_of
-    from agenteval.readers.runs import find, first_records
+    from agenteval.readers.runs import first_records
+    from agenteval.readers.source_files import find
     from agenteval.readers.table_files import guess_mapping
 
     records = first_records(find(runs).files[0]) if find(runs).files else []

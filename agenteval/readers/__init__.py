@@ -2,7 +2,8 @@
 
 from agenteval.readers.guard import degenerate
 from agenteval.readers.leaks import Leak, find_leaks
-from agenteval.readers.runs import ReadResult, Skipped, read_runs
+from agenteval.readers.runs import read_runs
+from agenteval.readers.source_files import ReadResult, Skipped
 from agenteval.readers.view import make_view
 
 __all__ = [

@@ -22,7 +22,7 @@ from agenteval.readers.fields import Context
 from agenteval.readers.gold_in_spans import WITHHELD, tell_withheld, withhold_from_spans
 from agenteval.readers.loose_json import LooseDecoder
 from agenteval.readers.problems import first_problem
-from agenteval.readers.runs import (
+from agenteval.readers.source_files import (
     MOST_RUNS,
     Found,
     ReadResult,

@@ -14,7 +14,7 @@ from agenteval.evaluators.traces.annotations import (
 )
 from agenteval.evaluators.traces.taxonomy import Taxonomy
 from agenteval.files import file_in, read_bytes, refuse_other_kinds, write_atomically
-from agenteval.readers.runs import find
+from agenteval.readers.source_files import find
 from agenteval.records import Findings
 
 
