@@ -21,11 +21,7 @@ from agenteval.evaluators.workflows.session_judge import (
     SessionText,
     goals_table,
 )
-from agenteval.evaluators.workflows.session_score import (
-    SessionCounts,
-    score_session,
-    session_table,
-)
+from agenteval.evaluators.workflows.session_score import SessionCounts, score_session, session_table
 from agenteval.evaluators.workflows.turn_score import (
     TurnFailure,
     TurnVerdict,

@@ -182,11 +182,7 @@ class ToolSession:
         return value
 
     def _told(
-        self,
-        tool: WorkflowTool,
-        arguments: Mapping[str, Any],
-        value: JsonValue,
-        answered: Answered,
+        self, tool: WorkflowTool, arguments: Mapping[str, Any], value: JsonValue, answered: Answered
     ) -> str:
         """The result as text. Raises AgentevalError when the tool may not return it."""
         try:

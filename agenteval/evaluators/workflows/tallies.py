@@ -100,6 +100,21 @@ class SessionTally:
     agreement: Kappa | None
 
     @property
+    def without_verdict(self) -> int:
+        """Sessions in no rate of successes."""
+        return self.failures.total() + self.undecided + self.pending
+
+    @property
+    def success_low(self) -> float | None:
+        """Success with all sessions without a verdict failed; None where there is none."""
+        return self.bounds[0] if self.without_verdict else None
+
+    @property
+    def success_high(self) -> float | None:
+        """Success with all sessions without a verdict succeeded; None where there is none."""
+        return self.bounds[1] if self.without_verdict else None
+
+    @property
     def cut_short(self) -> int:
         """Sessions that ended otherwise than by the user's goodbye."""
         return self.ended.total() - self.ended["user"]
@@ -208,8 +223,7 @@ def share(values: Sequence[tuple[Hashable, float]]) -> Interval:
 
 
 def _mean(
-    values: Sequence[tuple[Hashable, float | None]],
-    bounds: tuple[float, float] | None = (0.0, 1.0),
+    values: Sequence[tuple[Hashable, float | None]], bounds: tuple[float, float] | None = (0.0, 1.0)
 ) -> Interval:
     known = [(task, v) for task, v in values if v is not None]
     return mean_interval([v for _, v in known], [task for task, _ in known], bounds=bounds)
