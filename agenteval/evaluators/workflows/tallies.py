@@ -26,7 +26,7 @@ from agenteval.evaluators.workflows.results import (
     TurnResult,
 )
 from agenteval.evaluators.workflows.session import SessionEnd, SessionFailure, SessionLog
-from agenteval.evaluators.workflows.session_judge import GoalsVerdict, agreement
+from agenteval.evaluators.workflows.session_judge import GoalsVerdict
 from agenteval.evaluators.workflows.turn_score import (
     TurnFailure,
     TurnTable,
@@ -38,6 +38,7 @@ from agenteval.stats import (
     Interval,
     Kappa,
     PassK,
+    cohen_kappa,
     mean_interval,
     proportion_interval,
     sign_flip_test,
@@ -240,8 +241,8 @@ def _agreement(own: Sequence[SessionResult]) -> Kappa | None:
     ]
     if not pairs:
         return None
-    tasks, judge, state = zip(*pairs, strict=True)
-    return agreement(judge, state, list(tasks))
+    ratings = np.array([(judge, state) for _, judge, state in pairs], dtype=np.float64)
+    return cohen_kappa(ratings, categories=(0.0, 1.0), clusters=[task for task, _, _ in pairs])
 
 
 def causes(results: Iterable[SessionResult]) -> list[CauseShare]:
