@@ -55,10 +55,7 @@ async def ask_judge(
     system = load_prompt(_PACKAGE, f"{form.name}_system").render(nonce=NONCE, **values)
     user = load_prompt(_PACKAGE, f"{form.name}_user").render(**values)
     request = Request(
-        messages=(
-            {"role": "system", "content": system},
-            {"role": "user", "content": user},
-        ),
+        messages=({"role": "system", "content": system}, {"role": "user", "content": user}),
         schema=form.schema,
         parameters=options.parameters(),
         repeat=repeat,

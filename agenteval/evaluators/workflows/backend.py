@@ -5,17 +5,18 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import inspect
+import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol, cast, get_type_hints
 
-from pydantic import PydanticUserError, TypeAdapter
+from pydantic import JsonValue, PydanticUserError, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from agenteval.errors import InputError
+from agenteval.errors import AgentevalError, InputError
 
 BACKEND_FILE = "backend.py"
 
@@ -142,6 +143,36 @@ def fresh_backend(make_backend: Callable[[], StatefulBackend]) -> StatefulBacken
         reason = f"{type(error).__name__}: {error}"
         raise InputError(f"the state of the backend cannot be read: {reason}", where) from error
     return machine
+
+
+class BackendDefect(AgentevalError):
+    """A tool of the backend cannot be called, or raised anything but ValueError; see `reason`."""
+
+    def __init__(self, tool: str, problem: str, reason: str = "") -> None:
+        super().__init__(f"defect of the backend: {tool} {problem}{reason}")
+        self.reason = reason or problem
+
+
+def call_tool(backend: StatefulBackend, tool: str, arguments: Mapping[str, Any]) -> JsonValue:
+    """Return what a tool of the backend returns for a copy of the arguments.
+
+    Raises ValueError when the backend refuses them, and BackendDefect for anything else.
+    """
+    method = getattr(backend, tool, None)
+    if not callable(method):
+        raise BackendDefect(tool, "is not a method")
+    try:
+        value: JsonValue = method(**json.loads(json.dumps(arguments)))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # also sys.exit, which must not look like an agent's end
+        if type(error) is ValueError:
+            raise
+        raise BackendDefect(tool, "raised ", f"{type(error).__name__}: {error}") from error
+    if inspect.iscoroutine(value):
+        value.close()
+        raise BackendDefect(tool, "has to be awaited")
+    return value
 
 
 def _file_of(make_backend: Callable[[], StatefulBackend]) -> str:

@@ -118,9 +118,7 @@ class Cast:
             key = str(of.folder)
             if key not in made:
                 made[key] = ToolSimulator(
-                    self.tools,
-                    backend=of.backend,
-                    client=client if self.asks_tools else None,
+                    self.tools, backend=of.backend, client=client if self.asks_tools else None
                 )
             return made[key]
 

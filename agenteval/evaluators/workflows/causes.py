@@ -74,17 +74,10 @@ def causes(procedure: Procedure | None, profile: Profile, log: SessionLog) -> tu
     return _Causes(procedure, profile.actions, log).deviations()
 
 
-def primary(
-    deviations: Sequence[Deviation], *, failed: bool = True
-) -> Cause | Literal["other"] | None:
-    """The cause of the first deviation by position (the first given of several at one position);
-    "other" for a failed session without any.
-
-    None for one that did not fail and has no deviation.
-    """
-    if deviations:
-        return min(deviations, key=lambda d: d.at).cause
-    return "other" if failed else None
+def primary(deviations: Sequence[Deviation]) -> Cause | Literal["other"]:
+    """Return the cause of a failed session: that of its first deviation, the first given of
+    several at one position; "other" without any."""
+    return min(deviations, key=lambda d: d.at).cause if deviations else "other"
 
 
 class _Causes:

@@ -19,7 +19,12 @@ from typing import Any
 from pydantic import Field, JsonValue
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.backend import StatefulBackend, fresh_backend
+from agenteval.evaluators.workflows.backend import (
+    BackendDefect,
+    StatefulBackend,
+    call_tool,
+    fresh_backend,
+)
 from agenteval.evaluators.workflows.scenario import (
     Action,
     Demand,
@@ -223,15 +228,12 @@ def _carried_out(
     problem = complaint(tools[action.tool].parameters, action.arguments)
     if problem:
         raise InputError(problem, shown)
-    method = getattr(backend, action.tool, None)
-    if not callable(method):
-        raise InputError("the backend has no method of this name", shown)
     try:
-        result = method(**json.loads(json.dumps(action.arguments)))
+        result = call_tool(backend, action.tool, action.arguments)
     except ValueError as refused:
         raise InputError(f"refused ({refused})", shown) from refused
-    except Exception as error:
-        raise InputError(f"fails ({type(error).__name__}: {error})", shown) from error
+    except BackendDefect as defect:
+        raise InputError(f"fails ({defect.reason})", shown) from defect
     answer = as_json(result, f"{shown}: the result")
     if tools[action.tool].returns and not isinstance(answer, dict):
         raise InputError("the result is no JSON object", shown)

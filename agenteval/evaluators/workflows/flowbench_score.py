@@ -12,7 +12,7 @@ from agenteval.errors import Filtered, ReplyError, TooLong, Transient
 from agenteval.evaluators.workflows import published
 from agenteval.evaluators.workflows.equality import Equality, Same, TextJudge, ValueQuestion
 from agenteval.evaluators.workflows.flowbench_rows import Rows, SessionRow, TurnRow
-from agenteval.evaluators.workflows.rates import Rates, Resampling, rate_cells
+from agenteval.evaluators.workflows.rates import Rates, Resampling, rate_cells, rates
 from agenteval.evaluators.workflows.reply_text import read_reply
 from agenteval.evaluators.workflows.response_judge import ReplyToGrade, ResponseVerdict
 from agenteval.evaluators.workflows.session_judge import (
@@ -21,11 +21,7 @@ from agenteval.evaluators.workflows.session_judge import (
     SessionText,
     goals_table,
 )
-from agenteval.evaluators.workflows.session_score import (
-    SessionCounts,
-    score_session,
-    session_table,
-)
+from agenteval.evaluators.workflows.session_score import SessionCounts, score_session
 from agenteval.evaluators.workflows.turn_score import (
     TurnFailure,
     TurnVerdict,
@@ -106,7 +102,7 @@ async def score_turns(
     verdicts, grades = [verdict for verdict, _ in scored], [grade for _, grade in scored]
     table = turn_table(verdicts, grades if any(grades) else None, how)
     failed = sum(table.failures.values())
-    rates = {
+    by_name = {
         "tool": table.tool,
         "parameters": table.parameters,
         "parameters, any tool": table.parameters_free,
@@ -129,7 +125,7 @@ async def score_turns(
         mean_notes = [f"{graded.no_reply} turns in which a reply was due have none"]
     turns = [_json(verdict) | {"grade": grade and _json(grade)} for verdict, grade in scored]
     replies = Table("replies", "Nodes and replies", _MEANS, tuple(means), tuple(mean_notes))
-    tables = (_rates_table("turns", rates, notes), replies)
+    tables = (_rates_table("turns", by_name, notes), replies)
     data = {"level": "turn", "table": asdict(table), "turns": turns}
     return equalities.figures(tables, data, unscored, grades)
 
@@ -153,13 +149,13 @@ async def score_sessions(
     counts = [counts for counts, _ in scored]
     judged = [(c.session, goals) for c, goals in scored if goals is not None]
     verdicts = [goals for _, goals in judged]
-    table = session_table(counts, [c.session for c in counts], how)
+    tool = rates([c.matches for c in counts], [c.session for c in counts], how)
     notes = [
-        f"{table.sessions} sessions; calls matched one to one, their order not looked at",
+        f"{len(counts)} sessions; calls matched one to one, their order not looked at",
         *_counted(sum(c.arguments_unreadable for c in counts), _UNREADABLE),
     ]
-    tables = [_rates_table("sessions", {"tool": table.tool}, notes)]
-    unscored = [Unscored(table.tool.undecided, table.tool.gold, f"calls {_LOST}")]
+    tables = [_rates_table("sessions", {"tool": tool}, notes)]
+    unscored = [Unscored(tool.undecided, tool.gold, f"calls {_LOST}")]
     goals = goals_table(verdicts, [name for name, _ in judged], how) if judged else None
     if goals is not None:
         note = (
@@ -172,7 +168,7 @@ async def score_sessions(
         unscored.append(Unscored(sum(goals.failures.values()), goals.sessions, f"sessions {_LOST}"))
     data = {
         "level": "session",
-        "table": asdict(table),
+        "table": {"sessions": len(counts), "tool": asdict(tool)},
         "goals_table": goals and asdict(goals),
         "sessions": [_json(c) for c in counts],
         "goals": [_json(verdict) for verdict in verdicts],

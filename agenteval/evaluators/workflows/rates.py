@@ -56,6 +56,16 @@ class Rates:
     recall: Rate
     f1: Rate
 
+    @property
+    def f1_low(self) -> float | None:
+        """F1 with all that is undecided wrong; None where nothing is."""
+        return self.f1.low if self.undecided else None
+
+    @property
+    def f1_high(self) -> float | None:
+        """F1 with all that is undecided right; None where nothing is."""
+        return self.f1.high if self.undecided else None
+
 
 @dataclass(frozen=True, slots=True)
 class MatchCounts:

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-import numpy as np
 from pydantic import Field, model_validator
 
 from agenteval.errors import ReplyError
@@ -30,7 +29,7 @@ from agenteval.evaluators.workflows.rates import Resampling
 from agenteval.models.client import Client
 from agenteval.models.reply import parse_reply
 from agenteval.records import FailureStatus, Message, Record, Usage, canonical_json
-from agenteval.stats import Bootstrap, Interval, Kappa, bootstrap_mean, cohen_kappa
+from agenteval.stats import Interval, bootstrap_mean
 from agenteval.stats.bootstrap import Clusters
 
 
@@ -190,25 +189,6 @@ def goals_table(
     without = sum(isinstance(v, GoalsVerdict) and not v.total for v in verdicts)
     unquoted = sum(v.unquoted for v in judged_goals)
     return GoalsTable(len(verdicts), success, progress, dict(failures), without, unquoted)
-
-
-def agreement(
-    judged: Sequence[bool | None],
-    final: Sequence[bool | None],
-    cases: Clusters | None = None,
-    bootstrap: Bootstrap | None = None,
-) -> Kappa:
-    """Agreement of the judge's success with that of the final state, raw and Cohen's kappa.
-
-    Sessions without one of the two verdicts (None) are left out and counted. Raises ValueError
-    for sequences of different lengths.
-    """
-    pairs = [
-        [np.nan if one is None else float(one) for one in pair]
-        for pair in zip(judged, final, strict=True)
-    ]
-    table = np.array(pairs, dtype=np.float64).reshape(len(pairs), 2)
-    return cohen_kappa(table, categories=(0.0, 1.0), clusters=cases, bootstrap=bootstrap)
 
 
 def _schema(listed: bool) -> dict[str, Any]:

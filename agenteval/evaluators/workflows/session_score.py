@@ -8,13 +8,12 @@ something is given with an equal value; further ones are free.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pydantic import Field
 
 from agenteval.evaluators.workflows.align import Call
 from agenteval.evaluators.workflows.equality import Decision, Equality, decided
-from agenteval.evaluators.workflows.rates import MatchCounts, Rates, Resampling, rates
+from agenteval.evaluators.workflows.rates import MatchCounts
 from agenteval.evaluators.workflows.scenario import Action
 from agenteval.evaluators.workflows.values import assigned, filled
 from agenteval.records import Record
@@ -38,13 +37,10 @@ class SessionCounts(Record):
     pairs: tuple[tuple[int, int], ...] = ()
     arguments_unreadable: int = Field(default=0, ge=0)
 
-
-@dataclass(frozen=True)
-class SessionTable:
-    """Micro precision, recall and F1 of calls over sessions, intervals by resampling cases."""
-
-    sessions: int
-    tool: Rates
+    @property
+    def matches(self) -> MatchCounts:
+        """The counts that rates are made of."""
+        return MatchCounts(self.right, self.unjudged, self.generated, self.gold)
 
 
 async def score_session(
@@ -76,17 +72,6 @@ async def score_session(
         pairs=tuple(sure),
         arguments_unreadable=sum(call.unreadable for call in calls),
     )
-
-
-def session_table(
-    counts: Sequence[SessionCounts], cases: Sequence[str], how: Resampling | None = None
-) -> SessionTable:
-    """Micro figures of all sessions; `cases` has the label to resample by of each.
-
-    Raises ValueError for labels of another number than sessions.
-    """
-    rows = [MatchCounts(c.right, c.unjudged, c.generated, c.gold) for c in counts]
-    return SessionTable(len(rows), rates(rows, cases, how))
 
 
 def _matched(decisions: Sequence[Sequence[Decision]], *taken: Decision) -> list[tuple[int, int]]:

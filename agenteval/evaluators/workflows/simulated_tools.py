@@ -4,7 +4,6 @@ schema or are none."""
 from __future__ import annotations
 
 import copy
-import inspect
 import json
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -14,7 +13,7 @@ from pydantic import JsonValue
 
 from agenteval.agents.toolbox import AsyncBackend, Backend, is_async
 from agenteval.errors import AgentevalError, InputError, ReplyError
-from agenteval.evaluators.workflows.backend import StatefulBackend, fresh_backend
+from agenteval.evaluators.workflows.backend import StatefulBackend, call_tool, fresh_backend
 from agenteval.evaluators.workflows.scenario import Profile, Role, WorkflowTool, complaint
 from agenteval.evaluators.workflows.session import Answered, SimulatorMistake
 from agenteval.evaluators.workflows.values import normalised
@@ -120,7 +119,7 @@ class ToolSession:
     def _at_once(self, name: str, arguments: Mapping[str, Any]) -> str:
         tool, recorded = self._looked_up(name, arguments)
         if self.machine is not None:
-            return self._told(tool, arguments, self._from_machine(tool, arguments), "backend")
+            return self._told(tool, arguments, self._from_backend(tool, arguments), "backend")
         if recorded is None:
             raise AgentevalError(
                 f"{name} cannot be answered: no recorded session holds this call, and there is "
@@ -164,29 +163,16 @@ class ToolSession:
             raise ValueError(f"{problem[:_KEPT]}.")
         return tool, self.recorded.answer(name, arguments) if self.recorded else None
 
-    def _from_machine(self, tool: WorkflowTool, arguments: Mapping[str, Any]) -> JsonValue:
+    def _from_backend(self, tool: WorkflowTool, arguments: Mapping[str, Any]) -> JsonValue:
+        assert self.machine is not None
         try:
-            method = getattr(self.machine, tool.name)
-            value: JsonValue = method(**json.loads(json.dumps(arguments)))
-        except KeyboardInterrupt:
+            return call_tool(self.machine, tool.name, arguments)
+        except ValueError:  # a refusal is the backend's answer
+            self._note(tool.name, arguments, "backend")
             raise
-        except BaseException as error:  # a backend that exits must not look like an agent that does
-            if type(error) is ValueError:
-                self._note(tool.name, arguments, "backend")  # its refusal is its answer
-                raise
-            raised = f"{type(error).__name__}: {error}"
-            raise AgentevalError(f"defect of the backend: {tool.name} raised {raised}") from error
-        if inspect.iscoroutine(value):
-            value.close()
-            raise AgentevalError(f"defect of the backend: {tool.name} has to be awaited")
-        return value
 
     def _told(
-        self,
-        tool: WorkflowTool,
-        arguments: Mapping[str, Any],
-        value: JsonValue,
-        answered: Answered,
+        self, tool: WorkflowTool, arguments: Mapping[str, Any], value: JsonValue, answered: Answered
     ) -> str:
         """The result as text. Raises AgentevalError when the tool may not return it."""
         try:

@@ -26,7 +26,7 @@ from agenteval.evaluators.workflows.results import (
     TurnResult,
 )
 from agenteval.evaluators.workflows.session import SessionEnd, SessionFailure, SessionLog
-from agenteval.evaluators.workflows.session_judge import GoalsVerdict, agreement
+from agenteval.evaluators.workflows.session_judge import GoalsVerdict
 from agenteval.evaluators.workflows.turn_score import (
     TurnFailure,
     TurnTable,
@@ -38,6 +38,7 @@ from agenteval.stats import (
     Interval,
     Kappa,
     PassK,
+    cohen_kappa,
     mean_interval,
     proportion_interval,
     sign_flip_test,
@@ -98,6 +99,21 @@ class SessionTally:
     judging: Usage
     powers: tuple[PassK, ...]
     agreement: Kappa | None
+
+    @property
+    def without_verdict(self) -> int:
+        """Sessions in no rate of successes."""
+        return self.failures.total() + self.undecided + self.pending
+
+    @property
+    def success_low(self) -> float | None:
+        """Success with all sessions without a verdict failed; None where there is none."""
+        return self.bounds[0] if self.without_verdict else None
+
+    @property
+    def success_high(self) -> float | None:
+        """Success with all sessions without a verdict succeeded; None where there is none."""
+        return self.bounds[1] if self.without_verdict else None
 
     @property
     def cut_short(self) -> int:
@@ -208,8 +224,7 @@ def share(values: Sequence[tuple[Hashable, float]]) -> Interval:
 
 
 def _mean(
-    values: Sequence[tuple[Hashable, float | None]],
-    bounds: tuple[float, float] | None = (0.0, 1.0),
+    values: Sequence[tuple[Hashable, float | None]], bounds: tuple[float, float] | None = (0.0, 1.0)
 ) -> Interval:
     known = [(task, v) for task, v in values if v is not None]
     return mean_interval([v for _, v in known], [task for task, _ in known], bounds=bounds)
@@ -226,8 +241,8 @@ def _agreement(own: Sequence[SessionResult]) -> Kappa | None:
     ]
     if not pairs:
         return None
-    tasks, judge, state = zip(*pairs, strict=True)
-    return agreement(judge, state, list(tasks))
+    ratings = np.array([(judge, state) for _, judge, state in pairs], dtype=np.float64)
+    return cohen_kappa(ratings, categories=(0.0, 1.0), clusters=[task for task, _, _ in pairs])
 
 
 def causes(results: Iterable[SessionResult]) -> list[CauseShare]:

@@ -25,7 +25,12 @@ from pydantic import JsonValue, ValidationError
 
 from agenteval.agents.protocol import CallStatus
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.backend import StatefulBackend, fresh_backend
+from agenteval.evaluators.workflows.backend import (
+    BackendDefect,
+    StatefulBackend,
+    call_tool,
+    fresh_backend,
+)
 from agenteval.evaluators.workflows.cases import OpenRole, SessionCase, session_case, session_cases
 from agenteval.evaluators.workflows.final_state import as_json, changes_of, held, same
 from agenteval.evaluators.workflows.scenario import (
@@ -291,21 +296,20 @@ class _Replay:
         arguments: JsonValue = call.arguments or {}
         if not isinstance(arguments, dict):
             return "bad_arguments", "the arguments are no JSON object"
-        method = getattr(self.backend, call.name, None)
-        if not callable(method):
+        if not callable(getattr(self.backend, call.name, None)):
             raise InputError(f"the backend has no method {call.name}", self.trajectory.place)
         if answer is not None and answer.lower().startswith(_ERROR):
             return "bad_arguments", answer
         before = copy.deepcopy(self.backend.state)
         try:
-            value = method(**json.loads(json.dumps(arguments)))
-        except Exception as error:
-            if type(error) is ValueError or complaint(self.tools[call.name].parameters, arguments):
-                self.backend.state.clear()  # in place: a module's functions know no other
-                self.backend.state.update(before)
-                return "bad_arguments", str(error)
-            problem = f"defect of the backend: {call.name} raised {type(error).__name__}: {error}"
-            raise InputError(problem, self.trajectory.place) from error
+            value = call_tool(self.backend, call.name, arguments)
+        except (ValueError, BackendDefect) as error:
+            parameters = self.tools[call.name].parameters
+            if isinstance(error, BackendDefect) and not complaint(parameters, arguments):
+                raise InputError(str(error), self.trajectory.place) from error
+            self.backend.state.clear()  # in place: a module's functions know no other
+            self.backend.state.update(before)
+            return "bad_arguments", str(error.__cause__ or error)
         value = as_json(value, f"{self.trajectory.place}: the result of {call.name}")
         return "ok", value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 

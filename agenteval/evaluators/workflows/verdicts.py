@@ -287,9 +287,7 @@ def schemas_of(role: Role, scenarios: tuple[str, ...]) -> Mapping[str, Schema]:
 
 
 def _success(
-    log: SessionLog,
-    state: StateVerdict | None,
-    judge: GoalsVerdict | GoalsFailure | None,
+    log: SessionLog, state: StateVerdict | None, judge: GoalsVerdict | GoalsFailure | None
 ) -> tuple[bool | None, Decider | None]:
     # Whichever way it ended: to keep the successes alone would raise the rate.
     if log.spoiled_by:

@@ -224,8 +224,7 @@ def test_the_primary_cause() -> None:
     late = Deviation(cause="missing_step", at=3)
     early = Deviation(cause="tool_use", at=1)
     assert primary([late, early]) == "tool_use"
-    assert primary([], failed=True) == "other"
-    assert primary([], failed=False) is None
+    assert primary([]) == "other"
 
 
 def test_a_step_left_out_comes_before_the_refusal_that_it_led_to() -> None:

@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from sklearn.metrics import cohen_kappa_score
 
 from agenteval.errors import ReplyError, Unauthorized
 from agenteval.evaluators.workflows.rates import Resampling
@@ -15,7 +14,6 @@ from agenteval.evaluators.workflows.session_judge import (
     GoalsVerdict,
     SessionJudge,
     SessionText,
-    agreement,
     dialogue_text,
     goals_table,
     read_goals,
@@ -141,17 +139,6 @@ def test_a_table_of_sessions() -> None:
     cases = goals_table(verdicts, list("aabbcc"), Resampling(200))
     assert (cases.success.mean, cases.success.n_clusters) == (0.5, 1)
     assert goals_table([], how=Resampling(200)).success.mean is None
-
-
-def test_agreement_with_the_final_state() -> None:
-    judge = [True, True, False, True, False, None, True, False]
-    state = [True, False, False, True, True, True, None, False]
-    found = agreement(judge, state)
-    both = [(j, s) for j, s in zip(judge, state, strict=True) if None not in (j, s)]
-    expected = cohen_kappa_score([j for j, _ in both], [s for _, s in both])
-    assert found.coefficient.mean == pytest.approx(expected)
-    assert (found.agreement.mean, found.left_out) == (pytest.approx(4 / 6), 2)
-    assert agreement([], []).coefficient.mean is None
 
 
 def test_a_conversation_as_the_judge_reads_it() -> None:

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from agenteval.evaluators.workflows.align import Call
 from agenteval.evaluators.workflows.equality import Equality, EqualityJudge
-from agenteval.evaluators.workflows.rates import Resampling
+from agenteval.evaluators.workflows.rates import Resampling, rates
 from agenteval.evaluators.workflows.scenario import Action
 from agenteval.evaluators.workflows.session_score import (
     SessionCounts,
     score_session,
-    session_table,
 )
 from agenteval.models.client import Client
 from agenteval.models.wire import Request
@@ -75,7 +74,7 @@ async def test_by_hand(
 async def test_what_is_open_is_counted_apart() -> None:
     found = await counts([A, ("a", {"t": "7 pm"})], [("a", {"t": "19:00"}), A, ("a", "oops")])
     assert (found.right, found.unjudged, found.arguments_unreadable) == (1, 1, 1)
-    tool = session_table([found], ["s"], Resampling(200)).tool
+    tool = rates([found.matches], ["s"], Resampling(200))
     assert tool.recall.known.mean == 1.0  # of the one decided
     assert (tool.recall.low, tool.recall.high) == (0.5, 1.0)
     assert (tool.precision.low, tool.precision.high) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
@@ -131,9 +130,9 @@ async def test_as_many_pairs_as_any_matching_could_have(gold: list[Pair], made: 
 
 async def test_micro_figures_over_sessions() -> None:
     rows = [await counts([A, B], [A]), await counts([A], [A, B, C]), await counts([], [])]
-    tool = session_table(rows, ["x", "y", "z"], Resampling(200)).tool
+    tool = rates([row.matches for row in rows], ["x", "y", "z"], Resampling(200))
     assert tool.precision.known.mean == pytest.approx(2 / 4)
     assert tool.recall.known.mean == pytest.approx(2 / 3)
     assert tool.f1.known.mean == pytest.approx(4 / 7)
-    none = session_table([], [], Resampling(200)).tool
+    none = rates([], [], Resampling(200))
     assert (none.precision.known.mean, none.precision.low) == (None, None)
