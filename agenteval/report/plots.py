@@ -18,7 +18,8 @@ from agenteval.records.table import Estimate
 from agenteval.records.verification import Effect, Verification
 from agenteval.report import charts
 from agenteval.report.charts import Series
-from agenteval.report.style import LOOKS, Look, listed, looks, n_label, plain, span
+from agenteval.report.style import LOOKS, Look, looks, n_label, plain, span
+from agenteval.report.text import listed
 from agenteval.stats import Interval, UniqueCurve, mean_interval
 from agenteval.stats.correlation import correlation_matrix
 from agenteval.stats.scores import ONLY_EMPTY, ORIGINAL, Column, ScoreTable, split_variant
@@ -110,7 +111,7 @@ def radar(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
             continue
         series.append(Series(system, cells, f"{system} ({n_label(cells)})", look=style[system]))
         if empty:
-            notes.append(f"{plain(system)}: no values on {listed(empty)}")
+            notes.append(f"{plain(system)}: no values on {listed([plain(c) for c in empty])}")
     title = "Mean ratings by system, 0 worst to 1 best; 95% intervals over cases"
     return charts.radar(criteria, series, title=title, notes=notes, ax=ax)
 
@@ -425,7 +426,7 @@ def drawn_criteria(table: ScoreTable, least: int = 1) -> tuple[list[str], list[s
             f"criteri{'on' if least == 1 else 'a'}; the table has {len(drawn)}"
         )
     empty = [n for n in names if n not in drawn]
-    return drawn, [f"without values: {listed(empty)}"] if empty else []
+    return drawn, [f"without values: {listed([plain(c) for c in empty])}"] if empty else []
 
 
 def _by_success(table: ScoreTable) -> dict[str, ScoreTable]:

@@ -22,7 +22,6 @@ from agenteval.report.page import (
     Text,
     Words,
     badge,
-    signs_text,
 )
 from agenteval.report.text import cut, edits, variant_label
 from agenteval.stats.scores import ORIGINAL, ScoreTable
@@ -115,23 +114,35 @@ def runs_table(lines: Sequence[RunLine]) -> Table:
     labelled = any(line.success >= 0 for line in lines)
     repeated = any(line.spread is not None for line in lines)
     columns = [
-        Column("run", "run"), Column("system", "system"),
+        Column("run", "run"),
+        Column("system", "system"),
         Column("case", "case", "count", "runs on one input share it"),
         *([Column("outcome", "outcome")] if labelled else []),
         Column("mean", "mean", "number", "over all criteria and repeats"),
-        *([Column("gap", "gap", "number", "distance of the mean from the label")]
-          if labelled else []),
-        *([Column("spread", "spread", "number", "largest difference between repeats")]
-          if repeated else []),
+        *(
+            [Column("gap", "gap", "number", "distance of the mean from the label")]
+            if labelled
+            else []
+        ),
+        *(
+            [Column("spread", "spread", "number", "largest difference between repeats")]
+            if repeated
+            else []
+        ),
         Column("missing", "not rated", "count", "judgements without a result"),
-    ]  # fmt: skip
+    ]
     rows: list[dict[str, Cell]] = []
     for line in lines:
         values: dict[str, Cell] = {
-            "run": line.run, "system": line.system or None, "case": line.case + 1,
-            "outcome": OUTCOMES[line.success], "mean": line.mean, "gap": line.gap,
-            "spread": line.spread, "missing": line.failed,
-        }  # fmt: skip
+            "run": line.run,
+            "system": line.system or None,
+            "case": line.case + 1,
+            "outcome": OUTCOMES[line.success],
+            "mean": line.mean,
+            "gap": line.gap,
+            "spread": line.spread,
+            "missing": line.failed,
+        }
         rows.append({column.key: values[column.key] for column in columns})
     return Table("runs", "Runs", tuple(columns), tuple(rows))
 
@@ -162,7 +173,7 @@ def run_items(material: Material, lines: Sequence[RunLine]) -> RunItems:
     made, size = RunItems(flags=flags), 0
     signs = {flag.run: flag.signs for flag in flags.found}
     for line, texts, ratings in _each(material, lines):
-        blocks = _blocks(material, texts, ratings, signs.get(line.run, ()))
+        blocks = _blocks(material, texts, ratings)
         size += len(repr(blocks))  # characters of all texts, about
         if made.without_room or size > MOST_BYTES:
             made.without_room += 1
@@ -171,9 +182,16 @@ def run_items(material: Material, lines: Sequence[RunLine]) -> RunItems:
         about = " · ".join(p for p in (line.system, f"case {line.case + 1}", mean) if p)
         outcome = {1: [badge("success", "keep")], 0: [badge("failed", "drop")]}
         badges = list(outcome.get(line.success, []))
-        if line.run in signs:
-            badges.append(badge("talks to the judge", "repair"))
-        made.items.append(Item(f"run-{len(made.items)}", line.run, blocks, badges, about))
+        made.items.append(
+            Item(
+                f"run-{len(made.items)}",
+                line.run,
+                blocks,
+                badges,
+                about,
+                signs=signs.get(line.run, ()),
+            )
+        )
         made.lines.append(line)
         made.shortened += texts is not None and any(
             len(t) > MOST_TEXT for t in (texts.problem, texts.trajectory, *texts.copies.values())
@@ -197,10 +215,8 @@ def _each(
             yield line, texts.get(line.run), table.where(np.sort(rows))
 
 
-def _blocks(
-    material: Material, texts: RunTexts | None, ratings: ScoreTable, signs: Sequence[str]
-) -> list[Block]:
-    blocks = signs_text(signs)
+def _blocks(material: Material, texts: RunTexts | None, ratings: ScoreTable) -> list[Block]:
+    blocks: list[Block] = []
     said: Mapping[tuple[str, str, int], Said] = texts.said if texts else {}
     if texts is not None:
         problem, trajectory = cut(texts.problem, MOST_TEXT), cut(texts.trajectory, MOST_TEXT)
@@ -213,15 +229,30 @@ def _blocks(
     variants = [v for v in ratings.present("variant") if v != ORIGINAL]
     if texts is not None and variants:
         copies = [
-            Item("", variant_label(v, material.table.variant.names), [
-                _changes(material, ratings, v),
-                *([Text(_compared(texts.trajectory, texts.copies[v]), "pre",
-                        "The copy, and what it changes")] if v in texts.copies else []),
-                Cards(_answers(material, ratings.of(variant=v), said),
-                      "What the judge said of the copy"),
-            ])
+            Item(
+                "",
+                variant_label(v, material.table.variant.names),
+                [
+                    _changes(material, ratings, v),
+                    *(
+                        [
+                            Text(
+                                _compared(texts.trajectory, texts.copies[v]),
+                                "pre",
+                                "The copy, and what it changes",
+                            )
+                        ]
+                        if v in texts.copies
+                        else []
+                    ),
+                    Cards(
+                        _answers(material, ratings.of(variant=v), said),
+                        "What the judge said of the copy",
+                    ),
+                ],
+            )
             for v in variants
-        ]  # fmt: skip
+        ]
         blocks += [Text([Piece("Perturbed copies", "strong")]), Items(copies)]
     return blocks
 
@@ -237,8 +268,9 @@ def _answers(
         mean = f" {shown(float(values.mean()), 'number')}" if len(values) else ""
         blocks: list[Block] = []
         for i in range(len(own)):
-            words = said.get((own.variant.names[own.variant.codes[i]], criterion,
-                              int(own.repeat[i])), Said())  # fmt: skip
+            words = said.get(
+                (own.variant.names[own.variant.codes[i]], criterion, int(own.repeat[i])), Said()
+            )
             blocks += _answer(own, i, words)
         name = material.names.get(criterion, criterion)
         cards.append(Card([Piece(name, "strong"), mean], blocks))
@@ -273,9 +305,11 @@ def _answer(own: ScoreTable, i: int, said: Said) -> list[Block]:
 def _changes(material: Material, ratings: ScoreTable, variant: str) -> Table:
     """Means of a run and of its copy on every criterion."""
     columns = (
-        Column("criterion", "criterion"), Column("original", "original", "number"),
-        Column("copy", "copy", "number"), Column("change", "original minus copy", "signed"),
-    )  # fmt: skip
+        Column("criterion", "criterion"),
+        Column("original", "original", "number"),
+        Column("copy", "copy", "number"),
+        Column("change", "original minus copy", "signed"),
+    )
     rows: list[dict[str, Cell]] = []
     for criterion in ratings.present("criterion"):
         means: list[float | None] = []

@@ -33,7 +33,6 @@ from agenteval.report.page import (
     Words,
     badge,
     render,
-    signs_text,
 )
 from agenteval.report.text import cut
 from agenteval.text import plural
@@ -94,32 +93,37 @@ def traces_page(
     bounds: Bounds = DEFAULT,
     unfinished: Sequence[str] = (),
 ) -> str:
-    """The page as HTML. The same material gives the same text.
+    """Return the page as HTML. The same material gives the same text.
 
     At most `most_traces` traces can be unfolded, those with most findings first; the page says how
-    many there are. `facts` are shown at the end as (name, text). `unfinished` are sentences on
-    finders that have not come to their end, said before everything else.
+    many there are. `facts` are (name, text) for the end.
     """
     ordered = worth_reading(material)
-    some = [_trace(material, trace, bounds, first=i == 0)
-            for i, trace in enumerate(ordered[:most_traces])]  # fmt: skip
-    finders = ", ".join(f.name for f in material.finders) or "nobody yet"
-    lines = headlines(material) or ["No finder has examined these traces."]
-    tables_of_findings = finding_tables(material.finders, material.taxonomy, len(material.traces))
-    tables = [*tables_of_findings, *material.scores]
+    some = [
+        _trace(material, trace, bounds, first=i == 0)
+        for i, trace in enumerate(ordered[:most_traces])
+    ]
+    answer = Verdict(
+        "Errors found by",
+        ", ".join(f.name for f in material.finders) or "nobody yet",
+        headlines(material) or ["No finder has examined these traces."],
+    )
+    tables = finding_tables(material.finders, material.taxonomy, len(material.traces))
+    flagged = [Text(material.flags.line, "warning")] if material.flags.line else []
     count = f"All {plural(len(ordered), 'trace')}, most findings first."
     if len(some) < len(ordered):
         count = f"{len(some):,} of {plural(len(ordered), 'trace')}, those with most findings."
-    flagged = [Text(material.flags.line, "warning")] if material.flags.line else []
     sections = [
-        Section("summary", "Summary",
-                [Verdict("Errors found by", finders, lines), Tiles(_tiles(material))]),
-        *([Section("tables", "Tables", tables)] if tables else []),
-        Section("traces", "Traces", [*flagged, Items(some)] if some else
-                [Text("There is no trace.")],
-                f"{count} A number beside a span counts the findings at it and below. Texts are "
-                "cut."),
-    ]  # fmt: skip
+        Section("summary", "Summary", [answer, Tiles(_tiles(material))]),
+        Section("tables", "Tables", [*tables, *material.scores]),
+        Section(
+            "traces",
+            "Traces",
+            [*flagged, Items(some)] if some else [Text("There is no trace.")],
+            f"{count} The number beside a span counts the findings at it and below. Long texts "
+            "are cut.",
+        ),
+    ]
     lead = "What went wrong in the traces of agents, and at which span."
     return render(Page("trace report", title, lead, sections, unfinished, facts))
 
@@ -147,8 +151,10 @@ def _headline(finder: FinderFindings, total: int) -> str:
     known = list(finder.known())
     name = finder.title
     failed, untried = finder.failures().total(), total - len(finder.findings)
-    gaps = [f"could not examine {failed:,}" if failed else "",
-            f"has not tried {untried:,}" if untried else ""]  # fmt: skip
+    gaps = [
+        f"could not examine {failed:,}" if failed else "",
+        f"has not tried {untried:,}" if untried else "",
+    ]
     rest = "".join(f"; {gap}" for gap in gaps if gap)
     if not known:
         return f"{name}: nothing is known{rest}."
@@ -160,18 +166,17 @@ def _headline(finder: FinderFindings, total: int) -> str:
     )
 
 
-def _tiles(material: Material) -> list[tuple[str, str]]:
+def _tiles(material: Material) -> list[tuple[int | str, str]]:
     known = [findings for finder in material.finders for findings in finder.known()]
-    numbers = [
-        ("traces", len(material.traces)),
-        ("spans", sum(o.total for o in material.outlines.values())),
-        ("finders", len(material.finders)),
-        ("findings", sum(len(f.findings) for f in known)),
-        ("categories", len(material.categories())),
-        ("failures", sum(finder.failures().total() for finder in material.finders)),
+    return [
+        (len(material.traces), "traces"),
+        (sum(o.total for o in material.outlines.values()), "spans"),
+        (len(material.finders), "finders"),
+        (sum(len(f.findings) for f in known), "findings"),
+        (len(material.categories()), "categories"),
+        (sum(finder.failures().total() for finder in material.finders), "failures"),
+        *([material.flags.tile] if material.flags.examined else ()),
     ]
-    tiles = [(f"{n:,}", name) for name, n in numbers]
-    return [*tiles, *([material.flags.tile] if material.flags.examined else [])]
 
 
 def _trace(material: Material, trace: str, bounds: Bounds, *, first: bool) -> Item:
@@ -186,12 +191,17 @@ def _trace(material: Material, trace: str, bounds: Bounds, *, first: bool) -> It
     seen = {node.span.id for node in _nodes(drawn.roots)}
     beyond = outline.total - len(spans) if outline else 0
     elsewhere = [
-        Card(card.head, [Text(["at ", Piece(span or "(no span)", "code")], "quiet"), *card.blocks],
-             card.kind)
-        for span, own in cards.items() if span not in seen for card in own
-    ]  # fmt: skip
+        Card(
+            card.head,
+            [Text(["at ", Piece(span or "(no span)", "code")], "quiet"), *card.blocks],
+            card.kind,
+        )
+        for span, own in cards.items()
+        if span not in seen
+        for card in own
+    ]
     signs = next((flag.signs for flag in material.flags.found if flag.run == trace), ())
-    blocks: list[Block] = [*signs_text(signs), *_failed(material, trace)]
+    blocks: list[Block] = [*_failed(material, trace)]
     blocks += [Text(cut(text, _MOST_WORDS), "pre", name) for name, text in brief(outline)]
     if grades := _grades(material, trace):
         blocks.append(Lines(grades, "Grades"))
@@ -203,10 +213,16 @@ def _trace(material: Material, trace: str, bounds: Bounds, *, first: bool) -> It
         blocks.append(Text(f"{rest:,} more findings are not shown.", "warning"))
     roots = [_span(root, cards) for root in drawn.roots]
     blocks.append(Items(roots, "tree", _hidden(drawn.hidden, beyond)))
-    badges = _badges(material, trace)
-    badges += [badge("talks to the judge", "repair")] if signs else []
-    id = f"trace-{content_hash(trace)[:12]}"
-    return Item(id, trace, blocks, badges, _about(outline), open=first, kind="trace")
+    return Item(
+        f"trace-{content_hash(trace)[:12]}",
+        trace,
+        blocks,
+        _badges(material, trace),
+        _about(outline),
+        open=first,
+        kind="trace",
+        signs=signs,
+    )
 
 
 def brief(outline: Outline | None) -> list[tuple[str, str]]:
@@ -214,8 +230,10 @@ def brief(outline: Outline | None) -> list[tuple[str, str]]:
     if outline is None:
         return []
     named = {span.id: f", from {span.kind} {span.name} ({span.id})" for span in outline.spans}
-    both = (("The task", outline.task, outline.task_span),
-            ("The last answer", outline.ending, outline.ending_span))  # fmt: skip
+    both = (
+        ("The task", outline.task, outline.task_span),
+        ("The last answer", outline.ending, outline.ending_span),
+    )
     rows = [(title + named.get(span or "", ""), text) for title, text, span in both if text]
     if outline.withheld:
         places = (path.removeprefix("spans.") for path in outline.withheld)
@@ -227,8 +245,11 @@ def facts_of(span: OutlineSpan) -> str:
     """Duration and tokens of a span, as in "1.2 s · 340 tokens"."""
     parts = []
     if span.seconds is not None:
-        parts.append(f"{span.seconds:,.{0 if span.seconds >= 100 else 1}f} s"
-                     if span.seconds >= 0.1 else f"{1000 * span.seconds:.0f} ms")  # fmt: skip
+        parts.append(
+            f"{span.seconds:,.{0 if span.seconds >= 100 else 1}f} s"
+            if span.seconds >= 0.1
+            else f"{1000 * span.seconds:.0f} ms"
+        )
     if span.tokens is not None:
         parts.append(plural(span.tokens, "token"))
     return " · ".join(parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,27 +11,27 @@ import numpy as np
 from agenteval.errors import InputError
 from agenteval.evaluators.utility.tables import evidence_by_system, evidence_table
 from agenteval.records import Criterion
-from agenteval.records.table import shown
+from agenteval.records.table import Table, shown
 from agenteval.report import plots
 from agenteval.report.material import Material
 from agenteval.report.page import (
     BadgeKind,
     Block,
     Columns,
-    Gallery,
     Item,
     Items,
     Lines,
     Listing,
     Page,
     Piece,
+    Plan,
     Section,
     Text,
     Tiles,
     Verdict,
     Words,
     badge,
-    gallery,
+    figures,
     render,
 )
 from agenteval.report.runs import (
@@ -74,32 +74,34 @@ _KINDS: dict[str, Any] = {"trustworthy": "trustworthy", "not trustworthy": "not-
 
 
 def utility_page(material: Material, *, most_runs: int = MOST_RUNS) -> str:
-    """The page as HTML. The same material gives the same text.
+    """Return the page as HTML. The same material gives the same text.
 
     At most `most_runs` runs can be opened, those farthest from their label first; the page says
     how many are left out. Raises StoreError when the texts cannot be read.
     """
     lines = run_lines(material)
     made = run_items(material, worth_reading(lines, most_runs))
-    drawn, left_out = gallery(_plan(material))
-    tables = {"systems": ("Systems", systems_table(material), ""),
-              "perturbations": ("Perturbations", effects_table(material), _EFFECTS),
-              "missing": ("Not rated", missing_table(material), _MISSING)}  # fmt: skip
-    own = {
-        key: Section(key, title, [Listing(table, titled=False)], lead)
-        for key, (title, table, lead) in tables.items() if table is not None
-    }  # fmt: skip
+
+    def table(title: str, made: Table | None, lead: str = "") -> Section:
+        return Section(made.key if made else "", title, [_untitled(made)] if made else (), lead)
+
     sections = [
-        Section("summary", "Summary", _summary(material, made, left_out)),
+        Section("summary", "Summary", _summary(material, made)),
         _criteria(material),
-        *(own[key] for key in ("systems", "perturbations") if key in own),
-        *([Section("figures", "Figures", [Gallery(drawn)])] if drawn else []),
-        *([own["missing"]] if "missing" in own else []),
+        table("Systems", systems_table(material)),
+        table("Perturbations", effects_table(material), _EFFECTS),
+        figures(_plan(material)),
+        table("Not rated", missing_table(material), _MISSING),
         _runs(material, lines, made),
     ]
-    facts = material.facts
-    return render(Page("report", material.title, facts[0][1] if facts else "", sections,
-                       material.unfinished, facts))  # fmt: skip
+    lead = material.facts[0][1] if material.facts else ""
+    return render(
+        Page("report", material.title, lead, sections, material.unfinished, material.facts)
+    )
+
+
+def _untitled(table: Table) -> Listing:
+    return Listing(table, titled=False)
 
 
 _EFFECTS = (
@@ -113,7 +115,7 @@ _MISSING = (
 )
 
 
-def _summary(material: Material, made: RunItems, left_out: Sequence[str]) -> list[Block]:
+def _summary(material: Material, made: RunItems) -> list[Block]:
     findings = material.findings
     judge = findings.judge if findings else None
     if judge is not None:
@@ -130,7 +132,7 @@ def _summary(material: Material, made: RunItems, left_out: Sequence[str]) -> lis
     else:
         head = Verdict("The judge on these criteria", "not verified", [material.unverified])
     warnings = judge.warnings if judge else ()
-    lacking = [*_missing(material), *_not_shown(material, made), *left_out]
+    lacking = [*_missing(material), *_not_shown(material, made)]
     shown = [evidence_table(judge), evidence_by_system(judge)] if judge else []
     return [
         head,
@@ -151,21 +153,21 @@ def _present(codes: np.ndarray[tuple[int], np.dtype[np.int32]]) -> int:
     return int((np.unique(codes) >= 0).sum())
 
 
-def _tiles(material: Material, flags: Flags) -> list[tuple[str, str]]:
-    """Numbers with their names."""
-    table = material.originals
-    everything = material.table
-    pairs = [
-        ("runs", _present(table.run.codes)),
-        ("cases", _present(table.case.codes)),
-        ("systems", max(_present(table.system.codes), 1)),
-        ("criteria", len(material.criteria)),
-        ("repeats", int(table.repeat.max(initial=-1)) + 1),
-        ("judgements", len(everything)),
+def _tiles(material: Material, flags: Flags) -> list[tuple[int | str, str]]:
+    table, everything = material.originals, material.table
+    numbers = {
+        "run": _present(table.run.codes),
+        "case": _present(table.case.codes),
+        "system": max(_present(table.system.codes), 1),
+        "criterion": len(material.criteria),
+        "repeat": int(table.repeat.max(initial=-1)) + 1,
+        "judgement": len(everything),
+    }
+    return [
+        *((n, plural(n, name).rpartition(" ")[2]) for name, n in numbers.items()),
+        (shown(rated_share(everything), "share"), "rated"),
+        *([flags.tile] if flags.examined else ()),
     ]
-    named = [(f"{n:,}", name[:-1] if n == 1 and name.endswith("s") else name) for name, n in pairs]
-    rated = (shown(rated_share(everything), "share"), "rated")
-    return [*named, rated, *([flags.tile] if flags.examined else [])]
 
 
 def _measured(material: Material) -> list[str]:
@@ -266,9 +268,12 @@ def _not_shown(material: Material, made: RunItems) -> list[str]:
         lines.append(
             f"{len(made.lines):,} of {runs:,} runs can be opened here, those farthest from their "
             "label first; the others are named below the list"
-            + (f" (texts on this page are limited to {MOST_BYTES // 1_000_000} million characters)"
-               if made.without_room else "")
-        )  # fmt: skip
+            + (
+                f" (texts on this page are limited to {MOST_BYTES // 1_000_000} million characters)"
+                if made.without_room
+                else ""
+            )
+        )
     if made.shortened:
         lines.append(
             f"{made.shortened:,} runs have texts of more than {MOST_TEXT:,} characters, cut here"
@@ -279,20 +284,33 @@ def _not_shown(material: Material, made: RunItems) -> list[str]:
 def _trusted(material: Material) -> list[Block]:
     title = "What can be trusted"
     if material.findings is None:
-        return [Text(["Not verified: run ", Piece("agenteval verify", "code"), ". Until then the "
-                      "means below say what the judge answered, not whether the answers hold."],
-                     title=title)]  # fmt: skip
+        return [
+            Text(
+                [
+                    "Not verified: run ",
+                    Piece("agenteval verify", "code"),
+                    ". Until then the "
+                    "means below say what the judge answered, not whether the answers hold.",
+                ],
+                title=title,
+            )
+        ]
     blocks: list[Block] = []
     for verdict, meaning in _MEANINGS.items():
         lines: list[Words] = [
-            [Piece(material.names.get(v.criterion_id, v.criterion_id), "strong"), " ",
-             Piece("; ".join(v.reasons[:2]), "quiet")]
-            for v in material.findings.criteria if v.verdict == verdict
-        ]  # fmt: skip
+            [
+                Piece(material.names.get(v.criterion_id, v.criterion_id), "strong"),
+                " ",
+                Piece("; ".join(v.reasons[:2]), "quiet"),
+            ]
+            for v in material.findings.criteria
+            if v.verdict == verdict
+        ]
         if lines:
-            blocks += [Text([badge(verdict, verdict), f" {meaning}"],
-                            title="" if blocks else title),
-                       Lines(lines, form="plain")]  # fmt: skip
+            blocks += [
+                Text([badge(verdict, verdict), f" {meaning}"], title="" if blocks else title),
+                Lines(lines, form="plain"),
+            ]
     return blocks
 
 
@@ -366,14 +384,17 @@ def _runs(material: Material, lines: Sequence[RunLine], made: RunItems) -> Secti
     return Section("runs", "Runs", blocks, lead)
 
 
-def _plan(material: Material) -> list[tuple[str, str, Callable[[], Any]]]:
+def _plan(material: Material) -> Plan:
     table = plots.with_names(material.table, material.names)
     copies = set(table.present("variant")) - {ORIGINAL}
     doses = {v.partition(":")[2].partition(":")[0] for v in copies} - {"-", ""}
+    repeated = int(table.repeat.max(initial=0)) > 0
     verdicts = material.findings.criteria if material.findings else ()
-    labels = {v.criterion_id: f"{material.names.get(v.criterion_id, v.criterion_id)}: {v.verdict}"
-              for v in verdicts}  # fmt: skip
-    plan: list[tuple[str, str, Callable[[], Any]]] = [
+    labels = {
+        v.criterion_id: f"{material.names.get(v.criterion_id, v.criterion_id)}: {v.verdict}"
+        for v in verdicts
+    }
+    always: Plan = [
         (
             "Which criteria hold",
             "Agreement of repeats beside discrimination of success, with the verdict.",
@@ -385,38 +406,30 @@ def _plan(material: Material) -> list[tuple[str, str, Callable[[], Any]]]:
             lambda: plots.success_bars(table),
         ),
         ("Systems", "Mean of every system on every criterion.", lambda: plots.radar(table)),
-    ]
-    if int(table.repeat.max(initial=0)) > 0:
-        plan.append((
-            "Repeats",
-            "Means at every repeat of the judge: lines that wander are noise of the judge.",
-            lambda: plots.repeat_lines(_few(table, _MOST_PANELS)),
-        ))  # fmt: skip
-    if copies:
-        plan.append((
-            "Originals and perturbed copies",
-            "A copy that lost something should score lower, a control the same.",
-            lambda: plots.perturbation_bars(table),
-        ))  # fmt: skip
-    if len(doses) > 1:
-        plan.append((
-            "Dose and response",
-            "The more is taken away, the lower the rating should be.",
-            lambda: plots.dose_lines(_few(table, _MOST_PANELS)),
-        ))  # fmt: skip
-    plan += [
         (
             "Criteria that say the same",
             "Spearman correlation of the runs' means.",
             lambda: plots.correlation_map(_few(table, _MOST_CORRELATED)),
         ),
-        (
-            "Coverage",
-            "What became of every judgement.",
-            lambda: plots.coverage_bars(table),
-        ),
+        ("Coverage", "What became of every judgement.", lambda: plots.coverage_bars(table)),
     ]
-    return plan
+    repeats = (
+        "Repeats",
+        "Means at every repeat of the judge: lines that wander are noise of the judge.",
+        lambda: plots.repeat_lines(_few(table, _MOST_PANELS)),
+    )
+    pairs = (
+        "Originals and perturbed copies",
+        "A copy that lost something should score lower, a control the same.",
+        lambda: plots.perturbation_bars(table),
+    )
+    lines = (
+        "Dose and response",
+        "The more is taken away, the lower the rating should be.",
+        lambda: plots.dose_lines(_few(table, _MOST_PANELS)),
+    )
+    some = ((repeats, repeated), (pairs, copies), (lines, len(doses) > 1))
+    return [*always[:3], *(chart for chart, applies in some if applies), *always[3:]]
 
 
 def _few(table: ScoreTable, most: int) -> ScoreTable:

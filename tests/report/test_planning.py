@@ -111,7 +111,8 @@ def test_hostile_words_stay_words() -> None:
         trials, [(HOSTILE, HOSTILE, HOSTILE)], title=HOSTILE, facts=[(HOSTILE, HOSTILE)]
     )
     seen = Seen(page)
-    assert not {"img", "iframe", "link"} & set(seen.tags)
+    assert not {"iframe", "link"} & set(seen.tags)
+    assert seen.tags["img"] == page.count('<img class="paper" alt="')
     assert seen.tags["script"] == 1
     assert not [name for _, name, _ in seen.attributes if name.startswith("on")]
     assert "\u202e" not in page
@@ -132,6 +133,6 @@ def test_nothing_sticks_out_and_nobody_is_asked(
     trials = [*mixed, attempt(case("k", topic="x" * 300), WRONG, system="y" * 300)]
     watched = open_page(planning_page(trials), width=width)
     assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
-    assert watched.page.locator("#figures figure svg").count() == 3
+    assert watched.page.locator("#figures figure img").count() == 3
     assert watched.page.locator("nav").evaluate("e => getComputedStyle(e).position") == "sticky"
     assert watched.quiet, (watched.console, watched.requests)
