@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.tables import evidence_by_system, evidence_table
+from agenteval.evaluators.utility.tables import effects_table, evidence_by_system, evidence_table
 from agenteval.records import Criterion
 from agenteval.records.table import Table, shown
 from agenteval.report import plots
@@ -48,7 +48,6 @@ from agenteval.report.text import cut, variant_label
 from agenteval.report.utility_tables import (
     checks_table,
     criteria_table,
-    effects_table,
     missing_table,
     rated_share,
     systems_table,
@@ -82,16 +81,19 @@ def utility_page(material: Material, *, most_runs: int = MOST_RUNS) -> str:
     lines = run_lines(material)
     made = run_items(material, worth_reading(lines, most_runs))
 
-    def table(title: str, made: Table | None, lead: str = "") -> Section:
-        return Section(made.key if made else "", title, [_untitled(made)] if made else (), lead)
+    findings = material.findings
+    effects = effects_table(findings.criteria, material.names) if findings else None
+
+    def table(id: str, title: str, made: Table | None, lead: str = "") -> Section:
+        return Section(id, title, [_untitled(made)] if made and made.rows else (), lead)
 
     sections = [
         Section("summary", "Summary", _summary(material, made)),
         _criteria(material),
-        table("Systems", systems_table(material)),
-        table("Perturbations", effects_table(material), _EFFECTS),
+        table("systems", "Systems", systems_table(material)),
+        table("perturbations", "Perturbations", effects, _EFFECTS),
         figures(_plan(material)),
-        table("Not rated", missing_table(material), _MISSING),
+        table("missing", "Not rated", missing_table(material), _MISSING),
         _runs(material, lines, made),
     ]
     lead = material.facts[0][1] if material.facts else ""
@@ -106,8 +108,7 @@ def _untitled(table: Table) -> Listing:
 
 _EFFECTS = (
     "Original minus copy, as a share of the scale: positive where the copy scores lower. ✓ as "
-    "expected before scoring, ✗ against it, ? cannot be told; what was expected stands with each "
-    "criterion."
+    "expected before scoring, ✗ surely not, ? undecided."
 )
 _MISSING = (
     "All judgements, those of perturbed copies included. A failure is never a score: it is counted "
