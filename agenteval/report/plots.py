@@ -147,7 +147,7 @@ def _bars(
     ax: Axes | None,
 ) -> Axes:  # fmt: skip
     figure = charts.rows(
-        criteria, {"": series}, title=title, x=_VALUE, bars=True, notes=notes, ax=ax
+        criteria, {"": series}, title=title, x=_VALUE, kind="bars", notes=notes, ax=ax
     )
     return ax or figure.axes[0]
 
@@ -159,20 +159,27 @@ def repeat_boxes(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
     Only original runs that were rated at every repeat.
     """
     part, criteria, notes = _repeated(table)
-    series: dict[str, tuple[Look, list[list[float]], list[Interval]]] = {}
+    series = []
     for group, rows in _by_success(part).items():
-        cells = [interval(rows.of(criterion=c)) for c in criteria]
-        own = [[c.mean for c in _per_repeat(rows.of(criterion=c)) if c.mean is not None]
-               for c in criteria]  # fmt: skip
-        if not any(own):
+        by_criterion = [rows.of(criterion=c) for c in criteria]
+        cells = [interval(own) for own in by_criterion]
+        spread = [[c.mean for c in _per_repeat(own) if c.mean is not None] for own in by_criterion]
+        if not any(spread):
             notes.append(f"{group}: no cases")
             continue
-        repeats = span((len(some) for some in own), "repeat")
-        series[f"{group} ({repeats}; {n_label(cells)})"] = (_LOOK_OF[group], own, cells)
-    return charts.boxes(
-        criteria, series, title="Means over repeats of the judge", ax=ax,
-        x="mean value, 0 worst to 1 best", notes=notes + _unlabelled(part),
-    )  # fmt: skip
+        repeats = span((len(some) for some in spread), "repeat")
+        label = f"{group} ({repeats}; {n_label(cells)})"
+        series.append(Series(label, cells, look=_LOOK_OF[group], spread=spread))
+    figure = charts.rows(
+        criteria,
+        {"": series},
+        title="Means over repeats of the judge",
+        x="mean value, 0 worst to 1 best",
+        kind="boxes",
+        notes=notes + _unlabelled(part),
+        ax=ax,
+    )
+    return ax or figure.axes[0]
 
 
 def repeat_lines(table: ScoreTable, *, ax: Axes | None = None) -> Figure:
@@ -331,7 +338,7 @@ def perturbation_bars(
     title += f": {next(iter(panels))}" if len(panels) == 1 else ""
     notes.append("whiskers: 95% interval over cases")
     x = "mean value, 0 to 1"
-    return charts.rows(criteria, panels, title=title, x=x, bars=True, notes=notes, ax=ax)
+    return charts.rows(criteria, panels, title=title, x=x, kind="bars", notes=notes, ax=ax)
 
 
 def dose_lines(table: ScoreTable, *, ax: Axes | None = None) -> Figure:
