@@ -22,7 +22,7 @@ from agenteval.report.style import (
     INK,
     LOOKS,
     WIDTH,
-    Look,
+    SeriesStyle,
     axes_or_new,
     drawing,
     figure_of,
@@ -65,7 +65,7 @@ class Series:
     values: Sequence[Value]
     label: str = ""
     pale: bool = False
-    look: Look | None = None
+    look: SeriesStyle | None = None
     at: Sequence[float] = ()
     counts: Sequence[int] = ()
     spread: Sequence[Sequence[float]] = ()
@@ -76,7 +76,7 @@ class Series:
         return plain(self.label or self.name)
 
 
-def _looks(series: Iterable[Series]) -> dict[str, tuple[Series, Look]]:
+def _looks(series: Iterable[Series]) -> dict[str, tuple[Series, SeriesStyle]]:
     """Return each series once, with a look that is the same wherever its name comes again."""
     once: dict[str, Series] = {}
     for entry in series:
@@ -109,7 +109,9 @@ def _whiskers(
         ax.errorbar(mean, at, xerr=ends, **style)
 
 
-def _marks(ax: Axes, at: Floats, values: Sequence[Value], look: Look, size: float = 4.5) -> None:
+def _marks(
+    ax: Axes, at: Floats, values: Sequence[Value], look: SeriesStyle, size: float = 4.5
+) -> None:
     """Draw marks of rows, hollow ones for means without an interval."""
     mean, low, _ = _arrays(values)
     whole = ~np.isnan(low)
@@ -122,7 +124,7 @@ def _hollow(
     ax: Axes,
     at: Floats,
     values: Sequence[Value],
-    look: Look,
+    look: SeriesStyle,
     size: float = 4.5,
     *,
     upright: bool = False,
@@ -333,7 +335,7 @@ def lines(  # noqa: PLR0913  each is a part of the chart
     return figure
 
 
-def _line(ax: Axes, entry: Series, look: Look, shift: float, *, spread: bool) -> None:
+def _line(ax: Axes, entry: Series, look: SeriesStyle, shift: float, *, spread: bool) -> None:
     places = np.array(entry.at or range(len(entry.values)), dtype=np.float64)
     at = places + shift * (float(np.ptp(places)) if len(places) > 1 else 1.0)
     mean, low, high = _arrays(entry.values)
@@ -414,7 +416,7 @@ def rows(  # noqa: PLR0913  each is a part of the chart
     return figure
 
 
-def _row_legend(style: Iterable[tuple[Series, Look]], kind: str) -> list[Artist]:
+def _row_legend(style: Iterable[tuple[Series, SeriesStyle]], kind: str) -> list[Artist]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -453,17 +455,17 @@ def _value_axis(ax: Axes, values: Sequence[Value], limits: tuple[float, float] |
     ax.xaxis.set_major_formatter(lambda v, _: f"{v:+.3g}".replace("-", "−") if v else "0")
 
 
-def _surface(look: Look, *, pale: bool) -> dict[str, Any]:
+def _surface(look: SeriesStyle, *, pale: bool) -> dict[str, Any]:
     """How a bar is filled; its edge has the colour of the hatch."""
     edge = look.colour if pale else "white"
     return {"facecolor": look.light() if pale else look.colour, "edgecolor": edge, "linewidth": 0.6}
 
 
-def _box_surface(look: Look) -> dict[str, Any]:
+def _box_surface(look: SeriesStyle) -> dict[str, Any]:
     return {"facecolor": look.light(0.5), "edgecolor": look.colour}
 
 
-def _bars(ax: Axes, at: Floats, width: float, entry: Series, look: Look) -> None:
+def _bars(ax: Axes, at: Floats, width: float, entry: Series, look: SeriesStyle) -> None:
     mean, low, _ = _arrays(entry.values)
     whole = ~np.isnan(low)
     surface = _surface(look, pale=entry.pale) | {"hatch": look.hatch}
@@ -474,7 +476,7 @@ def _bars(ax: Axes, at: Floats, width: float, entry: Series, look: Look) -> None
         ax.text(0.008, spot, "none", **_SMALL)
 
 
-def _boxes(ax: Axes, at: Floats, entry: Series, look: Look) -> None:
+def _boxes(ax: Axes, at: Floats, entry: Series, look: SeriesStyle) -> None:
     for spot, values in zip(at, entry.spread, strict=True):
         if not values:
             ax.text(0.008, spot, "none", **_SMALL)
@@ -497,7 +499,7 @@ def _boxes(ax: Axes, at: Floats, entry: Series, look: Look) -> None:
                 capprops={"color": look.colour},
             )["boxes"]
             box.set(hatch=look.hatch)
-    _marks(ax, at + 0.12, entry.values, Look(INK, "", "d", ""), 3)
+    _marks(ax, at + 0.12, entry.values, SeriesStyle(INK, "", "d", ""), 3)
     _whiskers(ax, at + 0.12, entry.values, INK, 1.8)
 
 

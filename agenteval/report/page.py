@@ -24,6 +24,7 @@ from agenteval.report.style import svg
 from agenteval.report.text import cut
 from agenteval.stats import Interval
 from agenteval.text import visible
+from agenteval.trust.flagged import Flags
 
 _T = TypeVar("_T")
 
@@ -37,11 +38,12 @@ _BADGES = {
 _MOST_DRAWN = 4  # columns of estimates with a drawing; of more only the first has one
 _FOLDED = 30  # rows of a table from which it is folded
 _MOST_MESSAGES = 20
+_NO_FLAGS = Flags()
 _MOST_WORDS = 2_000  # characters of a message
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Fragment:
     """Part of a text. `kind` is an element (strong, small, code, mark, ins, del) or a class,
     `link` an id on the page, `note` a number before it."""
 
@@ -51,13 +53,14 @@ class Piece:
     note: str = ""
 
 
-Words = str | Sequence[str | Piece]
+Tile = tuple[int | str, str]  # number and name
+Words = str | Sequence[str | Fragment]
 BadgeKind = Literal["keep", "repair", "drop", "undecided"]
 
 
-def badge(text: str, kind: BadgeKind) -> Piece:
+def badge(text: str, kind: BadgeKind) -> Fragment:
     """A word in a coloured frame, with a mark for those who see no colours."""
-    return Piece(text, f"badge {kind}")
+    return Fragment(text, f"badge {kind}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +95,11 @@ class Facts:
 class Tiles:
     """Large numbers, each with its name."""
 
-    pairs: Sequence[tuple[int | str, str]]
+    pairs: Sequence[Tile]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Answer:
     """The answer of the page: `text` below a small `about`, with reasons."""
 
     about: str
@@ -117,7 +120,7 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
+class Picture:
     """A figure: its title, how to read it, and its image as a data URL."""
 
     title: str
@@ -129,7 +132,7 @@ class Chart:
 class Gallery:
     """Figures side by side."""
 
-    charts: Sequence[Chart]
+    charts: Sequence[Picture]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,14 +155,14 @@ class Cards:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class Foldout:
     """Blocks that can be unfolded; `id` can be linked to. `signs` name why its text seems to talk
     to the judge."""
 
     id: str
     title: str
     blocks: Sequence[Block]
-    badges: Sequence[Piece] = ()
+    badges: Sequence[Fragment] = ()
     about: str = ""
     open: bool = False
     kind: str = ""
@@ -170,7 +173,7 @@ class Item:
 class Items:
     """Items in a list or as a tree; `hidden` says how many are not shown."""
 
-    items: Sequence[Item]
+    items: Sequence[Foldout]
     form: Literal["list", "tree"] = "list"
     hidden: str = ""
 
@@ -184,12 +187,12 @@ class Columns:
     form: Literal["", "talk"] = ""
 
 
-Block = Text | Lines | Facts | Tiles | Verdict | Table | Listing | Gallery | Cards | Items | Columns
+Block = Text | Lines | Facts | Tiles | Answer | Table | Listing | Gallery | Cards | Items | Columns
 Plan = Sequence[tuple[str, str, Callable[[], Any]]]  # title, caption and drawing of figures
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class PageSection:
     """A part of the page with its link at the top."""
 
     id: str
@@ -206,7 +209,7 @@ class Page:
     kind: str
     title: str
     lead: str
-    sections: Sequence[Section]
+    sections: Sequence[PageSection]
     unfinished: Sequence[str] = ()
     facts: Sequence[tuple[str, str]] = ()
 
@@ -232,9 +235,9 @@ def report_page(
     first = [table for table in tables if not table.detail]
     details = [table for table in tables if table.detail and (table.rows or table.notes)]
     sections = [
-        Section("summary", "Summary", [*warnings, *first]),
-        figures(plan) if plan else Section("figures", "Figures", ()),
-        Section("details", "Details", details),
+        PageSection("summary", "Summary", [*warnings, *first]),
+        figures(plan) if plan else PageSection("figures", "Figures", ()),
+        PageSection("details", "Details", details),
     ]
     return render(Page("report", title, "", sections, unfinished))
 
@@ -242,9 +245,24 @@ def report_page(
 # ---- parts that several pages have ---------------------------------------------------------------
 
 
-def figures(plan: Plan) -> Section:
+def summary(answer: Answer, tiles: Sequence[Tile], flags: Flags = _NO_FLAGS) -> PageSection:
+    """Return the head of a page; `flags` name the runs whose text seems to talk to the judge."""
+    warning = [Text(flags.line, "warning")] if flags.line else []
+    numbers = Tiles([*tiles, *([flags.tile] if flags.examined else ())])
+    return PageSection("summary", "Summary", [answer, numbers, *warning])
+
+
+def foldouts(
+    id: str, title: str, items: Sequence[Foldout], total: int, name: str, lead: str
+) -> PageSection:
+    """Return a section of foldouts, with how many of `total` there are (see `count_of`)."""
+    count = count_of(len(items), total, name)
+    return PageSection(id, title, [Items(items)] if items else (), f"{count} {lead}")
+
+
+def figures(plan: Plan) -> PageSection:
     """Return the figures of `plan` as a section; those that raise InputError are listed below."""
-    drawn: list[Chart] = []
+    drawn: list[Picture] = []
     refused: list[Words] = []
     for title, caption, draw in plan:
         try:
@@ -252,11 +270,11 @@ def figures(plan: Plan) -> Section:
         except InputError as error:
             refused.append(f"{title}: {error}")
         else:
-            drawn.append(Chart(title, caption, f"data:image/svg+xml;base64,{image}"))
+            drawn.append(Picture(title, caption, f"data:image/svg+xml;base64,{image}"))
     blocks: list[Block] = [Gallery(drawn) if drawn else Text("None could be drawn.")]
     if refused:
         blocks.append(Lines(refused, "Figures that could not be drawn"))
-    return Section("figures", "Figures", blocks)
+    return PageSection("figures", "Figures", blocks)
 
 
 class Lost(NamedTuple):
@@ -268,7 +286,7 @@ class Lost(NamedTuple):
     message: str
 
 
-def lost_section(trials: Mapping[str, Sequence[Lost]], lead: str) -> Section:
+def lost_section(trials: Mapping[str, Sequence[Lost]], lead: str) -> PageSection:
     """Return the trials without a verdict by their name ("session{s} without a verdict"): how
     many of which kind, and some messages."""
     blocks: list[Block] = []
@@ -279,13 +297,13 @@ def lost_section(trials: Mapping[str, Sequence[Lost]], lead: str) -> Section:
         by_kind = "; ".join(f"{system}, {status}: {n:,}" for (system, status), n in kinds.items())
         lines: list[Words] = [
             [
-                Piece(f"{one.trial} · {one.system}", "strong"),
+                Fragment(f"{one.trial} · {one.system}", "strong"),
                 f": {one.status}" + (f": {cut(one.message, _MOST_WORDS)}" if one.message else ""),
             ]
             for one in lost[:_MOST_MESSAGES]
         ]
         blocks += [Text(f"{count_of(len(lines), len(lost), name)} {by_kind}."), Lines(lines)]
-    return Section("without", "Without a verdict", blocks, lead)
+    return PageSection("without", "Without a verdict", blocks, lead)
 
 
 def count_of(listed: int, total: int, name: str) -> str:

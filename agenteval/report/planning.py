@@ -21,27 +21,27 @@ from agenteval.records import content_hash
 from agenteval.records.table import shown
 from agenteval.report import trial_plots
 from agenteval.report.page import (
+    Answer,
     Block,
-    Item,
-    Items,
+    Foldout,
+    Fragment,
     Lines,
     Lost,
     Page,
-    Piece,
+    PageSection,
     Plan,
-    Section,
     Text,
-    Tiles,
+    Tile,
     badge,
     bounded,
-    count_of,
     figures,
+    foldouts,
     lost_section,
     rate_words,
     render,
     round_robin,
+    summary,
 )
-from agenteval.report.page import Verdict as Answer
 from agenteval.report.text import cut, listed
 from agenteval.stats import Interval
 from agenteval.text import plural
@@ -78,23 +78,13 @@ def planning_page(  # noqa: PLR0913  each is a part of the page
         for a in trials
         if isinstance(a.log, AgentFailure)
     ]
+    answer = Answer("Planning of", listed(systems, 5), headlines(trials) or [_NOTHING])
+    items = [wrong_plan(a, lexicon or built_in()) for a in wrong]
     sections = [
-        Section(
-            "summary",
-            "Summary",
-            [
-                Answer("Planning of", listed(systems, 5), headlines(trials) or [_NOTHING]),
-                Tiles(_tiles(trials, labelled)),
-            ],
-        ),
+        summary(answer, _tiles(trials, labelled)),
         figures(_plan(trials, labelled)),
-        Section("tables", "Tables", tables or [Text("There is nothing to count.")], _RATES),
-        Section(
-            "wrong",
-            "Wrong plans",
-            [Items([wrong_plan(a, lexicon or built_in()) for a in wrong])] if wrong else (),
-            f"{count_of(len(wrong), total, 'wrong plan{s}')} {_WRONG}",
-        ),
+        PageSection("tables", "Tables", tables or [Text("There is nothing to count.")], _RATES),
+        foldouts("wrong", "Wrong plans", items, total, "wrong plan{s}", _WRONG),
         lost_section({"trial{s} without a verdict": lost}, _LOST),
     ]
     return render(Page("planning report", title, _LEAD, sections, unfinished, facts))
@@ -148,7 +138,7 @@ def _trials(rate: Interval) -> str:
     return cases if rate.n == rate.n_clusters else f"{plural(rate.n, 'trial')} of {cases}"
 
 
-def _tiles(attempts: Sequence[Attempt], causes: Sequence[Cause]) -> list[tuple[int | str, str]]:
+def _tiles(attempts: Sequence[Attempt], causes: Sequence[Cause]) -> list[Tile]:
     graded = [a for a in attempts if a.verdict is not None]
     right = sum(a.outcome == "pass" for a in graded)
     return [
@@ -208,7 +198,7 @@ def chosen(attempts: Sequence[Attempt], most: int) -> tuple[list[Attempt], int]:
     return round_robin(queues)[:most], len(wrong)
 
 
-def pieces(case: Case, violated: frozenset[int], lexicon: Lexicon) -> list[Piece]:
+def pieces(case: Case, violated: frozenset[int], lexicon: Lexicon) -> list[Fragment]:
     """Return the request in pieces, the violated sub-sentences (numbers from 0) by themselves.
 
     A text outside of the language cannot be taken apart and is one piece.
@@ -216,19 +206,19 @@ def pieces(case: Case, violated: frozenset[int], lexicon: Lexicon) -> list[Piece
     known = case.text and case.text in case.request and len(case.request) <= _MOST_REQUEST
     spans = _spans(case, lexicon) if known and violated else []
     if not spans:
-        return [Piece(cut(case.request, _MOST_REQUEST))]
+        return [Fragment(cut(case.request, _MOST_REQUEST))]
     before, text, after = case.request.partition(case.text)
-    parts, at = [Piece(before)], 0
+    parts, at = [Fragment(before)], 0
     for number, (start, end) in enumerate(spans):
         if number in violated:
-            parts.append(Piece(text[at:start]))
-            parts.append(Piece(text[start:end], "mark", note=str(number + 1)))
+            parts.append(Fragment(text[at:start]))
+            parts.append(Fragment(text[start:end], "mark", note=str(number + 1)))
             at = end
-    parts.append(Piece(text[at:] + after))
+    parts.append(Fragment(text[at:] + after))
     return [p for p in parts if p.text]
 
 
-def wrong_plan(attempt: Attempt, lexicon: Lexicon) -> Item:
+def wrong_plan(attempt: Attempt, lexicon: Lexicon) -> Foldout:
     """Return everything about a wrong plan; its id is the same on every page."""
     verdict, case = attempt.verdict, attempt.case
     assert verdict is not None  # `chosen` takes no others
@@ -243,7 +233,7 @@ def wrong_plan(attempt: Attempt, lexicon: Lexicon) -> Item:
         Lines(bounded(steps, _MOST_STEPS), "The agent's plan", "steps", "No call was carried out."),
         *([Text(cut(output, _MOST_WORDS), "pre", "Its last words")] if output else []),
     ]
-    return Item(
+    return Foldout(
         f"plan-{content_hash([case.id, attempt.system, attempt.trial])[:12]}",
         f"{case.id} · {attempt.system} · trial {attempt.trial}",
         blocks,

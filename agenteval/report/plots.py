@@ -18,7 +18,7 @@ from agenteval.records.table import Estimate
 from agenteval.records.verification import Effect, Verification
 from agenteval.report import charts
 from agenteval.report.charts import Series
-from agenteval.report.style import LOOKS, Look, looks, n_label, plain, span
+from agenteval.report.style import LOOKS, SeriesStyle, looks, n_label, plain, span
 from agenteval.report.text import listed
 from agenteval.stats import Interval, UniqueCurve, mean_interval
 from agenteval.stats.correlation import correlation_matrix
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 UNNAMED = "system not named"
 _GROUPS = {1: "success", 0: "failed", -1: "success unknown"}
 _LOOK_OF = {"success": LOOKS[0], "failed": LOOKS[4],
-            "success unknown": Look("#666666", "-", "D", "...")}  # fmt: skip
+            "success unknown": SeriesStyle("#666666", "-", "D", "...")}  # fmt: skip
 USUAL_SHARE = 0.25  # of the sentences, in the published experiment
 _VALUE = "mean value, 0 worst to 1 best; whiskers: 95% interval over cases"
 # Status: words, colour, hatch. Answers first, then what is missing from the judge, then from the

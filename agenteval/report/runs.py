@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from agenteval.readers.injection import texts_signs
 from agenteval.records.table import Cell, Column, Table, cells_of, shown
-from agenteval.report.material import Material, RunTexts, Said
+from agenteval.report.material import JudgeMaterial, RunTexts, Said
 from agenteval.report.page import (
     Block,
     Card,
     Cards,
-    Item,
+    Foldout,
+    Fragment,
     Items,
-    Piece,
     Text,
     Words,
     badge,
@@ -61,7 +61,7 @@ class RunLine:
         return _OUTCOMES[self.success]
 
 
-def run_lines(material: Material) -> list[RunLine]:
+def run_lines(material: JudgeMaterial) -> list[RunLine]:
     """Return one line per original run, ordered by id."""
     table = material.originals
     codes = table.run.codes
@@ -140,14 +140,14 @@ class RunItems:
     `flags` are of all runs that have texts, on the page or not.
     """
 
-    items: list[Item] = field(default_factory=list)
+    items: list[Foldout] = field(default_factory=list)
     lines: list[RunLine] = field(default_factory=list)
     without_room: int = 0
     shortened: int = 0  # runs with a text that was cut
     flags: Flags = Flags()  # noqa: RUF009  frozen
 
 
-def run_items(material: Material, lines: Sequence[RunLine]) -> RunItems:
+def run_items(material: JudgeMaterial, lines: Sequence[RunLine]) -> RunItems:
     """The runs of `lines`, in their order, as far as there is room."""
     rated = set(material.originals.present("run"))
     flags = flags_among(
@@ -168,7 +168,7 @@ def run_items(material: Material, lines: Sequence[RunLine]) -> RunItems:
         outcome = badge(line.outcome, "keep" if line.success else "drop")
         badges, id = [outcome] * (line.success >= 0), f"run-{len(made.items)}"
         run_signs = signs.get(line.run, ())
-        made.items.append(Item(id, line.run, blocks, badges, about, signs=run_signs))
+        made.items.append(Foldout(id, line.run, blocks, badges, about, signs=run_signs))
         made.lines.append(line)
         made.shortened += texts is not None and any(
             len(t) > MOST_TEXT for t in (texts.problem, texts.trajectory, *texts.copies.values())
@@ -177,7 +177,7 @@ def run_items(material: Material, lines: Sequence[RunLine]) -> RunItems:
 
 
 def _each(
-    material: Material, lines: Sequence[RunLine]
+    material: JudgeMaterial, lines: Sequence[RunLine]
 ) -> Iterator[tuple[RunLine, RunTexts | None, ScoreTable]]:
     """A run with its texts and its ratings."""
     table = material.table
@@ -192,7 +192,7 @@ def _each(
             yield line, texts.get(line.run), table.where(np.sort(rows))
 
 
-def _blocks(material: Material, texts: RunTexts | None, ratings: ScoreTable) -> list[Block]:
+def _blocks(material: JudgeMaterial, texts: RunTexts | None, ratings: ScoreTable) -> list[Block]:
     blocks: list[Block] = []
     said: Mapping[tuple[str, str, int], Said] = texts.said if texts else {}
     if texts is not None:
@@ -206,22 +206,22 @@ def _blocks(material: Material, texts: RunTexts | None, ratings: ScoreTable) -> 
     variants = [v for v in ratings.present("variant") if v != ORIGINAL]
     if texts is not None and variants:
         copies = [_copy(material, texts, ratings, variant) for variant in variants]
-        blocks += [Text([Piece("Perturbed copies", "strong")]), Items(copies)]
+        blocks += [Text([Fragment("Perturbed copies", "strong")]), Items(copies)]
     return blocks
 
 
-def _copy(material: Material, texts: RunTexts, ratings: ScoreTable, variant: str) -> Item:
+def _copy(material: JudgeMaterial, texts: RunTexts, ratings: ScoreTable, variant: str) -> Foldout:
     blocks: list[Block] = [_changes(material, ratings, variant)]
     if variant in texts.copies:
         changed = _compared(texts.trajectory, texts.copies[variant])
         blocks.append(Text(changed, "pre", "The copy, and what it changes"))
     answers = _answers(material, ratings.of(variant=variant), texts.said)
     blocks.append(Cards(answers, "What the judge said of the copy"))
-    return Item("", variant_label(variant, material.table.variant.names), blocks)
+    return Foldout("", variant_label(variant, material.table.variant.names), blocks)
 
 
 def _answers(
-    material: Material, ratings: ScoreTable, said: Mapping[tuple[str, str, int], Said]
+    material: JudgeMaterial, ratings: ScoreTable, said: Mapping[tuple[str, str, int], Said]
 ) -> list[Card]:
     """Return a card for each criterion with the answer of every repeat."""
     cards = []
@@ -233,7 +233,7 @@ def _answers(
             blocks += _answer(own, i, said.get((variant, criterion, int(own.repeat[i])), Said()))
         mean = shown(_mean(own), "number") if _mean(own) is not None else ""
         head: Words = [
-            Piece(material.names.get(criterion, criterion), "strong"),
+            Fragment(material.names.get(criterion, criterion), "strong"),
             f" {mean}".rstrip(),
         ]
         cards.append(Card(head, blocks))
@@ -249,12 +249,12 @@ def _answer(own: ScoreTable, i: int, said: Said) -> list[Block]:
     status = own.status.names[own.status.codes[i]]
     label = own.label.names[own.label.codes[i]] if own.label.codes[i] >= 0 else ""
     value = float(own.value[i])
-    words: list[str | Piece] = [Piece(f"repeat {int(own.repeat[i]) + 1} ", "quiet")]
-    words.append(badge(status, "drop") if ":" in status else Piece(label or status, "strong"))
+    words: list[str | Fragment] = [Fragment(f"repeat {int(own.repeat[i]) + 1} ", "quiet")]
+    words.append(badge(status, "drop") if ":" in status else Fragment(label or status, "strong"))
     if not np.isnan(value):
         words.append(f" {shown(value, 'number')}")
     if ":" not in status and status != "scored" and label:
-        words.append(Piece(f" {status}", "quiet"))
+        words.append(Fragment(f" {status}", "quiet"))
     blocks: list[Block] = [Text(words)]
     if said.explanation:
         blocks.append(Text(cut(said.explanation, MOST_WORDS)))
@@ -266,11 +266,11 @@ def _answer(own: ScoreTable, i: int, said: Said) -> list[Block]:
         blocks.append(Text(cut("; ".join(parts), MOST_WORDS), "quote"))
     if said.raw:
         raw = Text(cut(said.raw, MOST_WORDS), "pre")
-        blocks.append(Items([Item("", "reply that could not be used", [raw])]))
+        blocks.append(Items([Foldout("", "reply that could not be used", [raw])]))
     return blocks
 
 
-def _changes(material: Material, ratings: ScoreTable, variant: str) -> Table:
+def _changes(material: JudgeMaterial, ratings: ScoreTable, variant: str) -> Table:
     """Return the means of a run and of its copy on every criterion."""
     columns = (
         Column("criterion", "criterion"),
@@ -291,20 +291,20 @@ def _changes(material: Material, ratings: ScoreTable, variant: str) -> Table:
 
 def _compared(original: str, copy: str) -> Words:
     """The copy with what was taken out and put in; long passages without a change are counted."""
-    made: list[str | Piece] = []
+    made: list[str | Fragment] = []
     changes = edits(original[:MOST_TEXT], copy[:MOST_TEXT])
     for i, (kind, text) in enumerate(changes):
         if kind:
-            made.append(Piece(text, kind))
+            made.append(Fragment(text, kind))
             continue
         before = 0 if i == 0 else _AROUND
         after = 0 if i == len(changes) - 1 else _AROUND
         left_out = len(text) - before - after
         if left_out > _AROUND and len(changes) > 1:
-            note = Piece(f"[… {left_out:,} characters as before]", "quiet")
+            note = Fragment(f"[… {left_out:,} characters as before]", "quiet")
             made += [text[:before], note, text[len(text) - after :]]
         else:
             made.append(text)
     if max(len(original), len(copy)) > MOST_TEXT:
-        made.append(Piece(f" [… cut: {MOST_TEXT:,} of {len(copy):,} characters]", "quiet"))
+        made.append(Fragment(f" [… cut: {MOST_TEXT:,} of {len(copy):,} characters]", "quiet"))
     return made

@@ -30,9 +30,9 @@ from agenteval.report.page import (
     Cards,
     Columns,
     Facts,
-    Item,
+    Foldout,
+    Fragment,
     Lines,
-    Piece,
     Text,
     Words,
     badge,
@@ -101,7 +101,7 @@ def _shortest(result: SessionResult) -> tuple[int, str, int]:
     return len(result.log.messages), result.case.id, result.trial
 
 
-def session_items(results: Sequence[SessionResult]) -> list[Item]:
+def session_items(results: Sequence[SessionResult]) -> list[Foldout]:
     """The sessions with everything that the page unfolds of them; an id is the same on every
     page."""
     seen: Counter[str] = Counter()
@@ -132,7 +132,7 @@ def _json_text(value: JsonValue) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _session(id: str, result: SessionResult) -> Item:
+def _session(id: str, result: SessionResult) -> Foldout:
     verdict, log = result.verdict, result.log
     assert verdict is not None  # `chosen` takes no others
     assert isinstance(log, SessionLog)
@@ -152,7 +152,7 @@ def _session(id: str, result: SessionResult) -> Item:
         f"trial {result.trial}" if result.trial else "",
     )
     notes = _annotations(id, result, log, verdict, {card.id for card in cards if card.id})
-    return Item(
+    return Foldout(
         id,
         heading(result.case.id, result.system),
         [Columns(chat, notes, "talk")],
@@ -180,8 +180,9 @@ def _annotations(
         more = len(deviations) - _MOST_MARKS
         blocks.append(Text(f"… and {more} more, each at its call in the conversation", "note"))
     off = {d.node for d in deviations} | {n for d in deviations for n in d.edge or ()}
-    nodes: list[Words] = [
-        [Piece(cut(n, 80), "off")] if n in off else cut(n, 80) for n in verdict.nodes[:_MOST_NODES]
+    nodes = [
+        [Fragment(cut(node, 80), "off" if node in off else "")]
+        for node in verdict.nodes[:_MOST_NODES]
     ]
     blocks.append(Lines(nodes, "Walk through the chart", "nodes", "No node was reached."))
     if verdict.unchecked:
@@ -196,7 +197,7 @@ def _annotations(
     blocks.append(_state(verdict))
     mistakes: list[Words] = [
         [
-            Piece(
+            Fragment(
                 heading(
                     f"{m.who}: {m.kind}", f"turn {m.turn + 1}", "made good" if m.repaired else ""
                 ),
@@ -224,7 +225,7 @@ def _annotations(
 def _state(verdict: SessionVerdict) -> Block:
     if verdict.differences:
         lines: list[Words] = [
-            [Piece(cut(d, _MOST_TEXT), "code")] for d in verdict.differences[:_MOST_LISTED]
+            [Fragment(cut(d, _MOST_TEXT), "code")] for d in verdict.differences[:_MOST_LISTED]
         ]
         return Lines(lines, "Final state: what the session left, and what gold leaves")
     text = "The final state is that of the gold calls."
@@ -266,17 +267,17 @@ def _goals(texts: Sequence[str], verdict: SessionVerdict) -> tuple[list[Words], 
 
 
 def _goal(text: str, state: bool | None, judged: GoalVerdict | None) -> Words:
-    words: list[str | Piece] = []
+    words: list[str | Fragment] = []
     for who, achieved in (("final state", state), ("judge", judged and judged.achieved)):
         if achieved is not None:
             words += [badge(who, "keep" if achieved else "drop"), " "]
     words.append(cut(text, _MOST_TEXT))
     if judged and judged.evidence:
-        words.append(Piece(f" “{cut(judged.evidence, _MOST_TEXT)}”", "quiet"))
+        words.append(Fragment(f" “{cut(judged.evidence, _MOST_TEXT)}”", "quiet"))
         if judged.achieved and not judged.quoted:
-            words.append(Piece(" is not in the conversation", "strong"))
+            words.append(Fragment(" is not in the conversation", "strong"))
     if judged and judged.reason:
-        words.append(Piece(f" {cut(judged.reason, _MOST_TEXT)}", "quiet"))
+        words.append(Fragment(f" {cut(judged.reason, _MOST_TEXT)}", "quiet"))
     return words
 
 
@@ -290,8 +291,8 @@ def _anchor(id: str, number: int) -> str:
     return f"{id}-c{number}" if number else f"{id}-end"
 
 
-def _mark(deviation: Deviation, *, tool: bool) -> list[str | Piece]:
-    words: list[str | Piece] = [Piece(deviation.cause.replace("_", " "), "strong")]
+def _mark(deviation: Deviation, *, tool: bool) -> list[str | Fragment]:
+    words: list[str | Fragment] = [Fragment(deviation.cause.replace("_", " "), "strong")]
     if tool and deviation.tool:
         words.append(f" {cut(deviation.tool, _MOST_NAME)}")
     if deviation.detail:
@@ -299,14 +300,14 @@ def _mark(deviation: Deviation, *, tool: bool) -> list[str | Piece]:
     where = f"node {deviation.node}" if deviation.node else ""
     if deviation.edge:
         where = f"edge {deviation.edge[0]} → {deviation.edge[1]}"
-    return [*words, Piece(f" ({cut(where, _MOST_NAME)})", "small")] if where else words
+    return [*words, Fragment(f" ({cut(where, _MOST_NAME)})", "small")] if where else words
 
 
 def _listed(id: str, deviation: Deviation, calls: int, reachable: set[str]) -> Words:
     number = _number(deviation, calls)
     before = "before " if deviation.cause == "missing_step" else ""
     place, anchor = f"{before}call {number}" if number else "at the end", _anchor(id, number)
-    link: str | Piece = Piece(place, link=anchor) if anchor in reachable else place
+    link: str | Fragment = Fragment(place, link=anchor) if anchor in reachable else place
     return [link, ": ", *_mark(deviation, tool=True)]
 
 
@@ -319,7 +320,7 @@ class _Talk:
     deviations: dict[int, list[Deviation]]
     cards: list[Card] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
-    answered: set[str] = field(default_factory=set)  # ids of calls whose result is shown
+    answered: set[str | None] = field(default_factory=set)  # ids of calls whose result is shown
     turn: int = 0
 
     def say(self, kind: str, who: str, text: str) -> None:
@@ -338,7 +339,7 @@ class _Talk:
             self.missing(missing)
         wrong = [d for d in own if d.cause != "missing_step"]
         blocks: list[Block] = [
-            Text([Piece(cut(call.tool, _MOST_NAME) or "(no tool could be read)", "strong")]),
+            Text([Fragment(cut(call.tool, _MOST_NAME) or "(no tool could be read)", "strong")]),
             *([Text(lines, "pre")] if (lines := _lines(call.arguments)) else []),
             *([Text(cut(call.result, _MOST_TEXT), "pre")] if call.result else []),
             *(Text(_mark(d, tool=False), "warning") for d in wrong),
@@ -354,27 +355,16 @@ class _Talk:
         self.cards.append(Card("not done", words, "missing", id))
 
     def match(self, call: ToolCall) -> None:
-        """Tell the call of a message with its answer: of those asked for at once the one that is
-        equal, else that of the same tool, else the first."""
+        """Tell the next call of the log for a call of a message."""
         while self.left and self.calls[self.left[0]].status == "malformed":
             self.tell(self.left.pop(0))
-        if not self.left:
-            blocks = [
-                Text([Piece(cut(call.name, _MOST_NAME), "strong")]),
-                Text(cut(_json_text(call.arguments), _MOST_TEXT), "pre"),
-            ]
-            self.cards.append(Card("no answer is known", blocks, "call"))
-            return
-        first = self.calls[self.left[0]]
-        step = (first.turn, first.step)
-        at_once = [i for i in self.left if (self.calls[i].turn, self.calls[i].step) == step]
-        same = [i for i in at_once if self.calls[i].tool == call.name]
-        equal = [i for i in same if self.calls[i].arguments == call.arguments]
-        index = (equal or same or at_once)[0]
-        self.left.remove(index)
-        if call.id is not None:
+        if self.left:
             self.answered.add(call.id)
-        self.tell(index)
+            self.tell(self.left.pop(0))
+        else:
+            name = Text([Fragment(cut(call.name, _MOST_NAME), "strong")])
+            arguments = Text(cut(_json_text(call.arguments), _MOST_TEXT), "pre")
+            self.cards.append(Card("no answer is known", [name, arguments], "call"))
 
     def add(self, message: Message, following: Message | None) -> None:
         text = cut(message.content, _MOST_WORDS) if message.content.strip() else ""
@@ -390,16 +380,15 @@ class _Talk:
                 self.say(*(("agent", "agent") if reply else ("thought", "agent, to itself")), text)
             for call in message.tool_calls:
                 self.match(call)
-        elif message.tool_call_id not in self.answered and text:
+        elif text and message.tool_call_id not in self.answered - {None}:
             self.say("thought", "other message", f"{message.role}: {text}")
 
 
 def talk(id: str, log: SessionLog, deviations: Sequence[Deviation]) -> tuple[list[Card], int]:
-    """The talk, at most 80 cards of it, and how many more there are.
+    """Return the conversation, at most 80 cards of it, and how many more there are.
 
-    Calls stand where the messages have them, and as the log has them: with the answer and who gave
-    it. Those that no message has (they could not be read, or an adapter lost them) stand where the
-    log has them.
+    Calls are shown where the messages have them, in the order of the log, with the answer and who
+    gave it; those that no message has (malformed, or lost by an adapter) where the log has them.
     """
     at: dict[int, list[Deviation]] = defaultdict(list)
     for deviation in deviations:
@@ -424,7 +413,7 @@ def _lines(arguments: JsonValue) -> str:
 # ---- turns ---------------------------------------------------------------------------------------
 
 
-def wrong_turns(results: Sequence[TurnResult], most: int) -> tuple[list[Item], int]:
+def wrong_turns(results: Sequence[TurnResult], most: int) -> tuple[list[Foldout], int]:
     """Wrong turns to be unfolded, the systems taking turns, and how many are wrong in all."""
     queues: dict[str, list[TurnResult]] = {}
     for r in results:
@@ -443,19 +432,19 @@ def outcome_of(verdict: TurnVerdict) -> str:
     return TurnJudged(turn=verdict).outcome
 
 
-def _turn(result: TurnResult, seen: Counter[str]) -> Item:
+def _turn(result: TurnResult, seen: Counter[str]) -> Foldout:
     """Return a predicted turn that is wrong; its id is the same on every page."""
     verdict, prediction = result.verdict, result.prediction
     assert verdict is not None  # `wrong_turns` takes no others
     assert isinstance(prediction, Prediction)
     facts: list[tuple[str, Words]] = [
         ("before it", cut(result.case.said, _MOST_WORDS)),
-        ("gold", [Piece(cut(result.case.gold, _MOST_WORDS), "code")]),
-        ("predicted", [Piece(_predicted(prediction), "code")]),
+        ("gold", [Fragment(cut(result.case.gold, _MOST_WORDS), "code")]),
+        ("predicted", [Fragment(_predicted(prediction), "code")]),
         ("thought", cut(prediction.thought, _MOST_WORDS)),
     ]
     lines = _differences(verdict, prediction, result.case.gold)
-    return Item(
+    return Foldout(
         unique_id("turn", result, seen),
         heading(result.case.id, result.system, f"trial {result.trial}" if result.trial else ""),
         [Facts([f for f in facts if f[1]]), Lines(lines, "Differs")],

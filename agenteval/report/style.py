@@ -64,7 +64,7 @@ _METADATA: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Look:
+class SeriesStyle:
     """What tells one series from another: colour, and line, marker and hatch for grey print."""
 
     colour: str
@@ -81,17 +81,17 @@ class Look:
 
 # Okabe & Ito, "Color Universal Design" (2008); its yellow is too pale for lines on white.
 LOOKS = (
-    Look("#0072B2", "-", "o", ""),
-    Look("#D55E00", (0, (5, 1.6)), "s", "///"),
-    Look("#009E73", (0, (1.2, 1.2)), "^", "..."),
-    Look("#CC79A7", (0, (5, 1.2, 1.2, 1.2)), "D", "xxx"),
-    Look("#E69F00", (0, (2.5, 1.2)), "v", "\\\\\\"),
-    Look("#56B4E9", (0, (7, 1.2, 1.2, 1.2, 1.2, 1.2)), "P", "---"),
-    Look("#000000", (0, (1, 2.4)), "X", "+++"),
+    SeriesStyle("#0072B2", "-", "o", ""),
+    SeriesStyle("#D55E00", (0, (5, 1.6)), "s", "///"),
+    SeriesStyle("#009E73", (0, (1.2, 1.2)), "^", "..."),
+    SeriesStyle("#CC79A7", (0, (5, 1.2, 1.2, 1.2)), "D", "xxx"),
+    SeriesStyle("#E69F00", (0, (2.5, 1.2)), "v", "\\\\\\"),
+    SeriesStyle("#56B4E9", (0, (7, 1.2, 1.2, 1.2, 1.2, 1.2)), "P", "---"),
+    SeriesStyle("#000000", (0, (1, 2.4)), "X", "+++"),
 )
 
 
-def looks(names: Sequence[str], what: str) -> dict[str, Look]:
+def looks(names: Sequence[str], what: str) -> dict[str, SeriesStyle]:
     """A look per name, in order. Raises InputError for more names than can be told apart."""
     if len(names) > len(LOOKS):
         raise InputError(

@@ -13,22 +13,23 @@ from agenteval.evaluators.utility.tables import effects_table, evidence_by_syste
 from agenteval.records import Criterion
 from agenteval.records.table import Table, shown
 from agenteval.report import plots
-from agenteval.report.material import Material
+from agenteval.report.material import JudgeMaterial
 from agenteval.report.page import (
+    Answer,
     BadgeKind,
     Block,
     Columns,
-    Item,
+    Foldout,
+    Fragment,
     Items,
     Lines,
     Listing,
     Page,
-    Piece,
+    PageSection,
     Plan,
-    Section,
     Text,
+    Tile,
     Tiles,
-    Verdict,
     Words,
     badge,
     figures,
@@ -72,7 +73,7 @@ _MEANINGS: dict[BadgeKind, str] = {
 _KINDS: dict[str, Any] = {"trustworthy": "trustworthy", "not trustworthy": "not-trustworthy"}
 
 
-def utility_page(material: Material, *, most_runs: int = MOST_RUNS) -> str:
+def utility_page(material: JudgeMaterial, *, most_runs: int = MOST_RUNS) -> str:
     """Return the page as HTML. The same material gives the same text.
 
     At most `most_runs` runs can be opened, those farthest from their label first; the page says
@@ -84,11 +85,11 @@ def utility_page(material: Material, *, most_runs: int = MOST_RUNS) -> str:
     findings = material.findings
     effects = effects_table(findings.criteria, material.names) if findings else None
 
-    def table(id: str, title: str, made: Table | None, lead: str = "") -> Section:
-        return Section(id, title, [_untitled(made)] if made and made.rows else (), lead)
+    def table(id: str, title: str, made: Table | None, lead: str = "") -> PageSection:
+        return PageSection(id, title, [_untitled(made)] if made and made.rows else (), lead)
 
     sections = [
-        Section("summary", "Summary", _summary(material, made)),
+        PageSection("summary", "Summary", _summary(material, made)),
         _criteria(material),
         table("systems", "Systems", systems_table(material)),
         table("perturbations", "Perturbations", effects, _EFFECTS),
@@ -116,12 +117,12 @@ _MISSING = (
 )
 
 
-def _summary(material: Material, made: RunItems) -> list[Block]:
+def _summary(material: JudgeMaterial, made: RunItems) -> list[Block]:
     findings = material.findings
     judge = findings.judge if findings else None
     if judge is not None:
         lines = [*judge.reasons, *([f"Next: {judge.next_step}"] if judge.next_step else [])]
-        head = Verdict(
+        head = Answer(
             "The judge on these criteria",
             judge.verdict,
             lines,
@@ -129,16 +130,16 @@ def _summary(material: Material, made: RunItems) -> list[Block]:
         )
     elif findings is not None:
         why = f"only the verdicts on criteria are known, {findings.origin}"
-        head = Verdict("The judge on these criteria", "judge not verified", [why])
+        head = Answer("The judge on these criteria", "judge not verified", [why])
     else:
-        head = Verdict("The judge on these criteria", "not verified", [material.unverified])
+        head = Answer("The judge on these criteria", "not verified", [material.unverified])
     warnings = judge.warnings if judge else ()
     lacking = [*_missing(material), *_not_shown(material, made)]
     shown = [evidence_table(judge), evidence_by_system(judge)] if judge else []
     return [
         head,
         *(Listing(table) for table in shown if table.rows),
-        *(Text([Piece("Warning ", "strong"), line], "warning") for line in warnings),
+        *(Text([Fragment("Warning ", "strong"), line], "warning") for line in warnings),
         Tiles(_tiles(material, made.flags)),
         Columns(
             _trusted(material),
@@ -154,7 +155,7 @@ def _present(codes: np.ndarray[tuple[int], np.dtype[np.int32]]) -> int:
     return int((np.unique(codes) >= 0).sum())
 
 
-def _tiles(material: Material, flags: Flags) -> list[tuple[int | str, str]]:
+def _tiles(material: JudgeMaterial, flags: Flags) -> list[Tile]:
     table, everything = material.originals, material.table
     numbers = {
         "run": _present(table.run.codes),
@@ -171,7 +172,7 @@ def _tiles(material: Material, flags: Flags) -> list[tuple[int | str, str]]:
     ]
 
 
-def _measured(material: Material) -> list[str]:
+def _measured(material: JudgeMaterial) -> list[str]:
     """What was judged and verified, in sentences."""
     table = material.originals
     first = np.unique(table.run.codes, return_index=True)[1]
@@ -206,7 +207,7 @@ def _measured(material: Material) -> list[str]:
     return lines
 
 
-def _missing(material: Material) -> list[str]:
+def _missing(material: JudgeMaterial) -> list[str]:
     """What is not known, or not of all, in sentences."""
     table = material.originals
     lines = [*material.notes, *lines_on_failed_runs(table)]
@@ -229,7 +230,7 @@ def _missing(material: Material) -> list[str]:
     return lines
 
 
-def _low_coverage(material: Material) -> list[str]:
+def _low_coverage(material: JudgeMaterial) -> list[str]:
     table = material.originals
     lines = []
     for criterion in material.criteria:
@@ -246,7 +247,7 @@ def _low_coverage(material: Material) -> list[str]:
     return lines
 
 
-def _without_copy(material: Material) -> list[str]:
+def _without_copy(material: JudgeMaterial) -> list[str]:
     """Copies that equal their original are not judged; the others' share should be known."""
     table = material.table
     runs = _present(material.originals.run.codes)
@@ -261,7 +262,7 @@ def _without_copy(material: Material) -> list[str]:
     return lines
 
 
-def _not_shown(material: Material, made: RunItems) -> list[str]:
+def _not_shown(material: JudgeMaterial, made: RunItems) -> list[str]:
     """What of the details is not on the page."""
     runs = _present(material.originals.run.codes)
     lines = []
@@ -282,14 +283,14 @@ def _not_shown(material: Material, made: RunItems) -> list[str]:
     return lines
 
 
-def _trusted(material: Material) -> list[Block]:
+def _trusted(material: JudgeMaterial) -> list[Block]:
     title = "What can be trusted"
     if material.findings is None:
         return [
             Text(
                 [
                     "Not verified: run ",
-                    Piece("agenteval verify", "code"),
+                    Fragment("agenteval verify", "code"),
                     ". Until then the "
                     "means below say what the judge answered, not whether the answers hold.",
                 ],
@@ -300,9 +301,9 @@ def _trusted(material: Material) -> list[Block]:
     for verdict, meaning in _MEANINGS.items():
         lines: list[Words] = [
             [
-                Piece(material.names.get(v.criterion_id, v.criterion_id), "strong"),
+                Fragment(material.names.get(v.criterion_id, v.criterion_id), "strong"),
                 " ",
-                Piece("; ".join(v.reasons[:2]), "quiet"),
+                Fragment("; ".join(v.reasons[:2]), "quiet"),
             ]
             for v in material.findings.criteria
             if v.verdict == verdict
@@ -315,7 +316,7 @@ def _trusted(material: Material) -> list[Block]:
     return blocks
 
 
-def _criteria(material: Material) -> Section:
+def _criteria(material: JudgeMaterial) -> PageSection:
     items, links = [], {}
     for i, criterion in enumerate(material.criteria):
         links[criterion.name] = f"c-{i}"
@@ -325,10 +326,10 @@ def _criteria(material: Material) -> Section:
         "repeats of a case do not add to n. ✓ holds, ✗ does not, ? cannot be told."
     )
     table = Listing(criteria_table(material), links, titled=False)
-    return Section("criteria", "Criteria", [table, Items(items)], lead)
+    return PageSection("criteria", "Criteria", [table, Items(items)], lead)
 
 
-def _criterion(material: Material, criterion: Criterion, id: str) -> Item:
+def _criterion(material: JudgeMaterial, criterion: Criterion, id: str) -> Foldout:
     verdict = material.findings.of(criterion.id) if material.findings else None
     blocks: list[Block] = [Text(cut(criterion.description, 4000))]
     if criterion.accepted_values:
@@ -344,10 +345,10 @@ def _criterion(material: Material, criterion: Criterion, id: str) -> Item:
     if verdict and (verdict.checks or verdict.effects):
         blocks.append(checks_table(verdict))
     badges = [badge(verdict.verdict, verdict.verdict)] if verdict else []
-    return Item(id, criterion.name, blocks, badges)
+    return Foldout(id, criterion.name, blocks, badges)
 
 
-def _labels(material: Material, criterion: Criterion) -> str:
+def _labels(material: JudgeMaterial, criterion: Criterion) -> str:
     """How often which label was given to originals, the levels in their order."""
     own = material.originals.of(criterion=criterion.id)
     codes = own.label.codes[own.label.codes >= 0]
@@ -359,7 +360,7 @@ def _labels(material: Material, criterion: Criterion) -> str:
     return ", ".join(listed) + (f" and {rest} more" if rest else "")
 
 
-def _runs(material: Material, lines: Sequence[RunLine], made: RunItems) -> Section:
+def _runs(material: JudgeMaterial, lines: Sequence[RunLine], made: RunItems) -> PageSection:
     here = {line.run for line in made.lines}
     others = [line.run for line in lines if line.run not in here]
     count = f"{len(here):,} of {len(lines):,} runs." if others else f"{len(lines):,} runs."
@@ -374,18 +375,18 @@ def _runs(material: Material, lines: Sequence[RunLine], made: RunItems) -> Secti
         Items(made.items),
     ]
     if material.show:
-        command = Piece(material.show.replace("{run}", "ID"), "code")
+        command = Fragment(material.show.replace("{run}", "ID"), "code")
         blocks.insert(0, Text(["From the command line: ", command], "note"))
     if others:
         listed = ", ".join(others[:_MOST_NAMED])
         if len(others) > _MOST_NAMED:
             listed += f" and {len(others) - _MOST_NAMED:,} more"
         title = f"{len(others):,} runs that are not on this page"
-        blocks.append(Items([Item("", title, [Text(listed, "note")])]))
-    return Section("runs", "Runs", blocks, lead)
+        blocks.append(Items([Foldout("", title, [Text(listed, "note")])]))
+    return PageSection("runs", "Runs", blocks, lead)
 
 
-def _plan(material: Material) -> Plan:
+def _plan(material: JudgeMaterial) -> Plan:
     table = plots.with_names(material.table, material.names)
     copies = set(table.present("variant")) - {ORIGINAL}
     doses = {v.partition(":")[2].partition(":")[0] for v in copies} - {"-", ""}

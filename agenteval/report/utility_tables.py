@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from agenteval.records.table import Cell, Column, Estimate, Mark, Table, cells_of
 from agenteval.records.verification import Check, Effect, Verification
-from agenteval.report.material import Material
+from agenteval.report.material import JudgeMaterial
 from agenteval.report.plots import interval, systems
 from agenteval.report.text import variant_label
 from agenteval.stats.scores import ScoreTable
@@ -22,7 +22,7 @@ def rated_share(table: ScoreTable) -> float | None:
     return float(1 - table.failed.mean()) if len(table) else None
 
 
-def criteria_table(material: Material) -> Table:
+def criteria_table(material: JudgeMaterial) -> Table:
     """One row per criterion: verdict, means, what was verified, how much was rated."""
     ratings = material.originals
     labelled = bool((material.table.success >= 0).any())
@@ -77,7 +77,7 @@ def _checked(check: Check | Effect) -> Estimate:
     return Estimate(check.estimate, check.low, check.high, check.n, check.reason, mark)
 
 
-def systems_table(material: Material) -> Table | None:
+def systems_table(material: JudgeMaterial) -> Table | None:
     """Means of every system on every criterion; None with a single system."""
     by_system = systems(material.originals)
     ordered = [c for c in material.criteria if c.ordered]
@@ -95,7 +95,7 @@ def systems_table(material: Material) -> Table | None:
     return Table("systems", "Systems", (_CRITERION, *columns), rows)
 
 
-def missing_table(material: Material) -> Table | None:
+def missing_table(material: JudgeMaterial) -> Table | None:
     """Return judgements without a result by kind and criterion, copies included; None when all
     have one."""
     table = material.table

@@ -13,19 +13,19 @@ from agenteval.evaluators.workflows.turn_score import TurnTable
 from agenteval.records.table import Table, shown
 from agenteval.report import trial_plots
 from agenteval.report.page import (
-    Items,
+    Answer,
     Lost,
     Page,
+    PageSection,
     Plan,
-    Section,
     Text,
-    Tiles,
-    Verdict,
-    count_of,
+    Tile,
     figures,
+    foldouts,
     lost_section,
     rate_words,
     render,
+    summary,
 )
 from agenteval.report.sessions import (
     MOST_TURNS,
@@ -68,10 +68,10 @@ def workflows_page(  # noqa: PLR0913  each is a part of the page
     results, if they are known already.
     """
     known = Tallies(sessions, turns)
-    flags = flow_flags(sessions, turns)
     systems = sorted({r.agent for r in sessions} | {r.agent for r in turns})
     made = result_tables(sessions, turns, known) if tables is None else tables
-    some, decided = chosen(sessions, most_sessions)
+    shown_sessions, decided = chosen(sessions, most_sessions)
+    some = session_items(shown_sessions)
     wrong, wrong_in_all = wrong_turns(turns, MOST_TURNS)
     lost = {
         "session{s} without a verdict": [_lost_session(r) for r in sessions if r.verdict is None],
@@ -86,33 +86,15 @@ def workflows_page(  # noqa: PLR0913  each is a part of the page
             if isinstance(r.prediction, AgentFailure)
         ],
     }
-    answer = Verdict(
+    answer = Answer(
         "Workflows followed by", listed(systems, 5), headlines(known) or ["There is no trial."]
     )
     sections = [
-        Section(
-            "summary",
-            "Summary",
-            [
-                answer,
-                Tiles([*_tiles(sessions, turns), *([flags.tile] if flags.examined else ())]),
-                *([Text(flags.line, "warning")] if flags.line else ()),
-            ],
-        ),
+        summary(answer, _tiles(sessions, turns), flow_flags(sessions, turns)),
         figures(_plan(known)),
-        Section("tables", "Tables", made or [Text("There is nothing to count.")], _RATES),
-        Section(
-            "sessions",
-            "Sessions",
-            [Items(session_items(some))] if some else (),
-            f"{count_of(len(some), decided, 'session{s} with a verdict')} {_SESSIONS}",
-        ),
-        Section(
-            "wrong",
-            "Wrong turns",
-            [Items(wrong)] if wrong else (),
-            f"{count_of(len(wrong), wrong_in_all, 'wrong turn{s}')} {_TURNS}",
-        ),
+        PageSection("tables", "Tables", made or [Text("There is nothing to count.")], _RATES),
+        foldouts("sessions", "Sessions", some, decided, "session{s} with a verdict", _SESSIONS),
+        foldouts("wrong", "Wrong turns", wrong, wrong_in_all, "wrong turn{s}", _TURNS),
         lost_section(lost, _LOST),
     ]
     return render(Page("workflow report", title, _LEAD, sections, unfinished, facts))
@@ -211,12 +193,8 @@ def _trials(rate: Interval) -> str:
     return f"{plural(rate.n, 'session')} with {users}"
 
 
-def _tiles(
-    sessions: Sequence[SessionResult], turns: Sequence[TurnResult]
-) -> list[tuple[int | str, str]]:
-    tiles: list[tuple[int | str, str]] = [
-        (len({r.system for r in sessions} | {r.system for r in turns}), "systems")
-    ]
+def _tiles(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> list[Tile]:
+    tiles: list[Tile] = [(len({r.system for r in sessions} | {r.system for r in turns}), "systems")]
     if sessions:
         success = [r.verdict.success if r.verdict else None for r in sessions]
         tiles += [

@@ -13,7 +13,7 @@ from agenteval.evaluators.planning.words import built_in
 from agenteval.report.planning import chosen, pieces, planning_page, wrong_plan
 from tests.evaluators.planning.campaigns import attempt, campaign, case, failure
 from tests.report.conftest import Open
-from tests.report.making import Seen
+from tests.report.making import Seen, assert_harmless
 
 RIGHT, WRONG = "ab", "ba"
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m$x$&amp;"
@@ -110,15 +110,7 @@ def test_hostile_words_stay_words() -> None:
     page = planning_page(
         trials, [(HOSTILE, HOSTILE, HOSTILE)], title=HOSTILE, facts=[(HOSTILE, HOSTILE)]
     )
-    seen = Seen(page)
-    assert not {"iframe", "link"} & set(seen.tags)
-    assert seen.tags["img"] == page.count('<img class="paper" alt="')
-    assert seen.tags["script"] == 1
-    assert not [name for _, name, _ in seen.attributes if name.startswith("on")]
-    assert "\u202e" not in page
-    assert "\x1b" not in page
-    assert "<script>alert(1)</script>" in seen.words
-    assert "[U+202E]" in seen.words
+    assert_harmless(page)
 
 
 # In a browser
