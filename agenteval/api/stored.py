@@ -19,7 +19,7 @@ from agenteval.readers import make_view, read_runs
 from agenteval.readers.scores import read_scores
 from agenteval.records import Source
 from agenteval.records.table import Cell, Column, Table
-from agenteval.report.material import Wanted, from_ratings, from_store
+from agenteval.report.material import ReportScope, from_ratings, from_store
 from agenteval.report.report import Report
 from agenteval.report.utility import MOST_RUNS, utility_page
 from agenteval.store import Store
@@ -333,7 +333,7 @@ def page(
     file = Path(criteria).name if criteria is not None else ""
     with opened(store, create=False) as kept:
         views = None if runs is None else _views(runs, kept, notes)
-        wanted = Wanted(task, known if criteria is not None else None, file, views)
+        wanted = ReportScope(task, known if criteria is not None else None, file, views)
         notes += [changed.line for changed in kept.relabel(known)]
         with kept.snapshot():
             key, record = pick_source(kept, source, trials=source is not None or not chosen)

@@ -112,11 +112,11 @@ class FindingsReport(Report):
     def page(self, *, most_traces: int = 100, spans: int = 200) -> str:
         """A self-contained HTML page that shows the errors at their spans, of so many traces and
         spans at most."""
-        from agenteval.report.traces import Material, traces_page
+        from agenteval.report.traces import TraceMaterial, traces_page
 
         labels = self.taxonomy or built_in()
         outlines = {one.trace: one for one in self.outlines}
-        material = Material(outlines, self.finders, labels, self.scores, self.flags)
+        material = TraceMaterial(outlines, self.finders, labels, self.scores, self.flags)
         facts = [("taxonomy", f"{labels.name}, version {labels.version}")]
         if self.excerpts:
             facts.append(("signs of talk to the judge", _EXCERPTS))

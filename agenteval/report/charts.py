@@ -1,9 +1,9 @@
-"""The kinds of charts on plain values: radar, heatmap, lines, rows of bars or marks, boxes, shares.
+"""Kinds of charts on plain values: radar, heatmap, lines, rows (bars, marks or boxes), shares.
 
-Each takes `ax=` to draw into axes of the caller; without it a new figure of print width (16 cm) is
-made, which belongs to no window. `style.save` and `style.svg` write it. matplotlib is loaded when
-the first one is drawn. A mean without an interval is hollow, what is unknown is a gap or the word
-"none", never a zero. All raise InputError for more series than can be told apart.
+Each draws into `ax`; without it, into a new figure of print width (16 cm) that belongs to no
+window. `style.save` and `style.svg` write it. matplotlib is loaded when the first chart is drawn. A
+mean without an interval is hollow; what is unknown is a gap or the word "none", never a zero. All
+raise InputError for more series than can be told apart.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from agenteval.report.style import (
     INK,
     LOOKS,
     WIDTH,
-    Look,
+    SeriesStyle,
     axes_or_new,
     drawing,
     figure_of,
@@ -54,20 +54,21 @@ _LEAST_WORD = 0.055  # share of a bar from which its per cent fit into it
 
 @dataclass(frozen=True)
 class Series:
-    """Values of one kind, one for each row, spoke or place; None or without a mean for none.
+    """Values of one kind, one for each row, spoke or place; None where there is none.
 
-    `label` is what the legend says (the name if empty), `pale` the lighter one of a pair, `look`
-    an own look. `at` are the places of `lines` (0, 1, … if empty), `counts` what `rows` writes
-    at the right.
+    `label` is its text in the legend (else the name), `pale` marks the lighter one of a pair,
+    `look` replaces the next free look. `at` are the places of `lines` (0, 1, … if empty), `counts`
+    the numbers that `rows` writes at the right, `spread` the values of the boxes of `rows`.
     """
 
     name: str
     values: Sequence[Value]
     label: str = ""
     pale: bool = False
-    look: Look | None = None
+    look: SeriesStyle | None = None
     at: Sequence[float] = ()
     counts: Sequence[int] = ()
+    spread: Sequence[Sequence[float]] = ()
 
     @property
     def words(self) -> str:
@@ -75,69 +76,77 @@ class Series:
         return plain(self.label or self.name)
 
 
-def _looks(series: Iterable[Series]) -> dict[str, tuple[Series, Look]]:
-    """Each series once, with a look that is the same wherever its name comes again."""
-    once = {entry.name: entry for entry in reversed(list(series))}
-    once = dict(reversed(once.items()))
-    own = looks([name for name, entry in once.items() if entry.look is None], "series")
-    return {name: (entry, entry.look or own[name]) for name, entry in once.items()}
+def _looks(series: Iterable[Series]) -> dict[str, tuple[Series, SeriesStyle]]:
+    """Return each series once, with a look that is the same wherever its name comes again."""
+    once: dict[str, Series] = {}
+    for entry in series:
+        once.setdefault(entry.name, entry)
+    free = looks([name for name, entry in once.items() if entry.look is None], "series")
+    return {name: (entry, entry.look or free[name]) for name, entry in once.items()}
 
 
 def _arrays(values: Sequence[Value]) -> tuple[Floats, Floats, Floats]:
-    """Means, lower and upper ends (n,) each, NaN for what is not known."""
+    """Return means, lower and upper ends, (n,) each; NaN for what is unknown."""
     rows = []
     for value in values:
         mean = value.value if isinstance(value, Estimate) else value.mean if value else None
         ends = (value.low, value.high) if value else (None, None)
-        rows.append((mean, *ends) if None not in ends else (mean, None, None))
-    made = np.array(rows, dtype=np.float64).reshape(-1, 3)
-    return made[:, 0], made[:, 1], made[:, 2]
+        rows.append((mean, *ends) if None not in (mean, *ends) else (mean, None, None))
+    columns = np.array(rows, dtype=np.float64).reshape(-1, 3)
+    return columns[:, 0], columns[:, 1], columns[:, 2]
 
 
 def _whiskers(
-    ax: Axes, at: Floats, values: Sequence[Value], colour: str, cap: float, *, lying: bool = True
+    ax: Axes, at: Floats, values: Sequence[Value], colour: str, cap: float, *, upright: bool = False
 ) -> None:
-    mean, low, high = _arrays(values)
-    whole = ~np.isnan(low) & ~np.isnan(mean)
-    away = np.maximum(np.vstack([mean - low, high - mean]), 0)[:, whole]
-    spots = (mean[whole], at[whole]) if lying else (at[whole], mean[whole])
-    ends: dict[str, Any] = {"xerr" if lying else "yerr": away}
-    ax.errorbar(*spots, **ends, fmt="none", ecolor=colour, elinewidth=0.9, capsize=cap)
+    known = np.column_stack([at, *_arrays(values)])
+    at, mean, low, high = known[~np.isnan(known).any(axis=1)].T
+    ends = np.maximum([mean - low, high - mean], 0)
+    style: dict[str, Any] = {"fmt": "none", "ecolor": colour, "elinewidth": 0.9, "capsize": cap}
+    if upright:
+        ax.errorbar(at, mean, yerr=ends, **style)
+    else:
+        ax.errorbar(mean, at, xerr=ends, **style)
+
+
+def _marks(
+    ax: Axes, at: Floats, values: Sequence[Value], look: SeriesStyle, size: float = 4.5
+) -> None:
+    """Draw marks of rows, hollow ones for means without an interval."""
+    mean, low, _ = _arrays(values)
+    whole = ~np.isnan(low)
+    style: dict[str, Any] = {"linestyle": "none", "marker": look.marker, "color": look.colour}
+    ax.plot(mean[whole], at[whole], markersize=size, **style)
+    _hollow(ax, at, values, look, size)
 
 
 def _hollow(
-    ax: Axes, at: Floats, values: Sequence[Value], look: Look, *, lying: bool = True,
+    ax: Axes,
+    at: Floats,
+    values: Sequence[Value],
+    look: SeriesStyle,
     size: float = 4.5,
-) -> None:  # fmt: skip
-    """Hollow marks over the means that have no interval."""
+    *,
+    upright: bool = False,
+) -> None:
     mean, low, _ = _arrays(values)
     lone = np.isnan(low) & ~np.isnan(mean)
+    spots = (at[lone], mean[lone]) if upright else (mean[lone], at[lone])
+    style: dict[str, Any] = {"linestyle": "none", "marker": look.marker, "color": look.colour}
     if lone.any():
-        spots = (mean[lone], at[lone]) if lying else (at[lone], mean[lone])
-        ax.plot(*spots, linestyle="none", marker=look.marker, color=look.colour,
-                markerfacecolor="white", markersize=size, zorder=3, clip_on=False)  # fmt: skip
+        more: dict[str, Any] = {"markerfacecolor": "white", "zorder": 3, "clip_on": False}
+        ax.plot(*spots, markersize=size, **style, **more)
 
 
-def _marks(ax: Axes, at: Floats, values: Sequence[Value], look: Look, size: float = 4) -> None:
-    """Marks with lying whiskers, hollow where there is no interval."""
-    mean, low, _ = _arrays(values)
-    whole = ~np.isnan(low)
-    ax.plot(mean[whole], at[whole], linestyle="none", marker=look.marker, color=look.colour,
-            markersize=size)  # fmt: skip
-    _whiskers(ax, at, values, look.colour, 1.8)
-    _hollow(ax, at, values, look, size=size)
-
-
-def _lone(series: Iterable[Series]) -> list[Artist]:
-    """Legend entry that explains hollow points, when the chart has one."""
+def _hollow_legend(series: Iterable[Series]) -> list[Artist]:
+    """Return the legend entry that explains hollow marks, if the chart has any."""
     from matplotlib.lines import Line2D
 
-    for entry in series:
-        mean, low, _ = _arrays(entry.values)
-        if (np.isnan(low) & ~np.isnan(mean)).any():
-            return [Line2D([], [], linestyle="none", marker="o", markerfacecolor="white",
-                           markeredgecolor=INK, label="hollow: no interval")]  # fmt: skip
-    return []
+    columns = [_arrays(entry.values) for entry in series]
+    if not any((np.isnan(low) & ~np.isnan(mean)).any() for mean, low, _ in columns):
+        return []
+    style: dict[str, Any] = {"markerfacecolor": "white", "markeredgecolor": INK}
+    return [Line2D([], [], linestyle="none", marker="o", label="hollow: no interval", **style)]
 
 
 def radar(
@@ -160,21 +169,21 @@ def radar(
         _spokes(axes, spokes)
         angles = np.append(np.arange(len(spokes)) * 2 * np.pi / len(spokes), 2 * np.pi)
         handles: list[Artist] = []
-        for i, (one, look) in enumerate(style.values()):
-            mean, low, high = _arrays([*one.values, one.values[0]])
+        for i, (entry, look) in enumerate(style.values()):
+            mean, low, high = _arrays([*entry.values, entry.values[0]])
             axes.fill_between(angles, low, high, color=look.colour, alpha=0.13, linewidth=0)
-            handles += axes.plot(angles, mean, color=look.colour, linestyle=look.line,
-                                 marker=look.marker, label=one.words)  # fmt: skip
-            bound = ~np.isnan(low[:-1])
+            line: dict[str, Any] = {"linestyle": look.line, "marker": look.marker}
+            handles += axes.plot(angles, mean, color=look.colour, label=entry.words, **line)
+            ends = np.column_stack([angles, low, high])[:-1]
+            ends = ends[~np.isnan(ends).any(axis=1)]
             shift = (i - (len(series) - 1) / 2) * min(0.03, 0.5 / len(spokes))
-            axes.vlines(angles[:-1][bound] + shift, low[:-1][bound], high[:-1][bound],
-                        color=look.colour, linewidth=1.0)  # fmt: skip
-            _hollow(axes, angles[:-1], one.values, look, lying=False)
+            axes.vlines(ends[:, 0] + shift, ends[:, 1], ends[:, 2], color=look.colour, linewidth=1)
+            _hollow(axes, angles[:-1], entry.values, look, upright=True)
         if ax is None:
             figure_of(axes).suptitle(title, x=0.01, ha="left", fontsize=9.5)
         else:
             axes.set_title(title, pad=24, loc="center")
-        legend(axes, [*handles, *_lone(series)], notes, own=ax is None)
+        legend(axes, [*handles, *_hollow_legend(series)], notes, own=ax is None)
     return axes
 
 
@@ -201,8 +210,8 @@ def _spokes(axes: Any, names: Sequence[str]) -> None:
             if right < -1e-9:
                 degrees, across = degrees + 180, "right"
         text = wrapped(name, 22 if turned else 18, lines=1 if turned else 3)
-        axes.text(angle, 1.06, text, ha=across, va=upright, rotation=degrees,
-                  rotation_mode="anchor", fontsize=8)  # fmt: skip
+        turn: dict[str, Any] = {"rotation": degrees, "rotation_mode": "anchor"}
+        axes.text(angle, 1.06, text, ha=across, va=upright, fontsize=8, **turn)
 
 
 def heatmap(  # noqa: PLR0913  each is a part of the chart
@@ -239,10 +248,9 @@ def heatmap(  # noqa: PLR0913  each is a part of the chart
                 text = "–" if np.isnan(number) else f"{number:.2f}".replace("-0.00", "0.00")
                 axes.text(j, i, text, fontsize=8, color=_ink(colours, number), **centred)
         places = list(range(size))
-        axes.set_xticks(
-            places, [wrapped(n, 24, lines=1) for n in names], rotation=90 if grows else 40,
-            ha="right", va="center" if grows else "top", rotation_mode="anchor",
-        )  # fmt: skip
+        turn: dict[str, Any] = {"rotation": 40, "va": "top", "rotation_mode": "anchor"}
+        turn |= {"rotation": 90, "va": "center"} if grows else {}
+        axes.set_xticks(places, [wrapped(n, 24, lines=1) for n in names], ha="right", **turn)
         axes.set_yticks(places, [wrapped(n, 24, lines=2) for n in names])
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_ticks(np.arange(size + 1) - 0.5, minor=True)
@@ -314,30 +322,30 @@ def lines(  # noqa: PLR0913  each is a part of the chart
             if ticks is not None:
                 axes.set_xticks(list(ticks), list(ticks.values()))
         finish_axes(*cells, grid="y")
-        handles: list[Artist] = [
-            Line2D([], [], color=look.colour, linestyle=look.line, marker=look.marker,
-                   label=entry.words)
-            for entry, look in style.values()
-        ]  # fmt: skip
+        handles: list[Artist] = []
+        for entry, look in style.values():
+            line: dict[str, Any] = {"linestyle": look.line, "marker": look.marker}
+            handles.append(Line2D([], [], color=look.colour, label=entry.words, **line))
         if level_name:
             handles.append(Line2D([], [], label=level_name, **_LEVEL))
         if guess is not None:
             handles.append(Line2D([], [], label=guess_name, marker=".", **_GUESS))
-        legend(cells[0], [*handles, *([] if spread else _lone(every))], notes, own=ax is None)
+        handles += [] if spread else _hollow_legend(every)
+        legend(cells[0], handles, notes, own=ax is None)
     return figure
 
 
-def _line(ax: Axes, one: Series, look: Look, shift: float, *, spread: bool) -> None:
-    places = np.array(one.at or range(len(one.values)), dtype=np.float64)
+def _line(ax: Axes, entry: Series, look: SeriesStyle, shift: float, *, spread: bool) -> None:
+    places = np.array(entry.at or range(len(entry.values)), dtype=np.float64)
     at = places + shift * (float(np.ptp(places)) if len(places) > 1 else 1.0)
-    mean, low, high = _arrays(one.values)
+    mean, low, high = _arrays(entry.values)
     ax.fill_between(at, low, high, color=look.colour, alpha=0.14, linewidth=0)
-    ax.plot(at, mean, color=look.colour, linestyle=look.line, marker=look.marker, markersize=4,
-            markevery=max(1, len(at) // 12))  # fmt: skip
+    style: dict[str, Any] = {"linestyle": look.line, "marker": look.marker, "markersize": 4}
+    ax.plot(at, mean, color=look.colour, markevery=max(1, len(at) // 12), **style)
     if not spread:
         if len(at) <= 20:
-            _whiskers(ax, at, one.values, look.colour, 2, lying=False)
-        _hollow(ax, at, one.values, look, lying=False)
+            _whiskers(ax, at, entry.values, look.colour, 2, upright=True)
+        _hollow(ax, at, entry.values, look, upright=True)
 
 
 def rows(  # noqa: PLR0913  each is a part of the chart
@@ -346,60 +354,81 @@ def rows(  # noqa: PLR0913  each is a part of the chart
     *,
     title: str,
     x: str,
-    bars: bool = False,
+    kind: Literal["marks", "bars", "boxes"] = "marks",
     limits: tuple[float, float] | None = (0.0, 1.0),
     level: float | None = None,
     notes: Sequence[str] = (),
     columns: int = 2,
     ax: Axes | None = None,
 ) -> Figure:
-    """Marks, or `bars` from 0, with lying whiskers; a row for each name, a panel for each key,
-    `columns` of them beside one another.
+    """Marks, bars from 0 or boxes, with horizontal whiskers: a row for each name, a panel for each
+    key, `columns` of panels beside one another.
 
-    Values of a series stand in the order of `names`. Without `limits` the axis is symmetric around
-    0, for differences. `level` is a dashed line.
+    Values of a series are in the order of `names`. Without `limits` the axis is symmetric around
+    0, for differences. `level` is a dashed line. A box shows quartiles (numpy's linear
+    percentiles), median, least and greatest value of `spread`, fewer than five values as points;
+    below it the mean is a diamond.
     """
     from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
 
     every = [entry for some in panels.values() for entry in some]
     style, most = _looks(every), max(len(some) for some in panels.values())
     with drawing():
-        labels, least = _row_names(names)
-        height = 0.9 + len(names) * max(0.09 + 0.12 * most, least)
+        labels = [wrapped(name, 38, lines=2) for name in names]
+        least = 0.33 if any("\n" in label for label in labels) else 0.22
+        needed = 0.25 * most if kind == "boxes" else 0.09 + 0.12 * most
+        height = 0.95 + len(names) * max(needed, least)
         figure, cells = _panels(list(panels), (title, x, ""), height, ax, columns=columns)
         for axes, some in zip(cells, panels.values(), strict=True):
             if level is not None:
                 axes.axvline(level, zorder=0.5, **_LEVEL)
-            width = (0.84 if bars else 0.74) / len(some)
+            width = {"marks": 0.74, "bars": 0.84, "boxes": 0.88}[kind] / max(len(some), 1)
             for i, entry in enumerate(some):
                 at = np.arange(len(entry.values)) + (i - (len(some) - 1) / 2) * width
                 look = style[entry.name][1]
-                if bars:
+                if kind == "bars":
                     _bars(axes, at, width, entry, look)
+                elif kind == "boxes":
+                    _boxes(axes, at, entry, look)
                 else:
-                    _marks(axes, at, entry.values, look)
+                    _marks(axes, at, entry.values, look, 4)
+                    _whiskers(axes, at, entry.values, look.colour, 1.8)
                 for y, number in zip(at, entry.counts, strict=False):
                     if number:
-                        axes.text(1.01, y, f"{number:,}", transform=axes.get_yaxis_transform(),
-                                  **_SMALL)  # fmt: skip
+                        place = axes.get_yaxis_transform()
+                        axes.text(1.01, y, f"{number:,}", transform=place, **_SMALL)
             _row_axis(axes, labels)
             _value_axis(axes, [v for entry in some for v in entry.values], limits)
         finish_axes(*cells, grid="x")
-        handles: list[Artist] = [
-            Patch(label=entry.words, **_surface(look, pale=entry.pale)) if bars
-            else Line2D([], [], linestyle="none", color=look.colour, marker=look.marker,
-                        label=entry.words)
-            for entry, look in style.values() if bars or most > 1
-        ]  # fmt: skip
-        legend(cells[0], [*handles, *_lone(every)], notes, own=ax is None)
+        handles = _row_legend(style.values(), kind) if kind != "marks" or most > 1 else []
+        if kind == "boxes":
+            mean: dict[str, Any] = {"marker": "d", "color": INK, "markersize": 3}
+            handles.append(Line2D([], [], label="mean, 95% interval over cases", **mean))
+            sizes = [len(some) for entry in every for some in entry.spread if some]
+            box = "box: quartiles and median; whiskers: least and greatest"
+            points = f"fewer than {_LEAST_BOX} values: points instead of a box"
+            explained = [box] * (max(sizes, default=0) >= _LEAST_BOX)
+            explained += [points] * (min(sizes, default=_LEAST_BOX) < _LEAST_BOX)
+            notes = [*explained, *notes]
+        else:
+            handles += _hollow_legend(every)
+        legend(cells[0], handles, notes, own=ax is None)
     return figure
 
 
-def _row_names(names: Sequence[str]) -> tuple[list[str], float]:
-    """Names at the left of rows, and the inches that a row needs for them at least."""
-    labels = [wrapped(name, 38, lines=2) for name in names]
-    return labels, 0.33 if any("\n" in label for label in labels) else 0.22
+def _row_legend(style: Iterable[tuple[Series, SeriesStyle]], kind: str) -> list[Artist]:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles: list[Artist] = []
+    for entry, look in style:
+        if kind == "marks":
+            mark: dict[str, Any] = {"color": look.colour, "marker": look.marker}
+            handles.append(Line2D([], [], linestyle="none", label=entry.words, **mark))
+        else:
+            surface = _box_surface(look) if kind == "boxes" else _surface(look, pale=entry.pale)
+            handles.append(Patch(label=entry.words, hatch=look.hatch, **surface))
+    return handles
 
 
 def _row_axis(ax: Axes, labels: Sequence[str]) -> None:
@@ -426,83 +455,52 @@ def _value_axis(ax: Axes, values: Sequence[Value], limits: tuple[float, float] |
     ax.xaxis.set_major_formatter(lambda v, _: f"{v:+.3g}".replace("-", "−") if v else "0")
 
 
-def _surface(look: Look, *, pale: bool) -> dict[str, Any]:
-    """How a bar is filled; its edge is the colour of the hatch, too."""
-    return {"facecolor": look.light() if pale else look.colour, "linewidth": 0.6,
-            "edgecolor": look.colour if pale else "white", "hatch": look.hatch}  # fmt: skip
+def _surface(look: SeriesStyle, *, pale: bool) -> dict[str, Any]:
+    """How a bar is filled; its edge has the colour of the hatch."""
+    edge = look.colour if pale else "white"
+    return {"facecolor": look.light() if pale else look.colour, "edgecolor": edge, "linewidth": 0.6}
 
 
-def _bars(ax: Axes, at: Floats, width: float, one: Series, look: Look) -> None:
-    mean, low, _ = _arrays(one.values)
+def _box_surface(look: SeriesStyle) -> dict[str, Any]:
+    return {"facecolor": look.light(0.5), "edgecolor": look.colour}
+
+
+def _bars(ax: Axes, at: Floats, width: float, entry: Series, look: SeriesStyle) -> None:
+    mean, low, _ = _arrays(entry.values)
     whole = ~np.isnan(low)
-    ax.barh(at[whole], mean[whole], width * 0.94, label=one.words,
-            **_surface(look, pale=one.pale))  # fmt: skip
-    _whiskers(ax, at, one.values, INK, min(2.2, 9 * width))
-    _hollow(ax, at, one.values, look)
+    surface = _surface(look, pale=entry.pale) | {"hatch": look.hatch}
+    ax.barh(at[whole], mean[whole], width * 0.94, label=entry.words, **surface)
+    _whiskers(ax, at, entry.values, INK, min(2.2, 9 * width))
+    _hollow(ax, at, entry.values, look)
     for spot in at[np.isnan(mean)]:
         ax.text(0.008, spot, "none", **_SMALL)
 
 
-def boxes(
-    names: Sequence[str],
-    series: Mapping[str, tuple[Look, Sequence[Sequence[float]], Sequence[Value]]],
-    *,
-    title: str,
-    x: str,
-    notes: Sequence[str] = (),
-    ax: Axes | None = None,
-) -> Axes:
-    """A lying box for each row and series: quartiles (numpy's linear percentiles), median, and
-    whiskers to the least and the greatest value; fewer than five values are points.
-
-    `series` are by the text of their legend: look, values in [0, 1] by row, and the means that are
-    drawn below the boxes as diamonds with their 95% interval.
-    """
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    with drawing():
-        labels, least = _row_names(names)
-        axes = axes_or_new(ax, 1.0 + len(names) * max(0.25 * len(series), least))
-        handles: list[Artist] = []
-        for i, (name, (look, values, means)) in enumerate(series.items()):
-            centre = (i - (len(series) - 1) / 2) * 0.44
-            fill: dict[str, Any] = {"facecolor": look.light(0.5), "edgecolor": look.colour}
-            for k, some in enumerate(values):
-                at = k + centre
-                if not some:
-                    axes.text(0.008, at, "none", **_SMALL)
-                    continue
-                if len(some) >= _LEAST_BOX:
-                    (box,) = axes.boxplot(
-                        [list(some)], positions=[at - 0.05], widths=0.2, whis=(0, 100),
-                        orientation="horizontal", patch_artist=True, manage_ticks=False,
-                        medianprops={"color": INK, "linewidth": 1.4},
-                        boxprops={**fill, "linewidth": 0.9},
-                        whiskerprops={"color": look.colour}, capprops={"color": look.colour},
-                    )["boxes"]  # fmt: skip
-                    box.set(hatch=look.hatch)
-                else:
-                    axes.plot(some, np.full(len(some), at - 0.05), linestyle="none",
-                              marker=look.marker, color=look.colour,
-                              markerfacecolor=look.light(0.5), markersize=4)  # fmt: skip
-                _marks(axes, np.array([at + 0.12]), [means[k]], Look(INK, "", "d", ""), 3)
-            handles.append(Patch(label=plain(name), hatch=look.hatch, **fill))
-        _row_axis(axes, labels)
-        _value_axis(axes, (), (0.0, 1.0))
-        axes.set_xlabel(x)
-        axes.set_title(title)
-        finish_axes(axes, grid="x")
-        handles.append(Line2D([], [], marker="d", color=INK, markersize=3,
-                              label="mean, 95% interval over cases"))  # fmt: skip
-        sizes = [len(some) for _, values, _ in series.values() for some in values if some]
-        explained = []
-        if max(sizes, default=0) >= _LEAST_BOX:
-            explained.append("box: quartiles and median; whiskers: least and greatest")
-        if min(sizes, default=_LEAST_BOX) < _LEAST_BOX:
-            explained.append(f"fewer than {_LEAST_BOX} values: points instead of a box")
-        legend(axes, handles, [*explained, *notes], own=ax is None)
-    return axes
+def _boxes(ax: Axes, at: Floats, entry: Series, look: SeriesStyle) -> None:
+    for spot, values in zip(at, entry.spread, strict=True):
+        if not values:
+            ax.text(0.008, spot, "none", **_SMALL)
+        elif len(values) < _LEAST_BOX:
+            places = np.full(len(values), spot - 0.05)
+            style: dict[str, Any] = {"marker": look.marker, "markersize": 4, "linestyle": "none"}
+            ax.plot(values, places, color=look.colour, markerfacecolor=look.light(0.5), **style)
+        else:
+            (box,) = ax.boxplot(
+                [list(values)],
+                positions=[spot - 0.05],
+                widths=0.2,
+                whis=(0, 100),
+                orientation="horizontal",
+                patch_artist=True,
+                manage_ticks=False,
+                medianprops={"color": INK, "linewidth": 1.4},
+                boxprops={**_box_surface(look), "linewidth": 0.9},
+                whiskerprops={"color": look.colour},
+                capprops={"color": look.colour},
+            )["boxes"]
+            box.set(hatch=look.hatch)
+    _marks(ax, at + 0.12, entry.values, SeriesStyle(INK, "", "d", ""), 3)
+    _whiskers(ax, at + 0.12, entry.values, INK, 1.8)
 
 
 def shares(  # noqa: PLR0913  each is a part of the chart
@@ -531,11 +529,16 @@ def shares(  # noqa: PLR0913  each is a part of the chart
     present = [k for k in order if any(row.get(k) for row in filled.values())]
     if surfaces is None:
         style = looks(order if len(order) <= len(LOOKS) else present, "labels")
-        surface = {k: {**_surface(style[k], pale=True), "facecolor": style[k].light(0.45)}
-                   for k in present}  # fmt: skip
+        surface = {
+            k: _surface(style[k], pale=True)
+            | {"facecolor": style[k].light(0.45), "hatch": style[k].hatch}
+            for k in present
+        }
     else:
-        surface = {k: {"facecolor": surfaces[k][0], "hatch": surfaces[k][1], "edgecolor": INK,
-                       "linewidth": 0.5} for k in present}  # fmt: skip
+        edge = {"edgecolor": INK, "linewidth": 0.5}
+        surface = {
+            k: {"facecolor": surfaces[k][0], "hatch": surfaces[k][1], **edge} for k in present
+        }
     with drawing():
         axes = axes_or_new(ax, 0.75 + 0.36 * len(filled))
         box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.82, "pad": 1.0}
@@ -545,8 +548,8 @@ def shares(  # noqa: PLR0913  each is a part of the chart
                 share = row[label] / total
                 axes.barh(y, share, 0.62, left=left, label=label, **surface[label])
                 if share >= _LEAST_WORD and rated is None:
-                    axes.text(left + share / 2, y, f"{100 * share:.0f}%", ha="center",
-                              va="center", fontsize=7, bbox=box)  # fmt: skip
+                    middle, text = left + share / 2, f"{100 * share:.0f}%"
+                    axes.text(middle, y, text, ha="center", va="center", fontsize=7, bbox=box)
                 left += share
             axes.text(1.01, y, f"{total:,}", va="center", fontsize=7.5)
         if rated is not None:
@@ -559,8 +562,8 @@ def shares(  # noqa: PLR0913  each is a part of the chart
         axes.set_xlabel(x)
         axes.set_title(title)
         finish_axes(axes)
-        handles = [Patch(label=plain((labels or {}).get(k, k.replace("_", " "))), **surface[k])
-                   for k in present]  # fmt: skip
+        words = {k: plain((labels or {}).get(k, k.replace("_", " "))) for k in present}
+        handles = [Patch(label=words[k], **surface[k]) for k in present]
         legend(axes, handles, notes, own=ax is None)
     return axes
 

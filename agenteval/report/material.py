@@ -106,7 +106,7 @@ class StoredTexts:
 
 
 @dataclass(frozen=True)
-class Findings:
+class StoredVerdicts:
     """Verdicts, and how they are known. `judge` is None where only criteria were recorded."""
 
     judge: JudgeVerdict | None
@@ -117,7 +117,7 @@ class Findings:
     options: Mapping[str, float | int] = field(default_factory=dict)
 
     @classmethod
-    def verified(cls, result: VerifiedSet, origin: str) -> Findings:
+    def verified(cls, result: VerifiedSet, origin: str) -> StoredVerdicts:
         """Those of a verification."""
         return cls(result.judge, result.criteria, origin, result.subset, result.first_component,
                    result.options)  # fmt: skip
@@ -128,7 +128,7 @@ class Findings:
 
 
 @dataclass(frozen=True)
-class Material:
+class JudgeMaterial:
     """Ratings with everything around them.
 
     `facts` are pairs of a name and a text for the head. `findings` is None while nothing was
@@ -142,7 +142,7 @@ class Material:
     facts: tuple[tuple[str, str], ...]
     criteria: tuple[Criterion, ...]
     table: ScoreTable
-    findings: Findings | None = None
+    findings: StoredVerdicts | None = None
     unverified: str = ""
     texts: StoredTexts | None = None
     show: str = ""
@@ -191,7 +191,7 @@ def from_ratings(
     criteria: tuple[Criterion, ...],
     name: str,
     options: VerifyOptions,
-) -> Material:
+) -> JudgeMaterial:
     """The ratings of `table`, made elsewhere, read from the file at `path` and called `name`.
 
     Without criteria the values alone say how good. Verdicts are computed as by
@@ -204,12 +204,12 @@ def from_ratings(
     own = arranged(table, [c.id for c in known])
     used = tuple(c for c in known if c.id in set(own.present("criterion")))
     verified = verify_ratings(path, own, used, options)
-    return Material(
+    return JudgeMaterial(
         title=name,
         facts=(("ratings", f"made elsewhere, read from {name}"),),
         criteria=used,
         table=own,
-        findings=Findings.verified(verified, "computed from the ratings"),
+        findings=StoredVerdicts.verified(verified, "computed from the ratings"),
         notes=("ratings made elsewhere: neither texts nor explanations are known here",),
     )
 
@@ -218,7 +218,7 @@ def from_ratings(
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ReportScope:
     """What of a source goes into the report; None means everything, the newest version.
 
     `criteria` are those of a file with its name, `runs` the hashes of the views.
@@ -246,8 +246,8 @@ class _Judged:
 
 @of_one_state
 def from_store(
-    store: Store, source_key: str, source: Source, wanted: Wanted, options: VerifyOptions
-) -> Material:
+    store: Store, source_key: str, source: Source, wanted: ReportScope, options: VerifyOptions
+) -> JudgeMaterial:
     """Everything that a judge has judged of one task. Verdicts are computed where the store holds
     perturbed copies, else taken from the criteria file where it has them.
 
@@ -289,7 +289,7 @@ def from_store(
     by_run: dict[str, dict[str, str]] = {}
     for copy in copies:
         by_run.setdefault(copy.run_id, {})[copy.variant] = copy.run_key
-    return Material(
+    return JudgeMaterial(
         title=task or "runs",
         facts=_facts(source, source_key, store, [t.used for t in (*originals, *copies)]),
         criteria=criteria,
@@ -320,7 +320,7 @@ def _judged_texts(store: Store, source_key: str) -> list[_Judged]:
         return [_Judged(*row) for row in connection.execute(query)]
 
 
-def _task(texts: Sequence[_Judged], wanted: Wanted) -> str:
+def _task(texts: Sequence[_Judged], wanted: ReportScope) -> str:
     """The task asked for, or the only one."""
     fitting = [t for t in texts if wanted.runs is None or t.run_key in wanted.runs]
     if not fitting:
@@ -335,20 +335,20 @@ def _task(texts: Sequence[_Judged], wanted: Wanted) -> str:
     return tasks[0]
 
 
-def _recorded(criteria: Sequence[Criterion], file: str) -> Findings | None:
+def _recorded(criteria: Sequence[Criterion], file: str) -> StoredVerdicts | None:
     """The verdicts that a criteria file carries, None when it has none."""
     try:
         verdicts = tuple(Verification.model_validate(c.verification) for c in criteria
                          if c.verification is not None)  # fmt: skip
     except ValueError as error:
         raise InputError("the verification in this file is not in form", file) from error
-    return Findings(None, verdicts, f"read from {file}") if verdicts else None
+    return StoredVerdicts(None, verdicts, f"read from {file}") if verdicts else None
 
 
 def _verified(
     store: Store, source_key: str, table: ScoreTable, criteria: tuple[Criterion, ...],
     texts: tuple[list[_Judged], list[_Judged]], options: VerifyOptions,
-) -> Findings | None:  # fmt: skip
+) -> StoredVerdicts | None:  # fmt: skip
     """The verdicts of `agenteval verify` on what it judged, None where no copy was judged.
 
     In its evidence are the runs that its latest plan names. Where no plan is known, runs without a
@@ -387,10 +387,10 @@ def _verified(
     )
     some = f", from the {len(runs)} of {len(originals)} runs that `agenteval verify` judged"
     origin = "computed from the store" + (some if len(runs) < len(originals) else "")
-    return Findings.verified(result, origin)
+    return StoredVerdicts.verified(result, origin)
 
 
-def _differences(written: Findings | None, verified: Findings | None) -> Iterator[str]:
+def _differences(written: StoredVerdicts | None, verified: StoredVerdicts | None) -> Iterator[str]:
     """Where the file says something else than the store gives now."""
     for old in written.criteria if written and verified else ():
         new = verified.of(old.criterion_id) if verified else None

@@ -1,8 +1,8 @@
-"""The page: one model and one template for everything that is written as HTML.
+"""The page kit: one model and one template for everything that is written as HTML.
 
 A page loads nothing, and its policy runs nothing but its own script, which sorts, finds and
-unfolds. Every text is escaped and every invisible character shown where it is put into the
-template, so builders hand over texts as they are.
+unfolds. The template escapes every text and shows every invisible character, so builders hand over
+texts as they are.
 """
 
 from __future__ import annotations
@@ -10,34 +10,41 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from importlib.resources import files
 from itertools import chain, zip_longest
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from agenteval.errors import InputError
 from agenteval.records.table import Cell, Column, Estimate, Table, shown, sort_key
-from agenteval.report.style import inline, svg
+from agenteval.report.style import svg
+from agenteval.report.text import cut
 from agenteval.stats import Interval
 from agenteval.text import visible
+from agenteval.trust.flagged import Flags
 
 _T = TypeVar("_T")
 
-# What a word in a column of this key says of its row: a class of the style sheet, in their order.
-_BADGE_COLUMNS = ("verdict", "outcome")
+# Badge of a word in a column "verdict" or "outcome", sorted in this order.
 _BADGES = {
-    "keep": "keep", "success": "keep", "repair": "repair", "undecided": "undecided",
-    "unknown": "undecided", "not verified": "undecided", "drop": "drop", "failed": "drop",
-}  # fmt: skip
+    **dict.fromkeys(("keep", "success"), "keep"),
+    "repair": "repair",
+    **dict.fromkeys(("undecided", "unknown", "not verified"), "undecided"),
+    **dict.fromkeys(("drop", "failed"), "drop"),
+}
 _MOST_DRAWN = 4  # columns of estimates with a drawing; of more only the first has one
-FOLDED = 30  # rows of a table from which it is folded
+_FOLDED = 30  # rows of a table from which it is folded
+_MOST_MESSAGES = 20
+_NO_FLAGS = Flags()
+_MOST_WORDS = 2_000  # characters of a message
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A piece of a text. `kind` is an element (strong, small, code, mark, ins, del) or a class;
+class Fragment:
+    """Part of a text. `kind` is an element (strong, small, code, mark, ins, del) or a class,
     `link` an id on the page, `note` a number before it."""
 
     text: str
@@ -46,18 +53,19 @@ class Piece:
     note: str = ""
 
 
-Words = str | Sequence[str | Piece]
+Tile = tuple[int | str, str]  # number and name
+Words = str | Sequence[str | Fragment]
 BadgeKind = Literal["keep", "repair", "drop", "undecided"]
 
 
-def badge(text: str, kind: BadgeKind) -> Piece:
+def badge(text: str, kind: BadgeKind) -> Fragment:
     """A word in a coloured frame, with a mark for those who see no colours."""
-    return Piece(text, f"badge {kind}")
+    return Fragment(text, f"badge {kind}")
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A paragraph, or a text kept in its lines ("pre")."""
+    """A paragraph, or a text whose lines are kept ("pre")."""
 
     text: Words
     form: Literal["p", "quiet", "note", "warning", "quote", "pre", "say"] = "p"
@@ -66,16 +74,18 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """A list; "steps" stand side by side with their numbers, "nodes" with arrows."""
+    """A list; "steps" are shown side by side with numbers, "nodes" with arrows. Of a list without
+    lines `empty` is shown instead."""
 
     lines: Sequence[Words]
     title: str = ""
     form: Literal["list", "plain", "steps", "nodes"] = "list"
+    empty: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names with a text each."""
+    """Names, each with a text."""
 
     pairs: Sequence[tuple[str, Words]]
     title: str = ""
@@ -83,14 +93,14 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """Numbers with their names, large."""
+    """Large numbers, each with its name."""
 
-    pairs: Sequence[tuple[str, str]]
+    pairs: Sequence[Tile]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What the page answers: `text` below a small `about`, with reasons."""
+class Answer:
+    """The answer of the page: `text` below a small `about`, with reasons."""
 
     about: str
     text: str
@@ -100,8 +110,8 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A table; rows whose first cell is in `links` lead to an id, `find` adds a field to search
-    the section."""
+    """A table whose rows link to ids by their first cell (`links`); `find` adds a field that
+    searches the section."""
 
     table: Table
     links: Mapping[str, str] = field(default_factory=dict)
@@ -110,24 +120,24 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
-    """A drawing: what it is called, how to read it, and its SVG element."""
+class Picture:
+    """A figure: its title, how to read it, and its image as a data URL."""
 
     title: str
     caption: str
-    svg: str
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
 class Gallery:
-    """Charts side by side."""
+    """Figures side by side."""
 
-    charts: Sequence[Chart]
+    charts: Sequence[Picture]
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """Something said or found, with its parts; `id` can be linked to."""
+    """A box with a head, such as a message or a finding; `id` can be linked to."""
 
     head: Words
     blocks: Sequence[Block] = ()
@@ -137,7 +147,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Cards:
-    """Cards side by side, one below the other, or as a talk."""
+    """Cards in a grid, in a list, or as a conversation."""
 
     cards: Sequence[Card]
     title: str = ""
@@ -145,41 +155,44 @@ class Cards:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """What can be unfolded; `id` can be linked to."""
+class Foldout:
+    """Blocks that can be unfolded; `id` can be linked to. `signs` name why its text seems to talk
+    to the judge."""
 
     id: str
     title: str
     blocks: Sequence[Block]
-    badges: Sequence[Piece] = ()
+    badges: Sequence[Fragment] = ()
     about: str = ""
     open: bool = False
     kind: str = ""
+    signs: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """Things to unfold, in a list or as a tree; `hidden` says what stands here and is not shown."""
+    """Items in a list or as a tree; `hidden` says how many are not shown."""
 
-    items: Sequence[Item]
+    items: Sequence[Foldout]
     form: Literal["list", "tree"] = "list"
     hidden: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Blocks in two columns, one on a narrow screen."""
+    """Blocks in two columns, in one on a narrow screen."""
 
     left: Sequence[Block]
     right: Sequence[Block]
     form: Literal["", "talk"] = ""
 
 
-Block = Text | Lines | Facts | Tiles | Verdict | Table | Listing | Gallery | Cards | Items | Columns
+Block = Text | Lines | Facts | Tiles | Answer | Table | Listing | Gallery | Cards | Items | Columns
+Plan = Sequence[tuple[str, str, Callable[[], Any]]]  # title, caption and drawing of figures
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class PageSection:
     """A part of the page with its link at the top."""
 
     id: str
@@ -190,104 +203,137 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """`kind` names it ("planning report"); `unfinished` are said before everything else, `facts`
-    at the end."""
+    """`kind` names it ("planning report"). `unfinished` comes before everything else, `facts` at
+    the end. Sections without blocks are left out."""
 
     kind: str
     title: str
     lead: str
-    sections: Sequence[Section]
+    sections: Sequence[PageSection]
     unfinished: Sequence[str] = ()
     facts: Sequence[tuple[str, str]] = ()
 
 
 def render(page: Page) -> str:
-    """The page as HTML. The same page gives the same text."""
-    style, script = _part("page.css"), _part("page.js")
+    """Return the page as HTML. The same page gives the same text."""
+    style, script = _asset("page.css"), _asset("page.js")
     text: str = _template().render(
-        page=page,
-        policy=_policy(style, script),
-        style=_markup(style),
-        script=_markup(script),
-        version=version("agenteval"),
+        page=page, policy=_policy(style, script), style=_markup(style), script=_markup(script)
     )
     return text
 
 
-def signs_text(signs: Sequence[str]) -> list[Block]:
-    """That a text is meant for the judge; nothing without a sign."""
-    if not signs:
-        return []
-    words: list[str | Piece] = ["This text seems to talk to the judge: "]
-    for sign in signs:
-        words += [badge(sign, "drop"), " "]
-    return [Text(words, "warning")]
-
-
 def report_page(
-    title: str, tables: Sequence[Table], notes: Sequence[str] = (), unfinished: Sequence[str] = (),
-    plan: Sequence[tuple[str, str, Callable[[], Any]]] = (),
-) -> str:  # fmt: skip
-    """The page of tables with what must be said of them, and the charts of `plan`, as HTML."""
-    blocks: list[Block] = [Text(line, "warning") for line in dict.fromkeys(notes)]
+    title: str,
+    tables: Sequence[Table],
+    notes: Sequence[str] = (),
+    unfinished: Sequence[str] = (),
+    plan: Plan = (),
+) -> str:
+    """Return the page of tables with their notes, and the figures of `plan`, as HTML."""
+    warnings = [Text(line, "warning") for line in dict.fromkeys(notes)]
     first = [table for table in tables if not table.detail]
     details = [table for table in tables if table.detail and (table.rows or table.notes)]
-    sections = [Section("summary", "Summary", [*blocks, *first])]
-    if plan:
-        sections.append(figures(plan))
-    if details:
-        sections.append(Section("details", "Details", details))
+    sections = [
+        PageSection("summary", "Summary", [*warnings, *first]),
+        figures(plan) if plan else PageSection("figures", "Figures", ()),
+        PageSection("details", "Details", details),
+    ]
     return render(Page("report", title, "", sections, unfinished))
 
 
-def taking_turns(queues: Iterable[Sequence[_T]]) -> list[_T]:
-    """The first of each queue, then the second of each, and so on."""
+# ---- parts that several pages have ---------------------------------------------------------------
+
+
+def summary(answer: Answer, tiles: Sequence[Tile], flags: Flags = _NO_FLAGS) -> PageSection:
+    """Return the head of a page; `flags` name the runs whose text seems to talk to the judge."""
+    warning = [Text(flags.line, "warning")] if flags.line else []
+    numbers = Tiles([*tiles, *([flags.tile] if flags.examined else ())])
+    return PageSection("summary", "Summary", [answer, numbers, *warning])
+
+
+def foldouts(
+    id: str, title: str, items: Sequence[Foldout], total: int, name: str, lead: str
+) -> PageSection:
+    """Return a section of foldouts, with how many of `total` there are (see `count_of`)."""
+    count = count_of(len(items), total, name)
+    return PageSection(id, title, [Items(items)] if items else (), f"{count} {lead}")
+
+
+def figures(plan: Plan) -> PageSection:
+    """Return the figures of `plan` as a section; those that raise InputError are listed below."""
+    drawn: list[Picture] = []
+    refused: list[Words] = []
+    for title, caption, draw in plan:
+        try:
+            image = base64.b64encode(svg(draw()).encode()).decode()
+        except InputError as error:
+            refused.append(f"{title}: {error}")
+        else:
+            drawn.append(Picture(title, caption, f"data:image/svg+xml;base64,{image}"))
+    blocks: list[Block] = [Gallery(drawn) if drawn else Text("None could be drawn.")]
+    if refused:
+        blocks.append(Lines(refused, "Figures that could not be drawn"))
+    return PageSection("figures", "Figures", blocks)
+
+
+class Lost(NamedTuple):
+    """A trial without a verdict: who, on what, and why."""
+
+    system: str
+    trial: str
+    status: str
+    message: str
+
+
+def lost_section(trials: Mapping[str, Sequence[Lost]], lead: str) -> PageSection:
+    """Return the trials without a verdict by their name ("session{s} without a verdict"): how
+    many of which kind, and some messages."""
+    blocks: list[Block] = []
+    for name, lost in trials.items():
+        if not lost:
+            continue
+        kinds = Counter((one.system, one.status) for one in lost)
+        by_kind = "; ".join(f"{system}, {status}: {n:,}" for (system, status), n in kinds.items())
+        lines: list[Words] = [
+            [
+                Fragment(f"{one.trial} · {one.system}", "strong"),
+                f": {one.status}" + (f": {cut(one.message, _MOST_WORDS)}" if one.message else ""),
+            ]
+            for one in lost[:_MOST_MESSAGES]
+        ]
+        blocks += [Text(f"{count_of(len(lines), len(lost), name)} {by_kind}."), Lines(lines)]
+    return PageSection("without", "Without a verdict", blocks, lead)
+
+
+def count_of(listed: int, total: int, name: str) -> str:
+    """Return how many are listed, as in "All 3 wrong plans." for "wrong plan{s}"."""
+    if listed < total:
+        return f"{listed:,} of {total:,} {name.format(s='s')}."
+    return f"The one {name.format(s='')}." if total == 1 else f"All {total:,} {name.format(s='s')}."
+
+
+def round_robin(queues: Iterable[Sequence[_T]]) -> list[_T]:
+    """Return the first of each queue, then the second of each, and so on."""
     rounds = chain.from_iterable(zip_longest(*queues))
     return [item for item in rounds if item is not None]
 
 
-def some_of(names: Sequence[str], most: int = 5) -> str:
-    """As in "a, b and 3 more"."""
-    rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
-
-
 def bounded(lines: Sequence[str], most: int) -> list[str]:
-    """The first lines, and how many more there are."""
-    rest = len(lines) - most
-    return [*lines[:most], *([f"… and {rest:,} more"] if rest > 0 else [])]
+    """Return the first lines, and how many more there are."""
+    more = len(lines) - most
+    return [*lines[:most], *([f"… and {more:,} more"] if more > 0 else [])]
 
 
 def rate_words(rate: Interval) -> str:
-    """A rate that is known with its interval, as in "75% (95% interval 30 to 95%)"."""
+    """Return a known rate with its interval, as in "75% (95% interval 30 to 95%)"."""
     text = shown(rate.mean, "share")
     if rate.low is None or rate.high is None or rate.low == rate.high:
         return f"{text} ({rate.reason or 'no interval'})"
     return f"{text} (95% interval {100 * rate.low:.0f} to {100 * rate.high:.0f}%)"
 
 
-def gallery(
-    plan: Iterable[tuple[str, str, Callable[[], Any]]],
-) -> tuple[list[Chart], list[str]]:
-    """Charts that the data allow, and a line for each that they do not. `plan` are title, caption
-    and what draws it or raises InputError."""
-    drawn: list[Chart] = []
-    left_out: list[str] = []
-    for i, (title, caption, draw) in enumerate(plan):
-        try:
-            drawn.append(Chart(title, caption, inline(svg(draw()), f"f{i}-")))
-        except InputError as error:
-            left_out.append(f"{title}: {error}")
-    return drawn, left_out
-
-
-def figures(plan: Iterable[tuple[str, str, Callable[[], Any]]]) -> Section:
-    """The charts of `plan` as a section (see `gallery`), and what could not be drawn."""
-    drawn, left_out = gallery(plan)
-    blocks: list[Block] = [Gallery(drawn) if drawn else Text("None could be drawn.")]
-    if left_out:
-        blocks.append(Lines(left_out, "Figures that could not be drawn"))
-    return Section("figures", "Figures", blocks)
+# ---- cells of tables -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,8 +341,8 @@ class _TableCell:
     """A cell as the template shows it. `span` are mean, low and high in per cent of its drawing."""
 
     text: str
-    kind: str
-    key: float | None
+    kind: str = ""
+    key: float | None = None
     note: str = ""
     link: str = ""
     badge: str = ""
@@ -304,21 +350,28 @@ class _TableCell:
 
 
 def _rows(block: Table | Listing) -> list[tuple[str, list[list[_TableCell]]]]:
-    """Groups of rows of cells."""
-    table = block.table if isinstance(block, Listing) else block
-    links = block.links if isinstance(block, Listing) else {}
-    drawn = {c.key for c in table.columns if _drawable(table, c)}
-    if len(drawn) > _MOST_DRAWN:
-        drawn = {next(c.key for c in table.columns if c.key in drawn)}
+    """Return groups of rows of cells."""
+    table, links = (block.table, block.links) if isinstance(block, Listing) else (block, {})
+    columns = table.shown_columns
+    drawable = [c.key for c in table.columns if _drawable(table, c)]
+    drawn = drawable if len(drawable) <= _MOST_DRAWN else drawable[:1]
     return [
-        (name, [[_cell(row.get(c.key), c, c.key in drawn, links if i == 0 else {})
-                 for i, c in enumerate(table.shown_columns)] for row in rows])
+        (
+            name,
+            [
+                [
+                    _cell(r.get(c.key), c, c.key in drawn, {} if i else links)
+                    for i, c in enumerate(columns)
+                ]
+                for r in rows
+            ],
+        )
         for name, rows in table.grouped()
-    ]  # fmt: skip
+    ]
 
 
 def _drawable(table: Table, column: Column) -> bool:
-    """Whether a column holds estimates, all of them in [0, 1]."""
+    """Return whether a column holds estimates, all of them in [0, 1]."""
     cells = [row.get(column.key) for row in table.rows]
     known = [c for c in cells if isinstance(c, Estimate) and c.value is not None]
     ends = [e for c in known for e in (c.value, c.low, c.high) if e is not None]
@@ -327,46 +380,46 @@ def _drawable(table: Table, column: Column) -> bool:
 
 def _cell(cell: Cell, column: Column, drawn: bool, links: Mapping[str, str]) -> _TableCell:
     text = shown(cell, column.form)
-    if column.key in _BADGE_COLUMNS and text in _BADGES:
-        return _TableCell(text, "", float(list(_BADGES).index(text)), badge=_BADGES[text])
+    if column.key in ("verdict", "outcome") and text in _BADGES:
+        return _TableCell(text, key=float(list(_BADGES).index(text)), badge=_BADGES[text])
     key = sort_key(cell)
     number = float(key) if column.number and isinstance(key, (int, float)) else None
-    kind = "none" if cell is None else "zero" if cell == 0 and column.number else ""
-    if isinstance(cell, str) and column.number:
-        kind = "figure"
     if not isinstance(cell, Estimate):
+        kind = "none" if cell is None else "zero" if cell == 0 and column.number else ""
+        kind = "figure" if isinstance(cell, str) and column.number else kind
         return _TableCell(text, kind, number, link=links.get(text, ""))
     kind = {"passed": "pass", "failed": "fail"}.get(cell.mark, "" if number is not None else "none")
     span = None
     if drawn and cell.value is not None:
-        whole = cell.low is not None and cell.high is not None
-        span = (3.5 + 93 * cell.value, 100 * cell.low if whole and cell.low is not None else None,
-                100 * cell.high if whole and cell.high is not None else None)  # fmt: skip
+        known = cell.low is not None and cell.high is not None
+        ends = (100 * (cell.low or 0), 100 * (cell.high or 0)) if known else (None, None)
+        span = (3.5 + 93 * cell.value, *ends)
     return _TableCell(text, kind, number, cell.reason, span=span)
 
 
+# ---- template ------------------------------------------------------------------------------------
+
+
 def _policy(style: str, script: str) -> str:
-    """The content security policy: nothing but this style sheet and this script, by their hashes.
+    """Return the content security policy: only this style sheet and this script, by their hashes.
 
     W3C, Content Security Policy Level 3, section 6.7.2 (hash sources).
     """
+    digests = [hashlib.sha256(text.encode()).digest() for text in (style, script)]
+    styles, scripts = ("sha256-" + base64.b64encode(digest).decode() for digest in digests)
     return (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        f"default-src 'none'; style-src '{styles}'; script-src '{scripts}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
 
 
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
 @functools.cache
-def _part(name: str) -> str:
+def _asset(name: str) -> str:
     return files("agenteval.report").joinpath(name).read_text(encoding="utf-8").strip()
 
 
 def _markup(text: str) -> Any:
-    """Text of ours that is markup already: style sheet, script, drawings."""
+    """Mark the style sheet or the script, which are ours, as markup."""
     from markupsafe import Markup
 
     return Markup(text)  # noqa: S704
@@ -375,17 +428,16 @@ def _markup(text: str) -> Any:
 @functools.cache
 def _template() -> Any:
     from jinja2 import Environment, StrictUndefined
-    from markupsafe import Markup
-
-    def whole(value: Any) -> Any:
-        return visible(value) if type(value) is str else value
 
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        finalize=whole,
-    )  # fmt: skip
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: visible(value) if type(value) is str else value,
+    )
     environment.filters["kind_of"] = lambda block: type(block).__name__.lower()
     environment.filters["rows"] = _rows
-    environment.filters["drawing"] = lambda chart: Markup(chart.svg)  # noqa: S704  our own
-    environment.globals["FOLDED"] = FOLDED
-    return environment.from_string(_part("page.html"))
+    environment.filters["number"] = lambda n: n if isinstance(n, str) else f"{n:,}"
+    environment.globals |= {"FOLDED": _FOLDED, "version": version("agenteval")}
+    return environment.from_string(_asset("page.html"))

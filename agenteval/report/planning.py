@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from agenteval.agents import AgentFailure, AgentLog
 from agenteval.errors import InputError
@@ -12,7 +10,7 @@ from agenteval.evaluators.planning import tallies
 from agenteval.evaluators.planning.capability import bounds
 from agenteval.evaluators.planning.case import Case, clock
 from agenteval.evaluators.planning.grammar import render_part
-from agenteval.evaluators.planning.oracle import PlanStep, Verdict
+from agenteval.evaluators.planning.oracle import Verdict
 from agenteval.evaluators.planning.suite import in_words, paragraph_of
 from agenteval.evaluators.planning.tables import by_kind, planning_tables
 from agenteval.evaluators.planning.tallies import CaseLabel
@@ -20,40 +18,39 @@ from agenteval.evaluators.planning.trials import Attempt
 from agenteval.evaluators.planning.words import Lexicon, built_in
 from agenteval.evaluators.systems import by_system
 from agenteval.records import content_hash
-from agenteval.records.table import Cell, Column, Table, shown
-from agenteval.report import trial_plots as drawn
+from agenteval.records.table import shown
+from agenteval.report import trial_plots
 from agenteval.report.page import (
+    Answer,
     Block,
-    Item,
-    Items,
+    Foldout,
+    Fragment,
     Lines,
+    Lost,
     Page,
-    Piece,
-    Section,
+    PageSection,
+    Plan,
     Text,
-    Tiles,
-    Words,
+    Tile,
     badge,
     bounded,
     figures,
+    foldouts,
+    lost_section,
     rate_words,
     render,
-    some_of,
-    taking_turns,
+    round_robin,
+    summary,
 )
-from agenteval.report.page import (
-    Verdict as Head,
-)
-from agenteval.report.text import cut
+from agenteval.report.text import cut, listed
 from agenteval.stats import Interval
 from agenteval.text import plural
 
 MOST_WRONG = 200
-MOST_TEXT = 20_000  # characters of a request
-_MOST_WORDS = 2_000  # of the agent's last words, or of a message
+_MOST_REQUEST = 20_000  # characters of a request
+_MOST_WORDS = 2_000  # characters of the agent's last words
 _MOST_STEPS = 60
 _MOST_LINES = 40
-_MOST_MESSAGES = 20
 
 
 def planning_page(  # noqa: PLR0913  each is a part of the page
@@ -66,36 +63,50 @@ def planning_page(  # noqa: PLR0913  each is a part of the page
     most_wrong: int = MOST_WRONG,
     unfinished: Sequence[str] = (),
 ) -> str:
-    """The page as HTML. The same trials in the same order give the same text.
+    """Return the page as HTML. The same trials in the same order give the same text.
 
-    `causes` are the labels of dissected cases; `facts` are shown at the end as
-    (name, text); `lexicon` has the words of the suite where they are not the built-in ones. At
-    most `most_wrong` wrong plans can be unfolded; the page says how many there are. `unfinished`
-    are sentences on experiments that are not all there, said before everything else.
+    `causes` are (case id, system, label) of dissected cases, `facts` (name, text) for the end.
+    `lexicon` has the words of the suite where they are not the built-in ones. At most `most_wrong`
+    wrong plans can be unfolded; the page says how many there are.
     """
     trials, labelled = by_kind(tuple(attempts), tuple(causes))
-    names = list(dict.fromkeys(a.system for a in trials))
-    blocks: list[Block] = [
-        Head("Planning of", some_of(names), headlines(trials) or ["There is no trial."]),
-        Tiles(_tiles(trials, labelled)),
-    ]
+    systems = list(dict.fromkeys(a.system for a in trials))
     tables = [table for table in planning_tables(trials, labelled) if table.rows]
-    rates = (
-        "A rate is the share of right plans among trials with a verdict; brackets hold its 95% "
-        "interval. Trials without a verdict are counted beside it and in no rate."
-    )
-    sections = [
-        Section("summary", "Summary", blocks),
-        figures(_plan(trials, labelled)),
-        Section("tables", "Tables", tables or [Text("There is nothing to count.")], rates),
-        *_wrong(trials, most_wrong, lexicon or built_in()),
-        *_lost(trials),
+    wrong, total = chosen(trials, most_wrong)
+    lost = [
+        Lost(a.system, f"{a.case.id}, trial {a.trial}", a.log.status, a.log.message)
+        for a in trials
+        if isinstance(a.log, AgentFailure)
     ]
-    lead = (
-        "Every verdict is computed from the order of the agent's calls and the constraints of the "
-        "request: no judge is involved."
-    )
-    return render(Page("planning report", title, lead, sections, unfinished, facts))
+    answer = Answer("Planning of", listed(systems, 5), headlines(trials) or [_NOTHING])
+    items = [wrong_plan(a, lexicon or built_in()) for a in wrong]
+    sections = [
+        summary(answer, _tiles(trials, labelled)),
+        figures(_plan(trials, labelled)),
+        PageSection("tables", "Tables", tables or [Text("There is nothing to count.")], _RATES),
+        foldouts("wrong", "Wrong plans", items, total, "wrong plan{s}", _WRONG),
+        lost_section({"trial{s} without a verdict": lost}, _LOST),
+    ]
+    return render(Page("planning report", title, _LEAD, sections, unfinished, facts))
+
+
+_LEAD = (
+    "Every verdict is computed from the order of the agent's calls and the constraints of the "
+    "request; no judge is involved."
+)
+_NOTHING = "There is no trial."
+_RATES = (
+    "A rate is the share of right plans among trials with a verdict, in brackets its 95% interval. "
+    "Trials without a verdict are counted separately and are in no rate."
+)
+_WRONG = (
+    "Systems take turns, smallest cases first. Violated clauses are marked with their number in "
+    "the request."
+)
+_LOST = (
+    "The endpoint or the adapter failed, so nothing is known about the agent: counted here and in "
+    "no rate."
+)
 
 
 def headlines(attempts: Sequence[Attempt]) -> list[str]:
@@ -127,77 +138,55 @@ def _trials(rate: Interval) -> str:
     return cases if rate.n == rate.n_clusters else f"{plural(rate.n, 'trial')} of {cases}"
 
 
-def _tiles(attempts: Sequence[Attempt], causes: Sequence[CaseLabel]) -> list[tuple[str, str]]:
+def _tiles(attempts: Sequence[Attempt], causes: Sequence[CaseLabel]) -> list[Tile]:
     graded = [a for a in attempts if a.verdict is not None]
     right = sum(a.outcome == "pass" for a in graded)
-    numbers = [
-        ("systems", len({a.system for a in attempts})),
-        ("cases", len({a.case.id for a in attempts})),
-        ("trials", len(attempts)),
-        ("right", right),
-        ("wrong", len(graded) - right),
-        ("no verdict", len(attempts) - len(graded)),
-        ("dissected", len(causes)),
+    return [
+        (len({a.system for a in attempts}), "systems"),
+        (len({a.case.id for a in attempts}), "cases"),
+        (len(attempts), "trials"),
+        (right, "right"),
+        (len(graded) - right, "wrong"),
+        (len(attempts) - len(graded), "no verdict"),
+        *([(len(causes), "dissected")] if causes else ()),
     ]
-    return [(f"{n:,}", name) for name, n in numbers if n or name != "dissected"]
 
 
-def _plan(
-    attempts: Sequence[Attempt], causes: Sequence[CaseLabel]
-) -> list[tuple[str, str, Callable[[], Any]]]:
+def _plan(attempts: Sequence[Attempt], causes: Sequence[CaseLabel]) -> Plan:
     by_actions = tallies.tallies(attempts, tallies.actions)
     errors, labels = (
         {r.system: {p.label: p.count for p in r.parts} for r in shares}
         for shares in (tallies.errors(attempts), tallies.causes(causes))
     )
-    plan: list[tuple[str, str, Callable[[], Any]]] = [
+    causes_drawn = (
+        "Causes",
+        "What made the same constraints solvable: chance, other words, another topic, another "
+        "structure, or nothing.",
+        lambda: trial_plots.share_bars(labels, "Causes by system", "dissected case"),
+    )
+    return [
         (
             "Success by number of actions",
             "The more actions, the harder. The capability bound is the last number of actions with "
             "a success of 20% or more.",
-            lambda: drawn.success_by_actions(by_actions, bounds(by_actions)),
+            lambda: trial_plots.success_by_actions(by_actions, bounds(by_actions)),
         ),
         (
             "Types of errors",
             "Each wrong plan has one type, the first that applies.",
-            lambda: drawn.share_bars(errors, "Types of errors by system", "error"),
+            lambda: trial_plots.share_bars(errors, "Types of errors by system", "error"),
         ),
-    ]
-    if causes:
-        plan.append((
-            "Causes",
-            "What made the same constraints solvable: chance, other words, another topic, another "
-            "structure, or nothing.",
-            lambda: drawn.share_bars(labels, "Causes by system", "dissected case"),
-        ))  # fmt: skip
-    return [
-        *plan,
+        *([causes_drawn] if causes else ()),
         (
             "Topics",
             "Topics should not matter for planning; intervals of few cases are wide.",
-            lambda: drawn.success_by_topic(tallies.tallies(attempts, tallies.topic)),
+            lambda: trial_plots.success_by_topic(tallies.tallies(attempts, tallies.topic)),
         ),
     ]
 
 
-def _wrong(attempts: Sequence[Attempt], most: int, lexicon: Lexicon) -> list[Section]:
-    some, in_all = chosen(attempts, most)
-    if not some:
-        return []
-    count = _count(len(some), in_all, "wrong plans")
-    lead = f"{count} Marked are the clauses that were violated, with their number in the request."
-    items = [wrong_plan(a, lexicon) for a in some]
-    return [Section("wrong", "Wrong plans", [Items(items)], lead)]
-
-
-def _count(here: int, in_all: int, what: str) -> str:
-    if here == in_all:
-        return f"All {in_all:,} {what}."
-    return f"{here:,} of {in_all:,} {what}: the systems take turns, smallest cases first."
-
-
 def chosen(attempts: Sequence[Attempt], most: int) -> tuple[list[Attempt], int]:
-    """The trials to be shown, and how many were wrong in all.
+    """Return the wrong trials to show, and how many there are.
 
     Systems take turns, each beginning with its smallest cases: there it is easiest to see why.
     """
@@ -206,45 +195,45 @@ def chosen(attempts: Sequence[Attempt], most: int) -> tuple[list[Attempt], int]:
         sorted(own, key=lambda a: (a.case.n, len(a.case.constraints), a.case.id, a.trial))
         for own in by_system(wrong).values()
     ]
-    return taking_turns(queues)[:most], len(wrong)
+    return round_robin(queues)[:most], len(wrong)
 
 
-def pieces(case: Case, violated: frozenset[int], lexicon: Lexicon) -> list[Piece]:
-    """The request in pieces, the violated sub-sentences (numbers from 0) by themselves.
+def pieces(case: Case, violated: frozenset[int], lexicon: Lexicon) -> list[Fragment]:
+    """Return the request in pieces, the violated sub-sentences (numbers from 0) by themselves.
 
     A text outside of the language cannot be taken apart and is one piece.
     """
-    known = case.text and case.text in case.request and len(case.request) <= MOST_TEXT
+    known = case.text and case.text in case.request and len(case.request) <= _MOST_REQUEST
     spans = _spans(case, lexicon) if known and violated else []
     if not spans:
-        return [Piece(cut(case.request, MOST_TEXT))]
+        return [Fragment(cut(case.request, _MOST_REQUEST))]
     before, text, after = case.request.partition(case.text)
-    parts, at = [Piece(before)], 0
+    parts, at = [Fragment(before)], 0
     for number, (start, end) in enumerate(spans):
         if number in violated:
-            parts.append(Piece(text[at:start]))
-            parts.append(Piece(text[start:end], "mark", note=str(number + 1)))
+            parts.append(Fragment(text[at:start]))
+            parts.append(Fragment(text[start:end], "mark", note=str(number + 1)))
             at = end
-    parts.append(Piece(text[at:] + after))
+    parts.append(Fragment(text[at:] + after))
     return [p for p in parts if p.text]
 
 
-def wrong_plan(attempt: Attempt, lexicon: Lexicon) -> Item:
-    """A trial that failed, with everything that the page unfolds of it; its id is the same on
-    every page."""
+def wrong_plan(attempt: Attempt, lexicon: Lexicon) -> Foldout:
+    """Return everything about a wrong plan; its id is the same on every page."""
     verdict, case = attempt.verdict, attempt.case
     assert verdict is not None  # `chosen` takes no others
     violated = frozenset(s for v in verdict.violated for s in v.rule.sentences)
     output = attempt.log.output if isinstance(attempt.log, AgentLog) else ""
-    steps = _steps(verdict.sequence)
-    title = "The agent's plan"
+    steps = [
+        s.tool if s.start is None else f"{s.tool} at {clock(s.start)}" for s in verdict.sequence
+    ]
     blocks: list[Block] = [
         Text(pieces(case, violated, lexicon), "pre"),
         Lines(bounded(_sentences(attempt, verdict), _MOST_LINES)),
-        Lines(steps, title, "steps") if steps else Text("No call was carried out.", title=title),
+        Lines(bounded(steps, _MOST_STEPS), "The agent's plan", "steps", "No call was carried out."),
         *([Text(cut(output, _MOST_WORDS), "pre", "Its last words")] if output else []),
     ]
-    return Item(
+    return Foldout(
         f"plan-{content_hash([case.id, attempt.system, attempt.trial])[:12]}",
         f"{case.id} · {attempt.system} · trial {attempt.trial}",
         blocks,
@@ -252,36 +241,6 @@ def wrong_plan(attempt: Attempt, lexicon: Lexicon) -> Item:
         f"{plural(case.n, 'action')}, {case.topic or 'no topic'}",
         kind="plan",
     )
-
-
-def _steps(steps: Sequence[PlanStep]) -> list[str]:
-    listed = [s.tool if s.start is None else f"{s.tool} at {clock(s.start)}" for s in steps]
-    return bounded(listed, _MOST_STEPS)
-
-
-def _lost(attempts: Sequence[Attempt]) -> list[Section]:
-    """Trials without a verdict: their numbers by kind, and some messages."""
-    gone = [(a, a.log) for a in attempts if isinstance(a.log, AgentFailure)]
-    if not gone:
-        return []
-    kinds = Counter((a.system, log.status) for a, log in gone)
-    columns = (Column("system", "system"), Column("status", "what happened"),
-               Column("trials", "trials", "count"))  # fmt: skip
-    rows: list[Mapping[str, Cell]] = [
-        {"system": system, "status": status, "trials": n} for (system, status), n in kinds.items()
-    ]
-    some = gone[:_MOST_MESSAGES]
-    messages: list[Words] = [
-        [Piece(f"{a.case.id}, {a.system}, trial {a.trial}", "strong"),
-         f": {cut(log.message, _MOST_WORDS)}"]
-        for a, log in some
-    ]  # fmt: skip
-    lead = (
-        f"{_count(len(some), len(gone), 'trials without a verdict')} The endpoint or the adapter "
-        "failed, so nothing is known of the agent: counted here, in no rate."
-    )
-    blocks: list[Block] = [Table("lost", "", columns, tuple(rows)), Lines(messages)]
-    return [Section("without", "Without a verdict", blocks, lead)]
 
 
 def _sentences(attempt: Attempt, verdict: Verdict) -> list[str]:
@@ -295,10 +254,13 @@ def _sentences(attempt: Attempt, verdict: Verdict) -> list[str]:
         lines.append(f"never carried out: {', '.join(verdict.lost)}")
     lines += [
         f"call {p.call}: {p.tool} was started at {clock(p.given)}, possible was "
-        + (f"{clock(p.earliest)} to {clock(p.latest)}" if p.earliest <= p.latest
-           else f"no hour (the others end at {clock(p.earliest)}, it takes until after 24:00)")
+        + (
+            f"{clock(p.earliest)} to {clock(p.latest)}"
+            if p.earliest <= p.latest
+            else f"no hour (the others end at {clock(p.earliest)}, it takes until after 24:00)"
+        )
         for p in verdict.parameter_errors
-    ]  # fmt: skip
+    ]
     lines += [f"{in_words(v.rule)}: {v.why}" for v in verdict.violated]
     if verdict.repeated:
         lines.append(f"called more than once: {', '.join(verdict.repeated)}")
@@ -318,8 +280,11 @@ def _spans(case: Case, lexicon: Lexicon) -> list[tuple[int, int]]:
     for part in parts:
         phrase = render_part(part, phrases, lexicon)
         # at the start of a sentence the first letter is a capital
-        starts = [i for form in (phrase, phrase[0].upper() + phrase[1:])
-                  if (i := case.text.find(form, at)) >= 0]  # fmt: skip
+        starts = [
+            i
+            for form in (phrase, phrase[0].upper() + phrase[1:])
+            if (i := case.text.find(form, at)) >= 0
+        ]
         if not starts:
             return []
         at = min(starts) + len(phrase)

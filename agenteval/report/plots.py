@@ -18,7 +18,8 @@ from agenteval.records.table import Estimate
 from agenteval.records.verification import Effect, Verification
 from agenteval.report import charts
 from agenteval.report.charts import Series
-from agenteval.report.style import LOOKS, Look, listed, looks, n_label, plain, span
+from agenteval.report.style import LOOKS, SeriesStyle, looks, n_label, plain, span
+from agenteval.report.text import listed
 from agenteval.stats import Interval, UniqueCurve, mean_interval
 from agenteval.stats.correlation import correlation_matrix
 from agenteval.stats.scores import ONLY_EMPTY, ORIGINAL, Column, ScoreTable, split_variant
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 UNNAMED = "system not named"
 _GROUPS = {1: "success", 0: "failed", -1: "success unknown"}
 _LOOK_OF = {"success": LOOKS[0], "failed": LOOKS[4],
-            "success unknown": Look("#666666", "-", "D", "...")}  # fmt: skip
+            "success unknown": SeriesStyle("#666666", "-", "D", "...")}  # fmt: skip
 USUAL_SHARE = 0.25  # of the sentences, in the published experiment
 _VALUE = "mean value, 0 worst to 1 best; whiskers: 95% interval over cases"
 # Status: words, colour, hatch. Answers first, then what is missing from the judge, then from the
@@ -110,7 +111,7 @@ def radar(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
             continue
         series.append(Series(system, cells, f"{system} ({n_label(cells)})", look=style[system]))
         if empty:
-            notes.append(f"{plain(system)}: no values on {listed(empty)}")
+            notes.append(f"{plain(system)}: no values on {listed([plain(c) for c in empty])}")
     title = "Mean ratings by system, 0 worst to 1 best; 95% intervals over cases"
     return charts.radar(criteria, series, title=title, notes=notes, ax=ax)
 
@@ -146,7 +147,7 @@ def _bars(
     ax: Axes | None,
 ) -> Axes:  # fmt: skip
     figure = charts.rows(
-        criteria, {"": series}, title=title, x=_VALUE, bars=True, notes=notes, ax=ax
+        criteria, {"": series}, title=title, x=_VALUE, kind="bars", notes=notes, ax=ax
     )
     return ax or figure.axes[0]
 
@@ -158,20 +159,27 @@ def repeat_boxes(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
     Only original runs that were rated at every repeat.
     """
     part, criteria, notes = _repeated(table)
-    series: dict[str, tuple[Look, list[list[float]], list[Interval]]] = {}
+    series = []
     for group, rows in _by_success(part).items():
-        cells = [interval(rows.of(criterion=c)) for c in criteria]
-        own = [[c.mean for c in _per_repeat(rows.of(criterion=c)) if c.mean is not None]
-               for c in criteria]  # fmt: skip
-        if not any(own):
+        by_criterion = [rows.of(criterion=c) for c in criteria]
+        cells = [interval(own) for own in by_criterion]
+        spread = [[c.mean for c in _per_repeat(own) if c.mean is not None] for own in by_criterion]
+        if not any(spread):
             notes.append(f"{group}: no cases")
             continue
-        repeats = span((len(some) for some in own), "repeat")
-        series[f"{group} ({repeats}; {n_label(cells)})"] = (_LOOK_OF[group], own, cells)
-    return charts.boxes(
-        criteria, series, title="Means over repeats of the judge", ax=ax,
-        x="mean value, 0 worst to 1 best", notes=notes + _unlabelled(part),
-    )  # fmt: skip
+        repeats = span((len(some) for some in spread), "repeat")
+        label = f"{group} ({repeats}; {n_label(cells)})"
+        series.append(Series(label, cells, look=_LOOK_OF[group], spread=spread))
+    figure = charts.rows(
+        criteria,
+        {"": series},
+        title="Means over repeats of the judge",
+        x="mean value, 0 worst to 1 best",
+        kind="boxes",
+        notes=notes + _unlabelled(part),
+        ax=ax,
+    )
+    return ax or figure.axes[0]
 
 
 def repeat_lines(table: ScoreTable, *, ax: Axes | None = None) -> Figure:
@@ -330,7 +338,7 @@ def perturbation_bars(
     title += f": {next(iter(panels))}" if len(panels) == 1 else ""
     notes.append("whiskers: 95% interval over cases")
     x = "mean value, 0 to 1"
-    return charts.rows(criteria, panels, title=title, x=x, bars=True, notes=notes, ax=ax)
+    return charts.rows(criteria, panels, title=title, x=x, kind="bars", notes=notes, ax=ax)
 
 
 def dose_lines(table: ScoreTable, *, ax: Axes | None = None) -> Figure:
@@ -425,7 +433,7 @@ def drawn_criteria(table: ScoreTable, least: int = 1) -> tuple[list[str], list[s
             f"criteri{'on' if least == 1 else 'a'}; the table has {len(drawn)}"
         )
     empty = [n for n in names if n not in drawn]
-    return drawn, [f"without values: {listed(empty)}"] if empty else []
+    return drawn, [f"without values: {listed([plain(c) for c in empty])}"] if empty else []
 
 
 def _by_success(table: ScoreTable) -> dict[str, ScoreTable]:

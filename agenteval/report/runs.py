@@ -10,20 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenteval.readers.injection import texts_signs
-from agenteval.records.table import Cell, Column, Table, shown
-from agenteval.report.material import Material, RunTexts, Said
+from agenteval.records.table import Cell, Column, Table, cells_of, shown
+from agenteval.report.material import JudgeMaterial, RunTexts, Said
 from agenteval.report.page import (
     Block,
     Card,
     Cards,
-    Item,
+    Foldout,
+    Fragment,
     Items,
-    Piece,
     Text,
     Words,
     badge,
-    signs_text,
 )
+from agenteval.report.plots import run_means
 from agenteval.report.text import cut, edits, variant_label
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.trust.flagged import Examined, Flags, flags_among
@@ -33,21 +33,21 @@ MOST_WORDS = 4_000  # characters of one explanation or raw reply
 MOST_BYTES = 32_000_000  # characters of all runs together
 _BATCH = 50  # runs read from the store at a time
 _AROUND = 400  # characters of the original shown beside a change
-OUTCOMES = {1: "success", 0: "failed", -1: "unknown"}
-Floats = NDArray[np.float64]
+_OUTCOMES = {1: "success", 0: "failed", -1: "unknown"}
 
 
 @dataclass(frozen=True)
 class RunLine:
-    """What the list says of a run.
+    """What the list says about a run.
 
-    `mean` over all criteria and repeats; `spread` is the largest difference between two repeats
-    of one criterion; `gap` is how far the mean lies from the label (1 success, 0 failed). All in
-    [0, 1], None where unknown. `failed` counts judgements without a result.
+    `case` numbers the cases from 1, `mean` is over all criteria and repeats, `spread` the largest
+    difference between two repeats of one criterion, `gap` the distance of the mean from the label
+    (1 success, 0 failed). All three are in [0, 1], None if unknown. `failed` counts judgements
+    without a result.
     """
 
     run: str
-    system: str
+    system: str | None
     case: int
     success: int
     mean: float | None
@@ -55,30 +55,31 @@ class RunLine:
     gap: float | None
     failed: int
 
+    @property
+    def outcome(self) -> str:
+        """The outcome of the run in one word."""
+        return _OUTCOMES[self.success]
 
-def run_lines(material: Material) -> list[RunLine]:
-    """One line per original run, ordered by id."""
+
+def run_lines(material: JudgeMaterial) -> list[RunLine]:
+    """Return one line per original run, ordered by id."""
     table = material.originals
-    size = len(table.run.names)
-    codes, known = table.run.codes, ~np.isnan(table.value)
-    total = np.bincount(codes[known], weights=table.value[known], minlength=size)
-    rated = np.bincount(codes[known], minlength=size)
-    failed = np.bincount(codes[table.failed], minlength=size)
-    spread = _spread(table, size)
+    codes = table.run.codes
+    means, spreads = run_means(table), _spreads(table)
+    failed = np.bincount(codes[table.failed], minlength=len(table.run.names))
     lines = []
-    cases: dict[int, int] = {}  # numbered in the order of the runs
+    cases: dict[int, int] = {}
     for code, row in zip(*np.unique(codes, return_index=True), strict=True):
-        mean = float(total[code] / rated[code]) if rated[code] else None
-        success = int(table.success[row])
-        system = table.system.codes[row]
+        mean, spread = (None if np.isnan(v) else float(v) for v in (means[code], spreads[code]))
+        success, system = int(table.success[row]), table.system.codes[row]
         lines.append(
             RunLine(
                 table.run.names[code],
-                table.system.names[system] if system >= 0 else "",
-                cases.setdefault(int(table.case.codes[row]), len(cases)),
+                table.system.names[system] if system >= 0 else None,
+                cases.setdefault(int(table.case.codes[row]), len(cases) + 1),
                 success,
                 mean,
-                None if np.isnan(spread[code]) else float(spread[code]),
+                spread,
                 None if mean is None or success < 0 else abs(mean - success),
                 int(failed[code]),
             )
@@ -86,54 +87,49 @@ def run_lines(material: Material) -> list[RunLine]:
     return sorted(lines, key=lambda line: line.run)
 
 
-def _spread(table: ScoreTable, size: int) -> Floats:
-    """Largest difference between repeats of one criterion, by run code; NaN without two."""
+def _spreads(table: ScoreTable) -> NDArray[np.float64]:
+    """Return the largest difference between repeats of one criterion by run code, or NaN."""
+    size = len(table.run.names)
     widest = np.full(size, np.nan)
-    if not len(table) or int(table.repeat.max()) == 0:
-        return widest
-    part = table.where(~np.isnan(table.value))
-    pairs = np.column_stack([part.run.codes, part.criterion.codes])
-    different, at, counts = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
-    low, high = np.full(len(different), np.inf), np.full(len(different), -np.inf)
-    np.minimum.at(low, at, part.value)
-    np.maximum.at(high, at, part.value)
-    several = counts > 1
-    np.fmax.at(widest, different[several, 0], (high - low)[several])
+    for criterion in table.present("criterion"):
+        part = table.of(criterion=criterion)
+        part = part.where(~np.isnan(part.value))
+        low, high = np.full(size, np.inf), np.full(size, -np.inf)
+        np.minimum.at(low, part.run.codes, part.value)
+        np.maximum.at(high, part.run.codes, part.value)
+        several = np.bincount(part.run.codes, minlength=size) > 1
+        widest[several] = np.fmax(widest[several], (high - low)[several])
     return widest
 
 
 def worth_reading(lines: list[RunLine], most: int) -> list[RunLine]:
-    """At most `most` runs: farthest from their label first, then most failures, widest spread."""
+    """Return at most `most` runs: farthest from their label first, then those with most failures,
+    then those with the widest spread."""
     ranked = sorted(
-        lines, key=lambda x: (-(x.gap if x.gap is not None else -1), -x.failed, -(x.spread or 0))
+        lines, key=lambda x: (-1 if x.gap is None else x.gap, x.failed, x.spread or 0), reverse=True
     )
     return sorted(ranked[:most], key=lambda line: line.run)
 
 
 def runs_table(lines: Sequence[RunLine]) -> Table:
-    """The list of runs that can be opened."""
-    labelled = any(line.success >= 0 for line in lines)
-    repeated = any(line.spread is not None for line in lines)
+    """Return the list of runs that can be opened."""
     columns = [
-        Column("run", "run"), Column("system", "system"),
+        Column("run", "run"),
+        Column("system", "system"),
         Column("case", "case", "count", "runs on one input share it"),
-        *([Column("outcome", "outcome")] if labelled else []),
+        Column("outcome", "outcome"),
         Column("mean", "mean", "number", "over all criteria and repeats"),
-        *([Column("gap", "gap", "number", "distance of the mean from the label")]
-          if labelled else []),
-        *([Column("spread", "spread", "number", "largest difference between repeats")]
-          if repeated else []),
-        Column("missing", "not rated", "count", "judgements without a result"),
-    ]  # fmt: skip
-    rows: list[dict[str, Cell]] = []
-    for line in lines:
-        values: dict[str, Cell] = {
-            "run": line.run, "system": line.system or None, "case": line.case + 1,
-            "outcome": OUTCOMES[line.success], "mean": line.mean, "gap": line.gap,
-            "spread": line.spread, "missing": line.failed,
-        }  # fmt: skip
-        rows.append({column.key: values[column.key] for column in columns})
-    return Table("runs", "Runs", tuple(columns), tuple(rows))
+        Column("gap", "gap", "number", "distance of the mean from the label"),
+        Column("spread", "spread", "number", "largest difference between repeats"),
+        Column("failed", "not rated", "count", "judgements without a result"),
+    ]
+    unknown = set()
+    if not any(line.success >= 0 for line in lines):
+        unknown |= {"outcome", "gap"}
+    if not any(line.spread is not None for line in lines):
+        unknown.add("spread")
+    columns = [column for column in columns if column.key not in unknown]
+    return Table("runs", "Runs", tuple(columns), tuple(cells_of(line, columns) for line in lines))
 
 
 @dataclass
@@ -144,14 +140,14 @@ class RunItems:
     `flags` are of all runs that have texts, on the page or not.
     """
 
-    items: list[Item] = field(default_factory=list)
+    items: list[Foldout] = field(default_factory=list)
     lines: list[RunLine] = field(default_factory=list)
     without_room: int = 0
     shortened: int = 0  # runs with a text that was cut
     flags: Flags = Flags()  # noqa: RUF009  frozen
 
 
-def run_items(material: Material, lines: Sequence[RunLine]) -> RunItems:
+def run_items(material: JudgeMaterial, lines: Sequence[RunLine]) -> RunItems:
     """The runs of `lines`, in their order, as far as there is room."""
     rated = set(material.originals.present("run"))
     flags = flags_among(
@@ -162,18 +158,17 @@ def run_items(material: Material, lines: Sequence[RunLine]) -> RunItems:
     made, size = RunItems(flags=flags), 0
     signs = {flag.run: flag.signs for flag in flags.found}
     for line, texts, ratings in _each(material, lines):
-        blocks = _blocks(material, texts, ratings, signs.get(line.run, ()))
+        blocks = _blocks(material, texts, ratings)
         size += len(repr(blocks))  # characters of all texts, about
         if made.without_room or size > MOST_BYTES:
             made.without_room += 1
             continue
         mean = "not rated" if line.mean is None else f"mean {line.mean:.2f}"
-        about = " · ".join(p for p in (line.system, f"case {line.case + 1}", mean) if p)
-        outcome = {1: [badge("success", "keep")], 0: [badge("failed", "drop")]}
-        badges = list(outcome.get(line.success, []))
-        if line.run in signs:
-            badges.append(badge("talks to the judge", "repair"))
-        made.items.append(Item(f"run-{len(made.items)}", line.run, blocks, badges, about))
+        about = " · ".join(p for p in (line.system, f"case {line.case}", mean) if p)
+        outcome = badge(line.outcome, "keep" if line.success else "drop")
+        badges, id = [outcome] * (line.success >= 0), f"run-{len(made.items)}"
+        run_signs = signs.get(line.run, ())
+        made.items.append(Foldout(id, line.run, blocks, badges, about, signs=run_signs))
         made.lines.append(line)
         made.shortened += texts is not None and any(
             len(t) > MOST_TEXT for t in (texts.problem, texts.trajectory, *texts.copies.values())
@@ -182,7 +177,7 @@ def run_items(material: Material, lines: Sequence[RunLine]) -> RunItems:
 
 
 def _each(
-    material: Material, lines: Sequence[RunLine]
+    material: JudgeMaterial, lines: Sequence[RunLine]
 ) -> Iterator[tuple[RunLine, RunTexts | None, ScoreTable]]:
     """A run with its texts and its ratings."""
     table = material.table
@@ -197,10 +192,8 @@ def _each(
             yield line, texts.get(line.run), table.where(np.sort(rows))
 
 
-def _blocks(
-    material: Material, texts: RunTexts | None, ratings: ScoreTable, signs: Sequence[str]
-) -> list[Block]:
-    blocks = signs_text(signs)
+def _blocks(material: JudgeMaterial, texts: RunTexts | None, ratings: ScoreTable) -> list[Block]:
+    blocks: list[Block] = []
     said: Mapping[tuple[str, str, int], Said] = texts.said if texts else {}
     if texts is not None:
         problem, trajectory = cut(texts.problem, MOST_TEXT), cut(texts.trajectory, MOST_TEXT)
@@ -212,49 +205,56 @@ def _blocks(
     blocks.append(Cards(answers, "What the judge said"))
     variants = [v for v in ratings.present("variant") if v != ORIGINAL]
     if texts is not None and variants:
-        copies = [
-            Item("", variant_label(v, material.table.variant.names), [
-                _changes(material, ratings, v),
-                *([Text(_compared(texts.trajectory, texts.copies[v]), "pre",
-                        "The copy, and what it changes")] if v in texts.copies else []),
-                Cards(_answers(material, ratings.of(variant=v), said),
-                      "What the judge said of the copy"),
-            ])
-            for v in variants
-        ]  # fmt: skip
-        blocks += [Text([Piece("Perturbed copies", "strong")]), Items(copies)]
+        copies = [_copy(material, texts, ratings, variant) for variant in variants]
+        blocks += [Text([Fragment("Perturbed copies", "strong")]), Items(copies)]
     return blocks
 
 
+def _copy(material: JudgeMaterial, texts: RunTexts, ratings: ScoreTable, variant: str) -> Foldout:
+    blocks: list[Block] = [_changes(material, ratings, variant)]
+    if variant in texts.copies:
+        changed = _compared(texts.trajectory, texts.copies[variant])
+        blocks.append(Text(changed, "pre", "The copy, and what it changes"))
+    answers = _answers(material, ratings.of(variant=variant), texts.said)
+    blocks.append(Cards(answers, "What the judge said of the copy"))
+    return Foldout("", variant_label(variant, material.table.variant.names), blocks)
+
+
 def _answers(
-    material: Material, ratings: ScoreTable, said: Mapping[tuple[str, str, int], Said]
+    material: JudgeMaterial, ratings: ScoreTable, said: Mapping[tuple[str, str, int], Said]
 ) -> list[Card]:
-    """A card for each criterion with the answer of every repeat."""
+    """Return a card for each criterion with the answer of every repeat."""
     cards = []
     for criterion in ratings.present("criterion"):
         own = ratings.of(criterion=criterion)
-        values = own.value[~np.isnan(own.value)]
-        mean = f" {shown(float(values.mean()), 'number')}" if len(values) else ""
+        variants = [own.variant.names[code] for code in own.variant.codes]
         blocks: list[Block] = []
-        for i in range(len(own)):
-            words = said.get((own.variant.names[own.variant.codes[i]], criterion,
-                              int(own.repeat[i])), Said())  # fmt: skip
-            blocks += _answer(own, i, words)
-        name = material.names.get(criterion, criterion)
-        cards.append(Card([Piece(name, "strong"), mean], blocks))
+        for i, variant in enumerate(variants):
+            blocks += _answer(own, i, said.get((variant, criterion, int(own.repeat[i])), Said()))
+        mean = shown(_mean(own), "number") if _mean(own) is not None else ""
+        head: Words = [
+            Fragment(material.names.get(criterion, criterion), "strong"),
+            f" {mean}".rstrip(),
+        ]
+        cards.append(Card(head, blocks))
     return cards
+
+
+def _mean(ratings: ScoreTable) -> float | None:
+    values = ratings.value[~np.isnan(ratings.value)]
+    return float(values.mean()) if len(values) else None
 
 
 def _answer(own: ScoreTable, i: int, said: Said) -> list[Block]:
     status = own.status.names[own.status.codes[i]]
     label = own.label.names[own.label.codes[i]] if own.label.codes[i] >= 0 else ""
     value = float(own.value[i])
-    words: list[str | Piece] = [Piece(f"repeat {int(own.repeat[i]) + 1} ", "quiet")]
-    words.append(badge(status, "drop") if ":" in status else Piece(label or status, "strong"))
+    words: list[str | Fragment] = [Fragment(f"repeat {int(own.repeat[i]) + 1} ", "quiet")]
+    words.append(badge(status, "drop") if ":" in status else Fragment(label or status, "strong"))
     if not np.isnan(value):
         words.append(f" {shown(value, 'number')}")
     if ":" not in status and status != "scored" and label:
-        words.append(Piece(f" {status}", "quiet"))
+        words.append(Fragment(f" {status}", "quiet"))
     blocks: list[Block] = [Text(words)]
     if said.explanation:
         blocks.append(Text(cut(said.explanation, MOST_WORDS)))
@@ -266,24 +266,23 @@ def _answer(own: ScoreTable, i: int, said: Said) -> list[Block]:
         blocks.append(Text(cut("; ".join(parts), MOST_WORDS), "quote"))
     if said.raw:
         raw = Text(cut(said.raw, MOST_WORDS), "pre")
-        blocks.append(Items([Item("", "reply that could not be used", [raw])]))
+        blocks.append(Items([Foldout("", "reply that could not be used", [raw])]))
     return blocks
 
 
-def _changes(material: Material, ratings: ScoreTable, variant: str) -> Table:
-    """Means of a run and of its copy on every criterion."""
+def _changes(material: JudgeMaterial, ratings: ScoreTable, variant: str) -> Table:
+    """Return the means of a run and of its copy on every criterion."""
     columns = (
-        Column("criterion", "criterion"), Column("original", "original", "number"),
-        Column("copy", "copy", "number"), Column("change", "original minus copy", "signed"),
-    )  # fmt: skip
+        Column("criterion", "criterion"),
+        Column("original", "original", "number"),
+        Column("copy", "copy", "number"),
+        Column("change", "original minus copy", "signed"),
+    )
     rows: list[dict[str, Cell]] = []
     for criterion in ratings.present("criterion"):
-        means: list[float | None] = []
-        for name in (ORIGINAL, variant):
-            values = ratings.of(criterion=criterion, variant=name).value
-            known = values[~np.isnan(values)]
-            means.append(float(known.mean()) if len(known) else None)
-        before, after = means
+        before, after = (
+            _mean(ratings.of(criterion=criterion, variant=name)) for name in (ORIGINAL, variant)
+        )
         change = None if before is None or after is None else before - after
         name = material.names.get(criterion, criterion)
         rows.append({"criterion": name, "original": before, "copy": after, "change": change})
@@ -292,20 +291,20 @@ def _changes(material: Material, ratings: ScoreTable, variant: str) -> Table:
 
 def _compared(original: str, copy: str) -> Words:
     """The copy with what was taken out and put in; long passages without a change are counted."""
-    made: list[str | Piece] = []
+    made: list[str | Fragment] = []
     changes = edits(original[:MOST_TEXT], copy[:MOST_TEXT])
     for i, (kind, text) in enumerate(changes):
         if kind:
-            made.append(Piece(text, kind))
+            made.append(Fragment(text, kind))
             continue
         before = 0 if i == 0 else _AROUND
         after = 0 if i == len(changes) - 1 else _AROUND
         left_out = len(text) - before - after
         if left_out > _AROUND and len(changes) > 1:
-            note = Piece(f"[… {left_out:,} characters as before]", "quiet")
+            note = Fragment(f"[… {left_out:,} characters as before]", "quiet")
             made += [text[:before], note, text[len(text) - after :]]
         else:
             made.append(text)
     if max(len(original), len(copy)) > MOST_TEXT:
-        made.append(Piece(f" [… cut: {MOST_TEXT:,} of {len(copy):,} characters]", "quiet"))
+        made.append(Fragment(f" [… cut: {MOST_TEXT:,} of {len(copy):,} characters]", "quiet"))
     return made

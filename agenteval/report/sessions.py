@@ -30,32 +30,27 @@ from agenteval.report.page import (
     Cards,
     Columns,
     Facts,
-    Item,
+    Foldout,
+    Fragment,
     Lines,
-    Piece,
     Text,
     Words,
     badge,
     bounded,
-    signs_text,
-    taking_turns,
+    round_robin,
 )
 from agenteval.report.text import cut
 from agenteval.text import plural
 from agenteval.trust.flow_flags import flow_signs
 
 MOST_ITEMS = 80  # of one talk: what is said, and calls
-_MOST_WORDS = 2_000  # of one message
-_MOST_JSON = 900  # of arguments, and of a result
-_MOST_DETAIL = 400
-_MOST_TEXT = 600
-_MOST_LISTED = 40
-_MOST_MARKS = 8  # beside the talk, where all of them stand
-_MOST_NODES = 120
 MOST_TURNS = 100
-_MOST_SAID = 1_500  # of a turn
-_MOST_VALUE = 200
-_MOST_LINES = 30
+_MOST_WORDS = 2_000  # characters of a message
+_MOST_TEXT = 900  # characters of arguments, a result, a goal, a detail
+_MOST_NAME = 200  # characters of a name or value
+_MOST_LISTED = 40
+_MOST_MARKS = 8  # deviations beside the conversation, where all of them are shown
+_MOST_NODES = 120
 WRONG = {
     "wrong": "wrong call",
     "missed": "no call",
@@ -97,7 +92,7 @@ def chosen(results: Sequence[SessionResult], most: int) -> tuple[list[SessionRes
     ordered: list[SessionResult] = []
     for rank in (0, 1, 2):
         own = [r for r in known if r.verdict is not None and _RANK[r.verdict.success] == rank]
-        ordered += taking_turns(sorted(q, key=_shortest) for _, q in sorted(by_system(own).items()))
+        ordered += round_robin(sorted(q, key=_shortest) for _, q in sorted(by_system(own).items()))
     return ordered[:most], len(known)
 
 
@@ -106,7 +101,7 @@ def _shortest(result: SessionResult) -> tuple[int, str, int]:
     return len(result.log.messages), result.case.id, result.trial
 
 
-def session_items(results: Sequence[SessionResult]) -> list[Item]:
+def session_items(results: Sequence[SessionResult]) -> list[Foldout]:
     """The sessions with everything that the page unfolds of them; an id is the same on every
     page."""
     seen: Counter[str] = Counter()
@@ -123,13 +118,13 @@ def unique_id(kind: str, result: object, seen: Counter[str]) -> str:
 
 def heading(*parts: object) -> str:
     """Parts of a heading, bounded."""
-    return " · ".join(cut(p, 200) for p in parts if str(p))
+    return " · ".join(cut(p, _MOST_NAME) for p in parts if str(p))
 
 
 def call_text(tool: str, arguments: JsonValue) -> str:
     """A call in one line, bounded."""
     given = "" if arguments is None else _json_text(arguments)
-    return f"{cut(tool, 100)}({cut(given, _MOST_JSON)})"
+    return f"{cut(tool, _MOST_NAME)}({cut(given, _MOST_TEXT)})"
 
 
 def _json_text(value: JsonValue) -> str:
@@ -137,98 +132,108 @@ def _json_text(value: JsonValue) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _session(id: str, result: SessionResult) -> Item:
+def _session(id: str, result: SessionResult) -> Foldout:
     verdict, log = result.verdict, result.log
     assert verdict is not None  # `chosen` takes no others
     assert isinstance(log, SessionLog)
-    cards, rest = talk(id, log, verdict.deviations)
-    signs = flow_signs(result) or ()
+    cards, more = talk(id, log, verdict.deviations)
     chat: list[Block] = [Cards(cards, form="chat") if cards else Text("Nothing was said.")]
-    if rest:
-        chat.append(Text(f"… and {rest} more", "note"))
-    outcome = {True: badge("succeeded", "keep"), False: badge("failed", "drop"),
-               None: badge("undecided", "undecided")}[verdict.success]  # fmt: skip
-    badges = [outcome, *([badge("talks to the judge", "repair")] if signs else [])]
-    cause = verdict.cause.replace("_", " ") if verdict.cause else ""
-    about = heading(cause, plural(log.turns, "turn"), plural(len(log.calls), "call"),
-                    f"trial {result.trial}" if result.trial else "")  # fmt: skip
-    reachable = {card.id for card in cards if card.id}
-    blocks: list[Block] = [
-        *signs_text(signs),
-        Columns(chat, _found(id, result, log, verdict, reachable), "talk"),
-    ]
-    title = heading(result.case.id, result.system)
-    return Item(id, title, blocks, badges, about, kind="case")
+    if more:
+        chat.append(Text(f"… and {more} more", "note"))
+    outcome = {
+        True: badge("succeeded", "keep"),
+        False: badge("failed", "drop"),
+        None: badge("undecided", "undecided"),
+    }[verdict.success]
+    about = heading(
+        verdict.cause.replace("_", " ") if verdict.cause else "",
+        plural(log.turns, "turn"),
+        plural(len(log.calls), "call"),
+        f"trial {result.trial}" if result.trial else "",
+    )
+    notes = _annotations(id, result, log, verdict, {card.id for card in cards if card.id})
+    return Foldout(
+        id,
+        heading(result.case.id, result.system),
+        [Columns(chat, notes, "talk")],
+        [outcome],
+        about,
+        kind="case",
+        signs=flow_signs(result) or (),
+    )
 
 
-def _found(
+def _annotations(
     id: str, result: SessionResult, log: SessionLog, verdict: SessionVerdict, reachable: set[str]
 ) -> list[Block]:
-    """What stands beside the talk."""
+    """Return the annotations shown next to the conversation."""
     blocks: list[Block] = []
     if result.case.persona:
         blocks.append(Text(cut(result.case.persona, _MOST_TEXT), title="The user"))
     goals, note = _goals(result.case.goals, verdict)
-    blocks.append(Lines(goals, "Goals", "plain") if goals else Text("None.", title="Goals"))
+    blocks.append(Lines(goals, "Goals", "plain", "None."))
     blocks += [Text(note, "note")] if note else []
     deviations = verdict.deviations
     lines = [_listed(id, d, len(log.calls), reachable) for d in deviations[:_MOST_MARKS]]
-    blocks.append(Lines(lines, "Deviations") if lines else Text("None.", title="Deviations"))
+    blocks.append(Lines(lines, "Deviations", empty="None."))
     if len(deviations) > _MOST_MARKS:
-        rest = len(deviations) - _MOST_MARKS
-        blocks.append(Text(f"… and {rest} more, each at its call in the conversation", "note"))
+        more = len(deviations) - _MOST_MARKS
+        blocks.append(Text(f"… and {more} more, each at its call in the conversation", "note"))
     off = {d.node for d in deviations} | {n for d in deviations for n in d.edge or ()}
-    nodes: list[Words] = [
-        [Piece(cut(n, 80), "off")] if n in off else cut(n, 80) for n in verdict.nodes[:_MOST_NODES]
+    nodes = [
+        [Fragment(cut(node, 80), "off" if node in off else "")]
+        for node in verdict.nodes[:_MOST_NODES]
     ]
-    walk = "Walk through the chart"
-    blocks.append(
-        Lines(nodes, walk, "nodes") if nodes else Text("No node was reached.", title=walk)
-    )
+    blocks.append(Lines(nodes, "Walk through the chart", "nodes", "No node was reached."))
     if verdict.unchecked:
-        blocks.append(Text(
-            f"{verdict.unchecked} of {plural(len(verdict.edges), 'transition')} hang on the user's "
-            "will or on what no call returned, and could not be checked.", "note",
-        ))  # fmt: skip
+        edges = plural(len(verdict.edges), "transition")
+        blocks.append(
+            Text(
+                f"{verdict.unchecked} of {edges} hang on the user's will or on what no call "
+                "returned, and could not be checked.",
+                "note",
+            )
+        )
     blocks.append(_state(verdict))
-    if log.mistakes:
-        mistakes: list[Words] = [
-            [Piece(heading(f"{m.who}: {m.kind}", f"turn {m.turn + 1}",
-                           "made good" if m.repaired else ""), "strong"),
-             f": {cut(m.text, _MOST_TEXT)}" if m.text else ""]
-            for m in log.mistakes[:_MOST_LISTED]
-        ]  # fmt: skip
+    mistakes: list[Words] = [
+        [
+            Fragment(
+                heading(
+                    f"{m.who}: {m.kind}", f"turn {m.turn + 1}", "made good" if m.repaired else ""
+                ),
+                "strong",
+            ),
+            f": {cut(m.text, _MOST_TEXT)}" if m.text else "",
+        ]
+        for m in log.mistakes[:_MOST_LISTED]
+    ]
+    if mistakes:
         blocks.append(Lines(mistakes, "Mistakes of simulators, not charged to the agent"))
-    undecided = f", {verdict.unjudged} undecided" if verdict.unjudged else ""
-    facts = [
-        ("decided by", _BY[verdict.decided_by] if verdict.decided_by else "nobody could"),
-        ("end", _ENDED[log.ended]),
-        ("goals", "–" if verdict.progress is None else f"{100 * verdict.progress:.0f}% achieved"),
-        ("calls", f"{verdict.right} right of {verdict.generated} made, {verdict.gold} gold"
-         + undecided),
-        ("chart", _CHART[verdict.conforms] if verdict.charted else "there is none"),
-    ]  # fmt: skip
+    calls = f"{verdict.right} right of {verdict.generated} made, {verdict.gold} gold"
+    facts = {
+        "decided by": _BY[verdict.decided_by] if verdict.decided_by else "nobody could",
+        "end": _ENDED[log.ended],
+        "goals": "–" if verdict.progress is None else f"{100 * verdict.progress:.0f}% achieved",
+        "calls": calls + (f", {verdict.unjudged} undecided" if verdict.unjudged else ""),
+        "chart": _CHART[verdict.conforms] if verdict.charted else "there is none",
+    }
     if verdict.fitness is not None:
-        facts.append(("fitness", f"{verdict.fitness:.2f}"))
-    return [*blocks, Facts(facts, "In numbers")]
+        facts["fitness"] = f"{verdict.fitness:.2f}"
+    return [*blocks, Facts(list(facts.items()), "In numbers")]
 
 
 def _state(verdict: SessionVerdict) -> Block:
-    title = "Final state"
-    if verdict.state_success is None:
-        return Text("There is no final state to compare.", title=title)
     if verdict.differences:
         lines: list[Words] = [
-            [Piece(cut(d, _MOST_TEXT), "code")] for d in verdict.differences[:_MOST_LISTED]
+            [Fragment(cut(d, _MOST_TEXT), "code")] for d in verdict.differences[:_MOST_LISTED]
         ]
         return Lines(lines, "Final state: what the session left, and what gold leaves")
-    if verdict.state_success:
-        return Text("The final state is that of the gold calls.", title=title)
-    return Text(
-        "The final state is that of the gold calls, but a result that they obtain was never "
-        "obtained.",
-        title=title,
-    )
+    text = "The final state is that of the gold calls."
+    if verdict.state_success is None:
+        text = "There is no final state to compare."
+    elif not verdict.state_success:
+        text = f"{text[:-1]}, but a result that they obtain was never obtained."
+    return Text(text, title="Final state")
 
 
 def _goals(texts: Sequence[str], verdict: SessionVerdict) -> tuple[list[Words], str]:
@@ -243,10 +248,14 @@ def _goals(texts: Sequence[str], verdict: SessionVerdict) -> tuple[list[Words], 
     elif not judge.goals:
         note = f"The judge counts {judge.achieved} of {judge.total} goals as achieved."
     else:
-        note = "" if judge.said == bool(judge.success) else (
-            f"For the whole the judge says {'yes' if judge.said else 'no'}, against its verdicts "
-            "on the goals: the lesser counts."
-        )  # fmt: skip
+        note = (
+            ""
+            if judge.said == bool(judge.success)
+            else (
+                f"Overall the judge says {'yes' if judge.said else 'no'}, against its verdicts on "
+                "the goals: the lesser counts."
+            )
+        )
     paired = len(judged) == len(texts)
     goals = [
         _goal(text, state[i] if i < len(state) else None, judged[i] if paired else None)
@@ -258,17 +267,17 @@ def _goals(texts: Sequence[str], verdict: SessionVerdict) -> tuple[list[Words], 
 
 
 def _goal(text: str, state: bool | None, judged: GoalVerdict | None) -> Words:
-    words: list[str | Piece] = []
+    words: list[str | Fragment] = []
     for who, achieved in (("final state", state), ("judge", judged and judged.achieved)):
         if achieved is not None:
             words += [badge(who, "keep" if achieved else "drop"), " "]
     words.append(cut(text, _MOST_TEXT))
     if judged and judged.evidence:
-        words.append(Piece(f" “{cut(judged.evidence, _MOST_TEXT)}”", "quiet"))
+        words.append(Fragment(f" “{cut(judged.evidence, _MOST_TEXT)}”", "quiet"))
         if judged.achieved and not judged.quoted:
-            words.append(Piece(" is not in the conversation", "strong"))
+            words.append(Fragment(" is not in the conversation", "strong"))
     if judged and judged.reason:
-        words.append(Piece(f" {cut(judged.reason, _MOST_TEXT)}", "quiet"))
+        words.append(Fragment(f" {cut(judged.reason, _MOST_TEXT)}", "quiet"))
     return words
 
 
@@ -282,23 +291,23 @@ def _anchor(id: str, number: int) -> str:
     return f"{id}-c{number}" if number else f"{id}-end"
 
 
-def _mark(deviation: Deviation, *, tool: bool) -> list[str | Piece]:
-    words: list[str | Piece] = [Piece(deviation.cause.replace("_", " "), "strong")]
+def _mark(deviation: Deviation, *, tool: bool) -> list[str | Fragment]:
+    words: list[str | Fragment] = [Fragment(deviation.cause.replace("_", " "), "strong")]
     if tool and deviation.tool:
-        words.append(f" {cut(deviation.tool, 100)}")
+        words.append(f" {cut(deviation.tool, _MOST_NAME)}")
     if deviation.detail:
-        words.append(f": {cut(deviation.detail, _MOST_DETAIL)}")
+        words.append(f": {cut(deviation.detail, _MOST_TEXT)}")
     where = f"node {deviation.node}" if deviation.node else ""
     if deviation.edge:
         where = f"edge {deviation.edge[0]} → {deviation.edge[1]}"
-    return [*words, Piece(f" ({cut(where, 200)})", "small")] if where else words
+    return [*words, Fragment(f" ({cut(where, _MOST_NAME)})", "small")] if where else words
 
 
 def _listed(id: str, deviation: Deviation, calls: int, reachable: set[str]) -> Words:
     number = _number(deviation, calls)
     before = "before " if deviation.cause == "missing_step" else ""
     place, anchor = f"{before}call {number}" if number else "at the end", _anchor(id, number)
-    link: str | Piece = Piece(place, link=anchor) if anchor in reachable else place
+    link: str | Fragment = Fragment(place, link=anchor) if anchor in reachable else place
     return [link, ": ", *_mark(deviation, tool=True)]
 
 
@@ -311,7 +320,7 @@ class _Talk:
     deviations: dict[int, list[Deviation]]
     cards: list[Card] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
-    answered: set[str] = field(default_factory=set)  # ids of calls whose result is shown
+    answered: set[str | None] = field(default_factory=set)  # ids of calls whose result is shown
     turn: int = 0
 
     def say(self, kind: str, who: str, text: str) -> None:
@@ -330,9 +339,9 @@ class _Talk:
             self.missing(missing)
         wrong = [d for d in own if d.cause != "missing_step"]
         blocks: list[Block] = [
-            Text([Piece(cut(call.tool, 100) or "(no tool could be read)", "strong")]),
+            Text([Fragment(cut(call.tool, _MOST_NAME) or "(no tool could be read)", "strong")]),
             *([Text(lines, "pre")] if (lines := _lines(call.arguments)) else []),
-            *([Text(cut(call.result, _MOST_JSON), "pre")] if call.result else []),
+            *([Text(cut(call.result, _MOST_TEXT), "pre")] if call.result else []),
             *(Text(_mark(d, tool=False), "warning") for d in wrong),
         ]
         refused = call.status != "ok"
@@ -346,25 +355,16 @@ class _Talk:
         self.cards.append(Card("not done", words, "missing", id))
 
     def match(self, call: ToolCall) -> None:
-        """Tell the call of a message with its answer: of those asked for at once the one that is
-        equal, else that of the same tool, else the first."""
+        """Tell the next call of the log for a call of a message."""
         while self.left and self.calls[self.left[0]].status == "malformed":
             self.tell(self.left.pop(0))
-        if not self.left:
-            blocks = [Text([Piece(cut(call.name, 100), "strong")]),
-                      Text(cut(_json_text(call.arguments), _MOST_JSON), "pre")]  # fmt: skip
-            self.cards.append(Card("no answer is known", blocks, "call"))
-            return
-        first = self.calls[self.left[0]]
-        step = (first.turn, first.step)
-        at_once = [i for i in self.left if (self.calls[i].turn, self.calls[i].step) == step]
-        same = [i for i in at_once if self.calls[i].tool == call.name]
-        equal = [i for i in same if self.calls[i].arguments == call.arguments]
-        index = (equal or same or at_once)[0]
-        self.left.remove(index)
-        if call.id is not None:
+        if self.left:
             self.answered.add(call.id)
-        self.tell(index)
+            self.tell(self.left.pop(0))
+        else:
+            name = Text([Fragment(cut(call.name, _MOST_NAME), "strong")])
+            arguments = Text(cut(_json_text(call.arguments), _MOST_TEXT), "pre")
+            self.cards.append(Card("no answer is known", [name, arguments], "call"))
 
     def add(self, message: Message, following: Message | None) -> None:
         text = cut(message.content, _MOST_WORDS) if message.content.strip() else ""
@@ -380,16 +380,15 @@ class _Talk:
                 self.say(*(("agent", "agent") if reply else ("thought", "agent, to itself")), text)
             for call in message.tool_calls:
                 self.match(call)
-        elif message.tool_call_id not in self.answered and text:
+        elif text and message.tool_call_id not in self.answered - {None}:
             self.say("thought", "other message", f"{message.role}: {text}")
 
 
 def talk(id: str, log: SessionLog, deviations: Sequence[Deviation]) -> tuple[list[Card], int]:
-    """The talk, at most 80 cards of it, and how many more there are.
+    """Return the conversation, at most 80 cards of it, and how many more there are.
 
-    Calls stand where the messages have them, and as the log has them: with the answer and who gave
-    it. Those that no message has (they could not be read, or an adapter lost them) stand where the
-    log has them.
+    Calls are shown where the messages have them, in the order of the log, with the answer and who
+    gave it; those that no message has (malformed, or lost by an adapter) where the log has them.
     """
     at: dict[int, list[Deviation]] = defaultdict(list)
     for deviation in deviations:
@@ -406,21 +405,21 @@ def talk(id: str, log: SessionLog, deviations: Sequence[Deviation]) -> tuple[lis
 def _lines(arguments: JsonValue) -> str:
     """One line for each argument."""
     if not isinstance(arguments, dict):
-        return "" if arguments is None else cut(_json_text(arguments), _MOST_JSON)
+        return "" if arguments is None else cut(_json_text(arguments), _MOST_TEXT)
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in arguments.items()]
-    return cut("\n".join(lines), _MOST_JSON)
+    return cut("\n".join(lines), _MOST_TEXT)
 
 
 # ---- turns ---------------------------------------------------------------------------------------
 
 
-def wrong_turns(results: Sequence[TurnResult], most: int) -> tuple[list[Item], int]:
+def wrong_turns(results: Sequence[TurnResult], most: int) -> tuple[list[Foldout], int]:
     """Wrong turns to be unfolded, the systems taking turns, and how many are wrong in all."""
     queues: dict[str, list[TurnResult]] = {}
     for r in results:
         if r.verdict is not None and outcome_of(r.verdict) in WRONG:
             queues.setdefault(r.system, []).append(r)
-    some = taking_turns(
+    some = round_robin(
         sorted(own, key=lambda r: (r.case.task, r.verdict.turn if r.verdict else 0, r.trial))
         for _, own in sorted(queues.items())
     )
@@ -433,34 +432,35 @@ def outcome_of(verdict: TurnVerdict) -> str:
     return TurnJudged(turn=verdict).outcome
 
 
-def _turn(result: TurnResult, seen: Counter[str]) -> Item:
-    """A predicted turn that is wrong; its id is the same on every page."""
+def _turn(result: TurnResult, seen: Counter[str]) -> Foldout:
+    """Return a predicted turn that is wrong; its id is the same on every page."""
     verdict, prediction = result.verdict, result.prediction
     assert verdict is not None  # `wrong_turns` takes no others
     assert isinstance(prediction, Prediction)
-    signs = flow_signs(result) or ()
     facts: list[tuple[str, Words]] = [
-        ("before it", cut(result.case.said, _MOST_SAID)),
-        ("gold", [Piece(cut(result.case.gold, _MOST_SAID), "code")]),
-        ("predicted", [Piece(_predicted(prediction), "code")]),
-        ("thought", cut(prediction.thought, _MOST_SAID)),
+        ("before it", cut(result.case.said, _MOST_WORDS)),
+        ("gold", [Fragment(cut(result.case.gold, _MOST_WORDS), "code")]),
+        ("predicted", [Fragment(_predicted(prediction), "code")]),
+        ("thought", cut(prediction.thought, _MOST_WORDS)),
     ]
     lines = _differences(verdict, prediction, result.case.gold)
-    blocks = [*signs_text(signs), Facts([f for f in facts if f[1]]), Lines(lines, "Differs")]
-    badges = [badge(WRONG[outcome_of(verdict)], "drop")]
-    badges += [badge("talks to the judge", "repair")] if signs else []
-    trial = f"trial {result.trial}" if result.trial else ""
-    title = heading(result.case.id, result.system, trial)
-    return Item(unique_id("turn", result, seen), title, blocks, badges, kind="case")
+    return Foldout(
+        unique_id("turn", result, seen),
+        heading(result.case.id, result.system, f"trial {result.trial}" if result.trial else ""),
+        [Facts([f for f in facts if f[1]]), Lines(lines, "Differs")],
+        [badge(WRONG[outcome_of(verdict)], "drop")],
+        kind="case",
+        signs=flow_signs(result) or (),
+    )
 
 
 def _predicted(prediction: Prediction) -> str:
     if prediction.form == "call":
         more = f"\nbeside it: {', '.join(prediction.further)}" if prediction.further else ""
-        return call_text(prediction.tool, prediction.arguments) + cut(more, _MOST_SAID)
+        return call_text(prediction.tool, prediction.arguments) + cut(more, _MOST_WORDS)
     if prediction.form == "reply":
-        return cut(prediction.response, _MOST_SAID)
-    return cut(prediction.raw, _MOST_SAID) or "(nothing was said)"
+        return cut(prediction.response, _MOST_WORDS)
+    return cut(prediction.raw, _MOST_WORDS) or "(nothing was said)"
 
 
 def _differences(verdict: TurnVerdict, prediction: Prediction, gold: str) -> list[str]:
@@ -476,8 +476,8 @@ def _differences(verdict: TurnVerdict, prediction: Prediction, gold: str) -> lis
     else:
         lines += _call_lines(verdict, prediction, gold)
     if verdict.node_right is False:
-        lines.append(f"says that it stands at node {cut(prediction.node, _MOST_VALUE)}: wrong")
-    return bounded(lines, _MOST_LINES)
+        lines.append(f"says that it stands at node {cut(prediction.node, _MOST_NAME)}: wrong")
+    return bounded(lines, _MOST_LISTED)
 
 
 def _call_lines(verdict: TurnVerdict, prediction: Prediction, gold: str) -> list[str]:
@@ -489,7 +489,7 @@ def _call_lines(verdict: TurnVerdict, prediction: Prediction, gold: str) -> list
     for pair in verdict.parameters:
         if pair.verdict == "equal":
             continue
-        text = f"{cut(pair.parameter, _MOST_VALUE)}: {_value(pair.given)}, gold {_value(pair.gold)}"
+        text = f"{cut(pair.parameter, _MOST_NAME)}: {_value(pair.given)}, gold {_value(pair.gold)}"
         if pair.verdict == "unjudged":
             text += " (undecided)"
         elif pair.by == "judge":
@@ -500,12 +500,18 @@ def _call_lines(verdict: TurnVerdict, prediction: Prediction, gold: str) -> list
     except ValueError:
         wanted = filled(None)
     given = filled(prediction.arguments)
-    lines += [f"{cut(k, _MOST_VALUE)}: not given, gold {_value(v)}"
-              for k, v in wanted.items() if k not in given]  # fmt: skip
-    lines += [f"{cut(k, _MOST_VALUE)}: {_value(v)}, which gold has not"
-              for k, v in given.items() if wanted and k not in wanted]  # fmt: skip
+    lines += [
+        f"{cut(k, _MOST_NAME)}: not given, gold {_value(v)}"
+        for k, v in wanted.items()
+        if k not in given
+    ]
+    lines += [
+        f"{cut(k, _MOST_NAME)}: {_value(v)}, which gold has not"
+        for k, v in given.items()
+        if wanted and k not in wanted
+    ]
     return lines
 
 
 def _value(value: JsonValue) -> str:
-    return cut(json.dumps(value, ensure_ascii=False), _MOST_VALUE)
+    return cut(json.dumps(value, ensure_ascii=False), _MOST_NAME)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import io
-import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree
 
 from agenteval.errors import InputError
 from agenteval.files import replacing
@@ -66,7 +64,7 @@ _METADATA: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Look:
+class SeriesStyle:
     """What tells one series from another: colour, and line, marker and hatch for grey print."""
 
     colour: str
@@ -83,17 +81,17 @@ class Look:
 
 # Okabe & Ito, "Color Universal Design" (2008); its yellow is too pale for lines on white.
 LOOKS = (
-    Look("#0072B2", "-", "o", ""),
-    Look("#D55E00", (0, (5, 1.6)), "s", "///"),
-    Look("#009E73", (0, (1.2, 1.2)), "^", "..."),
-    Look("#CC79A7", (0, (5, 1.2, 1.2, 1.2)), "D", "xxx"),
-    Look("#E69F00", (0, (2.5, 1.2)), "v", "\\\\\\"),
-    Look("#56B4E9", (0, (7, 1.2, 1.2, 1.2, 1.2, 1.2)), "P", "---"),
-    Look("#000000", (0, (1, 2.4)), "X", "+++"),
+    SeriesStyle("#0072B2", "-", "o", ""),
+    SeriesStyle("#D55E00", (0, (5, 1.6)), "s", "///"),
+    SeriesStyle("#009E73", (0, (1.2, 1.2)), "^", "..."),
+    SeriesStyle("#CC79A7", (0, (5, 1.2, 1.2, 1.2)), "D", "xxx"),
+    SeriesStyle("#E69F00", (0, (2.5, 1.2)), "v", "\\\\\\"),
+    SeriesStyle("#56B4E9", (0, (7, 1.2, 1.2, 1.2, 1.2, 1.2)), "P", "---"),
+    SeriesStyle("#000000", (0, (1, 2.4)), "X", "+++"),
 )
 
 
-def looks(names: Sequence[str], what: str) -> dict[str, Look]:
+def looks(names: Sequence[str], what: str) -> dict[str, SeriesStyle]:
     """A look per name, in order. Raises InputError for more names than can be told apart."""
     if len(names) > len(LOOKS):
         raise InputError(
@@ -221,15 +219,6 @@ def n_label(intervals: Sequence[Interval], each: str = "rating") -> str:
     return f"n = {cases}, {span((i.n for i in filled), each)}"
 
 
-def listed(names: Sequence[str], most: int = 3) -> str:
-    """As in "a, b and c"; beyond `most` names "a, b, c and 4 more"."""
-    shown = [plain(n) for n in names[:most]]
-    rest = len(names) - len(shown)
-    if rest:
-        return f"{', '.join(shown)} and {rest} more"
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
-
-
 # ---- files ---------------------------------------------------------------------------------------
 
 
@@ -261,62 +250,3 @@ def _rendered(figure: Figure | Axes, kind: str, dpi: int) -> bytes:
     with drawing():
         figure_of(figure).savefig(buffer, format=kind, dpi=dpi, metadata=_METADATA[kind])
     return buffer.getvalue()
-
-
-_SVG = "{http://www.w3.org/2000/svg}"
-_ELEMENTS = frozenset(
-    {"svg", "g", "defs", "path", "use", "clipPath", "rect", "pattern", "image", "linearGradient",
-     "stop", "circle", "line", "polyline", "polygon", "ellipse"}
-)  # fmt: skip
-_ATTRIBUTES = frozenset(
-    {"d", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "rx", "ry", "width", "height",
-     "viewBox", "transform", "points", "clip-path", "patternUnits", "offset", "version",
-     "gradientUnits", "preserveAspectRatio", "fill", "fill-opacity", "fill-rule", "stroke",
-     "stroke-width", "stroke-opacity", "stroke-linejoin", "stroke-linecap", "stroke-dasharray",
-     "stroke-dashoffset", "stroke-miterlimit", "opacity", "clip-rule", "stop-color",
-     "stop-opacity", "image-rendering", "display"}
-)  # fmt: skip
-_OWN_URL = re.compile(r"url\(\s*#([\w.-]+)\s*\)")
-_PICTURE = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=\s]+")
-
-
-def inline(text: str, prefix: str) -> str:
-    """A file of `svg` as an `<svg>` element for a page: known elements and attributes only.
-
-    A page whose policy allows styles by hash ignores `style` attributes: they become attributes of
-    the same name. Ids get the prefix, since several figures share a page, and only the first
-    element of an id keeps it. References may only point into the figure itself.
-    """
-    root = ElementTree.fromstring(text)  # noqa: S314  our own file, entities are not expanded
-    ids: set[str] = set()
-    for element in root.iter():
-        for child in list(element):
-            if str(child.tag).removeprefix(_SVG) not in _ELEMENTS:
-                element.remove(child)
-        given = dict(element.attrib)
-        for part in given.pop("style", "").split(";"):
-            key, _, value = part.partition(":")
-            given[key.strip()] = value.strip()
-        element.attrib.clear()
-        for key, value in given.items():
-            if key != "id":
-                element.attrib.update(_attribute(element.tag, key, value, prefix))
-            elif value not in ids:
-                element.set("id", prefix + value)
-                ids.add(value)
-    for size in ("width", "height"):
-        root.attrib.pop(size, None)
-    ElementTree.register_namespace("", _SVG[1:-1])
-    return ElementTree.tostring(root, encoding="unicode", short_empty_elements=True)
-
-
-def _attribute(tag: str, key: str, value: str, prefix: str) -> dict[str, str]:
-    """The attribute with its own references renamed; nothing when it points elsewhere."""
-    if key.rpartition("}")[2] == "href":
-        if value.startswith("#"):
-            return {"href": f"#{prefix}{value[1:]}"}
-        picture = tag == f"{_SVG}image" and _PICTURE.fullmatch(value)
-        return {"href": value} if picture else {}
-    if key not in _ATTRIBUTES or "url(" in _OWN_URL.sub("", value).lower():
-        return {}
-    return {key: _OWN_URL.sub(rf"url(#{prefix}\1)", value)}

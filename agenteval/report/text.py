@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import groupby
 from typing import Literal
@@ -24,6 +24,14 @@ def cut(text: object, most: int) -> str:
     if len(whole) <= most:
         return whole
     return f"{whole[:most]} [… cut: {most:,} of {len(whole):,} characters]"
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """Return names as in "a, b and c"; beyond `most` of them "a, b, c and 4 more"."""
+    rest = len(names) - most
+    if rest > 0:
+        return f"{', '.join(names[:most])} and {rest:,} more"
+    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
 def variant_label(name: str, among: Iterable[str] = ()) -> str:

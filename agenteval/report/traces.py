@@ -18,22 +18,23 @@ from agenteval.evaluators.traces.taxonomy import Taxonomy
 from agenteval.records import Finding, content_hash
 from agenteval.records.table import Table
 from agenteval.report.page import (
+    Answer,
     Block,
     Card,
     Cards,
-    Item,
+    Foldout,
+    Fragment,
     Items,
     Lines,
     Page,
-    Piece,
-    Section,
+    PageSection,
     Text,
-    Tiles,
-    Verdict,
+    Tile,
     Words,
     badge,
+    foldouts,
     render,
-    signs_text,
+    summary,
 )
 from agenteval.report.text import cut
 from agenteval.text import plural
@@ -46,7 +47,7 @@ _PLAIN = 160  # characters of the texts of a span that nothing was found at
 
 
 @dataclass(frozen=True)
-class Material:
+class TraceMaterial:
     """Outlines by trace id (a trace may have none), finders, and the taxonomy for the order.
 
     `scores` are further tables, such as the scores against the gold. `flags` are
@@ -86,7 +87,7 @@ class Material:
 
 
 def traces_page(
-    material: Material,
+    material: TraceMaterial,
     *,
     title: str = "Errors in traces",
     facts: Sequence[tuple[str, str]] = (),
@@ -94,37 +95,37 @@ def traces_page(
     bounds: Bounds = DEFAULT,
     unfinished: Sequence[str] = (),
 ) -> str:
-    """The page as HTML. The same material gives the same text.
+    """Return the page as HTML. The same material gives the same text.
 
     At most `most_traces` traces can be unfolded, those with most findings first; the page says how
-    many there are. `facts` are shown at the end as (name, text). `unfinished` are sentences on
-    finders that have not come to their end, said before everything else.
+    many there are. `facts` are (name, text) for the end.
     """
     ordered = worth_reading(material)
-    some = [_trace(material, trace, bounds, first=i == 0)
-            for i, trace in enumerate(ordered[:most_traces])]  # fmt: skip
-    finders = ", ".join(f.name for f in material.finders) or "nobody yet"
-    lines = headlines(material) or ["No finder has examined these traces."]
-    tables_of_findings = finding_tables(material.finders, material.taxonomy, len(material.traces))
-    tables = [*tables_of_findings, *material.scores]
-    count = f"All {plural(len(ordered), 'trace')}, most findings first."
-    if len(some) < len(ordered):
-        count = f"{len(some):,} of {plural(len(ordered), 'trace')}, those with most findings."
-    flagged = [Text(material.flags.line, "warning")] if material.flags.line else []
+    some = [
+        _trace(material, trace, bounds, first=i == 0)
+        for i, trace in enumerate(ordered[:most_traces])
+    ]
+    answer = Answer(
+        "Errors found by",
+        ", ".join(f.name for f in material.finders) or "nobody yet",
+        headlines(material) or ["No finder has examined these traces."],
+    )
+    tables = finding_tables(material.finders, material.taxonomy, len(material.traces))
+    lead = (
+        "Traces with most findings come first. The number beside a span counts the findings at it "
+        "and below. Long texts are cut."
+    )
+    traces = foldouts("traces", "Traces", some, len(ordered), "trace{s}", lead)
     sections = [
-        Section("summary", "Summary",
-                [Verdict("Errors found by", finders, lines), Tiles(_tiles(material))]),
-        *([Section("tables", "Tables", tables)] if tables else []),
-        Section("traces", "Traces", [*flagged, Items(some)] if some else
-                [Text("There is no trace.")],
-                f"{count} A number beside a span counts the findings at it and below. Texts are "
-                "cut."),
-    ]  # fmt: skip
+        summary(answer, _tiles(material), material.flags),
+        PageSection("tables", "Tables", [*tables, *material.scores]),
+        traces,
+    ]
     lead = "What went wrong in the traces of agents, and at which span."
     return render(Page("trace report", title, lead, sections, unfinished, facts))
 
 
-def worth_reading(material: Material) -> list[str]:
+def worth_reading(material: TraceMaterial) -> list[str]:
     """All traces: those with most findings first, then those that a finder failed on."""
 
     def place(trace: str) -> tuple[int, int, str]:
@@ -138,7 +139,7 @@ def worth_reading(material: Material) -> list[str]:
     return sorted(material.traces, key=place)
 
 
-def headlines(material: Material) -> list[str]:
+def headlines(material: TraceMaterial) -> list[str]:
     """One sentence for each finder: how much it found, in how many traces, where it failed."""
     return [_headline(finder, len(material.traces)) for finder in material.finders]
 
@@ -147,8 +148,10 @@ def _headline(finder: FinderFindings, total: int) -> str:
     known = list(finder.known())
     name = finder.title
     failed, untried = finder.failures().total(), total - len(finder.findings)
-    gaps = [f"could not examine {failed:,}" if failed else "",
-            f"has not tried {untried:,}" if untried else ""]  # fmt: skip
+    gaps = [
+        f"could not examine {failed:,}" if failed else "",
+        f"has not tried {untried:,}" if untried else "",
+    ]
     rest = "".join(f"; {gap}" for gap in gaps if gap)
     if not known:
         return f"{name}: nothing is known{rest}."
@@ -160,21 +163,19 @@ def _headline(finder: FinderFindings, total: int) -> str:
     )
 
 
-def _tiles(material: Material) -> list[tuple[str, str]]:
+def _tiles(material: TraceMaterial) -> list[Tile]:
     known = [findings for finder in material.finders for findings in finder.known()]
-    numbers = [
-        ("traces", len(material.traces)),
-        ("spans", sum(o.total for o in material.outlines.values())),
-        ("finders", len(material.finders)),
-        ("findings", sum(len(f.findings) for f in known)),
-        ("categories", len(material.categories())),
-        ("failures", sum(finder.failures().total() for finder in material.finders)),
+    return [
+        (len(material.traces), "traces"),
+        (sum(o.total for o in material.outlines.values()), "spans"),
+        (len(material.finders), "finders"),
+        (sum(len(f.findings) for f in known), "findings"),
+        (len(material.categories()), "categories"),
+        (sum(finder.failures().total() for finder in material.finders), "failures"),
     ]
-    tiles = [(f"{n:,}", name) for name, n in numbers]
-    return [*tiles, *([material.flags.tile] if material.flags.examined else [])]
 
 
-def _trace(material: Material, trace: str, bounds: Bounds, *, first: bool) -> Item:
+def _trace(material: TraceMaterial, trace: str, bounds: Bounds, *, first: bool) -> Foldout:
     """A trace with what all finders said of it; its id is the same on every page."""
     outline = material.outlines.get(trace)
     findings = material.of(trace)
@@ -186,12 +187,17 @@ def _trace(material: Material, trace: str, bounds: Bounds, *, first: bool) -> It
     seen = {node.span.id for node in _nodes(drawn.roots)}
     beyond = outline.total - len(spans) if outline else 0
     elsewhere = [
-        Card(card.head, [Text(["at ", Piece(span or "(no span)", "code")], "quiet"), *card.blocks],
-             card.kind)
-        for span, own in cards.items() if span not in seen for card in own
-    ]  # fmt: skip
+        Card(
+            card.head,
+            [Text(["at ", Fragment(span or "(no span)", "code")], "quiet"), *card.blocks],
+            card.kind,
+        )
+        for span, own in cards.items()
+        if span not in seen
+        for card in own
+    ]
     signs = next((flag.signs for flag in material.flags.found if flag.run == trace), ())
-    blocks: list[Block] = [*signs_text(signs), *_failed(material, trace)]
+    blocks: list[Block] = [*_failed(material, trace)]
     blocks += [Text(cut(text, _MOST_WORDS), "pre", name) for name, text in brief(outline)]
     if grades := _grades(material, trace):
         blocks.append(Lines(grades, "Grades"))
@@ -203,10 +209,16 @@ def _trace(material: Material, trace: str, bounds: Bounds, *, first: bool) -> It
         blocks.append(Text(f"{rest:,} more findings are not shown.", "warning"))
     roots = [_span(root, cards) for root in drawn.roots]
     blocks.append(Items(roots, "tree", _hidden(drawn.hidden, beyond)))
-    badges = _badges(material, trace)
-    badges += [badge("talks to the judge", "repair")] if signs else []
-    id = f"trace-{content_hash(trace)[:12]}"
-    return Item(id, trace, blocks, badges, _about(outline), open=first, kind="trace")
+    return Foldout(
+        f"trace-{content_hash(trace)[:12]}",
+        trace,
+        blocks,
+        _badges(material, trace),
+        _about(outline),
+        open=first,
+        kind="trace",
+        signs=signs,
+    )
 
 
 def brief(outline: Outline | None) -> list[tuple[str, str]]:
@@ -214,8 +226,10 @@ def brief(outline: Outline | None) -> list[tuple[str, str]]:
     if outline is None:
         return []
     named = {span.id: f", from {span.kind} {span.name} ({span.id})" for span in outline.spans}
-    both = (("The task", outline.task, outline.task_span),
-            ("The last answer", outline.ending, outline.ending_span))  # fmt: skip
+    both = (
+        ("The task", outline.task, outline.task_span),
+        ("The last answer", outline.ending, outline.ending_span),
+    )
     rows = [(title + named.get(span or "", ""), text) for title, text, span in both if text]
     if outline.withheld:
         places = (path.removeprefix("spans.") for path in outline.withheld)
@@ -227,8 +241,11 @@ def facts_of(span: OutlineSpan) -> str:
     """Duration and tokens of a span, as in "1.2 s · 340 tokens"."""
     parts = []
     if span.seconds is not None:
-        parts.append(f"{span.seconds:,.{0 if span.seconds >= 100 else 1}f} s"
-                     if span.seconds >= 0.1 else f"{1000 * span.seconds:.0f} ms")  # fmt: skip
+        parts.append(
+            f"{span.seconds:,.{0 if span.seconds >= 100 else 1}f} s"
+            if span.seconds >= 0.1
+            else f"{1000 * span.seconds:.0f} ms"
+        )
     if span.tokens is not None:
         parts.append(plural(span.tokens, "token"))
     return " · ".join(parts)
@@ -239,7 +256,7 @@ def kinds_of(kinds: Mapping[str, int]) -> str:
     return ", ".join(f"{n:,} {kind}" for kind, n in Counter(kinds).most_common() if n)
 
 
-def _span(drawn: Drawn, cards: Mapping[str, Sequence[Card]]) -> Item:
+def _span(drawn: Drawn, cards: Mapping[str, Sequence[Card]]) -> Foldout:
     """A span with its findings and the spans below it; open where something was found."""
     span = drawn.span
     own = sorted(cards.get(span.id, ()), key=_order)
@@ -255,14 +272,14 @@ def _span(drawn: Drawn, cards: Mapping[str, Sequence[Card]]) -> Item:
     sides = (("input", span.input), ("output", span.output))
     texts = [Text(cut(text, most), "pre", name) for name, text in sides if text]
     if texts:
-        blocks.append(Items([Item("", f"input and output of {span.id}", texts, open=bool(own))]))
+        blocks.append(Items([Foldout("", f"input and output of {span.id}", texts, open=bool(own))]))
     else:
-        blocks.append(Text([Piece(span.id, "code"), " tells no input or output"], "note"))
+        blocks.append(Text([Fragment(span.id, "code"), " tells no input or output"], "note"))
     if children or drawn.hidden:
         blocks.append(Items(children, "tree", _hidden(drawn.hidden, 0)))
     open_ = bool(marked) or error or any(child.open for child in children) or not drawn.depth
     name = cut(span.name or "(no name)", 200)
-    return Item("", name, blocks, badges, facts_of(span), open_, f"span {span.kind}")
+    return Foldout("", name, blocks, badges, facts_of(span), open_, f"span {span.kind}")
 
 
 def _order(card: Card) -> str:
@@ -286,19 +303,19 @@ def _hidden(kinds: Counter[str], beyond: int) -> str:
     return text + (f" ({kinds_of(kinds)})" if kinds else "")
 
 
-def _card(material: Material, finder: FinderFindings, finding: Finding) -> Card:
+def _card(material: TraceMaterial, finder: FinderFindings, finding: Finding) -> Card:
     parts = [finder.title]
     parts += [] if finding.source in ("", finder.name) else [finding.source]
     if finding.confidence is not None:
         parts.append(f"confidence {finding.confidence:.2f}")
-    head: list[str | Piece] = [
-        Piece(material.category(finding.category) or "(no category)", "strong"),
+    head: list[str | Fragment] = [
+        Fragment(material.category(finding.category) or "(no category)", "strong"),
         " ",
     ]
     if finding.impact:
         impact = finding.impact.lower()
-        head += [badge(impact, "drop") if impact == "high" else Piece(impact, "small"), " "]
-    head.append(Piece(", ".join(parts), "quiet"))
+        head += [badge(impact, "drop") if impact == "high" else Fragment(impact, "small"), " "]
+    head.append(Fragment(", ".join(parts), "quiet"))
     blocks = []
     if finding.description:
         blocks.append(Text(cut(finding.description, _MOST_WORDS)))
@@ -318,7 +335,7 @@ def _about(outline: Outline | None) -> str:
     return " · ".join(p for p in parts if p)
 
 
-def _badges(material: Material, trace: str) -> list[Piece]:
+def _badges(material: TraceMaterial, trace: str) -> list[Fragment]:
     badges = []
     for finder in material.finders:
         findings = finder.findings.get(trace)
@@ -332,7 +349,7 @@ def _badges(material: Material, trace: str) -> list[Piece]:
     return badges
 
 
-def _failed(material: Material, trace: str) -> list[Block]:
+def _failed(material: TraceMaterial, trace: str) -> list[Block]:
     return [
         Text(cut(f"{finder.name}: {findings.status}: {findings.message}", _MOST_WORDS), "warning")
         for finder in material.finders
@@ -340,13 +357,13 @@ def _failed(material: Material, trace: str) -> list[Block]:
     ]
 
 
-def _grades(material: Material, trace: str) -> list[Words]:
+def _grades(material: TraceMaterial, trace: str) -> list[Words]:
     rows: list[Words] = []
     for finder in material.finders:
         findings = finder.findings.get(trace)
         for name, grade in (findings.grades if findings else {}).items():
             value = "no value" if grade.value is None else f"{grade.value:g}"
             reason = f", {cut(grade.reason, _MOST_WORDS)}" if grade.reason else ""
-            text = Piece(f"{name.replace('_', ' ')} {value}", "strong")
+            text = Fragment(f"{name.replace('_', ' ')} {value}", "strong")
             rows.append([f"{finder.name}: ", text, reason])
     return rows

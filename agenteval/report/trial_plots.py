@@ -22,7 +22,8 @@ from agenteval.evaluators.workflows.tallies import Tallies
 from agenteval.records.table import Estimate
 from agenteval.report import charts
 from agenteval.report.charts import Series
-from agenteval.report.style import LOOKS, listed, n_label
+from agenteval.report.style import LOOKS, n_label, plain
+from agenteval.report.text import listed
 from agenteval.stats import Interval
 from agenteval.text import plural
 
@@ -165,7 +166,7 @@ def format_points(known: Tallies, level: str = "") -> Figure:
     counted = {"sessions": "sessions with a verdict", "single turns": "decided calls"}
     notes = [f"whiskers: 95%; at the right: {' or '.join(counted[k] for k in drawn)}"]
     if left_out:
-        notes.append(f"not drawn: {listed(left_out)}")
+        notes.append(f"not drawn: {listed([plain(a) for a in left_out])}")
     in_series = any(series.name in EVERY_FORMAT for some in panels.values() for series in some)
     shown = "Formats" if in_series and len(formats) > 1 else "Systems"
     return charts.rows(

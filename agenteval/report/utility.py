@@ -3,35 +3,36 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.tables import evidence_by_system, evidence_table
+from agenteval.evaluators.utility.tables import effects_table, evidence_by_system, evidence_table
 from agenteval.records import Criterion
-from agenteval.records.table import shown
+from agenteval.records.table import Table, shown
 from agenteval.report import plots
-from agenteval.report.material import Material
+from agenteval.report.material import JudgeMaterial
 from agenteval.report.page import (
+    Answer,
     BadgeKind,
     Block,
     Columns,
-    Gallery,
-    Item,
+    Foldout,
+    Fragment,
     Items,
     Lines,
     Listing,
     Page,
-    Piece,
-    Section,
+    PageSection,
+    Plan,
     Text,
+    Tile,
     Tiles,
-    Verdict,
     Words,
     badge,
-    gallery,
+    figures,
     render,
 )
 from agenteval.report.runs import (
@@ -48,7 +49,6 @@ from agenteval.report.text import cut, variant_label
 from agenteval.report.utility_tables import (
     checks_table,
     criteria_table,
-    effects_table,
     missing_table,
     rated_share,
     systems_table,
@@ -73,39 +73,43 @@ _MEANINGS: dict[BadgeKind, str] = {
 _KINDS: dict[str, Any] = {"trustworthy": "trustworthy", "not trustworthy": "not-trustworthy"}
 
 
-def utility_page(material: Material, *, most_runs: int = MOST_RUNS) -> str:
-    """The page as HTML. The same material gives the same text.
+def utility_page(material: JudgeMaterial, *, most_runs: int = MOST_RUNS) -> str:
+    """Return the page as HTML. The same material gives the same text.
 
     At most `most_runs` runs can be opened, those farthest from their label first; the page says
     how many are left out. Raises StoreError when the texts cannot be read.
     """
     lines = run_lines(material)
     made = run_items(material, worth_reading(lines, most_runs))
-    drawn, left_out = gallery(_plan(material))
-    tables = {"systems": ("Systems", systems_table(material), ""),
-              "perturbations": ("Perturbations", effects_table(material), _EFFECTS),
-              "missing": ("Not rated", missing_table(material), _MISSING)}  # fmt: skip
-    own = {
-        key: Section(key, title, [Listing(table, titled=False)], lead)
-        for key, (title, table, lead) in tables.items() if table is not None
-    }  # fmt: skip
+
+    findings = material.findings
+    effects = effects_table(findings.criteria, material.names) if findings else None
+
+    def table(id: str, title: str, made: Table | None, lead: str = "") -> PageSection:
+        return PageSection(id, title, [_untitled(made)] if made and made.rows else (), lead)
+
     sections = [
-        Section("summary", "Summary", _summary(material, made, left_out)),
+        PageSection("summary", "Summary", _summary(material, made)),
         _criteria(material),
-        *(own[key] for key in ("systems", "perturbations") if key in own),
-        *([Section("figures", "Figures", [Gallery(drawn)])] if drawn else []),
-        *([own["missing"]] if "missing" in own else []),
+        table("systems", "Systems", systems_table(material)),
+        table("perturbations", "Perturbations", effects, _EFFECTS),
+        figures(_plan(material)),
+        table("missing", "Not rated", missing_table(material), _MISSING),
         _runs(material, lines, made),
     ]
-    facts = material.facts
-    return render(Page("report", material.title, facts[0][1] if facts else "", sections,
-                       material.unfinished, facts))  # fmt: skip
+    lead = material.facts[0][1] if material.facts else ""
+    return render(
+        Page("report", material.title, lead, sections, material.unfinished, material.facts)
+    )
+
+
+def _untitled(table: Table) -> Listing:
+    return Listing(table, titled=False)
 
 
 _EFFECTS = (
     "Original minus copy, as a share of the scale: positive where the copy scores lower. ✓ as "
-    "expected before scoring, ✗ against it, ? cannot be told; what was expected stands with each "
-    "criterion."
+    "expected before scoring, ✗ surely not, ? undecided."
 )
 _MISSING = (
     "All judgements, those of perturbed copies included. A failure is never a score: it is counted "
@@ -113,12 +117,12 @@ _MISSING = (
 )
 
 
-def _summary(material: Material, made: RunItems, left_out: Sequence[str]) -> list[Block]:
+def _summary(material: JudgeMaterial, made: RunItems) -> list[Block]:
     findings = material.findings
     judge = findings.judge if findings else None
     if judge is not None:
         lines = [*judge.reasons, *([f"Next: {judge.next_step}"] if judge.next_step else [])]
-        head = Verdict(
+        head = Answer(
             "The judge on these criteria",
             judge.verdict,
             lines,
@@ -126,16 +130,16 @@ def _summary(material: Material, made: RunItems, left_out: Sequence[str]) -> lis
         )
     elif findings is not None:
         why = f"only the verdicts on criteria are known, {findings.origin}"
-        head = Verdict("The judge on these criteria", "judge not verified", [why])
+        head = Answer("The judge on these criteria", "judge not verified", [why])
     else:
-        head = Verdict("The judge on these criteria", "not verified", [material.unverified])
+        head = Answer("The judge on these criteria", "not verified", [material.unverified])
     warnings = judge.warnings if judge else ()
-    lacking = [*_missing(material), *_not_shown(material, made), *left_out]
+    lacking = [*_missing(material), *_not_shown(material, made)]
     shown = [evidence_table(judge), evidence_by_system(judge)] if judge else []
     return [
         head,
         *(Listing(table) for table in shown if table.rows),
-        *(Text([Piece("Warning ", "strong"), line], "warning") for line in warnings),
+        *(Text([Fragment("Warning ", "strong"), line], "warning") for line in warnings),
         Tiles(_tiles(material, made.flags)),
         Columns(
             _trusted(material),
@@ -151,24 +155,24 @@ def _present(codes: np.ndarray[tuple[int], np.dtype[np.int32]]) -> int:
     return int((np.unique(codes) >= 0).sum())
 
 
-def _tiles(material: Material, flags: Flags) -> list[tuple[str, str]]:
-    """Numbers with their names."""
-    table = material.originals
-    everything = material.table
-    pairs = [
-        ("runs", _present(table.run.codes)),
-        ("cases", _present(table.case.codes)),
-        ("systems", max(_present(table.system.codes), 1)),
-        ("criteria", len(material.criteria)),
-        ("repeats", int(table.repeat.max(initial=-1)) + 1),
-        ("judgements", len(everything)),
+def _tiles(material: JudgeMaterial, flags: Flags) -> list[Tile]:
+    table, everything = material.originals, material.table
+    numbers = {
+        "run": _present(table.run.codes),
+        "case": _present(table.case.codes),
+        "system": max(_present(table.system.codes), 1),
+        "criterion": len(material.criteria),
+        "repeat": int(table.repeat.max(initial=-1)) + 1,
+        "judgement": len(everything),
+    }
+    return [
+        *((n, plural(n, name).rpartition(" ")[2]) for name, n in numbers.items()),
+        (shown(rated_share(everything), "share"), "rated"),
+        *([flags.tile] if flags.examined else ()),
     ]
-    named = [(f"{n:,}", name[:-1] if n == 1 and name.endswith("s") else name) for name, n in pairs]
-    rated = (shown(rated_share(everything), "share"), "rated")
-    return [*named, rated, *([flags.tile] if flags.examined else [])]
 
 
-def _measured(material: Material) -> list[str]:
+def _measured(material: JudgeMaterial) -> list[str]:
     """What was judged and verified, in sentences."""
     table = material.originals
     first = np.unique(table.run.codes, return_index=True)[1]
@@ -203,7 +207,7 @@ def _measured(material: Material) -> list[str]:
     return lines
 
 
-def _missing(material: Material) -> list[str]:
+def _missing(material: JudgeMaterial) -> list[str]:
     """What is not known, or not of all, in sentences."""
     table = material.originals
     lines = [*material.notes, *lines_on_failed_runs(table)]
@@ -226,7 +230,7 @@ def _missing(material: Material) -> list[str]:
     return lines
 
 
-def _low_coverage(material: Material) -> list[str]:
+def _low_coverage(material: JudgeMaterial) -> list[str]:
     table = material.originals
     lines = []
     for criterion in material.criteria:
@@ -243,7 +247,7 @@ def _low_coverage(material: Material) -> list[str]:
     return lines
 
 
-def _without_copy(material: Material) -> list[str]:
+def _without_copy(material: JudgeMaterial) -> list[str]:
     """Copies that equal their original are not judged; the others' share should be known."""
     table = material.table
     runs = _present(material.originals.run.codes)
@@ -258,7 +262,7 @@ def _without_copy(material: Material) -> list[str]:
     return lines
 
 
-def _not_shown(material: Material, made: RunItems) -> list[str]:
+def _not_shown(material: JudgeMaterial, made: RunItems) -> list[str]:
     """What of the details is not on the page."""
     runs = _present(material.originals.run.codes)
     lines = []
@@ -266,9 +270,12 @@ def _not_shown(material: Material, made: RunItems) -> list[str]:
         lines.append(
             f"{len(made.lines):,} of {runs:,} runs can be opened here, those farthest from their "
             "label first; the others are named below the list"
-            + (f" (texts on this page are limited to {MOST_BYTES // 1_000_000} million characters)"
-               if made.without_room else "")
-        )  # fmt: skip
+            + (
+                f" (texts on this page are limited to {MOST_BYTES // 1_000_000} million characters)"
+                if made.without_room
+                else ""
+            )
+        )
     if made.shortened:
         lines.append(
             f"{made.shortened:,} runs have texts of more than {MOST_TEXT:,} characters, cut here"
@@ -276,27 +283,40 @@ def _not_shown(material: Material, made: RunItems) -> list[str]:
     return lines
 
 
-def _trusted(material: Material) -> list[Block]:
+def _trusted(material: JudgeMaterial) -> list[Block]:
     title = "What can be trusted"
     if material.findings is None:
-        return [Text(["Not verified: run ", Piece("agenteval verify", "code"), ". Until then the "
-                      "means below say what the judge answered, not whether the answers hold."],
-                     title=title)]  # fmt: skip
+        return [
+            Text(
+                [
+                    "Not verified: run ",
+                    Fragment("agenteval verify", "code"),
+                    ". Until then the "
+                    "means below say what the judge answered, not whether the answers hold.",
+                ],
+                title=title,
+            )
+        ]
     blocks: list[Block] = []
     for verdict, meaning in _MEANINGS.items():
         lines: list[Words] = [
-            [Piece(material.names.get(v.criterion_id, v.criterion_id), "strong"), " ",
-             Piece("; ".join(v.reasons[:2]), "quiet")]
-            for v in material.findings.criteria if v.verdict == verdict
-        ]  # fmt: skip
+            [
+                Fragment(material.names.get(v.criterion_id, v.criterion_id), "strong"),
+                " ",
+                Fragment("; ".join(v.reasons[:2]), "quiet"),
+            ]
+            for v in material.findings.criteria
+            if v.verdict == verdict
+        ]
         if lines:
-            blocks += [Text([badge(verdict, verdict), f" {meaning}"],
-                            title="" if blocks else title),
-                       Lines(lines, form="plain")]  # fmt: skip
+            blocks += [
+                Text([badge(verdict, verdict), f" {meaning}"], title="" if blocks else title),
+                Lines(lines, form="plain"),
+            ]
     return blocks
 
 
-def _criteria(material: Material) -> Section:
+def _criteria(material: JudgeMaterial) -> PageSection:
     items, links = [], {}
     for i, criterion in enumerate(material.criteria):
         links[criterion.name] = f"c-{i}"
@@ -306,10 +326,10 @@ def _criteria(material: Material) -> Section:
         "repeats of a case do not add to n. ✓ holds, ✗ does not, ? cannot be told."
     )
     table = Listing(criteria_table(material), links, titled=False)
-    return Section("criteria", "Criteria", [table, Items(items)], lead)
+    return PageSection("criteria", "Criteria", [table, Items(items)], lead)
 
 
-def _criterion(material: Material, criterion: Criterion, id: str) -> Item:
+def _criterion(material: JudgeMaterial, criterion: Criterion, id: str) -> Foldout:
     verdict = material.findings.of(criterion.id) if material.findings else None
     blocks: list[Block] = [Text(cut(criterion.description, 4000))]
     if criterion.accepted_values:
@@ -325,10 +345,10 @@ def _criterion(material: Material, criterion: Criterion, id: str) -> Item:
     if verdict and (verdict.checks or verdict.effects):
         blocks.append(checks_table(verdict))
     badges = [badge(verdict.verdict, verdict.verdict)] if verdict else []
-    return Item(id, criterion.name, blocks, badges)
+    return Foldout(id, criterion.name, blocks, badges)
 
 
-def _labels(material: Material, criterion: Criterion) -> str:
+def _labels(material: JudgeMaterial, criterion: Criterion) -> str:
     """How often which label was given to originals, the levels in their order."""
     own = material.originals.of(criterion=criterion.id)
     codes = own.label.codes[own.label.codes >= 0]
@@ -340,7 +360,7 @@ def _labels(material: Material, criterion: Criterion) -> str:
     return ", ".join(listed) + (f" and {rest} more" if rest else "")
 
 
-def _runs(material: Material, lines: Sequence[RunLine], made: RunItems) -> Section:
+def _runs(material: JudgeMaterial, lines: Sequence[RunLine], made: RunItems) -> PageSection:
     here = {line.run for line in made.lines}
     others = [line.run for line in lines if line.run not in here]
     count = f"{len(here):,} of {len(lines):,} runs." if others else f"{len(lines):,} runs."
@@ -355,25 +375,28 @@ def _runs(material: Material, lines: Sequence[RunLine], made: RunItems) -> Secti
         Items(made.items),
     ]
     if material.show:
-        command = Piece(material.show.replace("{run}", "ID"), "code")
+        command = Fragment(material.show.replace("{run}", "ID"), "code")
         blocks.insert(0, Text(["From the command line: ", command], "note"))
     if others:
         listed = ", ".join(others[:_MOST_NAMED])
         if len(others) > _MOST_NAMED:
             listed += f" and {len(others) - _MOST_NAMED:,} more"
         title = f"{len(others):,} runs that are not on this page"
-        blocks.append(Items([Item("", title, [Text(listed, "note")])]))
-    return Section("runs", "Runs", blocks, lead)
+        blocks.append(Items([Foldout("", title, [Text(listed, "note")])]))
+    return PageSection("runs", "Runs", blocks, lead)
 
 
-def _plan(material: Material) -> list[tuple[str, str, Callable[[], Any]]]:
+def _plan(material: JudgeMaterial) -> Plan:
     table = plots.with_names(material.table, material.names)
     copies = set(table.present("variant")) - {ORIGINAL}
     doses = {v.partition(":")[2].partition(":")[0] for v in copies} - {"-", ""}
+    repeated = int(table.repeat.max(initial=0)) > 0
     verdicts = material.findings.criteria if material.findings else ()
-    labels = {v.criterion_id: f"{material.names.get(v.criterion_id, v.criterion_id)}: {v.verdict}"
-              for v in verdicts}  # fmt: skip
-    plan: list[tuple[str, str, Callable[[], Any]]] = [
+    labels = {
+        v.criterion_id: f"{material.names.get(v.criterion_id, v.criterion_id)}: {v.verdict}"
+        for v in verdicts
+    }
+    always: Plan = [
         (
             "Which criteria hold",
             "Agreement of repeats beside discrimination of success, with the verdict.",
@@ -385,38 +408,30 @@ def _plan(material: Material) -> list[tuple[str, str, Callable[[], Any]]]:
             lambda: plots.success_bars(table),
         ),
         ("Systems", "Mean of every system on every criterion.", lambda: plots.radar(table)),
-    ]
-    if int(table.repeat.max(initial=0)) > 0:
-        plan.append((
-            "Repeats",
-            "Means at every repeat of the judge: lines that wander are noise of the judge.",
-            lambda: plots.repeat_lines(_few(table, _MOST_PANELS)),
-        ))  # fmt: skip
-    if copies:
-        plan.append((
-            "Originals and perturbed copies",
-            "A copy that lost something should score lower, a control the same.",
-            lambda: plots.perturbation_bars(table),
-        ))  # fmt: skip
-    if len(doses) > 1:
-        plan.append((
-            "Dose and response",
-            "The more is taken away, the lower the rating should be.",
-            lambda: plots.dose_lines(_few(table, _MOST_PANELS)),
-        ))  # fmt: skip
-    plan += [
         (
             "Criteria that say the same",
             "Spearman correlation of the runs' means.",
             lambda: plots.correlation_map(_few(table, _MOST_CORRELATED)),
         ),
-        (
-            "Coverage",
-            "What became of every judgement.",
-            lambda: plots.coverage_bars(table),
-        ),
+        ("Coverage", "What became of every judgement.", lambda: plots.coverage_bars(table)),
     ]
-    return plan
+    repeats = (
+        "Repeats",
+        "Means at every repeat of the judge: lines that wander are noise of the judge.",
+        lambda: plots.repeat_lines(_few(table, _MOST_PANELS)),
+    )
+    pairs = (
+        "Originals and perturbed copies",
+        "A copy that lost something should score lower, a control the same.",
+        lambda: plots.perturbation_bars(table),
+    )
+    lines = (
+        "Dose and response",
+        "The more is taken away, the lower the rating should be.",
+        lambda: plots.dose_lines(_few(table, _MOST_PANELS)),
+    )
+    some = ((repeats, repeated), (pairs, copies), (lines, len(doses) > 1))
+    return [*always[:3], *(chart for chart, applies in some if applies), *always[3:]]
 
 
 def _few(table: ScoreTable, most: int) -> ScoreTable:

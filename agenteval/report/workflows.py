@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from agenteval.agents import AgentFailure
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
@@ -12,22 +11,21 @@ from agenteval.evaluators.workflows.tables import result_tables
 from agenteval.evaluators.workflows.tallies import CauseShare, SessionTally, Tallies
 from agenteval.evaluators.workflows.turn_score import TurnTable
 from agenteval.records.table import Table, shown
-from agenteval.report import trial_plots as drawn
+from agenteval.report import trial_plots
 from agenteval.report.page import (
-    Block,
-    Items,
-    Lines,
+    Answer,
+    Lost,
     Page,
-    Piece,
-    Section,
+    PageSection,
+    Plan,
     Text,
-    Tiles,
-    Verdict,
-    Words,
+    Tile,
     figures,
+    foldouts,
+    lost_section,
     rate_words,
     render,
-    some_of,
+    summary,
 )
 from agenteval.report.sessions import (
     MOST_TURNS,
@@ -38,17 +36,19 @@ from agenteval.report.sessions import (
     session_items,
     wrong_turns,
 )
-from agenteval.report.text import cut
+from agenteval.report.text import listed
 from agenteval.stats import Interval
 from agenteval.text import plural
 from agenteval.trust.flow_flags import flow_flags
 
-_MOST_MESSAGES = 20
 _NOTABLE = 0.1  # of the sessions or calls of a system: more than that is said at the top
 _ENDS: dict[SessionEnd, str] = {
-    "turns": "limit of turns", "calls": "limit of calls",
-    "turn_calls": "limit of calls in a turn", "agent": "agent stopped or silent",
-}  # fmt: skip
+    "turns": "limit of turns",
+    "calls": "limit of calls",
+    "turn_calls": "limit of calls in a turn",
+    "agent": "agent stopped or silent",
+}
+_WHO = {"agent": "agent", "user": "simulated user", "tools": "simulated tools"}
 
 
 def workflows_page(  # noqa: PLR0913  each is a part of the page
@@ -61,40 +61,65 @@ def workflows_page(  # noqa: PLR0913  each is a part of the page
     tables: Sequence[Table] | None = None,
     unfinished: Sequence[str] = (),
 ) -> str:
-    """The page as HTML. The same results in the same order give the same text.
+    """Return the page as HTML. The same results in the same order give the same text.
 
-    `facts` are shown at the end as (name, text). At most `most_sessions` sessions can be unfolded,
-    failed ones first, and 100 wrong turns; the page says how many there are. `tables` are those of
-    these results, where somebody has them already. `unfinished` are sentences on experiments that
-    are not all there, said before everything else.
+    `facts` are (name, text) for the end. At most `most_sessions` sessions can be unfolded, failed
+    ones first, and 100 wrong turns; the page says how many there are. `tables` are those of these
+    results, if they are known already.
     """
     known = Tallies(sessions, turns)
-    flagged = flow_flags(sessions, turns)
-    names = sorted({r.agent for r in sessions} | {r.agent for r in turns})
-    tiles = [*_tiles(sessions, turns), *([flagged.tile] if flagged.examined else [])]
+    systems = sorted({r.agent for r in sessions} | {r.agent for r in turns})
     made = result_tables(sessions, turns, known) if tables is None else tables
-    rates = (
-        "Brackets hold 95% intervals. Trials without a verdict are counted beside the rates and "
-        "in none of them."
+    shown_sessions, decided = chosen(sessions, most_sessions)
+    some = session_items(shown_sessions)
+    wrong, wrong_in_all = wrong_turns(turns, MOST_TURNS)
+    lost = {
+        "session{s} without a verdict": [_lost_session(r) for r in sessions if r.verdict is None],
+        "turn{s} without a prediction": [
+            Lost(
+                r.system,
+                heading(r.case.id, f"trial {r.trial}"),
+                r.prediction.status,
+                r.prediction.message,
+            )
+            for r in turns
+            if isinstance(r.prediction, AgentFailure)
+        ],
+    }
+    answer = Answer(
+        "Workflows followed by", listed(systems, 5), headlines(known) or ["There is no trial."]
     )
     sections = [
-        Section("summary", "Summary", [
-            Verdict("Workflows followed by", some_of(names),
-                    headlines(known) or ["There is no trial."]),
-            Tiles(tiles),
-            *([Text(flagged.line, "warning")] if flagged.line else []),
-        ]),
+        summary(answer, _tiles(sessions, turns), flow_flags(sessions, turns)),
         figures(_plan(known)),
-        Section("tables", "Tables", made or [Text("There is nothing to count.")], rates),
-        *_sessions(sessions, most_sessions),
-        *_wrong(turns),
-        *_lost(sessions, turns),
-    ]  # fmt: skip
-    lead = (
-        "Deviations are computed from the chart and the gold calls. Success is decided by a limit "
-        "that was passed, else by the final state, else by a judge."
-    )
-    return render(Page("workflow report", title, lead, sections, unfinished, facts))
+        PageSection("tables", "Tables", made or [Text("There is nothing to count.")], _RATES),
+        foldouts("sessions", "Sessions", some, decided, "session{s} with a verdict", _SESSIONS),
+        foldouts("wrong", "Wrong turns", wrong, wrong_in_all, "wrong turn{s}", _TURNS),
+        lost_section(lost, _LOST),
+    ]
+    return render(Page("workflow report", title, _LEAD, sections, unfinished, facts))
+
+
+_LEAD = (
+    "Deviations are computed from the chart and the gold calls. Success is decided by a limit that "
+    "was passed, else by the final state, else by a judge."
+)
+_RATES = (
+    "Brackets hold 95% intervals. Trials without a verdict are counted beside the rates and are in "
+    "none of them."
+)
+_SESSIONS = (
+    "Systems take turns; failed sessions come first, the shortest of each system before the "
+    "others. Deviations are shown at their call."
+)
+_TURNS = (
+    "Systems take turns. Each is one turn of a recorded session, predicted from the conversation "
+    "before it."
+)
+_LOST = (
+    "An endpoint, an adapter or a simulator failed, so nothing is known about the agent: counted "
+    "here and in no rate."
+)
 
 
 def headlines(known: Tallies) -> list[str]:
@@ -112,8 +137,10 @@ def _ends(t: SessionTally) -> list[str]:
     sessions, calls = t.ended.total(), t.statuses.total()
     if t.cut_short > _NOTABLE * sessions:
         how = ", ".join(f"{words} {t.ended[k]:,}" for k, words in _ENDS.items() if t.ended[k])
-        remarks.append(f"{t.cut_short:,} of {plural(sessions, 'session')} ended without the user's "
-                    f"goodbye ({how})")  # fmt: skip
+        remarks.append(
+            f"{t.cut_short:,} of {plural(sessions, 'session')} ended without the user's "
+            f"goodbye ({how})"
+        )
     if t.refused > _NOTABLE * calls:
         kinds = [(k, n) for k, n in sorted(t.statuses.items()) if k != "ok"]
         how = ", ".join(f"{k.replace('_', ' ')} {n:,}" for k, n in kinds)
@@ -166,124 +193,74 @@ def _trials(rate: Interval) -> str:
     return f"{plural(rate.n, 'session')} with {users}"
 
 
-def _tiles(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> list[tuple[str, str]]:
-    success = [r.verdict.success if r.verdict else None for r in sessions]
-    outcomes = [outcome_of(r.verdict) if r.verdict else "" for r in turns]
-    numbers = [
-        ("systems", len({r.system for r in sessions} | {r.system for r in turns})),
-        *([
-            ("sessions", len(sessions)),
-            ("succeeded", success.count(True)),
-            ("failed", success.count(False)),
-            ("not decided", success.count(None)),
-        ] if sessions else []),
-        *([
-            ("single turns", len(turns)),
-            ("right calls", outcomes.count("right")),
-            ("wrong turns", sum(o in WRONG for o in outcomes)),
-            ("no prediction", sum(isinstance(r.prediction, AgentFailure) for r in turns)),
-        ] if turns else []),
-    ]  # fmt: skip
-    return [(f"{n:,}", name) for name, n in numbers]
+def _tiles(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> list[Tile]:
+    tiles: list[Tile] = [(len({r.system for r in sessions} | {r.system for r in turns}), "systems")]
+    if sessions:
+        success = [r.verdict.success if r.verdict else None for r in sessions]
+        tiles += [
+            (len(sessions), "sessions"),
+            (success.count(True), "succeeded"),
+            (success.count(False), "failed"),
+            (success.count(None), "not decided"),
+        ]
+    if turns:
+        outcomes = [outcome_of(r.verdict) if r.verdict else "" for r in turns]
+        tiles += [
+            (len(turns), "single turns"),
+            (outcomes.count("right"), "right calls"),
+            (sum(o in WRONG for o in outcomes), "wrong turns"),
+            (sum(isinstance(r.prediction, AgentFailure) for r in turns), "no prediction"),
+        ]
+    return tiles
 
 
-def _count(here: int, in_all: int, what: str) -> str:
-    things = what if in_all != 1 else what.replace("sessions", "session").replace("turns", "turn")
-    if here == in_all:
-        return f"The one {things}." if in_all == 1 else f"All {in_all:,} {things}."
-    return f"{here:,} of {in_all:,} {things}; systems take turns."
-
-
-def _plan(known: Tallies) -> list[tuple[str, str, Callable[[], Any]]]:
-    plan: list[tuple[str, str, Callable[[], Any]]] = []
+def _plan(known: Tallies) -> Plan:
+    plan: Plan = ()
     if known.sessions:
-        what, how = "Share of sessions that succeed", "by how the procedure is told"
         several = len({r.format for r in known.sessions}) > 1
-        plan.append((
-            "Formats in sessions" if several else "Success in sessions",
-            f"{what}, by domain and {how}." if several else f"{what}, by system and domain.",
-            lambda: drawn.format_points(known, "sessions"),
-        ))  # fmt: skip
-        if several:
-            plan.append((
-                "Formats on the same users",
-                "Paired by user, so that hard users weigh on both sides alike.",
-                lambda: drawn.format_differences(known.session_pairs),
-            ))  # fmt: skip
-        plan.append((
-            "Why sessions failed",
-            "The first deviation of a failed session from chart and gold calls.",
-            lambda: drawn.share_bars(
-                {c.system: c.counts for c in sorted(known.causes, key=lambda c: c.system)},
-                "Why sessions failed, by system", "failed session",
+        causes = {c.system: c.counts for c in sorted(known.causes, key=lambda c: c.system)}
+        pairs = (
+            "Formats on the same users",
+            "Paired by user, so that hard users weigh equally on both sides.",
+            lambda: trial_plots.format_differences(known.session_pairs),
+        )
+        plan = [
+            (
+                "Formats in sessions" if several else "Success in sessions",
+                "Share of sessions that succeed, by domain and "
+                + ("format of the procedure." if several else "system."),
+                lambda: trial_plots.format_points(known, "sessions"),
             ),
-        ))  # fmt: skip
+            *([pairs] if several else ()),
+            (
+                "Why sessions failed",
+                "The first deviation of a failed session from chart and gold calls.",
+                lambda: trial_plots.share_bars(
+                    causes, "Why sessions failed, by system", "failed session"
+                ),
+            ),
+        ]
     if known.turns:
         several = len({r.format for r in known.turns}) > 1
-        plan.append((
-            "Formats at single turns" if several else "Right calls at single turns",
-            "Share of due calls that are right, tool and parameters.",
-            lambda: drawn.format_points(known, "turns"),
-        ))  # fmt: skip
-        if several:
-            plan.append((
-                "Formats on the same recorded sessions",
-                "Paired by recorded session.",
-                lambda: drawn.format_differences(known.turn_pairs, "right calls"),
-            ))  # fmt: skip
+        pairs = (
+            "Formats on the same recorded sessions",
+            "Paired by recorded session.",
+            lambda: trial_plots.format_differences(known.turn_pairs, "right calls"),
+        )
+        plan = [
+            *plan,
+            (
+                "Formats at single turns" if several else "Right calls at single turns",
+                "Share of due calls that are right, tool and parameters.",
+                lambda: trial_plots.format_points(known, "turns"),
+            ),
+            *([pairs] if several else ()),
+        ]
     return plan
 
 
-def _sessions(sessions: Sequence[SessionResult], most: int) -> list[Section]:
-    some, in_all = chosen(sessions, most)
-    if not some:
-        return []
-    lead = (
-        f"{_count(len(some), in_all, 'sessions with a verdict')} Failed ones come first, the "
-        "shortest of each system before the others. Deviations stand at the call that they are "
-        "about."
-    )
-    return [Section("sessions", "Sessions", [Items(session_items(some))], lead)]
-
-
-def _wrong(turns: Sequence[TurnResult]) -> list[Section]:
-    items, in_all = wrong_turns(turns, MOST_TURNS)
-    if not items:
-        return []
-    lead = (
-        f"{_count(len(items), in_all, 'wrong turns')} Each is one turn of a recorded session, "
-        "predicted from the talk before it."
-    )
-    return [Section("wrong", "Wrong turns", [Items(items)], lead)]
-
-
-def _lost(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> list[Section]:
-    """What brought no verdict, with some messages; the table counts all of it."""
-    who = {"agent": "agent", "user": "simulated user", "tools": "simulated tools"}
-    gone: dict[str, list[Words]] = {"Sessions": [], "Single turns": []}
-    for session in sessions:
-        if session.verdict is None:
-            log, why = session.log, "not judged yet"
-            if isinstance(log, SessionFailure):
-                why = f"{who[log.who]}, {log.status}" + (f": {log.message}" if log.message else "")
-            gone["Sessions"].append(_message(session, why))
-    for turn in turns:
-        if isinstance(turn.prediction, AgentFailure):
-            why = f"{turn.prediction.status}: {turn.prediction.message}"
-            gone["Single turns"].append(_message(turn, why))
-    what = {"Sessions": "sessions without a verdict", "Single turns": "turns without a prediction"}
-    blocks: list[Block] = []
-    for title, lines in gone.items():
-        if lines:
-            count = _count(min(len(lines), _MOST_MESSAGES), len(lines), what[title])
-            blocks += [Text(count, title=title), Lines(lines[:_MOST_MESSAGES])]
-    lead = (
-        "An endpoint, an adapter or a simulator failed, so nothing is known of the agent: counted "
-        "here, in no rate."
-    )
-    return [Section("without", "Without a verdict", blocks, lead)] if blocks else []
-
-
-def _message(result: SessionResult | TurnResult, text: str) -> Words:
-    name = heading(result.case.id, result.system, f"trial {result.trial}")
-    return [Piece(name, "strong"), f": {cut(text, 2_000)}"]
+def _lost_session(result: SessionResult) -> Lost:
+    trial, log = heading(result.case.id, f"trial {result.trial}"), result.log
+    if isinstance(log, SessionFailure):
+        return Lost(result.system, trial, f"{_WHO[log.who]}, {log.status}", log.message)
+    return Lost(result.system, trial, "not judged yet", "")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agenteval.evaluators.utility.verify.options import VerifyOptions
-from agenteval.report.material import Wanted, from_store
+from agenteval.report.material import ReportScope, from_store
 from agenteval.store import Store
 from agenteval.testing import serve
 from tests.cli.conftest import CRITERIA, Cli
@@ -113,7 +113,7 @@ def test_the_page_gives_the_verdicts_of_verify(cli: Cli, project: Path) -> None:
     verified = done.json
     with Store(project / "a.db") as store:
         ((key, source),) = store.sources()
-        found = from_store(store, key, source, Wanted(), VerifyOptions()).findings
+        found = from_store(store, key, source, ReportScope(), VerifyOptions()).findings
     assert found is not None
     assert found.judge is not None
     assert found.judge.model_dump(mode="json")["verdict"] == verified["judge"]["verdict"]

@@ -14,7 +14,7 @@ from agenteval.evaluators.base import Unit
 from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.records import Criterion, Run, Score, View
-from agenteval.report.material import Material, Wanted, from_store
+from agenteval.report.material import JudgeMaterial, ReportScope, from_store
 from agenteval.report.utility import utility_page
 from agenteval.store import Store
 from tests.store.making import LEVELS, ScriptedJudge, failures, scores
@@ -70,6 +70,19 @@ class Seen(HTMLParser):
     def words(self) -> str:
         """All text, white space folded."""
         return " ".join("".join(self._words).split())
+
+
+def assert_harmless(page: str) -> None:
+    """Hostile words (`<script>alert(1)</script>`, U+202E, ESC) are text on the page, and nothing
+    else."""
+    seen = Seen(page)
+    assert not {"iframe", "link", "object"} & set(seen.tags)
+    assert (seen.tags["script"], seen.tags["img"]) == (1, page.count('<img class="paper" alt="'))
+    assert not [name for _, name, _ in seen.attributes if name.startswith("on")]
+    assert not [v for _, name, v in seen.attributes if name in ("id", "href", "class") and "<" in v]
+    assert not {"\u202e", "\u200b", "\x1b"} & set(page)
+    assert "<script>alert(1)</script>" in seen.words
+    assert "[U+202E]" in seen.words
 
 
 @dataclass(frozen=True)
@@ -134,8 +147,8 @@ def fill(store: Store, shape: Shape, names: Sequence[str] = ()) -> tuple[Scripte
     return judge, [run for run, _ in items]
 
 
-def material_of(store: Store, judge: ScriptedJudge) -> Material:
-    return from_store(store, judge.source.sha256, judge.source, Wanted(), VerifyOptions())
+def material_of(store: Store, judge: ScriptedJudge) -> JudgeMaterial:
+    return from_store(store, judge.source.sha256, judge.source, ReportScope(), VerifyOptions())
 
 
 def made(path: Path, shape: Shape | None = None, names: Sequence[str] = ()) -> str:

@@ -15,7 +15,7 @@ from agenteval.errors import InputError
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.records import Criterion
 from agenteval.records.table import Estimate
-from agenteval.report.material import Material, Wanted, from_store
+from agenteval.report.material import JudgeMaterial, ReportScope, from_store
 from agenteval.report.utility import MOST_RUNS, utility_page
 from agenteval.report.utility_tables import criteria_table
 from agenteval.stats.scores import score_table
@@ -72,8 +72,10 @@ def test_nothing_is_loaded(page_of: Page) -> None:
     loads = [(t, k, v) for t, k, v in found.attributes
              if k in ("src", "href", "action", "data", "poster", "srcset", "style", "background")
              or k.startswith("on")]  # fmt: skip
-    assert {k for _, k, _ in loads} == {"href"}
-    assert all(v.startswith(("#", "data:image/png;base64,")) for _, _, v in loads)
+    assert {k for _, k, _ in loads} == {"href", "src"}
+    assert all(
+        v.startswith("#" if k == "href" else "data:image/svg+xml;base64,") for _, k, v in loads
+    )
     (style,) = [text for tag, _, text in found.inside if tag == "style"]
     assert "url(" not in style
     assert "@import" not in style
@@ -89,7 +91,12 @@ def test_hostile_words_make_no_element(tmp_path: Path) -> None:
         with Store(tmp_path / name) as store:
             judge, _ = fill(store, shape, words)
             html = utility_page(material_of(store, judge))
-        return re.sub(SIGNS, "", re.sub(r"<svg .*?</svg>", "", html, flags=re.S), flags=re.S)
+        return re.sub(
+            SIGNS,
+            "",
+            re.sub(r"<svg .*?</svg>|<figure.*?</figure>", "", html, flags=re.S),
+            flags=re.S,
+        )
 
     benign, hostile = Seen(page(plain, "a.db")), Seen(page(list(HOSTILE), "b.db"))
     assert hostile.tags == benign.tags
@@ -195,10 +202,10 @@ def test_an_edited_criterion_does_not_mix(tmp_path: Path) -> None:
         material = material_of(store, judge)
         assert [c.name for c in material.criteria] == ["Reworded 0", "Reworded 1"]
         assert len(material.table) == 6 * 2 * 2
-        old = Wanted(criteria=tuple(rubric(1)), criteria_file="old.json")
+        old = ReportScope(criteria=tuple(rubric(1)), criteria_file="old.json")
         material = from_store(store, judge.source.sha256, judge.source, old, VerifyOptions())
         assert [c.name for c in material.criteria] == ["Quality 0"]
-        strange = Wanted(criteria=tuple(rubric(1, ["Unseen"])), criteria_file="new.json")
+        strange = ReportScope(criteria=tuple(rubric(1, ["Unseen"])), criteria_file="new.json")
         with pytest.raises(InputError, match="none of these criteria"):
             from_store(store, judge.source.sha256, judge.source, strange, VerifyOptions())
 
@@ -207,7 +214,7 @@ def test_recorded_verdicts_are_used_and_differences_said(tmp_path: Path) -> None
     verdict = {"criterion_id": "quality-0", "verdict": "keep", "reasons": ["it was fine"],
                "runs": 60, "cases": 20, "repeats": 2, "coverage": 1.0, "mean": 0.5}  # fmt: skip
     criteria = tuple(c.model_copy(update={"verification": verdict}) for c in rubric(1))
-    wanted = Wanted(criteria=criteria, criteria_file="sums.verified.json")
+    wanted = ReportScope(criteria=criteria, criteria_file="sums.verified.json")
     for copies in (False, True):
         with Store(tmp_path / f"{copies}.db") as store:
             judge, _ = fill(store, Shape(criteria=1, copies=copies))
@@ -232,7 +239,7 @@ def test_many_ratings_make_a_page_that_opens() -> None:
         Criterion(id=n, name=n, scale="numeric", numeric_range=(0.0, 1.0))
         for n in table.present("criterion")
     )
-    material = Material("many", (("judge", "none"),), criteria, table)
+    material = JudgeMaterial("many", (("judge", "none"),), criteria, table)
     html = utility_page(material)
     assert len(re.findall(r'<div class="inside" id="run-', html)) == MOST_RUNS
     assert f"{MOST_RUNS} of 1,000 runs can be opened here" in html

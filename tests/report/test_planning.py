@@ -14,7 +14,7 @@ from agenteval.evaluators.planning.words import built_in
 from agenteval.report.planning import chosen, pieces, planning_page, wrong_plan
 from tests.evaluators.planning.campaigns import attempt, campaign, case, failure
 from tests.report.conftest import Open
-from tests.report.making import Seen
+from tests.report.making import Seen, assert_harmless
 
 RIGHT, WRONG = "ab", "ba"
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m$x$&amp;"
@@ -111,14 +111,7 @@ def test_hostile_words_stay_words() -> None:
     page = planning_page(
         trials, [CaseLabel(HOSTILE, HOSTILE, HOSTILE)], title=HOSTILE, facts=[(HOSTILE, HOSTILE)]
     )
-    seen = Seen(page)
-    assert not {"img", "iframe", "link"} & set(seen.tags)
-    assert seen.tags["script"] == 1
-    assert not [name for _, name, _ in seen.attributes if name.startswith("on")]
-    assert "\u202e" not in page
-    assert "\x1b" not in page
-    assert "<script>alert(1)</script>" in seen.words
-    assert "[U+202E]" in seen.words
+    assert_harmless(page)
 
 
 # In a browser
@@ -133,6 +126,6 @@ def test_nothing_sticks_out_and_nobody_is_asked(
     trials = [*mixed, attempt(case("k", topic="x" * 300), WRONG, system="y" * 300)]
     watched = open_page(planning_page(trials), width=width)
     assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
-    assert watched.page.locator("#figures figure svg").count() == 3
+    assert watched.page.locator("#figures figure img").count() == 3
     assert watched.page.locator("nav").evaluate("e => getComputedStyle(e).position") == "sticky"
     assert watched.quiet, (watched.console, watched.requests)

@@ -8,7 +8,7 @@ import pytest
 
 from agenteval.errors import InputError
 from agenteval.records.table import Column, Estimate, Table
-from agenteval.report.page import bounded, some_of
+from agenteval.report.page import bounded
 from agenteval.report.report import Report
 
 COLUMNS = (Column("who", "who"), Column("rate", "rate", "share", "of <all>"),
@@ -65,7 +65,6 @@ def test_only_shares_are_drawn_and_verdicts_sort_by_gravity(tmp_path: Path) -> N
 def test_long_lists_say_how_much_more_there_is() -> None:
     assert bounded(["a", "b", "c"], 2) == ["a", "b", "… and 1 more"]
     assert bounded(["a", "b"], 2) == ["a", "b"]
-    assert some_of(["a", "b", "c"], 1) == "a and 2 more"
 
 
 def test_another_suffix_is_refused(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.records import Criterion
-from agenteval.report.material import Material, arranged
+from agenteval.report.material import JudgeMaterial, arranged
 from agenteval.report.runs import RunLine, run_lines, worth_reading
 from agenteval.stats.scores import score_table
 
@@ -21,7 +21,7 @@ ratings = st.dictionaries(
 )
 
 
-def material(found: dict[tuple[str, str, int], float | None]) -> Material:
+def material(found: dict[tuple[str, str, int], float | None]) -> JudgeMaterial:
     rows = [
         {"run": run, "criterion": c, "repeat": k, "value": v, "success": SUCCESS.get(run),
          "status": "scored" if v is not None else "unscored:parse"}
@@ -30,7 +30,7 @@ def material(found: dict[tuple[str, str, int], float | None]) -> Material:
     criteria = tuple(
         Criterion(id=i, name=i, scale="numeric", numeric_range=(0.0, 1.0)) for i in "xy"
     )
-    return Material("t", (), criteria, arranged(score_table(rows), "xy"))
+    return JudgeMaterial("t", (), criteria, arranged(score_table(rows), "xy"))
 
 
 @given(ratings)

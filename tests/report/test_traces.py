@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html.parser import HTMLParser
 
 import pytest
 
@@ -12,28 +11,11 @@ from agenteval.evaluators.traces.outline import Outline, OutlineSpan
 from agenteval.evaluators.traces.tables import FinderFindings, finding_tables
 from agenteval.evaluators.traces.taxonomy import built_in
 from agenteval.records import Finding, Findings, Grade, Rejected
-from agenteval.report.traces import Material, traces_page, worth_reading
+from agenteval.report.traces import TraceMaterial, traces_page, worth_reading
 from tests.report.conftest import Open
+from tests.report.making import Seen, assert_harmless
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m'\"&amp;{{ 7*7 }}"
-
-
-class Seen(HTMLParser):
-    """Elements, attributes and words of a page."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.attributes: list[str] = []
-        self.words = ""
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += [name for name, _ in attrs]
-
-    def handle_data(self, data: str) -> None:
-        self.words += data
 
 
 def span(name: str, parent: str | None = None, **more: object) -> OutlineSpan:
@@ -52,11 +34,11 @@ def said(trace: str, *marks: tuple[str, str], **more: object) -> Findings:
     return Findings.model_validate({"trace": trace, "findings": found, **more})
 
 
-def material(*finders: FinderFindings, outlines: Sequence[Outline] = ()) -> Material:
-    return Material({o.trace: o for o in outlines}, finders, built_in())
+def material(*finders: FinderFindings, outlines: Sequence[Outline] = ()) -> TraceMaterial:
+    return TraceMaterial({o.trace: o for o in outlines}, finders, built_in())
 
 
-def small() -> Material:
+def small() -> TraceMaterial:
     """Three traces; rules see two, a judge fails on one, a person did one."""
     rules = FinderFindings("rules", {
         "t1": said("t1", ("b", "Rate Limiting"), ("c", "rate limiting")), "t2": said("t2"),
@@ -123,7 +105,7 @@ def test_findings_stand_at_their_spans() -> None:
 def test_most_findings_first_and_the_rest_is_counted() -> None:
     assert worth_reading(small()) == ["t1", "t3", "t2"]
     page = Seen(traces_page(small(), most_traces=1)).words
-    assert "1 of 3 traces, those with most findings." in page
+    assert "1 of 3 traces." in page
 
 
 def test_everything_from_outside_is_text() -> None:
@@ -136,15 +118,9 @@ def test_everything_from_outside_is_text() -> None:
     finder = FinderFindings(HOSTILE, {HOSTILE: findings, "u" + HOSTILE: lost})
     one = Outline(trace=HOSTILE, task=HOSTILE, spans=(made,), kinds={"tool": 1})
     page = traces_page(material(finder, outlines=[one]), title=HOSTILE, facts=[(HOSTILE, HOSTILE)])
-    seen = Seen(page)
-    assert seen.tags.count("script") == 1
-    assert "img" not in seen.tags
-    assert not any(name.startswith("on") for name in seen.attributes)
+    assert_harmless(page)
     assert page.count("Found at spans that are not drawn") == 0  # the odd id is drawn
-    for hidden in ("\u202e", "\x1b"):
-        assert hidden not in page
-    assert "[U+202E]" in seen.words
-    assert "{{ 7*7 }}" in seen.words
+    assert "{{ 7*7 }}" in Seen(page).words
 
 
 def test_a_large_trace_is_bounded_and_counted() -> None:
@@ -179,7 +155,7 @@ def test_it_works_in_a_browser_without_script(open_page: Open, width: int) -> No
     deep = [span("0"), *(span(str(i), str(i - 1), output=HOSTILE * 3) for i in range(1, 40))]
     finder = FinderFindings("rules", {"t": said("t", ("20", "Goal Deviation"))})
     made = small()
-    whole = Material({**made.outlines, "t": outline("t", *deep)}, [*made.finders, finder],
+    whole = TraceMaterial({**made.outlines, "t": outline("t", *deep)}, [*made.finders, finder],
                      made.taxonomy)  # fmt: skip
     watched = open_page(traces_page(whole), width=width, javascript=True)
     page = watched.page

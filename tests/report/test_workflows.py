@@ -26,11 +26,11 @@ from agenteval.evaluators.workflows.session_judge import GoalsFailure, GoalsVerd
 from agenteval.evaluators.workflows.tallies import Tallies
 from agenteval.evaluators.workflows.turn_score import TurnVerdict
 from agenteval.records import Message, ToolCall
-from agenteval.report.page import Piece
+from agenteval.report.page import Fragment
 from agenteval.report.sessions import MOST_ITEMS, chosen, session_items, talk, wrong_turns
 from agenteval.report.workflows import headlines, workflows_page
 from tests.report.conftest import Open
-from tests.report.making import Seen
+from tests.report.making import Seen, assert_harmless
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\u200b\x1b[31m$x$&amp;"
 
@@ -172,7 +172,7 @@ def test_nothing_at_all_and_nothing_decided_are_pages_too() -> None:
 
 def words_of(block):
     """The text of a block or head, with that of the blocks in it."""
-    if isinstance(block, str | Piece):
+    if isinstance(block, str | Fragment):
         return block if isinstance(block, str) else block.text
     if isinstance(block, tuple | list):
         return "".join(map(words_of, block))
@@ -211,8 +211,8 @@ def test_calls_asked_for_at_once_get_their_own_answers() -> None:
         ended="agent",
     )  # fmt: skip
     cards, _ = talk("s", log, ())
-    results = [words_of(c.blocks[-1]) for c in cards if c.kind == "call"]
-    assert results == ["one", "gee", "two"]
+    calls = [tuple(map(words_of, c.blocks)) for c in cards if c.kind == "call"]
+    assert calls == [("f", "n = 2", "two"), ("f", "n = 1", "one"), ("g", "gee")]
 
 
 def test_a_call_that_no_message_or_no_log_has_is_shown_all_the_same() -> None:
@@ -237,11 +237,11 @@ def test_long_talks_are_bounded_and_say_so() -> None:
 def test_a_session_shows_goals_walk_state_mistakes_and_who_decided() -> None:
     (item,) = session_items([session(verdict=FULL)])
     right = item.blocks[-1].right
-    badges = [[p.kind for p in line if isinstance(p, Piece) and "badge" in p.kind]
+    badges = [[p.kind for p in line if isinstance(p, Fragment) and "badge" in p.kind]
               for line in next(b for b in right if b.title == "Goals").lines]  # fmt: skip
     assert badges == [["badge drop", "badge keep"], ["badge keep", "badge drop"]]
     walk = next(b for b in right if b.title == "Walk through the chart").lines
-    assert [isinstance(node, str) for node in walk] == [False, False, True]  # marked where off
+    assert [node[0].kind for node in walk] == ["off", "off", ""]  # marked where off
     words = Seen(workflows_page([session(verdict=FULL)], [])).words
     for expected in (
         "“It is booked” is not in the conversation", "/rooms/7: 1, gold 0",
@@ -358,14 +358,7 @@ def test_hostile_words_stay_words() -> None:
                     1, AgentFailure(status="error:infrastructure", message=HOSTILE), None)],
         title=HOSTILE, facts=[(HOSTILE, HOSTILE)],
     )  # fmt: skip
-    seen = Seen(page)
-    assert not {"img", "iframe", "link", "object"} & set(seen.tags)
-    assert seen.tags["script"] == 1
-    assert not [name for _, name, _ in seen.attributes if name.startswith("on")]
-    assert not {"\u202e", "\u200b", "\x1b"} & set(page)
-    assert "<script>alert(1)</script>" in seen.words
-    assert "[U+202E][U+200B]" in seen.words
-    assert not [v for _, name, v in seen.attributes if name in ("id", "href", "class") and "<" in v]
+    assert_harmless(page)
 
 
 @pytest.mark.slow

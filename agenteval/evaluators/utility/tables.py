@@ -13,6 +13,7 @@ from agenteval.records.verification import (
     Effect,
     JudgeVerdict,
     Outcome,
+    Verification,
     VerifiedSet,
 )
 from agenteval.text import plural
@@ -32,7 +33,7 @@ def verified_tables(result: VerifiedSet, criteria: Sequence[Criterion]) -> tuple
     names = {c.id: c.name for c in criteria}
     judge = result.judge
     return (_verdicts(result, names), evidence_table(judge), evidence_by_system(judge),
-            _figures(result, names), _effects(result, names))  # fmt: skip
+            _figures(result, names), effects_table(result.criteria, names))  # fmt: skip
 
 
 def evidence_table(judge: JudgeVerdict) -> Table:
@@ -152,7 +153,7 @@ def _checked(check: Check | None) -> Estimate:
     return Estimate(check.estimate, check.low, check.high, check.n, check.reason, mark)
 
 
-def _effects(result: VerifiedSet, names: Mapping[str, str]) -> Table:
+def effects_table(verified: Sequence[Verification], names: Mapping[str, str]) -> Table:
     """Original minus copy by criterion and perturbation, beside what length alone would say."""
     columns = (
         Column("criterion", "criterion"),
@@ -173,7 +174,7 @@ def _effects(result: VerifiedSet, names: Mapping[str, str]) -> Table:
             "cases": effect.n,
             "shorter": effect.shorter,
         }
-        for verification in result.criteria
+        for verification in verified
         for effect in verification.effects
         if any(e.n for e in verification.effects)
     )
