@@ -56,6 +56,7 @@ class Fragment:
 Tile = tuple[int | str, str]  # number and name
 Words = str | Sequence[str | Fragment]
 BadgeKind = Literal["keep", "repair", "drop", "undecided"]
+AnswerKind = Literal["", "trustworthy", "not-trustworthy", "not-enough-data"]
 
 
 def badge(text: str, kind: BadgeKind) -> Fragment:
@@ -105,7 +106,7 @@ class Answer:
     about: str
     text: str
     lines: Sequence[Words] = ()
-    kind: Literal["", "trustworthy", "not-trustworthy", "not-enough-data"] = ""
+    kind: AnswerKind = ""
 
 
 @dataclass(frozen=True, slots=True)

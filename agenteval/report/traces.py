@@ -15,10 +15,11 @@ from agenteval.evaluators.traces.tables import (
     finding_tables,
 )
 from agenteval.evaluators.traces.taxonomy import Taxonomy
-from agenteval.records import Finding, content_hash
+from agenteval.records import Finding, Findings, content_hash
 from agenteval.records.table import Table
 from agenteval.report.page import (
     Answer,
+    BadgeKind,
     Block,
     Card,
     Cards,
@@ -68,14 +69,13 @@ class TraceMaterial:
             ids.update(dict.fromkeys(finder.findings))
         return list(ids)
 
+    def examined(self, trace: str) -> list[tuple[FinderFindings, Findings]]:
+        """The finders that tried a trace, with what came of it."""
+        return [(f, f.findings[trace]) for f in self.finders if trace in f.findings]
+
     def of(self, trace: str) -> list[tuple[FinderFindings, Finding]]:
         """All findings of a trace, by finder."""
-        return [
-            (finder, finding)
-            for finder in self.finders
-            if trace in finder.findings
-            for finding in finder.findings[trace].findings
-        ]
+        return [(f, finding) for f, found in self.examined(trace) for finding in found.findings]
 
     def category(self, name: str) -> str:
         """The leaf of a spelling; the spelling itself where the taxonomy does not know it."""
@@ -126,15 +126,12 @@ def traces_page(
 
 
 def worth_reading(material: TraceMaterial) -> list[str]:
-    """All traces: those with most findings first, then those that a finder failed on."""
+    """Return all traces: those with most findings first, then those that a finder failed on."""
 
     def place(trace: str) -> tuple[int, int, str]:
-        results = [f.findings[trace] for f in material.finders if trace in f.findings]
-        return (
-            -sum(len(s.findings) for s in results),
-            -sum(s.status is not None for s in results),
-            trace,
-        )
+        results = [findings for _, findings in material.examined(trace)]
+        failed = sum(s.status is not None for s in results)
+        return -sum(len(s.findings) for s in results), -failed, trace
 
     return sorted(material.traces, key=place)
 
@@ -186,16 +183,10 @@ def _trace(material: TraceMaterial, trace: str, bounds: Bounds, *, first: bool) 
     drawn = forest(spans, set(cards), bounds)
     seen = {node.span.id for node in _nodes(drawn.roots)}
     beyond = outline.total - len(spans) if outline else 0
-    elsewhere = [
-        Card(
-            card.head,
-            [Text(["at ", Fragment(span or "(no span)", "code")], "quiet"), *card.blocks],
-            card.kind,
-        )
-        for span, own in cards.items()
-        if span not in seen
-        for card in own
-    ]
+    elsewhere = []
+    for span in [span for span in cards if span not in seen]:
+        place = Text(["at ", Fragment(span or "(no span)", "code")], "quiet")
+        elsewhere += [Card(c.head, [place, *c.blocks], c.kind) for c in cards[span]]
     signs = next((flag.signs for flag in material.flags.found if flag.run == trace), ())
     blocks: list[Block] = [*_failed(material, trace)]
     blocks += [Text(cut(text, _MOST_WORDS), "pre", name) for name, text in brief(outline)]
@@ -241,11 +232,9 @@ def facts_of(span: OutlineSpan) -> str:
     """Duration and tokens of a span, as in "1.2 s · 340 tokens"."""
     parts = []
     if span.seconds is not None:
-        parts.append(
-            f"{span.seconds:,.{0 if span.seconds >= 100 else 1}f} s"
-            if span.seconds >= 0.1
-            else f"{1000 * span.seconds:.0f} ms"
-        )
+        digits = 0 if span.seconds >= 100 else 1
+        short = f"{1000 * span.seconds:.0f} ms"
+        parts.append(short if span.seconds < 0.1 else f"{span.seconds:,.{digits}f} s")
     if span.tokens is not None:
         parts.append(plural(span.tokens, "token"))
     return " · ".join(parts)
@@ -339,29 +328,28 @@ def _badges(material: TraceMaterial, trace: str) -> list[Fragment]:
     badges = []
     for finder in material.finders:
         findings = finder.findings.get(trace)
-        if findings is None:
-            badges.append(badge(f"{finder.name}: not tried", "undecided"))
-        elif findings.status is not None:
-            badges.append(badge(f"{finder.name}: failed", "repair"))
-        else:
-            n = len(findings.findings)
-            badges.append(badge(f"{finder.name}: {n}", "drop" if n else "keep"))
+        state = "not tried"
+        kind: BadgeKind = "undecided"
+        if findings is not None and findings.status is not None:
+            state, kind = "failed", "repair"
+        elif findings is not None:
+            state, kind = str(len(findings.findings)), "drop" if findings.findings else "keep"
+        badges.append(badge(f"{finder.name}: {state}", kind))
     return badges
 
 
 def _failed(material: TraceMaterial, trace: str) -> list[Block]:
     return [
         Text(cut(f"{finder.name}: {findings.status}: {findings.message}", _MOST_WORDS), "warning")
-        for finder in material.finders
-        if (findings := finder.findings.get(trace)) is not None and findings.status is not None
+        for finder, findings in material.examined(trace)
+        if findings.status is not None
     ]
 
 
 def _grades(material: TraceMaterial, trace: str) -> list[Words]:
     rows: list[Words] = []
-    for finder in material.finders:
-        findings = finder.findings.get(trace)
-        for name, grade in (findings.grades if findings else {}).items():
+    for finder, findings in material.examined(trace):
+        for name, grade in findings.grades.items():
             value = "no value" if grade.value is None else f"{grade.value:g}"
             reason = f", {cut(grade.reason, _MOST_WORDS)}" if grade.reason else ""
             text = Fragment(f"{name.replace('_', ' ')} {value}", "strong")

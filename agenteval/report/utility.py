@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from agenteval.report import plots
 from agenteval.report.material import JudgeMaterial
 from agenteval.report.page import (
     Answer,
+    AnswerKind,
     BadgeKind,
     Block,
     Columns,
@@ -45,7 +45,7 @@ from agenteval.report.runs import (
     runs_table,
     worth_reading,
 )
-from agenteval.report.text import cut, variant_label
+from agenteval.report.text import cut, listed, variant_label
 from agenteval.report.utility_tables import (
     checks_table,
     criteria_table,
@@ -70,7 +70,7 @@ _MEANINGS: dict[BadgeKind, str] = {
     "undecided": "the data do not tell",
     "drop": "should not be used",
 }
-_KINDS: dict[str, Any] = {"trustworthy": "trustworthy", "not trustworthy": "not-trustworthy"}
+_KINDS: dict[str, AnswerKind] = {"trustworthy": "trustworthy", "not trustworthy": "not-trustworthy"}
 
 
 def utility_page(material: JudgeMaterial, *, most_runs: int = MOST_RUNS) -> str:
@@ -86,7 +86,9 @@ def utility_page(material: JudgeMaterial, *, most_runs: int = MOST_RUNS) -> str:
     effects = effects_table(findings.criteria, material.names) if findings else None
 
     def table(id: str, title: str, made: Table | None, lead: str = "") -> PageSection:
-        return PageSection(id, title, [_untitled(made)] if made and made.rows else (), lead)
+        return PageSection(
+            id, title, [Listing(made, titled=False)] if made and made.rows else (), lead
+        )
 
     sections = [
         PageSection("summary", "Summary", _summary(material, made)),
@@ -103,10 +105,6 @@ def utility_page(material: JudgeMaterial, *, most_runs: int = MOST_RUNS) -> str:
     )
 
 
-def _untitled(table: Table) -> Listing:
-    return Listing(table, titled=False)
-
-
 _EFFECTS = (
     "Original minus copy, as a share of the scale: positive where the copy scores lower. ✓ as "
     "expected before scoring, ✗ surely not, ? undecided."
@@ -120,24 +118,19 @@ _MISSING = (
 def _summary(material: JudgeMaterial, made: RunItems) -> list[Block]:
     findings = material.findings
     judge = findings.judge if findings else None
+    text, lines = "not verified", [material.unverified]
+    kind: AnswerKind = ""
     if judge is not None:
         lines = [*judge.reasons, *([f"Next: {judge.next_step}"] if judge.next_step else [])]
-        head = Answer(
-            "The judge on these criteria",
-            judge.verdict,
-            lines,
-            _KINDS.get(judge.verdict, "not-enough-data"),
-        )
+        text, kind = judge.verdict, _KINDS.get(judge.verdict, "not-enough-data")
     elif findings is not None:
-        why = f"only the verdicts on criteria are known, {findings.origin}"
-        head = Answer("The judge on these criteria", "judge not verified", [why])
-    else:
-        head = Answer("The judge on these criteria", "not verified", [material.unverified])
+        text = "judge not verified"
+        lines = [f"only the verdicts on criteria are known, {findings.origin}"]
     warnings = judge.warnings if judge else ()
     lacking = [*_missing(material), *_not_shown(material, made)]
     shown = [evidence_table(judge), evidence_by_system(judge)] if judge else []
     return [
-        head,
+        Answer("The judge on these criteria", text, lines, kind),
         *(Listing(table) for table in shown if table.rows),
         *(Text([Fragment("Warning ", "strong"), line], "warning") for line in warnings),
         Tiles(_tiles(material, made.flags)),
@@ -151,16 +144,12 @@ def _summary(material: JudgeMaterial, made: RunItems) -> list[Block]:
     ]
 
 
-def _present(codes: np.ndarray[tuple[int], np.dtype[np.int32]]) -> int:
-    return int((np.unique(codes) >= 0).sum())
-
-
 def _tiles(material: JudgeMaterial, flags: Flags) -> list[Tile]:
     table, everything = material.originals, material.table
     numbers = {
-        "run": _present(table.run.codes),
-        "case": _present(table.case.codes),
-        "system": max(_present(table.system.codes), 1),
+        "run": len(table.present("run")),
+        "case": len(table.present("case")),
+        "system": max(len(table.present("system")), 1),
         "criterion": len(material.criteria),
         "repeat": int(table.repeat.max(initial=-1)) + 1,
         "judgement": len(everything),
@@ -218,7 +207,7 @@ def _missing(material: JudgeMaterial) -> list[str]:
         lines.append(f"success is unknown for {unknown:,} runs: they count on neither side")
     if int(table.repeat.max(initial=0)) == 0:
         lines.append("every run was judged once: agreement of repeats is unknown")
-    if _present(table.system.codes) < 2:
+    if len(table.present("system")) < 2:
         lines.append("there is one system: nothing to compare it with")
     counts = {n: c for n, c in material.table.statuses().items() if ":" in n}
     if counts:
@@ -250,10 +239,10 @@ def _low_coverage(material: JudgeMaterial) -> list[str]:
 def _without_copy(material: JudgeMaterial) -> list[str]:
     """Copies that equal their original are not judged; the others' share should be known."""
     table = material.table
-    runs = _present(material.originals.run.codes)
+    runs = len(material.originals.present("run"))
     lines = []
     for variant in table.present("variant"):
-        have = _present(table.of(variant=variant).run.codes)
+        have = len(table.of(variant=variant).present("run"))
         if variant != ORIGINAL and have < runs:
             lines.append(
                 f"{variant_label(variant, table.variant.names)}: {runs - have:,} of {runs:,} runs "
@@ -264,17 +253,13 @@ def _without_copy(material: JudgeMaterial) -> list[str]:
 
 def _not_shown(material: JudgeMaterial, made: RunItems) -> list[str]:
     """What of the details is not on the page."""
-    runs = _present(material.originals.run.codes)
+    runs = len(material.originals.present("run"))
     lines = []
     if len(made.lines) < runs:
+        room = f" (texts here are limited to {MOST_BYTES // 1_000_000} million characters)"
         lines.append(
             f"{len(made.lines):,} of {runs:,} runs can be opened here, those farthest from their "
-            "label first; the others are named below the list"
-            + (
-                f" (texts on this page are limited to {MOST_BYTES // 1_000_000} million characters)"
-                if made.without_room
-                else ""
-            )
+            f"label first; the others are named below the list{room if made.without_room else ''}"
         )
     if made.shortened:
         lines.append(
@@ -286,28 +271,16 @@ def _not_shown(material: JudgeMaterial, made: RunItems) -> list[str]:
 def _trusted(material: JudgeMaterial) -> list[Block]:
     title = "What can be trusted"
     if material.findings is None:
-        return [
-            Text(
-                [
-                    "Not verified: run ",
-                    Fragment("agenteval verify", "code"),
-                    ". Until then the "
-                    "means below say what the judge answered, not whether the answers hold.",
-                ],
-                title=title,
-            )
-        ]
+        command = Fragment("agenteval verify", "code")
+        meaning = "the means below say what the judge answered, not whether the answers hold."
+        return [Text(["Not verified: run ", command, f". Until then {meaning}"], title=title)]
     blocks: list[Block] = []
     for verdict, meaning in _MEANINGS.items():
-        lines: list[Words] = [
-            [
-                Fragment(material.names.get(v.criterion_id, v.criterion_id), "strong"),
-                " ",
-                Fragment("; ".join(v.reasons[:2]), "quiet"),
-            ]
-            for v in material.findings.criteria
-            if v.verdict == verdict
-        ]
+        lines: list[Words] = []
+        for v in material.findings.criteria:
+            if v.verdict == verdict:
+                name = Fragment(material.names.get(v.criterion_id, v.criterion_id), "strong")
+                lines.append([name, " ", Fragment("; ".join(v.reasons[:2]), "quiet")])
         if lines:
             blocks += [
                 Text([badge(verdict, verdict), f" {meaning}"], title="" if blocks else title),
@@ -355,9 +328,7 @@ def _labels(material: JudgeMaterial, criterion: Criterion) -> str:
     counts = Counter({own.label.names[c]: n for c, n in Counter(codes.tolist()).items()})
     order = [v for v in criterion.accepted_values if v in counts]
     order += [v for v, _ in counts.most_common() if v not in order]
-    listed = [f"{cut(v, 80)} {counts[v]:,}" for v in order[:_MOST_LABELS]]
-    rest = len(order) - len(listed)
-    return ", ".join(listed) + (f" and {rest} more" if rest else "")
+    return listed([f"{cut(v, 80)} {counts[v]:,}" for v in order], _MOST_LABELS)
 
 
 def _runs(material: JudgeMaterial, lines: Sequence[RunLine], made: RunItems) -> PageSection:
@@ -378,11 +349,8 @@ def _runs(material: JudgeMaterial, lines: Sequence[RunLine], made: RunItems) -> 
         command = Fragment(material.show.replace("{run}", "ID"), "code")
         blocks.insert(0, Text(["From the command line: ", command], "note"))
     if others:
-        listed = ", ".join(others[:_MOST_NAMED])
-        if len(others) > _MOST_NAMED:
-            listed += f" and {len(others) - _MOST_NAMED:,} more"
         title = f"{len(others):,} runs that are not on this page"
-        blocks.append(Items([Foldout("", title, [Text(listed, "note")])]))
+        blocks.append(Items([Foldout("", title, [Text(listed(others, _MOST_NAMED), "note")])]))
     return PageSection("runs", "Runs", blocks, lead)
 
 
