@@ -66,8 +66,7 @@ class SessionTally:
     `bounds` is success with all sessions without a verdict failed, and succeeded. Sessions that a
     simulator spoiled are in no rate of calls. `undecided` are verdicts without success, `failures`
     trials without a session, by status, those for a simulator apart in `simulators`; `pending` are
-    sessions that are not judged yet, `judges` what judges failed to say, by status. `mistakes`
-    counts what simulators did wrong on the way. Of sessions with a log, `ended` counts how they
+    sessions that are not judged yet. Of sessions with a log, `ended` counts how they
     ended and `statuses` what became of their calls. `turns`, `calls` are means per session; `usage`
     is the agent's, `simulated` the simulators', `judging` that of judges.
     `agreement` is that of judge and final state, where both said something.
@@ -88,9 +87,7 @@ class SessionTally:
     undecided: int
     failures: Counter[str]
     pending: int
-    judges: Counter[str]
     simulators: int
-    mistakes: Counter[str]
     ended: Counter[SessionEnd]
     statuses: Counter[CallStatus]
     unjudged: int
@@ -153,7 +150,6 @@ def session_tally(own: Sequence[SessionResult], group: str = ALL) -> SessionTall
     judged = [(r, r.verdict) for r in own if r.verdict is not None]
     logs = [(r.case.task, r.log) for r in own if isinstance(r.log, SessionLog)]
     lost = [r.log for r in own if isinstance(r.log, SessionFailure)]
-    seen = [log for _, log in logs] + [f.log for f in lost if f.log is not None]
     fair = [(r.case.task, v) for r, v in judged if v.decided_by != "simulator"]
     trials: dict[str, list[bool]] = {r.case.task: [] for r in own}
     for r, v in judged:
@@ -177,9 +173,7 @@ def session_tally(own: Sequence[SessionResult], group: str = ALL) -> SessionTall
         undecided=sum(v.success is None for _, v in judged),
         failures=Counter(f.status for f in lost),
         pending=sum(r.verdict is None for r in own) - len(lost),
-        judges=Counter(status for _, v in judged for status in v.failures),
         simulators=sum(f.who != "agent" for f in lost),
-        mistakes=Counter(f"{m.who}: {m.kind}" for log in seen for m in log.mistakes),
         ended=Counter(log.ended for _, log in logs),
         statuses=Counter(call.status for _, log in logs for call in log.calls),
         unjudged=sum(v.unjudged for _, v in judged),
