@@ -221,8 +221,8 @@ class TurnFailed(AgentevalError):
 
 
 class AgentRunner:
-    """One agent that serves one user. `messages` is the conversation without the instructions, `turns`
-    counts the replies to the user.
+    """One agent that serves one user. `messages` is the conversation without the instructions,
+    `turns` counts the replies to the user.
 
     `ended` says why the agent speaks no more: "calls" (it asked for one too many), "turn_calls" (in
     one turn), "agent" (its time was over, or it said nothing), "turns" (too many messages). Where
