@@ -14,7 +14,7 @@ from agenteval.evaluators.workflows.response_judge import ReplyToGrade, Response
 from agenteval.evaluators.workflows.scenario import Goal, Profile, Role, Scenario, WorkflowTool
 from agenteval.evaluators.workflows.session_judge import SessionJudge, SessionText
 from agenteval.evaluators.workflows.simulated_tools import ToolModel
-from agenteval.evaluators.workflows.simulated_user import Heard
+from agenteval.evaluators.workflows.simulated_user import UserContext
 from agenteval.evaluators.workflows.user_model import UserOnModel
 from agenteval.models.client import Client
 from agenteval.models.wire import Request
@@ -156,7 +156,7 @@ async def spoken(client: Client, say: Say) -> Verdict:
         Message(role="user", content=say("user text", "A book, please.")),
         Message(role="assistant", content=say("assistant text", "May I lend it to you?")),
     )
-    heard = Heard(profile, say("time", "Monday"), said)
+    heard = UserContext(profile, say("time", "Monday"), said)
     found = await UserOnModel(client).speak(heard)
     return found.text, found.done
 
@@ -166,7 +166,7 @@ async def opened(client: Client, say: Say) -> Verdict:
     profile = Profile(id="ida", scenarios=("lend_book",), persona="A reader.",
                       opening=say("opening", "A book, please."),
                       goals=(Goal(text="Borrow Dune."),))  # fmt: skip
-    return (await UserOnModel(client).speak(Heard(profile, "Monday"))).text
+    return (await UserOnModel(client).speak(UserContext(profile, "Monday"))).text
 
 
 def lending(say: Say) -> tuple[Role, WorkflowTool]:

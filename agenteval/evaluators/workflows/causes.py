@@ -69,7 +69,7 @@ def causes(procedure: Procedure | None, profile: Profile, log: SessionLog) -> tu
 
     Where the agent met a simulator's mistake there is none: nothing of it is charged.
     """
-    if log.spoiled_by:
+    if log.invalidated_by:
         return ()
     return _Causes(procedure, profile.actions, log).deviations()
 

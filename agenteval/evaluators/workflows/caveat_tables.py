@@ -80,7 +80,7 @@ def losses_of_session(r: SessionResult) -> Iterator[Loss]:
     elif r.verdict is None:
         yield Loss(r.system, "not judged yet")
     elif r.verdict.success is None:
-        who = " and ".join(log.spoiled_by) if isinstance(log, SessionLog) else ""
+        who = " and ".join(log.invalidated_by) if isinstance(log, SessionLog) else ""
         yield Loss(r.system, f"no verdict: {who or 'undecided'}")
     for m in log.mistakes if log and not isinstance(log, SessionFailure) else ():
         repaired = ", made good" if m.repaired else ""

@@ -34,7 +34,7 @@ from agenteval.evaluators.workflows.scenario import (
     complaint,
 )
 from agenteval.evaluators.workflows.session import Change, SessionLog
-from agenteval.evaluators.workflows.values import assigned, equal_by_rule, stands
+from agenteval.evaluators.workflows.values import assigned, contains_tokens, equal_by_rule
 from agenteval.records import Record, canonical_json
 
 MAX_DIFFERENCES = 50
@@ -79,7 +79,7 @@ class Gold:
     changed: bool = True
     refused: tuple[str, ...] = ()
 
-    def idle(self, demand: Demand) -> bool:
+    def satisfied_by_inaction(self, demand: Demand) -> bool:
         """Whether an agent that calls no tool, whatever it says, has success."""
         return not self.changed and not any(
             goal.words or (goal.told and demand == "state+reads") for goal in self.goals
@@ -197,7 +197,7 @@ def judged(gold: Gold, log: SessionLog, demand: Demand = "state") -> StateVerdic
     replies = [m.content for m in log.messages if m.role == "assistant" and not m.tool_calls]
     untold = [
         words for goal in gold.goals for words in goal.words
-        if not any(stands(words, reply) for reply in replies)
+        if not any(contains_tokens(words, reply) for reply in replies)
     ]  # fmt: skip
     differences = [_difference(gold, *place) for place in _differing(gold.state, state)]
     goals = tuple(

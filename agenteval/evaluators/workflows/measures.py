@@ -40,47 +40,34 @@ def of_failure(failure: SessionFailure | AgentFailure) -> tuple[Measured, ...]:
 
 
 def of_session(verdict: SessionVerdict) -> tuple[Measured, ...]:
-    """The results of a session that was judged."""
+    """Return the results of a session that was judged."""
     status = next(iter(verdict.failures), UNDECIDED)
     spoiled = verdict.decided_by == "simulator"
     unknown = "a simulator made a mistake" if spoiled else "nobody could decide it"
-    success = (
-        failed((SUCCESS,), status, unknown)[0]
-        if verdict.success is None
-        else level(SUCCESS, verdict.success)
-    )
-    progress = (
-        failed((PROGRESS,), status, unknown)[0]
-        if verdict.progress is None
-        else place(PROGRESS, verdict.progress)
-    )
-    why_not = "no call" if verdict.charted else "no chart"
+    success, progress = failed((SUCCESS, PROGRESS), status, unknown)
+    no_walk = "no call" if verdict.charted else "no chart"
     return (
-        success,
-        progress,
-        not_applicable(CONFORMS, why_not)
-        if verdict.conforms is None
-        else level(CONFORMS, verdict.conforms),
-        not_applicable(FITNESS, why_not)
-        if verdict.fitness is None
-        else place(FITNESS, verdict.fitness),
-        not_applicable(SEQUENCE, "no call")
-        if verdict.sequence is None
-        else place(SEQUENCE, verdict.sequence),
+        _result(SUCCESS, verdict.success, success),
+        _result(PROGRESS, verdict.progress, progress),
+        _result(CONFORMS, verdict.conforms, not_applicable(CONFORMS, no_walk)),
+        _result(FITNESS, verdict.fitness, not_applicable(FITNESS, no_walk)),
+        _result(SEQUENCE, verdict.sequence, not_applicable(SEQUENCE, "no call")),
     )
+
+
+def _result(measure: Criterion, value: bool | float | None, missing: Measured) -> Measured:
+    if value is None:
+        return missing
+    return level(measure, value) if isinstance(value, bool) else place(measure, value)
 
 
 def of_turn(judged: TurnJudged) -> tuple[Measured, ...]:
     """The results of a predicted turn; `response` only where a judge was asked for a grade."""
     turn = judged.turn
-    grades: list[Measured] = []
-    if judged.grade is not None:
-        grade = judged.grade
-        grades = [
-            place(RESPONSE, grade.score)
-            if grade.score is not None
-            else failed((RESPONSE,), grade.status or UNDECIDED, grade.message)[0]
-        ]
+    grades: tuple[Measured, ...] = ()
+    if (grade := judged.grade) is not None:
+        missing = failed((RESPONSE,), grade.status or UNDECIDED, grade.message)
+        grades = missing if grade.score is None else (place(RESPONSE, grade.score),)
     if not turn.gold_call:
         return (*(not_applicable(measure, "a reply was due") for measure in TURN), *grades)
     status = next(iter(judged.failures), UNDECIDED)

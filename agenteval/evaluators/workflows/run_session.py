@@ -32,7 +32,7 @@ from agenteval.evaluators.workflows.session import (
     SimulatorMistake,
 )
 from agenteval.evaluators.workflows.simulated_tools import ToolSession, ToolSimulator
-from agenteval.evaluators.workflows.simulated_user import DONE, Heard, UserSimulator
+from agenteval.evaluators.workflows.simulated_user import DONE, UserContext, UserSimulator
 from agenteval.records import FailureStatus, Message, Usage
 
 SINGLE_TURNS, CROSS_TURNS = 15, 20  # replies of the agent; arXiv 2406.14884, appendix
@@ -101,20 +101,20 @@ async def run_session(
     """
     given = role.given(profile.scenarios)
     opened = tools.open(role, profile, seed=settings.seed, repeat=settings.repeat)
-    serving = Serving(
+    runner = AgentRunner(
         system.make(),
         instructions(role, given, settings.format),
         tools_given(role, given, settings.format),
         opened,
         settings,
     )
-    course = _Course(
-        user, Heard(profile, role.now, seed=settings.seed, repeat=settings.repeat), serving
+    state = _SessionState(
+        user, UserContext(profile, role.now, seed=settings.seed, repeat=settings.repeat), runner
     )
     try:
-        ended = await course.run(settings.turn_limit(profile))
-        course.who = "tools"
-        return course.log(ended, opened.state())
+        ended = await state.run(settings.turn_limit(profile))
+        state.who = "tools"
+        return state.log(ended, opened.state())
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # an adapter that exits must not end the other sessions
@@ -122,18 +122,18 @@ async def run_session(
         if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
             raise
         if not isinstance(error, Exception):
-            return course.failure(AgentevalError(f"{course.who} left with {type(error).__name__}"))
+            return state.failure(AgentevalError(f"{state.who} left with {type(error).__name__}"))
         if isinstance(error, _FATAL):
-            error.spent = serving.usage + course.simulator_usage
+            error.spent = runner.usage + state.simulator_usage
             raise
-        return course.failure(error)
+        return state.failure(error)
 
 
-class _Course:
+class _SessionState:
     """A session under way; `who` is at it."""
 
-    def __init__(self, user: UserSimulator, heard: Heard, serving: Serving) -> None:
-        self.user, self.heard, self.serving = user, heard, serving
+    def __init__(self, user: UserSimulator, heard: UserContext, runner: AgentRunner) -> None:
+        self.user, self.heard, self.runner = user, heard, runner
         self.who: Literal["agent", "user", "tools"] = "user"
         self.mistakes: list[SimulatorMistake] = []
         self.user_usage = Usage()
@@ -141,7 +141,7 @@ class _Course:
 
     @property
     def simulator_usage(self) -> Usage:
-        return self.user_usage + self.serving.tools.usage
+        return self.user_usage + self.runner.tools.usage
 
     async def run(self, turns: int) -> SessionEnd:
         """User and agent in turn, until one of them stops, or the agent was asked `turns` times
@@ -154,9 +154,9 @@ class _Course:
             if turn == turns:
                 break
             self.who = "agent"
-            reply = await self.serving.turn(said)
-            if self.serving.ended is not None:
-                return self.serving.ended
+            reply = await self.runner.turn(said)
+            if self.runner.ended is not None:
+                return self.runner.ended
             if reply:  # none where the user is to speak again
                 self._hear(Message(role="assistant", content=reply))
         return "turns"
@@ -189,25 +189,25 @@ class _Course:
             message=message[:500],
             who=who,
             log=self.log("agent", None),
-            usage=self.serving.usage,
+            usage=self.runner.usage,
             simulator_usage=self.simulator_usage,
         )
 
     def log(self, ended: SessionEnd, state: JsonValue) -> SessionLog:
-        serving = self.serving
-        heard = sum(m.role == "user" for m in serving.messages)
+        runner = self.runner
+        heard = sum(m.role == "user" for m in runner.messages)
         own = [m for m in self.heard.messages if m.role == "user"]
         return SessionLog(
-            messages=(*serving.messages, *own[heard:]),  # with the user's last words
-            calls=tuple(serving.calls),
+            messages=(*runner.messages, *own[heard:]),  # with the user's last words
+            calls=tuple(runner.calls),
             ended=ended,
-            turns=serving.turns,
-            mistakes=tuple(sorted([*self.mistakes, *serving.tools.mistakes], key=lambda m: m.turn)),
+            turns=runner.turns,
+            mistakes=tuple(sorted([*self.mistakes, *runner.tools.mistakes], key=lambda m: m.turn)),
             state=state,
             seconds=round(time.monotonic() - self.begun, 6),
-            usage=serving.usage,
+            usage=runner.usage,
             simulator_usage=self.simulator_usage,
-            model=serving.model,
+            model=runner.model,
         )
 
 
@@ -220,9 +220,9 @@ class TurnFailed(AgentevalError):
         self.tools = tools
 
 
-class Serving:
-    """One agent serving one user. `messages` is the conversation without the instructions, `turns`
-    counts the replies to the user.
+class AgentRunner:
+    """One agent that serves one user. `messages` is the conversation without the instructions,
+    `turns` counts the replies to the user.
 
     `ended` says why the agent speaks no more: "calls" (it asked for one too many), "turn_calls" (in
     one turn), "agent" (its time was over, or it said nothing), "turns" (too many messages). Where

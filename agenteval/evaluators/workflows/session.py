@@ -80,7 +80,7 @@ class SessionLog(Record):
     model: str | None = None
 
     @property
-    def spoiled_by(self) -> tuple[str, ...]:
+    def invalidated_by(self) -> tuple[str, ...]:
         """Simulators whose mistakes the agent met: "tools", "user", both, or none."""
         return tuple(sorted({m.who for m in self.mistakes if not m.repaired}))
 

@@ -59,7 +59,7 @@ def parted(text: str) -> tuple[str, bool]:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class UserContext:
     """A conversation as its user knows it: `messages` holds what the user said (role user) and
     the agent's replies (role assistant), and neither calls, results nor thoughts.
 
@@ -101,7 +101,7 @@ class UserSimulator(Protocol):
         """Everything that can change what it says."""
         ...
 
-    async def speak(self, heard: Heard) -> UserTurn:
+    async def speak(self, heard: UserContext) -> UserTurn:
         """The next words. Raises UserStuck, or what a model client raises."""
         ...
 
@@ -130,11 +130,11 @@ class ScriptedUser:
         """Its kind and version."""
         return {"user": "scripted", "version": 3}
 
-    async def speak(self, heard: Heard) -> UserTurn:
+    async def speak(self, heard: UserContext) -> UserTurn:
         """The next words."""
         return self.say(heard)
 
-    def say(self, heard: Heard) -> UserTurn:
+    def say(self, heard: UserContext) -> UserTurn:
         """The same, at once."""
         if not heard.own:
             return UserTurn(heard.profile.opening)
@@ -153,7 +153,7 @@ class ScriptedUser:
         return UserTurn(f"{text}\n{aside}" if aside else text, mistakes=mistakes)
 
 
-def _answer(heard: Heard) -> tuple[str | None, bool]:
+def _answer(heard: UserContext) -> tuple[str | None, bool]:
     """What the last reply asks for, None when there is nothing more to say; and whether the user
     can answer it."""
     if heard.messages[-1].role == "user":  # nobody has answered
@@ -174,7 +174,7 @@ def _answer(heard: Heard) -> tuple[str | None, bool]:
     return f"{_LOST} {heard.profile.goals[0].text}", True
 
 
-def _in_plain_words(heard: Heard, last: str) -> tuple[str | None, bool]:
+def _in_plain_words(heard: UserContext, last: str) -> tuple[str | None, bool]:
     """The answer to a question without the convention, and whether it is one."""
     goals = [goal.text for goal in heard.profile.goals]
     asked = questions(last)
@@ -209,7 +209,7 @@ def _in_plain_words(heard: Heard, last: str) -> tuple[str | None, bool]:
     return f"{_LOST} {UNKNOWN}.", False
 
 
-def _will(heard: Heard, asked: str) -> list[str]:
+def _will(heard: UserContext, asked: str) -> list[str]:
     """The user's next choice, where the question holds half of its words; after it has said what it
     would like any choice that is left. "Yes." before the words of a sole proposal."""
     left = _left(heard)
@@ -224,7 +224,7 @@ def _will(heard: Heard, asked: str) -> list[str]:
     return [f"Yes. {choice}" if agreed else choice]
 
 
-def _left(heard: Heard) -> list[str]:
+def _left(heard: UserContext) -> list[str]:
     """The choices that were not said yet, in their order."""
     spoken = Counter(
         line.removeprefix("Yes. ").casefold() for text in heard.own[1:] for line in text.split("\n")
@@ -238,16 +238,16 @@ def _left(heard: Heard) -> list[str]:
     return left
 
 
-def _was_said(heard: Heard, text: str) -> bool:
+def _was_said(heard: UserContext, text: str) -> bool:
     lines = {line for own in heard.own for line in own.split("\n")}
     return all(line in lines or f"Yes. {line}" in lines for line in text.split("\n"))
 
 
-def _times_told(heard: Heard, name: str) -> int:
+def _times_told(heard: UserContext, name: str) -> int:
     return sum(any(line.startswith(f"{name}: ") for line in t.split("\n")) for t in heard.own)
 
 
-def _fact(heard: Heard, name: str) -> JsonValue:
+def _fact(heard: UserContext, name: str) -> JsonValue:
     fact = heard.profile.facts.get(name, UNKNOWN)
     if not isinstance(fact, list):
         return fact
@@ -255,13 +255,13 @@ def _fact(heard: Heard, name: str) -> JsonValue:
     return fact[min(before, len(fact) - 1)] if fact else UNKNOWN
 
 
-def _choice(heard: Heard, labels: tuple[str, ...]) -> str:
+def _choice(heard: UserContext, labels: tuple[str, ...]) -> str:
     """The first of the choices that was not said yet and is offered."""
     known = {plain(label).casefold() for label in labels}
     return next((c for c in _left(heard) if c.casefold() in known), NONE_OF_THESE)
 
 
-def _aside(heard: Heard) -> str | None:
+def _aside(heard: UserContext) -> str | None:
     """A remark outside the procedure, now and then; each once."""
     spoken = {line for text in heard.own[1:] for line in text.split("\n")}
     left = [aside for aside in map(plain, heard.profile.asides) if aside not in spoken]

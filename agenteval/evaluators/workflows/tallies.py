@@ -7,7 +7,7 @@ decide. Repeated trials of a task are not independent: tasks are the units of ev
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -50,6 +50,7 @@ ALL = "all"
 _MOST_K = 8
 Group = Callable[[CaseInfo], str]
 Result = TypeVar("Result", SessionResult, TurnResult)
+_V = TypeVar("_V")
 GROUPS: dict[str, Group] = {
     "domain": lambda case: case.domain,
     "role": lambda case: case.role,
@@ -66,8 +67,7 @@ class SessionTally:
     `bounds` is success with all sessions without a verdict failed, and succeeded. Sessions that a
     simulator spoiled are in no rate of calls. `undecided` are verdicts without success, `failures`
     trials without a session, by status, those for a simulator apart in `simulators`; `pending` are
-    sessions that are not judged yet, `judges` what judges failed to say, by status. `mistakes`
-    counts what simulators did wrong on the way. Of sessions with a log, `ended` counts how they
+    sessions that are not judged yet. Of sessions with a log, `ended` counts how they
     ended and `statuses` what became of their calls. `turns`, `calls` are means per session; `usage`
     is the agent's, `simulated` the simulators', `judging` that of judges.
     `agreement` is that of judge and final state, where both said something.
@@ -88,9 +88,7 @@ class SessionTally:
     undecided: int
     failures: Counter[str]
     pending: int
-    judges: Counter[str]
     simulators: int
-    mistakes: Counter[str]
     ended: Counter[SessionEnd]
     statuses: Counter[CallStatus]
     unjudged: int
@@ -148,27 +146,30 @@ def groups_of(
     return grouped
 
 
-def session_tally(own: Sequence[SessionResult], group: str = ALL) -> SessionTally:
-    """The tally of these sessions, all of one system."""
-    judged = [(r, r.verdict) for r in own if r.verdict is not None]
-    logs = [(r.case.task, r.log) for r in own if isinstance(r.log, SessionLog)]
-    lost = [r.log for r in own if isinstance(r.log, SessionFailure)]
-    seen = [log for _, log in logs] + [f.log for f in lost if f.log is not None]
-    fair = [(r.case.task, v) for r, v in judged if v.decided_by != "simulator"]
-    trials: dict[str, list[bool]] = {r.case.task: [] for r in own}
-    for r, v in judged:
-        trials[r.case.task] += [] if v.success is None else [v.success]
+def session_tally(results: Sequence[SessionResult], group: str = ALL) -> SessionTally:
+    """Return the tally of these sessions, all of one system."""
+    judged = [(r.case.task, r.verdict) for r in results if r.verdict is not None]
+    logs = [(r.case.task, r.log) for r in results if isinstance(r.log, SessionLog)]
+    lost = [r.log for r in results if isinstance(r.log, SessionFailure)]
+    fair = [(task, v) for task, v in judged if v.decided_by != "simulator"]
+    outcomes = [(r.case.task, r.verdict.success if r.verdict else None) for r in results]
+    decided = [(task, float(success)) for task, success in outcomes if success is not None]
+    # (successes, sessions with a verdict, sessions) of each task
+    tasks = {
+        task: (outcome.count(True), len(outcome) - outcome.count(None), len(outcome))
+        for task, outcome in _by_task(outcomes).items()
+    }
+    low = float(np.mean([yes / n for yes, _, n in tasks.values()]))
+    high = float(np.mean([(yes + n - decided_n) / n for yes, decided_n, n in tasks.values()]))
+    counts = [MatchCounts(v.right, v.unjudged, v.generated, v.gold) for _, v in fair]
     return SessionTally(
-        system=own[0].system,
+        system=results[0].system,
         group=group,
-        tasks=len(trials),
-        success=success_rate(own),
-        bounds=(_with_missing(own, 0.0), _with_missing(own, 1.0)),
-        progress=_mean([(r.case.task, v.progress) for r, v in judged]),
-        tool=rates(
-            [MatchCounts(v.right, v.unjudged, v.generated, v.gold) for _, v in fair],
-            [task for task, _ in fair],
-        ),
+        tasks=len(tasks),
+        success=share(decided),
+        bounds=(low, high),
+        progress=_mean([(task, v.progress) for task, v in judged]),
+        tool=rates(counts, [task for task, _ in fair]),
         sequence=_mean([(task, v.sequence) for task, v in fair]),
         conforms=share([(task, float(v.conforms)) for task, v in fair if v.conforms is not None]),
         fitness=_mean([(task, v.fitness) for task, v in fair]),
@@ -176,46 +177,30 @@ def session_tally(own: Sequence[SessionResult], group: str = ALL) -> SessionTall
         calls=_mean([(task, float(len(log.calls))) for task, log in logs], bounds=None),
         undecided=sum(v.success is None for _, v in judged),
         failures=Counter(f.status for f in lost),
-        pending=sum(r.verdict is None for r in own) - len(lost),
-        judges=Counter(status for _, v in judged for status in v.failures),
+        pending=sum(r.verdict is None for r in results) - len(lost),
         simulators=sum(f.who != "agent" for f in lost),
-        mistakes=Counter(f"{m.who}: {m.kind}" for log in seen for m in log.mistakes),
         ended=Counter(log.ended for _, log in logs),
         statuses=Counter(call.status for _, log in logs for call in log.calls),
         unjudged=sum(v.unjudged for _, v in judged),
-        usage=sum((r.log.usage for r in own), Usage()),
-        simulated=sum((r.log.simulator_usage for r in own), Usage()),
+        usage=sum((r.log.usage for r in results), Usage()),
+        simulated=sum((r.log.simulator_usage for r in results), Usage()),
         judging=sum((v.usage for _, v in judged), Usage()),
-        powers=pass_powers([(sum(t), len(t)) for t in trials.values()], _MOST_K),
-        agreement=_agreement(own),
+        powers=pass_powers([(yes, decided_n) for yes, decided_n, _ in tasks.values()], _MOST_K),
+        agreement=_agreement(judged),
     )
 
 
-def success_rate(own: Sequence[SessionResult]) -> Interval:
-    """Share of successes of the sessions with a word on it; see `share`."""
-    return share([
-        (r.case.task, float(r.verdict.success))
-        for r in own
-        if r.verdict is not None and r.verdict.success is not None
-    ])  # fmt: skip
-
-
-def _with_missing(own: Sequence[SessionResult], value: float) -> float:
-    """The mean over tasks of the share of successes, this being the value of every session without
-    a verdict."""
-    tasks: dict[str, list[float]] = {}
-    for r in own:
-        success = None if r.verdict is None else r.verdict.success
-        tasks.setdefault(r.case.task, []).append(value if success is None else float(success))
-    return float(np.mean([np.mean(v) for v in tasks.values()]))
-
-
-def share(values: Sequence[tuple[Hashable, float]]) -> Interval:
-    """Share of yes over (task, 0 or 1): Wilson's interval where no task comes twice, else the mean
-    over tasks of each one's share."""
-    tasks: dict[Hashable, list[float]] = {}
+def _by_task(values: Iterable[tuple[str, _V]]) -> dict[str, list[_V]]:
+    tasks: dict[str, list[_V]] = {}
     for task, value in values:
         tasks.setdefault(task, []).append(value)
+    return tasks
+
+
+def share(values: Sequence[tuple[str, float]]) -> Interval:
+    """Return the share of yes over (task, 0 or 1): Wilson's interval where no task comes twice,
+    else the mean over tasks of each one's share."""
+    tasks = _by_task(values)
     if len(tasks) == len(values):
         interval = proportion_interval(int(sum(v for _, v in values)), len(values))
     else:
@@ -224,25 +209,23 @@ def share(values: Sequence[tuple[Hashable, float]]) -> Interval:
 
 
 def _mean(
-    values: Sequence[tuple[Hashable, float | None]], bounds: tuple[float, float] | None = (0.0, 1.0)
+    values: Sequence[tuple[str, float | None]], bounds: tuple[float, float] | None = (0.0, 1.0)
 ) -> Interval:
-    known = [(task, v) for task, v in values if v is not None]
-    return mean_interval([v for _, v in known], [task for task, _ in known], bounds=bounds)
+    present = [(task, v) for task, v in values if v is not None]
+    return mean_interval([v for _, v in present], [task for task, _ in present], bounds=bounds)
 
 
-def _agreement(own: Sequence[SessionResult]) -> Kappa | None:
-    """Judge against final state, without the limits, which both pass by."""
-    pairs = [
-        (r.case.task, r.verdict.judge.success, r.verdict.state_success)
-        for r in own
-        if r.verdict is not None
-        and isinstance(r.verdict.judge, GoalsVerdict)
-        and None not in (r.verdict.judge.success, r.verdict.state_success)
+def _agreement(judged: Sequence[tuple[str, SessionVerdict]]) -> Kappa | None:
+    """Return how judge and final state agree, whatever limits were passed; None without both."""
+    ratings = [
+        (task, (v.judge.success, v.state_success))
+        for task, v in judged
+        if isinstance(v.judge, GoalsVerdict) and None not in (v.judge.success, v.state_success)
     ]
-    if not pairs:
+    if not ratings:
         return None
-    ratings = np.array([(judge, state) for _, judge, state in pairs], dtype=np.float64)
-    return cohen_kappa(ratings, categories=(0.0, 1.0), clusters=[task for task, _, _ in pairs])
+    both = np.array([pair for _, pair in ratings], dtype=np.float64)
+    return cohen_kappa(both, categories=(0.0, 1.0), clusters=[task for task, _ in ratings])
 
 
 def causes(results: Iterable[SessionResult]) -> list[CauseShare]:

@@ -15,7 +15,7 @@ from agenteval.evaluators.workflows.session import SimulatorMistake
 from agenteval.evaluators.workflows.simulated_user import (
     DONE,
     DONE_MARK,
-    Heard,
+    UserContext,
     UserTurn,
     parted,
     says_goodbye,
@@ -71,7 +71,7 @@ class UserOnModel:
             "max_tokens": _MAX_TOKENS,
         }
 
-    async def speak(self, heard: Heard) -> UserTurn:
+    async def speak(self, heard: UserContext) -> UserTurn:
         """The next words. Raises UserStuck after the last try, and what the client raises.
 
         The `spent` of all it raises tells what this turn took.
@@ -119,7 +119,7 @@ class UserOnModel:
         words, done = parted(last)
         return UserTurn(words or DONE, done, tuple(mistakes), usage)
 
-    def request(self, heard: Heard, attempt: int = 0) -> Request:
+    def request(self, heard: UserContext, attempt: int = 0) -> Request:
         """The request of one turn."""
         profile = heard.profile
         system = self._system.render(
@@ -177,7 +177,7 @@ class Mistake(ReplyError):
         self.kind: Kind = kind
 
 
-def check(text: str, heard: Heard) -> None:
+def check(text: str, heard: UserContext) -> None:
     """Raises Mistake for the first thing that is wrong with what a user says."""
     words, done = parted(text)
     if done and not heard.agent:
@@ -205,7 +205,7 @@ def _same(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.casefold()))
 
 
-def _open(heard: Heard) -> str | None:
+def _open(heard: UserContext) -> str | None:
     """A fact that the goals need and nobody has said, where the assistant has just asked something
     for the first time: who leaves then has not been failed. None where there is none.
     """
@@ -235,7 +235,7 @@ _IDIOMS = ("24/7",)
 _LONG = 3  # digits: shorter numbers are counted, longer ones name something
 
 
-def invented(text: str, heard: Heard) -> tuple[str, ...]:
+def invented(text: str, heard: UserContext) -> tuple[str, ...]:
     """Tokens of the text that name something (R-20, 4711, a@b.org) and are known from nowhere:
     neither from the profile nor from what was said before.
 
@@ -289,7 +289,7 @@ def _is_known(token: str, known: str, numbers: set[int]) -> bool:
     return not any(c.isalpha() for c in token) and all(int(n) in numbers for n in digits)
 
 
-def _known(heard: Heard) -> str:
+def _known(heard: UserContext) -> str:
     profile = heard.profile
     parts = [
         profile.opening,

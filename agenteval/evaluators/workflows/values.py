@@ -52,7 +52,7 @@ def equal_by_rule(gold: JsonValue, given: JsonValue) -> bool:
     return canonical_json(normalised(gold)) == canonical_json(normalised(given))
 
 
-def stands(words: str, text: str) -> bool:
+def contains_tokens(words: str, text: str) -> bool:
     """Whether words stand in a text: their tokens in a row, the last words of a text and its first
     ones alike. Nothing stands nowhere."""
     wanted, given = tokens(words), tokens(text)

@@ -133,14 +133,16 @@ class Verdicts:
         return tuple(self._equal.values())
 
     def prepare(self, cases: Iterable[SessionCase]) -> int:
-        """Find out now what would come to light at the verdict: raises InputError for a chart
-        outside the subset, and for a user whose gold calls the backend does not carry out. Returns
-        the number of users with whom an agent that does nothing has success (`Gold.idle`)."""
+        """Return the number of users with whom an agent that does nothing has success.
+
+        Raises InputError, before any session, for a chart outside the subset and for a user whose
+        gold calls the backend does not carry out.
+        """
         idle = 0
         for case in cases:
             self._procedure(case)
             gold = self.gold_of(case)
-            idle += gold is not None and gold.idle(self.judges.demand_of(case))
+            idle += gold is not None and gold.satisfied_by_inaction(self.judges.demand_of(case))
         return idle
 
     async def session(self, case: SessionCase, log: SessionLog) -> SessionVerdict:
@@ -290,7 +292,7 @@ def _success(
     log: SessionLog, state: StateVerdict | None, judge: GoalsVerdict | GoalsFailure | None
 ) -> tuple[bool | None, Decider | None]:
     # Whichever way it ended: to keep the successes alone would raise the rate.
-    if log.spoiled_by:
+    if log.invalidated_by:
         return None, "simulator"
     if log.ended != "user":  # over a limit is a failure, whatever was done (section 9)
         return False, "limit"

@@ -13,7 +13,7 @@ from agenteval.evaluators.workflows.cases import OpenRole
 from agenteval.evaluators.workflows.folder import read_role
 from agenteval.evaluators.workflows.recorded_agent import RecordedAgents
 from agenteval.evaluators.workflows.scenario import Profile, Role, WorkflowTool
-from agenteval.evaluators.workflows.simulated_user import Heard
+from agenteval.evaluators.workflows.simulated_user import UserContext
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Message
@@ -38,9 +38,9 @@ def conversation(*texts: str) -> tuple[Message, ...]:
     return tuple(Message(role=roles[i % 2], content=text) for i, text in enumerate(texts))
 
 
-def heard(profile: str | Profile, *texts: str, seed: int = 0) -> Heard:
+def heard(profile: str | Profile, *texts: str, seed: int = 0) -> UserContext:
     known = PROFILES[profile] if isinstance(profile, str) else profile
-    return Heard(known, ROLE.now, conversation(*texts), seed)
+    return UserContext(known, ROLE.now, conversation(*texts), seed)
 
 
 def client(answer: Callable[[Request], str | Reply | Exception]) -> tuple[Client, list[Request]]:

@@ -178,9 +178,9 @@ def test_a_user_for_whom_no_call_is_right() -> None:
         assert (found.success, found.goals, found.untold) == (False, (True, False), ("4 EUR",))
     changed = verdict(told, calls=(lend("Dune", "R-20"),))
     assert (changed.success, changed.goals, changed.progress) == (False, (False, False), 0)
-    assert not gold.idle("state")
+    assert not gold.satisfied_by_inaction("state")
     nothing = gold_state(ROLE, wanting(Goal(text="Chat.")), BACKEND)
-    assert nothing.idle("state+reads")
+    assert nothing.satisfied_by_inaction("state+reads")
 
 
 def test_reads_are_progress_unless_they_are_asked_for() -> None:

@@ -27,8 +27,8 @@ from agenteval.evaluators.workflows.run_session import SessionSettings, run_sess
 from agenteval.evaluators.workflows.session import SessionFailure, SessionLog
 from agenteval.evaluators.workflows.simulated_tools import ToolSimulator
 from agenteval.evaluators.workflows.simulated_user import (
-    Heard,
     ScriptedUser,
+    UserContext,
     UserSimulator,
     UserTurn,
 )
@@ -114,11 +114,11 @@ async def test_a_session_from_the_first_word_to_the_last() -> None:
 
 
 async def test_the_agent_is_given_the_dialogue_so_far_and_the_user_only_what_is_said() -> None:
-    heard: list[Heard] = []
+    heard: list[UserContext] = []
     seen: list[list[str]] = []
 
     class Listening(ScriptedUser):
-        async def speak(self, listening: Heard) -> UserTurn:
+        async def speak(self, listening: UserContext) -> UserTurn:
             heard.append(listening)
             return self.say(listening)
 
@@ -480,7 +480,7 @@ class Left(BaseException):
 @pytest.mark.parametrize("who", ["agent", "user", "tools"])
 async def test_an_exception_that_is_none_ends_this_session_and_no_other(who: str) -> None:
     class Leaving(ScriptedUser):
-        async def speak(self, heard: Heard) -> UserTurn:
+        async def speak(self, heard: UserContext) -> UserTurn:
             raise Left
 
     class Closed(BACKEND):  # type: ignore[misc,valid-type]
@@ -505,7 +505,7 @@ async def test_an_exception_that_is_none_ends_this_session_and_no_other(who: str
 
 async def test_a_user_that_cancels_itself() -> None:
     class Cancelled(ScriptedUser):
-        async def speak(self, heard: Heard) -> UserTurn:
+        async def speak(self, heard: UserContext) -> UserTurn:
             raise asyncio.CancelledError
 
     found = await asyncio.wait_for(session(asks, user=Cancelled()), 60)

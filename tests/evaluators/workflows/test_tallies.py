@@ -126,7 +126,6 @@ def test_what_has_no_verdict_is_counted_by_what_it_lacks() -> None:
     (tally,) = Tallies(own).sessions_by()
     assert (tally.undecided, tally.pending, tally.simulators) == (1, 1, 1)
     assert tally.failures == {"error:timeout": 2}
-    assert tally.judges == {"error:budget": 1, "unscored:parse": 1}
     assert (tally.success.n, tally.success.mean, tally.tasks) == (1, 1.0, 5)
     assert tally.progress.n == 1
 
@@ -142,7 +141,6 @@ def test_means_per_session_and_what_it_took() -> None:
     ]  # fmt: skip
     (tally,) = Tallies(own).sessions_by()
     assert (tally.turns.mean, tally.calls.mean, tally.progress.mean) == (3.0, 2.0, 0.75)
-    assert tally.mistakes == {"user: reveals_goals": 2}
     assert (tally.usage.requests, tally.usage.prompt_tokens) == (2, 10)
     assert (tally.simulated.requests, tally.judging.requests) == (7, 3)
 

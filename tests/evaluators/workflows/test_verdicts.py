@@ -30,7 +30,7 @@ from agenteval.evaluators.workflows.session import (
     SimulatorMistake,
 )
 from agenteval.evaluators.workflows.session_judge import GoalsFailure
-from agenteval.evaluators.workflows.tallies import session_tally, success_rate
+from agenteval.evaluators.workflows.tallies import session_tally
 from agenteval.evaluators.workflows.verdicts import (
     Judges,
     Verdicts,
@@ -168,7 +168,7 @@ def test_a_true_rate_lies_in_its_interval_whatever_simulators_spoil(
             replace(r, case=r.case.model_copy(update={"task": f"t{i}"}))
             for i, r in enumerate(info[bool(w), bool(b)] for w, b in zip(whole, bad, strict=True))
         ]
-        rate = success_rate(own)
+        rate = session_tally(own).success
         assert rate.n == 60 - bad.sum()
         inside += (rate.low or 0) <= 0.5 <= (rate.high or 1)
         biased.append(whole.sum() / (60 - (bad & ~whole).sum()))
