@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from agenteval.stats.bootstrap import cluster_codes
 from agenteval.stats.interval import Interval, mean_interval
-from agenteval.stats.vectors import Floats, check_level, finite_vector
+from agenteval.stats.vectors import Floats, check_level, finite_vector, t_quantile
 
 FEWEST_LABELS = 20  # labelled clusters below which the interval covers too little
 
@@ -65,7 +66,7 @@ def powered_mean(
     if told.shape != rated.shape or np.isinf(told).any():
         raise ValueError("labels must be finite or NaN, one for each rating")
     n = len(rated)
-    codes = _codes(clusters, n)
+    codes = cluster_codes(clusters, n)
     known = ~np.isnan(told)
     weight = np.ones(n) if weights is None else finite_vector(weights, "weights")
     if len(weight) != n or not (weight > 0).all():
@@ -101,15 +102,6 @@ def _summed(codes: NDArray[np.intp], values: Floats) -> Floats:
     return np.asarray(np.bincount(codes, values), dtype=np.float64)
 
 
-def _codes(clusters: Sequence[Hashable] | None, n: int) -> NDArray[np.intp]:
-    if clusters is None:
-        return np.arange(n, dtype=np.intp)
-    if len(clusters) != n:
-        raise ValueError(f"{n} ratings but {len(clusters)} cluster labels")
-    known: dict[Hashable, int] = {}
-    return np.array([known.setdefault(c, len(known)) for c in clusters], dtype=np.intp)
-
-
 def _interval(
     mean: float,
     influence: Floats,
@@ -120,8 +112,6 @@ def _interval(
 ) -> Interval:
     """t interval of an estimate whose linear part by cluster is `influence`, with `fitted` numbers
     taken from the same clusters."""
-    from scipy.special import stdtrit
-
     (lowest, highest), level = where
     if units < FEWEST_LABELS:
         reason = f"{units} labelled cases; {FEWEST_LABELS} are needed"
@@ -130,6 +120,6 @@ def _interval(
     se = float(np.sqrt(units / freedom * (influence @ influence)))
     if se <= 1e-12:
         return Interval(mean, None, None, 0.0, n, units, "none", "no variation: no interval")
-    half = float(stdtrit(freedom, (1 + level) / 2)) * se
+    half = t_quantile((1 + level) / 2, freedom) * se
     low, high = max(lowest, mean - half), min(highest, mean + half)
     return Interval(mean, low, high, se, n, units, f"cluster-robust t, {freedom} df")

@@ -2,8 +2,8 @@
 
 `between` is the variance between cases, `within` that of repeats of one case, both in squared
 units of the values; K repeats of a case leave between + within / K per case. For a comparison of
-two systems on the same cases they are the variance of the true difference between cases
-(`difference_variance`) and the variance of repeats of one system.
+two systems on the same cases they are the variance of the true difference between cases and the
+variance of repeats of one system.
 """
 
 from __future__ import annotations
@@ -90,20 +90,6 @@ def cases_to_exclude(
     few = math.ceil(FEWEST * found.n / differing) if 0 < differing < FEWEST else 0
     cases = cases_for_difference(variance, 0, 1, distance, power=power, level=level)
     return max(cases, few)
-
-
-def difference_variance(
-    variance_of_means: float, within_first: float, within_second: float, repeats: int
-) -> float:
-    """Variance between cases of the true difference of two systems, at least 0.
-
-    `variance_of_means` is the sample variance over cases of (mean of the first's repeats - mean
-    of the second's); the repeats' own share is taken off: v - (s1^2 + s2^2) / K (Miller, arXiv
-    2411.00640, section 3.1). Raises ValueError for negative variances or fewer than one repeat.
-    """
-    _check(variance_of_means, within_first, repeats)
-    _check(variance_of_means, within_second, repeats)
-    return max(0.0, variance_of_means - (within_first + within_second) / repeats)
 
 
 def _z_sum(power: float, level: float) -> float:

@@ -62,3 +62,10 @@ def normal_quantile(p: float) -> float:
     from scipy.special import ndtri
 
     return float(ndtri(p))
+
+
+def t_quantile(p: float, df: float) -> float:
+    """t with P(T <= t) = p, T of Student's distribution with `df` degrees of freedom."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(df, p))
