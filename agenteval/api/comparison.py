@@ -252,8 +252,9 @@ def _warnings(sides: Sides, comparison: Comparison) -> tuple[str, ...]:
             "side has"
         )
     if comparison.pair_by != "run":
-        answers = {answer for table in (sides.first, sides.second) for answer in _answers(table)}
-        lines += cases_answered_twice(sorted(answers))
+        entries = sides.first.entries() | sides.second.entries()
+        answers = sorted((entry.system or "", entry.case, entry.run) for entry in entries)
+        lines += cases_answered_twice(answers)
     least = comparison.options.min_cases
     if len(comparison.common) < least:
         lines.append(f"{len(comparison.common)} common cases: below {least} nothing is decided")
@@ -265,15 +266,6 @@ def _warnings(sides: Sides, comparison: Comparison) -> tuple[str, ...]:
                 "what is missing may differ from the rest"
             )
     return tuple(lines)
-
-
-def _answers(table: ScoreTable) -> set[tuple[str, str, str]]:
-    """System, case and run id of every run."""
-    codes = zip(table.system.codes, table.case.codes, table.run.codes, strict=True)
-    return {
-        (table.system.names[s] if s >= 0 else "", table.case.names[c], table.run.names[r])
-        for s, c, r in set(codes)
-    }
 
 
 def _tables(sides: Sides, comparison: Comparison) -> tuple[Table, ...]:
@@ -315,8 +307,8 @@ def _tables(sides: Sides, comparison: Comparison) -> tuple[Table, ...]:
 def _runs_of_cases(table: ScoreTable) -> dict[str, str]:
     """The name of each case for people, by case: its run, or the first of several."""
     runs: dict[str, set[str]] = {}
-    for _, case, run in _answers(table):
-        runs.setdefault(case, set()).add(run)
+    for entry in table.entries():
+        runs.setdefault(entry.case, set()).add(entry.run)
     return {
         case: min(own) + (f" and {len(own) - 1} more" if len(own) > 1 else "")
         for case, own in runs.items()

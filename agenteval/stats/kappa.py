@@ -174,7 +174,7 @@ def _categories(data: Floats, categories: Sequence[float] | None) -> Floats:
     return levels
 
 
-def _equal_pairs(counts: Floats) -> Floats:
+def equal_pairs(counts: Floats) -> Floats:
     """Share of equal pairs of ratings per unit, 0 for a unit without a pair (it is not counted)."""
     number = counts.sum(axis=1)
     pairs = number * (number - 1)
@@ -188,7 +188,7 @@ def _agreement(sample: _Sample) -> Interval:
     data = sample.data[sample.keep]
     counts = level_counts(data, _categories(data, None))
     paired = counts.sum(axis=1) >= 2
-    values = _equal_pairs(counts)[paired]
+    values = equal_pairs(counts)[paired]
     codes = sample.codes()
     level = 0.95 if sample.bootstrap is None else sample.bootstrap.level
     if codes is None and np.isin(values, (0, 1)).all():
