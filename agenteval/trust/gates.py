@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agenteval.errors import InputError
+from agenteval.stats.interval import Interval
 from agenteval.stats.sample_size import cases_to_exclude
 from agenteval.trust.comparison import Comparison, Row, would_decide
 
@@ -125,21 +126,24 @@ def under_gate(comparison: Comparison, criterion: str, value: float) -> Gate:
         known = ", ".join(r.criterion for r in comparison.rows)
         raise InputError(f"criterion {criterion!r} is not compared; there are {known}")
 
-    def gate(outcome: Outcome, detail: str) -> Gate:
-        return Gate(FAIL_UNDER, outcome, detail, criterion, value)
-
-    low, high = row.second.low, row.second.high
-    if row.undecidable or low is None or high is None:
-        why = row.undecidable or row.second.reason or "no interval"
-        return gate("undecided", why)
-    span = f"mean {row.second.mean:.3f} [{low:.3f}, {high:.3f}]"
-    if high < value:
-        return gate("missed", f"{span} lies below {value:g}")
-    if low >= value:
-        return gate("met", f"{span} is not below {value:g}")
+    if row.undecidable:
+        return Gate(FAIL_UNDER, "undecided", row.undecidable, criterion, value)
     cases = cases_to_exclude(value, row.second, (0.0, 1.0), level=row.level)
-    message = f"{span} lies on both sides of {value:g}{would_decide(cases)}"
-    return gate("undecided", message)
+    message = f"lies on both sides of {value:g}{would_decide(cases)}"
+    return mean_gate(FAIL_UNDER, criterion, row.second, value, message)
+
+
+def mean_gate(name: str, criterion: str, mean: Interval, least: float, undecided: str) -> Gate:
+    """Missed where the whole interval of a mean lies below `least`, met where none of it does, else
+    undecided, for the reason that is named."""
+    if mean.low is None or mean.high is None:
+        return Gate(name, "undecided", mean.reason or "no interval", criterion, least)
+    span = f"mean {mean.mean:.3f} [{mean.low:.3f}, {mean.high:.3f}]"
+    if mean.high < least:
+        return Gate(name, "missed", f"{span} lies below {least:g}", criterion, least)
+    if mean.low >= least:
+        return Gate(name, "met", f"{span} is not below {least:g}", criterion, least)
+    return Gate(name, "undecided", f"{span} {undecided}", criterion, least)
 
 
 def _regression_gate(row: Row, comparison: Comparison, fail_if: FailIf) -> Gate:

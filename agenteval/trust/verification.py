@@ -106,34 +106,18 @@ def verify_stored(
     labels: Sequence[ScoreTable] = (),
 ) -> VerifiedSet:
     """Verdicts from what the store holds of these runs and copies, and from `labels` of people."""
-    return verify_table(
-        stored_table(store, source_key, material),
-        store.models(source_key),
+    return verify_keys(
+        store,
+        source_key,
         material.criteria,
         options,
+        runs={view.sha256 for _, view in material.items},
+        copies={(view.sha256, c.variant) for c in material.copies for _, view in c.items},
+        repeats=material.repeats,
         lengths=lengths_of(material),
         unchanged={c.variant: tuple(c.unchanged) for c in material.copies},
         labels=labels,
     )
-
-
-def verify_table(  # noqa: PLR0913  each narrows or adds what is looked at
-    table: ScoreTable,
-    models: Mapping[str, int],
-    criteria: Sequence[Criterion],
-    options: VerifyOptions,
-    *,
-    lengths: Lengths,
-    unchanged: Mapping[str, Sequence[str]] | None = None,
-    labels: Sequence[ScoreTable] = (),
-) -> VerifiedSet:
-    """Verdicts on these ratings; `models` says by name of how many calls each answered."""
-    result = verify(table, criteria, options, lengths=lengths, unchanged=unchanged, labels=labels)
-    changed = drift_warning(models)
-    if changed is None:
-        return result
-    judge = result.judge.model_copy(update={"warnings": (changed, *result.judge.warnings)})
-    return result.model_copy(update={"judge": judge})
 
 
 def verify_keys(  # noqa: PLR0913  each narrows what is looked at
@@ -147,9 +131,11 @@ def verify_keys(  # noqa: PLR0913  each narrows what is looked at
     repeats: int,
     lengths: Lengths,
     unchanged: Mapping[str, Sequence[str]] | None = None,
+    labels: Sequence[ScoreTable] = (),
 ) -> VerifiedSet:
     """Verdicts on these criteria from exactly these originals (run keys), copies (run key, variant)
-    and the first `repeats` of each; `verify` and the page both get theirs here."""
+    and the first `repeats` of each, and from `labels` of people; `verify` and the page both get
+    theirs here."""
     table = scores_from_store(
         store,
         source_key,
@@ -158,8 +144,12 @@ def verify_keys(  # noqa: PLR0913  each narrows what is looked at
         repeats=repeats,
         copies=copies,
     )
-    models = store.models(source_key)
-    return verify_table(table, models, criteria, options, lengths=lengths, unchanged=unchanged)
+    result = verify(table, criteria, options, lengths=lengths, unchanged=unchanged, labels=labels)
+    changed = drift_warning(store.models(source_key))
+    if changed is None:
+        return result
+    judge = result.judge.model_copy(update={"warnings": (changed, *result.judge.warnings)})
+    return result.model_copy(update={"judge": judge})
 
 
 def drift_warning(models: Mapping[str, int]) -> str | None:
