@@ -33,9 +33,9 @@ from agenteval.trust.label_tables import LabelledBy, Replacing, label_tables
 from agenteval.trust.labelled_means import calibrations, labelled_means
 from agenteval.trust.panel import RaterAgreement, agreement_among, replacing
 from agenteval.trust.panel import panel as panel_of
+from agenteval.trust.rating_sources import StoredJudge, chosen_raters, file_table, raters_in
 from agenteval.trust.ratings import with_runs
 from agenteval.trust.sampling import By, Sample, draw, read_sample
-from agenteval.trust.sides import StoredJudge, chosen_raters, file_table, raters_in
 
 Ratings = str | Path | ScoreTable
 

@@ -29,7 +29,7 @@ from agenteval.store.postgres import without_password
 from agenteval.trust.disagreement import disagreement_table, disagreements
 from agenteval.trust.flagged import Flags
 from agenteval.trust.gates import UNSCORED, Gate, Outcome, exit_code, mean_gate, unscored_gate
-from agenteval.trust.means import ALL, Rating, Row, lines_on_failed_runs, summarize
+from agenteval.trust.means import ALL, Rating, ScoreRow, lines_on_failed_runs, summarize
 from agenteval.trust.spread import spread_line, spread_table, spreads
 from agenteval.trust.tables import outcomes, score_notes, score_tables, score_title, spent
 
@@ -111,7 +111,7 @@ class ScoreReport(Report):
     store: str | Path
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ScoreRow]:
         """Means by criterion and system."""
         return summarize(self.ratings, self.criteria)
 

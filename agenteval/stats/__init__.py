@@ -23,7 +23,7 @@ from agenteval.stats.kappa import Kappa, cohen_kappa, gwet_ac2
 from agenteval.stats.multiple import Adjusted, adjust
 from agenteval.stats.paired import PairedTest, sign_flip_test, sign_test
 from agenteval.stats.passk import PassK, pass_at_k, pass_hat_k, pass_rate
-from agenteval.stats.ppi import PoweredMean, powered_mean
+from agenteval.stats.ppi import PPIMean, ppi_mean
 from agenteval.stats.proportion import proportion_interval
 from agenteval.stats.ranks import RankTest, mann_whitney
 from agenteval.stats.reliability import icc
@@ -45,9 +45,9 @@ __all__ = [
     "FirstComponent",
     "Interval",
     "Kappa",
+    "PPIMean",
     "PairedTest",
     "PassK",
-    "PoweredMean",
     "RankTest",
     "UniqueCurve",
     "VarianceComponents",
@@ -74,7 +74,7 @@ __all__ = [
     "pass_at_k",
     "pass_hat_k",
     "pass_rate",
-    "powered_mean",
+    "ppi_mean",
     "proportion_interval",
     "sign_flip_test",
     "sign_test",

@@ -16,7 +16,7 @@ FEWEST_LABELS = 20  # labelled clusters below which the interval covers too litt
 
 
 @dataclass(frozen=True)
-class PoweredMean:
+class PPIMean:
     """The same mean three times, in the unit of the values.
 
     `judge` is that of all ratings, `people` that of the labels alone, `corrected` that of both.
@@ -31,7 +31,7 @@ class PoweredMean:
     worth: float | None
 
 
-def powered_mean(
+def ppi_mean(
     ratings: Sequence[float] | Floats,
     labels: Sequence[float] | Floats,
     clusters: Sequence[Hashable] | None = None,
@@ -39,7 +39,7 @@ def powered_mean(
     weights: Sequence[float] | Floats | None = None,
     bounds: tuple[float, float] = (0.0, 1.0),
     level: float = 0.95,
-) -> PoweredMean:
+) -> PPIMean:
     """Prediction-powered mean of the runs that `ratings` (N,) are of; `labels` (N,) are NaN where
     nobody labelled.
 
@@ -77,7 +77,7 @@ def powered_mean(
     judge = mean_interval(rated.tolist(), codes.tolist(), level=level, bounds=bounds)
     if not known.any():
         nothing = Interval(None, None, None, None, 0, 0, "none", "no labels")
-        return PoweredMean(judge, nothing, nothing, 0.0, None)
+        return PPIMean(judge, nothing, nothing, 0.0, None)
     share = np.where(known, weight, 0.0) / weight[known].sum()
     of_people = float(share @ np.where(known, told, 0.0))
     of_judge = float(share @ rated)  # on the labelled runs
@@ -95,7 +95,7 @@ def powered_mean(
     worth = None
     if people.se and corrected.se:
         worth = labelled[0] * (people.se / corrected.se) ** 2
-    return PoweredMean(judge, people, corrected, power, worth)
+    return PPIMean(judge, people, corrected, power, worth)
 
 
 def _summed(codes: NDArray[np.intp], values: Floats) -> Floats:

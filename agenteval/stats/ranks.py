@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from agenteval.stats.correlation import midranks
-from agenteval.stats.vectors import Alternative, Floats, finite_vector, p_value, snapped
+from agenteval.stats.vectors import Alternative, Floats, finite_vector, p_value, round_near_ties
 
 EXACT_LIMIT = 100  # values in both groups together; the count of subsets takes well under a second
 
@@ -56,7 +56,9 @@ def mann_whitney(
     p_value(1.0, 1.0, alternative)
     if not m or not n:
         return RankTest(None, None, m, n, alternative, "none", "a group is empty")
-    doubled = 2 * midranks(snapped(np.concatenate([a, b])))  # whole, so that sums compare exactly
+    doubled = 2 * midranks(
+        round_near_ties(np.concatenate([a, b]))
+    )  # whole, so that sums compare exactly
     u = (int(doubled[:m].sum()) - m * (m + 1)) / 2
     if doubled.min() == doubled.max():
         return RankTest(1.0, u, m, n, alternative, "none", "all values are equal")

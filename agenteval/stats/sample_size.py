@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from agenteval.stats.interval import Interval
-from agenteval.stats.mean_limit import cases_without_rise
+from agenteval.stats.mean_limit import n_for_zero_events
 from agenteval.stats.vectors import check_level, normal_quantile
 
 FEWEST = 6  # differing values below which no two-sided sign test reaches .05 (2 x .5^5 = .0625)
@@ -75,7 +75,7 @@ def cases_to_exclude(
     `bounds`. The distance of mean and limit is detected as by `cases_for_difference`, with the
     variance found. Fewer than 6 values that differ from the others (`differing`) widen that
     interval: then there must also be enough cases for 6 of them. Of equal values, the Clopper-
-    Pearson limit of the share of unequal ones must come close enough (`cases_without_rise`).
+    Pearson limit of the share of unequal ones must come close enough (`n_for_zero_events`).
     None where the mean is the limit, or without two cases.
     """
     if found.mean is None or found.se is None or found.n < 2:
@@ -86,7 +86,7 @@ def cases_to_exclude(
     variance = found.se**2 * found.n
     if variance < 1e-12:
         room = bounds[1] - found.mean if limit > found.mean else found.mean - bounds[0]
-        return cases_without_rise(distance, room, level=(1 + level) / 2)
+        return n_for_zero_events(distance, room, level=(1 + level) / 2)
     few = math.ceil(FEWEST * found.n / differing) if 0 < differing < FEWEST else 0
     cases = cases_for_difference(variance, 0, 1, distance, power=power, level=level)
     return max(cases, few)

@@ -9,7 +9,7 @@ from typing import Literal
 from agenteval.errors import InputError
 from agenteval.stats.interval import Interval
 from agenteval.stats.sample_size import cases_to_exclude
-from agenteval.trust.comparison import Comparison, Row, would_decide
+from agenteval.trust.comparison import Comparison, ComparisonRow, would_decide
 
 Outcome = Literal["met", "missed", "undecided"]
 FailIf = Literal["surely-worse", "not-surely-as-good"]
@@ -101,10 +101,10 @@ def regression_gates(comparison: Comparison, fail_if: FailIf = "surely-worse") -
     """One gate per row: is the second side worse by more than the margin?
 
     surely worse: the one-sided test against -margin rejects after Holm's correction, since a
-    single failing row fails all (`Row.surely_worse`). surely as good: the interval lies at or above
-    -margin; all rows must pass, and such a claim needs no correction (intersection-union test,
-    Berger, Technometrics 24, 1982). Rows of which no pair differs pass, however few cases (at least
-    `min_cases`) leave the interval wide.
+    single failing row fails all (`ComparisonRow.surely_worse`). surely as good: the interval lies
+    at or above -margin; all rows must pass, and such a claim needs no correction
+    (intersection-union test, Berger, Technometrics 24, 1982). Rows of which no pair differs pass,
+    however few cases (at least `min_cases`) leave the interval wide.
 
     missed: surely worse; with "not-surely-as-good" whatever is not surely as good. met: surely as
     good. undecided: the rest, and always where no verdict may be given (too few cases, too many
@@ -146,7 +146,7 @@ def mean_gate(name: str, criterion: str, mean: Interval, least: float, undecided
     return Gate(name, "undecided", f"{span} {undecided}", criterion, least)
 
 
-def _regression_gate(row: Row, comparison: Comparison, fail_if: FailIf) -> Gate:
+def _regression_gate(row: ComparisonRow, comparison: Comparison, fail_if: FailIf) -> Gate:
     margin = comparison.options.margin
     low, high = row.difference.low, row.difference.high
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from agenteval.records import Criterion
 from agenteval.stats.calibration import calibration_error
 from agenteval.stats.interval import Interval
-from agenteval.stats.ppi import PoweredMean, powered_mean
+from agenteval.stats.ppi import PPIMean, ppi_mean
 from agenteval.stats.scores import ORIGINAL, Mask, ScoreTable
 from agenteval.trust.agreement import mean_over_cases
 from agenteval.trust.ratings import (
@@ -40,7 +40,7 @@ class LabelledMean:
     labelled: int
     unlabelled: int
     unrated: int
-    mean: PoweredMean | None
+    mean: PPIMean | None
     reason: str
 
 
@@ -108,7 +108,7 @@ def labelled_means(
         mean = None
         if not reason:
             cases = clusters_of(runs, criterion.raters)
-            mean = powered_mean(
+            mean = ppi_mean(
                 [ratings[run] for run in runs],
                 [labelled.get(run, np.nan) for run in runs],
                 None if cases is None else cases.tolist(),

@@ -25,7 +25,7 @@ DEFAULT_OPERATORS = (
 
 
 @dataclass(frozen=True)
-class Copies:
+class PerturbedRuns:
     """Perturbed copies of the runs by one operator.
 
     `items` holds only copies that differ from their original; `unchanged` says by run id why the
@@ -39,7 +39,7 @@ class Copies:
 
 def make_copies(
     items: Sequence[Item], operators: Sequence[str], *, share: float, seed: int
-) -> list[Copies]:
+) -> list[PerturbedRuns]:
     """Copies of every run by every operator; the same seed makes the same copies.
 
     Raises InputError for an operator that does not exist.
@@ -54,16 +54,16 @@ def make_copies(
                 changed.append((run, copy.view.model_copy(update={"origin": view.sha256})))
             else:
                 unchanged[run.id] = copy.reason
-        made.append(Copies(variant_name(operator, share, seed), tuple(changed), unchanged))
+        made.append(PerturbedRuns(variant_name(operator, share, seed), tuple(changed), unchanged))
     return made
 
 
 @dataclass(frozen=True)
-class Material:
+class VerificationData:
     """What is verified: runs, their copies, the criteria, and how often each text is judged."""
 
     items: tuple[Item, ...]
-    copies: tuple[Copies, ...]
+    copies: tuple[PerturbedRuns, ...]
     criteria: tuple[Criterion, ...]
     repeats: int
 
@@ -78,7 +78,7 @@ class Material:
         return JudgeEvaluator(judge, variants, self.criteria, self.repeats)
 
 
-def lengths_of(material: Material) -> Lengths:
+def lengths_of(material: VerificationData) -> Lengths:
     """Characters of every trajectory that is judged."""
     lengths = {(run.id, ORIGINAL): len(view.trajectory) for run, view in material.items}
     for copy in material.copies:
@@ -86,7 +86,7 @@ def lengths_of(material: Material) -> Lengths:
     return lengths
 
 
-def stored_table(store: Store, source_key: str, material: Material) -> ScoreTable:
+def stored_table(store: Store, source_key: str, material: VerificationData) -> ScoreTable:
     """What the store holds of exactly these runs and copies."""
     return scores_from_store(
         store,
@@ -101,7 +101,7 @@ def stored_table(store: Store, source_key: str, material: Material) -> ScoreTabl
 def verify_stored(
     store: Store,
     source_key: str,
-    material: Material,
+    material: VerificationData,
     options: VerifyOptions,
     labels: Sequence[ScoreTable] = (),
 ) -> VerifiedSet:
