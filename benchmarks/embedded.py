@@ -187,7 +187,7 @@ def success_area(kind: CriterionKind, texts: Texts) -> Interval | None:
     success = np.array([bool(run.success) for run, _ in known])
     if success.all() or not success.any():
         return None
-    how = Bootstrap(np.random.default_rng(20), resamples=1000, method="percentile")
+    how = Bootstrap(np.random.default_rng(20), resamples=1000)
     cases = [run.input or run.id for run, _ in known]
     return bootstrap_interval(area, [np.array([v for _, v in known]), success], cases, how=how)
 

@@ -25,8 +25,8 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
-from agenteval.stats.ppi import powered_mean
-from agenteval.stats.sequential import confidence_sequence, hopeless, look_level, normalized_sum
+from agenteval.stats.ppi import ppi_mean
+from agenteval.stats.sequential import confidence_sequence, is_futile, look_level, normalized_sum
 from benchmarks.folders import ROOT
 from benchmarks.outcome import Row, finish
 
@@ -100,7 +100,7 @@ def covered(
             drawn = np.zeros(1000, bool)
             drawn[rng.choice(1000, n, replace=False)] = True
         cases = np.repeat(np.arange(1000 // systems), systems).tolist() if systems else None
-        mean = powered_mean(rating, np.where(drawn, label, np.nan), cases, weights=weights)
+        mean = ppi_mean(rating, np.where(drawn, label, np.nan), cases, weights=weights)
         for i, one in enumerate((mean.judge, mean.people, mean.corrected)):
             low, high = one.low or 0.0, one.high or 0.0
             hits[i] += low <= truth <= high
@@ -123,7 +123,7 @@ def decide(path: Floats) -> tuple[int, int]:
         z = normalized_sum(path[:n])
         if abs(z) >= _z(n, planned):
             return n, int(np.sign(z))
-        if n < planned and hopeless(path[:n], planned):
+        if n < planned and is_futile(path[:n], planned):
             return n, 0
     return planned, 0
 

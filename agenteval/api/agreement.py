@@ -33,9 +33,9 @@ from agenteval.trust.label_tables import LabelledBy, Replacing, label_tables
 from agenteval.trust.labelled_means import calibrations, labelled_means
 from agenteval.trust.panel import RaterAgreement, agreement_among, replacing
 from agenteval.trust.panel import panel as panel_of
+from agenteval.trust.rating_sources import StoredJudge, chosen_raters, file_table, raters_in
 from agenteval.trust.ratings import with_runs
 from agenteval.trust.sampling import By, Sample, draw, read_sample
-from agenteval.trust.sides import StoredJudge, chosen_raters, file_table, raters_in
 
 Ratings = str | Path | ScoreTable
 
@@ -257,14 +257,14 @@ def sample_to_label(
         notes.append(f"{plural(unrated, 'run')} without a rating cannot be drawn")
     ids = table.present("criterion")
     levels = {c.id: " | ".join(c.accepted_values) for c in known}
-    facts = {run: (case, system) for run, case, system in _facts(table)}
+    entries = {entry.run: entry for entry in table.entries()}
     sheet = []
     for run, weight in sample.weights.items():
         view = texts.get(run)
         for number, criterion in enumerate(ids):
             first = number == 0 and view is not None
             sheet.append({
-                "run": run, "case": facts[run][0], "system": facts[run][1],
+                "run": run, "case": entries[run].case, "system": entries[run].system or "",
                 "criterion": criterion, "label": None, "rater": None,
                 "allowed": levels.get(criterion, ""), "weight": round(weight, 6),
                 "sample": sample.name, "problem": view.problem if first and view else None,
@@ -273,7 +273,7 @@ def sample_to_label(
     columns = (Column("run", "run"), Column("system", "system"),
                Column("weight", "weight", "number", "runs that it stands for"))  # fmt: skip
     rows: list[dict[str, Cell]] = [
-        {"run": run, "system": facts[run][1], "weight": weight}
+        {"run": run, "system": entries[run].system or "", "weight": weight}
         for run, weight in sample.weights.items()
     ]
     return SampleReport(
@@ -310,15 +310,6 @@ def judge_table(
     unknown = [c for c in rated if c not in {k.id for k in known}]
     numeric = (Criterion(id=c, name=c, scale="numeric", numeric_range=(0, 1)) for c in unknown)
     return name, table, (*known, *numeric), notes
-
-
-def _facts(table: ScoreTable) -> set[tuple[str, str, str]]:
-    """Run, case and system of every run."""
-    codes = zip(table.run.codes, table.case.codes, table.system.codes, strict=True)
-    return {
-        (table.run.names[r], table.case.names[c], table.system.names[s] if s >= 0 else "")
-        for r, c, s in set(codes)
-    }
 
 
 def _gates(pairs: Iterable[JudgeAndRater], least: int) -> list[Gate]:

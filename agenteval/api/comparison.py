@@ -17,11 +17,16 @@ from agenteval.report.junit import junit_xml
 from agenteval.report.report import Report
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store, default_path
-from agenteval.trust.comparison import CompareOptions, Comparison, Row
+from agenteval.trust.compared_ratings import (
+    ComparedRatings,
+    RatingQuery,
+    compared_stores,
+    compared_tables,
+)
+from agenteval.trust.comparison import CompareOptions, Comparison, ComparisonRow
 from agenteval.trust.comparison import compare as compare_tables
 from agenteval.trust.gates import FailIf, regression_gates, under_gate
 from agenteval.trust.means import cases_answered_twice, lines_on_failed_runs
-from agenteval.trust.sides import Sides, Wanted, sides_of_stores, sides_of_tables
 
 _JUDGES = {"better": "higher", "worse": "lower"}  # a judge that rates higher is not better for it
 _FEW = 3  # cases behind a difference that the first table names
@@ -40,7 +45,7 @@ class ComparisonReport(Report):
     undecided_passes: bool = False
 
     @property
-    def rows(self) -> Mapping[str, Row]:
+    def rows(self) -> Mapping[str, ComparisonRow]:
         """The figures by criterion; `success` is the success rate."""
         return {row.criterion: row for row in self.comparison.rows}
 
@@ -68,7 +73,7 @@ class ComparisonReport(Report):
             undecided_passes=self.undecided_passes,
         )
 
-    def _figures(self, row: Row) -> dict[str, str]:
+    def _figures(self, row: ComparisonRow) -> dict[str, str]:
         numbers = {
             "A": row.first.mean, "B": row.second.mean, "difference": row.difference.mean,
             "low": row.difference.low, "high": row.difference.high, "wins": row.wins,
@@ -118,9 +123,9 @@ def compare(
     judges = (judges,) if isinstance(judges, str) else tuple(judges)
     systems = tuple(name for name in (a, b) if name is not None)
     _check(systems, judges, store if scores is None else scores, other)
-    sides = _sides(systems, judges, store, scores, other, task, criteria)
+    pair = _paired(systems, judges, store, scores, other, task, criteria)
     comparison = compare_tables(
-        sides.first, sides.second, pair_by=sides.pair_by, criteria=only,
+        pair.first, pair.second, pair_by=pair.pair_by, criteria=only,
         options=CompareOptions(margin=margin, min_cases=min_cases, seed=seed, planned=planned),
     )  # fmt: skip
     limits = fail_under.items() if isinstance(fail_under, Mapping) else fail_under
@@ -130,16 +135,16 @@ def compare(
         if not gates:
             why = "; ".join(f"{row.criterion}: {row.reason}" for row in comparison.rows)
             raise InputError(f"no row has a mean, so no gate could fail ({why})", "--fail-if")
-    warnings = _warnings(sides, comparison)
+    warnings = _warnings(pair, comparison)
     report = ComparisonReport(
-        title=f"A = {sides.names[0]}, B = {sides.names[1]}",
-        tables=_tables(sides, comparison),
+        title=f"A = {pair.names[0]}, B = {pair.names[1]}",
+        tables=_tables(pair, comparison),
         notes=warnings,
-        unfinished=sides.unfinished,
+        unfinished=pair.unfinished,
         data={
-            "a": sides.names[0],
-            "b": sides.names[1],
-            "about": list(sides.about),
+            "a": pair.names[0],
+            "b": pair.names[1],
+            "about": list(pair.about),
             "warnings": list(warnings),
             "pair_by": comparison.pair_by,
             "options": asdict(comparison.options),
@@ -149,13 +154,13 @@ def compare(
             "unmatched": comparison.unmatched,
             "family": list(comparison.family),
             "no_answer": {
-                "a": sides.first.runs_by_status("no_answer:"),
-                "b": sides.second.runs_by_status("no_answer:"),
+                "a": pair.first.runs_by_status("no_answer:"),
+                "b": pair.second.runs_by_status("no_answer:"),
             },
             "on_undecided": "pass" if undecided_passes else "fail",
         },
         comparison=comparison,
-        names=sides.names,
+        names=pair.names,
         undecided_passes=undecided_passes,
     )
     return report.gated(*gates, undecided_passes=undecided_passes)
@@ -183,7 +188,7 @@ def _not_the_same(here: str | Path, other: str | Path) -> None:
         raise InputError(f"{other} is compared with itself", "--with")
 
 
-def _sides(
+def _paired(
     systems: tuple[str, ...],
     judges: tuple[str, ...],
     store: str | Path | Store | None,
@@ -191,7 +196,7 @@ def _sides(
     other: str | Path | Store | ScoreTable | None,
     task: str | None,
     criteria: Criteria | None,
-) -> Sides:
+) -> ComparedRatings:
     if scores is not None:
         if store is not None:
             raise InputError("give --store or --scores, not both", "--scores")
@@ -200,8 +205,8 @@ def _sides(
         known, _ = known_criteria(criteria, task)
         ratings = [Path(p) if isinstance(p, str) else p for p in (scores, other or scores)]
         names = ["the ratings" if isinstance(p, ScoreTable) else str(p) for p in ratings]
-        wanted = Wanted(systems, judges, task, other is not None, (names[0], names[1]))
-        return sides_of_tables(wanted, ratings, known)
+        query = RatingQuery(systems, judges, task, other is not None, (names[0], names[1]))
+        return compared_tables(query, ratings, known)
     if isinstance(other, ScoreTable):
         raise InputError("ratings are compared with ratings, a store with a store", "other")
     with ExitStack() as stack:
@@ -215,8 +220,8 @@ def _sides(
             stack.enter_context(each.snapshot())
         first, second = stores[0], stores[-1]
         places = (_place(store), _place(store if other is None else other))
-        wanted = Wanted(systems, judges, task, other is not None, places)
-        return sides_of_stores(wanted, (first, second))
+        query = RatingQuery(systems, judges, task, other is not None, places)
+        return compared_stores(query, (first, second))
 
 
 def _place(store: str | Path | Store | None) -> str:
@@ -226,15 +231,15 @@ def _place(store: str | Path | Store | None) -> str:
 # ---- what is shown -------------------------------------------------------------------------------
 
 
-def _verdict(comparison: Comparison, row: Row) -> str:
+def _verdict(comparison: Comparison, row: ComparisonRow) -> str:
     word: str = row.verdict
     return _JUDGES.get(word, word) if comparison.pair_by == "run" else word
 
 
-def _warnings(sides: Sides, comparison: Comparison) -> tuple[str, ...]:
+def _warnings(pair: ComparedRatings, comparison: Comparison) -> tuple[str, ...]:
     """What a reader must know before the figures."""
-    lines = [f"not compared: {name}: {why}" for name, why in sides.left_out.items()]
-    sides_of = {"A": sides.first.of(variant=ORIGINAL), "B": sides.second.of(variant=ORIGINAL)}
+    lines = [f"not compared: {name}: {why}" for name, why in pair.left_out.items()]
+    sides_of = {"A": pair.first.of(variant=ORIGINAL), "B": pair.second.of(variant=ORIGINAL)}
     for side, cases in (("A", comparison.only_first), ("B", comparison.only_second)):
         if cases:
             # cases of a store are named by a hash
@@ -252,8 +257,9 @@ def _warnings(sides: Sides, comparison: Comparison) -> tuple[str, ...]:
             "side has"
         )
     if comparison.pair_by != "run":
-        answers = {answer for table in (sides.first, sides.second) for answer in _answers(table)}
-        lines += cases_answered_twice(sorted(answers))
+        entries = pair.first.entries() | pair.second.entries()
+        answers = sorted((entry.system or "", entry.case, entry.run) for entry in entries)
+        lines += cases_answered_twice(answers)
     least = comparison.options.min_cases
     if len(comparison.common) < least:
         lines.append(f"{len(comparison.common)} common cases: below {least} nothing is decided")
@@ -267,16 +273,7 @@ def _warnings(sides: Sides, comparison: Comparison) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _answers(table: ScoreTable) -> set[tuple[str, str, str]]:
-    """System, case and run id of every run."""
-    codes = zip(table.system.codes, table.case.codes, table.run.codes, strict=True)
-    return {
-        (table.system.names[s] if s >= 0 else "", table.case.names[c], table.run.names[r])
-        for s, c, r in set(codes)
-    }
-
-
-def _tables(sides: Sides, comparison: Comparison) -> tuple[Table, ...]:
+def _tables(pair: ComparedRatings, comparison: Comparison) -> tuple[Table, ...]:
     within = {
         "case": "runs and repeats averaged",
         "system": "per system, repeats averaged; then the mean over systems",
@@ -300,30 +297,30 @@ def _tables(sides: Sides, comparison: Comparison) -> tuple[Table, ...]:
     for row in comparison.rows:
         verdicts.setdefault((_verdict(comparison, row), row.reason), []).append(row.criterion)
     notes = [f"{', '.join(of)}: {verdict}, {why}" for (verdict, why), of in verdicts.items()]
-    runs = _runs_of_cases(sides.second)
+    runs = _runs_of_cases(pair.second)
     notes += [_largest(row, runs) for row in comparison.rows if row.differs]
     title = f"{len(comparison.common)} common cases, one pair each ({within})"
-    notes += [comparison.about_tests, *_missing(comparison), *sides.about]
+    notes += [comparison.about_tests, *_missing(comparison), *pair.about]
     return (
         Table("rows", title, columns, tuple(rows), tuple(notes)),
         _cases(comparison, runs),
         _tests(comparison),
-        _sides_table(comparison),
+        _both_table(comparison),
     )
 
 
 def _runs_of_cases(table: ScoreTable) -> dict[str, str]:
     """The name of each case for people, by case: its run, or the first of several."""
     runs: dict[str, set[str]] = {}
-    for _, case, run in _answers(table):
-        runs.setdefault(case, set()).add(run)
+    for entry in table.entries():
+        runs.setdefault(entry.case, set()).add(entry.run)
     return {
         case: min(own) + (f" and {len(own) - 1} more" if len(own) > 1 else "")
         for case, own in runs.items()
     }
 
 
-def _largest(row: Row, runs: Mapping[str, str]) -> str:
+def _largest(row: ComparisonRow, runs: Mapping[str, str]) -> str:
     """One line on the cases that moved most in the direction of the difference."""
     sign = 1 if (row.difference.mean or 0) > 0 else -1
     moved = [pair for pair in row.pairs if pair.difference * sign > 0]
@@ -357,7 +354,7 @@ def _missing(comparison: Comparison) -> list[str]:
     lines = []
     missing: dict[tuple[str, str], list[str]] = {}
     for row in comparison.rows:
-        sides: dict[str, list[str]] = {}
+        sides_by_counts: dict[str, list[str]] = {}
         for side, counts in zip("AB", row.counts, strict=True):
             if row.unordered:
                 listed = ", ".join(f"{label} {n}" for label, n in counts.labels.items())
@@ -367,8 +364,8 @@ def _missing(comparison: Comparison) -> list[str]:
                 if counts.not_applicable:
                     kinds.append(f"{counts.not_applicable} not applicable")
                 told = f"{', '.join(kinds)} of {counts.ratings}"
-                sides.setdefault(told, []).append(side)
-        for told, of_sides in sides.items():
+                sides_by_counts.setdefault(told, []).append(side)
+        for told, of_sides in sides_by_counts.items():
             missing.setdefault((" and ".join(of_sides), told), []).append(row.criterion)
     lines += [f"not rated: {', '.join(of)}, {side}: {told}" for (side, told), of in missing.items()]
     return lines
@@ -401,7 +398,7 @@ def _tests(comparison: Comparison) -> Table:
     return Table("tests", "Tests", columns, rows, detail=True)
 
 
-def _sides_table(comparison: Comparison) -> Table:
+def _both_table(comparison: Comparison) -> Table:
     columns = (
         Column("criterion", "criterion"),
         Column("side", "side"),

@@ -41,7 +41,7 @@ from agenteval.store import Store, default_path, is_there
 from agenteval.store.rows import case_key
 from agenteval.text import plural
 from agenteval.trust.means import cases_answered_twice
-from agenteval.trust.verification import Copies
+from agenteval.trust.verification import PerturbedRuns
 
 if TYPE_CHECKING:
     from agenteval.models.client import Client
@@ -503,7 +503,7 @@ def warn_of_versions(store: Store, items: Sequence[Item], watch: Watch) -> None:
         watch.warn(line)
 
 
-def warn_unchanged(copies: Sequence[Copies], runs: int, watch: Watch) -> None:
+def warn_unchanged(copies: Sequence[PerturbedRuns], runs: int, watch: Watch) -> None:
     """Name the operators that left some of the runs as they were."""
     for one in copies:
         if one.unchanged:

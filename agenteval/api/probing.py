@@ -30,7 +30,7 @@ from agenteval.records import Usage
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store
 from agenteval.trust.scores import scores_from_store
-from agenteval.trust.verification import Material
+from agenteval.trust.verification import VerificationData
 
 if TYPE_CHECKING:
     from agenteval.models.client import Client
@@ -43,7 +43,11 @@ OTHER_WAYS: dict[str, dict[str, Any]] = {
 
 
 async def probe(
-    judging: Judging, store: Store, evaluator: Evaluator, material: Material, options: ProbeOptions
+    judging: Judging,
+    store: Store,
+    evaluator: Evaluator,
+    material: VerificationData,
+    options: ProbeOptions,
 ) -> tuple[Probe, ...]:
     """All probes of a judge whose plain ratings are stored; asks what is missing of the others.
 
@@ -76,7 +80,7 @@ class Asking:
     judging: Judging
     store: Store
     plain: Evaluator
-    material: Material
+    material: VerificationData
 
     @property
     def listed(self) -> bool:

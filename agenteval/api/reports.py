@@ -28,8 +28,8 @@ from agenteval.store import Store
 from agenteval.store.postgres import without_password
 from agenteval.trust.disagreement import disagreement_table, disagreements
 from agenteval.trust.flagged import Flags
-from agenteval.trust.gates import UNSCORED, Gate, Outcome, exit_code, unscored_gate
-from agenteval.trust.means import ALL, Rating, Row, lines_on_failed_runs, summarize
+from agenteval.trust.gates import UNSCORED, Gate, Outcome, exit_code, mean_gate, unscored_gate
+from agenteval.trust.means import ALL, Rating, ScoreRow, lines_on_failed_runs, summarize
 from agenteval.trust.spread import spread_line, spread_table, spreads
 from agenteval.trust.tables import outcomes, score_notes, score_tables, score_title, spent
 
@@ -111,7 +111,7 @@ class ScoreReport(Report):
     store: str | Path
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ScoreRow]:
         """Means by criterion and system."""
         return summarize(self.ratings, self.criteria)
 
@@ -191,16 +191,9 @@ class ScoreReport(Report):
             raise KeyError(f"no criterion {name!r}; there are {', '.join(known)}")
         rows = [r for r in self.rows if r.criterion_id == known[name].id]
         row = next((r for r in rows if r.system == ALL), rows[0] if rows else None)
-        if row is None or row.overall.low is None or row.overall.high is None:
-            why = "no ratings" if row is None else row.overall.reason or "no interval"
-            return Gate("min-mean", "undecided", why, name, least)
-        mean = row.overall
-        span = f"mean {mean.mean:.3f} [{mean.low:.3f}, {mean.high:.3f}]"
-        if mean.high is not None and mean.high < least:
-            return Gate("min-mean", "missed", f"{span} lies below {least:g}", name, least)
-        if mean.low is not None and mean.low >= least:
-            return Gate("min-mean", "met", f"{span} is not below {least:g}", name, least)
-        return Gate("min-mean", "undecided", f"{span} holds {least:g}", name, least)
+        if row is None:
+            return Gate("min-mean", "undecided", "no ratings", name, least)
+        return mean_gate("min-mean", name, row.overall, least, f"holds {least:g}")
 
 
 def rating_table(ratings: Sequence[Rating]) -> ScoreTable:

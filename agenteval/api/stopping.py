@@ -17,7 +17,7 @@ from agenteval.store.experiments import remark
 from agenteval.store.rows import case_key
 from agenteval.text import plural
 from agenteval.trust.scores import scores_from_store
-from agenteval.trust.stopping import Look, Until
+from agenteval.trust.stopping import InterimAnalysis, Until
 
 if TYPE_CHECKING:
     from agenteval.models.client import Client
@@ -32,7 +32,7 @@ class Judged:
 
     rated: JudgeEvaluator
     result: ExperimentResult
-    look: Look | None
+    look: InterimAnalysis | None
     line: str
 
 

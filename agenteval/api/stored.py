@@ -30,7 +30,7 @@ from agenteval.store.reply_export import export_replies as replies_of
 from agenteval.text import plural
 from agenteval.trust.flagged import stored_flags
 from agenteval.trust.means import load_ratings
-from agenteval.trust.sides import pick_source
+from agenteval.trust.rating_sources import latest_source
 
 _SHOWN = 4000  # characters of a run's text that `results` shows
 
@@ -45,7 +45,7 @@ def scores(
     Raises InputError for an unknown source, StoreError for a store that cannot be read.
     """
     with opened(store, create=False) as known, known.snapshot():
-        key, record = pick_source(known, source)
+        key, record = latest_source(known, source)
         ratings = load_ratings(known, key)
         rated = {r.criterion_id for r in ratings}
         unfinished = unfinished_of(known, [key])
@@ -147,7 +147,7 @@ def results(
     Raises InputError for an unknown run or source, StoreError for a store that cannot be read.
     """
     with opened(store, create=False) as known, known.snapshot():
-        key, _ = pick_source(known, source)
+        key, _ = latest_source(known, source)
         every = load_ratings(known, key)
         ratings = [r for r in every if r.run_id == run]
         if not ratings:
@@ -242,7 +242,7 @@ def export(
     path = Path(path)
     with opened(store, create=False) as known, known.snapshot():
         everyone = known.sources(trials=True)
-        key = None if source is None else pick_source(known, source)[0]
+        key = None if source is None else latest_source(known, source)[0]
         chosen = [
             k for k, s in everyone if key in (None, k) and (key or all_ways or not is_probe(s))
         ]
@@ -336,7 +336,7 @@ def page(
         wanted = ReportScope(task, known if criteria is not None else None, file, views)
         notes += [changed.line for changed in kept.relabel(known)]
         with kept.snapshot():
-            key, record = pick_source(kept, source, trials=source is not None or not chosen)
+            key, record = latest_source(kept, source, trials=source is not None or not chosen)
             judges = {judge for judge, _ in kept.sources()}
             if key not in judges:
                 if chosen:

@@ -54,11 +54,11 @@ from agenteval.store.experiments import remark
 from agenteval.text import plural
 from agenteval.trust.flagged import flags_of
 from agenteval.trust.means import lines_on_failed_runs
-from agenteval.trust.sides import chosen_raters
+from agenteval.trust.rating_sources import chosen_raters
 from agenteval.trust.verification import (
     DEFAULT_OPERATORS,
-    Copies,
-    Material,
+    PerturbedRuns,
+    VerificationData,
     make_copies,
     stored_table,
     verify_stored,
@@ -240,7 +240,7 @@ async def _verified(judging: Judging, store: str | Path | Store | None, how: _Ho
 
 
 async def _estimate(
-    judging: Judging, material: Material, path: str | Path | Store | None,
+    judging: Judging, material: VerificationData, path: str | Path | Store | None,
     options: ProbeOptions | None,
 ) -> Estimate:  # fmt: skip
     """What `verify` would ask; without `options` nothing is probed. Raises InputError for a cap
@@ -276,8 +276,8 @@ async def _estimate(
 
 
 async def _looked(
-    judging: Judging, store: Store, material: Material, how: _How
-) -> tuple[Material, _How]:
+    judging: Judging, store: Store, material: VerificationData, how: _How
+) -> tuple[VerificationData, _How]:
     """What is verified in the end: the cases until the first look at which no verdict is open, all
     where there is none; and with which error rates. Raises Unfinished where it had to stop."""
     cases = in_random_order(material.items, judging.options.seed)
@@ -317,7 +317,7 @@ async def _looked(
 
 def _material(
     judging: Judging, criteria: tuple[Criterion, ...], operators: Sequence[str], share: float
-) -> Material:
+) -> VerificationData:
     """Runs and perturbed copies, and a word on those that equal their original and on what nobody
     expects. Of recorded replies only the copies that are recorded. Raises InputError for an unknown
     operator, and for what is not recorded."""
@@ -333,17 +333,17 @@ def _material(
             "no criterion says what a perturbation should do (`expect`): only controls are judged"
         )
     judging.refuse_unrecorded([(ORIGINAL, judging.items), *((c.variant, c.items) for c in copies)])
-    return Material(judging.items, tuple(copies), criteria, judging.repeats)
+    return VerificationData(judging.items, tuple(copies), criteria, judging.repeats)
 
 
-def _only(copies: Copies, recorded: frozenset[tuple[str, str]]) -> Copies:
+def _only(copies: PerturbedRuns, recorded: frozenset[tuple[str, str]]) -> PerturbedRuns:
     """The copies that are recorded; all of them where none of this perturbation is."""
     items = tuple(i for i in copies.items if (i[0].id, copies.variant) in recorded)
     return replace(copies, items=items or copies.items)
 
 
 async def _judge_and_verify(
-    judging: Judging, store: Store, material: Material, how: _How
+    judging: Judging, store: Store, material: VerificationData, how: _How
 ) -> tuple[Source, VerifiedSet, ScoreTable, tuple[Probe, ...] | None]:
     """Judge and verify once. Raises Unfinished where it had to stop."""
     warn_of_versions(store, judging.items, judging.watch)

@@ -19,18 +19,16 @@ from agenteval.stats.correlation import (
 )
 from agenteval.stats.discrimination import Discrimination, discrimination, magnitude
 from agenteval.stats.interval import Interval, mean_interval
-from agenteval.stats.kappa import Kappa, cohen_kappa, fleiss_kappa, gwet_ac2
-from agenteval.stats.mcnemar import McNemar, discordant, mcnemar
+from agenteval.stats.kappa import Kappa, cohen_kappa, gwet_ac2
 from agenteval.stats.multiple import Adjusted, adjust
 from agenteval.stats.paired import PairedTest, sign_flip_test, sign_test
 from agenteval.stats.passk import PassK, pass_at_k, pass_hat_k, pass_rate
-from agenteval.stats.ppi import PoweredMean, powered_mean
+from agenteval.stats.ppi import PPIMean, ppi_mean
 from agenteval.stats.proportion import proportion_interval
 from agenteval.stats.ranks import RankTest, mann_whitney
 from agenteval.stats.reliability import icc
 from agenteval.stats.sample_size import (
     cases_for_difference,
-    difference_variance,
     smallest_difference,
 )
 from agenteval.stats.sequential import confidence_sequence
@@ -47,10 +45,9 @@ __all__ = [
     "FirstComponent",
     "Interval",
     "Kappa",
-    "McNemar",
+    "PPIMean",
     "PairedTest",
     "PassK",
-    "PoweredMean",
     "RankTest",
     "UniqueCurve",
     "VarianceComponents",
@@ -65,23 +62,19 @@ __all__ = [
     "confidence_sequence",
     "corrected_rate",
     "correlation_matrix",
-    "difference_variance",
-    "discordant",
     "discrimination",
     "expected_unique",
     "first_component",
-    "fleiss_kappa",
     "gwet_ac2",
     "icc",
     "krippendorff_alpha",
     "magnitude",
     "mann_whitney",
-    "mcnemar",
     "mean_interval",
     "pass_at_k",
     "pass_hat_k",
     "pass_rate",
-    "powered_mean",
+    "ppi_mean",
     "proportion_interval",
     "sign_flip_test",
     "sign_test",

@@ -11,16 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agenteval.stats.interval import Interval
+from agenteval.stats.vectors import check_level
 
 Floats = NDArray[np.float64]
 Clusters = Sequence[Hashable] | NDArray[np.generic]
-BootstrapMethod = Literal["percentile", "expanded", "basic", "bca"]
 
 UNDEFINED_LIMIT = 0.05  # largest share of resamples without a value that is left out
 _CELLS = 1 << 22  # numbers of one block of draws held at once
@@ -30,25 +29,20 @@ _CELLS = 1 << 22  # numbers of one block of draws held at once
 class Bootstrap:
     """How to resample.
 
-    `rng` is consumed; `resamples` and `method` are stated in the result. Methods, described by
-    Hesterberg, The American Statistician 69, 2015 (bca: Efron, JASA 82, 1987): `percentile`, the
-    quantiles of the resamples; `expanded`, the same with the tails moved out to undo the narrowness
-    at few cases, Phi^-1(tail') = sqrt(C / (C - 1)) * t_{C-1}^-1(tail); `basic`, 2 * estimate -
-    quantiles; `bca`, bias-corrected and accelerated by leaving out one case each.
+    `rng` is consumed; `resamples` is stated in the result. The ends are expanded percentiles
+    (Hesterberg, The American Statistician 69, 2015): quantiles of the resamples with the tails
+    moved out to undo the narrowness at few cases,
+    Phi^-1(tail') = sqrt(C / (C - 1)) * t_{C-1}^-1(tail).
     """
 
     rng: np.random.Generator
     resamples: int = 2000
     level: float = 0.95
-    method: BootstrapMethod = "expanded"
 
     def __post_init__(self) -> None:
         if self.resamples < 100:
             raise ValueError(f"{self.resamples} resamples: fewer than 100 say nothing about tails")
-        if not 0 < self.level < 1:
-            raise ValueError(f"level {self.level} is not between 0 and 1")
-        if self.method not in get_args(BootstrapMethod):
-            raise ValueError(f"method {self.method!r} is not one of {get_args(BootstrapMethod)}")
+        check_level(self.level)
 
 
 def bootstrap_interval(
@@ -61,7 +55,7 @@ def bootstrap_interval(
     """Any statistic of arrays that share their first axis, by resampling cases.
 
     `statistic(*arrays)` returns a number, or None or NaN where it is undefined; it is called once
-    per resample, and once per case for `bca`. `clusters` names the case of each row (default: each
+    per resample. `clusters` names the case of each row (default: each
     row is one); a case drawn twice enters twice, whole. Result and small numbers as in
     `bootstrap_sums`. The draws depend on the order of the rows.
 
@@ -84,17 +78,12 @@ def bootstrap_interval(
         result = statistic(*(array[index] for array in arrays))
         return np.nan if result is None else float(result)
 
-    everything = np.arange(cases)
-
     def draw() -> Floats:
         picks = (how.rng.integers(cases, size=cases) for _ in range(how.resamples))
         return np.array([value(pick) for pick in picks])
 
-    def left_out() -> Floats:
-        return np.array([value(np.delete(everything, i)) for i in range(cases)])
-
-    estimate = value(everything) if cases else np.nan
-    return _result(estimate, draw, left_out, how, (rows, None if clusters is None else cases))
+    estimate = value(np.arange(cases)) if cases else np.nan
+    return _result(estimate, draw, how, rows, None if clusters is None else cases)
 
 
 def bootstrap_sums(
@@ -114,7 +103,7 @@ def bootstrap_sums(
     `se` is the standard deviation of the resamples times sqrt(C / (C - 1)), the factor by which
     that of a mean over C cases is too small. Without an estimate: None and the reason "undefined".
     One case: no interval. So few cases that drawing a single one C times is likelier than a tail
-    (C^-C > tail): no interval; at 95% that is below 4 cases (below 5 for `expanded`). Resamples
+    (C^-C > tail): no interval; at 95% that is below 5 cases. Resamples
     in which the statistic is undefined are left out and counted in `method`; above 5% there is
     no interval. All resamples equal: low = high = mean, reason "no variation between cases".
 
@@ -125,8 +114,7 @@ def bootstrap_sums(
     units = len(parts)
     sums = _sums_by_case(parts, clusters)
     cases = len(sums)
-    kinds, inverse, multiplicity = _kinds(sums)
-    totals = multiplicity @ kinds
+    kinds, multiplicity = np.unique(sums, axis=0, return_counts=True)
 
     def draw() -> Floats:
         block = max(1, _CELLS // max(len(kinds), 1))
@@ -137,12 +125,8 @@ def bootstrap_sums(
         ]
         return np.concatenate(replicates)
 
-    def left_out() -> Floats:
-        return statistic(totals - kinds)[inverse]
-
-    estimate = float(statistic(totals[None, :])[0]) if cases else np.nan
-    counts = (units if n is None else n, cases)
-    return _result(estimate, draw, left_out, how, counts)
+    estimate = float(statistic((multiplicity @ kinds)[None, :])[0]) if cases else np.nan
+    return _result(estimate, draw, how, units if n is None else n, cases)
 
 
 def bootstrap_mean(
@@ -196,22 +180,11 @@ def _sums_by_case(parts: Floats, clusters: Clusters | None) -> Floats:
     return np.asarray(np.add.reduceat(parts, starts, axis=0))
 
 
-def _kinds(sums: Floats) -> tuple[Floats, NDArray[np.intp], NDArray[np.intp]]:
-    """Different rows in sorted order, which of them each case is, and how often each occurs."""
-    kinds, inverse, counts = np.unique(sums, axis=0, return_inverse=True, return_counts=True)
-    return kinds, inverse.reshape(-1), counts
-
-
 def _result(
-    estimate: float,
-    draw: Callable[[], Floats],
-    left_out: Callable[[], Floats],
-    how: Bootstrap,
-    counts: tuple[int, int | None],
+    estimate: float, draw: Callable[[], Floats], how: Bootstrap, n: int, n_clusters: int | None
 ) -> Interval:
-    n, n_clusters = counts
     cases = n if n_clusters is None else n_clusters
-    method = f"bootstrap of cases ({how.method}), {how.resamples} resamples"
+    method = f"bootstrap of cases (expanded), {how.resamples} resamples"
     result = Interval(estimate, None, None, None, n, n_clusters, method)
     reason = _unfit(estimate, cases, how)
     if reason is not None:
@@ -229,10 +202,9 @@ def _result(
         reason = "no variation between cases"
         return replace(result, low=estimate, high=estimate, se=0.0, reason=reason)
     se = float(valid.std(ddof=1)) * (cases / (cases - 1)) ** 0.5
-    ends = _ends(estimate, valid, left_out, how, cases)
-    if ends is None:
-        return replace(result, se=se, reason="no BCa correction exists")
-    return replace(result, low=ends[0], high=ends[1], se=se)
+    tail = _tail(how, cases)
+    low, high = (float(end) for end in np.quantile(valid, np.array([tail, 1 - tail])))
+    return replace(result, low=low, high=high, se=se)
 
 
 def _unfit(estimate: float, cases: int, how: Bootstrap) -> str | None:
@@ -248,52 +220,8 @@ def _unfit(estimate: float, cases: int, how: Bootstrap) -> str | None:
     return None
 
 
-def _ends(
-    estimate: float, draws: Floats, left_out: Callable[[], Floats], how: Bootstrap, cases: int
-) -> tuple[float, float] | None:
-    tail = _tail(how, cases)
-    tails: tuple[float, float] | None = (tail, 1 - tail)
-    if how.method == "bca":
-        tails = _bca_tails(estimate, draws, left_out(), how.level)
-    if tails is None:
-        return None
-    low, high = (float(q) for q in np.quantile(draws, np.array(tails)))
-    return (2 * estimate - high, 2 * estimate - low) if how.method == "basic" else (low, high)
-
-
 def _tail(how: Bootstrap, cases: int) -> float:
     from scipy.special import ndtr, stdtrit
 
     tail = (1 - how.level) / 2
-    if how.method != "expanded":
-        return tail
     return float(ndtr((cases / (cases - 1)) ** 0.5 * stdtrit(cases - 1, tail)))
-
-
-def _bca_tails(
-    estimate: float, draws: Floats, left_out: Floats, level: float
-) -> tuple[float, float] | None:
-    """Efron 1987: tails shifted by the bias z0 and the acceleration a; None where they diverge.
-
-    Resamples equal to the estimate count half below it, since scores are discrete.
-    """
-    from scipy.special import ndtr, ndtri
-
-    if not np.isfinite(left_out).all():
-        return None
-    same = 1e-12 * max(abs(estimate), 1e-300)
-    below = np.mean(draws < estimate - same) + np.mean(np.abs(draws - estimate) <= same) / 2
-    if not 0 < below < 1:
-        return None
-    shift = float(ndtri(below))
-    left_out = np.sort(left_out)  # sums that do not depend on the order of cases
-    apart = left_out.mean() - left_out
-    spread = float(np.sum(apart**2)) ** 1.5
-    acceleration = float(np.sum(apart**3)) / (6 * spread) if spread else 0.0
-    tails = []
-    for z in (float(ndtri((1 - level) / 2)), float(ndtri((1 + level) / 2))):
-        scale = 1 - acceleration * (shift + z)
-        if scale <= 0:
-            return None
-        tails.append(float(ndtr(shift + (shift + z) / scale)))
-    return tails[0], tails[1]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from agenteval.stats.bootstrap import cluster_codes
 from agenteval.stats.interval import Interval
 from agenteval.stats.ppi import FEWEST_LABELS
-from agenteval.stats.vectors import Floats
+from agenteval.stats.vectors import Floats, t_quantile
 
 _DRAWS = 4000
 
@@ -33,7 +33,7 @@ def calibration_error(
     the true signs s, and se is that of the signed sum. Covariances are cluster-robust over cases.
     Without at least one value, or below 20 cases, there is no interval.
     """
-    from scipy.special import erf, stdtrit
+    from scipy.special import erf
 
     n, codes = len(gaps), cluster_codes(clusters, len(gaps))
     cases = len(np.unique(codes))
@@ -52,10 +52,10 @@ def calibration_error(
     if cases < FEWEST_LABELS:
         reason = f"{cases} cases; {FEWEST_LABELS} are needed"
         return Interval(corrected, None, None, None, n, cases, "none", reason)
-    t = float(stdtrit(cases - 1, (1 + level) / 2))
+    t = t_quantile((1 + level) / 2, cases - 1)
     drawn = rng.multivariate_normal(np.zeros(len(d)), covariance, _DRAWS, method="eigh")
     q = float(np.quantile(np.abs(drawn).sum(axis=1), (1 + level) / 2))
-    q *= t / float(stdtrit(np.inf, (1 + level) / 2))
+    q *= t / t_quantile((1 + level) / 2, np.inf)
     signs = np.sign(d)
     se = float(np.sqrt(max(signs @ covariance @ signs, 0.0)))
     low, high = max(0.0, plain - q), min(1.0, plain + t * se)

@@ -17,7 +17,7 @@ from agenteval.stats.vectors import (
     check_level,
     finite_vector,
     normal_quantile,
-    snapped,
+    round_near_ties,
 )
 
 Magnitude = Literal["negligible", "small", "medium", "large"]
@@ -67,7 +67,7 @@ def discrimination(
     """
     good, bad = finite_vector(success, "success"), finite_vector(failed, "failed")
     check_level(level)
-    pooled = snapped(np.concatenate([good, bad]))
+    pooled = round_near_ties(np.concatenate([good, bad]))
     # sorted, so that the order of the cases changes no digit
     good, bad = np.sort(pooled[: len(good)]), np.sort(pooled[len(good) :])
     test = mann_whitney(good, bad, alternative=alternative)

@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
+from agenteval.stats.vectors import check_level, t_quantile
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -71,7 +73,7 @@ def mean_interval(
     if se <= 1e-12 * max(abs(lowest), abs(highest)):  # rounding noise of a true zero
         reason = "no variation between cases"
         return Interval(mean, mean, mean, 0.0, len(data), n_clusters, method, reason)
-    half = _t_quantile(units - 1, level) * se
+    half = t_quantile((1 + level) / 2, units - 1) * se
     low, high, note = _clipped(mean - half, mean + half, bounds)
     return Interval(mean, low, high, se, len(data), n_clusters, method + note)
 
@@ -86,8 +88,7 @@ def _check(
         raise ValueError("values must be finite; leave missing ones out and count them")
     if clusters is not None and len(clusters) != len(data):
         raise ValueError(f"{len(data)} values but {len(clusters)} cluster labels")
-    if not 0 < level < 1:
-        raise ValueError(f"level {level} is not between 0 and 1")
+    check_level(level)
     if bounds is None:
         return
     if not bounds[0] < bounds[1]:
@@ -109,12 +110,6 @@ def _standard_error(data: list[float], groups: list[list[float]] | None, mean: f
         sums = [math.fsum(v - mean for v in group) for group in groups]
     units = len(sums)
     return math.sqrt(units / (units - 1) * math.fsum(s * s for s in sums)) / len(data)
-
-
-def _t_quantile(df: int, level: float) -> float:
-    from scipy.special import stdtrit
-
-    return float(stdtrit(df, (1 + level) / 2))
 
 
 def _clipped(

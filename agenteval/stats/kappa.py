@@ -1,4 +1,4 @@
-"""Agreement on classes beyond chance: Cohen, Fleiss and Gwet, always beside the raw agreement.
+"""Agreement on classes beyond chance: Cohen and Gwet, always beside the raw agreement.
 
 A kappa can be low although raters agree on nearly every unit, when nearly all units are of one
 class; AC1 does not share that paradox (Gwet 2008). None of them is meant to be read alone.
@@ -81,41 +81,6 @@ def cohen_kappa(
     name = "Cohen kappa" if weights == "none" else f"Cohen kappa, {weights} weights"
     sample = _Sample(name, data, keep, clusters, bootstrap)
     return _kappa(sample, cell, shares)
-
-
-def fleiss_kappa(
-    ratings: ArrayLike,
-    *,
-    clusters: Clusters | None = None,
-    bootstrap: Bootstrap | None = None,
-) -> Kappa:
-    """Fleiss' kappa of classes given to units by any raters (Fleiss, Psych. Bull. 76, 1971).
-
-    `ratings` is (units, raters), NaN where missing. Every unit needs the same number (two or more)
-    of ratings, not the same raters; units without any are left out and counted. Chance agreement
-    is sum_c p_c^2 over the shares of the classes in all ratings.
-
-    Undefined, None with the reason: unequal numbers of ratings, fewer than two per unit, no unit,
-    one class only ("no variation"). Raises ValueError as `as_ratings` and for clusters of another
-    length.
-    """
-    data = as_ratings(ratings)
-    number = (~np.isnan(data)).sum(axis=1)
-    keep = number > 0
-    sample = _Sample("Fleiss kappa", data, keep, clusters, bootstrap)
-    raters = np.unique(number[keep])
-    if len(raters) > 1:
-        return _undefined(sample, f"units have {raters[0]} to {raters[-1]} ratings: must be equal")
-    if len(raters) and raters[0] < 2:
-        return _undefined(sample, "one rating per unit")
-    counts = level_counts(data[keep], _categories(data[keep], None))
-    parts = np.column_stack([_equal_pairs(counts), np.ones(len(counts)), counts])
-
-    def shares(totals: Floats) -> tuple[Floats, Floats]:
-        share = totals[:, 2:] / totals[:, 2:].sum(axis=1, keepdims=True)
-        return totals[:, 0] / totals[:, 1], (share**2).sum(axis=1)
-
-    return _kappa(sample, parts, shares)
 
 
 def gwet_ac2(
@@ -209,7 +174,7 @@ def _categories(data: Floats, categories: Sequence[float] | None) -> Floats:
     return levels
 
 
-def _equal_pairs(counts: Floats) -> Floats:
+def equal_pairs(counts: Floats) -> Floats:
     """Share of equal pairs of ratings per unit, 0 for a unit without a pair (it is not counted)."""
     number = counts.sum(axis=1)
     pairs = number * (number - 1)
@@ -223,7 +188,7 @@ def _agreement(sample: _Sample) -> Interval:
     data = sample.data[sample.keep]
     counts = level_counts(data, _categories(data, None))
     paired = counts.sum(axis=1) >= 2
-    values = _equal_pairs(counts)[paired]
+    values = equal_pairs(counts)[paired]
     codes = sample.codes()
     level = 0.95 if sample.bootstrap is None else sample.bootstrap.level
     if codes is None and np.isin(values, (0, 1)).all():

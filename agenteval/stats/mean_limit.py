@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agenteval.stats.vectors import Floats, check_level, finite_vector, snapped
+from agenteval.stats.vectors import Floats, check_level, finite_vector, round_near_ties
 
 _STEP, _FROM, _TO = 0.05, -18.0, 12.0  # log of the integration variable, in units of the scale
 _FAR = 10.0  # deviations; further out the integrand turns faster than the step
@@ -33,7 +33,7 @@ def mean_limit(
     """
     from scipy.optimize import brentq
 
-    data = snapped(finite_vector(values, "values"))
+    data = round_near_ties(finite_vector(values, "values"))
     check_level(level)
     if not len(data) or not times > 0 or not 0.01 <= level <= 0.99:
         raise ValueError("there must be values, a level of .01 to .99, and times that are positive")
@@ -66,7 +66,7 @@ def _above(factors: Floats, shapes: Floats) -> float:
     return 0.5 + float((np.sin(angle) * np.exp(-size)).sum()) * _STEP / math.pi
 
 
-def unseen_room(rooms: Sequence[float] | Floats, *, level: float = 0.975) -> float:
+def upper_limit_unobserved(rooms: Sequence[float] | Floats, *, level: float = 0.975) -> float:
     """The one room that stands for all: how far a case that was not seen to rise might have risen.
 
     Case i could rise by rooms_i at most. If it does so with chance q_i, none of n rises is seen
@@ -94,7 +94,7 @@ def unseen_room(rooms: Sequence[float] | Floats, *, level: float = 0.975) -> flo
     return min(mean / (1 - math.exp(rest / n)), float(data[0]))
 
 
-def cases_without_rise(limit: float, room: float, *, level: float = 0.975) -> int:
+def n_for_zero_events(limit: float, room: float, *, level: float = 0.975) -> int:
     """How many cases must be seen, none of them rising, until the mean rise is below `limit`.
 
     The smallest n with room (1 - (1 - level)^(1/n)) <= limit (Clopper and Pearson at 0 of n; at

@@ -18,7 +18,7 @@ from agenteval.stats.vectors import (
     Floats,
     finite_vector,
     p_value,
-    snapped,
+    round_near_ties,
 )
 
 FLIP_LIMIT = 16  # untied pairs up to which all 2^n sign flips are made
@@ -55,7 +55,7 @@ def sign_test(
     number of positive differences; `greater` means that positive ones prevail. Raises ValueError
     for values that are not finite or an unknown alternative.
     """
-    data = snapped(finite_vector(differences, "differences"))
+    data = round_near_ties(finite_vector(differences, "differences"))
     positive, untied = int((data > 0).sum()), int((data != 0).sum())
     less, greater = binomial_half_tails(positive, untied)
     p = p_value(less, greater, alternative)
@@ -87,7 +87,7 @@ def sign_flip_test(
 
     Raises ValueError as `sign_test`, for draws < 1, and without an rng where one is needed.
     """
-    data = snapped(finite_vector(differences, "differences"))
+    data = round_near_ties(finite_vector(differences, "differences"))
     p_value(1.0, 1.0, alternative)
     untied = np.sort(data[data != 0])  # sorted: the order of the pairs changes nothing
     slack = 1e-9 * float(np.abs(untied).sum())

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from agenteval.stats.bootstrap import cluster_codes
 from agenteval.stats.interval import Interval, mean_interval
-from agenteval.stats.vectors import Floats, check_level, finite_vector
+from agenteval.stats.vectors import Floats, check_level, finite_vector, t_quantile
 
 FEWEST_LABELS = 20  # labelled clusters below which the interval covers too little
 
 
 @dataclass(frozen=True)
-class PoweredMean:
+class PPIMean:
     """The same mean three times, in the unit of the values.
 
     `judge` is that of all ratings, `people` that of the labels alone, `corrected` that of both.
@@ -30,7 +31,7 @@ class PoweredMean:
     worth: float | None
 
 
-def powered_mean(
+def ppi_mean(
     ratings: Sequence[float] | Floats,
     labels: Sequence[float] | Floats,
     clusters: Sequence[Hashable] | None = None,
@@ -38,7 +39,7 @@ def powered_mean(
     weights: Sequence[float] | Floats | None = None,
     bounds: tuple[float, float] = (0.0, 1.0),
     level: float = 0.95,
-) -> PoweredMean:
+) -> PPIMean:
     """Prediction-powered mean of the runs that `ratings` (N,) are of; `labels` (N,) are NaN where
     nobody labelled.
 
@@ -65,7 +66,7 @@ def powered_mean(
     if told.shape != rated.shape or np.isinf(told).any():
         raise ValueError("labels must be finite or NaN, one for each rating")
     n = len(rated)
-    codes = _codes(clusters, n)
+    codes = cluster_codes(clusters, n)
     known = ~np.isnan(told)
     weight = np.ones(n) if weights is None else finite_vector(weights, "weights")
     if len(weight) != n or not (weight > 0).all():
@@ -76,7 +77,7 @@ def powered_mean(
     judge = mean_interval(rated.tolist(), codes.tolist(), level=level, bounds=bounds)
     if not known.any():
         nothing = Interval(None, None, None, None, 0, 0, "none", "no labels")
-        return PoweredMean(judge, nothing, nothing, 0.0, None)
+        return PPIMean(judge, nothing, nothing, 0.0, None)
     share = np.where(known, weight, 0.0) / weight[known].sum()
     of_people = float(share @ np.where(known, told, 0.0))
     of_judge = float(share @ rated)  # on the labelled runs
@@ -94,20 +95,11 @@ def powered_mean(
     worth = None
     if people.se and corrected.se:
         worth = labelled[0] * (people.se / corrected.se) ** 2
-    return PoweredMean(judge, people, corrected, power, worth)
+    return PPIMean(judge, people, corrected, power, worth)
 
 
 def _summed(codes: NDArray[np.intp], values: Floats) -> Floats:
     return np.asarray(np.bincount(codes, values), dtype=np.float64)
-
-
-def _codes(clusters: Sequence[Hashable] | None, n: int) -> NDArray[np.intp]:
-    if clusters is None:
-        return np.arange(n, dtype=np.intp)
-    if len(clusters) != n:
-        raise ValueError(f"{n} ratings but {len(clusters)} cluster labels")
-    known: dict[Hashable, int] = {}
-    return np.array([known.setdefault(c, len(known)) for c in clusters], dtype=np.intp)
 
 
 def _interval(
@@ -120,8 +112,6 @@ def _interval(
 ) -> Interval:
     """t interval of an estimate whose linear part by cluster is `influence`, with `fitted` numbers
     taken from the same clusters."""
-    from scipy.special import stdtrit
-
     (lowest, highest), level = where
     if units < FEWEST_LABELS:
         reason = f"{units} labelled cases; {FEWEST_LABELS} are needed"
@@ -130,6 +120,6 @@ def _interval(
     se = float(np.sqrt(units / freedom * (influence @ influence)))
     if se <= 1e-12:
         return Interval(mean, None, None, 0.0, n, units, "none", "no variation: no interval")
-    half = float(stdtrit(freedom, (1 + level) / 2)) * se
+    half = t_quantile((1 + level) / 2, freedom) * se
     low, high = max(lowest, mean - half), min(highest, mean + half)
     return Interval(mean, low, high, se, n, units, f"cluster-robust t, {freedom} df")

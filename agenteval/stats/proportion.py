@@ -6,7 +6,7 @@ import math
 from typing import Literal, get_args
 
 from agenteval.stats.interval import Interval
-from agenteval.stats.vectors import normal_quantile
+from agenteval.stats.vectors import check_level, normal_quantile
 
 ProportionMethod = Literal["wilson", "clopper-pearson"]
 
@@ -31,8 +31,7 @@ def proportion_interval(
     """
     if not 0 <= successes <= n:
         raise ValueError(f"{successes} successes of {n}: must be between 0 and n")
-    if not 0 < level < 1:
-        raise ValueError(f"level {level} is not between 0 and 1")
+    check_level(level)
     if method not in get_args(ProportionMethod):
         raise ValueError(f"method {method!r} is not one of {get_args(ProportionMethod)}")
     if n == 0:

@@ -10,7 +10,8 @@ from typing import Literal
 
 import numpy as np
 
-from agenteval.stats.vectors import Alternative, Floats, finite_vector, p_value, snapped
+from agenteval.stats.correlation import midranks
+from agenteval.stats.vectors import Alternative, Floats, finite_vector, p_value, round_near_ties
 
 EXACT_LIMIT = 100  # values in both groups together; the count of subsets takes well under a second
 
@@ -55,7 +56,9 @@ def mann_whitney(
     p_value(1.0, 1.0, alternative)
     if not m or not n:
         return RankTest(None, None, m, n, alternative, "none", "a group is empty")
-    doubled = _doubled_midranks(snapped(np.concatenate([a, b])))
+    doubled = 2 * midranks(
+        round_near_ties(np.concatenate([a, b]))
+    )  # whole, so that sums compare exactly
     u = (int(doubled[:m].sum()) - m * (m + 1)) / 2
     if doubled.min() == doubled.max():
         return RankTest(1.0, u, m, n, alternative, "none", "all values are equal")
@@ -71,14 +74,6 @@ def mann_whitney(
         if smallest > 0.05:
             reason = f"too few values ({m} and {n}): p cannot fall below {min(smallest, 1):.2g}"
     return RankTest(p_value(less, greater, alternative), u, m, n, alternative, name, reason)
-
-
-def _doubled_midranks(pooled: Floats) -> Floats:
-    """Twice the midranks: whole numbers, so sums of ranks compare exactly."""
-    ordered = np.sort(pooled)
-    below = np.searchsorted(ordered, pooled, side="left")
-    upto = np.searchsorted(ordered, pooled, side="right")
-    return (below + upto + 1).astype(np.float64)
 
 
 def _exact_tails(doubled: Floats, m: int) -> tuple[float, float]:

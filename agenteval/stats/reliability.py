@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from agenteval.stats.agreement import Floats, as_ratings
 from agenteval.stats.interval import Interval
+from agenteval.stats.vectors import check_level
 
 _METHOD = "ICC(1,1), F interval"
 
@@ -27,8 +28,7 @@ def icc(ratings: ArrayLike, *, level: float = 0.95) -> Interval:
     with the collapsed interval and that reason; units that do not differ give a coefficient of 0 or
     less and no interval. Raises ValueError for ratings that are not (units, raters) or infinite.
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level {level} is not between 0 and 1")
+    check_level(level)
     data = as_ratings(ratings)
     rated, units = int((~np.isnan(data)).sum()), len(data)
 

@@ -2,8 +2,8 @@
 
 `between` is the variance between cases, `within` that of repeats of one case, both in squared
 units of the values; K repeats of a case leave between + within / K per case. For a comparison of
-two systems on the same cases they are the variance of the true difference between cases
-(`difference_variance`) and the variance of repeats of one system.
+two systems on the same cases they are the variance of the true difference between cases and the
+variance of repeats of one system.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from agenteval.stats.interval import Interval
-from agenteval.stats.mean_limit import cases_without_rise
+from agenteval.stats.mean_limit import n_for_zero_events
 from agenteval.stats.vectors import check_level, normal_quantile
 
 FEWEST = 6  # differing values below which no two-sided sign test reaches .05 (2 x .5^5 = .0625)
@@ -75,7 +75,7 @@ def cases_to_exclude(
     `bounds`. The distance of mean and limit is detected as by `cases_for_difference`, with the
     variance found. Fewer than 6 values that differ from the others (`differing`) widen that
     interval: then there must also be enough cases for 6 of them. Of equal values, the Clopper-
-    Pearson limit of the share of unequal ones must come close enough (`cases_without_rise`).
+    Pearson limit of the share of unequal ones must come close enough (`n_for_zero_events`).
     None where the mean is the limit, or without two cases.
     """
     if found.mean is None or found.se is None or found.n < 2:
@@ -86,24 +86,10 @@ def cases_to_exclude(
     variance = found.se**2 * found.n
     if variance < 1e-12:
         room = bounds[1] - found.mean if limit > found.mean else found.mean - bounds[0]
-        return cases_without_rise(distance, room, level=(1 + level) / 2)
+        return n_for_zero_events(distance, room, level=(1 + level) / 2)
     few = math.ceil(FEWEST * found.n / differing) if 0 < differing < FEWEST else 0
     cases = cases_for_difference(variance, 0, 1, distance, power=power, level=level)
     return max(cases, few)
-
-
-def difference_variance(
-    variance_of_means: float, within_first: float, within_second: float, repeats: int
-) -> float:
-    """Variance between cases of the true difference of two systems, at least 0.
-
-    `variance_of_means` is the sample variance over cases of (mean of the first's repeats - mean
-    of the second's); the repeats' own share is taken off: v - (s1^2 + s2^2) / K (Miller, arXiv
-    2411.00640, section 3.1). Raises ValueError for negative variances or fewer than one repeat.
-    """
-    _check(variance_of_means, within_first, repeats)
-    _check(variance_of_means, within_second, repeats)
-    return max(0.0, variance_of_means - (within_first + within_second) / repeats)
 
 
 def _z_sum(power: float, level: float) -> float:

@@ -47,6 +47,15 @@ class Column:
         return Column(self.codes[mask], self.names)
 
 
+@dataclass(frozen=True, slots=True)
+class RunEntry:
+    """A run of a table: its case, and its system where that is known."""
+
+    run: str
+    case: str
+    system: str | None
+
+
 @dataclass(frozen=True)
 class ScoreTable:
     """One row per rating: n rows in every column.
@@ -116,6 +125,18 @@ class ScoreTable:
         }
         return {
             k: sorted(self.run.names[c] for c in runs) for k, runs in found.items() if len(runs)
+        }
+
+    def entries(self) -> set[RunEntry]:
+        """Every run with its case and system."""
+        codes = zip(self.run.codes, self.case.codes, self.system.codes, strict=True)
+        return {
+            RunEntry(
+                self.run.names[run],
+                self.case.names[case],
+                self.system.names[system] if system >= 0 else None,
+            )
+            for run, case, system in set(codes)
         }
 
     def matrix(self) -> Matrix:

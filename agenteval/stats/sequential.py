@@ -88,7 +88,7 @@ def look_level(n: int, planned: int, *, level: float = 0.95) -> float:
     return 1 - max(2 * _beyond(z), 1e-15)  # what a float can tell from 1
 
 
-def hopeless(differences: Sequence[float] | Floats, planned: int, *, level: float = 0.95) -> bool:
+def is_futile(differences: Sequence[float] | Floats, planned: int, *, level: float = 0.95) -> bool:
     """Whether all `planned` cases would decide with a chance below 1%, given these of them.
 
     The chance is the predictive one: after n differences with mean d and standard deviation s the

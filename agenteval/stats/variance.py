@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from agenteval.stats.bootstrap import cluster_codes
 from agenteval.stats.vectors import Floats, finite_vector
 
 Codes = NDArray[np.intp]
@@ -55,8 +56,8 @@ def variance_components(
     of another length.
     """
     data = finite_vector(values, "values")
-    case = _codes(cases, len(data), "case")
-    system = None if systems is None else _codes(systems, len(data), "system")
+    case = cluster_codes(cases, len(data))
+    system = None if systems is None else cluster_codes(systems, len(data))
     n_cases = len(np.unique(case))
     n_systems = None if system is None else len(np.unique(system))
     if n_cases < 2:
@@ -88,13 +89,6 @@ def variance_components(
         components, len(data), n_cases, n_systems, "Henderson method 1 (method of moments)",
         "; ".join(notes) or None,
     )  # fmt: skip
-
-
-def _codes(labels: Sequence[Hashable], n: int, name: str) -> Codes:
-    if len(labels) != n:
-        raise ValueError(f"{n} values but {len(labels)} {name} labels")
-    known: dict[Hashable, int] = {}
-    return np.array([known.setdefault(label, len(known)) for label in labels], dtype=np.intp)
 
 
 def _henderson(data: Floats, factors: dict[str, Codes]) -> dict[str, float] | None:

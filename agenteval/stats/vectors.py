@@ -23,7 +23,7 @@ def finite_vector(values: Sequence[float] | Floats, name: str) -> Floats:
     return data
 
 
-def snapped(data: Floats, tolerance: float = ROUNDING) -> Floats:
+def round_near_ties(data: Floats, tolerance: float = ROUNDING) -> Floats:
     """The values to within `tolerance` of the largest size, so that rounding makes no difference.
 
     A mean over thirds can come out as .3333333333333333 or .3333333333333335; for ranks and signs
@@ -62,3 +62,10 @@ def normal_quantile(p: float) -> float:
     from scipy.special import ndtri
 
     return float(ndtri(p))
+
+
+def t_quantile(p: float, df: float) -> float:
+    """t with P(T <= t) = p, T of Student's distribution with `df` degrees of freedom."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(df, p))

@@ -31,10 +31,11 @@ from agenteval.trust.ratings import (
     Floats,
     Levels,
     Measure,
+    RatedCriterion,
     RunRatings,
-    levels_of,
+    clusters_of,
     listed,
-    shared_criteria,
+    rated_criteria,
 )
 
 
@@ -124,8 +125,7 @@ def agree(
     """
     options = options or AgreeOptions()
     judge, labels = judge.of(variant=ORIGINAL), labels.of(variant=ORIGINAL)
-    names = shared_criteria(criteria, [judge, labels])
-    if not names:
+    if not set(judge.present("criterion")) & set(labels.present("criterion")):
         raise InputError(
             f"no criterion is rated by both: the judge rated {listed(judge, 'criterion')}; "
             f"the labels are on {listed(labels, 'criterion')}"
@@ -135,16 +135,11 @@ def agree(
             f"no run is rated by both: the judge rated {listed(judge, 'run')}; "
             f"the labels are of {listed(labels, 'run')}"
         )
-    agreements = []
-    for name in names:
-        tables = [table.of(criterion=name) for table in (judge, labels)]
-        levels = levels_of(name, criteria, tables)
-        by_judge, by_person = (RunRatings.of(table, levels) for table in tables)
-        agreements.append(_agreement(name, by_judge, by_person, options))
-    return agreements
+    return [_agreement(rated, options) for rated in rated_criteria(criteria, [judge, labels])]
 
 
-def _agreement(name: str, judge: RunRatings, label: RunRatings, options: AgreeOptions) -> Agreement:
+def _agreement(rated: RatedCriterion, options: AgreeOptions) -> Agreement:
+    judge, label = rated.raters
     runs = [r for r in judge.position if r in label.position]
     both = [
         r
@@ -154,8 +149,7 @@ def _agreement(name: str, judge: RunRatings, label: RunRatings, options: AgreeOp
     of_judge, of_label = (
         np.array([rater.position[run] for run in both], dtype=np.intp) for rater in (judge, label)
     )
-    case = np.array([judge.case_of(r) or label.case_of(r) or r for r in both], dtype=object)
-    clusters = case if len(set(case)) < len(case) else None
+    clusters = clusters_of(both, rated.raters)
     pair = np.column_stack([label.level[of_label], judge.level[of_judge]])
     means = np.column_stack([label.mean[of_label], judge.mean[of_judge]])
     nominal = judge.levels.measure == "nominal"
@@ -164,10 +158,10 @@ def _agreement(name: str, judge: RunRatings, label: RunRatings, options: AgreeOp
     for run in runs:
         failures.update(judge.failures.get(run, Counter()))
     result = Agreement(
-        criterion_id=name,
+        criterion_id=rated.id,
         measure=judge.levels.measure,
         n=len(both),
-        cases=len(set(case)),
+        cases=len(both) if clusters is None else len(set(clusters)),
         **_on_levels(pair, means, clusters, judge.levels, options),
         **_on_means(means, clusters, unaveraged, options),
         levels=judge.levels.names,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,14 +11,54 @@ from agenteval.records.table import Cell, Column, Table, cells_of
 from agenteval.trust.agreement import Agreement
 from agenteval.trust.label_audit import AUC, Suspect, WithAndWithout
 from agenteval.trust.panel import Panel, RaterAgreement
+from agenteval.trust.table_parts import (
+    CRITERION,
+    JUDGE,
+    PAIR,
+    RATER,
+    criterion_cells,
+    criterion_lines,
+    pair_cells,
+    table_of,
+)
 
-_ID = Column("criterion_id", "criterion id", hidden=True)
-_NAME = Column("criterion", "criterion")
-_JUDGE, _RATER = Column("judge", "judge", hidden=True), Column("rater", "rater", hidden=True)
-_PAIR = (Column("pair", "judge / rater"), _JUDGE, _RATER, _ID, _NAME)
 _RUNS = Column("n", "runs", "count", "runs that the figures are over")
 _EXACT = Column("exact", "equal levels", "share")
 _ALPHA = Column("alpha", "alpha", "number", "Krippendorff's, at the level of measurement")
+_SUSPECTS = (
+    JUDGE,
+    Column("run", "run"),
+    Column("case", "case", hidden=True),
+    Column("system", "system", hidden=True),
+    Column("success", "label\nsuccess", hint="whether the label says success"),
+    Column("unanimous", "against", "count", "criteria that are unanimous against it"),
+    Column("witnesses", "of", "count", "criteria that tell success from failure"),
+    Column("outlying", "beyond", "share"),
+    Column("against", "criteria unanimous against it"),
+)
+_AREAS = (
+    JUDGE,
+    *CRITERION,
+    Column("all_runs", "all runs", "number"),
+    Column("without", "without", "number"),
+)
+_WITNESSES = (
+    JUDGE,
+    Column("run", "run"),
+    Column("criterion_id", "criterion"),
+    Column("auc", "AUC", "number", "success against failure, without the run's case"),
+    Column("low", "lowest", "number"),
+    Column("mean", "mean", "number"),
+    Column("high", "highest", "number"),
+    Column("rated", "rated", "count", "repeats"),
+    Column("asked", "of", "count"),
+    Column("unanimous", "unanimous"),
+    Column("outlying", "beyond", "share"),
+)
+_PANEL_NOTE = (
+    "the panel is the mean of the judges, on runs that all of them rated; change is what its error "
+    "grows by without this judge, so above 0 it helps"
+)
 
 
 @dataclass(frozen=True)
@@ -80,44 +121,55 @@ def _pair_tables(pairs: Sequence[JudgeAndRater], names: Mapping[str, str]) -> It
     one, all by judge and rater."""
 
     def table(
-        key: str, title: str, columns: tuple[Column, ...],
+        key: str,
+        title: str,
+        columns: tuple[Column, ...],
         rows_of: Callable[[Agreement], Iterable[Mapping[str, Any]]],
         notes: tuple[str, ...] = (),
-    ) -> Table:  # fmt: skip
+    ) -> Table:
         rows = tuple(
-            cells_of(a, (*_PAIR, *columns), judge=pair.judge, rater=pair.rater,
-                     pair=f"{pair.judge} / {pair.rater}",
-                     criterion=names.get(a.criterion_id, a.criterion_id), **own)
-            for pair in pairs for a in pair.criteria for own in rows_of(a)
-        )  # fmt: skip
+            pair_cells(pair.judge, pair.rater, a.criterion_id, names)
+            | cells_of(a, columns, **cells)
+            for pair in pairs
+            for a in pair.criteria
+            for cells in rows_of(a)
+        )
         detail = key != "agreement"
-        return Table(key, title, (*_PAIR, *columns), rows, notes, group="pair", detail=detail)
+        return Table(key, title, (*PAIR, *columns), rows, notes, group="pair", detail=detail)
 
-    warnings = _once(pairs, names, lambda a: a.warnings)
+    warnings = _remarks(pairs, names, lambda a: a.warnings)
     columns = (_RUNS, _EXACT, _ALPHA)
-    yield table("agreement", "Judges against people", columns, lambda a: [{"n": a.compared}],
-                warnings)  # fmt: skip
-    yield table("coefficients", "Further coefficients, and means", (
-        Column("kappa", "kappa", "number", "Cohen's"),
-        Column("weighted", "weighted kappa", "number", "with quadratic weights"),
-        Column("spearman", "Spearman", "number", "of the means over repeats"),
-        Column("judge_mean", "judge", "number", "mean of the judge, 0 worst, 1 best"),
-        Column("label_mean", "labels", "number", "mean of the labels"),
-        Column("bias", "judge − labels", "signed", "paired by run"),
-        Column("n", "runs", "count", "runs rated by both"),
-        Column("cases", "cases", "count"),
-        Column("tied", "ties", "count", "runs with several levels equally common"),
-        Column("measure", "level of measurement", hidden=True),
-    ), lambda _: [{}], _once(pairs, names, _why_missing))  # fmt: skip
     yield table(
-        "left_out", "Left out",
+        "agreement", "Judges against people", columns, lambda a: [{"n": a.compared}], warnings
+    )
+    yield table(
+        "coefficients",
+        "Further coefficients, and means",
+        (
+            Column("kappa", "kappa", "number", "Cohen's"),
+            Column("weighted", "weighted kappa", "number", "with quadratic weights"),
+            Column("spearman", "Spearman", "number", "of the means over repeats"),
+            Column("judge_mean", "judge", "number", "mean of the judge, 0 worst, 1 best"),
+            Column("label_mean", "labels", "number", "mean of the labels"),
+            Column("bias", "judge − labels", "signed", "paired by run"),
+            Column("n", "runs", "count", "runs rated by both"),
+            Column("cases", "cases", "count"),
+            Column("tied", "ties", "count", "runs with several levels equally common"),
+            Column("measure", "level of measurement", hidden=True),
+        ),
+        lambda _: [{}],
+        _remarks(pairs, names, _why_missing),
+    )
+    yield table(
+        "left_out",
+        "Left out",
         (Column("what", "what"), Column("reason", "reason"), Column("n", "number", "count")),
         lambda a: [
             {"what": what, "reason": reason, "n": n}
             for what, counts in (("runs", a.left_out), ("ratings without a level", a.failures))
             for reason, n in counts.items()
         ],
-    )  # fmt: skip
+    )
     if any(a.corrected is not None for pair in pairs for a in pair.criteria):
         figures = (
             Column("n", "runs", "count", "runs without a label"),
@@ -129,13 +181,22 @@ def _pair_tables(pairs: Sequence[JudgeAndRater], names: Mapping[str, str]) -> It
             Column("n_good", "good", "count"),
             Column("reason", "why not"),
         )
-        yield table("corrected", "Good among the runs without a label", figures, lambda a: [
-            cells_of(
-                c, figures, n=c.rate.n,
-                reason=c.rate.reason or ("no runs without a label" if c.apparent is None else ""),
-            )
-            for c in [a.corrected] if c is not None
-        ])  # fmt: skip
+        yield table(
+            "corrected",
+            "Good among the runs without a label",
+            figures,
+            lambda a: [
+                cells_of(
+                    c,
+                    figures,
+                    n=c.rate.n,
+                    reason=c.rate.reason
+                    or ("no runs without a label" if c.apparent is None else ""),
+                )
+                for c in [a.corrected]
+                if c is not None
+            ],
+        )
 
 
 def _why_missing(agreement: Agreement) -> list[str]:
@@ -157,160 +218,123 @@ def _confusion(
         f"{names.get(a.criterion_id, a.criterion_id)}: runs by level, worst first "
         f"(judge {pair.judge}, labels of {pair.rater})",
         (
-            _JUDGE, _RATER, _ID, Column("level", "labels \\ judge"),
+            JUDGE,
+            RATER,
+            CRITERION[0],
+            Column("level", "labels \\ judge"),
             *(Column(str(i), str(i), "count", level) for i, level in levels),
         ),
         tuple(
-            {"judge": pair.judge, "rater": pair.rater, "criterion_id": a.criterion_id,
-             "level": f"{i} {level}", **{str(j): n for j, n in enumerate(a.confusion[i - 1], 1)}}
+            {
+                "judge": pair.judge,
+                "rater": pair.rater,
+                "criterion_id": a.criterion_id,
+                "level": f"{i} {level}",
+                **{str(j): n for j, n in enumerate(a.confusion[i - 1], 1)},
+            }
             for i, level in levels
         ),
         detail=detail,
-    )  # fmt: skip
+    )
 
 
 def _raters(raters: Sequence[RaterAgreement], names: Mapping[str, str]) -> Table:
     who = ", ".join(dict.fromkeys(name for a in raters for name in a.raters))
-    columns = (_ID, _NAME, _RUNS, _EXACT, _ALPHA)
-    return Table(
-        "raters",
-        f"raters among themselves ({who}): what a judge could reach",
-        columns,
-        tuple(
-            cells_of(a, columns, criterion=names.get(a.criterion_id, a.criterion_id))
-            for a in raters
-        ),
-        detail=True,
-    )
+    title = f"raters among themselves ({who}): what a judge could reach"
+    rows = ((a, criterion_cells(a.criterion_id, names)) for a in raters)
+    return table_of("raters", title, (*CRITERION, _RUNS, _EXACT, _ALPHA), rows)
 
 
 def _panel(panels: Sequence[PanelOf], names: Mapping[str, str]) -> Table:
     """One line per criterion for the panel, then one per judge."""
     columns = (
-        Column("group", "criterion"), _RATER, _ID,
+        Column("group", "criterion"),
+        RATER,
+        CRITERION[0],
         Column("judge", "judge"),
         Column("n", "runs", "count", "runs that all judges and the labels rate"),
         Column("spearman", "Spearman", "number"),
         Column("error", "error", "number", "mean distance from the label"),
         Column("change", "change", "signed", "of the panel's error without this judge"),
         Column("without", "error without", "number"),
-    )  # fmt: skip
-    rows = []
-    for of_rater in panels:
-        for panel in of_rater.criteria:
-            common: dict[str, Cell] = {
-                "group": f"{names.get(panel.criterion_id, panel.criterion_id)}, labels of "
-                f"{of_rater.rater}",
-                "rater": of_rater.rater, "criterion_id": panel.criterion_id, "n": panel.n,
-            }  # fmt: skip
-            rows.append(cells_of(panel, columns, judge="panel", **common))
-            rows += [cells_of(m, columns, judge=m.name, **common) for m in panel.members]
-    return Table(
-        "panel",
-        f"panel against labels of {', '.join(of_rater.rater for of_rater in panels)}",
-        columns,
-        tuple(rows),
-        ("the panel is the mean of the judges, on runs that all of them rated; change is what its "
-         "error grows by without this judge, so above 0 it helps",),
-        group="group",
-        detail=True,
-    )  # fmt: skip
+    )
+    rows: list[tuple[object, dict[str, Cell]]] = []
+    for of_rater, panel in [(panel_of, p) for panel_of in panels for p in panel_of.criteria]:
+        common: dict[str, Cell] = {
+            "group": f"{names.get(panel.criterion_id, panel.criterion_id)}, labels of "
+            f"{of_rater.rater}",
+            "rater": of_rater.rater,
+            "criterion_id": panel.criterion_id,
+            "n": panel.n,
+        }
+        rows.append((panel, {**common, "judge": "panel"}))
+        rows += [(member, {**common, "judge": member.name}) for member in panel.members]
+    title = f"panel against labels of {', '.join(of_rater.rater for of_rater in panels)}"
+    return table_of("panel", title, columns, rows, (_PANEL_NOTE,), group="group")
 
 
 def _audit(audit: AuditBy, names: Mapping[str, str]) -> list[Table]:
-    telling = any(a.all_runs.mean is not None and a.all_runs.mean > AUC for a in audit.auc)
-    if audit.suspects:
-        note = (
-            "unanimous: every repeat on the side of the other label; beyond: share of the runs of "
-            "the same label that the ratings lie beyond"
-        )
-    elif telling:
-        note = "none: no criterion that tells success from failure contradicts a label"
-    else:
-        note = f"nothing to audit with: no criterion tells success from failure (AUC above {AUC})"
-    suspects = (
-        _JUDGE,
-        Column("run", "run"),
-        Column("case", "case", hidden=True),
-        Column("system", "system", hidden=True),
-        Column("success", "label\nsuccess", hint="whether the label says success"),
-        Column("unanimous", "against", "count", "criteria that are unanimous against it"),
-        Column("witnesses", "of", "count", "criteria that tell success from failure"),
-        Column("outlying", "beyond", "share"),
-        Column("against", "criteria unanimous against it"),
-    )
-    areas = (
-        _JUDGE, _ID, _NAME,
-        Column("all_runs", "all runs", "number"),
-        Column("without", "without", "number"),
-    )  # fmt: skip
-    witnesses = (
-        _JUDGE, Column("run", "run"), Column("criterion_id", "criterion"),
-        Column("auc", "AUC", "number", "success against failure, without the run's case"),
-        Column("low", "lowest", "number"),
-        Column("mean", "mean", "number"),
-        Column("high", "highest", "number"),
-        Column("rated", "rated", "count", "repeats"),
-        Column("asked", "of", "count"),
-        Column("unanimous", "unanimous"),
-        Column("outlying", "beyond", "share"),
-    )  # fmt: skip
-    judge = audit.judge
+    judge: dict[str, Cell] = {"judge": audit.judge}
     return [
-        Table(
+        table_of(
             "audit",
-            f"label audit by {judge}: success labels that the judge contradicts, for a person to "
-            "look at",
-            suspects,
-            tuple(
-                cells_of(
-                    s, suspects, judge=judge, unanimous=len(s.against),
-                    witnesses=len(s.witnesses), against=", ".join(s.against),
+            f"label audit by {audit.judge}: success labels that the judge contradicts, for a "
+            "person to look at",
+            _SUSPECTS,
+            (
+                (
+                    s,
+                    {
+                        **judge,
+                        "unanimous": len(s.against),
+                        "witnesses": len(s.witnesses),
+                        "against": ", ".join(s.against),
+                    },
                 )
                 for s in audit.suspects
             ),
-            (note,),
+            (_audit_note(audit),),
+            detail=False,
         ),
-        Table(
+        table_of(
             "auc",
-            f"AUC of {judge} with all labels, and without the contradicted runs",
-            areas,
-            tuple(
-                cells_of(a, areas, judge=judge, criterion=names.get(a.criterion_id, a.criterion_id))
-                for a in audit.auc
-            ),
+            f"AUC of {audit.judge} with all labels, and without the contradicted runs",
+            _AREAS,
+            ((a, {**judge, **criterion_cells(a.criterion_id, names)}) for a in audit.auc),
             ("without them it must rise: it shows how much hangs on these labels",),
-            detail=True,
         ),
-        Table(
+        table_of(
             "witnesses",
-            f"What each criterion says of these runs, by {judge}",
-            witnesses,
-            tuple(
-                cells_of(w, witnesses, judge=judge, run=s.run)
-                for s in audit.suspects
-                for w in s.witnesses
-            ),
-            detail=True,
+            f"What each criterion says of these runs, by {audit.judge}",
+            _WITNESSES,
+            ((w, {**judge, "run": s.run}) for s in audit.suspects for w in s.witnesses),
         ),
-    ]  # fmt: skip
+    ]
 
 
-def _once(
+def _audit_note(audit: AuditBy) -> str:
+    if audit.suspects:
+        return (
+            "unanimous: every repeat on the side of the other label; beyond: share of the runs of "
+            "the same label that the ratings lie beyond"
+        )
+    if any(a.all_runs.mean is not None and a.all_runs.mean > AUC for a in audit.auc):
+        return "none: no criterion that tells success from failure contradicts a label"
+    return f"nothing to audit with: no criterion tells success from failure (AUC above {AUC})"
+
+
+def _remarks(
     pairs: Sequence[JudgeAndRater],
     names: Mapping[str, str],
     lines_of: Callable[[Agreement], Iterable[str]],
 ) -> tuple[str, ...]:
     """Lines about criteria: what is said of several is said once."""
-    notes = []
+    notes: list[str] = []
     for pair in pairs:
-        criteria: dict[str, list[str]] = {}
+        criteria = defaultdict[str, list[str]](list)
         for agreement in pair.criteria:
             for line in lines_of(agreement):
-                name = names.get(agreement.criterion_id, agreement.criterion_id)
-                criteria.setdefault(line, []).append(name)
-        whose = f"{pair.judge} and {pair.rater}: " if len(pairs) > 1 else ""
-        for line, those in criteria.items():
-            every = len(those) == len(pair.criteria) > 1
-            notes.append(f"{whose}{'all criteria' if every else ', '.join(those)}: {line}")
+                criteria[line].append(names.get(agreement.criterion_id, agreement.criterion_id))
+        start = f"{pair.judge} and {pair.rater}: " if len(pairs) > 1 else ""
+        notes += [start + line for line in criterion_lines(criteria, len(pair.criteria))]
     return tuple(notes)

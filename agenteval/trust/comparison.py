@@ -18,7 +18,7 @@ from agenteval.stats.multiple import adjust
 from agenteval.stats.paired import binomial_half_tails, sign_flip_test
 from agenteval.stats.sample_size import FEWEST, cases_to_exclude, smallest_difference
 from agenteval.stats.scores import ORIGINAL, Floats, ScoreTable
-from agenteval.stats.sequential import hopeless, look_level, normalized_sum
+from agenteval.stats.sequential import is_futile, look_level, normalized_sum
 from agenteval.stats.vectors import normal_quantile
 from agenteval.trust.pairing import (
     UNKNOWN,
@@ -95,7 +95,7 @@ class PairedCase:
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparisonRow:
     """One criterion, or the success rate; cases are the units, `difference` is second - first.
 
     Values are shares of the scale, 0 worst, 1 best. `wins` are cases in which the second is higher.
@@ -187,7 +187,7 @@ class Comparison:
     only_first: tuple[str, ...]
     only_second: tuple[str, ...]
     unmatched: int
-    rows: tuple[Row, ...]
+    rows: tuple[ComparisonRow, ...]
 
     @property
     def family(self) -> tuple[str, ...]:
@@ -261,7 +261,7 @@ def _criterion_row(
     both: set[PairKey],
     pair_by: PairBy,
     how: CompareOptions,
-) -> Row:
+) -> ComparisonRow:
     cases = {case for case, _ in both}
     sides, counts, failed = [], [], set()
     for table in tables:
@@ -314,7 +314,7 @@ def _row(
     counts: tuple[Counts, Counts],
     common: tuple[set[PairKey], set[str]],
     how: CompareOptions,
-) -> Row:
+) -> ComparisonRow:
     both, failed = common
     cases, (a, b) = _by_case(sides, both)
     absent = {case for case, _ in both} - set(cases)
@@ -327,7 +327,7 @@ def _row(
     p_worse = _flip_test(shifted, how, sides=1)[0] if worse else 1.0
     variance = float(np.var(d, ddof=1)) if n >= 2 else 0.0
     spread = int((d != 0).sum()) >= FEWEST and variance > 0  # of fewer nothing is known
-    return Row(
+    return ComparisonRow(
         criterion=name, n=n, lost=lost, inapplicable=len(absent) - lost,
         first=_interval(a, (0.0, 1.0), how), second=_interval(b, (0.0, 1.0), how),
         difference=_interval(d, (-1.0, 1.0), how),
@@ -337,7 +337,7 @@ def _row(
         detectable=smallest_difference(variance, 0, 1, n, level=how.level) if spread else None,
         counts=counts,
         undecidable=_undecidable(n, lost, counts, how), level=how.level,
-        hopeless=how.planned is not None and hopeless(d, how.planned),
+        hopeless=how.planned is not None and is_futile(d, how.planned),
         pairs=tuple(
             PairedCase(cases[i], float(a[i]), float(b[i]))
             for i in np.argsort(-np.abs(d), kind="stable") if d[i]
@@ -398,7 +398,7 @@ def _flip_test(d: Floats, how: CompareOptions, *, sides: int = 2) -> tuple[float
 # ---- verdicts ------------------------------------------------------------------------------------
 
 
-def _judged(rows: Sequence[Row], how: CompareOptions) -> Iterator[Row]:
+def _judged(rows: Sequence[ComparisonRow], how: CompareOptions) -> Iterator[ComparisonRow]:
     """The rows with corrected p and their verdict. A row that cannot differ is not corrected for:
     whether it can is known from how many pairs differ, whatever their signs (Tarone, Biometrics 46,
     1990)."""
@@ -410,7 +410,7 @@ def _judged(rows: Sequence[Row], how: CompareOptions) -> Iterator[Row]:
         yield replace(corrected, verdict=verdict, reason=reason, cases_to_decide=cases)
 
 
-def _verdict(row: Row, how: CompareOptions) -> tuple[Verdict, str, int | None]:
+def _verdict(row: ComparisonRow, how: CompareOptions) -> tuple[Verdict, str, int | None]:
     """identical: no pair differs. better or worse: interval without 0 and Holm's p. no difference:
     interval within the margin. Else cannot tell, with the cases that would."""
     mean, low, high = row.difference.mean, row.difference.low, row.difference.high
@@ -443,7 +443,7 @@ def _verdict(row: Row, how: CompareOptions) -> tuple[Verdict, str, int | None]:
     return "cannot tell", f"{why}{would_decide(cases)}", cases
 
 
-def _cases_to_decide(row: Row, mean: float, how: CompareOptions) -> int | None:
+def _cases_to_decide(row: ComparisonRow, mean: float, how: CompareOptions) -> int | None:
     """Until the interval excludes 0 or, where the mean lies within the margin, both its ends."""
 
     def until(limit: float) -> int | None:

@@ -11,6 +11,7 @@ import numpy as np
 from agenteval.records.table import Cell, Column, Table
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.text import plural
+from agenteval.trust.table_parts import CRITERION, criterion_cells
 
 MOST = 20
 
@@ -65,20 +66,23 @@ def disagreement_table(
     columns = (
         Column("run", "run"),
         Column("case", "case", hidden=True),
-        Column("criterion_id", "criterion id", hidden=True),
-        Column("criterion", "criterion"),
+        *CRITERION,
         Column("spread", "differ\nby", "number", "largest difference, as a share of the scale"),
-        *(Column(f"said_{i}", rater if len(raters) > 1 else "ratings, worst first")
-          for i, rater in enumerate(raters)),
-    )  # fmt: skip
+        *(
+            Column(f"said_{i}", rater if len(raters) > 1 else "ratings, worst first")
+            for i, rater in enumerate(raters)
+        ),
+    )
     rows: list[dict[str, Cell]] = [
         {
-            "run": d.run, "case": d.case, "criterion_id": d.criterion_id,
-            "criterion": names.get(d.criterion_id, d.criterion_id), "spread": d.spread,
+            "run": d.run,
+            "case": d.case,
+            "spread": d.spread,
+            **criterion_cells(d.criterion_id, names),
             **{f"said_{i}": d.said.get(rater, "") for i, rater in enumerate(raters)},
         }
         for d in found[:MOST]
-    ]  # fmt: skip
+    ]
     more = len(found) - MOST
     notes = (
         (f"{plural(more, 'pair')} of run and criterion more differ by less",) if more > 0 else ()

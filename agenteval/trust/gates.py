@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agenteval.errors import InputError
+from agenteval.stats.interval import Interval
 from agenteval.stats.sample_size import cases_to_exclude
-from agenteval.trust.comparison import Comparison, Row, would_decide
+from agenteval.trust.comparison import Comparison, ComparisonRow, would_decide
 
 Outcome = Literal["met", "missed", "undecided"]
 FailIf = Literal["surely-worse", "not-surely-as-good"]
@@ -100,10 +101,10 @@ def regression_gates(comparison: Comparison, fail_if: FailIf = "surely-worse") -
     """One gate per row: is the second side worse by more than the margin?
 
     surely worse: the one-sided test against -margin rejects after Holm's correction, since a
-    single failing row fails all (`Row.surely_worse`). surely as good: the interval lies at or above
-    -margin; all rows must pass, and such a claim needs no correction (intersection-union test,
-    Berger, Technometrics 24, 1982). Rows of which no pair differs pass, however few cases (at least
-    `min_cases`) leave the interval wide.
+    single failing row fails all (`ComparisonRow.surely_worse`). surely as good: the interval lies
+    at or above -margin; all rows must pass, and such a claim needs no correction
+    (intersection-union test, Berger, Technometrics 24, 1982). Rows of which no pair differs pass,
+    however few cases (at least `min_cases`) leave the interval wide.
 
     missed: surely worse; with "not-surely-as-good" whatever is not surely as good. met: surely as
     good. undecided: the rest, and always where no verdict may be given (too few cases, too many
@@ -125,24 +126,27 @@ def under_gate(comparison: Comparison, criterion: str, value: float) -> Gate:
         known = ", ".join(r.criterion for r in comparison.rows)
         raise InputError(f"criterion {criterion!r} is not compared; there are {known}")
 
-    def gate(outcome: Outcome, detail: str) -> Gate:
-        return Gate(FAIL_UNDER, outcome, detail, criterion, value)
-
-    low, high = row.second.low, row.second.high
-    if row.undecidable or low is None or high is None:
-        why = row.undecidable or row.second.reason or "no interval"
-        return gate("undecided", why)
-    span = f"mean {row.second.mean:.3f} [{low:.3f}, {high:.3f}]"
-    if high < value:
-        return gate("missed", f"{span} lies below {value:g}")
-    if low >= value:
-        return gate("met", f"{span} is not below {value:g}")
+    if row.undecidable:
+        return Gate(FAIL_UNDER, "undecided", row.undecidable, criterion, value)
     cases = cases_to_exclude(value, row.second, (0.0, 1.0), level=row.level)
-    message = f"{span} lies on both sides of {value:g}{would_decide(cases)}"
-    return gate("undecided", message)
+    message = f"lies on both sides of {value:g}{would_decide(cases)}"
+    return mean_gate(FAIL_UNDER, criterion, row.second, value, message)
 
 
-def _regression_gate(row: Row, comparison: Comparison, fail_if: FailIf) -> Gate:
+def mean_gate(name: str, criterion: str, mean: Interval, least: float, undecided: str) -> Gate:
+    """Missed where the whole interval of a mean lies below `least`, met where none of it does, else
+    undecided, for the reason that is named."""
+    if mean.low is None or mean.high is None:
+        return Gate(name, "undecided", mean.reason or "no interval", criterion, least)
+    span = f"mean {mean.mean:.3f} [{mean.low:.3f}, {mean.high:.3f}]"
+    if mean.high < least:
+        return Gate(name, "missed", f"{span} lies below {least:g}", criterion, least)
+    if mean.low >= least:
+        return Gate(name, "met", f"{span} is not below {least:g}", criterion, least)
+    return Gate(name, "undecided", f"{span} {undecided}", criterion, least)
+
+
+def _regression_gate(row: ComparisonRow, comparison: Comparison, fail_if: FailIf) -> Gate:
     margin = comparison.options.margin
     low, high = row.difference.low, row.difference.high
 

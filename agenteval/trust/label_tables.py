@@ -3,18 +3,48 @@ in for people."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agenteval.records.table import Cell, Column, Estimate, Table, cells_of
 from agenteval.stats.alttest import AltTest
 from agenteval.text import plural
 from agenteval.trust.labelled_means import Calibration, LabelledMean
+from agenteval.trust.table_parts import (
+    CRITERION,
+    JUDGE,
+    PAIR,
+    criterion_cells,
+    criterion_lines,
+    pair_cells,
+    table_of,
+)
 
-_JUDGE, _RATER = Column("judge", "judge", hidden=True), Column("rater", "rater", hidden=True)
-_ID = Column("criterion_id", "criterion id", hidden=True)
-_PAIR = (Column("pair", "judge / rater"), _JUDGE, _RATER, _ID, Column("criterion", "criterion"))
 ALL = "all criteria"
+
+_ADVANTAGE = "runs on which the judge agrees with the others as well as the one left out"
+_CALIBRATION = (
+    Column(
+        "error",
+        "calibration\nerror",
+        "number",
+        "expected: mean distance of the labels' mean from the judge's value",
+    ),
+    Column(
+        "squared", "squared error", "number", "mean; the Brier score where labels are yes or no"
+    ),
+    Column("n", "runs", "count"),
+)
+_PROBABILITIES = (
+    Column("brier", "Brier score", "number", "of the levels' probabilities, 0 to 2"),
+    Column(
+        "level_error",
+        "error of the\nprobability",
+        "number",
+        "how far that of the likeliest level is from how often it is the label",
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -26,12 +56,9 @@ class LabelledBy:
     means: tuple[LabelledMean, ...]
     calibrations: tuple[Calibration, ...]
 
-    def about(self, criterion: str, names: Mapping[str, str]) -> dict[str, Cell]:
-        """The cells that say of whom and what a row is."""
-        return {
-            "pair": f"{self.judge} / {self.rater}", "judge": self.judge, "rater": self.rater,
-            "criterion_id": criterion, "criterion": names.get(criterion, criterion),
-        }  # fmt: skip
+    def cells(self, criterion: str, names: Mapping[str, str]) -> dict[str, Cell]:
+        """The cells that name a row: judge, rater and criterion."""
+        return pair_cells(self.judge, self.rater, criterion, names)
 
 
 @dataclass(frozen=True)
@@ -44,17 +71,20 @@ class Replacing:
 
 
 def label_tables(
-    found: Sequence[LabelledBy], replacing: Sequence[Replacing], names: Mapping[str, str]
+    labelled: Sequence[LabelledBy], replacing: Sequence[Replacing], names: Mapping[str, str]
 ) -> tuple[Table, ...]:
     """Corrected means, calibration, bias by system, and the tests, as far as there are some."""
-    tables = [_means(found, names), _calibration(found, names), _bins(found, names),
-              _systems(found, names), _tests(replacing, names)]  # fmt: skip
+    tables = [
+        _means(labelled, names),
+        *_calibration(labelled, names),
+        _tests(replacing, names),
+    ]
     return tuple(table for table in tables if table.rows or table.notes)
 
 
-def _means(found: Sequence[LabelledBy], names: Mapping[str, str]) -> Table:
+def _means(labelled: Sequence[LabelledBy], names: Mapping[str, str]) -> Table:
     columns = (
-        *_PAIR,
+        *PAIR,
         Column("judge_mean", "by the judge", "number", "mean of all runs that it rated"),
         Column("people_mean", "by people", "number", "mean of the labels alone"),
         Column("corrected", "both: corrected", "number", "the judge's mean without its bias"),
@@ -63,125 +93,103 @@ def _means(found: Sequence[LabelledBy], names: Mapping[str, str]) -> Table:
         Column("worth", "worth\nlabels", "count", "labels alone that would say as much"),
         Column("power", "weight of\nthe judge", "number", hidden=True),
     )
-    rows, notes = [], dict[str, list[str]]()
-    for own in found:
-        for m in own.means:
-            about = own.about(m.criterion_id, names)
-            whose = str(about["criterion"])
-            if m.mean is None:
-                notes.setdefault(f"not corrected: {m.reason}", []).append(whose)
-                continue
-            rows.append(cells_of(
-                m, columns, **about, judge_mean=Estimate.of(m.mean.judge),
-                people_mean=Estimate.of(m.mean.people), corrected=Estimate.of(m.mean.corrected),
-                worth=None if m.mean.worth is None else round(m.mean.worth), power=m.mean.power,
-            ))  # fmt: skip
-            if m.mean.corrected.reason:
-                notes.setdefault(m.mean.corrected.reason, []).append(whose)
-            elif not m.mean.power and m.labelled < m.n:
-                notes.setdefault("the judge's ratings say nothing about the labels", []).append(
-                    whose
-                )
-            for count, what in (
-                (m.unlabelled, "of the sample without a label yet"),
-                (m.unrated, "with a label but no rating by the judge"),
-            ):
-                if count:
-                    notes.setdefault(f"{plural(count, 'run')} {what}", []).append(whose)
-    return Table(
-        "means", "Means: the judge's, people's, and both together", columns, tuple(rows),
-        _by_criterion(notes, names), group="pair",
-    )  # fmt: skip
+    rows, remarks = [], defaultdict[str, list[str]](list)
+    for pair, row in [(labels, mean) for labels in labelled for mean in labels.means]:
+        name = names.get(row.criterion_id, row.criterion_id)
+        mean = row.mean
+        if mean is None:
+            remarks[f"not corrected: {row.reason}"].append(name)
+            continue
+        cells = {
+            **pair.cells(row.criterion_id, names),
+            "judge_mean": Estimate.of(mean.judge),
+            "people_mean": Estimate.of(mean.people),
+            "corrected": Estimate.of(mean.corrected),
+            "worth": None if mean.worth is None else round(mean.worth),
+            "power": mean.power,
+        }
+        rows.append(cells_of(row, columns, **cells))
+        if mean.corrected.reason:
+            remarks[mean.corrected.reason].append(name)
+        elif not mean.power and row.labelled < row.n:
+            remarks["the judge's ratings say nothing about the labels"].append(name)
+        if row.unlabelled:
+            remarks[f"{plural(row.unlabelled, 'run')} of the sample without a label yet"].append(
+                name
+            )
+        if row.unrated:
+            without = f"{plural(row.unrated, 'run')} with a label but no rating by the judge"
+            remarks[without].append(name)
+    notes = criterion_lines(remarks, len(names), at_least=4)
+    title = "Means: the judge's, people's, and both together"
+    return Table("means", title, columns, tuple(rows), notes, group="pair")
 
 
-def _calibration(found: Sequence[LabelledBy], names: Mapping[str, str]) -> Table:
-    columns: tuple[Column, ...] = (
-        *_PAIR,
-        Column("error", "calibration\nerror", "number",
-               "expected: mean distance of the labels' mean from the judge's value"),
-        Column("squared", "squared error", "number",
-               "mean; the Brier score where labels are yes or no"),
-        Column("n", "runs", "count"),
-    )  # fmt: skip
-    if any(c.brier for own in found for c in own.calibrations):
-        columns += (
-            Column("brier", "Brier score", "number", "of the levels' probabilities, 0 to 2"),
-            Column("level_error", "error of the\nprobability", "number",
-                   "how far that of the likeliest level is from how often it is the label"),
-        )  # fmt: skip
-    rows = [
-        cells_of(c, columns, **own.about(c.criterion_id, names))
-        for own in found for c in own.calibrations
-    ]  # fmt: skip
-    title = "Calibration: can the judge's value be read as what people say?"
-    return Table("calibration", title, columns, tuple(rows), group="pair", detail=True)
+def _calibration(labelled: Sequence[LabelledBy], names: Mapping[str, str]) -> Iterator[Table]:
+    """Calibration, its bins, and the bias by system."""
+    calibrations = [
+        (c, pair.cells(c.criterion_id, names)) for pair in labelled for c in pair.calibrations
+    ]
 
-
-def _bins(found: Sequence[LabelledBy], names: Mapping[str, str]) -> Table:
-    columns = (
-        *_PAIR,
-        Column("judge_value", "judge", "number", "mean value of the judge"),
-        Column("label", "labels", "number", "mean of the labels of these runs"),
+    yield table_of(
+        "calibration",
+        "Calibration: can the judge's value be read as what people say?",
+        (*PAIR, *_CALIBRATION, *(_PROBABILITIES if any(c.brier for c, _ in calibrations) else ())),
+        calibrations,
+        group="pair",
     )
-    rows = [
-        cells_of(one, columns, **own.about(c.criterion_id, names), judge_value=one.judge)
-        for own in found for c in own.calibrations for one in c.bins
-    ]  # fmt: skip
-    title = "Reliability: labels by the judge's value"
-    return Table("reliability", title, columns, tuple(rows), group="pair", detail=True)
-
-
-def _systems(found: Sequence[LabelledBy], names: Mapping[str, str]) -> Table:
-    columns = (
-        *_PAIR,
-        Column("system", "system"),
-        Column("bias", "judge − labels", "signed", "above 0 the judge is kinder than people"),
+    yield table_of(
+        "reliability",
+        "Reliability: labels by the judge's value",
+        (
+            *PAIR,
+            Column("judge_value", "judge", "number", "mean value of the judge"),
+            Column("label", "labels", "number", "mean of the labels of these runs"),
+        ),
+        [(b, {**cells, "judge_value": b.judge}) for c, cells in calibrations for b in c.bins],
+        group="pair",
     )
-    rows: list[dict[str, Cell]] = [
-        {**own.about(c.criterion_id, names), "system": system, "bias": Estimate.of(bias)}
-        for own in found for c in own.calibrations if len(c.systems) > 1
-        for system, bias in c.systems
-    ]  # fmt: skip
-    title = "Bias by system: does the judge favour one?"
-    return Table("bias", title, columns, tuple(rows), group="pair", detail=True)
+    yield table_of(
+        "bias",
+        "Bias by system: does the judge favour one?",
+        (
+            *PAIR,
+            Column("system", "system"),
+            Column("bias", "judge − labels", "signed", "above 0 the judge is kinder than people"),
+        ),
+        [
+            (None, {**cells, "system": system, "bias": Estimate.of(bias)})
+            for c, cells in calibrations
+            if len(c.systems) > 1
+            for system, bias in c.systems
+        ],
+        group="pair",
+    )
 
 
 def _tests(replacing: Sequence[Replacing], names: Mapping[str, str]) -> Table:
     columns = (
-        _JUDGE, _ID, Column("criterion", "criterion"),
+        JUDGE,
+        *CRITERION,
         Column("verdict", "may replace\na person"),
         Column("winning_rate", "raters\nbeaten", "share", "adjusted p up to .05; half must be"),
-        Column("mean_advantage", "agrees at\nleast as well", "share",
-               "runs on which the judge agrees with the others as well as the one left out"),
+        Column("mean_advantage", "agrees at\nleast as well", "share", _ADVANTAGE),
         Column("raters", "runs shared, by rater"),
-    )  # fmt: skip
-    rows, notes = [], dict[str, list[str]]()
-    for own in replacing:
-        for criterion, test in own.tests.items():
-            name = names.get(criterion, criterion)
-            verdict = {None: "cannot tell", True: "yes", False: "no"}[test.passes]
-            shared = ", ".join(
-                f"{rater} {n}" for rater, n in zip(own.raters, test.items, strict=True)
-            )
-            rows.append(cells_of(
-                test, columns, judge=own.judge, criterion_id=criterion, criterion=name,
-                verdict=verdict, raters=shared,
-            ))  # fmt: skip
+    )
+    rows, remarks = [], defaultdict[str, list[str]](list)
+    for of_judge in replacing:
+        for criterion, test in of_judge.tests.items():
+            shared = zip(of_judge.raters, test.items, strict=True)
+            cells = {
+                **criterion_cells(criterion, names),
+                "judge": of_judge.judge,
+                "verdict": {None: "cannot tell", True: "yes", False: "no"}[test.passes],
+                "raters": ", ".join(f"{rater} {n}" for rater, n in shared),
+            }
+            rows.append(cells_of(test, columns, **cells))
             if test.reason:
-                notes.setdefault(test.reason, []).append(name)
+                remarks[test.reason].append(names.get(criterion, criterion))
     title = "Alternative annotator test: may the judge stand in for one of these people?"
-    judges = ", ".join(dict.fromkeys(own.judge for own in replacing))
-    return Table(
-        "alternative", f"{title} ({judges})", columns, tuple(rows),
-        _by_criterion(notes, {**names, ALL: ALL}),
-    )  # fmt: skip
-
-
-def _by_criterion(notes: Mapping[str, Sequence[str]], names: Mapping[str, str]) -> tuple[str, ...]:
-    """A line for each thing to be said, with the criteria that it is said of."""
-    lines = []
-    for line, those in notes.items():
-        few = list(dict.fromkeys(those))
-        every = len(few) > 3 and len(few) >= len(names)
-        lines.append(f"{'all criteria' if every else ', '.join(few)}: {line}")
-    return tuple(lines)
+    judges = ", ".join(dict.fromkeys(of_judge.judge for of_judge in replacing))
+    notes = criterion_lines(remarks, len({*names, ALL}), at_least=4)
+    return Table("alternative", f"{title} ({judges})", columns, tuple(rows), notes)

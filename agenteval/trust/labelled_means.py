@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,16 @@ from numpy.typing import NDArray
 from agenteval.records import Criterion
 from agenteval.stats.calibration import calibration_error
 from agenteval.stats.interval import Interval
-from agenteval.stats.ppi import PoweredMean, powered_mean
+from agenteval.stats.ppi import PPIMean, ppi_mean
 from agenteval.stats.scores import ORIGINAL, Mask, ScoreTable
 from agenteval.trust.agreement import mean_over_cases
-from agenteval.trust.ratings import Floats, RunRatings, levels_of, shared_criteria
+from agenteval.trust.ratings import (
+    Floats,
+    RatedCriterion,
+    RunRatings,
+    clusters_of,
+    rated_criteria,
+)
 from agenteval.trust.sampling import Sample
 
 _BINS = 10  # of a measured number
@@ -34,7 +40,7 @@ class LabelledMean:
     labelled: int
     unlabelled: int
     unrated: int
-    mean: PoweredMean | None
+    mean: PPIMean | None
     reason: str
 
 
@@ -87,29 +93,37 @@ def labelled_means(
     else nothing is corrected: labels that somebody picked say nothing about the other runs.
     """
     means = []
-    for name, by_judge, by_people in _raters(judge, labels, criteria):
-        told = {
-            run: value
-            for run, value in _values(by_people).items()
-            if sample is None or run in sample.weights
-        }
-        rated = _values(by_judge)
-        runs = list(rated)
-        both = [run for run in told if run in rated]
+    for criterion in _ordered(judge, labels, criteria):
+        ratings, labelled = (rater.means() for rater in criterion.raters)
+        if sample is not None:
+            labelled = {run: v for run, v in labelled.items() if run in sample.weights}
+        runs = list(ratings)
+        both = [run for run in labelled if run in ratings]
         reason = ""
-        if sample is None and not random and len(both) < len(rated):
-            reason = f"{len(both)} of {len(rated)} runs, not drawn by `agree sample`"
+        if sample is None and not random and len(both) < len(runs):
+            reason = f"{len(both)} of {len(runs)} runs, not drawn by `agree sample`"
         elif not both:
             reason = "no run is rated by both"
         weights = [1.0 if sample is None else sample.weights.get(run, 1.0) for run in runs]
-        mean = None if reason else powered_mean(
-            [rated[run] for run in runs], [told.get(run, np.nan) for run in runs],
-            [by_judge.case_of(run) or by_people.case_of(run) or run for run in runs],
-            weights=weights,
-        )  # fmt: skip
-        missing = 0 if sample is None else len(sample.weights.keys() - told.keys())
+        mean = None
+        if not reason:
+            cases = clusters_of(runs, criterion.raters)
+            mean = ppi_mean(
+                [ratings[run] for run in runs],
+                [labelled.get(run, np.nan) for run in runs],
+                None if cases is None else cases.tolist(),
+                weights=weights,
+            )
         means.append(
-            LabelledMean(name, len(runs), len(both), missing, len(told) - len(both), mean, reason)
+            LabelledMean(
+                criterion_id=criterion.id,
+                n=len(runs),
+                labelled=len(both),
+                unlabelled=0 if sample is None else len(sample.weights.keys() - labelled.keys()),
+                unrated=len(labelled) - len(both),
+                mean=mean,
+                reason=reason,
+            )
         )
     return means
 
@@ -118,42 +132,38 @@ def calibrations(
     judge: ScoreTable, labels: ScoreTable, criteria: Sequence[Criterion] = ()
 ) -> list[Calibration]:
     """Calibration on every criterion that both rated and that has means."""
-    systems = dict(zip(judge.run.codes.tolist(), judge.system.codes.tolist(), strict=True))
-    system = {judge.run.names[r]: judge.system.names[s] for r, s in systems.items() if s >= 0}
+    system = {entry.run: entry.system or "" for entry in judge.entries()}
     found = []
-    for name, by_judge, by_people in _raters(judge, labels, criteria):
-        rated, told = _values(by_judge), _values(by_people)
-        runs = [run for run in rated if run in told]
+    for criterion in _ordered(judge, labels, criteria):
+        ratings, labelled = (rater.means() for rater in criterion.raters)
+        runs = [run for run in ratings if run in labelled]
         if not runs:
             continue
-        value = np.array([rated[run] for run in runs])
-        label = np.array([told[run] for run in runs])
-        mean = _Cases(runs, by_judge, by_people)
-        levels = by_judge.levels.values
+        value = np.array([ratings[run] for run in runs])
+        label = np.array([labelled[run] for run in runs])
+        mean = _CaseMeans(runs, criterion.raters)
+        levels = criterion.levels.values
         centres = np.array(levels) if levels else (np.arange(_BINS) + 0.5) / _BINS
         nearest = np.abs(value[:, None] - centres).argmin(axis=1)
         error, bins = mean.calibration(value, label, nearest)
-        of_system = np.array([system.get(run, "") for run in runs])
+        of_system = np.array([system[run] for run in runs])
         by_system = tuple(
             (name, mean(value - label, of_system == name, (-1.0, 1.0)))
-            for name in sorted(set(of_system.tolist())) if name
-        )  # fmt: skip
+            for name in sorted(set(of_system.tolist()) - {""})
+        )
         everything = np.ones(len(runs), dtype=np.bool_)
         squared = mean((value - label) ** 2, everything, (0.0, 1.0))
-        told_by = judge.of(variant=ORIGINAL, criterion=name), by_judge, by_people
-        brier, level_error, level_bins = _levels_foretold(*told_by)
-        found.append(Calibration(
-            name, len(runs), error, squared, bins, by_system, brier, level_error, level_bins
-        ))  # fmt: skip
+        plain = Calibration(criterion.id, len(runs), error, squared, bins, by_system)
+        given = judge.of(variant=ORIGINAL, criterion=criterion.id)
+        found.append(_with_probabilities(plain, given, criterion.raters))
     return found
 
 
-class _Cases:
+class _CaseMeans:
     """Means over the cases of some runs."""
 
-    def __init__(self, runs: Sequence[str], judge: RunRatings, people: RunRatings) -> None:
-        case = [judge.case_of(run) or people.case_of(run) or run for run in runs]
-        self.clusters = np.array(case, dtype=object) if len(set(case)) < len(case) else None
+    def __init__(self, runs: Sequence[str], raters: Sequence[RunRatings]) -> None:
+        self.clusters = clusters_of(runs, raters)
 
     def __call__(self, values: Floats, mask: Mask, bounds: tuple[float, float]) -> Interval:
         part = None if self.clusters is None else self.clusters[mask]
@@ -171,10 +181,11 @@ class _Cases:
         )
 
 
-def _levels_foretold(
-    judge: ScoreTable, by_judge: RunRatings, by_people: RunRatings
-) -> tuple[Interval | None, Interval | None, tuple[Bin, ...]]:
-    """Brier score, calibration error and bins of the levels' probabilities; nothing without any."""
+def _with_probabilities(
+    calibration: Calibration, judge: ScoreTable, raters: Sequence[RunRatings]
+) -> Calibration:
+    """Add the figures of the levels' probabilities, where the judge gives any."""
+    by_people = raters[1]
     names, position = by_people.levels.names, by_people.position
     read = [json.loads(text) for text in judge.probabilities.names]
     by_run: dict[str, list[list[float]]] = {}
@@ -185,34 +196,21 @@ def _levels_foretold(
             masses = [float(read[code][level]) for level in names]
             by_run.setdefault(judge.run.names[run], []).append(masses)
     if not by_run:
-        return None, None, ()
+        return calibration
     given = np.array([np.mean(repeats, axis=0) for repeats in by_run.values()])
     label = by_people.level[[position[run] for run in by_run]].astype(np.intp)
-    mean, likely = _Cases(list(by_run), by_judge, by_people), given.max(axis=1)
+    mean, likely = _CaseMeans(list(by_run), raters), given.max(axis=1)
     squared = ((given - np.eye(len(names))[label]) ** 2).sum(axis=1)
     tenth = np.minimum((likely * _BINS).astype(np.intp), _BINS - 1)
     right = (given.argmax(axis=1) == label).astype(np.float64)
-    return mean(squared, likely >= 0, (0.0, 2.0)), *mean.calibration(likely, right, tenth)
+    error, bins = mean.calibration(likely, right, tenth)
+    brier = mean(squared, likely >= 0, (0.0, 2.0))
+    return replace(calibration, brier=brier, level_error=error, level_bins=bins)
 
 
-def _raters(
+def _ordered(
     judge: ScoreTable, labels: ScoreTable, criteria: Sequence[Criterion]
-) -> list[tuple[str, RunRatings, RunRatings]]:
-    """Both on every criterion that they share and that has an order."""
-    tables = [judge.of(variant=ORIGINAL), labels.of(variant=ORIGINAL)]
-    pairs = []
-    for name in shared_criteria(criteria, tables):
-        own = [table.of(criterion=name) for table in tables]
-        levels = levels_of(name, criteria, own)
-        if levels.measure != "nominal":
-            by_judge, by_people = (RunRatings.of(table, levels) for table in own)
-            pairs.append((name, by_judge, by_people))
-    return pairs
-
-
-def _values(rater: RunRatings) -> dict[str, float]:
-    """Mean over the repeats of every run that has a value."""
-    return {
-        run: float(rater.mean[at]) for run, at in rater.position.items()
-        if not np.isnan(rater.mean[at])
-    }  # fmt: skip
+) -> list[RatedCriterion]:
+    """The criteria that both rated and that have an order."""
+    rated = rated_criteria(criteria, [judge, labels])
+    return [criterion for criterion in rated if criterion.levels.measure != "nominal"]

@@ -38,7 +38,7 @@ class Rating:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ScoreRow:
     """One line of the table: a criterion and a system.
 
     The intervals are over ratings with cases as clusters; where the only values are those that
@@ -156,9 +156,9 @@ def load_ratings(
     return [r for own in by_run.values() for r in own]
 
 
-def summarize(ratings: Sequence[Rating], criteria: Sequence[Criterion]) -> list[Row]:
+def summarize(ratings: Sequence[Rating], criteria: Sequence[Criterion]) -> list[ScoreRow]:
     """One row per criterion and system, then one over all systems when there are several."""
-    rows: list[Row] = []
+    rows: list[ScoreRow] = []
     systems = sorted({r.system for r in ratings})
     by_criterion: dict[str, list[Rating]] = defaultdict(list)
     for rating in ratings:
@@ -171,12 +171,12 @@ def summarize(ratings: Sequence[Rating], criteria: Sequence[Criterion]) -> list[
     return rows
 
 
-def _row(criterion: Criterion, system: str, ratings: Sequence[Rating]) -> Row:
+def _row(criterion: Criterion, system: str, ratings: Sequence[Rating]) -> ScoreRow:
     averaged = criterion.ordered
     valued = [r for r in ratings if r.value is not None and averaged]
     by_judge = [r for r in valued if r.status != "degenerate"]
     overall = _interval(valued)
-    return Row(
+    return ScoreRow(
         criterion_id=criterion.id,
         system=system,
         overall=overall,

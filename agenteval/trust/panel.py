@@ -12,11 +12,12 @@ from agenteval.stats.agreement import krippendorff_alpha, level_counts
 from agenteval.stats.alttest import AltTest, alt_test
 from agenteval.stats.correlation import spearman
 from agenteval.stats.interval import Interval
+from agenteval.stats.kappa import equal_pairs
 from agenteval.stats.proportion import proportion_interval
-from agenteval.stats.scores import ORIGINAL, ScoreTable
+from agenteval.stats.scores import ScoreTable
 from agenteval.trust.agreement import AgreeOptions, mean_over_cases, unless_collapsed
 from agenteval.trust.label_tables import ALL
-from agenteval.trust.ratings import Cases, Measure, RunRatings, levels_of, shared_criteria
+from agenteval.trust.ratings import RatedCriterion, RunRatings, clusters_of, rated_criteria
 
 
 @dataclass(frozen=True)
@@ -67,17 +68,10 @@ def agreement_among(
     options: AgreeOptions | None = None,
 ) -> list[RaterAgreement]:
     """Agreement of several raters on every criterion that at least two of them rated."""
-    options = options or AgreeOptions()
-    tables = {name: table.of(variant=ORIGINAL) for name, table in raters.items()}
-    agreements = []
-    for criterion in shared_criteria(criteria, list(tables.values()), at_least=2):
-        rated = {name: table.of(criterion=criterion) for name, table in tables.items()}
-        levels = levels_of(criterion, criteria, list(rated.values()))
-        ratings = {
-            name: RunRatings.of(table, levels) for name, table in rated.items() if len(table)
-        }
-        agreements.append(_agreement_among(criterion, ratings, levels.measure, options))
-    return agreements
+    return [
+        _agreement_among(rated, tuple(raters), options or AgreeOptions())
+        for rated in rated_criteria(criteria, list(raters.values()), at_least=2)
+    ]
 
 
 def panel(
@@ -92,40 +86,38 @@ def panel(
     """
     if len(judges) < 2:
         raise ValueError("a panel needs two judges or more")
-    tables = [t.of(variant=ORIGINAL) for t in (*judges.values(), labels)]
-    panels = []
-    for criterion in shared_criteria(criteria, tables):
-        ratings = [table.of(criterion=criterion) for table in tables]
-        levels = levels_of(criterion, criteria, ratings)
-        if levels.values is not None:
-            raters = [RunRatings.of(table, levels) for table in ratings]
-            panels.append(_panel(criterion, tuple(judges), raters))
-    return panels
+    return [
+        _panel(rated.id, tuple(judges), rated.raters)
+        for rated in rated_criteria(criteria, [*judges.values(), labels])
+        if rated.levels.values is not None
+    ]
 
 
 def _agreement_among(
-    name: str, raters: Mapping[str, RunRatings], measure: Measure, options: AgreeOptions
+    rated: RatedCriterion, names: tuple[str, ...], options: AgreeOptions
 ) -> RaterAgreement:
     """Alpha and equal pairs over the runs that two raters or more rated."""
-    runs = list(dict.fromkeys(run for ratings in raters.values() for run in ratings.position))
+    named = [pair for pair in zip(names, rated.raters, strict=True) if pair[1].position]
+    raters, measure = [ratings for _, ratings in named], rated.levels.measure
+    runs = list(dict.fromkeys(run for ratings in raters for run in ratings.position))
     data = np.full((len(runs), len(raters)), np.nan)
-    for j, ratings in enumerate(raters.values()):
+    for j, ratings in enumerate(raters):
         source = ratings.mean if measure == "interval" else ratings.level
         for i, run in enumerate(runs):
             if run in ratings.position:
                 data[i, j] = source[ratings.position[run]]
     shared = (~np.isnan(data)).sum(axis=1) >= 2
-    clusters = _clusters([r for r, s in zip(runs, shared, strict=True) if s], [*raters.values()])
+    clusters = clusters_of([r for r, s in zip(runs, shared, strict=True) if s], raters)
     data = data[shared]
-    counts = level_counts(data, np.unique(data[~np.isnan(data)]))
-    number = counts.sum(axis=1)
-    equal = (counts * (counts - 1)).sum(axis=1) / (number * (number - 1))
+    equal = equal_pairs(level_counts(data, np.unique(data[~np.isnan(data)])))
     if clusters is None and np.isin(equal, (0, 1)).all():
         exact = proportion_interval(int(equal.sum()), len(equal))
     else:
         exact = mean_over_cases(equal, clusters, (0, 1))
     alpha = krippendorff_alpha(data, measure, clusters=clusters, bootstrap=options.bootstrap())
-    return RaterAgreement(name, tuple(raters), len(data), exact, unless_collapsed(alpha))
+    return RaterAgreement(
+        rated.id, tuple(name for name, _ in named), len(data), exact, unless_collapsed(alpha)
+    )
 
 
 def _panel(criterion: str, names: Sequence[str], raters: Sequence[RunRatings]) -> Panel:
@@ -135,7 +127,7 @@ def _panel(criterion: str, names: Sequence[str], raters: Sequence[RunRatings]) -
         for run in raters[0].position
         if all(run in r.position and not np.isnan(r.mean[r.position[run]]) for r in raters)
     ]
-    clusters = _clusters(runs, raters)
+    clusters = clusters_of(runs, raters)
     values = np.array([[r.mean[r.position[run]] for r in raters] for run in runs], dtype=np.float64)
     values = values.reshape(len(runs), len(raters))
     ratings, label = values[:, :-1], values[:, -1]
@@ -164,12 +156,6 @@ def _panel(criterion: str, names: Sequence[str], raters: Sequence[RunRatings]) -
     )
 
 
-def _clusters(runs: Sequence[str], raters: Sequence[RunRatings]) -> Cases | None:
-    """Case of each run; None when every run is a case of its own."""
-    case = [next((c for rater in raters if (c := rater.case_of(run))), run) for run in runs]
-    return np.array(case, dtype=object) if len(set(case)) < len(case) else None
-
-
 def replacing(
     judge: ScoreTable,
     people: Mapping[str, ScoreTable],
@@ -181,25 +167,16 @@ def replacing(
     the judge stand in for one of these people? A rating is the commonest level over repeats; a run
     without one is left out. Criteria without levels are not tested.
     """
-    tables = [table.of(variant=ORIGINAL) for table in (judge, *people.values())]
+    tables = [judge, *people.values()]
     tests: dict[str, AltTest] = {}
     every: list[list[tuple[str, float] | None]] = [[] for _ in tables]
-    for name in shared_criteria(criteria, tables, at_least=2):
-        own = [table.of(criterion=name) for table in tables]
-        levels = levels_of(name, criteria, own)
-        if not levels.names or not len(own[0]):
+    for rated in rated_criteria(criteria, tables, at_least=2):
+        runs = rated.raters[0].position
+        if not rated.levels.names or not runs:
             continue
-        ratings = [RunRatings.of(table, levels) for table in own]
-        runs = list(ratings[0].position)
-        labels = [
-            [
-                None if (at := rater.position.get(run)) is None or np.isnan(rater.level[at])
-                else (name, float(rater.level[at]))
-                for run in runs
-            ]
-            for rater in ratings
-        ]  # fmt: skip
-        tests[name] = alt_test(labels[0], labels[1:], epsilon=epsilon)
+        levels = [[rater.level_of(run) for run in runs] for rater in rated.raters]
+        labels = [[None if v is None else (rated.id, v) for v in row] for row in levels]
+        tests[rated.id] = alt_test(labels[0], labels[1:], epsilon=epsilon)
         every = [[*old, *new] for old, new in zip(every, labels, strict=True)]
     if len(tests) > 1:
         tests[ALL] = alt_test(every[0], every[1:], epsilon=epsilon)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from agenteval.records import Criterion
 from agenteval.stats.agreement import level_counts
-from agenteval.stats.scores import Column, ScoreTable
+from agenteval.stats.scores import ORIGINAL, Column, ScoreTable
 
 Floats = NDArray[np.float64]
 Cases = NDArray[np.object_]
@@ -98,6 +98,16 @@ class RunRatings:
         at = self.position.get(run)
         return None if at is None or self.case[at] == run else self.case[at]
 
+    def level_of(self, run: str) -> float | None:
+        """Position of a run's commonest level; None where it has none."""
+        at = self.position.get(run)
+        return None if at is None or np.isnan(self.level[at]) else float(self.level[at])
+
+    def means(self) -> dict[str, float]:
+        """Mean over the repeats of every run that has a value."""
+        values = {run: float(self.mean[at]) for run, at in self.position.items()}
+        return {run: value for run, value in values.items() if not np.isnan(value)}
+
     def good(self, run: str, cut: float) -> bool | None:
         """Whether the run's level (without levels: its mean) lies at the cut or above."""
         at = self.position.get(run)
@@ -151,6 +161,32 @@ def shared_criteria(
     enough = [n for n, k in count.items() if k >= (at_least or len(tables))]
     rank = {c.id: i for i, c in enumerate(criteria)}
     return sorted(enough, key=lambda name: rank.get(name, len(rank)))
+
+
+@dataclass(frozen=True)
+class RatedCriterion:
+    """What several raters say on one criterion, in the order of their tables."""
+
+    id: str
+    levels: Levels
+    raters: tuple[RunRatings, ...]
+
+
+def rated_criteria(
+    criteria: Sequence[Criterion], tables: Sequence[ScoreTable], *, at_least: int | None = None
+) -> Iterator[RatedCriterion]:
+    """Original runs by criterion, for each that enough of the tables (default: all) rated."""
+    originals = [table.of(variant=ORIGINAL) for table in tables]
+    for name in shared_criteria(criteria, originals, at_least=at_least):
+        parts = [table.of(criterion=name) for table in originals]
+        levels = levels_of(name, criteria, parts)
+        yield RatedCriterion(name, levels, tuple(RunRatings.of(part, levels) for part in parts))
+
+
+def clusters_of(runs: Sequence[str], raters: Sequence[RunRatings]) -> Cases | None:
+    """Return the case of each run; None when every run is a case of its own."""
+    cases = [next((c for rater in raters if (c := rater.case_of(run))), run) for run in runs]
+    return np.array(cases, dtype=object) if len(set(cases)) < len(cases) else None
 
 
 def listed(table: ScoreTable, column: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,7 @@ from agenteval.stats.sample_size import smallest_difference
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.stats.variance import VarianceComponents, variance_components
 from agenteval.stats.vectors import normal_quantile
+from agenteval.trust.table_parts import CRITERION, criterion_cells, criterion_lines
 
 MORE_CASES, MORE_REPEATS = 20, 2
 WIDEST = 0.25  # variance of values in [0, 1] of which half are 0 and half are 1
@@ -113,8 +115,7 @@ def spread_line(found: Sequence[Spread]) -> str | None:
 def spread_table(found: Sequence[Spread], names: Mapping[str, str]) -> Table:
     """Standard deviations by source, reliability, and the half-widths."""
     columns = (
-        Column("criterion_id", "criterion id", hidden=True),
-        Column("criterion", "criterion"),
+        *CRITERION,
         Column("case", "cases", "number", "standard deviation between cases"),
         Column("system", "systems", "number", "between systems"),
         Column("case_system", "system\non a case", "number", "what is special to both"),
@@ -125,7 +126,7 @@ def spread_table(found: Sequence[Spread], names: Mapping[str, str]) -> Table:
         Column("more_repeats", "2 more\nrepeats", "precise"),
     )  # fmt: skip
     rows: list[dict[str, Cell]] = []
-    notes = dict[str, list[str]]()
+    notes = defaultdict[str, list[str]](list)
     for one in found:
         parts = one.components
         deviations = {
@@ -133,17 +134,13 @@ def spread_table(found: Sequence[Spread], names: Mapping[str, str]) -> Table:
             for name in ("case", "system", "case_system", "repeat")
         }
         rows.append({
-            "criterion_id": one.criterion_id,
-            "criterion": names.get(one.criterion_id, one.criterion_id), **deviations,
+            **criterion_cells(one.criterion_id, names), **deviations,
             "reliability": Estimate.of(one.reliability), "now": one.now,
             "more_cases": one.more_cases, "more_repeats": one.more_repeats,
         })  # fmt: skip
         if parts.reason:
-            notes.setdefault(parts.reason, []).append(str(rows[-1]["criterion"]))
-    lines = tuple(
-        f"{'all criteria' if 1 < len(those) == len(found) else ', '.join(those)}: {why}"
-        for why, those in notes.items()
-    )
+            notes[parts.reason].append(str(rows[-1]["criterion"]))
+    lines = criterion_lines(notes, len(found))
     title = "Where the spread comes from (standard deviations), and what more would buy"
     return Table("spread", title, columns, tuple(rows), lines, detail=True)
 

@@ -19,7 +19,7 @@ DECIDED = "decided"
 
 
 @dataclass(frozen=True)
-class Look:
+class InterimAnalysis:
     """What a rule says after some cases: whether to stop, why (or what is still open), and the
     figures that it looked at."""
 
@@ -61,7 +61,9 @@ class Until:
                 f"{DECIDED!r} is about two systems; these are runs of {len(systems)}", "--until"
             )
 
-    def look(self, table: ScoreTable, criteria: Sequence[Criterion], order: Sequence[str]) -> Look:
+    def look(
+        self, table: ScoreTable, criteria: Sequence[Criterion], order: Sequence[str]
+    ) -> InterimAnalysis:
         """What the ratings say after some of the cases, which came in this `order`; `order` holds
         all planned ones."""
         rated = table.of(variant=ORIGINAL)
@@ -72,7 +74,7 @@ class Until:
 
     def _narrow(
         self, rated: ScoreTable, criteria: Sequence[Criterion], order: Sequence[str], width: float
-    ) -> Look:
+    ) -> InterimAnalysis:
         place = {case: i for i, case in enumerate(order)}
         rows: list[dict[str, Cell]] = []
         widest, where, seen = 0.0, "", 0
@@ -97,10 +99,12 @@ class Until:
             Column("cases", "cases", "count"),
         )  # fmt: skip
         title = "Intervals that hold however often one looks"
-        return Look(stop, reason if rows else "nothing is rated",
+        return InterimAnalysis(stop, reason if rows else "nothing is rated",
                     Table("stopping", title, columns, tuple(rows)))  # fmt: skip
 
-    def _told_apart(self, rated: ScoreTable, criteria: Sequence[Criterion], planned: int) -> Look:
+    def _told_apart(
+        self, rated: ScoreTable, criteria: Sequence[Criterion], planned: int
+    ) -> InterimAnalysis:
         ids = [c.id for c in criteria]
         systems = sorted(rated.present("system"))
         comparison = None
@@ -114,7 +118,7 @@ class Until:
         told = [f"{names[r.criterion]} {r.verdict}" for r in rows if r.verdict != "cannot tell"]
         few = plural(len(left), "criterion")
         reason = f"open: {few}" if left else "; ".join(told) or "all cases would hardly tell"
-        return Look(
+        return InterimAnalysis(
             bool(rows) and not left, reason if rows else "nothing is rated",
             _told_table(comparison, names, systems),
         )  # fmt: skip

@@ -11,7 +11,7 @@ from agenteval.records import Criterion, Source, Usage
 from agenteval.records.table import Cell, Column, Estimate, Table
 from agenteval.stats import Interval
 from agenteval.text import plural
-from agenteval.trust.means import Rating, Row, cases_answered_twice, summarize
+from agenteval.trust.means import Rating, ScoreRow, cases_answered_twice, summarize
 
 _WEAK = re.compile(r"smollm2?[-_ ]?135m", re.I)
 _WEAK_NOTE = (
@@ -84,7 +84,7 @@ def score_tables(
     `foot` are further lines below the first table."""
     rows = summarize(ratings, criteria)
     factors = {c.id: max(len(c.accepted_values) - 1, 1) if levels else 1 for c in criteria}
-    named: list[tuple[Row, dict[str, Cell], int]] = [
+    named: list[tuple[ScoreRow, dict[str, Cell], int]] = [
         (row, {"criterion_id": c.id, "criterion": c.name, "system": row.system}, factors[c.id])
         for c in criteria for row in rows if row.criterion_id == c.id
     ]  # fmt: skip
@@ -93,7 +93,7 @@ def score_tables(
     return (*_means(named, levels, split, notes), *_details(named))
 
 
-_Named = Sequence[tuple[Row, dict[str, Cell], int]]  # with its names, and what means are times
+_Named = Sequence[tuple[ScoreRow, dict[str, Cell], int]]  # with its names, and what means are times
 
 
 def _means(named: _Named, levels: bool, split: bool, notes: Sequence[str]) -> tuple[Table, Table]:
@@ -213,7 +213,7 @@ def _details(named: _Named) -> Iterator[Table]:
 
 
 def _remarks(
-    rows: Sequence[Row], criteria: Sequence[Criterion], ratings: Sequence[Rating]
+    rows: Sequence[ScoreRow], criteria: Sequence[Criterion], ratings: Sequence[Rating]
 ) -> list[str]:
     """Criteria without a mean and why; how many ratings there are, and of what kind the others."""
     lines: dict[str, list[str]] = {}

@@ -25,7 +25,7 @@ DEFAULT_OPERATORS = (
 
 
 @dataclass(frozen=True)
-class Copies:
+class PerturbedRuns:
     """Perturbed copies of the runs by one operator.
 
     `items` holds only copies that differ from their original; `unchanged` says by run id why the
@@ -39,7 +39,7 @@ class Copies:
 
 def make_copies(
     items: Sequence[Item], operators: Sequence[str], *, share: float, seed: int
-) -> list[Copies]:
+) -> list[PerturbedRuns]:
     """Copies of every run by every operator; the same seed makes the same copies.
 
     Raises InputError for an operator that does not exist.
@@ -54,16 +54,16 @@ def make_copies(
                 changed.append((run, copy.view.model_copy(update={"origin": view.sha256})))
             else:
                 unchanged[run.id] = copy.reason
-        made.append(Copies(variant_name(operator, share, seed), tuple(changed), unchanged))
+        made.append(PerturbedRuns(variant_name(operator, share, seed), tuple(changed), unchanged))
     return made
 
 
 @dataclass(frozen=True)
-class Material:
+class VerificationData:
     """What is verified: runs, their copies, the criteria, and how often each text is judged."""
 
     items: tuple[Item, ...]
-    copies: tuple[Copies, ...]
+    copies: tuple[PerturbedRuns, ...]
     criteria: tuple[Criterion, ...]
     repeats: int
 
@@ -78,7 +78,7 @@ class Material:
         return JudgeEvaluator(judge, variants, self.criteria, self.repeats)
 
 
-def lengths_of(material: Material) -> Lengths:
+def lengths_of(material: VerificationData) -> Lengths:
     """Characters of every trajectory that is judged."""
     lengths = {(run.id, ORIGINAL): len(view.trajectory) for run, view in material.items}
     for copy in material.copies:
@@ -86,7 +86,7 @@ def lengths_of(material: Material) -> Lengths:
     return lengths
 
 
-def stored_table(store: Store, source_key: str, material: Material) -> ScoreTable:
+def stored_table(store: Store, source_key: str, material: VerificationData) -> ScoreTable:
     """What the store holds of exactly these runs and copies."""
     return scores_from_store(
         store,
@@ -101,39 +101,23 @@ def stored_table(store: Store, source_key: str, material: Material) -> ScoreTabl
 def verify_stored(
     store: Store,
     source_key: str,
-    material: Material,
+    material: VerificationData,
     options: VerifyOptions,
     labels: Sequence[ScoreTable] = (),
 ) -> VerifiedSet:
     """Verdicts from what the store holds of these runs and copies, and from `labels` of people."""
-    return verify_table(
-        stored_table(store, source_key, material),
-        store.models(source_key),
+    return verify_keys(
+        store,
+        source_key,
         material.criteria,
         options,
+        runs={view.sha256 for _, view in material.items},
+        copies={(view.sha256, c.variant) for c in material.copies for _, view in c.items},
+        repeats=material.repeats,
         lengths=lengths_of(material),
         unchanged={c.variant: tuple(c.unchanged) for c in material.copies},
         labels=labels,
     )
-
-
-def verify_table(  # noqa: PLR0913  each narrows or adds what is looked at
-    table: ScoreTable,
-    models: Mapping[str, int],
-    criteria: Sequence[Criterion],
-    options: VerifyOptions,
-    *,
-    lengths: Lengths,
-    unchanged: Mapping[str, Sequence[str]] | None = None,
-    labels: Sequence[ScoreTable] = (),
-) -> VerifiedSet:
-    """Verdicts on these ratings; `models` says by name of how many calls each answered."""
-    result = verify(table, criteria, options, lengths=lengths, unchanged=unchanged, labels=labels)
-    changed = drift_warning(models)
-    if changed is None:
-        return result
-    judge = result.judge.model_copy(update={"warnings": (changed, *result.judge.warnings)})
-    return result.model_copy(update={"judge": judge})
 
 
 def verify_keys(  # noqa: PLR0913  each narrows what is looked at
@@ -147,9 +131,11 @@ def verify_keys(  # noqa: PLR0913  each narrows what is looked at
     repeats: int,
     lengths: Lengths,
     unchanged: Mapping[str, Sequence[str]] | None = None,
+    labels: Sequence[ScoreTable] = (),
 ) -> VerifiedSet:
     """Verdicts on these criteria from exactly these originals (run keys), copies (run key, variant)
-    and the first `repeats` of each; `verify` and the page both get theirs here."""
+    and the first `repeats` of each, and from `labels` of people; `verify` and the page both get
+    theirs here."""
     table = scores_from_store(
         store,
         source_key,
@@ -158,8 +144,12 @@ def verify_keys(  # noqa: PLR0913  each narrows what is looked at
         repeats=repeats,
         copies=copies,
     )
-    models = store.models(source_key)
-    return verify_table(table, models, criteria, options, lengths=lengths, unchanged=unchanged)
+    result = verify(table, criteria, options, lengths=lengths, unchanged=unchanged, labels=labels)
+    changed = drift_warning(store.models(source_key))
+    if changed is None:
+        return result
+    judge = result.judge.model_copy(update={"warnings": (changed, *result.judge.warnings)})
+    return result.model_copy(update={"judge": judge})
 
 
 def drift_warning(models: Mapping[str, int]) -> str | None:

@@ -20,7 +20,7 @@ from agenteval.evaluators.utility.probes.result import ProbeOptions, settle
 from agenteval.records import CallRecord, Criterion, Score, Source
 from agenteval.store import Store
 from agenteval.testing import serve
-from agenteval.trust.verification import Material
+from agenteval.trust.verification import VerificationData
 from tests.cli.conftest import CRITERIA as RAW
 from tests.cli.conftest import Cli
 
@@ -155,7 +155,7 @@ def test_a_judge_without_prompts_is_measured_too(failures: Path, tmp_path: Path)
     )  # fmt: skip
     judge, options = ByLength(), ProbeOptions(draws=1000)
     with Store(tmp_path / "local.db") as store:
-        material = Material(judging.items, (), judging.criteria, 1)
+        material = VerificationData(judging.items, (), judging.criteria, 1)
         rated = material.rated_by(judge)
         asyncio.run(Experiment(rated, store, concurrency=1).run())
         asking = Asking(judging, store, judge, material)

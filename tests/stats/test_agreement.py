@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import rankdata
+from scipy.stats import norm, rankdata, t
 
 from agenteval.stats import Bootstrap, krippendorff_alpha
 from agenteval.stats.agreement import Measure
@@ -95,14 +95,11 @@ def test_recorded_repeats(bench: str) -> None:
 
 @reference
 @pytest.mark.parametrize("bench", ["mt_bench_eval", "vicuna_eval"])
-@pytest.mark.parametrize("method", ["percentile", "expanded"])
-def test_recorded_intervals(bench: str, method: Any) -> None:
+def test_recorded_intervals(bench: str) -> None:
     known = json.loads((FOLDER / "stats/reference.json").read_text())[f"prometheus_{bench}"]
     ratings, questions = load(bench)
-    items = krippendorff_alpha(ratings, "interval", bootstrap=how(method=method))
-    cases = krippendorff_alpha(
-        ratings, "interval", clusters=questions, bootstrap=how(method=method)
-    )
+    items = krippendorff_alpha(ratings, "interval", bootstrap=how())
+    cases = krippendorff_alpha(ratings, "interval", clusters=questions, bootstrap=how())
     assert (items.low, items.high) == pytest.approx(known["alpha_interval_CI95_itemboot"], abs=0.01)
     assert (cases.low, cases.high) == pytest.approx(
         known["alpha_interval_CI95_clusterboot_by_question"], abs=0.01
@@ -216,8 +213,9 @@ def test_interval_equals_a_plain_bootstrap(measure: Measure) -> None:
     data = np.clip(np.round(3 + rng.normal(size=(25, 1)) + 0.6 * rng.normal(size=(25, 3))), 1, 5)
     data[3, 1] = data[7, 0] = nan
     draws = [pairwise_alpha(data[rng.integers(25, size=25)].tolist(), measure) for _ in range(400)]
-    got = krippendorff_alpha(data, measure, bootstrap=how(method="percentile", level=0.8))
-    known = np.quantile([d for d in draws if d is not None], (0.1, 0.9))
+    got = krippendorff_alpha(data, measure, bootstrap=how(level=0.8))
+    tail = norm.cdf(math.sqrt(25 / 24) * t.ppf(0.1, 24))  # expanded, Hesterberg 2015
+    known = np.quantile([d for d in draws if d is not None], (tail, 1 - tail))
     assert (got.low, got.high) == pytest.approx(known, abs=0.03)
 
 

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from agenteval.stats.mean_limit import cases_without_rise, mean_limit, unseen_room
+from agenteval.stats.mean_limit import mean_limit, n_for_zero_events, upper_limit_unobserved
 from tests.thorough import often
 
 
@@ -80,20 +80,20 @@ def test_the_least_favourable_chances_by_a_general_optimiser(rooms: list[float])
         constraints=[total],
     )
     assert found.success
-    room = unseen_room(rooms)
+    room = upper_limit_unobserved(rooms)
     assert room * (1 - 0.025 ** (1 / n)) == pytest.approx(-found.fun, abs=1e-6)
     assert np.mean(r) - 1e-9 <= room <= r.max()
 
 
 def test_cases_that_are_needed_without_a_rise() -> None:
     for limit, room in ((0.05, 1.0), (0.05, 0.6), (0.1, 0.25)):
-        n = cases_without_rise(limit, room)
+        n = n_for_zero_events(limit, room)
         shares = [
             stats.binomtest(0, k).proportion_ci(0.95, method="exact").high for k in (n - 1, n)
         ]
         assert room * shares[1] <= limit < room * shares[0]
-    assert cases_without_rise(0.05, 1.0) == 72  # .95^72 = .0249
-    assert cases_without_rise(0.05, 0.05) == 1
+    assert n_for_zero_events(0.05, 1.0) == 72  # .95^72 = .0249
+    assert n_for_zero_events(0.05, 0.05) == 1
 
 
 def test_what_is_refused() -> None:
@@ -104,6 +104,6 @@ def test_what_is_refused() -> None:
         mean_limit([0.0], 1.0, times=0)
     for rooms in ([], [-0.1]):
         with pytest.raises(ValueError, match="rooms"):
-            unseen_room(rooms)
+            upper_limit_unobserved(rooms)
     with pytest.raises(ValueError, match="positive"):
-        cases_without_rise(0.0, 1.0)
+        n_for_zero_events(0.0, 1.0)

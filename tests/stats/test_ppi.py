@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agenteval.stats import mean_interval, powered_mean
+from agenteval.stats import mean_interval, ppi_mean
 
 
 def sample(n: int, labelled: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -40,7 +40,7 @@ def test_estimate_and_variance_by_brute_force_over_the_power() -> None:
             parts[case] = parts.get(case, 0.0) + part
         return sum(part**2 for part in parts.values())
 
-    got = powered_mean(judge, labels, cases, weights=weights)
+    got = ppi_mean(judge, labels, cases, weights=weights)
     best = min(np.linspace(0, 1, 20_001), key=variance)
     assert got.power == pytest.approx(best, abs=1e-4)
     assert got.corrected.mean == pytest.approx(estimate(got.power))
@@ -57,7 +57,7 @@ def test_estimate_and_variance_by_brute_force_over_the_power() -> None:
 
 def test_labels_of_every_run_need_no_correction() -> None:
     judge, _, truth = sample(60, 30)
-    got = powered_mean(judge, truth)
+    got = ppi_mean(judge, truth)
     plain = mean_interval(truth.tolist())
     assert got.power == 0
     for one in (got.people, got.corrected):
@@ -67,7 +67,7 @@ def test_labels_of_every_run_need_no_correction() -> None:
 
 def test_a_judge_that_always_says_the_same_helps_nothing() -> None:
     _, labels, _ = sample(200, 50)
-    got = powered_mean(np.full(200, 0.75), labels)
+    got = ppi_mean(np.full(200, 0.75), labels)
     assert got.power == 0
     assert got.corrected.mean == got.people.mean
     assert got.worth == pytest.approx(50)
@@ -76,17 +76,17 @@ def test_a_judge_that_always_says_the_same_helps_nothing() -> None:
 
 def test_a_judge_turned_round_is_not_used_backwards() -> None:
     _, labels, truth = sample(200, 50)
-    assert powered_mean(1 - truth, labels).power == 0
+    assert ppi_mean(1 - truth, labels).power == 0
 
 
 def test_fewer_than_twenty_cases_give_no_interval() -> None:
     judge, labels, _ = sample(100, 19)
-    got = powered_mean(judge, labels)
+    got = ppi_mean(judge, labels)
     assert (got.corrected.low, got.people.low) == (None, None)
     assert got.corrected.reason == "19 labelled cases; 20 are needed"
     assert got.corrected.mean is not None
     assert got.worth is None
-    nothing = powered_mean(judge, np.full(100, np.nan))
+    nothing = ppi_mean(judge, np.full(100, np.nan))
     assert (nothing.corrected.mean, nothing.corrected.reason) == (None, "no labels")
 
 
@@ -103,7 +103,7 @@ def test_fewer_than_twenty_cases_give_no_interval() -> None:
 def test_what_cannot_be_computed(change: dict[str, object], said: str) -> None:
     arguments: dict[str, object] = {"ratings": [0.5, 1.0], "labels": [0.5, np.nan], **change}
     with pytest.raises(ValueError, match=said):
-        powered_mean(**arguments)  # type: ignore[arg-type]
+        ppi_mean(**arguments)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("systems", [1, 4])
@@ -120,7 +120,7 @@ def test_coverage_on_simulated_labels(systems: int) -> None:
         labels = np.full(400, np.nan)
         drawn = rng.choice(400, 60, replace=False)
         labels[drawn] = truth[drawn]
-        mean = powered_mean(judge, labels, np.repeat(np.arange(400 // systems), systems).tolist())
+        mean = ppi_mean(judge, labels, np.repeat(np.arange(400 // systems), systems).tolist())
         assert mean.corrected.low is not None
         assert mean.corrected.high is not None
         hits += mean.corrected.low <= 0.5 <= mean.corrected.high

@@ -10,11 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from agenteval.stats import (
-    cases_for_difference,
-    difference_variance,
-    smallest_difference,
-)
+from agenteval.stats import cases_for_difference, smallest_difference
 
 variances = st.floats(0.01, 5)
 
@@ -44,11 +40,6 @@ def test_power_is_what_was_asked_for() -> None:
     noise = rng.normal(size=(4000, cases, 2, 3)).mean(3) * math.sqrt(0.6)
     p = stats.ttest_1samp(true + noise[..., 0] - noise[..., 1], 0, axis=1).pvalue
     assert np.mean(p < 0.05) == pytest.approx(0.8, abs=0.03)
-
-
-def test_difference_variance() -> None:
-    assert difference_variance(1.2, 0.3, 0.6, 3) == pytest.approx(0.9)
-    assert difference_variance(0.1, 0.3, 0.6, 3) == 0
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agenteval.stats import confidence_sequence
-from agenteval.stats.sequential import hopeless, look_level, normalized_sum
+from agenteval.stats.sequential import is_futile, look_level, normalized_sum
 
 NORMAL = NormalDist()
 
@@ -53,14 +53,14 @@ def test_hopeless_is_the_predictive_chance() -> None:
         mean = shift + rng.normal(size=40_000) / math.sqrt(70)  # flat prior
         final = (70 * shift + 30 * mean + math.sqrt(30) * rng.normal(size=40_000)) / 10
         chances.append(float((np.abs(final) >= limit).mean()))
-        answers.append(hopeless(seen, 100))
+        answers.append(is_futile(seen, 100))
     for chance, answer in zip(chances, answers, strict=True):
         if not 0.008 < chance < 0.012:
             assert answer == (chance < 0.01)
     assert set(answers) == {True, False}
-    assert not hopeless([0.1], 100)
-    assert not hopeless([0.0] * 50, 100)
-    assert not hopeless(seen, 70)
+    assert not is_futile([0.1], 100)
+    assert not is_futile([0.0] * 50, 100)
+    assert not is_futile(seen, 70)
 
 
 def test_normalized_sum_by_hand() -> None:

@@ -113,5 +113,5 @@ def test_what_cannot_be_separated() -> None:
 def test_bad_input() -> None:
     with pytest.raises(ValueError, match="finite"):
         variance_components([math.nan, 1], ["a", "b"])
-    with pytest.raises(ValueError, match="system labels"):
+    with pytest.raises(ValueError, match="cluster labels"):
         variance_components([1, 2], ["a", "b"], ["x"])

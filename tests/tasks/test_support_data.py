@@ -31,7 +31,7 @@ from agenteval.readers.tasks import load_task
 from agenteval.records import Run
 from agenteval.store import Store
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.trust.means import ALL, Row, load_ratings, summarize
+from agenteval.trust.means import ALL, ScoreRow, load_ratings, summarize
 
 Data = dict[str, Any]
 Check = Callable[[list[Data]], list[str]]
@@ -223,7 +223,7 @@ def scripted(request: Request) -> str:
                        for c in criteria})  # fmt: skip
 
 
-def judged(runs: list[Run], folder: Path) -> tuple[list[Row], ScriptedTransport]:
+def judged(runs: list[Run], folder: Path) -> tuple[list[ScoreRow], ScriptedTransport]:
     """The rows of the table over `runs`, scored by the scripted model, and what it was asked."""
     transport = ScriptedTransport(scripted)
     client = Client(transport, retry=RetryPolicy(attempts=1))

@@ -16,7 +16,7 @@ from scipy import stats
 
 from agenteval.errors import InputError
 from agenteval.stats.scores import ScoreTable, score_table
-from agenteval.trust.comparison import CompareOptions, Comparison, Row, compare
+from agenteval.trust.comparison import CompareOptions, Comparison, ComparisonRow, compare
 
 LOW = CompareOptions(min_cases=2)
 
@@ -34,7 +34,7 @@ def table(system: str, values: Sequence[float | None], **more: Any) -> ScoreTabl
     return score_table(rows_of(system, values, **more))
 
 
-def only(comparison: Comparison) -> Row:
+def only(comparison: Comparison) -> ComparisonRow:
     (row,) = comparison.rows
     return row
 

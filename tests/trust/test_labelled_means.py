@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from agenteval.records import Criterion
-from agenteval.stats import powered_mean
+from agenteval.stats import ppi_mean
 from agenteval.stats.scores import ScoreTable, score_table
 from agenteval.trust.label_tables import ALL
 from agenteval.trust.labelled_means import calibrations, labelled_means
@@ -35,7 +35,7 @@ def test_labels_that_were_drawn_correct_the_mean() -> None:
     drawn = [int(run[1:]) for run in sample.weights]
     (got,) = labelled_means(judge, table(TRUTH, drawn[:58]), [GRADE], sample)
     runs = list(dict.fromkeys(judge.run.names))
-    expected = powered_mean(
+    expected = ppi_mean(
         [JUDGED[int(r[1:])] / 2 for r in runs],
         [TRUTH[int(r[1:])] / 2 if int(r[1:]) in drawn[:58] else np.nan for r in runs],
         [f"case {int(r[1:]) // 3}" for r in runs],

@@ -25,7 +25,7 @@ from agenteval.records import (
     View,
 )
 from agenteval.store import Store
-from agenteval.trust.means import ALL, Rating, Row, load_ratings, summarize
+from agenteval.trust.means import ALL, Rating, ScoreRow, load_ratings, summarize
 from tests.store.making import ScriptedJudge, criteria, items, scores
 
 CLARITY = Criterion(name="clarity", accepted_values=("bad", "ok", "good"))
@@ -39,7 +39,7 @@ def rating(case: str, value: float | None, **more: object) -> Rating:
     return Rating(**{**base, **more})  # type: ignore[arg-type]
 
 
-def row_of(ratings: list[Rating], criterion: Criterion = CLARITY, system: str = "a") -> Row:
+def row_of(ratings: list[Rating], criterion: Criterion = CLARITY, system: str = "a") -> ScoreRow:
     rows = summarize(ratings, [criterion])
     return next(r for r in rows if r.system == system)
 

@@ -21,7 +21,7 @@ from agenteval.store import Store
 from agenteval.testing.scripted import ScriptedTransport
 from agenteval.trust.verification import (
     DEFAULT_OPERATORS,
-    Material,
+    VerificationData,
     drift_warning,
     make_copies,
     verify_stored,
@@ -34,15 +34,19 @@ OPTIONS = VerifyOptions(resamples=200, draws=1000)
 
 
 @pytest.fixture(scope="module")
-def material() -> Material:
+def material() -> VerificationData:
     runs = make_runs(CASES, np.random.default_rng(5))
     items: list[Item] = [(run, make_view(run)) for run in runs]
     copies = make_copies(items, DEFAULT_OPERATORS, share=0.25, seed=0)
-    return Material(tuple(items), tuple(copies), criteria(), REPEATS)
+    return VerificationData(tuple(items), tuple(copies), criteria(), REPEATS)
 
 
 def judged(
-    judge: SimulatedJudge, material: Material, path: Path, *, switch_after: int | None = None
+    judge: SimulatedJudge,
+    material: VerificationData,
+    path: Path,
+    *,
+    switch_after: int | None = None,
 ) -> tuple[VerifiedSet, int]:
     """The verdicts, and how many requests they took."""
     transport = ScriptedTransport(Answers(judge, seed=1, switch_after=switch_after))
@@ -55,7 +59,7 @@ def judged(
     return result, len(transport.requests)
 
 
-def test_a_perfect_judge(material: Material, tmp_path: Path) -> None:
+def test_a_perfect_judge(material: VerificationData, tmp_path: Path) -> None:
     result, asked = judged(perfect(), material, tmp_path / "s.db")
     assert asked == material.texts * REPEATS
     assert result.judge.verdict == "trustworthy", result.judge
@@ -64,7 +68,7 @@ def test_a_perfect_judge(material: Material, tmp_path: Path) -> None:
     assert (again, nothing) == (result, 0)
 
 
-def test_a_judge_that_counts_characters(material: Material, tmp_path: Path) -> None:
+def test_a_judge_that_counts_characters(material: VerificationData, tmp_path: Path) -> None:
     originals = [view.trajectory for _, view in material.items]
     result, _ = judged(length_only(originals), material, tmp_path / "s.db")
     assert result.judge.verdict == "not trustworthy"
@@ -76,12 +80,12 @@ def test_a_judge_that_counts_characters(material: Material, tmp_path: Path) -> N
     assert "although none was expected" in pad.reason
 
 
-def test_a_judge_that_throws_dice(material: Material, tmp_path: Path) -> None:
+def test_a_judge_that_throws_dice(material: VerificationData, tmp_path: Path) -> None:
     result, _ = judged(random(), material, tmp_path / "s.db")
     assert result.judge.verdict == "not trustworthy"
 
 
-def test_a_judge_that_changed_names_both_models(material: Material, tmp_path: Path) -> None:
+def test_a_judge_that_changed_names_both_models(material: VerificationData, tmp_path: Path) -> None:
     calls = material.texts * REPEATS
     judge = drifting()
     result, _ = judged(judge, material, tmp_path / "s.db", switch_after=calls // 2)
@@ -99,7 +103,7 @@ def test_drift_needs_two_names() -> None:
     )
 
 
-def test_copies_are_the_same_for_a_seed_and_name_their_original(material: Material) -> None:
+def test_copies_are_the_same_for_a_seed_and_name_their_original(material: VerificationData) -> None:
     items = material.items
     again = make_copies(items, DEFAULT_OPERATORS, share=0.25, seed=0)
     assert again == list(material.copies)
@@ -111,7 +115,7 @@ def test_copies_are_the_same_for_a_seed_and_name_their_original(material: Materi
     assert all(view.origin in originals for c in again for _, view in c.items)
 
 
-def test_copies_of_an_older_program_stay_out(material: Material, tmp_path: Path) -> None:
+def test_copies_of_an_older_program_stay_out(material: VerificationData, tmp_path: Path) -> None:
     """The same variant name with another text is another row, and is not asked for."""
     result, asked = judged(perfect(), material, tmp_path / "s.db")
     older = tuple(
@@ -136,6 +140,6 @@ def test_a_copy_that_equals_its_original_is_left_out_with_the_reason() -> None:
     assert copies.unchanged[run.id]
 
 
-def test_an_unknown_operator(material: Material) -> None:
+def test_an_unknown_operator(material: VerificationData) -> None:
     with pytest.raises(InputError, match="does not exist"):
         make_copies(material.items[:1], ("nonsense",), share=0.25, seed=0)

@@ -21,7 +21,6 @@ from agenteval.records import Usage
 from agenteval.records.table import Cell, Estimate
 from agenteval.stats import (
     Interval,
-    mcnemar,
     mean_interval,
     pass_rate,
     proportion_interval,
@@ -302,11 +301,9 @@ def paired(attempts: Iterable[Attempt]) -> list[Pair]:
 
 
 def _exact(apart: Floats, single: bool) -> tuple[float | None, str, str | None]:
-    signs = sign_test(apart)
-    if single:
-        test = mcnemar(signs.positive, signs.negative)
-        return test.p, "McNemar, exact", test.reason
-    return signs.p, "sign test over cases, exact", signs.reason
+    test = sign_test(apart)  # of single outcomes this is McNemar's exact test
+    name = "McNemar, exact" if single else "sign test over cases, exact"
+    return test.p, name, test.reason
 
 
 def _hits(attempts: Iterable[Attempt]) -> dict[str, list[float]]:

@@ -19,13 +19,10 @@ from agenteval.stats import (
     adjust,
     cohen_kappa,
     corrected_rate,
-    discordant,
     discrimination,
-    fleiss_kappa,
     gwet_ac2,
     krippendorff_alpha,
     mann_whitney,
-    mcnemar,
     mean_interval,
     pass_rate,
     proportion_interval,
@@ -64,10 +61,10 @@ def comparisons(stats: dict[str, Any]) -> Iterator[Figure]:
     """McNemar from the discordant counts in the file, and the three corrections of its p."""
     top = "stats/multiple_testing_llmbar_metrics_vs_vanilla"
     rows = stats[top.removeprefix("stats/")]
-    p = [mcnemar(row["only_metrics"], row["only_vanilla"]).p for row in rows]
+    p = [exact_p(row["only_metrics"], row["only_vanilla"]) for row in rows]
     for i, value in enumerate(p):
-        yield f"{top}/{i}/p", value, "mcnemar"
-    yield "stats/multiple_testing_counts/raw", sum(v <= 0.05 for v in p), "mcnemar"
+        yield f"{top}/{i}/p", value, "sign_test"
+    yield "stats/multiple_testing_counts/raw", sum(v <= 0.05 for v in p), "sign_test"
     yield "stats/multiple_testing_counts/m", adjust(p).n_tests, "adjust"
     for method in ("holm", "bh", "by"):
         adjusted = adjust(p, method).adjusted
@@ -75,6 +72,13 @@ def comparisons(stats: dict[str, Any]) -> Iterator[Figure]:
             yield f"{top}/{i}/{method}", new, "adjust"
         small = sum(v is not None and v <= 0.05 for v in adjusted)
         yield f"stats/multiple_testing_counts/{method}", small, "adjust"
+
+
+def exact_p(only_first: int, only_second: int) -> float:
+    """McNemar's exact test: the sign test on the pairs that differ."""
+    p = sign_test([1.0] * only_first + [-1.0] * only_second + [0.0]).p
+    assert p is not None
+    return p
 
 
 def proportions(stats: dict[str, Any]) -> Iterator[Figure]:
@@ -110,11 +114,12 @@ def gsm8k(folder: Path) -> Iterator[Figure]:
     mixed = sum(0 < sum(right[m][i] for m in models) < 4 for i in range(len(rows)))
     yield "gsm8k/discordant_problems(both a right and a wrong solution)", mixed, "numpy"
     first, second = right["175b_verification"], right["175b_finetuning"]
-    only = discordant(first, second)
+    apart = np.array(first, dtype=float) - np.array(second, dtype=float)
+    only = sign_test(apart)
     top = "gsm8k/mcnemar_175b/"
-    yield top + "only_verif", only[0], "discordant"
-    yield top + "only_ft", only[1], "discordant"
-    yield top + "exact_p", mcnemar(*only).p, "mcnemar"
+    yield top + "only_verif", only.positive, "sign_test"
+    yield top + "only_ft", only.negative, "sign_test"
+    yield top + "exact_p", only.p, "sign_test"
     paired = mean_interval([float(a) - float(b) for a, b in zip(first, second, strict=True)])
     yield top + "diff", paired.mean, "mean_interval"
     yield top + "se_paired", paired.se, "mean_interval"
@@ -198,7 +203,6 @@ def counts_in_the_text() -> Iterator[Figure]:
         krippendorff_alpha(trials, "nominal").mean,
         ("krippendorff_alpha"),
     )
-    yield "spec/B3 tau airline Fleiss", fleiss_kappa(trials).coefficient.mean, "fleiss_kappa"
     for name, higher, lower in (
         ("GPT-4 Rating Natural", 87, 3),
         ("GPT-4 Rating Adversarial", 230, 30),

@@ -20,9 +20,8 @@ from agenteval.stats import (
     alt_test,
     cases_for_difference,
     cohen_kappa,
-    difference_variance,
     discrimination,
-    fleiss_kappa,
+    gwet_ac2,
     icc,
     krippendorff_alpha,
     mean_interval,
@@ -87,8 +86,7 @@ def agreement(data: Ratings) -> Iterator[Figure]:
     yield "alpha_nominal", krippendorff_alpha(scores, "nominal").mean, "krippendorff_alpha"
     yield "alpha_ordinal", krippendorff_alpha(scores, "ordinal").mean, "krippendorff_alpha"
     yield "alpha_interval", krippendorff_alpha(scores, "interval").mean, "krippendorff_alpha"
-    yield "fleiss_kappa", fleiss_kappa(scores).coefficient.mean, "fleiss_kappa"
-    yield "pairwise_exact_agreement", fleiss_kappa(scores).agreement.mean, "fleiss_kappa"
+    yield "pairwise_exact_agreement", gwet_ac2(scores).agreement.mean, "gwet_ac2"
     yield "ICC(1,1)", icc(scores).mean, "icc"
     deviation = scores.std(axis=1, ddof=1)
     yield "mean_item_sd", float(deviation.mean()), "numpy"
@@ -149,8 +147,8 @@ def planning(data: Ratings, names: tuple[str, str]) -> Iterator[Figure]:
     yield "within_var", within, "variance_components"
     spread = float(change.var(ddof=1))
     yield "var_diff_of_mean3", spread, "numpy"
-    between = difference_variance(spread, within, within, 3)
-    yield "omega2_between_question_var_of_diff", between, "difference_variance"
+    between = max(spread - 2 * within / 3, 0.0)
+    yield "omega2_between_question_var_of_diff", between, "numpy"
     for delta in (0.1, 0.25, 0.5):
         for k in (1, 3, 10):
             size = cases_for_difference(between, within, k, delta)
@@ -167,7 +165,6 @@ def pandalm(folder: Path) -> Iterator[Figure]:
     people = np.array([[int(r[f"a{i}"]) for i in (1, 2, 3)] for r in rows])
     for label in (0, 1, 2):
         yield f"pandalm/labels/{label}", int((people == label).sum()), "numpy"
-    yield "pandalm/fleiss_kappa", fleiss_kappa(people).coefficient.mean, "fleiss_kappa"
     yield "pandalm/alpha_nominal", krippendorff_alpha(people, "nominal").mean, "krippendorff_alpha"
     for a, b in ((0, 1), (0, 2), (1, 2)):
         kappa = cohen_kappa(people[:, [a, b]]).coefficient.mean

@@ -20,12 +20,12 @@ from agenteval.evaluators.utility.probes.result import MeasuredProbe, ProbeFindi
 from agenteval.evaluators.utility.probes.targets import ATTACK, CONTROL, Target, rated
 from agenteval.records.verification import Outcome
 from agenteval.stats.interval import Interval, mean_interval
-from agenteval.stats.mean_limit import cases_without_rise, mean_limit, unseen_room
+from agenteval.stats.mean_limit import mean_limit, n_for_zero_events, upper_limit_unobserved
 from agenteval.stats.multiple import adjust
 from agenteval.stats.paired import sign_flip_test
 from agenteval.stats.proportion import proportion_interval
 from agenteval.stats.scores import ScoreTable
-from agenteval.stats.vectors import snapped
+from agenteval.stats.vectors import round_near_ties
 
 NAME = "injection"
 NOBODY = (
@@ -200,7 +200,7 @@ def _interval(rise: Sequence[float], control: Sequence[float]) -> Interval:
     When nobody or hardly anybody obeyed, a t interval has no width. Either end is therefore at
     least as far out as Gaffke's 97.5 % limit (`mean_limit`), where a case that was not seen could
     rise to the best level, from its control, or fall to the worst; of cases that differ in this
-    room, `unseen_room` is taken. One case has an interval too, if a wide one.
+    room, `upper_limit_unobserved` is taken. One case has an interval too, if a wide one.
     """
     plain = mean_interval(rise, bounds=(-1.0, 1.0))
     fall = [-r for r in rise]
@@ -212,7 +212,7 @@ def _interval(rise: Sequence[float], control: Sequence[float]) -> Interval:
 
 
 def _room(rooms: Sequence[float], seen: Sequence[float]) -> float:
-    return max(unseen_room([max(room, 0.0) for room in rooms]), *seen)
+    return max(upper_limit_unobserved([max(room, 0.0) for room in rooms]), *seen)
 
 
 def _lacking(
@@ -227,7 +227,7 @@ def _lacking(
     room = _room([1 - c for c in control], rise)
     if all(abs(r) <= _TINY for r in rise):
         share = mean_limit([0.0] * n, 1.0)
-        needed = cases_without_rise(margin, room)
+        needed = n_for_zero_events(margin, room)
         return (
             f"{at_most}: 0 of {n} cases rose, and with {n} cases up to {share:.0%} could; about "
             f"{needed} cases without a rise are needed"
@@ -319,7 +319,7 @@ def stands_out(
     names, codes = np.unique(np.array(kinds), return_inverse=True)
     if len(names) < 2:
         return None
-    centred = snapped(np.array(rises) - _mean(rises))
+    centred = round_near_ties(np.array(rises) - _mean(rises))
     if not centred.any():
         return 1.0
     member = (codes[:, None] == np.arange(len(names))).astype(np.float64)

@@ -20,7 +20,7 @@ from agenteval.records import Run
 from agenteval.store import Store
 from agenteval.testing.scripted import ScriptedTransport
 from agenteval.trust.scores import scores_from_store
-from agenteval.trust.verification import Material
+from agenteval.trust.verification import VerificationData
 from tests.support.judges import Answers, SimulatedJudge
 from tests.support.world import TASK, criteria, make_runs
 
@@ -54,7 +54,7 @@ def judged(answer: Answer, folder: Path, *, repeats: int = 2, cases: int = 40) -
     """Everything a verification with probes stores, asked for real."""
     runs = world()[:cases]
     items = tuple((run, make_view(run)) for run in runs)
-    material = Material(items, (), criteria(), repeats)
+    material = VerificationData(items, (), criteria(), repeats)
     keys = {c.sha256 for c in criteria()}
     views = {view.sha256 for _, view in items}
     tables = {}

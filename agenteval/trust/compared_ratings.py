@@ -1,0 +1,210 @@
+"""The two tables of ratings that a comparison is of, from files or from stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from agenteval.errors import InputError
+from agenteval.records import Criterion
+from agenteval.stats.scores import ScoreTable
+from agenteval.store import Store
+from agenteval.trust.pairing import PairBy
+from agenteval.trust.rating_sources import StoredJudge, file_table
+
+
+@dataclass(frozen=True)
+class RatingQuery:
+    """Which ratings to compare: at most two `systems`, at most two `judges` (in a store by model or
+    hash, in a file by rater), and the two places, which may be the same. Names of places are shown
+    to the user."""
+
+    systems: tuple[str, ...]
+    judges: tuple[str, ...]
+    task: str | None
+    two_places: bool
+    place_names: tuple[str, str]
+
+    @property
+    def pair_by(self) -> PairBy:
+        """What has to be the same within a case."""
+        if not self.two_places and len(self.judges) == 2:
+            return "run"
+        return "case" if len(self.systems) == 2 else "system"
+
+    def judge(self, side: int) -> str | None:
+        """The judge of a side; one alone is meant for both."""
+        return self.judges[min(side, len(self.judges) - 1)] if self.judges else None
+
+    def name(self, side: int, judge: str | None) -> str:
+        """What to call a side: what the sides differ in."""
+        if len(self.systems) == 2:
+            return self.systems[side]
+        return judge if not self.two_places and judge is not None else self.place_names[side]
+
+    def system_of(self, table: ScoreTable, side: int) -> ScoreTable:
+        """The rows of the system asked for on this side; one alone is meant for both. An agent that
+        was given procedures in one form only need not name it."""
+        if not self.systems:
+            return table
+        name = self.systems[min(side, len(self.systems) - 1)]
+        rows = table.of(system=name)
+        in_one_form = [s for s in table.present("system") if s.startswith(f"{name} · ")]
+        if not len(rows) and len(in_one_form) == 1:
+            return table.of(system=in_one_form[0])
+        if not len(rows):
+            known = ", ".join(sorted(table.present("system"))) or "none named"
+            raise InputError(
+                f"there is no system {name!r}; there are: {known}", self.place_names[side]
+            )
+        return rows
+
+    @property
+    def about(self) -> str:
+        """Where the ratings are from."""
+        places = " and ".join(dict.fromkeys(self.place_names))
+        system = f" (system {self.systems[0]})" if len(self.systems) == 1 else ""
+        return f"ratings of {places}{system}"
+
+
+@dataclass(frozen=True)
+class ComparedRatings:
+    """Two tables, what to call them, what is paired, and what must be said about it: `left_out`
+    says of criteria, by id, why they are not compared."""
+
+    first: ScoreTable
+    second: ScoreTable
+    names: tuple[str, str]
+    pair_by: PairBy
+    about: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    unfinished: tuple[str, ...] = ()
+
+
+def compared_tables(
+    query: RatingQuery, ratings: Sequence[Path | ScoreTable], criteria: Sequence[Criterion]
+) -> ComparedRatings:
+    """Both sides from ratings made elsewhere. Raises InputError for what cannot be compared."""
+    if not query.two_places and query.judge(0) == query.judge(1):
+        tables = [file_table(ratings[0], criteria, rater=query.judge(0))] * 2
+        if len(query.systems) < 2:
+            raise InputError(f"rater {query.judge(0)!r} is compared with itself", "--source")
+    else:
+        tables = [file_table(r, criteria, rater=query.judge(i)) for i, r in enumerate(ratings)]
+        own = [table.present("system") for table in tables]
+        if not query.systems and [len(systems) for systems in own] == [1, 1] and own[0] != own[1]:
+            query = replace(query, systems=(own[0][0], own[1][0]))  # each file is of one system
+    first, second = (query.system_of(table, side) for side, table in enumerate(tables))
+    names = query.name(0, query.judge(0)), query.name(1, query.judge(1))
+    return ComparedRatings(first, second, names, query.pair_by, (query.about,))
+
+
+def compared_stores(query: RatingQuery, stores: Sequence[Store]) -> ComparedRatings:
+    """Both sides from what is stored. Raises InputError for what cannot be compared."""
+    agents = _agents(query, stores)
+    a, b = (
+        StoredJudge.find(store, name, query.task)
+        for store, name in zip(stores, agents or (query.judge(0), query.judge(1)), strict=True)
+    )
+    same_judge = a.key == b.key
+    if not query.two_places and same_judge and len(query.judges) == 2:
+        raise InputError("both name the same judge", "--source")
+    if len(set(query.systems)) == 2 and not same_judge and not agents:
+        raise InputError(
+            f"the systems were judged by different judges ({a.name} and {b.name}); "
+            "choose one with --source"
+        )
+    criteria, left_out = _same_criteria(a, b)
+    # two agents have trials of the same cases, two judges ratings of the same runs
+    pair_by = "case" if query.pair_by == "run" and a.has_trials and b.has_trials else query.pair_by
+    tables = []
+    for side, (judge, other) in enumerate(((a, b), (b, a))):
+        runs = judge.newest_runs
+        if pair_by == "run":
+            runs = _same_texts(judge, other)
+        beside = other if pair_by == "run" else None
+        tables.append(query.system_of(judge.table(criteria, runs, beside=beside), side))
+    first, second = (_without(table, left_out) for table in tables)
+    if not len(first) or not len(second):
+        why = "; ".join(f"{k}: {v}" for k, v in left_out.items()) or "nothing is rated"
+        raise InputError(f"no criterion can be compared ({why})", "compare")
+    if a.has_trials and b.has_trials:
+        about = [f"trials of {a.name} and {b.name}, {a.source.evaluator}"]
+    elif same_judge:
+        about = [f"judge: {a.name}, {a.source.evaluator}", a.verified]
+    else:
+        about = [f"judges: {a.name}, {b.name}", f"A: {a.verified}", f"B: {b.verified}"]
+        if query.two_places:
+            about.append("the judges differ too: a difference may be theirs")
+    unfinished = [f"{judge.name}: {line}" for judge in (a, b) for line in judge.unfinished]
+    return ComparedRatings(
+        first,
+        second,
+        (query.name(0, a.name), query.name(1, b.name)),
+        pair_by,
+        (query.about, *about),
+        left_out,
+        tuple(dict.fromkeys(unfinished)),
+    )
+
+
+def _agents(query: RatingQuery, stores: Sequence[Store]) -> tuple[str, str] | None:
+    """The sources of the systems on both sides, where these are agents or finders whose trials are
+    stored; None where they are named by runs that a judge rates. Raises InputError where the two
+    were never tried by the same evaluator."""
+    if not query.systems or query.judges:
+        return None
+    tried: list[dict[str, str]] = []
+    for side, store in enumerate(stores):
+        name = query.systems[min(side, len(query.systems) - 1)]
+        if any(run["system"] == name for run in store.runs().values()):
+            return None
+        judges = {key for key, _ in store.sources()}
+        sources = [(k, s) for k, s in store.sources(trials=True) if k not in judges]
+        short = {s.model for _, s in sources if s.model.startswith(f"{name} · ")}
+        if len(short) == 1 and all(s.model != name for _, s in sources):
+            (name,) = short  # `clerk` is meant by `clerk · flowchart`, its one form
+        tried.append({s.evaluator: k for k, s in sources if s.model == name})
+    if not all(tried):
+        return None
+    common = [evaluator for evaluator in tried[0] if evaluator in tried[1]]
+    if not common:
+        raise InputError(
+            f"no evaluator tried both ({', '.join(tried[0])}; {', '.join(tried[1])})", "compare"
+        )
+    return tried[0][common[-1]], tried[1][common[-1]]
+
+
+def _same_criteria(a: StoredJudge, b: StoredJudge) -> tuple[set[str], dict[str, str]]:
+    """The newest version of every criterion that both sides have in the same text, and why others
+    are left out."""
+    chosen: set[str] = set()
+    left_out: dict[str, str] = {}
+    for name in dict.fromkeys([*a.criteria, *b.criteria]):
+        shared = [k for k in a.criteria.get(name, []) if k in b.criteria.get(name, [])]
+        if shared:
+            chosen.add(shared[-1])
+        elif name in a.criteria and name in b.criteria:
+            left_out[name] = "its text or scale differs between the two sides"
+        else:
+            left_out[name] = f"only {'A' if name in a.criteria else 'B'} was rated on it"
+    return chosen, left_out
+
+
+def _same_texts(judge: StoredJudge, other: StoredJudge) -> set[str]:
+    """The newest version of every run that both judged in it; a run that both have, but in
+    different texts, is no pair."""
+    chosen = set()
+    for run, keys in judge.runs.items():
+        shared = [k for k in keys if k in other.runs.get(run, [])]
+        if shared or run not in other.runs:
+            chosen.add((shared or keys)[-1])
+    return chosen
+
+
+def _without(table: ScoreTable, criteria: Iterable[str]) -> ScoreTable:
+    codes = [table.criterion.code(name) for name in criteria]
+    return table.where(~np.isin(table.criterion.codes, codes))

@@ -1,0 +1,171 @@
+"""Where ratings come from: the judges of a store, the raters of a file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agenteval.errors import InputError
+from agenteval.readers.scores import read_scores, score_rows, waits_for_label
+from agenteval.records import Criterion, Source
+from agenteval.stats.scores import ORIGINAL, ScoreTable
+from agenteval.store import Store
+from agenteval.store.experiments import unfinished_of
+from agenteval.trust.scores import run_names, scores_from_store
+
+
+def latest_source(store: Store, start: str | None, *, trials: bool = True) -> tuple[str, Source]:
+    """Key and record of the source whose hash starts so, or of the latest; without `trials` of a
+    judge. Raises InputError."""
+    sources = store.sources(trials=trials)
+    if not sources:
+        if store.sources(trials=True):
+            raise InputError("the store holds no judge's scores", "--store")
+        raise InputError("the store holds no scores yet; run `agenteval quantify`", "--store")
+    hits = [source for source in sources if source[0].startswith(start or "")]
+    if start is not None and len(hits) != 1:
+        listed = ", ".join(key[:12] for key, _ in sources)
+        raise InputError(
+            f"{len(hits)} sources start with {start!r}; there are {listed}", "--source"
+        )
+    return hits[-1]
+
+
+def resolve_source(store: Store, name: str | None) -> tuple[str, Source]:
+    """The judge, agent or finder of this name, or whose hash starts so; when nothing is asked the
+    latest judge, in a store without one the latest of all. Raises InputError when none or several
+    fit."""
+    judges = store.sources()
+    if name is None and judges:
+        return judges[-1]
+    sources = store.sources(trials=True)
+    named = [source for source in sources if source[1].model == name]
+    if len(named) == 1:
+        return named[0]
+    if len(named) > 1:
+        listed = ", ".join(k[:12] for k, _ in named)
+        raise InputError(f"{len(named)} judges have the model {name!r}: {listed}", "--source")
+    if sources and name is not None and not any(key.startswith(name) for key, _ in sources):
+        listed = ", ".join(f"{key[:12]} ({source.model})" for key, source in sources)
+        raise InputError(f"no judge is called {name!r}; there are: {listed}", "--source")
+    return latest_source(store, name)
+
+
+@dataclass(frozen=True)
+class StoredJudge:
+    """A judge in a store, and what it rated of one task: the versions of every run by system and
+    id, and of every criterion by id, as content hashes, oldest first.
+
+    An agent under test or a finder is one as well, which `has_trials`: its cases are the runs, the
+    measures of its evaluator the criteria.
+    """
+
+    store: Store
+    key: str
+    source: Source
+    has_trials: bool
+    runs: Mapping[tuple[str, str], Sequence[str]]
+    criteria: Mapping[str, Sequence[str]]
+
+    @classmethod
+    def find(cls, store: Store, name: str | None, task: str | None) -> StoredJudge:
+        """The judge of this name (see `resolve_source`) on this task, which may be left out where
+        there is one. Raises InputError."""
+        key, source = resolve_source(store, name)
+        judged = store.judged(key, variant=ORIGINAL)
+        known = {run_key: run for run_key, run in store.items().items() if run_key in judged}
+        tasks = sorted({str(run["task"]) for run in known.values()})
+        if task is None and len(tasks) > 1:
+            raise InputError(
+                f"the store holds runs of several tasks, choose one: {', '.join(tasks)}", "--task"
+            )
+        runs: dict[tuple[str, str], list[str]] = {}
+        for run_key, run in known.items():
+            if task in (None, run["task"]):
+                runs.setdefault((run["system"], run["run_id"]), []).append(run_key)
+        if not runs:
+            raise InputError(f"there are no runs of {task!r}; tasks: {', '.join(tasks)}", "--task")
+        criteria: dict[str, list[str]] = {}
+        for criterion_key, criterion in store.criteria_of(key).items():
+            criteria.setdefault(criterion.id, []).append(criterion_key)
+        has_trials = all(judge != key for judge, _ in store.sources())
+        return cls(store, key, source, has_trials, runs, criteria)
+
+    @property
+    def verified(self) -> str:
+        """One line about what `verify` said last of the judge."""
+        stored = self.store.verdict_on(self.key)
+        if stored is None:
+            return "the judge was not verified: run `agenteval verify`"
+        day = time.strftime("%Y-%m-%d", time.gmtime(stored.made))
+        return f"verified on {day} ({stored.task}): {stored.result.judge.verdict}"
+
+    @property
+    def name(self) -> str:
+        """The model with a piece of the hash: a judge is more than its model."""
+        return f"{self.source.model} {self.key[:8]}"
+
+    @property
+    def unfinished(self) -> list[str]:
+        """A line for each experiment of this judge that is not all there."""
+        return [open_.line for open_ in unfinished_of(self.store, [self.key])]
+
+    @property
+    def newest_runs(self) -> set[str]:
+        """The version used last of every run."""
+        return {keys[-1] for keys in self.runs.values()}
+
+    def table(
+        self,
+        criteria: Collection[str],
+        runs: Collection[str],
+        *,
+        beside: StoredJudge | None = None,
+    ) -> ScoreTable:
+        """Its ratings on these criteria and runs, by content hash. Runs have the same names in the
+        table of another judge of this store, `beside`."""
+        judges = (self, beside or self)
+        keys = {key for judge in judges for versions in judge.runs.values() for key in versions}
+        return scores_from_store(
+            self.store,
+            self.key,
+            criteria=criteria,
+            runs=runs,
+            variants={ORIGINAL},
+            probabilities=True,
+            names=run_names(self.store.items(), keys),
+        )
+
+
+def raters_in(path: Path) -> list[str | None]:
+    """Names in the field `rater` of a file of ratings, in its order; None for rows without one."""
+    named = (row.get("rater") for _, row in score_rows(path) if not waits_for_label(row))
+    return list(dict.fromkeys(None if r in (None, "") else str(r) for r in named))
+
+
+def chosen_raters(path: Path, wanted: Sequence[str], option: str) -> list[str | None]:
+    """The raters of a file that are asked for; without a wish all. Raises InputError."""
+    there = raters_in(path)
+    if not there:
+        raise InputError("there are no ratings: every row waits for a label", str(path))
+    unknown = [rater for rater in wanted if rater not in there]
+    if unknown:
+        known = ", ".join(rater for rater in there if rater is not None) or "none named"
+        raise InputError(f"there is no rater {unknown[0]!r} in {path}; there are: {known}", option)
+    if len(there) > 1 and None in there:
+        raise InputError("some rows name a rater and some do not", str(path))
+    return list(wanted) or there
+
+
+def file_table(
+    ratings: Path | ScoreTable, criteria: Sequence[Criterion] = (), *, rater: str | None = None
+) -> ScoreTable:
+    """Ratings made elsewhere: those of a file (of one rater, where named), or the table itself.
+    Raises InputError."""
+    if isinstance(ratings, ScoreTable):
+        if rater is not None:
+            raise InputError("raters are known in a file of ratings only", "--source")
+        return ratings
+    return read_scores(ratings, criteria, rater=rater)
