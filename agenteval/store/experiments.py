@@ -10,20 +10,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, bindparam, delete, select, text, update
+from sqlalchemy import Connection, bindparam, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from agenteval.errors import StoreError
 from agenteval.records import content_hash
 from agenteval.records.score import INFRASTRUCTURE
-from agenteval.store.connect import reading
-from agenteval.store.lock import holder
-from agenteval.store.postgres import postgres_holder
+from agenteval.store.connect import dialect_of, reading
 from agenteval.store.rows import decode, encode
-from agenteval.store.schema import experiments
+from agenteval.store.schema import calls, experiments, results
 from agenteval.text import plural
 
 if TYPE_CHECKING:
@@ -40,35 +37,6 @@ _IS = experiments.c.experiment_key == bindparam("its_key")
 _DROP = delete(experiments).where(_IS)
 _REMARK = update(experiments).where(_IS).values(plan=bindparam("said"))
 _FINISH = update(experiments).where(_IS).values(finished=bindparam("now"))
-
-# By the start of a key, in the index of the primary key. Keys are hashes in hexadecimal, so "g"
-# comes after all that start the same. What failed for the infrastructure is still to be done.
-_RESULTS = text(
-    """SELECT count(*) FROM json_each(:rows) AS i CROSS JOIN results AS r
-    WHERE r.source_key = :source AND r.item_key >= i.value AND r.item_key < i.value || 'g'
-    AND r.variant = :variant AND r.repeat < :repeats
-    AND r.criterion_key IN (SELECT value FROM json_each(:criteria))
-    AND r.status NOT IN (SELECT value FROM json_each(:undone))"""
-)
-_TRIALS = text(
-    """SELECT count(*) FROM json_each(:rows) AS i CROSS JOIN calls AS c
-    WHERE c.source_key = :source AND c.item_key >= i.value AND c.item_key < i.value || 'g'
-    AND c.repeat < :repeats AND c.status IS NOT NULL
-    AND c.status NOT IN (SELECT value FROM json_each(:undone))"""
-)
-
-
-# PostgreSQL takes lists as they are.
-_RESULTS_PG = text(
-    """SELECT count(*) FROM results AS r WHERE r.source_key = :source
-    AND left(r.item_key, 16) = ANY(:rows) AND r.variant = :variant AND r.repeat < :repeats
-    AND r.criterion_key = ANY(:criteria) AND r.status <> ALL(:undone)"""
-)
-_TRIALS_PG = text(
-    """SELECT count(*) FROM calls AS c WHERE c.source_key = :source
-    AND left(c.item_key, 16) = ANY(:rows) AND c.repeat < :repeats AND c.status IS NOT NULL
-    AND c.status <> ALL(:undone)"""
-)
 
 
 @dataclass(frozen=True)
@@ -139,19 +107,21 @@ class StoredExperiment:
 
     def stored(self, connection: Connection) -> int:
         """How much of it need not be done again: results, and failures of the content."""
+        among = dialect_of(connection.engine).among
+        r: Any = (calls if self.system else results).c
         total = 0
-        sqlite = connection.dialect.name == "sqlite"
-        listed: Any = encode if sqlite else list
-        of_trials, of_results = (_TRIALS, _RESULTS) if sqlite else (_TRIALS_PG, _RESULTS_PG)
         for grid in self.grids:
-            values: dict[str, Any] = {
-                "rows": listed(grid.rows), "source": self.source, "repeats": grid.repeats,
-                "undone": listed(sorted(INFRASTRUCTURE)),
-            }  # fmt: skip
+            query = select(func.count()).where(
+                r.source_key == self.source,
+                among(func.substr(r.item_key, 1, _SHORT), grid.rows),
+                r.repeat < grid.repeats,
+                r.status.not_in(sorted(INFRASTRUCTURE)),  # NULL, of a plain call, is neither
+            )
             if not self.system:
-                values |= {"variant": grid.variant, "criteria": listed(grid.criteria)}
-            query = of_trials if self.system else of_results
-            total += int(connection.execute(query, values).scalar_one())
+                query = query.where(
+                    r.variant == grid.variant, among(r.criterion_key, grid.criteria)
+                )
+            total += int(connection.execute(query).scalar_one())
         return total
 
 
@@ -341,13 +311,6 @@ def unfinished_trials(
     return _unfinished(store, known, cases)
 
 
-def at_work(store: Store, lock: str) -> str | None:
-    """Who holds the lock of an experiment at this moment, in words; None when nobody does."""
-    if isinstance(store.place, Path):
-        return holder(store.place, lock)
-    return postgres_holder(store.engine, lock)
-
-
 def _unfinished(
     store: Store, known: Iterable[StoredExperiment], rows: Iterable[str] | None
 ) -> list[Unfinished]:
@@ -364,5 +327,5 @@ def _unfinished(
             stored = experiment.stored(connection)
         # Killed between the last result and the end: nothing is missing.
         if stored < experiment.planned:
-            left.append(Unfinished(experiment, stored, at_work(store, experiment.lock)))
+            left.append(Unfinished(experiment, stored, store.holder(experiment.lock)))
     return left

@@ -11,8 +11,7 @@ from itertools import islice
 from typing import Any, TypeVar, get_args
 
 from pydantic import ValidationError
-from sqlalchemy import JSON, ColumnElement, Engine, String, any_, cast, func, select
-from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy.dialects.postgresql import insert
 
 from agenteval.errors import StoreError
 from agenteval.records import (
@@ -182,24 +181,6 @@ def cell_detail(cell: Sequence[Any]) -> tuple[Mapping[str, Any], str]:
     if not (whole and isinstance(evidence, dict) and isinstance(message, str)):
         raise StoreError(f"{what} is damaged in the store")
     return evidence, message
-
-
-def json_text(engine: Engine, column: ColumnElement[str], key: str) -> ColumnElement[str]:
-    """The text under a key of the JSON object in a column, NULL where there is none."""
-    if engine.dialect.name == "postgresql":
-        text: ColumnElement[str] = cast(column, JSON)[key].as_string()
-        return text
-    extracted: ColumnElement[str] = func.json_extract(column, f"$.{key}")
-    return extracted
-
-
-def among(engine: Engine, column: ColumnElement[str], keys: Iterable[str]) -> ColumnElement[bool]:
-    """Whether a column is one of the keys: one parameter however many there are, since databases
-    bound the number of parameters."""
-    if engine.dialect.name == "postgresql":
-        return column == any_(cast(list(keys), ARRAY(String)))
-    each = func.json_each(encode(list(keys))).table_valued("value")
-    return column.in_(select(each.c.value))
 
 
 def decode(record: str, what: str) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from agenteval.records.verification import VerifiedSet
 from agenteval.store import rows, schema
 from agenteval.store.connect import (
     close_engine,
+    dialect_of,
     make_engine,
     prepare,
     reading,
@@ -35,8 +36,7 @@ from agenteval.store.connect import (
     store_place,
     writing,
 )
-from agenteval.store.lock import experiment_lock
-from agenteval.store.postgres import postgres_lock, shown
+from agenteval.store.postgres import shown
 from agenteval.store.relabel import Relabelled, corrected, relabel
 from agenteval.store.replies import Replies
 from agenteval.store.writer import GroupWriter, Waiter, Writes
@@ -129,9 +129,11 @@ class Store:
 
     def lock(self, experiment: str) -> AbstractContextManager[None]:
         """Hold an experiment for this process. Raises StoreLocked when another holds it."""
-        if isinstance(self.place, Path):
-            return experiment_lock(self.place, experiment)
-        return postgres_lock(self.engine, experiment)
+        return dialect_of(self.engine).lock(self.engine, experiment)
+
+    def holder(self, experiment: str) -> str | None:
+        """Return who holds an experiment at this moment, in words; None when nobody does."""
+        return dialect_of(self.engine).holder(self.engine, experiment)
 
     @property
     def path(self) -> Path:
@@ -404,7 +406,7 @@ class Store:
 
         More than one name means that the model behind the source's name has changed.
         """
-        model = rows.json_text(self.engine, schema.calls.c.record, "model")
+        model = dialect_of(self.engine).json_text(schema.calls.c.record, "model")
         query = (
             select(model, func.count())
             .where(schema.calls.c.source_key == source_key, model.is_not(None))

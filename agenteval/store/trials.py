@@ -22,7 +22,7 @@ from agenteval.errors import StoreError
 from agenteval.records import Criterion, FailureStatus, Record, Source, Usage, content_hash
 from agenteval.records.score import ScoreStatus
 from agenteval.store import rows, schema
-from agenteval.store.connect import reading
+from agenteval.store.connect import dialect_of, reading
 from agenteval.store.writer import Writes
 from agenteval.text import encodable
 
@@ -325,9 +325,10 @@ class Trials:
         number. Raises StoreError for a damaged row."""
         query = _tried(select(schema.calls, _sources.system_key, _items.id), evaluator)
         query = query.join(schema.items, _items.item_key == _calls.item_key)
+        among = dialect_of(self._store.engine).among
         for column, keys in ((_calls.item_key, case_keys), (_sources.system_key, system_keys)):
             if keys is not None:
-                query = query.where(rows.among(self._store.engine, column, keys))
+                query = query.where(among(column, keys))
         query = query.order_by(_sources.system_key, _calls.item_key, _calls.repeat)
         with reading(self._store.engine) as connection:
             for row in connection.execution_options(yield_per=_CHUNK).execute(query):

@@ -24,7 +24,6 @@ from agenteval.errors import StoreError, StoreLocked, StoreRefused
 from agenteval.store import Store, postgres, schema
 from agenteval.store.connect import reading, writing
 from agenteval.store.copying import counts
-from agenteval.store.leases import Job
 from tests.golden.cases import CASES, Case
 from tests.golden.freeze import call, differences, frozen, run
 from tests.support.postgres import Server, postgres_server, why_not
@@ -183,9 +182,9 @@ def test_who_falls_asleep_while_writing_loses_the_turn(
 def test_who_waits_too_long_for_a_turn_is_told(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres, "_WAIT_SECONDS", 1)
     with Store(url) as store, writing(store.engine):
-        waiting = Job(store.engine, "j")
+        queued = store.submit([(insert(schema.meta), [{"key": "late", "value": b""}])])
         with pytest.raises(StoreError, match="others have been writing for 1 s; try again later"):
-            waiting.begin(["quantify"], "p")
+            queued.result(20)
 
 
 def test_paid_replies_are_found_again(url: str) -> None:
