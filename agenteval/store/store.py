@@ -23,6 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from agenteval.errors import NoStoreYet, StoreError
 from agenteval.records import CallRecord, Criterion, Result, Run, Source, Usage, View
 from agenteval.records.score import INFRASTRUCTURE
+from agenteval.records.trial import Trial
 from agenteval.records.verification import VerifiedSet
 from agenteval.store import rows, schema
 from agenteval.store.connect import (
@@ -248,52 +249,76 @@ class Store:
 
     # -- results ---------------------------------------------------------------------------------
 
-    async def commit(
-        self, results: Sequence[Result], call: CallRecord, *, attempt: int = 0,
-        beside: Writes = (),
-    ) -> None:  # fmt: skip
-        """Store the results of one call, and what is `beside` them; returns when they are durable.
-
-        Whoever is cancelled while waiting here loses nothing: what was queued is written.
-        """
-        waiter: Waiter = asyncio.get_running_loop().create_future()
-        self.commit_soon(results, call, attempt=attempt, waiter=waiter, beside=beside)
-        await waiter
-
-    def commit_soon(
+    async def save(
         self,
         results: Sequence[Result],
-        call: CallRecord,
+        call: CallRecord | Trial,
         *,
         attempt: int = 0,
-        waiter: Waiter | None = None,
-        beside: Writes = (),
-    ) -> Future[None]:
-        """Queue the results of one call, and what is `beside` them; the future, as `waiter`,
-        resolves when they are durable.
+        verdict_only: bool = False,
+    ) -> None:
+        """Store what came of one unit: a call with its results; returns when they are durable.
 
-        `attempt` is that of the unit. Raises StoreError when a reply queued earlier was refused,
-        ValueError for results that are not of one call.
+        A call is that of a judge, of which `attempt` is that of the unit, or the trial of an agent.
+        A failure stored before is replaced with all its results; a Score and a trial that is done
+        stay, whatever is written later. With `verdict_only` the trial is stored already: its
+        outcome, verdict and results are replaced, its log and all else stay.
+
+        Whoever is cancelled while waiting here loses nothing: what was queued is written. Raises
+        StoreError, also for a source, item or criterion that is not registered, for a verdict on a
+        trial that is not stored as done, and when a reply queued earlier was refused; ValueError
+        for results that are not of this call, and for NaN or infinity in a log or verdict.
         """
+        waiter: Waiter = asyncio.get_running_loop().create_future()
+        self.save_soon(results, call, attempt=attempt, verdict_only=verdict_only, waiter=waiter)
+        await waiter
+
+    def save_soon(
+        self,
+        results: Sequence[Result],
+        call: CallRecord | Trial,
+        *,
+        attempt: int = 0,
+        verdict_only: bool = False,
+        waiter: Waiter | None = None,
+    ) -> Future[None]:
+        """Queue what came of one unit, as `save`; the future resolves when it is durable, as does
+        `waiter`, in its own event loop."""
         if self._replies.lost is not None:
             raise self._replies.lost
-        if not results:
-            raise ValueError("a call without results")
-        key = results[0].key
-        if len({(r.key.run, r.key.variant, r.key.source, r.key.repeat) for r in results}) > 1:
-            raise ValueError("results of several calls; commit each with its own record")
-        call_id = uuid.uuid4().hex
-        writes: Writes = [
-            *beside,
-            (rows.ADD_CALL, [rows.call_row(call_id, key, call)]),
-            (rows.ADD_RESULT, [rows.result_row(call_id, r, attempt) for r in results]),
-        ]
-        fresh = self._replies.take(call.replies)
-        if not fresh:
-            return self.submit(writes, waiter)
-        unit = self.submit([(rows.ADD_REPLY, fresh), *writes], waiter)
-        unit.add_done_callback(lambda done: self._replies.rescue(done, fresh))
+        places = {(r.key.source, r.key.run, r.key.variant, r.key.repeat) for r in results}
+        if isinstance(call, Trial):
+            if places - {(call.source_key, call.case_key, "original", call.trial)}:
+                raise ValueError("results of another trial")
+            call_id, fresh = call.call_id, []
+            writes = self._verdict_writes(call) if verdict_only else _trial_writes(call)
+        elif len(places) != 1:
+            raise ValueError("results of no call or of several; save each with its own record")
+        else:
+            call_id = uuid.uuid4().hex
+            writes = [(rows.ADD_CALL, [rows.call_row(call_id, results[0].key, call)])]
+        saved = (rows.ADD_RESULT, [rows.result_row(call_id, r, attempt) for r in results])
+        if not isinstance(call, Trial):
+            fresh = self._replies.take(call.replies)
+        unit = self.submit([(rows.ADD_REPLY, fresh), *writes, saved], waiter)
+        if fresh:
+            unit.add_done_callback(lambda done: self._replies.rescue(done, fresh))
         return unit
+
+    def _verdict_writes(self, trial: Trial) -> Writes:
+        if trial.outcome is None:
+            raise ValueError("a trial without an outcome has no verdict to store")
+        with reading(self.engine) as connection:  # what is done stays so meanwhile
+            status = connection.execute(rows.STATUS, {"its_call_id": trial.call_id}).scalar()
+        if status != "done":
+            raise StoreError(
+                f"trial {trial.trial} of case {trial.case_id} by system {trial.system_key[:12]} "
+                "is not stored as done: it cannot be judged"
+            )
+        return [
+            (rows.DROP_RESULTS, [rows.place_of(trial)]),
+            (rows.SET_VERDICT, [rows.verdict_row(trial)]),
+        ]
 
     def results(self, source_key: str, *, variant: str | None = None) -> Iterator[Result]:
         """Stored results of a source, ordered by item, variant, criterion, repeat."""
@@ -478,7 +503,7 @@ class Store:
         return self._replies.get(key)
 
     def put_reply(self, key: str, reply: dict[str, Any]) -> None:
-        """Keep a paid reply; when that fails, the next `commit` raises it.
+        """Keep a paid reply; when that fails, the next `save` raises it.
 
         What a call took is counted with its results, so the reply is written in one unit with
         them if they follow before the event loop goes on: a process that is killed leaves both or
@@ -486,6 +511,13 @@ class Store:
         cannot hold (NaN or infinity in its numbers) is not kept.
         """
         self._replies.put(key, reply)
+
+
+def _trial_writes(trial: Trial) -> Writes:
+    return [
+        (rows.DROP_FAILED, [rows.place_of(trial)]),
+        (rows.ADD_TRIAL, [rows.trial_row(trial)]),
+    ]
 
 
 def _of_source(query: Select[Any], source_key: str, variant: str | None) -> Select[Any]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 TABLES = {
-    "meta", "experiments", "sources", "items", "calls", "results", "replies",
+    "meta", "experiments", "sources", "items", "calls", "results", "verdicts", "replies",
 }  # fmt: skip
 Key = tuple[str, tuple[tuple[str, Any], ...]]  # a table, and columns with values that tell a row
 

@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.cli.test_workers import RUNS, answer, runs
 
 from agenteval.store import Store
 from agenteval.testing import Fault, serve, spawn
 from tests.cli.conftest import Cli
-from tests.cli.test_workers import RUNS, answer, runs
 
 __all__ = ["runs"]  # the fixture
 DEAD = ("http://127.0.0.1:9/v1", "http://127.0.0.1:11/v1")

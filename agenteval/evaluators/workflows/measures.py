@@ -14,8 +14,8 @@ from agenteval.evaluators.measures import (
 )
 from agenteval.evaluators.workflows.results import SessionVerdict, TurnJudged
 from agenteval.evaluators.workflows.session import SessionFailure
-from agenteval.records import Criterion
-from agenteval.store import Measured
+from agenteval.records import Criterion, Result
+from agenteval.records.trial import Trial
 
 SUCCESS = levels("success", "Whether the session reached what the user wanted.", "no", "yes")
 PROGRESS = number("progress", "Share of the goals that were achieved.")
@@ -33,68 +33,68 @@ RESPONSE = number("response", "A judge's grade of a due reply.", 0, 10)
 TURN: tuple[Criterion, ...] = (CALL, TOOL, PARAMETERS)
 
 
-def of_failure(failure: SessionFailure | AgentFailure) -> tuple[Measured, ...]:
+def of_failure(trial: Trial, failure: SessionFailure | AgentFailure) -> tuple[Result, ...]:
     """The results of a trial that brought no session or prediction."""
     measures = SESSION if isinstance(failure, SessionFailure) else TURN
-    return failed(measures, failure.status, failure.message)
+    return failed(trial, measures, failure.status, failure.message)
 
 
-def of_session(verdict: SessionVerdict) -> tuple[Measured, ...]:
+def of_session(trial: Trial, verdict: SessionVerdict) -> tuple[Result, ...]:
     """The results of a session that was judged."""
     status = next(iter(verdict.failures), UNDECIDED)
     spoiled = verdict.decided_by == "simulator"
     unknown = "a simulator made a mistake" if spoiled else "nobody could decide it"
-    success = (
-        failed((SUCCESS,), status, unknown)[0]
+    success: Result = (
+        failed(trial, (SUCCESS,), status, unknown)[0]
         if verdict.success is None
-        else level(SUCCESS, verdict.success)
+        else level(trial, SUCCESS, verdict.success)
     )
-    progress = (
-        failed((PROGRESS,), status, unknown)[0]
+    progress: Result = (
+        failed(trial, (PROGRESS,), status, unknown)[0]
         if verdict.progress is None
-        else place(PROGRESS, verdict.progress)
+        else place(trial, PROGRESS, verdict.progress)
     )
     why_not = "no call" if verdict.charted else "no chart"
     return (
         success,
         progress,
-        not_applicable(CONFORMS, why_not)
+        not_applicable(trial, CONFORMS, why_not)
         if verdict.conforms is None
-        else level(CONFORMS, verdict.conforms),
-        not_applicable(FITNESS, why_not)
+        else level(trial, CONFORMS, verdict.conforms),
+        not_applicable(trial, FITNESS, why_not)
         if verdict.fitness is None
-        else place(FITNESS, verdict.fitness),
-        not_applicable(SEQUENCE, "no call")
+        else place(trial, FITNESS, verdict.fitness),
+        not_applicable(trial, SEQUENCE, "no call")
         if verdict.sequence is None
-        else place(SEQUENCE, verdict.sequence),
+        else place(trial, SEQUENCE, verdict.sequence),
     )
 
 
-def of_turn(judged: TurnJudged) -> tuple[Measured, ...]:
+def of_turn(trial: Trial, judged: TurnJudged) -> tuple[Result, ...]:
     """The results of a predicted turn; `response` only where a judge was asked for a grade."""
     turn = judged.turn
-    grades: list[Measured] = []
+    grades: list[Result] = []
     if judged.grade is not None:
         grade = judged.grade
         grades = [
-            place(RESPONSE, grade.score)
+            place(trial, RESPONSE, grade.score)
             if grade.score is not None
-            else failed((RESPONSE,), grade.status or UNDECIDED, grade.message)[0]
+            else failed(trial, (RESPONSE,), grade.status or UNDECIDED, grade.message)[0]
         ]
     if not turn.gold_call:
-        return (*(not_applicable(measure, "a reply was due") for measure in TURN), *grades)
+        return (*(not_applicable(trial, measure, "a reply was due") for measure in TURN), *grades)
     status = next(iter(judged.failures), UNDECIDED)
     # What is stated to a wrong tool is not credited.
     stated = [one.verdict for one in turn.parameters if turn.name_right]
-    undecided = failed((CALL, PARAMETERS), status, "nobody has compared the texts")
-    parameters = not_applicable(PARAMETERS, "the gold call has none")
+    undecided = failed(trial, (CALL, PARAMETERS), status, "nobody has compared the texts")
+    parameters: Result = not_applicable(trial, PARAMETERS, "the gold call has none")
     if "unjudged" in stated:
         parameters = undecided[1]
     elif turn.gold_parameters:
-        parameters = place(PARAMETERS, stated.count("equal") / turn.gold_parameters)
+        parameters = place(trial, PARAMETERS, stated.count("equal") / turn.gold_parameters)
     return (
-        undecided[0] if turn.call == "undecided" else level(CALL, turn.call == "right"),
-        level(TOOL, turn.name_right is True),
+        undecided[0] if turn.call == "undecided" else level(trial, CALL, turn.call == "right"),
+        level(trial, TOOL, turn.name_right is True),
         parameters,
         *grades,
     )
