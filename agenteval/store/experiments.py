@@ -8,8 +8,9 @@ so beside every result: half is not taken for whole.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, bindparam, delete, func, select, update
@@ -163,39 +164,34 @@ def finish(store: Store, source: str) -> None:
 def remark(store: Store, source: str, line: str) -> None:
     """Keep a sentence about the latest experiment of a source (key), such as why it was ended
     before the last case; waits until it is durable."""
-    latest = _latest(store, source)
-    if latest is not None:
-        key, plan = latest
+    for key, plan in islice(_plans(store, source), 1):
         values = {"its_key": key, "said": encode({**plan, "remark": line})}
         store.submit([(_REMARK, [values])]).result()
 
 
 def remark_of(store: Store, source: str) -> str | None:
     """The sentence kept of the latest experiment of a source (key); None where there is none."""
-    latest = _latest(store, source)
-    return None if latest is None else latest[1].get("remark")
-
-
-def _latest(store: Store, source: str) -> tuple[str, dict[str, Any]] | None:
-    c = experiments.c
-    query = select(c.experiment_key, c.plan).where(c.source_key == source)
-    with reading(store.engine) as connection:
-        row = connection.execute(query.order_by(c.begun.desc()).limit(1)).first()
-    return None if row is None else (row[0], decode(row[1], f"the experiment {row[0][:12]}"))
+    return next((plan.get("remark") for _, plan in _plans(store, source)), None)
 
 
 def verified_runs(store: Store, source: str) -> set[str]:
     """The originals of the latest verification by a source (key): what a plan keeps of their keys
     (see `short`). Empty where copies were planned by no experiment that is known."""
-    c = experiments.c
-    query = select(c.experiment_key, c.plan).where(c.source_key == source).order_by(c.begun.desc())
-    with reading(store.engine) as connection:
-        for key, plan in connection.execute(query):
-            grids = decode(plan, f"the experiment {key[:12]}").get("grids", [])
-            if any(grid["variant"] not in ("", "original") for grid in grids):
-                own = (grid["rows"] for grid in grids if grid["variant"] == "original")
-                return {row for rows in own for row in rows}
+    for _, plan in _plans(store, source):
+        grids = plan.get("grids", [])
+        if any(grid["variant"] not in ("", "original") for grid in grids):
+            originals = (grid["rows"] for grid in grids if grid["variant"] == "original")
+            return {row for rows in originals for row in rows}
     return set()
+
+
+def _plans(store: Store, source: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Key and plan of the experiments of a source, the latest first."""
+    c = experiments.c
+    query = select(c.experiment_key, c.plan).where(c.source_key == source)
+    with reading(store.engine) as connection:
+        for key, plan in connection.execute(query.order_by(c.begun.desc())).all():
+            yield key, decode(plan, f"the experiment {key[:12]}")
 
 
 def open_experiments(store: Store, sources: Iterable[str] | None = None) -> list[StoredExperiment]:
@@ -266,18 +262,12 @@ class Unfinished:
     def json(self) -> dict[str, Any]:
         """The same as a JSON value: the keys of experiment and source or system, and numbers."""
         experiment = self.experiment
-        whose = (
-            {
-                "system": experiment.system,
-                "name": experiment.name,
-                "evaluator": experiment.evaluator,
-            }
-            if experiment.system
-            else {"source": experiment.source}
-        )
+        whose = {"source": experiment.source, "what": "cells"}
+        if experiment.system:
+            whose = {name: getattr(experiment, name) for name in ("system", "name", "evaluator")}
+            whose["what"] = "trials"
         return {
             **whose,
-            "what": "trials" if experiment.system else "cells",
             "planned": self.planned,
             "done": self.stored,
             "in_progress": self.at_work is not None,
@@ -303,29 +293,21 @@ def unfinished_trials(
     """The same of trials under evaluators of these names, or whose names go on from one of these
     with a dot; with `cases` (keys) only what plans one of them."""
     starts = tuple(f"{name}." for name in evaluators)
-    known = [
-        experiment
-        for experiment in open_experiments(store)
-        if experiment.system and f"{experiment.evaluator}.".startswith(starts)
-    ]
-    return _unfinished(store, known, cases)
+    opened = (e for e in open_experiments(store) if e.system)
+    return _unfinished(store, (e for e in opened if f"{e.evaluator}.".startswith(starts)), cases)
 
 
 def _unfinished(
-    store: Store, known: Iterable[StoredExperiment], rows: Iterable[str] | None
+    store: Store, opened: Iterable[StoredExperiment], rows: Iterable[str] | None
 ) -> list[Unfinished]:
-    if rows is not None:
-        wanted = set(short(rows))
-        known = [
-            experiment
-            for experiment in known
-            if any(wanted.intersection(g.rows) for g in experiment.grids)
-        ]
-    left = []
-    for experiment in known:
-        with reading(store.engine) as connection:
-            stored = experiment.stored(connection)
-        # Killed between the last result and the end: nothing is missing.
-        if stored < experiment.planned:
-            left.append(Unfinished(experiment, stored, store.holder(experiment.lock)))
-    return left
+    wanted = None if rows is None else set(short(rows))
+    unfinished = []
+    for experiment in opened:
+        if wanted is None or any(wanted.intersection(grid.rows) for grid in experiment.grids):
+            with reading(store.engine) as connection:
+                stored = experiment.stored(connection)
+            # Killed between the last result and the end: nothing is missing.
+            if stored < experiment.planned:
+                holder = store.holder(experiment.lock)
+                unfinished.append(Unfinished(experiment, stored, holder))
+    return unfinished

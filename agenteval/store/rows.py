@@ -20,6 +20,7 @@ from agenteval.records import (
     CellKey,
     Criterion,
     Failure,
+    Record,
     Result,
     Run,
     Score,
@@ -33,6 +34,7 @@ from agenteval.store import schema
 from agenteval.text import encodable
 
 _T = TypeVar("_T")
+_R = TypeVar("_R", bound=Record)
 
 CELL = ("source_key", "item_key", "variant", "criterion_key", "repeat")  # names a result
 
@@ -192,12 +194,9 @@ def to_result(row: Any) -> Result:
         "status": row.status,
         **decode(row.detail, what := f"the result of run {row.item_key[:12]}"),
     }
-    try:
-        if ":" in row.status:
-            return Failure.model_validate(fields)
-        return Score.model_validate({**fields, "label": row.label, "value": row.value})
-    except ValidationError as error:
-        raise StoreError(f"{what} is damaged in the store") from error
+    if ":" in row.status:
+        return valid(Failure, fields, what)
+    return valid(Score, {**fields, "label": row.label, "value": row.value}, what)
 
 
 _SCORES, _FAILURES = frozenset(get_args(ScoreStatus)), frozenset(get_args(FailureStatus))
@@ -225,11 +224,20 @@ def decode(record: str, what: str) -> dict[str, Any]:
     """The JSON object in a column. Raises StoreError naming `what` when it is damaged."""
     try:
         value = json.loads(record)
+        if not isinstance(value, dict):
+            raise TypeError("not an object")
     except (ValueError, TypeError) as error:
         raise StoreError(f"{what} is damaged in the store") from error
-    if not isinstance(value, dict):
-        raise StoreError(f"{what} is damaged in the store")
     return value
+
+
+def valid(kind: type[_R], fields: Any, what: str) -> _R:
+    """A record of these fields, or of the JSON object in a column. Raises StoreError naming `what`
+    when it is damaged."""
+    try:
+        return kind.model_validate(decode(fields, what) if isinstance(fields, str) else fields)
+    except ValidationError as error:
+        raise StoreError(f"{what} is damaged in the store") from error
 
 
 # ---- what is written, and what happens to a row that is there already ----------------------------

@@ -16,8 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-from sqlalchemy import Select, func, inspect, literal, literal_column, null, select
+from sqlalchemy import Executable, Select, func, inspect, literal, literal_column, null, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval.errors import NoStoreYet, StoreError
@@ -166,6 +165,10 @@ class Store:
         if self._closed:
             raise StoreError(f"{self.shown}: the store is closed")
 
+    def _all(self, query: Executable) -> Sequence[Any]:
+        with reading(self.engine) as connection:
+            return connection.execute(query).all()
+
     # -- what is judged, on what, by whom -------------------------------------------------------
 
     def with_stored_keys(self, items: Iterable[tuple[Run, View]]) -> list[tuple[Run, View]]:
@@ -178,9 +181,8 @@ class Store:
         query = select(c.item_key, c.task, c.system).where(c.kind == "run")
         for chunk in rows.batched(items):
             keys = [view.text_sha256 for _, view in chunk]
-            with reading(self.engine) as connection:
-                stored = connection.execute(query.where(c.item_key.in_(keys)))
-                owners = {key: (task, system) for key, task, system in stored}
+            stored = self._all(query.where(c.item_key.in_(keys)))
+            owners = {key: (task, system) for key, task, system in stored}
             for key, (run, view) in zip(keys, chunk, strict=True):
                 if owners.get(key) == (encodable(run.task), encodable(run.system)):
                     view = view.model_copy(update={"owner": None})
@@ -286,20 +288,20 @@ class Store:
         `waiter`, in its own event loop."""
         if self._replies.lost is not None:
             raise self._replies.lost
+        replies: tuple[str, ...]
         places = {(r.key.source, r.key.run, r.key.variant, r.key.repeat) for r in results}
         if isinstance(call, Trial):
             if places - {(call.source_key, call.case_key, "original", call.trial)}:
                 raise ValueError("results of another trial")
-            call_id, fresh = call.call_id, []
+            call_id, replies = call.call_id, ()
             writes = self._verdict_writes(call) if verdict_only else _trial_writes(call)
         elif len(places) != 1:
             raise ValueError("results of no call or of several; save each with its own record")
         else:
-            call_id = uuid.uuid4().hex
+            call_id, replies = uuid.uuid4().hex, call.replies
             writes = [(rows.ADD_CALL, [rows.call_row(call_id, results[0].key, call)])]
         saved = (rows.ADD_RESULT, [rows.result_row(call_id, r, attempt) for r in results])
-        if not isinstance(call, Trial):
-            fresh = self._replies.take(call.replies)
+        fresh = self._replies.take(replies)
         unit = self.submit([(rows.ADD_REPLY, fresh), *writes, saved], waiter)
         if fresh:
             unit.add_done_callback(lambda done: self._replies.rescue(done, fresh))
@@ -349,18 +351,13 @@ class Store:
         query = select(c.source_key, c.record).order_by(c.used, c.source_key)
         if not trials:
             query = query.where(c.system_key.is_(None))
-        with reading(self.engine) as connection:
-            return [
-                (k, Source.model_validate(rows.decode(r, f"the source {k[:12]}")))
-                for k, r in connection.execute(query)
-            ]
+        return [(k, rows.valid(Source, r, f"the source {k[:12]}")) for k, r in self._all(query)]
 
     def name_of(self, source_key: str) -> str:
         """Name of a source: that of the judge's model, of the agent or finder; "" if unknown."""
         c = schema.sources.c
         query = select(c.name).where(c.source_key == source_key)
-        with reading(self.engine) as connection:
-            return connection.execute(query).scalar_one_or_none() or ""
+        return next((name for (name,) in self._all(query)), "")
 
     def criteria_of(self, source_key: str) -> dict[str, Criterion]:
         """Criteria that a source has results on, by content hash, the ones used last at the end.
@@ -374,11 +371,10 @@ class Store:
             .where(c.item_key.in_(used))
             .order_by(c.used, literal_column("items.rowid"))
         )
-        with reading(self.engine) as connection:
-            return {
-                k: Criterion.model_validate(rows.decode(body, f"the criterion {k[:12]}"))
-                for k, body in connection.execute(query)
-            }
+        return {
+            k: rows.valid(Criterion, body, f"the criterion {k[:12]}")
+            for k, body in self._all(query)
+        }
 
     def runs(self) -> dict[str, dict[str, Any]]:
         """Runs by key, used last at the end: run_id, task, system, case_key, success, origin."""
@@ -402,9 +398,7 @@ class Store:
             .where(c.kind.in_(kinds))
             .order_by(c.used, literal_column("items.rowid"))
         )
-        with reading(self.engine) as connection:
-            found = connection.execute(query)
-            return {row[0]: dict(zip(found.keys(), row, strict=True)) for row in found}
+        return {row.item_key: dict(row._mapping) for row in self._all(query)}
 
     def judged(self, source_key: str, *, variant: str | None = None) -> set[str]:
         """Keys of the items that a source has results on."""
@@ -412,8 +406,7 @@ class Store:
         query = select(c.item_key).where(c.source_key == source_key).distinct()
         if variant is not None:
             query = query.where(c.variant == variant)
-        with reading(self.engine) as connection:
-            return set(connection.execute(query).scalars())
+        return {key for (key,) in self._all(query)}
 
     def bodies(self, keys: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
         """Key and body of items, in the order of the keys, some hundreds at a time: of a run its
@@ -421,8 +414,7 @@ class Store:
         c = schema.items.c
         for part in rows.batched(keys, _TEXTS):
             query = select(c.item_key, c.body).where(c.item_key.in_(part))
-            with reading(self.engine) as connection:
-                bodies = {row.item_key: row.body for row in connection.execute(query)}
+            bodies = {row.item_key: row.body for row in self._all(query)}
             for key in part:
                 yield key, rows.decode(bodies[key], f"the item {key[:12]}")
 
@@ -438,23 +430,14 @@ class Store:
             .group_by(model)
             .order_by(model)
         )
-        with reading(self.engine) as connection:
-            return {str(name): int(n) for name, n in connection.execute(query)}
+        return {str(name): int(n) for name, n in self._all(query)}
 
     def usage(self, source_key: str) -> Usage:
         """Requests, tokens and money of all calls of a source."""
         c = schema.calls.c
-        query = select(
-            func.coalesce(func.sum(c.requests), 0),
-            func.sum(c.prompt_tokens),
-            func.sum(c.completion_tokens),
-            func.sum(c.cost),
-        ).where(c.source_key == source_key)
-        with reading(self.engine) as connection:
-            requests, prompt, completion, cost = connection.execute(query).one()
-        return Usage(
-            requests=requests, prompt_tokens=prompt, completion_tokens=completion, cost=cost
-        )
+        sums = (func.sum(c[name]).label(name) for name in rows.USAGE)
+        (row,) = self._all(select(*sums).where(c.source_key == source_key))
+        return Usage.model_validate({**row._mapping, "requests": row.requests or 0})
 
     # -- verdicts on judges ----------------------------------------------------------------------
 
@@ -486,11 +469,8 @@ class Store:
             row = connection.execute(query.order_by(v.made.desc()).limit(1)).first()
         if row is None:
             return None
-        record = rows.decode(row.record, what := f"the verdict on {source_key[:12]}")
-        try:
-            return StoredVerdict(row.task, row.made, VerifiedSet.model_validate(record))
-        except ValidationError as error:
-            raise StoreError(f"{what} is damaged in the store") from error
+        verdict = rows.valid(VerifiedSet, row.record, f"the verdict on {source_key[:12]}")
+        return StoredVerdict(row.task, row.made, verdict)
 
     # -- paid replies (the Client's cache) -------------------------------------------------------
 

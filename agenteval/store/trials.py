@@ -5,13 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
 from sqlalchemy import Select, select
 
-from agenteval.errors import StoreError
-from agenteval.records import Criterion, Record, Source, Usage, content_hash
+from agenteval.records import Criterion, Source, Usage, content_hash
 from agenteval.records.trial import Trial, TrialCase, TrialSystem, source_key
 from agenteval.store import rows, schema
 from agenteval.store.connect import dialect_of, reading
@@ -20,7 +18,6 @@ from agenteval.text import encodable
 if TYPE_CHECKING:
     from agenteval.store.store import Store
 
-_R = TypeVar("_R", bound=Record)
 _CHUNK = 1000  # rows fetched at a time, so that memory stays bounded
 _calls, _sources, _items = (table.c for table in (schema.calls, schema.sources, schema.items))
 
@@ -111,7 +108,7 @@ class Trials:
                     "usage": None if row.requests is None else usage,
                     "tries": row.tries,
                 }
-                yield _valid(Trial, fields, what)
+                yield rows.valid(Trial, fields, what)
 
     def usage(self, evaluator: str, system_key: str) -> Usage:
         """Requests, tokens and money of all trials of a system, failed attempts included."""
@@ -133,7 +130,7 @@ class Trials:
             for row in connection.execution_options(yield_per=_CHUNK).execute(query):
                 what = f"the case {row.item_key[:12]}"
                 fields = {"key": row.item_key, "id": row.id, "body": rows.decode(row.body, what)}
-                yield _valid(TrialCase, fields, what)
+                yield rows.valid(TrialCase, fields, what)
 
     def systems(self, evaluator: str) -> list[TrialSystem]:
         """Systems that have a trial under an evaluator, ordered by name and key."""
@@ -145,7 +142,7 @@ class Trials:
                 what = f"the system {row.system_key[:12]}"
                 parameters = rows.decode(row.record, what).get("parameters")
                 fields = {"key": row.system_key, "name": row.name, "parameters": parameters}
-                systems.append(_valid(TrialSystem, fields, what))
+                systems.append(rows.valid(TrialSystem, fields, what))
         return systems
 
 
@@ -155,11 +152,3 @@ def _tried(query: Select[Any], evaluator: str | None = None) -> Select[Any]:
         schema.calls, schema.sources, _sources.source_key == _calls.source_key
     ).where(_sources.system_key.is_not(None), _calls.status.is_not(None))
     return query if evaluator is None else query.where(_sources.evaluator == evaluator)
-
-
-def _valid(kind: type[_R], fields: dict[str, Any], what: str) -> _R:
-    """A record of these fields; StoreError, naming `what`, for those of a damaged row."""
-    try:
-        return kind.model_validate(fields)
-    except ValidationError as error:
-        raise StoreError(f"{what} is damaged in the store") from error
