@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Select, select
@@ -28,13 +27,6 @@ class Trials:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-
-    def lock(self, evaluator: str, system_key: str) -> AbstractContextManager[None]:
-        """Hold one system under one evaluator for this process.
-
-        Raises StoreLocked, naming process and host, when another holds it.
-        """
-        return self.store.lock(source_key(evaluator, system_key))
 
     def add_cases(self, evaluator: str, cases: Iterable[TrialCase]) -> None:
         """Make cases of an evaluator known; waits until that is durable. Raises StoreError."""

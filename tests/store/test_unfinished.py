@@ -16,7 +16,7 @@ from agenteval.errors import BudgetExceeded, StoreError
 from agenteval.evaluators.base import Unit
 from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.records import FailureStatus
-from agenteval.records.trial import TrialSystem
+from agenteval.records.trial import TrialSystem, source_key
 from agenteval.store import Store, experiments
 from agenteval.store.experiments import Grid, Unfinished, short, unfinished_of, unfinished_trials
 from tests.store.making import ScriptedJudge, criteria, failures, items
@@ -259,5 +259,5 @@ def test_trials_of_others_are_not_counted(tmp_path: Path) -> None:
         assert unfinished_trials(store, ["plan"]) == []
         begin_trials(store, "planning.dissect-x", [case(3).key], 1, lock="planning")
         assert len(unfinished_trials(store, ["planning"])) == 2
-        with book.lock("planning", SYSTEM.key):
+        with store.lock(source_key("planning", SYSTEM.key)):
             assert all(u.at_work for u in unfinished_trials(store, ["planning"]))

@@ -109,7 +109,7 @@ def try_into(path: Path, pipe: Connection, cases: int, trials: int, broken: bool
     with Store(path) as store:
         pipe.send("ready")
         try:
-            with Trials(store).lock("planning", SYSTEM.key):
+            with store.lock(source_key("planning", SYSTEM.key)):
                 asyncio.run(run(known(store, cases)))
         except StoreLocked as error:
             pipe.send(str(error))
