@@ -40,7 +40,8 @@ from agenteval.models.asking import MOST_REQUESTS
 from agenteval.models.client import Client
 from agenteval.models.factory import ModelChoice, make_client, make_transport
 from agenteval.models.limits import Budget, Limits
-from agenteval.store import Store, Trial
+from agenteval.records.trial import Trial
+from agenteval.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)

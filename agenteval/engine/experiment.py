@@ -11,7 +11,7 @@ from agenteval.engine.dry_run import Estimate, estimate
 from agenteval.engine.pending import Pending, pending
 from agenteval.engine.unit import Evaluator, ExperimentResult, Outcome, Progress, T, Unit
 from agenteval.errors import StoreError, Unauthorized
-from agenteval.store import Store, Trial, Trials
+from agenteval.store import Store
 from agenteval.store.experiments import StoredExperiment, begin, finish
 from agenteval.text import plural
 
@@ -151,12 +151,10 @@ class Experiment(Generic[T]):
 
     async def _save(self, outcome: Outcome) -> None:
         """Store an outcome; returns when it is durable."""
-        if not isinstance(outcome.call, Trial):
-            await self.store.commit(outcome.results, outcome.call, attempt=outcome.attempt)
-        elif outcome.verdict_only:
-            Trials(self.store).write_verdicts([outcome.call])
-        else:
-            await Trials(self.store).write_trial(outcome.call)
+        await self.store.save(
+            outcome.results, outcome.call,
+            attempt=outcome.attempt, verdict_only=outcome.verdict_only,
+        )  # fmt: skip
 
     async def _wind_down(self, running: asyncio.Future[None]) -> None:
         """Start no further unit, and wait for running ones, at most `grace` seconds."""

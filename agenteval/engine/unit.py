@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from agenteval.records import CallRecord, Criterion, Failure, FailureStatus, Result, Source, Usage
 from agenteval.records.score import INFRASTRUCTURE
-from agenteval.store import Trial
+from agenteval.records.trial import Trial
 
 if TYPE_CHECKING:
     from agenteval.store import Store
@@ -49,12 +49,12 @@ class Unit(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one unit: the record of a judge's call with its results, or a Trial.
+    """What came of one unit: its results, and the record of a judge's call or a Trial.
 
-    The results of an attempt are part of its Trial. `verdict_only` says that the attempt itself is
-    stored already, so that only its verdict is written. `failure` is the status and message of a
-    failure of the infrastructure that the record does not show, such as that of a judge beside an
-    attempt that succeeded.
+    An attempt has one result for each measure of its evaluator. `verdict_only` says that the
+    attempt itself is stored already, so that only its verdict is written. `failure` is the status
+    and message of a failure of the infrastructure that the record does not show, such as that of a
+    judge beside an attempt that succeeded.
     """
 
     results: tuple[Result, ...]
@@ -62,14 +62,6 @@ class Outcome:
     attempt: int = 0
     verdict_only: bool = False
     failure: tuple[FailureStatus, str] | None = None
-
-    @classmethod
-    def of(
-        cls, trial: Trial, *, verdict_only: bool = False,
-        failure: tuple[FailureStatus, str] | None = None,
-    ) -> Outcome:  # fmt: skip
-        """Return the outcome of an attempt."""
-        return cls((), trial, verdict_only=verdict_only, failure=failure)
 
     @property
     def usage(self) -> Usage:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agenteval.records import Criterion, FailureStatus
-from agenteval.store import Measured
+from agenteval.records import Criterion, Failure, FailureStatus, Result, Score
+from agenteval.records.trial import Trial
 
 UNDECIDED: FailureStatus = "unscored:unsupported"  # nobody could say, or nobody was asked
 
@@ -37,30 +37,44 @@ def words(id: str, description: str, accepted: Iterable[str]) -> Criterion:
     )
 
 
-def level(measure: Criterion, good: bool, message: str = "") -> Measured:
+def level(trial: Trial, measure: Criterion, good: bool, message: str = "") -> Score:
     """The best or the worst of two levels."""
-    return Measured(
-        criterion=measure, label=measure.accepted_values[good], value=float(good), message=message
-    )
+    return score(trial, measure, measure.accepted_values[good], float(good), message)
 
 
-def place(measure: Criterion, value: float) -> Measured:
+def score(
+    trial: Trial, measure: Criterion, label: str | None, value: float | None = None,
+    message: str = "",
+) -> Score:  # fmt: skip
+    """A label, a value, or both."""
+    return Score(
+        key=trial.cell(measure), criterion_id=measure.id, label=label, value=value,
+        explanation=message or None,
+    )  # fmt: skip
+
+
+def place(trial: Trial, measure: Criterion, value: float) -> Result:
     """A number; its value is its place between the bounds. One beyond them is a failure."""
     worst, best = measure.numeric_range or (0.0, 1.0)
     share = (value - worst) / (best - worst)
     if not 0 <= share <= 1:
         message = f"{value:g} is not between {worst:g} and {best:g}"
-        return Measured(criterion=measure, status="unscored:off_scale", message=message)
-    return Measured(criterion=measure, value=share)
+        return failed(trial, (measure,), "unscored:off_scale", message)[0]
+    return score(trial, measure, None, share)
 
 
-def not_applicable(measure: Criterion, why: str) -> Measured:
+def not_applicable(trial: Trial, measure: Criterion, why: str) -> Score:
     """The measure says nothing about this trial."""
-    return Measured(criterion=measure, status="not_applicable", message=why)
+    return Score(
+        key=trial.cell(measure), criterion_id=measure.id, status="not_applicable", explanation=why
+    )
 
 
 def failed(
-    measures: Iterable[Criterion], status: FailureStatus, message: str
-) -> tuple[Measured, ...]:
+    trial: Trial, measures: Iterable[Criterion], status: FailureStatus, message: str
+) -> tuple[Failure, ...]:
     """The same failure on each measure."""
-    return tuple(Measured(criterion=m, status=status, message=message) for m in measures)
+    return tuple(
+        Failure(key=trial.cell(m), criterion_id=m.id, status=status, message=message)
+        for m in measures
+    )

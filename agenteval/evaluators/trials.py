@@ -9,8 +9,8 @@ from typing import ClassVar, Generic, TypeVar
 
 from agenteval.engine import Unit
 from agenteval.records import Criterion, Source
-from agenteval.store import Store, TrialCase, Trials, TrialSystem
-from agenteval.store.trials import source_key
+from agenteval.records.trial import TrialCase, TrialSystem, source_key
+from agenteval.store import Store, Trials
 
 C = TypeVar("C")
 
@@ -31,6 +31,7 @@ class AttemptEvaluator(Generic[C]):
     noun: ClassVar[str] = "trial"
     grace: ClassVar[float | None] = 30.0  # seconds for running attempts after an interrupt
     criteria: ClassVar[tuple[Criterion, ...]] = ()
+    measures: ClassVar[tuple[Criterion, ...]] = ()  # what an attempt has results on
 
     @cached_property
     def source(self) -> Source:
@@ -74,10 +75,10 @@ class AttemptEvaluator(Generic[C]):
         return True
 
     def register(self, store: Store) -> list[str]:
-        """Store cases and system."""
+        """Store cases, system and measures."""
         tables = Trials(store)
         tables.add_cases(self.evaluator, self._stored())
-        tables.add_system(self.evaluator, self.system)
+        tables.add_system(self.evaluator, self.system, self.measures)
         return []
 
     def _stored(self) -> Iterable[TrialCase]:

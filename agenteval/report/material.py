@@ -18,9 +18,9 @@ from agenteval.records import Criterion, Source, Usage
 from agenteval.records.verification import JudgeVerdict, Verification, VerifiedSet
 from agenteval.stats.scores import NAMED, ORIGINAL, Column, ScoreTable
 from agenteval.store import Store, of_one_state, schema
-from agenteval.store.connect import reading
+from agenteval.store.connect import dialect_of, reading
 from agenteval.store.experiments import remark_of, short, unfinished_of, verified_runs
-from agenteval.store.rows import decode, json_text
+from agenteval.store.rows import decode
 from agenteval.trust.scores import run_names, scores_from_store
 from agenteval.trust.verification import verify_keys
 
@@ -310,9 +310,10 @@ def _judged_texts(store: Store, source_key: str) -> list[_Judged]:
     """Every text of a source, the one registered last at the end."""
     r, c = schema.items.c, schema.results.c
     pairs = select(c.item_key, c.variant).where(c.source_key == source_key).distinct().subquery()
+    text = dialect_of(store.engine).json_text(r.body, "trajectory")
     query = (
         select(r.item_key, r.id, r.task, pairs.c.variant, r.origin,
-               r.system, func.length(json_text(store.engine, r.body, "trajectory")), r.used)
+               r.system, func.length(text), r.used)
         .join(pairs, pairs.c.item_key == r.item_key)
         .order_by(r.used, r.item_key, pairs.c.variant)
     )  # fmt: skip

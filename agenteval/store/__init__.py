@@ -2,25 +2,6 @@
 
 from agenteval.store.connect import of_one_state
 from agenteval.store.store import CellState, Store, default_path, is_there
-from agenteval.store.trials import (
-    Measured,
-    Trial,
-    TrialCase,
-    Trials,
-    TrialSystem,
-    distinct,
-)
+from agenteval.store.trials import Trials
 
-__all__ = [
-    "CellState",
-    "Measured",
-    "Store",
-    "Trial",
-    "TrialCase",
-    "TrialSystem",
-    "Trials",
-    "default_path",
-    "distinct",
-    "is_there",
-    "of_one_state",
-]
+__all__ = ["CellState", "Store", "Trials", "default_path", "is_there", "of_one_state"]

@@ -1,36 +1,25 @@
-"""Open the database: one SQLite file in WAL mode, with transactions that we begin ourselves, or a
-database of PostgreSQL (see `postgres`).
+"""Open the database and read and write it in transactions: an SQLite file or PostgreSQL.
 
-`prepare` creates it, or checks that it is a store of this version.
+All that differs between the two is in `sqlite` and in `postgres`, under the same names.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
-import sqlite3
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, select
+from sqlalchemy import URL, ColumnElement, Connection, Engine, event, insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval.errors import InputError, NoStoreYet, StoreError, StoreRefused
-from agenteval.files import has_log, looking, sqlite_mode
-from agenteval.store.postgres import (
-    SCHEMES,
-    make_postgres_engine,
-    postgres_error,
-    prepare_postgres,
-    read_url,
-)
-from agenteval.store.schema import APPLICATION_ID, SCHEMA_VERSION, meta, metadata
+from agenteval.store import postgres, sqlite
+from agenteval.store.schema import meta, metadata
 
 if TYPE_CHECKING:
     from agenteval.store.store import Store
@@ -38,18 +27,42 @@ if TYPE_CHECKING:
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-_LOG = 64 * 1024 * 1024  # bytes of a log that is kept for reuse when a reader has made it grow
-BUSY_SECONDS = 30  # how long a writer waits for another process's transaction
-REPLACE = "put a whole copy in its place and delete the -wal beside it, or use another --store"
 _URL = re.compile(r"^[A-Za-z][A-Za-z0-9+.]+:/")
+
+
+class Dialect(Protocol):
+    """What differs between databases: the functions of the modules `sqlite` and `postgres`."""
+
+    WRITING: dict[str, Any]
+    PARAMETER: str
+
+    def shown(self, url: URL) -> str: ...
+    def is_prepared(self, engine: Engine, *, create: bool) -> bool: ...
+    def before_use(self, engine: Engine) -> None: ...
+    def recognised(self, connection: Connection) -> bool: ...
+    def mark(self, connection: Connection) -> None: ...
+    def translated(
+        self, error: BaseException, engine: Engine, *, opening: bool = False
+    ) -> StoreError: ...
+    def has_snapshots(self, connection: Connection) -> bool: ...
+    def read_alone(self, connection: Any) -> None: ...
+    def json_text(self, column: ColumnElement[str], key: str) -> ColumnElement[str]: ...
+    def among(self, column: ColumnElement[str], keys: Iterable[str]) -> ColumnElement[bool]: ...
+    def lock(self, engine: Engine, experiment: str) -> AbstractContextManager[None]: ...
+    def holder(self, engine: Engine, experiment: str) -> str | None: ...
+
+
+def dialect_of(engine: Engine) -> Dialect:
+    """Return what the engine's database does in its own way."""
+    return postgres if engine.dialect.name == "postgresql" else sqlite
 
 
 def store_place(path: str | Path) -> Path | URL:
     """Absolute path of the store, links followed, so that one file has one name; the URL of a
     PostgreSQL database. Raises InputError for any other URL."""
     if _URL.match(str(path)):
-        if str(path).partition(":")[0] in SCHEMES:
-            return read_url(str(path))
+        if str(path).partition(":")[0] in postgres.SCHEMES:
+            return postgres.read_url(str(path))
         raise InputError("the store is an SQLite file or postgresql://HOST/DATABASE", str(path))
     try:
         return Path(path).expanduser().resolve()
@@ -57,33 +70,10 @@ def store_place(path: str | Path) -> Path | URL:
         raise InputError(f"names no file ({' '.join(str(error).split())})", str(path)) from error
 
 
-def make_engine(path: Path | URL, *, create: bool = True) -> Engine:
-    """Engine on the file, which SQLite makes with `create` alone, or on the database.
-
-    Nothing is written to it before `prepare` has recognised it.
-    """
-    if isinstance(path, URL):
-        return make_postgres_engine(path)
-    url = URL.create("sqlite", database=str(path))
-    engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS, "uri": True})
-
-    @event.listens_for(engine, "do_connect")
-    def _place(_dialect: Any, _record: Any, places: list[Any], _named: Any) -> None:
-        places[0] = f"{path.as_uri()}?mode={'rwc' if create else sqlite_mode(path)}"
-
-    @event.listens_for(engine, "connect")
-    def _connected(connection: Any, _: Any) -> None:
-        # The driver's own BEGIN comes late and not before CREATE TABLE; ours comes when we say so.
-        connection.isolation_level = None
-        connection.execute("PRAGMA synchronous=FULL")
-        connection.execute("PRAGMA foreign_keys=ON")
-        connection.execute(f"PRAGMA journal_size_limit={_LOG}")
-
-    @event.listens_for(engine, "begin")
-    def _begin(connection: Connection) -> None:
-        writing_now = connection.get_execution_options().get("writing")
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writing_now else "BEGIN")
-
+def make_engine(place: Path | URL, *, create: bool = True) -> Engine:
+    """Return an engine on the file, which SQLite makes with `create` alone, or on the database."""
+    make: Any = postgres.make_engine if isinstance(place, URL) else sqlite.make_engine
+    engine: Engine = make(place, create=create)
     return engine
 
 
@@ -134,8 +124,7 @@ def snapshot(engine: Engine) -> Iterator[None]:
         return
     try:
         with engine.connect() as connection:
-            sqlite = engine.dialect.name == "sqlite"
-            if sqlite and connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() != "wal":
+            if not dialect_of(engine).has_snapshots(connection):
                 connection.rollback()
                 yield
                 return
@@ -167,9 +156,7 @@ def of_one_state(
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
     """A transaction that holds the write lock from its start: durable at the end, or undone."""
-    options: dict[str, Any] = {"writing": True}
-    if engine.dialect.name != "sqlite":  # it reads what others wrote while it waited for its turn
-        options["isolation_level"] = "READ COMMITTED"
+    options = {"writing": True, **dialect_of(engine).WRITING}
     with engine.connect().execution_options(**options) as connection, connection.begin():
         yield connection
 
@@ -177,156 +164,32 @@ def writing(engine: Engine) -> Iterator[Connection]:
 def store_error(error: BaseException, engine: Engine, *, opening: bool = False) -> StoreError:
     """What to raise for a database error, with one line for a person: StoreRefused where the file
     itself is not as it must be, else StoreError. The cause is left to the caller."""
-    if engine.dialect.name == "postgresql":
-        return postgres_error(error, engine, opening=opening)
-    return _sqlite_error(error, engine)
-
-
-def _sqlite_error(error: BaseException, engine: Engine) -> StoreError:
-    cause = getattr(error, "orig", None) or error
-    text = " ".join(str(cause).split()) or type(cause).__name__
-    place = engine.url.database or str(engine.url)
-    if "disk is full" in text or "disk I/O error" in text:
-        return StoreError(
-            f"{place}: cannot write ({text}); free some space and run the command again"
-        )
-    if "database is locked" in text:
-        return StoreError(
-            f"{place}: another process has been writing for {BUSY_SECONDS} s; try again later"
-        )
-    for words, problem in (
-        ("file is not a database", f"not an agenteval store ({text})"),
-        ("malformed", f"damaged ({text}); {REPLACE}"),
-        ("readonly database", f"must not be written ({text})"),
-    ):
-        if words in text:
-            return StoreRefused(f"{place}: {problem}")
-    if "unable to open database file" in text:
-        path = Path(place)
-        if path.is_dir():
-            return StoreRefused(f"{place}: cannot be opened (it is a folder)")
-        if path.exists() and not os.access(path, os.R_OK):
-            return StoreRefused(f"{place}: cannot be opened (it must not be read)")
-        if not os.access(path.parent, os.W_OK | os.X_OK):
-            return StoreRefused(f"{place}: cannot be opened (its folder must not be written)")
-    if isinstance(error, SQLAlchemyError | OSError | sqlite3.Error):
-        return StoreError(f"{place}: {text}")
-    return StoreError(f"{place}: cannot store this ({text})")
-
-
-# ---- a new store, or one of this version ---------------------------------------------------------
+    return dialect_of(engine).translated(error, engine, opening=opening)
 
 
 def prepare(engine: Engine, *, create: bool = True) -> bytes:
-    """Create or check; returns the store's secret (32 bytes, for nonces).
+    """Create the tables, or check them; return the store's secret (32 bytes, for nonces).
 
-    Raises NoStoreYet without `create` when there is nothing yet, and StoreRefused for a file that
-    is no store, damaged, of another version, or with `create` not to be written: it is left as it
-    is. Raises StoreError, OSError or sqlite3.Error when the machine is in the way.
+    Raises NoStoreYet without `create` when there is nothing yet, and StoreRefused for what is no
+    store, damaged, of another version, or with `create` not to be written: it is left as it is.
+    Raises an error of the driver, SQLAlchemy or the system when the machine is in the way.
     """
-    if engine.dialect.name == "postgresql":
-        return prepare_postgres(engine, create=create)
-    path = Path(str(engine.url.database))
-    if create and path.is_file() and not os.access(path, os.W_OK):
-        raise StoreRefused(f"{path}: must not be written; change its mode or use another --store")
-    there = _look(path)
+    dialect = dialect_of(engine)
+    there = dialect.is_prepared(engine, create=create)
     if not there and not create:
-        raise NoStoreYet(str(path))
-    _use_wal(engine)
+        raise NoStoreYet(dialect.shown(engine.url))
+    dialect.before_use(engine)
     if not there:
         with writing(engine) as connection:
             # Asked again under the write lock: another process may have been faster.
-            driver: Any = connection.connection.driver_connection
-            if not _recognised(driver, path):
+            if not dialect.recognised(connection):
                 metadata.create_all(connection)
                 row = {"key": "secret", "value": secrets.token_bytes(32)}
                 connection.execute(insert(meta), row)
-                connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
-                connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
+                dialect.mark(connection)
     with engine.connect() as connection:
         query = select(meta.c.value).where(meta.c.key == "secret")
         secret = connection.execute(query).scalar_one_or_none()
     if not isinstance(secret, bytes):
         raise StoreRefused("the store lacks its secret; it was not written by agenteval")
     return secret
-
-
-def _look(path: Path) -> bool:
-    """Whether there is a store; False where there is no file yet, or nothing in it.
-
-    Nothing is written, and no log of a killed process is brought into the file. Raises StoreRefused
-    for what is no store, damaged, or of another version, sqlite3.Error and OSError for what cannot
-    be read.
-    """
-    if not path.exists():
-        return False
-    if not path.is_file():
-        kind = "a folder" if path.is_dir() else "not a file of the disk"
-        raise StoreRefused(f"{path}: cannot be opened (it is {kind})")
-    if path.stat().st_size == 0:
-        return False
-    logged = has_log(path)
-    with looking(path, timeout=BUSY_SECONDS) as db:
-        there = _recognised(db, path)
-        (page,) = db.execute("PRAGMA page_size").fetchone()
-        # SQLite does not notice what is missing of the last page, and writes on.
-        if not logged and not has_log(path) and (rest := path.stat().st_size % page):
-            missing = f"{page - rest:,} bytes are missing at its end"
-            raise StoreRefused(f"{path}: damaged ({missing}); {REPLACE}")
-    return there
-
-
-def _recognised(db: sqlite3.Connection, path: Path) -> bool:
-    """Whether the database that is open is a store of this version; False when it is empty.
-
-    Raises StoreRefused for another application's database and for another version.
-    """
-    # The tables first: another process that makes the store marks it with them.
-    tables = {n for (n,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    (application,) = db.execute("PRAGMA application_id").fetchone()
-    if application == APPLICATION_ID:
-        (version,) = db.execute("PRAGMA user_version").fetchone()
-    else:
-        if not application and not tables:
-            return False
-        # The first stores had no mark in their header.
-        if application or not {"meta", "cells", "runs", "criteria"} <= tables:
-            raise StoreRefused(f"{path}: this database is not an agenteval store")
-        (version,) = db.execute(
-            "SELECT CAST(CAST(max(value) AS TEXT) AS INTEGER) FROM meta WHERE key = 'version'"
-        ).fetchone()
-    if version == SCHEMA_VERSION:
-        return True
-    if version is None or version < 1:
-        raise StoreRefused(f"{path}: this database is not an agenteval store: its version is none")
-    if version < SCHEMA_VERSION:
-        raise StoreRefused(
-            f"{path}: was made by an older agenteval (format {version}); export it with the "
-            "version that made it (agenteval export), then start a new one"
-        )
-    raise StoreRefused(
-        f"{path}: written by a newer agenteval (store version {version}; this "
-        f"one reads up to {SCHEMA_VERSION}); update agenteval or use another --store"
-    )
-
-
-def _use_wal(engine: Engine) -> None:
-    """Readers and the writer do not block each other. A disk that cannot do it keeps its mode.
-
-    SQLite itself does not wait here for one who has begun to write: two that open a new store at
-    once would fail. Raises StoreError when another has been writing for BUSY_SECONDS.
-    """
-    deadline = time.monotonic() + BUSY_SECONDS
-    raw = engine.raw_connection()
-    try:
-        while True:
-            try:
-                raw.cursor().execute("PRAGMA journal_mode=WAL")
-            except sqlite3.Error as error:
-                if "locked" not in str(error) or time.monotonic() > deadline:
-                    raise store_error(error, engine) from error
-                time.sleep(0.02)
-            else:
-                return
-    finally:
-        raw.close()

@@ -8,22 +8,20 @@ so beside every result: half is not taken for whole.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, bindparam, delete, select, text, update
+from sqlalchemy import Connection, bindparam, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from agenteval.errors import StoreError
 from agenteval.records import content_hash
 from agenteval.records.score import INFRASTRUCTURE
-from agenteval.store.connect import reading
-from agenteval.store.lock import holder
-from agenteval.store.postgres import postgres_holder
+from agenteval.store.connect import dialect_of, reading
 from agenteval.store.rows import decode, encode
-from agenteval.store.schema import experiments
+from agenteval.store.schema import calls, experiments, results
 from agenteval.text import plural
 
 if TYPE_CHECKING:
@@ -40,35 +38,6 @@ _IS = experiments.c.experiment_key == bindparam("its_key")
 _DROP = delete(experiments).where(_IS)
 _REMARK = update(experiments).where(_IS).values(plan=bindparam("said"))
 _FINISH = update(experiments).where(_IS).values(finished=bindparam("now"))
-
-# By the start of a key, in the index of the primary key. Keys are hashes in hexadecimal, so "g"
-# comes after all that start the same. What failed for the infrastructure is still to be done.
-_RESULTS = text(
-    """SELECT count(*) FROM json_each(:rows) AS i CROSS JOIN results AS r
-    WHERE r.source_key = :source AND r.item_key >= i.value AND r.item_key < i.value || 'g'
-    AND r.variant = :variant AND r.repeat < :repeats
-    AND r.criterion_key IN (SELECT value FROM json_each(:criteria))
-    AND r.status NOT IN (SELECT value FROM json_each(:undone))"""
-)
-_TRIALS = text(
-    """SELECT count(*) FROM json_each(:rows) AS i CROSS JOIN calls AS c
-    WHERE c.source_key = :source AND c.item_key >= i.value AND c.item_key < i.value || 'g'
-    AND c.repeat < :repeats AND c.status IS NOT NULL
-    AND c.status NOT IN (SELECT value FROM json_each(:undone))"""
-)
-
-
-# PostgreSQL takes lists as they are.
-_RESULTS_PG = text(
-    """SELECT count(*) FROM results AS r WHERE r.source_key = :source
-    AND left(r.item_key, 16) = ANY(:rows) AND r.variant = :variant AND r.repeat < :repeats
-    AND r.criterion_key = ANY(:criteria) AND r.status <> ALL(:undone)"""
-)
-_TRIALS_PG = text(
-    """SELECT count(*) FROM calls AS c WHERE c.source_key = :source
-    AND left(c.item_key, 16) = ANY(:rows) AND c.repeat < :repeats AND c.status IS NOT NULL
-    AND c.status <> ALL(:undone)"""
-)
 
 
 @dataclass(frozen=True)
@@ -139,19 +108,21 @@ class StoredExperiment:
 
     def stored(self, connection: Connection) -> int:
         """How much of it need not be done again: results, and failures of the content."""
+        among = dialect_of(connection.engine).among
+        r: Any = (calls if self.system else results).c
         total = 0
-        sqlite = connection.dialect.name == "sqlite"
-        listed: Any = encode if sqlite else list
-        of_trials, of_results = (_TRIALS, _RESULTS) if sqlite else (_TRIALS_PG, _RESULTS_PG)
         for grid in self.grids:
-            values: dict[str, Any] = {
-                "rows": listed(grid.rows), "source": self.source, "repeats": grid.repeats,
-                "undone": listed(sorted(INFRASTRUCTURE)),
-            }  # fmt: skip
+            query = select(func.count()).where(
+                r.source_key == self.source,
+                among(func.substr(r.item_key, 1, _SHORT), grid.rows),
+                r.repeat < grid.repeats,
+                r.status.not_in(sorted(INFRASTRUCTURE)),  # NULL, of a plain call, is neither
+            )
             if not self.system:
-                values |= {"variant": grid.variant, "criteria": listed(grid.criteria)}
-            query = of_trials if self.system else of_results
-            total += int(connection.execute(query, values).scalar_one())
+                query = query.where(
+                    r.variant == grid.variant, among(r.criterion_key, grid.criteria)
+                )
+            total += int(connection.execute(query).scalar_one())
         return total
 
 
@@ -193,39 +164,34 @@ def finish(store: Store, source: str) -> None:
 def remark(store: Store, source: str, line: str) -> None:
     """Keep a sentence about the latest experiment of a source (key), such as why it was ended
     before the last case; waits until it is durable."""
-    latest = _latest(store, source)
-    if latest is not None:
-        key, plan = latest
+    for key, plan in islice(_plans(store, source), 1):
         values = {"its_key": key, "said": encode({**plan, "remark": line})}
         store.submit([(_REMARK, [values])]).result()
 
 
 def remark_of(store: Store, source: str) -> str | None:
     """The sentence kept of the latest experiment of a source (key); None where there is none."""
-    latest = _latest(store, source)
-    return None if latest is None else latest[1].get("remark")
-
-
-def _latest(store: Store, source: str) -> tuple[str, dict[str, Any]] | None:
-    c = experiments.c
-    query = select(c.experiment_key, c.plan).where(c.source_key == source)
-    with reading(store.engine) as connection:
-        row = connection.execute(query.order_by(c.begun.desc()).limit(1)).first()
-    return None if row is None else (row[0], decode(row[1], f"the experiment {row[0][:12]}"))
+    return next((plan.get("remark") for _, plan in _plans(store, source)), None)
 
 
 def verified_runs(store: Store, source: str) -> set[str]:
     """The originals of the latest verification by a source (key): what a plan keeps of their keys
     (see `short`). Empty where copies were planned by no experiment that is known."""
-    c = experiments.c
-    query = select(c.experiment_key, c.plan).where(c.source_key == source).order_by(c.begun.desc())
-    with reading(store.engine) as connection:
-        for key, plan in connection.execute(query):
-            grids = decode(plan, f"the experiment {key[:12]}").get("grids", [])
-            if any(grid["variant"] not in ("", "original") for grid in grids):
-                own = (grid["rows"] for grid in grids if grid["variant"] == "original")
-                return {row for rows in own for row in rows}
+    for _, plan in _plans(store, source):
+        grids = plan.get("grids", [])
+        if any(grid["variant"] not in ("", "original") for grid in grids):
+            originals = (grid["rows"] for grid in grids if grid["variant"] == "original")
+            return {row for rows in originals for row in rows}
     return set()
+
+
+def _plans(store: Store, source: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Key and plan of the experiments of a source, the latest first."""
+    c = experiments.c
+    query = select(c.experiment_key, c.plan).where(c.source_key == source)
+    with reading(store.engine) as connection:
+        for key, plan in connection.execute(query.order_by(c.begun.desc())).all():
+            yield key, decode(plan, f"the experiment {key[:12]}")
 
 
 def open_experiments(store: Store, sources: Iterable[str] | None = None) -> list[StoredExperiment]:
@@ -296,18 +262,12 @@ class Unfinished:
     def json(self) -> dict[str, Any]:
         """The same as a JSON value: the keys of experiment and source or system, and numbers."""
         experiment = self.experiment
-        whose = (
-            {
-                "system": experiment.system,
-                "name": experiment.name,
-                "evaluator": experiment.evaluator,
-            }
-            if experiment.system
-            else {"source": experiment.source}
-        )
+        whose = {"source": experiment.source, "what": "cells"}
+        if experiment.system:
+            whose = {name: getattr(experiment, name) for name in ("system", "name", "evaluator")}
+            whose["what"] = "trials"
         return {
             **whose,
-            "what": "trials" if experiment.system else "cells",
             "planned": self.planned,
             "done": self.stored,
             "in_progress": self.at_work is not None,
@@ -333,36 +293,21 @@ def unfinished_trials(
     """The same of trials under evaluators of these names, or whose names go on from one of these
     with a dot; with `cases` (keys) only what plans one of them."""
     starts = tuple(f"{name}." for name in evaluators)
-    known = [
-        experiment
-        for experiment in open_experiments(store)
-        if experiment.system and f"{experiment.evaluator}.".startswith(starts)
-    ]
-    return _unfinished(store, known, cases)
-
-
-def at_work(store: Store, lock: str) -> str | None:
-    """Who holds the lock of an experiment at this moment, in words; None when nobody does."""
-    if isinstance(store.place, Path):
-        return holder(store.place, lock)
-    return postgres_holder(store.engine, lock)
+    opened = (e for e in open_experiments(store) if e.system)
+    return _unfinished(store, (e for e in opened if f"{e.evaluator}.".startswith(starts)), cases)
 
 
 def _unfinished(
-    store: Store, known: Iterable[StoredExperiment], rows: Iterable[str] | None
+    store: Store, opened: Iterable[StoredExperiment], rows: Iterable[str] | None
 ) -> list[Unfinished]:
-    if rows is not None:
-        wanted = set(short(rows))
-        known = [
-            experiment
-            for experiment in known
-            if any(wanted.intersection(g.rows) for g in experiment.grids)
-        ]
-    left = []
-    for experiment in known:
-        with reading(store.engine) as connection:
-            stored = experiment.stored(connection)
-        # Killed between the last result and the end: nothing is missing.
-        if stored < experiment.planned:
-            left.append(Unfinished(experiment, stored, at_work(store, experiment.lock)))
-    return left
+    wanted = None if rows is None else set(short(rows))
+    unfinished = []
+    for experiment in opened:
+        if wanted is None or any(wanted.intersection(grid.rows) for grid in experiment.grids):
+            with reading(store.engine) as connection:
+                stored = experiment.stored(connection)
+            # Killed between the last result and the end: nothing is missing.
+            if stored < experiment.planned:
+                holder = store.holder(experiment.lock)
+                unfinished.append(Unfinished(experiment, stored, holder))
+    return unfinished

@@ -1,29 +1,46 @@
-"""A store in PostgreSQL instead of a file: engine, preparation, locks.
+"""A store in PostgreSQL instead of a file.
 
-The tables are the same; texts are compared byte by byte, as SQLite does. Writers of all processes
-take turns, transaction by transaction, as they do with SQLite.
+Has the same functions as `sqlite`. The tables are the same; texts are compared byte by byte, as
+SQLite does. Writers of all processes take turns, transaction by transaction, as with SQLite.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import secrets
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, select, text
+from sqlalchemy import (
+    JSON,
+    URL,
+    ColumnElement,
+    Connection,
+    Engine,
+    String,
+    any_,
+    cast,
+    create_engine,
+    event,
+    insert,
+    select,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from agenteval.errors import InputError, NoStoreYet, StoreError, StoreLocked, StoreRefused
+from agenteval.errors import InputError, StoreError, StoreLocked, StoreRefused
 from agenteval.store.schema import APPLICATION_ID, SCHEMA_VERSION, meta, metadata
 
 SCHEMES = ("postgresql", "postgres")
 _CONNECT_SECONDS = 10
 _WAIT_SECONDS = 60  # how long a writer waits for its turn
+# A writer reads what others wrote while it waited for its turn.
+WRITING: dict[str, Any] = {"isolation_level": "READ COMMITTED"}
+PARAMETER = "%s"
 _IDLE_SECONDS = 20  # a writer that sends nothing for so long is asleep: its turn is over
 
 
@@ -61,7 +78,7 @@ def _shown_anyhow(address: str) -> str:
     return f"{address.partition('://')[0]}://…{address.rpartition('@')[2]}"
 
 
-def make_postgres_engine(url: URL) -> Engine:
+def make_engine(url: URL, *, create: bool = True) -> Engine:
     """Engine on the database: reads see one state each, writers take turns."""
     logging.getLogger("sqlalchemy.pool").addHandler(logging.NullHandler())  # we tell errors
     about = f"agenteval process {os.getpid()} on {socket.gethostname()}"
@@ -82,36 +99,20 @@ def make_postgres_engine(url: URL) -> Engine:
     return engine
 
 
-def prepare_postgres(engine: Engine, *, create: bool) -> bytes:
-    """Create the tables or check that they are of this version; returns the store's secret.
-
-    Raises NoStoreYet without `create` where there is none, StoreRefused for another version or for
-    tables of somebody else, and what the database raises.
-    """
-    place = shown(engine.url)
+def is_prepared(engine: Engine, *, create: bool) -> bool:
+    """Whether the database is a store of this version; False where it has none of its tables.
+    Raises StoreRefused for other tables and for another version."""
     with engine.connect() as connection:
-        there = _recognised(connection, place)
-    if not there and not create:
-        raise NoStoreYet(place)
-    if not there:
-        writer = engine.connect().execution_options(isolation_level="READ COMMITTED", writing=True)
-        with writer as connection, connection.begin():
-            if not _recognised(connection, place):  # another process may have been faster
-                metadata.create_all(connection)
-                # in the order in which rows came, as SQLite's
-                connection.exec_driver_sql("ALTER TABLE items ADD COLUMN rowid BIGSERIAL")
-                rows: list[dict[str, Any]] = [
-                    {"key": "secret", "value": secrets.token_bytes(32)},
-                    {"key": "version", "value": str(SCHEMA_VERSION).encode()},
-                ]
-                connection.execute(insert(meta), rows)
-    with engine.connect() as connection:
-        query = select(meta.c.value).where(meta.c.key == "secret")
-        return bytes(connection.execute(query).scalar_one())
+        return recognised(connection)
 
 
-def _recognised(connection: Connection, place: str) -> bool:
-    """Whether the database is a store of this version; False where it has none of its tables."""
+def before_use(engine: Engine) -> None:
+    """Nothing is to be set."""
+
+
+def recognised(connection: Connection) -> bool:
+    """The same, over a connection."""
+    place = shown(connection.engine.url)
     query = text(
         "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
     )
@@ -130,7 +131,35 @@ def _recognised(connection: Connection, place: str) -> bool:
     return True
 
 
-def postgres_error(error: BaseException, engine: Engine, *, opening: bool = False) -> StoreError:
+def mark(connection: Connection) -> None:
+    """Mark a database whose tables were just made as a store of this version."""
+    # in the order in which rows came, as SQLite's
+    connection.exec_driver_sql("ALTER TABLE items ADD COLUMN rowid BIGSERIAL")
+    connection.execute(insert(meta), {"key": "version", "value": str(SCHEMA_VERSION).encode()})
+
+
+def has_snapshots(connection: Connection) -> bool:
+    """Whether a reader may hold one state while others write."""
+    return True
+
+
+def read_alone(connection: Any) -> None:
+    """Make each look of this driver's connection a transaction of its own."""
+    connection.autocommit = True
+
+
+def json_text(column: ColumnElement[str], key: str) -> ColumnElement[str]:
+    """The text under a key of the JSON object in a column, NULL where there is none."""
+    extracted: ColumnElement[str] = cast(column, JSON)[key].as_string()
+    return extracted
+
+
+def among(column: ColumnElement[str], keys: Iterable[str]) -> ColumnElement[bool]:
+    """Whether a column is one of the keys: one parameter however many there are."""
+    return column == any_(cast(list(keys), ARRAY(String)))
+
+
+def translated(error: BaseException, engine: Engine, *, opening: bool = False) -> StoreError:
     """What to raise for an error of the database, in one line: StoreRefused for one that cannot be
     reached when it is opened. Later, that is an outage."""
     cause = getattr(error, "orig", None) or error
@@ -149,7 +178,7 @@ def postgres_error(error: BaseException, engine: Engine, *, opening: bool = Fals
 
 
 @contextmanager
-def postgres_lock(engine: Engine, experiment: str) -> Iterator[None]:
+def lock(engine: Engine, experiment: str) -> Iterator[None]:
     """Hold the experiment (a hash) as long as this connection lives: death releases it.
 
     Raises StoreLocked, naming the holder, when it is held.
@@ -159,7 +188,7 @@ def postgres_lock(engine: Engine, experiment: str) -> Iterator[None]:
         with connection:
             query = f"SELECT pg_try_advisory_lock({APPLICATION_ID}, {_number(experiment)})"
             if not connection.exec_driver_sql(query).scalar_one():
-                owner = postgres_holder(engine, experiment) or "another process"
+                owner = holder(engine, experiment) or "another process"
                 raise StoreLocked(
                     f"{shown(engine.url)}: {owner} works on the same experiment; wait for it or "
                     "stop it"
@@ -169,10 +198,10 @@ def postgres_lock(engine: Engine, experiment: str) -> Iterator[None]:
             finally:
                 connection.invalidate()  # the server gives the lock back with the connection
     except SQLAlchemyError as error:
-        raise postgres_error(error, engine) from error
+        raise translated(error, engine) from error
 
 
-def postgres_holder(engine: Engine, experiment: str) -> str | None:
+def holder(engine: Engine, experiment: str) -> str | None:
     """Who works on the experiment at this moment, in words; None when nobody does."""
     query = text(
         "SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid "

@@ -139,7 +139,7 @@ def corrected(
     c = schema.items.c
     query = select(c.item_key, c.body).where(c.item_key.in_(wanted))
     stored = [
-        (Criterion.model_validate(rows.decode(record, f"the criterion {key[:12]}")), wanted[key])
+        (rows.valid(Criterion, record, f"the criterion {key[:12]}"), wanted[key])
         for key, record in connection.execute(query)
     ]
     return [(old, new) for old, new in stored if not same_order(old, new)]

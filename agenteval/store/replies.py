@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 
 from agenteval.errors import StoreError
 from agenteval.store import rows
-from agenteval.store.connect import store_error
+from agenteval.store.connect import dialect_of, store_error
 from agenteval.store.writer import Writes
 
 # Asked before every request, in the event loop's thread: 10 times faster without the query layer.
@@ -28,10 +28,9 @@ class Replies:
         self._engine = engine
         self._submit = submit
         self._reader = engine.raw_connection()
-        sqlite = engine.dialect.name == "sqlite"
-        self._get = _GET.format("?" if sqlite else "%s")
-        if not sqlite:  # each look is a transaction of its own
-            self._reader.driver_connection.autocommit = True  # type: ignore[union-attr]
+        dialect = dialect_of(engine)
+        self._get = _GET.format(dialect.PARAMETER)
+        dialect.read_alone(self._reader.driver_connection)
         self._fresh: dict[str, Row] = {}  # results may still be made of these
         self.lost: StoreError | None = None  # why a reply queued earlier was refused
 

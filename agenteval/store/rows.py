@@ -11,8 +11,8 @@ from itertools import islice
 from typing import Any, TypeVar, get_args
 
 from pydantic import ValidationError
-from sqlalchemy import JSON, ColumnElement, Engine, String, any_, cast, func, select
-from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy.dialects.postgresql import insert
 
 from agenteval.errors import StoreError
 from agenteval.records import (
@@ -20,6 +20,7 @@ from agenteval.records import (
     CellKey,
     Criterion,
     Failure,
+    Record,
     Result,
     Run,
     Score,
@@ -28,10 +29,12 @@ from agenteval.records import (
     content_hash,
 )
 from agenteval.records.score import FailureStatus, ScoreStatus
+from agenteval.records.trial import Trial
 from agenteval.store import schema
 from agenteval.text import encodable
 
 _T = TypeVar("_T")
+_R = TypeVar("_R", bound=Record)
 
 CELL = ("source_key", "item_key", "variant", "criterion_key", "repeat")  # names a result
 
@@ -94,20 +97,56 @@ def source_row(source: Source, used: float) -> dict[str, Any]:
     }
 
 
+USAGE = ("requests", "prompt_tokens", "completion_tokens", "cost")
+
+
 def call_row(call_id: str, key: CellKey, call: CallRecord) -> dict[str, Any]:
     """Call of a judge; item, variant, source and repeat are those of `key`."""
-    usage = call.usage
     return {
         "call_id": call_id,
         "source_key": key.source,
         "item_key": key.run,
         "variant": key.variant,
         "repeat": key.repeat,
-        "requests": usage.requests,
-        "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": usage.completion_tokens,
-        "cost": usage.cost,
+        **{name: getattr(call.usage, name) for name in USAGE},
         "record": encode(call.model_dump(mode="json")),
+    }
+
+
+def trial_row(trial: Trial) -> dict[str, Any]:
+    """Call of an agent."""
+    return {
+        "call_id": trial.call_id,
+        "source_key": trial.source_key,
+        "item_key": trial.case_key,
+        "variant": "original",
+        "repeat": trial.trial,
+        "status": trial.status,
+        "outcome": trial.outcome,
+        "tries": trial.tries,
+        "started": trial.started,
+        "ended": trial.ended,
+        **{name: getattr(trial.usage, name, None) for name in USAGE},
+        "check_key": trial.check_key,
+        "verdict": None if trial.verdict is None else encode(trial.verdict),
+        "record": encode(trial.log),
+    }
+
+
+def verdict_row(trial: Trial) -> dict[str, Any]:
+    """Parameters of SET_VERDICT."""
+    row = trial_row(trial)
+    changed = {f"new_{name}": row[name] for name in ("outcome", "check_key", "verdict")}
+    return {"its_call_id": trial.call_id, **changed}
+
+
+def place_of(trial: Trial) -> dict[str, Any]:
+    """Parameters of DROP_RESULTS and DROP_FAILED."""
+    return {
+        "its_call_id": trial.call_id,
+        "its_source": trial.source_key,
+        "its_item": trial.case_key,
+        "its_repeat": trial.trial,
     }
 
 
@@ -132,9 +171,9 @@ def result_row(call_id: str, result: Result, attempt: int) -> dict[str, Any]:
         "status": result.status,
         "label": None if label is None else encodable(label),
         "value": value,
-        "tries": 1,
         "attempt": attempt,
         "call_id": call_id,
+        "its_call_id": call_id,
         "detail": encode(
             {n: own[n] for n, default in _DETAIL.items() if own.get(n, default) != default}
         ),
@@ -155,12 +194,9 @@ def to_result(row: Any) -> Result:
         "status": row.status,
         **decode(row.detail, what := f"the result of run {row.item_key[:12]}"),
     }
-    try:
-        if ":" in row.status:
-            return Failure.model_validate(fields)
-        return Score.model_validate({**fields, "label": row.label, "value": row.value})
-    except ValidationError as error:
-        raise StoreError(f"{what} is damaged in the store") from error
+    if ":" in row.status:
+        return valid(Failure, fields, what)
+    return valid(Score, {**fields, "label": row.label, "value": row.value}, what)
 
 
 _SCORES, _FAILURES = frozenset(get_args(ScoreStatus)), frozenset(get_args(FailureStatus))
@@ -184,37 +220,29 @@ def cell_detail(cell: Sequence[Any]) -> tuple[Mapping[str, Any], str]:
     return evidence, message
 
 
-def json_text(engine: Engine, column: ColumnElement[str], key: str) -> ColumnElement[str]:
-    """The text under a key of the JSON object in a column, NULL where there is none."""
-    if engine.dialect.name == "postgresql":
-        text: ColumnElement[str] = cast(column, JSON)[key].as_string()
-        return text
-    extracted: ColumnElement[str] = func.json_extract(column, f"$.{key}")
-    return extracted
-
-
-def among(engine: Engine, column: ColumnElement[str], keys: Iterable[str]) -> ColumnElement[bool]:
-    """Whether a column is one of the keys: one parameter however many there are, since databases
-    bound the number of parameters."""
-    if engine.dialect.name == "postgresql":
-        return column == any_(cast(list(keys), ARRAY(String)))
-    each = func.json_each(encode(list(keys))).table_valued("value")
-    return column.in_(select(each.c.value))
-
-
 def decode(record: str, what: str) -> dict[str, Any]:
     """The JSON object in a column. Raises StoreError naming `what` when it is damaged."""
     try:
         value = json.loads(record)
+        if not isinstance(value, dict):
+            raise TypeError("not an object")
     except (ValueError, TypeError) as error:
         raise StoreError(f"{what} is damaged in the store") from error
-    if not isinstance(value, dict):
-        raise StoreError(f"{what} is damaged in the store")
     return value
+
+
+def valid(kind: type[_R], fields: Any, what: str) -> _R:
+    """A record of these fields, or of the JSON object in a column. Raises StoreError naming `what`
+    when it is damaged."""
+    try:
+        return kind.model_validate(decode(fields, what) if isinstance(fields, str) else fields)
+    except ValidationError as error:
+        raise StoreError(f"{what} is damaged in the store") from error
 
 
 # ---- what is written, and what happens to a row that is there already ----------------------------
 
+_REPLACED = ("status", "outcome", "check_key", "started", "ended", "verdict", "record")
 ADD_RUN = insert(schema.items)
 ADD_RUN = ADD_RUN.on_conflict_do_update(
     index_elements=["item_key"],
@@ -232,12 +260,43 @@ ADD_SOURCE = ADD_SOURCE.on_conflict_do_update(
     index_elements=["source_key"], set_={"used": ADD_SOURCE.excluded.used}
 )
 ADD_CALL = insert(schema.calls)
-ADD_RESULT = insert(schema.results)
+_calls, _results = schema.calls.c, schema.results.c
+ADD_TRIAL = ADD_CALL.on_conflict_do_update(
+    index_elements=["call_id"],
+    set_={
+        **{name: ADD_CALL.excluded[name] for name in _REPLACED},
+        # Sums over all attempts: what is not known of one counts as the other, as in Usage.
+        **{
+            name: func.coalesce(
+                _calls[name] + ADD_CALL.excluded[name], _calls[name], ADD_CALL.excluded[name]
+            )
+            for name in ("tries", *USAGE)
+        },
+    },
+    where=_calls.status.contains(":"),  # a failure may be replaced, work done never
+)
+_ITS_CALL = _calls.call_id == bindparam("its_call_id")
+STATUS = select(_calls.status).where(_ITS_CALL)
+SET_VERDICT = (
+    update(schema.calls)
+    .where(_ITS_CALL)
+    .values({name: bindparam(f"new_{name}") for name in ("outcome", "check_key", "verdict")})
+)
+DROP_RESULTS = delete(schema.results).where(
+    _results.source_key == bindparam("its_source"),
+    _results.item_key == bindparam("its_item"),
+    _results.variant == "original",
+    _results.repeat == bindparam("its_repeat"),
+)
+DROP_FAILED = DROP_RESULTS.where(STATUS.scalar_subquery().contains(":"))
+# A trial counts its tries itself, a call of a judge is one.
+_TRIES = select(_calls.tries).where(_ITS_CALL).scalar_subquery()
+ADD_RESULT = insert(schema.results).values(tries=func.coalesce(_TRIES, 1))
 _NEW = ("status", "label", "value", "attempt", "call_id", "detail")
 ADD_RESULT = ADD_RESULT.on_conflict_do_update(
     index_elements=CELL,
-    set_={c: ADD_RESULT.excluded[c] for c in _NEW} | {"tries": schema.results.c.tries + 1},
-    where=schema.results.c.status.contains(":"),  # a Failure may be replaced, a Score never
+    set_={c: ADD_RESULT.excluded[c] for c in _NEW} | {"tries": _results.tries + 1},
+    where=_results.status.contains(":"),  # a Failure may be replaced, a Score never
 )
 ADD_VERDICT = insert(schema.verdicts)
 ADD_VERDICT = ADD_VERDICT.on_conflict_do_update(

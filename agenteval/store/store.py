@@ -16,17 +16,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-from sqlalchemy import Select, func, inspect, literal, literal_column, null, select
+from sqlalchemy import Executable, Select, func, inspect, literal, literal_column, null, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval.errors import NoStoreYet, StoreError
 from agenteval.records import CallRecord, Criterion, Result, Run, Source, Usage, View
 from agenteval.records.score import INFRASTRUCTURE
+from agenteval.records.trial import Trial
 from agenteval.records.verification import VerifiedSet
 from agenteval.store import rows, schema
 from agenteval.store.connect import (
     close_engine,
+    dialect_of,
     make_engine,
     prepare,
     reading,
@@ -35,8 +36,7 @@ from agenteval.store.connect import (
     store_place,
     writing,
 )
-from agenteval.store.lock import experiment_lock
-from agenteval.store.postgres import postgres_lock, shown
+from agenteval.store.postgres import shown
 from agenteval.store.relabel import Relabelled, corrected, relabel
 from agenteval.store.replies import Replies
 from agenteval.store.writer import GroupWriter, Waiter, Writes
@@ -129,9 +129,11 @@ class Store:
 
     def lock(self, experiment: str) -> AbstractContextManager[None]:
         """Hold an experiment for this process. Raises StoreLocked when another holds it."""
-        if isinstance(self.place, Path):
-            return experiment_lock(self.place, experiment)
-        return postgres_lock(self.engine, experiment)
+        return dialect_of(self.engine).lock(self.engine, experiment)
+
+    def holder(self, experiment: str) -> str | None:
+        """Return who holds an experiment at this moment, in words; None when nobody does."""
+        return dialect_of(self.engine).holder(self.engine, experiment)
 
     @property
     def path(self) -> Path:
@@ -163,6 +165,10 @@ class Store:
         if self._closed:
             raise StoreError(f"{self.shown}: the store is closed")
 
+    def _all(self, query: Executable) -> Sequence[Any]:
+        with reading(self.engine) as connection:
+            return connection.execute(query).all()
+
     # -- what is judged, on what, by whom -------------------------------------------------------
 
     def with_stored_keys(self, items: Iterable[tuple[Run, View]]) -> list[tuple[Run, View]]:
@@ -175,9 +181,8 @@ class Store:
         query = select(c.item_key, c.task, c.system).where(c.kind == "run")
         for chunk in rows.batched(items):
             keys = [view.text_sha256 for _, view in chunk]
-            with reading(self.engine) as connection:
-                stored = connection.execute(query.where(c.item_key.in_(keys)))
-                owners = {key: (task, system) for key, task, system in stored}
+            stored = self._all(query.where(c.item_key.in_(keys)))
+            owners = {key: (task, system) for key, task, system in stored}
             for key, (run, view) in zip(keys, chunk, strict=True):
                 if owners.get(key) == (encodable(run.task), encodable(run.system)):
                     view = view.model_copy(update={"owner": None})
@@ -246,52 +251,76 @@ class Store:
 
     # -- results ---------------------------------------------------------------------------------
 
-    async def commit(
-        self, results: Sequence[Result], call: CallRecord, *, attempt: int = 0,
-        beside: Writes = (),
-    ) -> None:  # fmt: skip
-        """Store the results of one call, and what is `beside` them; returns when they are durable.
-
-        Whoever is cancelled while waiting here loses nothing: what was queued is written.
-        """
-        waiter: Waiter = asyncio.get_running_loop().create_future()
-        self.commit_soon(results, call, attempt=attempt, waiter=waiter, beside=beside)
-        await waiter
-
-    def commit_soon(
+    async def save(
         self,
         results: Sequence[Result],
-        call: CallRecord,
+        call: CallRecord | Trial,
         *,
         attempt: int = 0,
-        waiter: Waiter | None = None,
-        beside: Writes = (),
-    ) -> Future[None]:
-        """Queue the results of one call, and what is `beside` them; the future, as `waiter`,
-        resolves when they are durable.
+        verdict_only: bool = False,
+    ) -> None:
+        """Store what came of one unit: a call with its results; returns when they are durable.
 
-        `attempt` is that of the unit. Raises StoreError when a reply queued earlier was refused,
-        ValueError for results that are not of one call.
+        A call is that of a judge, of which `attempt` is that of the unit, or the trial of an agent.
+        A failure stored before is replaced with all its results; a Score and a trial that is done
+        stay, whatever is written later. With `verdict_only` the trial is stored already: its
+        outcome, verdict and results are replaced, its log and all else stay.
+
+        Whoever is cancelled while waiting here loses nothing: what was queued is written. Raises
+        StoreError, also for a source, item or criterion that is not registered, for a verdict on a
+        trial that is not stored as done, and when a reply queued earlier was refused; ValueError
+        for results that are not of this call, and for NaN or infinity in a log or verdict.
         """
+        waiter: Waiter = asyncio.get_running_loop().create_future()
+        self.save_soon(results, call, attempt=attempt, verdict_only=verdict_only, waiter=waiter)
+        await waiter
+
+    def save_soon(
+        self,
+        results: Sequence[Result],
+        call: CallRecord | Trial,
+        *,
+        attempt: int = 0,
+        verdict_only: bool = False,
+        waiter: Waiter | None = None,
+    ) -> Future[None]:
+        """Queue what came of one unit, as `save`; the future resolves when it is durable, as does
+        `waiter`, in its own event loop."""
         if self._replies.lost is not None:
             raise self._replies.lost
-        if not results:
-            raise ValueError("a call without results")
-        key = results[0].key
-        if len({(r.key.run, r.key.variant, r.key.source, r.key.repeat) for r in results}) > 1:
-            raise ValueError("results of several calls; commit each with its own record")
-        call_id = uuid.uuid4().hex
-        writes: Writes = [
-            *beside,
-            (rows.ADD_CALL, [rows.call_row(call_id, key, call)]),
-            (rows.ADD_RESULT, [rows.result_row(call_id, r, attempt) for r in results]),
-        ]
-        fresh = self._replies.take(call.replies)
-        if not fresh:
-            return self.submit(writes, waiter)
-        unit = self.submit([(rows.ADD_REPLY, fresh), *writes], waiter)
-        unit.add_done_callback(lambda done: self._replies.rescue(done, fresh))
+        replies: tuple[str, ...]
+        places = {(r.key.source, r.key.run, r.key.variant, r.key.repeat) for r in results}
+        if isinstance(call, Trial):
+            if places - {(call.source_key, call.case_key, "original", call.trial)}:
+                raise ValueError("results of another trial")
+            call_id, replies = call.call_id, ()
+            writes = self._verdict_writes(call) if verdict_only else _trial_writes(call)
+        elif len(places) != 1:
+            raise ValueError("results of no call or of several; save each with its own record")
+        else:
+            call_id, replies = uuid.uuid4().hex, call.replies
+            writes = [(rows.ADD_CALL, [rows.call_row(call_id, results[0].key, call)])]
+        saved = (rows.ADD_RESULT, [rows.result_row(call_id, r, attempt) for r in results])
+        fresh = self._replies.take(replies)
+        unit = self.submit([(rows.ADD_REPLY, fresh), *writes, saved], waiter)
+        if fresh:
+            unit.add_done_callback(lambda done: self._replies.rescue(done, fresh))
         return unit
+
+    def _verdict_writes(self, trial: Trial) -> Writes:
+        if trial.outcome is None:
+            raise ValueError("a trial without an outcome has no verdict to store")
+        with reading(self.engine) as connection:  # what is done stays so meanwhile
+            status = connection.execute(rows.STATUS, {"its_call_id": trial.call_id}).scalar()
+        if status != "done":
+            raise StoreError(
+                f"trial {trial.trial} of case {trial.case_id} by system {trial.system_key[:12]} "
+                "is not stored as done: it cannot be judged"
+            )
+        return [
+            (rows.DROP_RESULTS, [rows.place_of(trial)]),
+            (rows.SET_VERDICT, [rows.verdict_row(trial)]),
+        ]
 
     def results(self, source_key: str, *, variant: str | None = None) -> Iterator[Result]:
         """Stored results of a source, ordered by item, variant, criterion, repeat."""
@@ -322,18 +351,13 @@ class Store:
         query = select(c.source_key, c.record).order_by(c.used, c.source_key)
         if not trials:
             query = query.where(c.system_key.is_(None))
-        with reading(self.engine) as connection:
-            return [
-                (k, Source.model_validate(rows.decode(r, f"the source {k[:12]}")))
-                for k, r in connection.execute(query)
-            ]
+        return [(k, rows.valid(Source, r, f"the source {k[:12]}")) for k, r in self._all(query)]
 
     def name_of(self, source_key: str) -> str:
         """Name of a source: that of the judge's model, of the agent or finder; "" if unknown."""
         c = schema.sources.c
         query = select(c.name).where(c.source_key == source_key)
-        with reading(self.engine) as connection:
-            return connection.execute(query).scalar_one_or_none() or ""
+        return next((name for (name,) in self._all(query)), "")
 
     def criteria_of(self, source_key: str) -> dict[str, Criterion]:
         """Criteria that a source has results on, by content hash, the ones used last at the end.
@@ -347,11 +371,10 @@ class Store:
             .where(c.item_key.in_(used))
             .order_by(c.used, literal_column("items.rowid"))
         )
-        with reading(self.engine) as connection:
-            return {
-                k: Criterion.model_validate(rows.decode(body, f"the criterion {k[:12]}"))
-                for k, body in connection.execute(query)
-            }
+        return {
+            k: rows.valid(Criterion, body, f"the criterion {k[:12]}")
+            for k, body in self._all(query)
+        }
 
     def runs(self) -> dict[str, dict[str, Any]]:
         """Runs by key, used last at the end: run_id, task, system, case_key, success, origin."""
@@ -375,9 +398,7 @@ class Store:
             .where(c.kind.in_(kinds))
             .order_by(c.used, literal_column("items.rowid"))
         )
-        with reading(self.engine) as connection:
-            found = connection.execute(query)
-            return {row[0]: dict(zip(found.keys(), row, strict=True)) for row in found}
+        return {row.item_key: dict(row._mapping) for row in self._all(query)}
 
     def judged(self, source_key: str, *, variant: str | None = None) -> set[str]:
         """Keys of the items that a source has results on."""
@@ -385,8 +406,7 @@ class Store:
         query = select(c.item_key).where(c.source_key == source_key).distinct()
         if variant is not None:
             query = query.where(c.variant == variant)
-        with reading(self.engine) as connection:
-            return set(connection.execute(query).scalars())
+        return {key for (key,) in self._all(query)}
 
     def bodies(self, keys: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
         """Key and body of items, in the order of the keys, some hundreds at a time: of a run its
@@ -394,8 +414,7 @@ class Store:
         c = schema.items.c
         for part in rows.batched(keys, _TEXTS):
             query = select(c.item_key, c.body).where(c.item_key.in_(part))
-            with reading(self.engine) as connection:
-                bodies = {row.item_key: row.body for row in connection.execute(query)}
+            bodies = {row.item_key: row.body for row in self._all(query)}
             for key in part:
                 yield key, rows.decode(bodies[key], f"the item {key[:12]}")
 
@@ -404,30 +423,21 @@ class Store:
 
         More than one name means that the model behind the source's name has changed.
         """
-        model = rows.json_text(self.engine, schema.calls.c.record, "model")
+        model = dialect_of(self.engine).json_text(schema.calls.c.record, "model")
         query = (
             select(model, func.count())
             .where(schema.calls.c.source_key == source_key, model.is_not(None))
             .group_by(model)
             .order_by(model)
         )
-        with reading(self.engine) as connection:
-            return {str(name): int(n) for name, n in connection.execute(query)}
+        return {str(name): int(n) for name, n in self._all(query)}
 
     def usage(self, source_key: str) -> Usage:
         """Requests, tokens and money of all calls of a source."""
         c = schema.calls.c
-        query = select(
-            func.coalesce(func.sum(c.requests), 0),
-            func.sum(c.prompt_tokens),
-            func.sum(c.completion_tokens),
-            func.sum(c.cost),
-        ).where(c.source_key == source_key)
-        with reading(self.engine) as connection:
-            requests, prompt, completion, cost = connection.execute(query).one()
-        return Usage(
-            requests=requests, prompt_tokens=prompt, completion_tokens=completion, cost=cost
-        )
+        sums = (func.sum(c[name]).label(name) for name in rows.USAGE)
+        (row,) = self._all(select(*sums).where(c.source_key == source_key))
+        return Usage.model_validate({**row._mapping, "requests": row.requests or 0})
 
     # -- verdicts on judges ----------------------------------------------------------------------
 
@@ -459,11 +469,8 @@ class Store:
             row = connection.execute(query.order_by(v.made.desc()).limit(1)).first()
         if row is None:
             return None
-        record = rows.decode(row.record, what := f"the verdict on {source_key[:12]}")
-        try:
-            return StoredVerdict(row.task, row.made, VerifiedSet.model_validate(record))
-        except ValidationError as error:
-            raise StoreError(f"{what} is damaged in the store") from error
+        verdict = rows.valid(VerifiedSet, row.record, f"the verdict on {source_key[:12]}")
+        return StoredVerdict(row.task, row.made, verdict)
 
     # -- paid replies (the Client's cache) -------------------------------------------------------
 
@@ -476,7 +483,7 @@ class Store:
         return self._replies.get(key)
 
     def put_reply(self, key: str, reply: dict[str, Any]) -> None:
-        """Keep a paid reply; when that fails, the next `commit` raises it.
+        """Keep a paid reply; when that fails, the next `save` raises it.
 
         What a call took is counted with its results, so the reply is written in one unit with
         them if they follow before the event loop goes on: a process that is killed leaves both or
@@ -484,6 +491,13 @@ class Store:
         cannot hold (NaN or infinity in its numbers) is not kept.
         """
         self._replies.put(key, reply)
+
+
+def _trial_writes(trial: Trial) -> Writes:
+    return [
+        (rows.DROP_FAILED, [rows.place_of(trial)]),
+        (rows.ADD_TRIAL, [rows.trial_row(trial)]),
+    ]
 
 
 def _of_source(query: Select[Any], source_key: str, variant: str | None) -> Select[Any]:

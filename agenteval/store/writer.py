@@ -20,6 +20,7 @@ from sqlalchemy.sql.dml import UpdateBase
 
 from agenteval.errors import StoreError
 from agenteval.store.connect import store_error, writing
+from agenteval.store.schema import metadata
 
 Rows = Sequence[Mapping[str, Any]]
 Writes = Sequence[tuple[UpdateBase, Rows]]
@@ -108,14 +109,18 @@ class GroupWriter:
                 unit.done.set_result(None)
 
     def _write(self, batch: list[Transaction]) -> None:
-        """One transaction; a statement that several units share runs once over all their rows."""
+        """One transaction; a statement that several units share runs once over all their rows.
+
+        Rows are deleted first, then written table by table, each after those it refers to: in this
+        order no unit takes back what another of the same transaction wrote.
+        """
         grouped: dict[tuple[UpdateBase, tuple[str, ...]], list[Mapping[str, Any]]] = {}
         for unit in batch:
             for statement, rows in unit.writes:
                 if rows:
                     grouped.setdefault((statement, tuple(rows[0])), []).extend(rows)
         with writing(self._engine) as connection:
-            for (statement, columns), rows in grouped.items():
+            for (statement, columns), rows in sorted(grouped.items(), key=_rank):
                 sql, order, constants = _compiled(statement, columns, self._engine.dialect)
                 if order:
                     values: Any = [
@@ -125,6 +130,15 @@ class GroupWriter:
                 else:  # a driver that takes names
                     values = [{**constants, **row} for row in rows]
                 connection.exec_driver_sql(sql, values)
+
+
+_TABLES = [table.name for table in metadata.sorted_tables]
+
+
+def _rank(group: tuple[tuple[UpdateBase, tuple[str, ...]], Any]) -> tuple[bool, int, bool]:
+    statement: Any = group[0][0]
+    place = _TABLES.index(statement.table.name)
+    return not statement.is_delete, place, bool(statement.is_update)
 
 
 @cache

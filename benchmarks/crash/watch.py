@@ -230,20 +230,20 @@ def _watch_steps(watch: Watch) -> None:
 
 def _watch_lock(watch: Watch, hold: Path) -> None:
     """Say that the experiment is held, and go on when the file `hold` appears."""
-    from agenteval.store import store
+    from agenteval.store import sqlite
 
-    module: Any = store
-    plain = module.experiment_lock
+    module: Any = sqlite
+    plain = module.lock
 
     @contextlib.contextmanager
-    def held(path: Path, experiment: str) -> Iterator[None]:
-        with plain(path, experiment):
+    def held(engine: object, experiment: str) -> Iterator[None]:
+        with plain(engine, experiment):
             watch.count("held")
             while not hold.exists():
                 time.sleep(0.005)
             yield
 
-    module.experiment_lock = held
+    module.lock = held
 
 
 _TABLE = re.compile(r"\b(?:INTO|UPDATE)\s+(\w+)", re.I)

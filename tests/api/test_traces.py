@@ -10,7 +10,7 @@ from agenteval.api.trace_scores import score_findings
 from agenteval.api.traces import alocate, findings_report, locate
 from agenteval.errors import InputError
 from agenteval.evaluators.traces.trials import distinct_names
-from agenteval.store import TrialSystem
+from agenteval.records.trial import TrialSystem
 from agenteval.testing import serve
 from tests.cli import traces
 from tests.cli.test_trace import judge

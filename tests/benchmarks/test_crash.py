@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from agenteval.evaluators.workflows.session_judge import SessionText, read_goals
-from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
+from agenteval.records.trial import Trial, TrialCase, TrialSystem
+from agenteval.store import Store, Trials
 from benchmarks.crash import __main__ as crash
 from benchmarks.crash import agents, checks
 from benchmarks.crash import watch as watching
@@ -69,7 +70,7 @@ def store(tmp_path: Path) -> Path:
         for run, view in items(4):
             unit = Unit(run, view, tuple(criteria(2)), 0, "original", 0)
             outcome = scores(unit, judge.source)
-            opened.commit_soon(outcome.results, outcome.call).result(20)
+            opened.save_soon(outcome.results, outcome.call).result(20)
     return path
 
 
@@ -122,7 +123,7 @@ def judged(store: Path) -> Path:
         trials = Trials(opened)
         trials.add_cases("traces", [TrialCase(key="a" * 64, id="one", body={})])
         trials.add_system("traces", TrialSystem(key="b" * 64, name="finder", parameters={}))
-        trials.write_trial_soon(Trial.model_validate(TRIAL)).result(20)
+        trials.store.save_soon((), Trial.model_validate(TRIAL)).result(20)
     return store
 
 

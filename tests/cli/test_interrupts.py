@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from agenteval.store import Store, Trial, Trials
+from agenteval.records.trial import Trial
+from agenteval.store import Store, Trials
 from agenteval.testing import serve
 from tests.cli import test_flow, test_flow_score, test_trace
 from tests.cli.conftest import Cli

@@ -61,7 +61,7 @@ def test_a_resume_asks_exactly_what_is_missing(
                 kept = tuple(c for c in criteria(3) if (r.id, c.id, repeat) in done)
                 if kept:
                     o = scores(Unit(r, view, kept, repeat), judge.source)
-                    store.commit_soon(o.results, o.call)
+                    store.save_soon(o.results, o.call)
         store.register([], [], judge.source)  # everything queued before is durable now
         plan = left(judge, items(4), criteria(3), store, repeats=2)
         assert (plan.cells, plan.done, plan.failed, plan.open) == (24, len(done), 0, 24 - len(done))

@@ -13,7 +13,8 @@ from agenteval.engine import Experiment, ExperimentResult, Outcome, Progress, Re
 from agenteval.errors import Unauthorized
 from agenteval.evaluators.trials import AttemptEvaluator
 from agenteval.records import FailureStatus, Usage
-from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
+from agenteval.records.trial import Trial, TrialCase, TrialSystem
+from agenteval.store import Store, Trials
 
 NAME, SYSTEM, CHECK = "unit", "a" * 64, "c" * 64
 
@@ -48,7 +49,7 @@ def job(made: Trial | Outcome | Exception, ran: list[str] | None = None) -> Job:
             ran.append("ran")
         if isinstance(made, Exception):
             raise made
-        return made if isinstance(made, Outcome) else Outcome.of(made)
+        return made if isinstance(made, Outcome) else Outcome((), made)
 
     return do
 
@@ -72,7 +73,7 @@ def experiment(
     system = TrialSystem(key=SYSTEM, name="one", parameters={})
     evaluator = Scripted(NAME, system, {f"{i:064x}": job for i, job in enumerate(jobs)}, 1)
     evaluator.__class__.grace = grace
-    return Experiment(evaluator, tables._store, announce=False, **more)
+    return Experiment(evaluator, tables.store, announce=False, **more)
 
 
 def run(tables: Trials, jobs: list[Job], concurrency: int = 1) -> ExperimentResult:
@@ -90,7 +91,7 @@ def test_each_trial_is_stored_and_counted_once(tables: Trials) -> None:
         seen.append(progress.done)
         assert len(statuses(tables)) >= progress.done  # durable before it counts
 
-    jobs = [job(trial(0)), job(trial(1, "unscored:parse")), job(Outcome.of(trial(2)))]
+    jobs = [job(trial(0)), job(trial(1, "unscored:parse")), job(Outcome((), trial(2)))]
     ended = asyncio.run(experiment(tables, jobs, concurrency=1).run(watch))
     assert seen == [0, 1, 2, 3]
     assert ended.progress.outcomes == {"pass": 2, "unscored:parse": 1}
@@ -117,7 +118,7 @@ def test_the_budget_ends_it_and_what_was_spent_is_kept(tables: Trials) -> None:
 def test_judges_that_fail_one_after_the_other_end_it(tables: Trials) -> None:
     ran: list[str] = []
     jobs = [
-        job(Outcome.of(trial(i), failure=("error:infrastructure", "no judge")), ran)
+        job(Outcome((), trial(i), failure=("error:infrastructure", "no judge")), ran)
         for i in range(12)
     ]
     ended = run(tables, jobs)
@@ -129,9 +130,9 @@ def test_judges_that_fail_one_after_the_other_end_it(tables: Trials) -> None:
 
 
 def test_a_verdict_alone_leaves_the_attempt_as_it_is(tables: Trials) -> None:
-    asyncio.run(tables.write_trial(trial(0, requests=3)))
+    asyncio.run(tables.store.save((), trial(0, requests=3)))
     judged = trial(0, requests=3).judged("d" * 64, "fail")
-    run(tables, [job(Outcome.of(judged, verdict_only=True))])
+    run(tables, [job(Outcome((), judged, verdict_only=True))])
     assert statuses(tables) == ["done"]  # settled: not evaluated again
     assert tables.usage(NAME, SYSTEM).requests == 3
 
@@ -164,7 +165,7 @@ def test_interrupted_what_is_under_way_is_stored_and_nothing_else_begun(tables: 
         async def slow() -> Outcome:
             begun.set()
             await go.wait()
-            return Outcome.of(trial(0))
+            return Outcome((), trial(0))
 
         def tell(line: str) -> None:
             told.append(line)

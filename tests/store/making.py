@@ -161,8 +161,8 @@ class Telling(Store):
 
     pipe: Connection
 
-    async def commit(self, results: Any, call: Any, **more: Any) -> None:
-        await super().commit(results, call, **more)
+    async def save(self, results: Any, call: Any, **more: Any) -> None:
+        await super().save(results, call, **more)
         self.pipe.send((results[0].key.run, results[0].key.repeat))
 
 

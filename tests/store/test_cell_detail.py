@@ -87,7 +87,7 @@ def test_cells_come_in_order_and_by_variant(tmp_path: Path) -> None:
                     for c in two
                 )
                 outcome = Outcome(found, CallRecord())
-                store.commit_soon(outcome.results, outcome.call)
+                store.save_soon(outcome.results, outcome.call)
         store.register([], [], judge.source)
         key = judge.source.sha256
         everything = list(store.cells(key))

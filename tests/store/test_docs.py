@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from agenteval.evaluators.base import Unit
-from agenteval.store import Store, TrialSystem, schema
+from agenteval.records.trial import TrialSystem
+from agenteval.store import Store, schema
 from tests.store.making import ScriptedJudge, criteria, failures, items, rank_of, scores
 from tests.store.trial_making import SYSTEM, failed, key, known, trial
 
@@ -43,7 +44,7 @@ def test_the_queries_run_and_agree_with_a_count_by_hand(tmp_path: Path) -> None:
             )
             for c in dimensions:
                 values[c.id, run.system] += [] if failed else [rank_of(unit, c) / 4]
-            store.commit_soon(done.results, done.call).result(5)
+            store.save_soon(done.results, done.call).result(5)
     first, second, _ = re.findall(r"```sql\n(.*?)```", TEXT, re.S)
     db = sqlite3.connect(tmp_path / "s.db")
     assert db.execute(first).fetchall() == [
@@ -67,7 +68,7 @@ def test_the_query_on_trials_agrees_with_a_count_by_hand(tmp_path: Path) -> None
     with Store(tmp_path / "s.db") as store:
         trials = known(store, 4, SYSTEM, other)
         for t in made:
-            trials.write_trial_soon(t).result(5)
+            trials.store.save_soon((), t).result(5)
     db = sqlite3.connect(tmp_path / "s.db")
     assert db.execute(re.findall(r"```sql\n(.*?)```", TEXT, re.S)[2]).fetchall() == [
         ("planning", "another", "action_lost", 1),
@@ -82,8 +83,8 @@ def test_the_query_on_trials_agrees_with_a_count_by_hand(tmp_path: Path) -> None
 def test_the_python_example_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with Store(tmp_path / "agenteval.db") as store:
         trials = known(store, 2)
-        trials.write_trial_soon(trial(1, outcome="pass")).result(5)
-        trials.write_trial_soon(failed(0)).result(5)
+        trials.store.save_soon((), trial(1, outcome="pass")).result(5)
+        trials.store.save_soon((), failed(0)).result(5)
     (example,) = re.findall(r"```python\n(.*?)```", TEXT, re.S)
     exec(example.replace("agenteval.db", str(tmp_path / "agenteval.db")), {})
     assert sorted(capsys.readouterr().out.splitlines()) == [

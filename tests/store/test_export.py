@@ -47,7 +47,7 @@ def store(tmp_path: Path):  # type: ignore[no-untyped-def]
                     criterion_id="quality-1", status="unscored:parse", message=NASTY[i],
                 ),
             ]  # fmt: skip
-            opened.commit_soon(made, CallRecord()).result(5)
+            opened.save_soon(made, CallRecord()).result(5)
         yield opened
 
 
@@ -134,7 +134,7 @@ def test_the_way_of_asking_stands_in_every_row_and_probes_can_be_left_out(tmp_pa
             source = JUDGE.source.model_copy(update={"parameters": parameters})
             store.register(items(1), criteria(1), source)
             done = scores(Unit(*items(1)[0], tuple(criteria(1))), source)
-            store.commit_soon(done.results, done.call).result(5)
+            store.save_soon(done.results, done.call).result(5)
         sources = dict(store.sources())
         for kept, probes in ((set(asked), True), ({"", "datamark"}, False)):
             assert export_cells(store, tmp_path / "a.jsonl", probes=probes) == len(kept)
@@ -154,7 +154,7 @@ def test_perturbed_copies_are_left_out_unless_asked_for(tmp_path: Path) -> None:
         for (run, view), variant in ((two[0], "original"), (two[1], "original"),
                                      (two[0], "pad:0.25:0")):  # fmt: skip
             done = scores(Unit(run, view, tuple(criteria(1)), 0, variant), JUDGE.source)
-            store.commit_soon(done.results, done.call).result(5)
+            store.save_soon(done.results, done.call).result(5)
         for copies, variants in ((False, ["original"] * 2), (True, ["original", "pad:0.25:0"] * 2)):
             rows = export_cells(store, tmp_path / "a.jsonl", copies=copies)
             lines = [json.loads(x) for x in (tmp_path / "a.jsonl").read_text().splitlines()]

@@ -21,12 +21,13 @@ from sqlalchemy.exc import DBAPIError
 
 import agenteval
 from agenteval.errors import StoreError, StoreLocked, StoreRefused
-from agenteval.records import Source
+from agenteval.records import Failure, Score, Source
 from agenteval.store import Store, postgres, schema
 from agenteval.store.connect import reading, writing
 from agenteval.store.copying import counts
 from tests.golden.cases import CASES, Case
 from tests.golden.freeze import call, differences, frozen, run
+from tests.store.trial_making import CHECK, SYSTEM, case, failed, known, trial
 from tests.support.postgres import Server, postgres_server, why_not
 
 pytestmark = [
@@ -261,3 +262,22 @@ def test_texts_hold_what_the_file_holds(url: str) -> None:
         ((_, body),) = store.bodies(store.runs())
         assert "zero" in body["problem"]
         assert "日本" in body["problem"]
+
+
+def test_a_trial_replaces_its_failure_and_gets_a_verdict_later(url: str) -> None:
+    right = agenteval.Criterion(name="Right", accepted_values=("no", "yes"))
+    with Store(url) as store:
+        trials = known(store, 1)
+        trials.add_system("planning", SYSTEM, (right,))
+        lost = failed(0)
+        key = lost.cell(right)
+        timeout = Failure(key=key, criterion_id=right.id, status="error:timeout")
+        store.save_soon((timeout,), lost).result(20)
+        store.save_soon((), trial(0)).result(20)
+        judged = trial(0).judged(CHECK, "pass")
+        score = Score(key=key, criterion_id=right.id, label="yes", value=1.0)
+        store.save_soon((score,), judged, verdict_only=True).result(20)
+        (stored,) = trials.trials("planning", [case(0).key])
+        assert (stored.outcome, stored.verdict, stored.tries) == ("pass", None, 2)
+        assert list(store.results(key.source)) == [score]
+        assert [state.tries for _, state in store.states(key.source)] == [2]

@@ -89,7 +89,7 @@ def store_one(store: Store, own: Criterion, rating: dict[str, Any]) -> CellKey:
         result = Failure(key=key, criterion_id=own.id, **rating)
     else:
         result = Score(key=key, criterion_id=own.id, **{"match": "exact", **rating})
-    store.commit_soon([result], CallRecord()).result()
+    store.save_soon([result], CallRecord()).result()
     return key
 
 

@@ -42,7 +42,7 @@ def made(path: Path) -> tuple[Listening, Callable[..., Any]]:
 
     def commit(*keys: str, requests: int = 1) -> Any:
         call = CallRecord(replies=keys, usage=Usage(requests=requests))
-        return store.commit(outcome.results, call)
+        return store.save(outcome.results, call)
 
     return store, commit
 

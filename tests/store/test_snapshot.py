@@ -15,7 +15,8 @@ from sqlalchemy.pool import QueuePool
 from agenteval.errors import StoreError
 from agenteval.evaluators.base import Unit
 from agenteval.records import Criterion, Usage
-from agenteval.store import Store, Trials, TrialSystem
+from agenteval.records.trial import TrialSystem
+from agenteval.store import Store, Trials
 from agenteval.store.connect import make_engine, reading, snapshot
 from agenteval.trust.means import load_ratings
 from agenteval.trust.scores import scores_from_store
@@ -32,7 +33,7 @@ def judge(store: Store, runs: int, of: list[Criterion]) -> None:
     store.register(items(runs), of, JUDGE.source)
     for run, view in items(runs):
         made = scores(Unit(run, view, tuple(of)), JUDGE.source)
-        store.commit_soon(made.results, made.call).result(5)
+        store.save_soon(made.results, made.call).result(5)
 
 
 class Beside(Store):
@@ -64,8 +65,8 @@ def grow(path: Path) -> None:
         judge(other, 5, criteria(3))
         trials = known(other, 4, SYSTEM, OTHER)
         for i in (2, 3):
-            trials.write_trial_soon(trial(i)).result(5)
-        trials.write_trial_soon(trial(3, system=OTHER.key)).result(5)
+            trials.store.save_soon((), trial(i)).result(5)
+        trials.store.save_soon((), trial(3, system=OTHER.key)).result(5)
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ def path(tmp_path: Path) -> Path:
         judge(store, 2, criteria(2))
         trials = known(store, 2)
         for i in (0, 1):
-            trials.write_trial_soon(trial(i)).result(5)
+            trials.store.save_soon((), trial(i)).result(5)
     return tmp_path / "s.db"
 
 

@@ -37,12 +37,12 @@ def stored(store: Store) -> list[Result]:
 
 def test_a_score_is_never_overwritten_by_anything(store: Store) -> None:
     first = scores(unit(), JUDGE.source)
-    store.commit_soon(first.results, first.call).result(5)
+    store.save_soon(first.results, first.call).result(5)
     before = sorted(stored(store), key=lambda r: r.criterion_id)
     other = [r.model_copy(update={"value": 1.0, "label": "other"}) for r in first.results]
-    store.commit_soon(other, CALL).result(5)
+    store.save_soon(other, CALL).result(5)
     bad = failures(unit(), JUDGE.source, "error:timeout")
-    store.commit_soon(bad.results, bad.call).result(5)
+    store.save_soon(bad.results, bad.call).result(5)
     assert sorted(stored(store), key=lambda r: r.criterion_id) == before
     assert before == sorted(first.results, key=lambda r: r.criterion_id)
     assert {s.tries for s in dict(store.states(JUDGE.source.sha256)).values()} == {1}
@@ -52,12 +52,12 @@ def test_a_failure_is_replaced_and_tries_count(store: Store) -> None:
     kinds = ("error:timeout", "unscored:parse", "unscored:missing")
     for tries, (status, attempt) in enumerate(zip(kinds, (0, 0, 1), strict=True), start=1):
         bad = failures(unit(), JUDGE.source, status, f"try {tries}")
-        store.commit_soon(bad.results, bad.call, attempt=attempt).result(5)
+        store.save_soon(bad.results, bad.call, attempt=attempt).result(5)
         states = set(dict(store.states(JUDGE.source.sha256)).values())
         assert [(s.status, s.tries, s.attempt) for s in states] == [(status, tries, attempt)]
         assert {r.message for r in stored(store) if isinstance(r, Failure)} == {f"try {tries}"}
     good = scores(unit(), JUDGE.source)
-    store.commit_soon(good.results, good.call, attempt=2).result(5)
+    store.save_soon(good.results, good.call, attempt=2).result(5)
     assert all(isinstance(r, Score) for r in stored(store))
     assert {(s.status, s.tries) for s in dict(store.states(JUDGE.source.sha256)).values()} == {
         ("scored", 4)
@@ -111,7 +111,7 @@ def test_every_result_comes_back_as_it_was(
     with Store(tmp_path_factory.mktemp("round") / "s.db") as store:
         store.register(items(1), criteria(1), JUDGE.source)
         for result in at:
-            store.commit_soon([result], CallRecord(raw=result.rung))
+            store.save_soon([result], CallRecord(raw=result.rung))
         store.close()
         with Store(store.path) as again:
             assert stored(again) == at
@@ -128,7 +128,7 @@ def test_half_characters_do_not_stop_a_store(tmp_path: Path) -> None:
     score = Score(key=key, criterion_id="c", label="b", value=1.0, explanation="\ud83d cut")
     with Store(tmp_path / "s.db") as store:
         store.register([(run, view)], [criterion], JUDGE.source)
-        store.commit_soon([score], CallRecord(raw="cut \ud83d")).result(5)
+        store.save_soon([score], CallRecord(raw="cut \ud83d")).result(5)
         assert stored(store) == [score]
         assert store.runs()[view.sha256]["system"] == "\\ud800"
         assert store.criteria_of(JUDGE.source.sha256) == {criterion.sha256: criterion}
@@ -159,7 +159,7 @@ def test_replies_are_kept_replaced_and_a_damaged_one_is_none(store: Store, tmp_p
     store.put_reply("k", {"text": "second"})
     store.put_reply("nan", {"logprob": float("-inf")})  # JSON cannot hold it
     done = scores(unit(), JUDGE.source)
-    store.commit_soon(done.results, done.call).result(5)
+    store.save_soon(done.results, done.call).result(5)
     assert store.get_reply("k") == {"text": "second"}
     assert store.get_reply("nan") is None
     with sqlite3.connect(store.path) as db:
@@ -179,7 +179,7 @@ def test_a_closed_store_says_so(store: Store) -> None:
     store.close()
     done = scores(unit(), JUDGE.source)
     with pytest.raises(StoreError, match="closed"):
-        store.commit_soon(done.results, done.call)
+        store.save_soon(done.results, done.call)
     with pytest.raises(StoreError, match="closed"):
         store.put_reply("k", {})
 
@@ -189,7 +189,7 @@ def test_commit_waits_until_another_connection_sees_it(store: Store) -> None:
         seen = []
         for repeat in range(5):
             done = scores(unit(0, repeat), JUDGE.source)
-            await store.commit(done.results, done.call)
+            await store.save(done.results, done.call)
             db = sqlite3.connect(store.path)
             seen.append(db.execute("SELECT count(*) FROM results").fetchone()[0])
             db.close()
@@ -202,9 +202,9 @@ def test_unknown_keys_are_refused_and_take_nobody_with_them(store: Store) -> Non
     good = scores(unit(0), JUDGE.source)
     stranger = scores(unit(1), ScriptedJudge(seed=99).source)  # its source is not registered
     futures = [
-        store.commit_soon(good.results, good.call),
-        store.commit_soon(stranger.results, stranger.call),
-        store.commit_soon(scores(unit(2), JUDGE.source).results, CALL),
+        store.save_soon(good.results, good.call),
+        store.save_soon(stranger.results, stranger.call),
+        store.save_soon(scores(unit(2), JUDGE.source).results, CALL),
     ]
     assert futures[0].result(5) is None
     with pytest.raises(StoreError, match=r"s\.db: .*FOREIGN KEY"):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from agenteval.records import CellKey, Criterion, Failure, FailureStatus, Score
-from agenteval.store import Measured, Store, Trial, Trials
+from agenteval.records import Criterion, Failure, Result, Score
+from agenteval.records.trial import Trial
+from agenteval.store import Store, Trials
 from agenteval.store.export import export_cells
 from agenteval.trust.means import load_ratings
 from agenteval.trust.scores import scores_from_store
@@ -18,15 +19,19 @@ RIGHT = Criterion(id="right", name="right", accepted_values=("no", "yes"))
 KIND = Criterion(id="kind", name="kind", accepted_values=("a", "b"), scale="nominal")
 
 
-def measured(good: bool, kind: str = "a") -> tuple[Measured, ...]:
-    return (
-        Measured(criterion=RIGHT, label=("no", "yes")[good], value=float(good)),
-        Measured(criterion=KIND, label=kind, message="because"),
-    )
+def measured(of: Trial, good: bool, kind: str = "a") -> list[Result]:
+    return [
+        Score(key=of.cell(RIGHT), criterion_id="right", label=("no", "yes")[good],
+              value=float(good)),
+        Score(key=of.cell(KIND), criterion_id="kind", label=kind, explanation="because"),
+    ]  # fmt: skip
 
 
-def broken(status: FailureStatus = "error:timeout") -> tuple[Measured, ...]:
-    return tuple(Measured(criterion=c, status=status, message="late") for c in (RIGHT, KIND))
+def broken(of: Trial) -> list[Result]:
+    return [
+        Failure(key=of.cell(c), criterion_id=c.id, status="error:timeout", message="late")
+        for c in (RIGHT, KIND)
+    ]
 
 
 @pytest.fixture
@@ -35,9 +40,14 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def write(trials: Trials, *many: Trial) -> None:
-    for one in many:
-        trials.write_trial_soon(one).result(5)
+def book(store: Store, cases: int) -> Trials:
+    trials = known(store, cases)
+    trials.add_system("planning", SYSTEM, (RIGHT, KIND))
+    return trials
+
+
+def write(store: Store, of: Trial, results: Sequence[Result]) -> None:
+    store.save_soon(results, of).result(5)
 
 
 def rows(store: Store) -> list[tuple[str, int, str, str | None, float | None]]:
@@ -50,36 +60,63 @@ def rows(store: Store) -> list[tuple[str, int, str, str | None, float | None]]:
 
 
 def test_a_failure_gives_way_with_all_its_results_and_work_done_never(store: Store) -> None:
-    trials = known(store, 1)
-    write(trials, failed(0, results=broken()))
+    trials = book(store, 1)
+    write(store, failed(0), broken(failed(0)))
     assert rows(store) == [
         ("kind", 0, "error:timeout", None, None), ("right", 0, "error:timeout", None, None),
     ]  # fmt: skip
-    write(trials, trial(0, results=measured(True)[:1]))
+    write(store, trial(0), measured(trial(0), True)[:1])
     assert rows(store) == [("right", 0, "scored", "yes", 1.0)]  # `kind` was not measured now
-    write(trials, trial(0, results=measured(False)), failed(0, results=broken()))
+    write(store, trial(0), measured(trial(0), False))
+    write(store, failed(0), broken(failed(0)))
     assert ("right", 0, "scored", "yes", 1.0) in rows(store)
     assert [t.outcome for t in trials.trials("planning")] == [trial(0).outcome]
 
 
+def test_the_tries_of_a_result_are_those_of_its_trial(store: Store) -> None:
+    book(store, 1)
+    write(store, failed(0), broken(failed(0)))
+    write(store, trial(0), measured(trial(0), True))
+    ((key, _),) = store.sources(trials=True)
+    assert {state.tries for _, state in store.states(key)} == {2}
+    judged = trial(0).judged(CHECK, "pass")
+    store.save_soon(measured(judged, False), judged, verdict_only=True).result(5)
+    assert {state.tries for _, state in store.states(key)} == {2}
+
+
 def test_a_new_verdict_writes_the_results_anew(store: Store) -> None:
-    trials = known(store, 2)
-    write(trials, trial(0, results=measured(False)), trial(1, results=measured(True, "b")))
-    judged = trial(0).judged(CHECK, "pass", {}, measured(True)[:1])
-    assert trials.write_verdicts([judged]) == 1
+    book(store, 2)
+    write(store, trial(0), measured(trial(0), False))
+    write(store, trial(1), measured(trial(1), True, "b"))
+    judged = trial(0).judged(CHECK, "pass", {})
+    store.save_soon(measured(judged, True)[:1], judged, verdict_only=True).result(5)
     assert rows(store) == [
         ("kind", 0, "scored", "b", None), ("right", 0, "scored", "yes", 1.0),
         ("right", 0, "scored", "yes", 1.0),
     ]  # fmt: skip
 
 
+def test_a_verdict_and_another_trial_in_one_transaction(store: Store) -> None:
+    book(store, 2)
+    write(store, trial(0), ())
+    judged = trial(0).judged(CHECK, "pass", {})
+    store.save_soon(broken(failed(1)), failed(1))
+    store.save_soon(measured(judged, True), judged, verdict_only=True).result(5)
+    assert [row[2] for row in rows(store)].count("scored") == 2
+    assert len(rows(store)) == 4
+
+
+def test_results_of_another_trial_are_refused(store: Store) -> None:
+    book(store, 2)
+    with pytest.raises(ValueError, match="another trial"):
+        store.save_soon(measured(trial(1), True), trial(0))
+
+
 def test_tables_and_files_read_them_as_any_other_ratings(store: Store, tmp_path: Path) -> None:
-    trials = known(store, 3)
-    write(
-        trials,
-        *(trial(i, n, results=measured(i == 0)) for i in range(2) for n in range(2)),
-        failed(2, results=broken()),
-    )
+    book(store, 3)
+    for one in (trial(i, n) for i in range(2) for n in range(2)):
+        write(store, one, measured(one, one.case_id == "case-0"))
+    write(store, failed(2), broken(failed(2)))
     ((key, source),) = store.sources(trials=True)
     assert store.sources() == []  # no judge
     assert (source.evaluator, source.model) == ("planning", SYSTEM.name)
@@ -99,15 +136,10 @@ def test_tables_and_files_read_them_as_any_other_ratings(store: Store, tmp_path:
 
 
 def test_cases_on_one_input_are_one_unit(store: Store) -> None:
-    trials = known(store, 0)
+    trials = book(store, 0)
     turns = [case(i).model_copy(update={"unit": "one session"}) for i in range(3)]
     trials.add_cases("planning", [*turns, case(3)])
-    write(trials, *(trial(i, results=measured(True)) for i in range(4)))
+    for i in range(4):
+        write(store, trial(i), measured(trial(i), True))
     ((key, _),) = store.sources(trials=True)
     assert len({r.case for r in load_ratings(store, key)}) == 2
-
-
-def test_a_failure_has_no_value() -> None:
-    key = CellKey(run="r", criterion="c", source="s", repeat=0)
-    with pytest.raises(ValueError, match="has no value"):
-        Measured(criterion=RIGHT, status="error:timeout", value=0.0).result(key)

@@ -16,7 +16,8 @@ from pydantic import ValidationError
 
 from agenteval.errors import StoreError
 from agenteval.records import Usage
-from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
+from agenteval.records.trial import Trial, TrialCase, TrialSystem
+from agenteval.store import Store, Trials
 from tests.store.trial_making import CHECK, OUTCOMES, SYSTEM, case, failed, key, known, trial
 
 OTHER = TrialSystem(key=key("other"), name="another", parameters={})
@@ -29,7 +30,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def write(trials: Trials, *written: Trial) -> None:
-    for waiting in [trials.write_trial_soon(t) for t in written]:
+    for waiting in [trials.store.save_soon((), t) for t in written]:
         waiting.result(60)
 
 
@@ -83,8 +84,8 @@ def test_any_history_ends_as_a_dictionary_would(
             if at not in expected or expected[at].status != "done":
                 expected[at] = new
                 tries[at] += 1
-            trials.write_trial_soon(new)
-        trials.write_trial_soon(trial(0, NUMBERS)).result(5)  # queued last: all are durable
+            trials.store.save_soon((), new)
+        trials.store.save_soon((), trial(0, NUMBERS)).result(5)  # queued last: all are durable
         expected[SYSTEM.key, case(0).key, NUMBERS] = trial(0, NUMBERS)
         tries[SYSTEM.key, case(0).key, NUMBERS] = 1
         found = stored(trials)
@@ -164,7 +165,7 @@ def test_cases_and_systems_are_read_from_the_store_alone(store: Store) -> None:
 def test_strangers_are_refused_and_take_nobody_with_them(store: Store) -> None:
     trials = known(store, 2)
     futures = [
-        trials.write_trial_soon(t)
+        trials.store.save_soon((), t)
         for t in (trial(0), trial(7), trial(1, system=OTHER.key), trial(1, evaluator="workflows"),
                   trial(1, usage=Usage(requests=2**70)), trial(1))
     ]  # fmt: skip
@@ -228,13 +229,18 @@ def test_a_newer_checker_replaces_the_verdict_and_nothing_else(store: Store) -> 
     done = [t for t in trials.trials("planning") if t.status == "done"]
     judged = [t.judged(newer, "act_error", {"call": 3}) for t in done]
     lying = [t.model_copy(update={"log": {}, "started": 0.0}) for t in judged]
-    assert trials.write_verdicts(lying) == 2
+    for one in lying:
+        store.save_soon((), one, verdict_only=True).result(5)
     assert stored(trials) == [
         t.judged(newer, "act_error", {"call": 3}) if t.status == "done" else t for t in before
     ]
-    assert trials.write_verdicts(t.judged(CHECK, "pass") for t in done) == 2
+    for one in done:
+        store.save_soon((), one.judged(CHECK, "pass"), verdict_only=True).result(5)
     assert {t.verdict for t in stored(trials)} == {None}
-    assert trials.write_verdicts([]) == 0
+    with pytest.raises(ValueError, match="without an outcome"):
+        store.save_soon((), plain, verdict_only=True)
+    with pytest.raises(StoreError, match="is not stored as done"):
+        store.save_soon((), trial(2), verdict_only=True)
 
 
 @pytest.mark.parametrize(

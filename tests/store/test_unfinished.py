@@ -16,7 +16,8 @@ from agenteval.errors import BudgetExceeded, StoreError
 from agenteval.evaluators.base import Unit
 from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.records import FailureStatus
-from agenteval.store import Store, TrialSystem, experiments
+from agenteval.records.trial import TrialSystem, source_key
+from agenteval.store import Store, experiments
 from agenteval.store.experiments import Grid, Unfinished, short, unfinished_of, unfinished_trials
 from tests.store.making import ScriptedJudge, criteria, failures, items
 from tests.store.test_kill import CRITERIA, REPEATS, RUNS, finish, round_of
@@ -218,7 +219,7 @@ def test_trials_are_open_until_all_of_them_are_stored(tmp_path: Path) -> None:
         book = known(store, 4)
         source = begin_trials(store, "planning", keys, 2)
         for i in range(3):
-            book.write_trial_soon(failed(i) if i == 1 else trial(i)).result(5)
+            book.store.save_soon((), failed(i) if i == 1 else trial(i)).result(5)
         (one,) = unfinished_trials(store, ["planning"])
         assert one.line == (
             "not finished: 2 of 8 planned trials (planning) of scripted are done (4 cases × 2 "
@@ -233,7 +234,7 @@ def test_trials_are_open_until_all_of_them_are_stored(tmp_path: Path) -> None:
         assert len(unfinished_trials(store, ["planning"])) == 1
         for i in range(4):
             for number in range(2):
-                book.write_trial_soon(trial(i, number)).result(5)
+                book.store.save_soon((), trial(i, number)).result(5)
         experiments.finish(store, source)
         assert unfinished_trials(store, ["planning"]) == []
         experiments.finish(store, source)  # nothing is left to be taken away
@@ -251,12 +252,12 @@ def test_trials_of_others_are_not_counted(tmp_path: Path) -> None:
             trial(0), trial(0, 1), trial(2), trial(1, system=other.key),
             trial(0, evaluator="planning.dissect-x"),
         ):  # fmt: skip
-            book.write_trial_soon(one).result(5)
+            book.store.save_soon((), one).result(5)
         assert [(u.stored, u.planned) for u in unfinished_trials(store, ["planning"])] == [(1, 2)]
         assert len(unfinished_trials(store, ["planning"], [case(1).key])) == 1
         assert unfinished_trials(store, ["planning"], [case(2).key]) == []
         assert unfinished_trials(store, ["plan"]) == []
         begin_trials(store, "planning.dissect-x", [case(3).key], 1, lock="planning")
         assert len(unfinished_trials(store, ["planning"])) == 2
-        with book.lock("planning", SYSTEM.key):
+        with store.lock(source_key("planning", SYSTEM.key)):
             assert all(u.at_work for u in unfinished_trials(store, ["planning"]))

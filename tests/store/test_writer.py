@@ -52,7 +52,7 @@ def test_units_that_come_together_share_transactions(tmp_path: Path) -> None:
         commits: list[object] = []
         event.listen(store.engine, "commit", commits.append)
         made = [outcome(i % 20, i // 20) for i in range(300)]
-        for future in [store.commit_soon(o.results, o.call) for o in made]:
+        for future in [store.save_soon(o.results, o.call) for o in made]:
             future.result(10)
         assert count(store) == 600
         assert 1 <= len(commits) < 30
@@ -65,19 +65,19 @@ def test_a_waiter_that_is_cancelled_harms_nobody(tmp_path: Path) -> None:
         waiting = []
         for i in range(20):
             o = outcome(i)
-            waiting.append(asyncio.create_task(store.commit(o.results, o.call)))
+            waiting.append(asyncio.create_task(store.save(o.results, o.call)))
         await asyncio.sleep(0)
         for task in waiting[::2]:
             task.cancel()
         ended = await asyncio.gather(*waiting, return_exceptions=True)
         assert [isinstance(e, asyncio.CancelledError) for e in ended] == [True, False] * 10
         late = outcome(0, 1)
-        await asyncio.wait_for(store.commit(late.results, late.call), 10)
+        await asyncio.wait_for(store.save(late.results, late.call), 10)
 
     with opened(tmp_path / "s.db") as store:
         asyncio.run(main(store))
         assert count(store) == 42
-        future = store.commit_soon(outcome(1, 1).results, outcome(1, 1).call)
+        future = store.save_soon(outcome(1, 1).results, outcome(1, 1).call)
         assert future.cancel() is False
         future.result(10)
 
@@ -87,12 +87,12 @@ def test_a_statement_that_fails_for_one_unit_fails_that_unit(tmp_path: Path) -> 
         made = [outcome(i) for i in range(10)]
         odd = made[4].results[0].model_copy(update={"label": 7})  # text() refuses a number
         with pytest.raises(AttributeError):
-            store.commit_soon([odd], made[4].call)
+            store.save_soon([odd], made[4].call)
         too_big = made[5].call.model_copy(
             update={"usage": made[5].call.usage.model_copy(update={"requests": 2**70})}
         )
         futures = [
-            store.commit_soon(o.results, too_big if i == 5 else o.call) for i, o in enumerate(made)
+            store.save_soon(o.results, too_big if i == 5 else o.call) for i, o in enumerate(made)
         ]
         with pytest.raises(StoreError, match="cannot store this"):
             futures[5].result(10)
@@ -116,7 +116,7 @@ def test_a_reply_that_cannot_be_kept_shows_at_the_next_commit(tmp_path: Path) ->
             time.sleep(0.01)
         broken[0] = False
         with pytest.raises(StoreError, match="free some space"):
-            store.commit_soon(outcome(0).results, outcome(0).call)
+            store.save_soon(outcome(0).results, outcome(0).call)
 
 
 @pytest.mark.slow

@@ -10,9 +10,9 @@ from typing import Any
 
 from agenteval.errors import StoreLocked
 from agenteval.records import Usage
-from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
+from agenteval.records.trial import Trial, TrialCase, TrialSystem, source_key
+from agenteval.store import Store, Trials
 from agenteval.store.experiments import Grid, StoredExperiment, begin, short
-from agenteval.store.trials import source_key
 
 
 def key(*parts: object) -> str:
@@ -89,14 +89,14 @@ def try_into(path: Path, pipe: Connection, cases: int, trials: int, broken: bool
         while left:
             case_key, number = left.pop()
             await asyncio.sleep(0.002)
-            await book.write_trial(attempt(of[case_key], number, broken=broken))
+            await book.store.save((), attempt(of[case_key], number, broken=broken))
             pipe.send((case_key, number))
 
     async def run(book: Trials) -> None:
         of = {case(i).key: i for i in range(cases)}
         settled = {
             (key, number)
-            for (key, _, _, number), state in book._store.states(
+            for (key, _, _, number), state in book.store.states(
                 source_key("planning", SYSTEM.key), attempts=True
             )
             if not state.open_on_resume
@@ -109,7 +109,7 @@ def try_into(path: Path, pipe: Connection, cases: int, trials: int, broken: bool
     with Store(path) as store:
         pipe.send("ready")
         try:
-            with Trials(store).lock("planning", SYSTEM.key):
+            with store.lock(source_key("planning", SYSTEM.key)):
                 asyncio.run(run(known(store, cases)))
         except StoreLocked as error:
             pipe.send(str(error))

@@ -163,7 +163,7 @@ def test_rows_per_system_then_all_and_order_does_not_matter() -> None:
 
 def put(store: Store, judge: ScriptedJudge, unit: Unit, outcome: Outcome | None = None) -> None:
     done = outcome or scores(unit, judge.source)
-    store.commit_soon(done.results, done.call).result(5)
+    store.save_soon(done.results, done.call).result(5)
 
 
 def test_ratings_know_their_run_and_can_be_restricted(tmp_path: Path) -> None:
@@ -280,7 +280,7 @@ def test_recorded_replies_give_the_known_means(tmp_path: Path) -> None:
                 )
                 for name, c in dimensions.items()
             ]  # fmt: skip
-            store.commit_soon(results, CallRecord(raw=row["raw"]))
+            store.save_soon(results, CallRecord(raw=row["raw"]))
         store.register([], [], source)
         table = {r.criterion_id: r for r in summarize(
             load_ratings(store, source.sha256), list(dimensions.values()))}  # fmt: skip

@@ -31,7 +31,7 @@ from agenteval.agents import AgentFailure, AgentLimits, System
 from agenteval.agents.spec import uncounted
 from agenteval.engine import Outcome, RequestBounds, Requests, Unit
 from agenteval.errors import BudgetExceeded, InputError
-from agenteval.evaluators.measures import failed, words
+from agenteval.evaluators.measures import failed, score, words
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.oracle import CheckRules
 from agenteval.evaluators.planning.substitute import Choices, base_of, substitutes
@@ -44,10 +44,10 @@ from agenteval.evaluators.planning.trials import (
     stored_system,
 )
 from agenteval.evaluators.trials import AttemptEvaluator
-from agenteval.records import FailureStatus, Record, Usage, content_hash
+from agenteval.records import Criterion, FailureStatus, Record, Usage, content_hash
+from agenteval.records.trial import Trial, TrialCase, source_key
 from agenteval.stats import Interval, proportion_interval
-from agenteval.store import Measured, Store, Trial, TrialCase, Trials
-from agenteval.store.trials import source_key
+from agenteval.store import Store, Trials
 
 StageName = Literal["original", "terminal", "topic", "structure"]
 Label = Literal["Probability", "Terminal", "Topic", "Structure", "Constraint", "undecided"]
@@ -348,6 +348,7 @@ class DissectionEvaluator(AttemptEvaluator[Case]):
     slots: asyncio.Semaphore = field(kw_only=True, default_factory=lambda: asyncio.Semaphore(8))
 
     noun: ClassVar[str] = "dissection"
+    measures: ClassVar[tuple[Criterion, ...]] = (CAUSE,)
 
     @classmethod
     def of(
@@ -405,16 +406,17 @@ class DissectionEvaluator(AttemptEvaluator[Case]):
             case_id=case.id,
             status=status,
             log=log.model_dump(mode="json"),
-            results=() if status == "done" else failed((CAUSE,), status, why),
             started=started,
             ended=time.time(),
             usage=usage,
         )
         if label is not None:
             key = check_key(self.options.rules or CheckRules())
-            cause = Measured(criterion=CAUSE, label=label)
-            return Outcome.of(trial.judged(key, label.lower(), results=(cause,)))
-        return Outcome.of(trial, failure=(_UNDECIDED, why) if status == _UNDECIDED else None)
+            return Outcome((score(trial, CAUSE, label),), trial.judged(key, label.lower()))
+        return Outcome(
+            () if status == "done" else failed(trial, (CAUSE,), status, why), trial,
+            failure=(_UNDECIDED, why) if status == _UNDECIDED else None,
+        )  # fmt: skip
 
 
 def load_dissections(

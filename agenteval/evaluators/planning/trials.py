@@ -10,27 +10,20 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from agenteval.agents import Agent, AgentFailure, AgentLimits, AgentLog, System, Toolbox, drive
 from agenteval.agents.spec import uncounted
 from agenteval.engine import Outcome, RequestBounds, Requests, Unit
 from agenteval.errors import BudgetExceeded
-from agenteval.evaluators.measures import failed, level, levels, words
+from agenteval.evaluators.measures import failed, level, levels, score, words
 from agenteval.evaluators.planning.case import Case, MockBackend
 from agenteval.evaluators.planning.oracle import OUTCOMES, CheckRules, Verdict, check
 from agenteval.evaluators.planning.scripted import ScriptedAgent
 from agenteval.evaluators.trials import AttemptEvaluator
-from agenteval.records import Criterion, Run, Usage, content_hash
-from agenteval.store import (
-    Measured,
-    Store,
-    Trial,
-    TrialCase,
-    Trials,
-    TrialSystem,
-    distinct,
-    of_one_state,
-)
+from agenteval.records import Criterion, Result, Run, Usage, content_hash
+from agenteval.records.trial import Trial, TrialCase, TrialSystem, distinct
+from agenteval.store import Store, Trials, of_one_state
 
 EVALUATOR = "planning"
 OUTCOME_RULES = 1  # raise it when the same log would get another outcome
@@ -129,6 +122,8 @@ class PlanningEvaluator(AttemptEvaluator[Case]):
     agent: System = field(kw_only=True)
     rules: Rules = field(kw_only=True)
 
+    measures: ClassVar[tuple[Criterion, ...]] = MEASURES
+
     @classmethod
     def of(
         cls, agent: System, cases: Iterable[Case], trials: int, rules: Rules
@@ -152,22 +147,24 @@ class PlanningEvaluator(AttemptEvaluator[Case]):
 
     async def evaluate(self, unit: Unit[Case]) -> Outcome:
         """Run a fresh agent on the case. Raises Unauthorized and InputError."""
-        return Outcome.of(await _run(self.agent, unit.content, unit.repeat, self.rules))
+        return await _run(self.agent, unit.content, unit.repeat, self.rules)
 
 
-def measured(log: AgentLog | AgentFailure, verdict: Verdict | None) -> tuple[Measured, ...]:
+def measured(
+    trial: Trial, log: AgentLog | AgentFailure, verdict: Verdict | None
+) -> tuple[Result, ...]:
     """The results of a trial: those of its verdict, or the failure on each measure."""
     if isinstance(log, AgentFailure):
-        return failed(MEASURES, log.status, log.message)
+        return failed(trial, MEASURES, log.status, log.message)
     if verdict is None:
         return ()
     return (
-        level(PLAN, verdict.passed, "" if verdict.passed else verdict.outcome),
-        Measured(criterion=OUTCOME, label=verdict.outcome),
+        level(trial, PLAN, verdict.passed, "" if verdict.passed else verdict.outcome),
+        score(trial, OUTCOME, verdict.outcome),
     )
 
 
-async def _run(system: System, case: Case, number: int, rules: Rules) -> Trial:
+async def _run(system: System, case: Case, number: int, rules: Rules) -> Outcome:
     """One trial; what it took is kept also where the cap broke it off."""
     started = time.time()
     log: AgentLog | AgentFailure
@@ -181,7 +178,7 @@ async def _run(system: System, case: Case, number: int, rules: Rules) -> Trial:
             seconds=time.time() - started,
             usage=error.spent if isinstance(error.spent, Usage) else Usage(),
         )
-    return Trial(
+    trial = Trial(
         evaluator=EVALUATOR,
         system_key=system.sha256,
         case_key=case.sha256,
@@ -192,11 +189,11 @@ async def _run(system: System, case: Case, number: int, rules: Rules) -> Trial:
         outcome=verdict.outcome if verdict else None,
         check_key=check_key(rules.check) if verdict else None,
         verdict=verdict.model_dump(mode="json") if verdict else None,
-        results=measured(log, verdict),
         started=started,
         ended=started + log.seconds,
         usage=log.usage,
     )
+    return Outcome(measured(trial, log, verdict), trial)
 
 
 @of_one_state

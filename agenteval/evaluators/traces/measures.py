@@ -4,25 +4,31 @@ from __future__ import annotations
 
 from agenteval.evaluators.measures import failed, level, levels, number, place
 from agenteval.evaluators.traces.annotations import OVERALL
-from agenteval.records import GRADES, Criterion, Findings
-from agenteval.store import Measured
+from agenteval.records import GRADES, Criterion, Findings, Result
+from agenteval.records.trial import Trial
 
 CLEAN = levels("clean", "Whether nothing was found in the trace.", "no", "yes")
 NO_HIGH_IMPACT = levels(
     "no_high_impact", "Whether no error of high impact was found in the trace.", "no", "yes"
 )
 MEASURES: tuple[Criterion, ...] = (CLEAN, NO_HIGH_IMPACT)
-_GRADES = {name: number(name, "A grade of the whole trace.", 1, 5) for name in (*GRADES, OVERALL)}
+GRADE_MEASURES = {
+    name: number(name, "A grade of the whole trace.", 1, 5) for name in (*GRADES, OVERALL)
+}
 
 
-def of_findings(findings: Findings) -> tuple[Measured, ...]:
+def of_findings(trial: Trial, findings: Findings) -> tuple[Result, ...]:
     """The results of a trace: what was found, and the grades that were given."""
     if findings.status is not None:
-        return failed(MEASURES, findings.status, findings.message)
+        return failed(trial, MEASURES, findings.status, findings.message)
     high = any(finding.impact == "HIGH" for finding in findings.findings)
     grades = [
-        place(_GRADES[name], grade.value)
+        place(trial, GRADE_MEASURES[name], grade.value)
         for name, grade in findings.grades.items()
-        if name in _GRADES and grade.value is not None
+        if name in GRADE_MEASURES and grade.value is not None
     ]
-    return (level(CLEAN, not findings.findings), level(NO_HIGH_IMPACT, not high), *grades)
+    return (
+        level(trial, CLEAN, not findings.findings),
+        level(trial, NO_HIGH_IMPACT, not high),
+        *grades,
+    )

@@ -17,12 +17,13 @@ from pydantic import JsonValue, ValidationError
 from agenteval.engine import Outcome, Requests, Unit
 from agenteval.errors import InputError, StoreError
 from agenteval.evaluators.traces.finders import TraceFinder, find, finder_key
-from agenteval.evaluators.traces.measures import of_findings
+from agenteval.evaluators.traces.measures import GRADE_MEASURES, MEASURES, of_findings
 from agenteval.evaluators.traces.outline import Outline, outline, trace_key
 from agenteval.evaluators.trials import AttemptEvaluator
-from agenteval.records import Findings, Run, Usage
+from agenteval.records import Criterion, Findings, Run, Usage
 from agenteval.records.score import INFRASTRUCTURE
-from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem, distinct, of_one_state
+from agenteval.records.trial import Trial, TrialCase, TrialSystem, distinct
+from agenteval.store import Store, Trials, of_one_state
 
 EVALUATOR = "traces"
 _ATTEMPT = "attempt"  # in a log, beside the fields of Findings
@@ -74,6 +75,7 @@ class TracesEvaluator(AttemptEvaluator[TraceCase]):
     attempts: Mapping[str, int] = field(kw_only=True)
 
     noun: ClassVar[str] = "trace"
+    measures: ClassVar[tuple[Criterion, ...]] = (*MEASURES, *GRADE_MEASURES.values())
     sends_by_client: ClassVar[bool] = True
 
     @classmethod
@@ -108,21 +110,19 @@ class TracesEvaluator(AttemptEvaluator[TraceCase]):
         case, attempt, started = unit.content, self.attempts.get(unit.key, 0), time.time()
         found = await find(self.finder, await asyncio.to_thread(_same, case), attempt)
         findings = found.findings
-        return Outcome.of(
-            Trial(
-                evaluator=EVALUATOR,
-                system_key=self.system.key,
-                case_key=case.key,
-                trial=0,
-                case_id=case.trace,
-                status=findings.status or "done",
-                log={**findings.model_dump(mode="json"), _ATTEMPT: attempt},
-                results=of_findings(findings),
-                started=started,
-                ended=time.time(),
-                usage=found.usage,
-            )
+        trial = Trial(
+            evaluator=EVALUATOR,
+            system_key=self.system.key,
+            case_key=case.key,
+            trial=0,
+            case_id=case.trace,
+            status=findings.status or "done",
+            log={**findings.model_dump(mode="json"), _ATTEMPT: attempt},
+            started=started,
+            ended=time.time(),
+            usage=found.usage,
         )
+        return Outcome(of_findings(trial, findings), trial)
 
 
 def attempts_of(tables: Trials, key: str, cases: Sequence[str]) -> dict[str, int]:

@@ -27,7 +27,7 @@ from agenteval.models.reply import parse_reply
 from agenteval.readers.messages import is_answer
 from agenteval.readers.view import HEADING
 from agenteval.records import CallRecord, Criterion, Source, canonical_json
-from agenteval.store import Trial
+from agenteval.records.trial import Trial
 
 SECONDS = 10.0  # of a search for a pattern
 _SEARCH = "import re, sys; p, t = sys.stdin.read().split('\\0', 1); print(bool(re.search(p, t)))"

@@ -14,8 +14,8 @@ from agenteval.evaluators.measures import (
 )
 from agenteval.evaluators.workflows.results import SessionVerdict, TurnJudged
 from agenteval.evaluators.workflows.session import SessionFailure
-from agenteval.records import Criterion
-from agenteval.store import Measured
+from agenteval.records import Criterion, Result
+from agenteval.records.trial import Trial
 
 SUCCESS = levels("success", "Whether the session reached what the user wanted.", "no", "yes")
 PROGRESS = number("progress", "Share of the goals that were achieved.")
@@ -33,55 +33,57 @@ RESPONSE = number("response", "A judge's grade of a due reply.", 0, 10)
 TURN: tuple[Criterion, ...] = (CALL, TOOL, PARAMETERS)
 
 
-def of_failure(failure: SessionFailure | AgentFailure) -> tuple[Measured, ...]:
+def of_failure(trial: Trial, failure: SessionFailure | AgentFailure) -> tuple[Result, ...]:
     """The results of a trial that brought no session or prediction."""
     measures = SESSION if isinstance(failure, SessionFailure) else TURN
-    return failed(measures, failure.status, failure.message)
+    return failed(trial, measures, failure.status, failure.message)
 
 
-def of_session(verdict: SessionVerdict) -> tuple[Measured, ...]:
+def of_session(trial: Trial, verdict: SessionVerdict) -> tuple[Result, ...]:
     """Return the results of a session that was judged."""
     status = next(iter(verdict.failures), UNDECIDED)
     spoiled = verdict.decided_by == "simulator"
     unknown = "a simulator made a mistake" if spoiled else "nobody could decide it"
-    success, progress = failed((SUCCESS, PROGRESS), status, unknown)
+    success, progress = failed(trial, (SUCCESS, PROGRESS), status, unknown)
     no_walk = "no call" if verdict.charted else "no chart"
     return (
-        _result(SUCCESS, verdict.success, success),
-        _result(PROGRESS, verdict.progress, progress),
-        _result(CONFORMS, verdict.conforms, not_applicable(CONFORMS, no_walk)),
-        _result(FITNESS, verdict.fitness, not_applicable(FITNESS, no_walk)),
-        _result(SEQUENCE, verdict.sequence, not_applicable(SEQUENCE, "no call")),
+        _result(trial, SUCCESS, verdict.success, success),
+        _result(trial, PROGRESS, verdict.progress, progress),
+        _result(trial, CONFORMS, verdict.conforms, not_applicable(trial, CONFORMS, no_walk)),
+        _result(trial, FITNESS, verdict.fitness, not_applicable(trial, FITNESS, no_walk)),
+        _result(trial, SEQUENCE, verdict.sequence, not_applicable(trial, SEQUENCE, "no call")),
     )
 
 
-def _result(measure: Criterion, value: bool | float | None, missing: Measured) -> Measured:
+def _result(
+    trial: Trial, measure: Criterion, value: bool | float | None, missing: Result
+) -> Result:
     if value is None:
         return missing
-    return level(measure, value) if isinstance(value, bool) else place(measure, value)
+    return level(trial, measure, value) if isinstance(value, bool) else place(trial, measure, value)
 
 
-def of_turn(judged: TurnJudged) -> tuple[Measured, ...]:
-    """The results of a predicted turn; `response` only where a judge was asked for a grade."""
+def of_turn(trial: Trial, judged: TurnJudged) -> tuple[Result, ...]:
+    """Return the results of a predicted turn; `response` only where a judge was asked for one."""
     turn = judged.turn
-    grades: tuple[Measured, ...] = ()
+    grades: tuple[Result, ...] = ()
     if (grade := judged.grade) is not None:
-        missing = failed((RESPONSE,), grade.status or UNDECIDED, grade.message)
-        grades = missing if grade.score is None else (place(RESPONSE, grade.score),)
+        missing = failed(trial, (RESPONSE,), grade.status or UNDECIDED, grade.message)
+        grades = missing if grade.score is None else (place(trial, RESPONSE, grade.score),)
     if not turn.gold_call:
-        return (*(not_applicable(measure, "a reply was due") for measure in TURN), *grades)
+        return (*(not_applicable(trial, measure, "a reply was due") for measure in TURN), *grades)
     status = next(iter(judged.failures), UNDECIDED)
     # What is stated to a wrong tool is not credited.
     stated = [one.verdict for one in turn.parameters if turn.name_right]
-    undecided = failed((CALL, PARAMETERS), status, "nobody has compared the texts")
-    parameters = not_applicable(PARAMETERS, "the gold call has none")
+    undecided = failed(trial, (CALL, PARAMETERS), status, "nobody has compared the texts")
+    parameters: Result = not_applicable(trial, PARAMETERS, "the gold call has none")
     if "unjudged" in stated:
         parameters = undecided[1]
     elif turn.gold_parameters:
-        parameters = place(PARAMETERS, stated.count("equal") / turn.gold_parameters)
+        parameters = place(trial, PARAMETERS, stated.count("equal") / turn.gold_parameters)
     return (
-        undecided[0] if turn.call == "undecided" else level(CALL, turn.call == "right"),
-        level(TOOL, turn.name_right is True),
+        undecided[0] if turn.call == "undecided" else level(trial, CALL, turn.call == "right"),
+        level(trial, TOOL, turn.name_right is True),
         parameters,
         *grades,
     )

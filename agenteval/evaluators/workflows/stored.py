@@ -20,7 +20,8 @@ from agenteval.evaluators.workflows.results import (
 from agenteval.evaluators.workflows.scenario import EVERY_FORMAT, Format
 from agenteval.evaluators.workflows.session import Prediction, SessionFailure, SessionLog
 from agenteval.records import content_hash
-from agenteval.store import Store, Trial, Trials, TrialSystem, distinct, of_one_state
+from agenteval.records.trial import Trial, TrialSystem, distinct
+from agenteval.store import Store, Trials, of_one_state
 
 EVALUATORS: dict[Level, str] = {"turn": "workflows.turn", "session": "workflows.session"}
 

@@ -20,7 +20,14 @@ from agenteval.errors import BudgetExceeded, InputError
 from agenteval.evaluators.trials import AttemptEvaluator
 from agenteval.evaluators.workflows.cases import OpenRole, SessionCase, TurnCase
 from agenteval.evaluators.workflows.instructions import instructions_prompt
-from agenteval.evaluators.workflows.measures import of_failure, of_session, of_turn
+from agenteval.evaluators.workflows.measures import (
+    RESPONSE,
+    SESSION,
+    TURN,
+    of_failure,
+    of_session,
+    of_turn,
+)
 from agenteval.evaluators.workflows.predict import predict_next
 from agenteval.evaluators.workflows.results import Level, SessionVerdict, TurnJudged
 from agenteval.evaluators.workflows.run_session import SessionSettings, run_session
@@ -31,9 +38,10 @@ from agenteval.evaluators.workflows.simulated_user import UserSimulator
 from agenteval.evaluators.workflows.stored import EVALUATORS
 from agenteval.evaluators.workflows.verdicts import Verdicts
 from agenteval.models.dry_run import is_dry_run
-from agenteval.records import FailureStatus, Usage, content_hash
+from agenteval.records import Criterion, FailureStatus, Usage, content_hash
 from agenteval.records.score import INFRASTRUCTURE
-from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
+from agenteval.records.trial import Trial, TrialCase, TrialSystem
+from agenteval.store import Store, Trials
 
 Case = SessionCase | TurnCase
 _MESSAGE = 500
@@ -123,7 +131,7 @@ class WorkflowEvaluator(AttemptEvaluator[Case]):
     there are, as (case key, number), where they are recorded; None: all.
     """
 
-    tables: Trials = field(kw_only=True)
+    store: Store = field(kw_only=True)
     level: Level = field(kw_only=True)
     candidate: Candidate = field(kw_only=True)
     act: Act = field(kw_only=True)
@@ -149,7 +157,7 @@ class WorkflowEvaluator(AttemptEvaluator[Case]):
         )
         return cls(
             EVALUATORS[level], system, {case.key: case for case in cases}, trials,
-            tables=Trials(store), level=level, candidate=candidate, act=act, verdicts=verdicts,
+            store=store, level=level, candidate=candidate, act=act, verdicts=verdicts,
             **options,
         )  # fmt: skip
 
@@ -157,6 +165,11 @@ class WorkflowEvaluator(AttemptEvaluator[Case]):
     def noun(self) -> str:  # type: ignore[override]
         """Session or turn."""
         return self.level
+
+    @property
+    def measures(self) -> tuple[Criterion, ...]:  # type: ignore[override]
+        """Those of a session or a turn."""
+        return SESSION if self.level == "session" else (*TURN, RESPONSE)
 
     @property
     def sends_by_client(self) -> bool:
@@ -189,7 +202,7 @@ class WorkflowEvaluator(AttemptEvaluator[Case]):
 
     def _unjudged(self, unit: Unit[Case]) -> Trial | None:
         """Return the attempt whose verdict is missing, None where the attempt itself is."""
-        trials = self.tables.trials(self.evaluator, [unit.key], [self.system.key])
+        trials = Trials(self.store).trials(self.evaluator, [unit.key], [self.system.key])
         done = (t for t in trials if t.trial == unit.repeat and t.status == "done")
         return next(done, None)
 
@@ -203,27 +216,23 @@ class WorkflowEvaluator(AttemptEvaluator[Case]):
         try:
             log = await self.act(unit.content, self.candidate, unit.repeat)
         except BudgetExceeded as error:
-            return Outcome.of(self._failed(unit, error, started))
+            log = self._failed(error)
         trial = self._trial(unit, log, started)
-        if trial.status != "done" or is_dry_run():
-            return Outcome.of(trial)
+        if isinstance(log, SessionFailure | AgentFailure):
+            return Outcome(of_failure(trial, log), trial)
+        if is_dry_run():
+            return Outcome((), trial)
         # The attempt is stored before it is judged: it must survive an interrupt or a refused key.
-        await self.tables.write_trial(trial)
+        await self.store.save((), trial)
         return await self._judged(unit, trial)
 
     async def _judged(self, unit: Unit[Case], trial: Trial) -> Outcome:
-        judged, failure = await self._with_verdict(unit.content, trial)
-        return Outcome.of(judged, verdict_only=True, failure=failure)
-
-    async def _with_verdict(
-        self, case: Case, trial: Trial
-    ) -> tuple[Trial, tuple[FailureStatus, str] | None]:
-        """The trial with its verdict, and how the infrastructure failed a judge."""
-        verdict = await self._verdict(case, trial)
-        key = self.verdicts.judges.key_with(case, verdict.failures)
-        results = of_session(verdict) if isinstance(verdict, SessionVerdict) else of_turn(verdict)
-        judged = trial.judged(key, verdict.outcome, verdict.model_dump(mode="json"), results)
-        return judged, _broken(verdict)
+        verdict = await self._verdict(unit.content, trial)
+        key = self.verdicts.judges.key_with(unit.content, verdict.failures)
+        of = of_session if isinstance(verdict, SessionVerdict) else of_turn
+        judged = trial.judged(key, verdict.outcome, verdict.model_dump(mode="json"))
+        results = of(judged, verdict)  # type: ignore[arg-type]
+        return Outcome(results, judged, verdict_only=True, failure=_broken(verdict))
 
     async def _verdict(self, case: Case, trial: Trial) -> SessionVerdict | TurnJudged:
         """A new verdict; its usage is that of earlier ones on the same log as well."""
@@ -239,11 +248,10 @@ class WorkflowEvaluator(AttemptEvaluator[Case]):
             else verdict
         )
 
-    def _failed(self, unit: Unit[Case], error: BudgetExceeded, started: float) -> Trial:
+    def _failed(self, error: BudgetExceeded) -> SessionFailure | AgentFailure:
         spent = error.spent if isinstance(error.spent, Usage) else Usage()
         kind = SessionFailure if self.level == "session" else AgentFailure
-        failure = kind(status="error:budget", message=str(error)[:_MESSAGE], usage=spent)
-        return self._trial(unit, failure, started)
+        return kind(status="error:budget", message=str(error)[:_MESSAGE], usage=spent)
 
     def _trial(self, unit: Unit[Case], log: Log, started: float) -> Trial:
         failure = log if isinstance(log, SessionFailure | AgentFailure) else None
@@ -256,7 +264,6 @@ class WorkflowEvaluator(AttemptEvaluator[Case]):
             case_id=unit.content.info.id,
             status="done" if failure is None else failure.status,
             log=log.model_dump(mode="json"),
-            results=() if failure is None else of_failure(failure),
             started=started,
             ended=time.time(),
             usage=log.usage + more,

@@ -232,7 +232,7 @@ async def test_a_damaged_row_is_no_empty_result(store: Store) -> None:
     tables = Trials(store)
     (trial,) = tables.trials(EVALUATOR)
     wrong = trial.model_copy(update={"log": {"trace": "t0", "finding": []}, "trial": 1})
-    await tables.write_trial(wrong)
+    await tables.store.save((), wrong)
     with pytest.raises(StoreError, match="damaged"):
         load_findings(store)
 

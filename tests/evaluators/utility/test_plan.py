@@ -27,7 +27,7 @@ def put(store: Store, judge: ScriptedJudge, cell: tuple[int, int, int], state: s
     outcome = scores(unit, judge.source)
     if state is not None:
         outcome = failures(unit, judge.source, state)  # type: ignore[arg-type]
-    store.commit_soon(outcome.results, outcome.call)  # type: ignore[arg-type]
+    store.save_soon(outcome.results, outcome.call)  # type: ignore[arg-type]
 
 
 @settings(max_examples=often(20, 200), deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -41,7 +41,8 @@ from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.limits import Budget
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Message, Usage
-from agenteval.store import Store, Trials, TrialSystem
+from agenteval.records.trial import TrialSystem
+from agenteval.store import Store, Trials
 from agenteval.testing.scripted import ScriptedTransport
 from tests.evaluators.workflows.desk import RECORDED
 
@@ -384,7 +385,7 @@ def test_a_damaged_system_is_said(store: Store) -> None:
     (trial,) = Trials(store).trials("workflows.session")
     odd = TrialSystem(key="b" * 64, name="odd", parameters={"format": "x"})
     Trials(store).add_system("workflows.session", odd)
-    asyncio.run(Trials(store).write_trial(trial.model_copy(update={"system_key": "b" * 64})))
+    asyncio.run(store.save((), trial.model_copy(update={"system_key": "b" * 64})))
     with pytest.raises(StoreError, match="the system 'odd' is damaged"):
         load_sessions(store)
 

@@ -1,0 +1,303 @@
+"""A store in one SQLite file: WAL mode, and transactions that we begin ourselves.
+
+Has the same functions as `postgres`. One lock file for each experiment lives with the process:
+its death releases the lock.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+from sqlalchemy import URL, ColumnElement, Connection, Engine, create_engine, event, func, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from agenteval.errors import StoreError, StoreLocked, StoreRefused
+from agenteval.files import has_log, looking, sqlite_mode, write_atomically
+from agenteval.store.schema import APPLICATION_ID, SCHEMA_VERSION
+
+_LOG = 64 * 1024 * 1024  # bytes of a log that is kept for reuse when a reader has made it grow
+_PATIENCE = 1.0  # seconds in which one that only asks lets go, and a holder says who it is
+BUSY_SECONDS = 30  # how long a writer waits for another process's transaction
+REPLACE = "put a whole copy in its place and delete the -wal beside it, or use another --store"
+WRITING: dict[str, Any] = {}  # further options of a connection that writes
+PARAMETER = "?"
+
+
+def make_engine(path: Path, *, create: bool = True) -> Engine:
+    """Return an engine on the file, which SQLite makes with `create` alone.
+
+    Nothing is written to it before it is prepared.
+    """
+    url = URL.create("sqlite", database=str(path))
+    engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS, "uri": True})
+
+    @event.listens_for(engine, "do_connect")
+    def _place(_dialect: Any, _record: Any, places: list[Any], _named: Any) -> None:
+        places[0] = f"{path.as_uri()}?mode={'rwc' if create else sqlite_mode(path)}"
+
+    @event.listens_for(engine, "connect")
+    def _connected(connection: Any, _: Any) -> None:
+        # The driver's own BEGIN comes late and not before CREATE TABLE; ours comes when we say so.
+        connection.isolation_level = None
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA foreign_keys=ON")
+        connection.execute(f"PRAGMA journal_size_limit={_LOG}")
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        writing_now = connection.get_execution_options().get("writing")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writing_now else "BEGIN")
+
+    return engine
+
+
+def shown(url: URL) -> str:
+    """The file, for people."""
+    return str(url.database)
+
+
+def is_prepared(engine: Engine, *, create: bool) -> bool:
+    """Whether there is a store; False where there is no file yet, or nothing in it.
+
+    Nothing is written, and no log of a killed process is brought into the file. Raises StoreRefused
+    for what is no store, damaged, of another version, or with `create` not to be written;
+    sqlite3.Error and OSError for what cannot be read.
+    """
+    path = Path(str(engine.url.database))
+    if create and path.is_file() and not os.access(path, os.W_OK):
+        raise StoreRefused(f"{path}: must not be written; change its mode or use another --store")
+    if not path.exists():
+        return False
+    if not path.is_file():
+        kind = "a folder" if path.is_dir() else "not a file of the disk"
+        raise StoreRefused(f"{path}: cannot be opened (it is {kind})")
+    if path.stat().st_size == 0:
+        return False
+    logged = has_log(path)
+    with looking(path, timeout=BUSY_SECONDS) as db:
+        there = _recognised(db, path)
+        (page,) = db.execute("PRAGMA page_size").fetchone()
+        # SQLite does not notice what is missing of the last page, and writes on.
+        if not logged and not has_log(path) and (rest := path.stat().st_size % page):
+            missing = f"{page - rest:,} bytes are missing at its end"
+            raise StoreRefused(f"{path}: damaged ({missing}); {REPLACE}")
+    return there
+
+
+def recognised(connection: Connection) -> bool:
+    """Whether the database is a store of this version by now. Raises StoreRefused as
+    `is_prepared`."""
+    driver: Any = connection.connection.driver_connection
+    return _recognised(driver, Path(str(connection.engine.url.database)))
+
+
+def mark(connection: Connection) -> None:
+    """Mark a database whose tables were just made as a store of this version."""
+    connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _recognised(db: sqlite3.Connection, path: Path) -> bool:
+    """Whether the database that is open is a store of this version; False when it is empty.
+
+    Raises StoreRefused for another application's database and for another version.
+    """
+    # The tables first: another process that makes the store marks it with them.
+    tables = {n for (n,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    (application,) = db.execute("PRAGMA application_id").fetchone()
+    if application == APPLICATION_ID:
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+    else:
+        if not application and not tables:
+            return False
+        # The first stores had no mark in their header.
+        if application or not {"meta", "cells", "runs", "criteria"} <= tables:
+            raise StoreRefused(f"{path}: this database is not an agenteval store")
+        (version,) = db.execute(
+            "SELECT CAST(CAST(max(value) AS TEXT) AS INTEGER) FROM meta WHERE key = 'version'"
+        ).fetchone()
+    if version == SCHEMA_VERSION:
+        return True
+    if version is None or version < 1:
+        raise StoreRefused(f"{path}: this database is not an agenteval store: its version is none")
+    if version < SCHEMA_VERSION:
+        raise StoreRefused(
+            f"{path}: was made by an older agenteval (format {version}); export it with the "
+            "version that made it (agenteval export), then start a new one"
+        )
+    raise StoreRefused(
+        f"{path}: written by a newer agenteval (store version {version}; this "
+        f"one reads up to {SCHEMA_VERSION}); update agenteval or use another --store"
+    )
+
+
+def before_use(engine: Engine) -> None:
+    """Readers and the writer do not block each other. A disk that cannot do it keeps its mode.
+
+    SQLite itself does not wait here for one who has begun to write: two that open a new store at
+    once would fail. Raises StoreError when another has been writing for BUSY_SECONDS.
+    """
+    deadline = time.monotonic() + BUSY_SECONDS
+    raw = engine.raw_connection()
+    try:
+        while True:
+            try:
+                raw.cursor().execute("PRAGMA journal_mode=WAL")
+            except sqlite3.Error as error:
+                if "locked" not in str(error) or time.monotonic() > deadline:
+                    raise translated(error, engine) from error
+                time.sleep(0.02)
+            else:
+                return
+    finally:
+        raw.close()
+
+
+def translated(error: BaseException, engine: Engine, *, opening: bool = False) -> StoreError:
+    """What to raise for an error of the database, with one line for a person: StoreRefused where
+    the file itself is not as it must be, else StoreError."""
+    cause = getattr(error, "orig", None) or error
+    text = " ".join(str(cause).split()) or type(cause).__name__
+    place = engine.url.database or str(engine.url)
+    if "disk is full" in text or "disk I/O error" in text:
+        return StoreError(
+            f"{place}: cannot write ({text}); free some space and run the command again"
+        )
+    if "database is locked" in text:
+        return StoreError(
+            f"{place}: another process has been writing for {BUSY_SECONDS} s; try again later"
+        )
+    for words, problem in (
+        ("file is not a database", f"not an agenteval store ({text})"),
+        ("malformed", f"damaged ({text}); {REPLACE}"),
+        ("readonly database", f"must not be written ({text})"),
+    ):
+        if words in text:
+            return StoreRefused(f"{place}: {problem}")
+    if "unable to open database file" in text:
+        path = Path(place)
+        if path.is_dir():
+            return StoreRefused(f"{place}: cannot be opened (it is a folder)")
+        if path.exists() and not os.access(path, os.R_OK):
+            return StoreRefused(f"{place}: cannot be opened (it must not be read)")
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            return StoreRefused(f"{place}: cannot be opened (its folder must not be written)")
+    if isinstance(error, SQLAlchemyError | OSError | sqlite3.Error):
+        return StoreError(f"{place}: {text}")
+    return StoreError(f"{place}: cannot store this ({text})")
+
+
+def has_snapshots(connection: Connection) -> bool:
+    """Whether a reader may hold one state while others write: not on a disk without WAL."""
+    return bool(connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal")
+
+
+def read_alone(connection: Any) -> None:
+    """Each look of this driver's connection is a transaction of its own: as it is."""
+
+
+def json_text(column: ColumnElement[str], key: str) -> ColumnElement[str]:
+    """The text under a key of the JSON object in a column, NULL where there is none."""
+    extracted: ColumnElement[str] = func.json_extract(column, f"$.{key}")
+    return extracted
+
+
+def among(column: ColumnElement[str], keys: Iterable[str]) -> ColumnElement[bool]:
+    """Whether a column is one of the keys: one parameter however many there are, since databases
+    bound the number of parameters."""
+    each = func.json_each(json.dumps(list(keys))).table_valued("value")
+    return column.in_(select(each.c.value))
+
+
+# ---- one process for each experiment -------------------------------------------------------------
+
+
+@contextmanager
+def lock(engine: Engine, experiment: str) -> Iterator[None]:
+    """Hold the experiment for this process.
+
+    `experiment` is a hash. Raises StoreLocked, naming process and host, when it is held, and
+    StoreError when the folder cannot be written.
+    """
+    store = Path(str(engine.url.database))
+    lock_file, owner_file = _files(store, experiment)
+    held = FileLock(str(lock_file), timeout=_PATIENCE, poll_interval=0.02)
+    try:
+        lock_file.parent.mkdir(exist_ok=True)
+        held.acquire()
+        me = {"pid": os.getpid(), "host": socket.gethostname()}
+        write_atomically(owner_file, json.dumps(me))
+    except Timeout:
+        owner = _owner(owner_file) or "another process"
+        raise StoreLocked(
+            f"{store}: {owner} works on the same experiment; wait for it or stop it"
+        ) from None
+    except Exception as error:
+        held.release()
+        raise StoreError(f"{store}: cannot lock ({error})") from error
+    try:
+        yield
+    finally:
+        # The lock file itself stays: removing it while a third process waits would split the lock.
+        # A name that stays names nobody once the lock is free; the next holder replaces it.
+        with suppress(OSError):
+            owner_file.unlink(missing_ok=True)
+        held.release()
+
+
+def holder(engine: Engine, experiment: str) -> str | None:
+    """Who works on the experiment at this moment, in words; None when nobody does.
+
+    The lock is tried and given back at once: whoever comes meanwhile waits. Where it cannot
+    be tried, as by a user who must not write here, the name beside it is believed.
+    """
+    lock_file, owner_file = _files(Path(str(engine.url.database)), experiment)
+    if not lock_file.exists():
+        return None
+    try:
+        with FileLock(str(lock_file), timeout=0):
+            return None
+    except Timeout:
+        return _owner(owner_file) or "another process"
+    except OSError:
+        return _owner(owner_file)
+
+
+def _files(store: Path, experiment: str) -> tuple[Path, Path]:
+    """The lock, and the file beside it that names its holder."""
+    # One hidden folder for all of them: they stay, see `lock`.
+    lock_file = store.with_name(f".{store.name}.locks") / f"{experiment[:16]}.lock"
+    return lock_file, lock_file.with_suffix(".owner")
+
+
+def _owner(path: Path) -> str | None:
+    """Who holds the lock, or None while that is not known."""
+    try:
+        owner = json.loads(path.read_text(encoding="utf-8"))
+        pid, host = int(owner["pid"]), str(owner["host"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    if host == socket.gethostname() and not _alive(pid):
+        return None
+    return f"process {pid} on {host}"
+
+
+def _alive(pid: int) -> bool:
+    if os.name != "posix":  # there, signal 0 would end the process
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it exists and is not ours
+        return True
+    return True
