@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agenteval.api.options import EndpointOptions, RunOptions, join_urls, with_default
 from agenteval.cli import options
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import clean, clean_lines, json_text, note, notify, out, warn
@@ -16,7 +17,6 @@ from agenteval.cli.options import (
     AgentModelOptions,
     LimitOptions,
     OutputOptions,
-    RunOptions,
 )
 from agenteval.cli.outputs import refuse_input, write_runs
 from agenteval.cli.progress import following
@@ -89,7 +89,7 @@ class AgentOptions(AgentModelOptions):
             "command:CMD, mcp:CMD, scripted:NAME."
         ),
     ]
-    temperature: options.Temperature = 0.0
+    temperature: float | None = with_default(EndpointOptions, "temperature", 0.0)
     max_tokens: MaxTokens = None
     turns: Annotated[int, typer.Option(help="Turns of the agent for one case.", min=1)] = 50
     strict: Strict = False
@@ -98,7 +98,7 @@ class AgentOptions(AgentModelOptions):
     def how(self, limits: LimitOptions, run: TrialOptions | RunOptions) -> How:
         """What an experiment is told of it. Raises InputError for bounds that cannot hold."""
         return {
-            "model": self.model, "base_url": self.base_url, "temperature": self.sampling,
+            "model": self.model, "base_url": self.base_url, "temperature": self.temperature,
             "max_tokens": self.max_tokens, "seconds": limits.timeout, "turns": self.turns,
             "strict": self.strict, "log_order": self.log_order, "limits": limits.limits(),
             "dry_run": run.dry_run,
@@ -167,13 +167,13 @@ def synth(
     if invent is not None and lexicon is not None and not lexicon.exists():
         refuse_input(lexicon, store=run.store)
     if run.dry_run:
-        _show_asked(count, invent, lexicon, model, options.one_text(base_url))
+        _show_asked(count, invent, lexicon, model, join_urls(base_url))
         return
     with following("writing", "cases") as progress:
         report = plan_suite(
             count, n=n, seed=seed, constraints=constraints, words=words, extended=extended,
             times=times, topics=topic or (), lexicon=lexicon, invent=invent, model=model,
-            base_url=options.one_text(base_url), limits=limits.limits(),
+            base_url=join_urls(base_url), limits=limits.limits(),
             store=run.store, notify=notify, progress=progress,
         )  # fmt: skip
     if output is None or not report.cases:

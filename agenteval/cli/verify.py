@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from agenteval.api.options import VerifiedJudge, keywords
 from agenteval.cli import options
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import notify
@@ -15,21 +15,16 @@ from agenteval.cli.outputs import refuse_input
 from agenteval.cli.progress import following
 
 
-@dataclass(frozen=True)
-class VerifiedJudge(options.JudgeOptions):
-    """As for `quantify`; each text is judged twice, so that the judge can disagree with itself."""
-
-    repeats: options.Repeats = 2
-
-
 @grouped
 def verify(
     judge: VerifiedJudge,
+    reply: options.ReplyOptions,
     copies: options.CopyOptions,
     runs: Annotated[
         str | None, typer.Argument(help="File, folder, glob in quotes, or - for stdin.")
     ] = None,
     *,
+    criteria: options.CriteriaFile = None,
     scores: Annotated[
         Path | None, typer.Option(help="Examine ratings made elsewhere instead: a table or a log.")
     ] = None,
@@ -86,27 +81,32 @@ def verify(
         ),
     ] = None,
     limits: options.LimitOptions,
-    kept: options.RunOptions,
     shown: options.OutputOptions,
 ) -> None:
     """Judge every run and perturbed copies of it; say which criteria and whether to trust."""
     from agenteval.api import verifying
     from agenteval.evaluators.utility.verify.options import VerifyOptions
 
-    inputs = [judge.criteria, scores, labels]
-    refuse_input(output, [runs, *inputs], store=kept.store)
+    inputs = [criteria, scores, labels]
+    refuse_input(output, [runs, *inputs], store=judge.store)
     thresholds = VerifyOptions(min_cases=min_cases, seed=judge.seed, deterministic=deterministic)
     if scores is None and output is None:
         output = Path("criteria") / "{task}.verified.json"
     with following("judging") as progress:
         report = verifying.verify(
-            runs, **judge.asked(), **vars(kept), scores=scores, labels=labels,
-            limits=limits.limits(),
-            perturbations=copies.perturb or (), share=copies.drop, probes=probes,
+            runs,
+            criteria,
+            scores=scores,
+            labels=labels,
+            perturbations=copies.perturb or (),
+            share=copies.drop,
             options=thresholds,
-            attacked=attacked, sequential=sequential, output=output,
-            notify=notify, progress=progress,
-        )  # fmt: skip
+            probes=probes,
+            attacked=attacked,
+            sequential=sequential,
+            output=output,
+            **keywords(judge, limits=limits.limits(), notify=notify, progress=progress),
+        )
     if gate and report.estimate is None:
         report = report.gate(allow_criterion or ())
     finish(report, shown)
