@@ -1,15 +1,16 @@
-"""Options of `flow_sessions` and `flow_turns`, on the command line and in Python."""
+"""Options of `flow_sessions`, `flow_turns` and `flow_score`, on the command line and in Python."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from agenteval.api.options import (
     EndpointKeywords,
     EndpointOptions,
+    JudgeOptions,
     RunKeywords,
     RunOptions,
     option,
@@ -19,8 +20,11 @@ from agenteval.api.options import (
 )
 
 if TYPE_CHECKING:
+    from agenteval.api.options import StorePath
+    from agenteval.api.running import Notify
     from agenteval.evaluators.workflows.assistants import Agent
     from agenteval.models.factory import Model
+    from agenteval.models.limits import Limits
 
 
 @dataclass(frozen=True)
@@ -131,7 +135,7 @@ class SessionOptions(TurnOptions):
         "that gold obtained).",
         show_default="as the role says, else state",
     )
-    seed: int = option(0, help="Seed of everything that is drawn.", min=0)
+    seed: int = with_default(JudgeOptions, "seed", 0)
 
 
 class SessionKeywords(TurnKeywords, total=False):
@@ -147,3 +151,48 @@ class SessionKeywords(TurnKeywords, total=False):
     flowbench: bool
     success: str | None
     seed: int
+
+
+@dataclass(frozen=True)
+class FlowScoreOptions:
+    """How predictions made elsewhere are scored, and who decides what no rule can."""
+
+    level: Literal["turn", "session"] | None = option(
+        None, help="What the rows are.", show_default="as the first row says"
+    )
+    reference: bool = option(
+        False, "--reference", help="Count as the published scripts do, quirks included."
+    )
+    judge: str | None = option(
+        None,
+        "--model",
+        help="PROVIDER:MODEL that decides whether two values mean the same, and grades. "
+        "Without it, what it would have to decide stays undecided.",
+        show_default=False,
+    )
+    judge_url: str | None = with_default(EndpointOptions, "base_url", None)
+    temperature: float | None = with_default(EndpointOptions, "temperature", 0.0)
+    seed: int = with_default(JudgeOptions, "seed", 0)
+    resamples: int = option(2000, help="Resamples of each interval.", min=100)
+    max_unscored: float = option(
+        0.1, help="Exit with 3 above this share undecided or failed.", min=0, max=1
+    )
+    store: StorePath = with_default(RunOptions, "store", None)
+    limits: Limits | None = python_only()
+    notify: Notify | None = python_only()
+
+
+class FlowScoreKeywords(TypedDict, total=False):
+    """Keywords for `FlowScoreOptions`."""
+
+    level: Literal["turn", "session"] | None
+    reference: bool
+    judge: str | None
+    judge_url: str | None
+    temperature: float | None
+    seed: int
+    resamples: int
+    max_unscored: float
+    store: StorePath
+    limits: Limits | None
+    notify: Notify | None

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Literal
 from agenteval.api.options import (
     EndpointKeywords,
     EndpointOptions,
+    JudgeOptions,
     RunKeywords,
     RunOptions,
     option,
+    with_default,
 )
 
 if TYPE_CHECKING:
@@ -59,7 +61,7 @@ class LocateOptions(RunOptions, EndpointOptions):
     with_reference: bool = option(
         False, "--with-reference", help="Show the judge gold answers that stand in spans."
     )
-    seed: int = option(0, help="Seed of everything that is drawn.", min=0)
+    seed: int = with_default(JudgeOptions, "seed", 0)
     limit: int | None = option(None, help="Only the first N traces.", min=1)
     output: str | Path | None = option(
         None,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agenteval.api.flow_options import SessionOptions, TurnOptions
-from agenteval.api.options import join_urls, keywords, to_sampling
+from agenteval.api.flow_options import FlowScoreOptions, SessionOptions, TurnOptions
+from agenteval.api.options import keywords
 from agenteval.cli import flow_init, flow_roles, options
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import clean, note, notify, out
@@ -203,20 +203,13 @@ def report(
 @app.command("score")
 @grouped
 def score(
+    settings: FlowScoreOptions,
     limits: LimitOptions,
     output: OutputOptions,
     files: Annotated[
         list[Path],
         typer.Argument(help="Rows as a JSON list or JSON Lines; one file per scenario."),
     ],
-    level: Annotated[
-        flow_roles.Level | None,
-        typer.Option(help="What the rows are.", show_default="as the first row says"),
-    ] = None,
-    reference: Annotated[
-        bool,
-        typer.Option("--reference", help="Count as the published scripts do, quirks included."),
-    ] = False,
     workflow: Annotated[
         Path | None,
         typer.Option(
@@ -224,35 +217,16 @@ def score(
             "hold it as workflow_text."
         ),
     ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="PROVIDER:MODEL that decides whether two values mean the same, and grades. "
-            "Without it, what it would have to decide stays undecided.",
-            show_default=False,
-        ),
-    ] = None,
-    base_url: options.BaseUrl = None,
-    temperature: options.Temperature = 0.0,
-    seed: options.Seed = 0,
-    resamples: Annotated[int, typer.Option(help="Resamples of each interval.", min=100)] = 2000,
-    max_unscored: Annotated[
-        float,
-        typer.Option(help="Exit with 3 above this share undecided or failed.", min=0, max=1),
-    ] = 0.1,
-    store: options.StorePath = None,
 ) -> None:
     """Score predictions against gold: tools, parameters, nodes, replies; or whole sessions."""
     from agenteval.api.flowbench import flow_score
     from agenteval.files import read_text
 
     report = flow_score(
-        files, level=None if level is None else level.value, reference=reference,
+        files,
         workflow="" if workflow is None else read_text(workflow),
-        judge=model, judge_url=join_urls(base_url), temperature=to_sampling(temperature), seed=seed,
-        resamples=resamples, max_unscored=max_unscored, store=store,
-        limits=limits.limits(), notify=notify,
-    )  # fmt: skip
+        **keywords(settings, limits=limits.limits(), notify=notify),
+    )
     finish(report, output)
 
 

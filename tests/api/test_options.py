@@ -10,12 +10,14 @@ import typer
 from typer.testing import CliRunner
 
 import agenteval
-from agenteval.api import flow_options, options, trace_options
+from agenteval.api import flow_options, options, plan_options, trace_options
 from agenteval.cli.command import grouped
 
 GROUPS = [
     (options.JudgeOptions, options.JudgeKeywords),
     (options.ProposeOptions, options.ProposeKeywords),
+    (plan_options.SuiteOptions, plan_options.SuiteKeywords),
+    (flow_options.FlowScoreOptions, flow_options.FlowScoreKeywords),
     (flow_options.TurnOptions, flow_options.TurnKeywords),
     (flow_options.SessionOptions, flow_options.SessionKeywords),
     (trace_options.LocateOptions, trace_options.LocateKeywords),
@@ -42,6 +44,7 @@ def test_every_field_is_a_keyword_with_the_same_type(group: type, keywords: type
         (agenteval.quantify, "max_unscord", "max_unscored"),
         (agenteval.verify, "judg", "judge"),
         (agenteval.propose, "seed_count", "seed"),
+        (agenteval.plan_suite, "topic", "topics"),
         (agenteval.locate, "reply_token", "reply_tokens"),
         (agenteval.flow_sessions, "simulater", "simulator"),
         (agenteval.flow_turns, "judge_ur", "judge_url"),
