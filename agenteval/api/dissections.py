@@ -18,6 +18,7 @@ from agenteval.api.agent_setup import (
     Suite,
     read_cases,
 )
+from agenteval.api.options import read_options
 from agenteval.api.running import (
     Notify,
     Progress,
@@ -175,7 +176,7 @@ async def adissect(
     `tries` of a stage; `full` runs all stages, also after a success; `literal` is the algorithm as
     printed. `how` as for `plan_test`. Raises InputError without such trials.
     """
-    setup = AgentSetup(agent, **how)
+    setup = read_options(AgentSetup, {"agent": agent, **how}, adissect)
     words, topics = words_of(lexicon)
     options = DissectOptions(
         tries=tries, full=full, paper_literal=literal, seed=seed,

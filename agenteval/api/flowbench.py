@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-from agenteval.api.running import Notify, Watch, opened, synchronous
+from agenteval.api.flow_options import FlowScoreKeywords, FlowScoreOptions
+from agenteval.api.options import read_options
+from agenteval.api.running import Watch, opened, synchronous
 from agenteval.engine import answered
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.flowbench_rows import read_rows
@@ -21,7 +23,6 @@ from agenteval.evaluators.workflows.verdicts import Judges
 from agenteval.models.factory import Model, ModelChoice, choose_model, make_client
 from agenteval.models.limits import Limits
 from agenteval.report.report import Report
-from agenteval.store import Store
 from agenteval.trust.flow_flags import row_flags
 from agenteval.trust.gates import unscored_gate
 from agenteval.trust.tables import spent
@@ -30,18 +31,8 @@ from agenteval.trust.tables import spent
 async def aflow_score(
     files: Sequence[str | Path] | str | Path,
     *,
-    level: str | None = None,
-    reference: bool = False,
     workflow: str = "",
-    judge: str | None = None,
-    judge_url: str | None = None,
-    temperature: float | None = 0.0,
-    seed: int = 0,
-    resamples: int = 2000,
-    max_unscored: float = 0.1,
-    store: str | Path | Store | None = None,
-    limits: Limits = Limits(),  # noqa: B008  frozen
-    notify: Notify | None = None,
+    **options: Unpack[FlowScoreKeywords],
 ) -> Report:
     """Score predictions made elsewhere, in the row format of FlowBench.
 
@@ -49,10 +40,11 @@ async def aflow_score(
     scripts do. `workflow` is the procedure as text, for the judge of replies and goals. Raises
     InputError for rows that cannot be read, Unauthorized.
     """
-    watch = Watch(notify)
-    choice = chat_choice(judge, judge_url)
+    how = read_options(FlowScoreOptions, options, aflow_score)
+    watch = Watch(how.notify)
+    choice = chat_choice(how.judge, how.judge_url)
     paths = [files] if isinstance(files, str | Path) else files
-    rows = read_rows([Path(path) for path in paths], level)  # type: ignore[arg-type]
+    rows = read_rows([Path(path) for path in paths], how.level)
     title = f"{len(rows.turns or rows.sessions)} {rows.level} rows"
     watch.note(f"{title} read")
     flags = row_flags(rows)
@@ -60,27 +52,27 @@ async def aflow_score(
     async with AsyncExitStack() as stack:
         judges, client = Judges(), None
         if choice is not None:
-            db = stack.enter_context(opened(store))
-            client = make_client(choice, limits, db)
+            db = stack.enter_context(opened(how.store))
+            client = make_client(choice, how.limits or Limits(), db)
             stack.push_async_callback(client.close)
-            judges = Judges.on(client, temperature, seed)
+            judges = Judges.on(client, how.temperature, how.seed)
         if client and not (
-            reference or workflow or all(row.workflow for row in rows.turns or rows.sessions)
+            how.reference or workflow or all(row.workflow for row in rows.turns or rows.sessions)
         ):
             watch.note("replies and goals are judged only where the workflow is told: --workflow")
-        how = Resampling(resamples, seed)
-        if reference:
+        resampling = Resampling(how.resamples, how.seed)
+        if how.reference:
             work = score_published(rows, judges.equality)
         elif rows.level == "turn":
-            work = score_turns(rows.turns, judges, how, workflow)
+            work = score_turns(rows.turns, judges, resampling, workflow)
         else:
-            work = score_sessions(rows.sessions, judges, how, workflow)
+            work = score_sessions(rows.sessions, judges, resampling, workflow)
         # On cancellation, replies under way are waited for and stored.
         figures = await (work if client is None else answered(work, client, watch.waiting))
     if figures.usage.requests:
         notes.append(f"spent: {spent(figures.usage)}")
     lost = figures.unscored
-    gate = unscored_gate(lost.total, lost.missing, max_unscored, lost.what)
+    gate = unscored_gate(lost.total, lost.missing, how.max_unscored, lost.what)
     data: dict[str, Any] = {**figures.data, "flagged": flags.json()}
     return Report(title=title, tables=figures.tables, notes=tuple(notes), data=data).gated(gate)
 

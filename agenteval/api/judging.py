@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agenteval.agents.callable import load, source_sha256
+from agenteval.api.options import JudgeOptions
 from agenteval.api.running import Watch
 from agenteval.engine import Estimate, Experiment, ExperimentResult
 from agenteval.errors import BadRequest, InputError, NoStoreYet
@@ -242,38 +243,29 @@ def notes_on(choice: ModelChoice | None) -> tuple[str, ...]:
 
 def read_judging(
     runs: Runs,
-    criteria: Criteria | None = None,
-    *,
+    criteria: Criteria | None,
+    options: JudgeOptions,
     watch: Watch,
-    judge: AnyJudge = None,
-    task: str | Task | None = None,
-    system: str | None = None,
-    mapping: Mapping[str, str] | None = None,
-    base_url: str | None = None,
-    repeats: int = 1,
-    seed: int = 0,
-    one_per_call: bool = False,
-    temperature: float | None = 1.0,
-    with_reference: bool = False,
-    limit: int | None = None,
-    retry_failed: bool = False,
-    limits: Limits | None = None,
-    version: str | None = None,
-    need_key: bool = True,
-    probabilities: bool = False,
-    store: str | Path | Store | None = None,
+    *,
     score_failed_runs: str | None = None,
 ) -> Judging:
-    """Read and check everything before anything is written; `store` is asked only for the keys
-    that it has for the runs. Raises InputError and StoreError."""
-    judge, version = _chosen(judge, version)
+    """Read and check everything before anything is written.
+
+    The store of the options is asked only for the keys that it has for the runs. Raises InputError
+    and StoreError.
+    """
+    limits, with_reference = options.limits or Limits(), options.with_reference
+    judge, version = _chosen(options.judge, options.version)
     in_python = not isinstance(judge, Model)
     if in_python:
-        _refuse_of_models(base_url, limits, probabilities=probabilities)
+        _refuse_of_models(options.base_url, limits, probabilities=options.probabilities)
+    task = options.task
     name = task.name if isinstance(task, Task) else task or ""
-    every = read_run_list(runs, name, watch, mapping)
-    read = every[:limit]
-    watch.note(f"{len(every)} runs read" + (f", the first {len(read)} used" if limit else ""))
+    every = read_run_list(runs, name, watch, options.mapping)
+    read = every[: options.limit]
+    watch.note(
+        f"{len(every)} runs read" + (f", the first {len(read)} used" if options.limit else "")
+    )
     found_task = _task_of(read, task, runs, described=not in_python)
     items = [
         (
@@ -282,8 +274,8 @@ def read_judging(
         )
         for run in read
     ]
-    if system is not None:
-        items = _of_system(items, system, watch)
+    if options.system is not None:
+        items = _of_system(items, options.system, watch)
     if score_failed_runs is not None:
         items = _failed_as(items, score_failed_runs)
     if not with_reference and not in_python:
@@ -311,13 +303,20 @@ def read_judging(
         (run, view.model_copy(update={"owner": (run.task, run.system)})) for run, view in items
     ]
     judging = Judging(
-        items=tuple(_with_stored_keys(items, store, writes=need_key)), task=found_task, judge=judge,
-        base_url=base_url, repeats=repeats, criteria=wanted, retry_failed=retry_failed,
-        probabilities=probabilities,
-        options=QuantifierOptions(one_per_call, temperature, seed=seed),
-        limits=limits or Limits(),
-        version=version, watch=watch, need_key=need_key,
-    )  # fmt: skip
+        items=tuple(_with_stored_keys(items, options.store, writes=not options.dry_run)),
+        task=found_task,
+        judge=judge,
+        base_url=options.base_url,
+        repeats=options.repeats,
+        criteria=wanted,
+        retry_failed=options.retry_failed,
+        probabilities=options.probabilities,
+        options=QuantifierOptions(options.one_per_call, options.temperature, seed=options.seed),
+        limits=limits,
+        version=version,
+        watch=watch,
+        need_key=not options.dry_run,
+    )
     if failed := no_answers(judging.no_answer):
         worst = "they count as the worst level (--score-failed-runs worst)"
         watch.warn(f"{failed}; {worst if score_failed_runs else 'they are not judged'}")

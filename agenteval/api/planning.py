@@ -19,6 +19,7 @@ from agenteval.api.agent_setup import (
     Suite,
     read_cases,
 )
+from agenteval.api.options import read_options
 from agenteval.api.running import (
     Notify,
     Progress,
@@ -267,8 +268,9 @@ async def aplan_test(
             asked.append(least_gate("success", rate, gate, of, unknown=unknown))
         return asked
 
+    setup = read_options(AgentSetup, {"agent": agent, **how}, aplan_test)
     test = Test(
-        AgentSetup(agent, **how), {0: list(different.values())}, trials, retry_failed, store,
+        setup, {0: list(different.values())}, trials, retry_failed, store,
         Watch(notify, progress), words, gates=gates, notes=(told,) if same else (),
     )  # fmt: skip
     return await test.run()
@@ -302,8 +304,9 @@ async def aplan_capability(
     for size in range(first, last + 1):
         shape = Shape(actions=(size, size), extended=extended)
         suites[size] = list(generator(shape, seed, topics).cases(cases or cases_for(size)))
+    setup = read_options(AgentSetup, {"agent": agent, **how}, aplan_capability)
     test = Test(
-        AgentSetup(agent, **how), suites, trials, retry_failed, store, Watch(notify, progress),
+        setup, suites, trials, retry_failed, store, Watch(notify, progress),
         threshold=threshold,
     )  # fmt: skip
     return await test.run()

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median_high
-from typing import Any
+from typing import Any, Unpack
 
 from agenteval.api.judging import notes_on
+from agenteval.api.options import read_options
+from agenteval.api.plan_options import SuiteKeywords, SuiteOptions
 from agenteval.api.running import (
-    Notify,
-    Progress,
     Stopped,
     Watch,
     opened,
@@ -59,25 +59,7 @@ class SuiteReport(Report):
         ]
 
 
-async def aplan_suite(
-    count: int = 100,
-    *,
-    n: Range = "3-5",
-    seed: int = 0,
-    constraints: Range | None = None,
-    words: Range | None = None,
-    extended: bool = False,
-    times: Range = "1-2",
-    topics: Sequence[str] = (),
-    lexicon: str | Path | None = None,
-    invent: int | None = None,
-    model: Model = None,
-    base_url: str | None = None,
-    limits: Limits = SLOW,
-    store: str | Path | Store | None = None,
-    notify: Notify | None = None,
-    progress: Progress | None = None,
-) -> SuiteReport:
+async def aplan_suite(count: int = 100, **options: Unpack[SuiteKeywords]) -> SuiteReport:
     """Planning tests from a seed: the same seed and shape give the same suite, byte by byte.
 
     `n` actions, distinct `constraints` (by default n - 1 to 2n), `words` and clauses with a point
@@ -88,21 +70,22 @@ async def aplan_suite(
     Raises InputError for a shape that no case can have, and ModelError when nothing of what a
     model invented could be kept.
     """
+    how = read_options(SuiteOptions, options, aplan_suite)
     shape = Shape(
-        actions=span(n, "--n"),
-        constraints=None if constraints is None else span(constraints, "--constraints"),
-        words=None if words is None else span(words, "--words"),
-        times=span(times, "--times"),
-        extended=extended,
+        actions=span(how.n, "--n"),
+        constraints=None if how.constraints is None else span(how.constraints, "--constraints"),
+        words=None if how.words is None else span(how.words, "--words"),
+        times=span(how.times, "--times"),
+        extended=how.extended,
     )
-    watch = Watch(notify, progress)
+    watch = Watch(how.notify, how.progress)
     notes: list[str] = []
     refused: tuple[str, ...] = ()
-    if invent is not None:
-        path, choice = inventor(lexicon, model, base_url)
-        with opened(store) as kept:
+    if how.invent is not None:
+        path, choice = inventor(how.lexicon, how.model, how.base_url)
+        with opened(how.store) as store:
             try:
-                invention = await _invented(choice, invent, limits, kept, watch)
+                invention = await _invented(choice, how.invent, how.limits or SLOW, store, watch)
             except asyncio.CancelledError:
                 told = "interrupted: the replies that came are stored; the same command goes on"
                 report = SuiteReport(
@@ -111,10 +94,10 @@ async def aplan_suite(
                 raise Stopped(report) from None
         invention.save(path)
         refused = invention.refused
-        notes = [*watch.notes, *_told(invention, invent, path)]
+        notes = [*watch.notes, *_told(invention, how.invent, path)]
     cases = []
     counts = Counts(count)
-    for case in generator(shape, seed, topics, lexicon).cases(count):
+    for case in generator(shape, how.seed, how.topics, how.lexicon).cases(count):
         cases.append(case)
         counts.done += 1
         watch.progress(counts)
@@ -123,7 +106,7 @@ async def aplan_suite(
         title=f"{len(cases)} planning tests",
         tables=(_size_table(cases),),
         notes=tuple(notes),
-        data={"refused": list(refused)} if invent is not None else {},
+        data={"refused": list(refused)} if how.invent is not None else {},
         cases=tuple(cases),
     )
 

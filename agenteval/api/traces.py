@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Unpack
 
+from agenteval.api.options import read_options
 from agenteval.api.running import (
     Notify,
-    Progress,
     Stopped,
     Watch,
     how_it_ended,
@@ -29,6 +29,7 @@ from agenteval.api.trace_input import (
     read_taxonomy,
     together,
 )
+from agenteval.api.trace_options import LocateKeywords, LocateOptions
 from agenteval.engine import Estimate, Experiment, ExperimentResult
 from agenteval.errors import InputError
 from agenteval.evaluators.traces.annotation_files import write_folder
@@ -39,7 +40,6 @@ from agenteval.evaluators.traces.finders import DetectorsFinder, LocatorFinder, 
 from agenteval.evaluators.traces.forest import Bounds
 from agenteval.evaluators.traces.locator import Locator
 from agenteval.evaluators.traces.locator_prompt import LocatorOptions
-from agenteval.evaluators.traces.locator_quotes import QuoteCheck
 from agenteval.evaluators.traces.outline import Outline, outline, trace_key
 from agenteval.evaluators.traces.score import Scoring, evaluate
 from agenteval.evaluators.traces.score_tables import score_tables
@@ -61,7 +61,7 @@ from agenteval.evaluators.traces.trials import (
     load_outlines,
 )
 from agenteval.models.client import Client
-from agenteval.models.factory import Model, choose_model, make_client
+from agenteval.models.factory import choose_model, make_client
 from agenteval.models.limits import Budget, Limits
 from agenteval.models.windows import UNKNOWN, context_of
 from agenteval.readers import make_view
@@ -177,18 +177,15 @@ class Location:
     taxonomy: Taxonomy
     client: Callable[[Store | None], Client] | None
     limits: Limits
-    store: StorePath
-    retry_failed: bool
-    max_unscored: float
-    dry_run: bool
+    options: LocateOptions
     watch: Watch
 
     async def run(self) -> FindingsReport:
         """Examine what is missing. Raises Stopped with what is there when it is cancelled."""
-        if self.dry_run:
+        if self.options.dry_run:
             return FindingsReport(title="", tables=(), estimate=await self._estimate())
         key = finder_key(self.finder)
-        with opened(self.store) as store:
+        with opened(self.options.store) as store:
             experiment, client = self._experiment(store)
             try:
                 result = await experiment.run(self.watch.progress)
@@ -212,7 +209,7 @@ class Location:
         concurrency = min(self.limits.concurrency, _AT_ONCE) if client else 1
         return Experiment(
             TracesEvaluator.of(store, self.cases, finder), store, concurrency=concurrency,
-            retry_failed=self.retry_failed, notify=self.watch.note, warn=self.watch.warn,
+            retry_failed=self.options.retry_failed, notify=self.watch.note, warn=self.watch.warn,
         ), client  # fmt: skip
 
     def _budget(self, store: Store) -> Budget:
@@ -220,7 +217,7 @@ class Location:
 
     async def _estimate(self) -> Estimate:
         """What is missing of the traces would ask."""
-        with planned(self.store) as store:
+        with planned(self.options.store) as store:
             experiment, _ = self._experiment(store)
             left = experiment.pending().units
             estimate = await experiment.dry_run()
@@ -243,7 +240,9 @@ class Location:
         stored = sorted(stored, key=lambda one: order[one.trace_key])
         flags = flags_of(case.load() for case in self.cases)
         lost = len(self.cases) - sum(one.findings.status is None for one in stored)
-        gate = unscored_gate(len(self.cases), lost, self.max_unscored, "traces were not examined")
+        gate = unscored_gate(
+            len(self.cases), lost, self.options.max_unscored, "traces were not examined"
+        )
         report = _report(_finders(stored), self.taxonomy, self.watch, flags=flags)
         signs = {flag.run: list(flag.signs) for flag in flags.found}
         unfinished, code = how_it_ended(ended, "traces not examined")
@@ -264,33 +263,7 @@ class Location:
         ).gated(gate)  # fmt: skip
 
 
-async def alocate(
-    traces: Traces,
-    *,
-    model: Model = None,
-    base_url: str | None = None,
-    detectors_only: bool = False,
-    taxonomy: TaxonomyLike = None,
-    mode: Literal["areas", "broad"] = "broad",
-    context: int | None = None,
-    reply_tokens: int = 1536,
-    repeats: int = 1,
-    budget: int = 100_000,
-    hints: bool = True,
-    quotes: QuoteCheck = "step",
-    with_reference: bool = False,
-    temperature: float | None = 1.0,
-    seed: int = 0,
-    limit: int | None = None,
-    output: str | Path | None = None,
-    store: StorePath = None,
-    retry_failed: bool = False,
-    max_unscored: float = 0.1,
-    limits: Limits = Limits(),  # noqa: B008  frozen
-    dry_run: bool = False,
-    notify: Notify | None = None,
-    progress: Progress | None = None,
-) -> FindingsReport:
+async def alocate(traces: Traces, **options: Unpack[LocateKeywords]) -> FindingsReport:
     """Find errors in traces by asking a model; `detectors_only` stores what rules find instead.
 
     `mode`: one question for each area of errors, or a broad one for all. `context` and
@@ -305,12 +278,15 @@ async def alocate(
 
     Raises InputError for the embedded model, which cannot be asked, and for options that cannot
     work.
+    `agenteval.api.trace_options` lists all keywords.
     """
-    watch, labels = Watch(notify, progress), read_taxonomy(taxonomy)
+    how = read_options(LocateOptions, options, alocate)
+    watch, labels = Watch(how.notify, how.progress), read_taxonomy(how.taxonomy)
+    limits = how.limits or Limits()
     finder: DetectorsFinder | LocatorFinder = DetectorsFinder(labels)
     client: Callable[[Store | None], Client] | None = None
-    if not detectors_only:
-        choice = choose_model(model, base_url, need_key=not dry_run)
+    if not how.detectors_only:
+        choice = choose_model(how.model, how.base_url, need_key=not how.dry_run)
         if choice.kind == "embedded":
             raise InputError(
                 "locating needs a chat model: PROVIDER:MODEL, or --base-url; --detectors-only "
@@ -320,32 +296,34 @@ async def alocate(
         def connect(store: Store | None) -> Client:
             return make_client(choice, limits, store)
 
-        options = LocatorOptions(
-            mode=mode, context=context or context_of(choice.name) or UNKNOWN,
-            reply_tokens=reply_tokens, repeats=repeats, temperature=temperature, seed=seed,
-            quotes=quotes,
-        )  # fmt: skip
-        locator = Locator(connect(None), labels, options, legend=LEGEND)
+        locator_options = LocatorOptions(
+            mode=how.mode,
+            context=how.context or context_of(choice.name) or UNKNOWN,
+            reply_tokens=how.reply_tokens,
+            repeats=how.repeats,
+            temperature=how.temperature,
+            seed=how.seed,
+            quotes=how.quotes,
+        )
+        locator = Locator(connect(None), labels, locator_options, legend=LEGEND)
         locator.check()
         finder, client = (
-            LocatorFinder(locator, Options(budget=budget), hints, with_reference),
+            LocatorFinder(locator, Options(budget=how.budget), how.hints, how.with_reference),
             connect,
         )
     cases = []
     leaks: list[str] = []
-    for run, again in read_each(traces, watch, with_gold=with_reference):
+    for run, again in read_each(traces, watch, with_gold=how.with_reference):
         cases.append(case_of(run, again))
-        if client is not None and not with_reference:
+        if client is not None and not how.with_reference:
             leaks += leak_lines(run, make_view(run))
-        if len(cases) == limit:
+        if len(cases) == how.limit:
             break
     watch.warn_list("the judge may see the answer or the verdict:", leaks, most=5)
-    for name in (case.trace for case in cases) if output is not None else ():
+    for name in (case.trace for case in cases) if how.output is not None else ():
         if Path(name).name != name or "\\" in name or name[0] == ".":
-            raise InputError(f"the trace id {name!r} cannot name a file", str(output))
-    location = Location(
-        cases, finder, labels, client, limits, store, retry_failed, max_unscored, dry_run, watch
-    )
+            raise InputError(f"the trace id {name!r} cannot name a file", str(how.output))
+    location = Location(cases, finder, labels, client, limits, how, watch)
     return await location.run()
 
 

@@ -7,11 +7,10 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from agenteval.api.judging import (
     LOCAL,
-    AnyJudge,
     Criteria,
     Judging,
     Runs,
@@ -22,6 +21,13 @@ from agenteval.api.judging import (
     warn_of_versions,
     warn_unchanged,
 )
+from agenteval.api.options import (
+    JudgeKeywords,
+    JudgeOptions,
+    ProposeKeywords,
+    ProposeOptions,
+    read_options,
+)
 from agenteval.api.reports import (
     CriteriaReport,
     ScoreReport,
@@ -30,7 +36,6 @@ from agenteval.api.reports import (
 )
 from agenteval.api.running import (
     Notify,
-    Progress,
     Stopped,
     Watch,
     at_once,
@@ -67,7 +72,7 @@ from agenteval.evaluators.utility.proposals import (
 from agenteval.files import write_atomically
 from agenteval.models.asking import MOST_REQUESTS
 from agenteval.models.client import Client
-from agenteval.models.factory import Model, ModelChoice, choose_model, make_client
+from agenteval.models.factory import ModelChoice, choose_model, make_client
 from agenteval.models.limits import Limits
 from agenteval.readers import make_view
 from agenteval.readers.tasks import recording_of
@@ -92,29 +97,7 @@ StorePath = str | Path | Store | None
 # -- propose ---------------------------------------------------------------------------------------
 
 
-async def apropose(
-    task: str | Path | Task,
-    *,
-    model: Model = None,
-    base_url: str | None = None,
-    seeds: int = 5,
-    seed: int = 0,
-    tau: float | None = None,
-    embedder: str | None = None,
-    examples: bool = True,
-    sub_criteria: bool = False,
-    bank: bool = False,
-    kinds: Sequence[str] = (),
-    consolidate: bool = True,
-    min_seeds: int = 1,
-    temperature: float | None = 1.0,
-    output: str | Path | None = None,
-    store: str | Path | Store | None = None,
-    limits: Limits | None = None,
-    retry_failed: bool = False,
-    dry_run: bool = False,
-    notify: Notify | None = None,
-) -> CriteriaReport:
+async def apropose(task: str | Path | Task, **options: Unpack[ProposeKeywords]) -> CriteriaReport:
     """Have critics propose criteria for a task, merge what means the same, check the scales.
 
     `seeds` critics are asked, each with its own seed from `seed` on; what at least `min_seeds` of
@@ -128,46 +111,46 @@ async def apropose(
     InputError for what cannot be used, Unauthorized when a key is refused. A seed that fails is
     among the notes.
     """
+    how = read_options(ProposeOptions, options, apropose)
+    limits = how.limits or Limits()
     folder = read_task(task)
-    watch = Watch(notify)
-    choice = choose_model(model, base_url, need_key=not dry_run)
+    watch = Watch(how.notify)
+    choice = choose_model(how.model, how.base_url, need_key=not how.dry_run)
     if choice.provider == "recorded":
         choice = replace(choice, path=recording_of(str(folder.path), "critic"))
-    options = CriticOptions(
-        seeds=tuple(range(seed, seed + seeds)),
-        tau=tau,
-        embedder=embedder,
-        base_url=base_url and base_url.split()[0],  # the embedder's
-        use_examples=bool(folder.task.examples) and examples,
-        sub_criteria=sub_criteria,
-        bank=bank,
-        min_seeds=min_seeds,
-        temperature=temperature,
-        consolidate=consolidate,
-        kinds=tuple(kinds),
-        retry_failed=retry_failed,
+    critics = CriticOptions(
+        seeds=tuple(range(how.seed, how.seed + how.seeds)),
+        tau=how.tau,
+        embedder=how.embedder,
+        base_url=how.base_url and how.base_url.split()[0],  # the embedder's
+        use_examples=bool(folder.task.examples) and how.examples,
+        sub_criteria=how.sub_criteria,
+        bank=how.bank,
+        min_seeds=how.min_seeds,
+        temperature=how.temperature,
+        consolidate=how.consolidate,
+        kinds=tuple(how.kinds),
+        retry_failed=how.retry_failed,
     )
-    if dry_run:
-        estimate = await _critics_estimate(choice, options, folder.task, limits or Limits(), store)
+    if how.dry_run:
+        estimate = await _critics_estimate(choice, critics, folder.task, limits, how.store)
         return CriteriaReport(title="criteria", tables=(), proposals=None, estimate=estimate)
     if choice.provider == "recorded":
-        refuse_unrecorded(choice, options, folder.task)
+        refuse_unrecorded(choice, critics, folder.task)
         watch.note(
             "critics: replies of a capable large language model, written offline and recorded in "
             f"{choice.path}"
         )
     if choice.kind == "embedded":
         with at_once():
-            proposals = propose_from_bank(choice, options, folder.task)
+            proposals = propose_from_bank(choice, critics, folder.task)
     else:
-        proposals = await ask_critics(
-            choice, options, folder.task, limits or Limits(), store, watch
-        )
+        proposals = await ask_critics(choice, critics, folder.task, limits, how.store, watch)
     if choice.kind == "embedded":
-        _say_bank(proposals, folder.task.name, watch, guessed=not kinds)
+        _say_bank(proposals, folder.task.name, watch, guessed=not how.kinds)
     if not proposals.criteria.criteria:
-        raise _nothing_readable(proposals, min_seeds, watch)
-    written = None if output is None else Path(output)
+        raise _nothing_readable(proposals, how.min_seeds, watch)
+    written = None if how.output is None else Path(how.output)
     if written is not None:
         save_criteria(written, proposals.criteria)
     return criteria_report(proposals, written, watch.notes)
@@ -283,28 +266,10 @@ async def aquantify(
     runs: Runs,
     criteria: Criteria | None = None,
     *,
-    judge: AnyJudge = None,
-    task: str | Task | None = None,
-    system: str | None = None,
-    mapping: Mapping[str, str] | None = None,
-    base_url: str | None = None,
-    store: str | Path | Store | None = None,
-    repeats: int = 1,
-    seed: int = 0,
-    one_per_call: bool = False,
-    temperature: float | None = 1.0,
-    with_reference: bool = False,
-    limit: int | None = None,
-    retry_failed: bool = False,
     max_unscored: float = 0.1,
     score_failed_runs: str | None = None,
     until: str | float | Until | None = None,
-    limits: Limits | None = None,
-    version: str | None = None,
-    probabilities: bool = False,
-    dry_run: bool = False,
-    notify: Notify | None = None,
-    progress: Progress | None = None,
+    **options: Unpack[JudgeKeywords],
 ) -> ScoreReport:
     """Score every run on every criterion; what the store holds already is not asked again.
 
@@ -317,7 +282,7 @@ async def aquantify(
     where neither runs nor their folder name it and the judge is a model. `with_reference` shows
     the judge the reference answers. With `probabilities` a chat model answers with a letter, of
     which the log-probabilities give the value (docs/verify.md); "decisions:NAME" is a model that
-    gives probabilities itself.
+    gives probabilities itself. `agenteval.api.options.JudgeOptions` lists all keywords.
 
     Runs whose system failed are not judged; they are counted. With `score_failed_runs="worst"` they
     get the worst level of every ordered criterion.
@@ -332,41 +297,42 @@ async def aquantify(
     would be asked. Raises InputError for what cannot be used, StoreError, Unauthorized.
     """
     rule = until if isinstance(until, Until) or until is None else Until.of(str(until))
+    how = read_options(JudgeOptions, options, aquantify)
     judging = read_judging(
-        runs, criteria, watch=Watch(notify, progress), judge=judge, task=task, system=system,
-        mapping=mapping, base_url=base_url, repeats=repeats, seed=seed, one_per_call=one_per_call,
-        temperature=temperature, with_reference=with_reference,
-        limit=limit, retry_failed=retry_failed, limits=limits,
-        version=version, need_key=not dry_run, probabilities=probabilities,
-        store=store,
-        score_failed_runs=score_failed_runs,
-    )  # fmt: skip
-    if dry_run:
+        runs, criteria, how, Watch(how.notify, how.progress), score_failed_runs=score_failed_runs
+    )
+    if how.dry_run:
         judge, _ = judging.evaluator(None)
+        estimate = await quantify_estimate(judging, how.store, with_reference=how.with_reference)
         return ScoreReport(
-            title="quantify", tables=(), source=judge.source, criteria=judging.criteria,
-            ratings=(), cells=0, store=Path(),
-            estimate=await quantify_estimate(judging, store, with_reference=with_reference),
-        )  # fmt: skip
+            title="quantify",
+            tables=(),
+            source=judge.source,
+            criteria=judging.criteria,
+            ratings=(),
+            cells=0,
+            store=Path(),
+            estimate=estimate,
+        )
     if rule is not None:
         rule.check(sorted({run.system for run, _ in judging.items}))
     judging.refuse_unrecorded([(ORIGINAL, judging.items)])
     judging.say_judge()
-    with opened(store) as kept:
-        warn_of_versions(kept, judging.items, judging.watch)
-        judge, client = judging.evaluator(kept)
+    with opened(how.store) as store:
+        warn_of_versions(store, judging.items, judging.watch)
+        judge, client = judging.evaluator(store)
         requests = _requests_counter(client)
         rated = JudgeEvaluator.of(judge, judging.items, judging.criteria, judging.repeats)
         look = None
         try:
             if rule is None:
-                result = await judging.run(rated, client, kept)
+                result = await judging.run(rated, client, store)
             else:
-                judged = await judge_until(judging, judge, client, kept, rule)
+                judged = await judge_until(judging, judge, client, store, rule)
                 rated, result, look = judged.rated, judged.result, judged.look
         except asyncio.CancelledError:
-            raise Stopped(_scored(judging, rated, None, kept, requests())) from None
-        report = _scored(judging, rated, result, kept, requests())
+            raise Stopped(_scored(judging, rated, None, store, requests())) from None
+        report = _scored(judging, rated, result, store, requests())
     if look is not None:
         report = replace(
             report, tables=(*report.tables, replace(look.table, notes=(look.reason, ONE_LOOK)))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Unpack
 
 from pydantic import JsonValue
 
 from agenteval.api.judging import (
-    AnyJudge,
     Criteria,
     Judging,
     Runs,
@@ -19,6 +19,7 @@ from agenteval.api.judging import (
     warn_of_versions,
     warn_unchanged,
 )
+from agenteval.api.options import JudgeKeywords, VerifiedJudge, read_options
 from agenteval.api.probing import OTHER_WAYS, Asking, probe
 from agenteval.api.reports import (
     VerifyReport,
@@ -26,8 +27,6 @@ from agenteval.api.reports import (
     verify_report,
 )
 from agenteval.api.running import (
-    Notify,
-    Progress,
     Watch,
     opened,
     planned,
@@ -43,7 +42,6 @@ from agenteval.evaluators.utility.probes.targets import most_targets
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.evaluators.utility.verify.outside import verify_ratings
 from agenteval.models.asking import MOST_REQUESTS
-from agenteval.models.limits import Limits
 from agenteval.readers.scores import read_scores
 from agenteval.records import CriteriaSet, Criterion, Source, Task
 from agenteval.records.run import no_answers
@@ -74,34 +72,16 @@ async def averify(
     runs: Runs | None = None,
     criteria: Criteria | None = None,
     *,
-    judge: AnyJudge = None,
     scores: str | Path | None = None,
     labels: str | Path | None = None,
-    task: str | Task | None = None,
-    system: str | None = None,
-    mapping: Mapping[str, str] | None = None,
-    base_url: str | None = None,
-    store: str | Path | Store | None = None,
-    repeats: int = 2,
     perturbations: Sequence[str] = DEFAULT_OPERATORS,
     share: float = 0.25,
-    seed: int = 0,
     options: VerifyOptions | None = None,
     probes: bool = False,
     attacked: int | None = None,
     sequential: bool = False,
     output: str | Path | None = None,
-    one_per_call: bool = False,
-    temperature: float | None = 1.0,
-    limit: int | None = None,
-    retry_failed: bool = False,
-    limits: Limits | None = None,
-    version: str | None = None,
-    with_reference: bool = False,
-    probabilities: bool = False,
-    dry_run: bool = False,
-    notify: Notify | None = None,
-    progress: Progress | None = None,
+    **judge_options: Unpack[JudgeKeywords],
 ) -> VerifyReport:
     """Say which criteria can be kept and whether the judge can be trusted, and why.
 
@@ -122,8 +102,9 @@ async def averify(
     data", `unfinished` says why and `exit_code` is 3. With `dry_run` nothing is sent or stored, and
     the report's `estimate` says what would be asked of a judge of runs. Raises as `quantify`.
     """
-    watch = Watch(notify, progress)
-    options = options or VerifyOptions(seed=seed)
+    how = read_options(VerifiedJudge, judge_options, averify)
+    watch = Watch(how.notify, how.progress)
+    options = options or VerifyOptions(seed=how.seed)
     written = None if output is None else Path(output)
     if scores is not None:
         if probes:
@@ -133,41 +114,38 @@ async def averify(
                 "give runs to judge or ratings made elsewhere; texts may stand in a column `text`",
                 "--scores",
             )
-        return _elsewhere(Path(scores), labels, task, criteria, options, written, watch)
+        return _elsewhere(Path(scores), labels, how.task, criteria, options, written, watch)
     if runs is None:
         raise InputError("say which runs, or give ratings with --scores", "RUNS")
-    judging = read_judging(
-        runs, criteria, watch=watch, judge=judge, task=task, system=system, mapping=mapping,
-        base_url=base_url,
-        repeats=repeats, seed=seed, one_per_call=one_per_call, temperature=temperature,
-        limit=limit, retry_failed=retry_failed, limits=limits, version=version,
-        need_key=not dry_run, with_reference=with_reference,
-        probabilities=probabilities,
-        store=store,
-    )  # fmt: skip
+    judging = read_judging(runs, criteria, how, watch)
     no_answer, judging = judging.no_answer, _answered(judging)
     _refuse_more(judging, options, probes=probes)
-    if judging.distributes and repeats > 1 and not options.deterministic:
+    if judging.distributes and how.repeats > 1 and not options.deterministic:
         watch.warn(
             "probabilities are not sampled, so that repeats agree shows little: "
             "--deterministic --repeats 1 does without them"
         )
     probing = ProbeOptions.like(options, attacked=attacked) if probes else None
-    if dry_run:
+    if how.dry_run:
         material = _material(judging, judging.criteria, perturbations, share)
-        estimate = await _estimate(judging, material, store, probing)
+        estimate = await _estimate(judging, material, how.store, probing)
         if sequential and len(judging.items) > FIRST_LOOK:
             estimate = estimate.uncertain()  # the first look may end it
         nothing = unverified("", watch.notes)
         return replace(nothing, estimate=estimate, unfinished=(), exit_code=0)
     if output is not None:
         written = Path(str(output).replace("{task}", judging.task.name))
-    how = _How(
-        tuple(perturbations or DEFAULT_OPERATORS), share, options, probing, written,
-        sequential, _labels(labels, judging.criteria),
-    )  # fmt: skip
+    examination = _How(
+        tuple(perturbations or DEFAULT_OPERATORS),
+        share,
+        options,
+        probing,
+        written,
+        sequential,
+        _labels(labels, judging.criteria),
+    )
     try:
-        report = await _verified(judging, store, how)
+        report = await _verified(judging, how.store, examination)
     except Unfinished as early:
         report = unverified(str(early), watch.notes)
     line = no_answers(no_answer)

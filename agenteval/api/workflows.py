@@ -8,15 +8,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Unpack, get_args
 
 from agenteval.agents import AgentLimits
 from agenteval.agents.spec import AgentSettings
 from agenteval.api.flow_campaign import Campaign
+from agenteval.api.flow_options import SessionKeywords, SessionOptions, TurnKeywords, TurnOptions
 from agenteval.api.flowbench import chat_choice
+from agenteval.api.options import read_options
 from agenteval.api.running import (
-    Notify,
-    Progress,
     Stopped,
     Watch,
     opened,
@@ -26,7 +26,7 @@ from agenteval.api.running import (
 )
 from agenteval.api.workflow_report import WorkflowReport, trials_report
 from agenteval.errors import InputError, NoStoreYet
-from agenteval.evaluators.workflows.assistants import Agent, Assistants
+from agenteval.evaluators.workflows.assistants import Assistants
 from agenteval.evaluators.workflows.cases import (
     Choice,
     Kind,
@@ -46,7 +46,6 @@ from agenteval.evaluators.workflows.run_session import SessionSettings
 from agenteval.evaluators.workflows.scenario import FORMATS, RECORDED, Demand, Format
 from agenteval.evaluators.workflows.stored import EVALUATORS, load_sessions, load_turns
 from agenteval.evaluators.workflows.verdicts import Judges, Verdicts
-from agenteval.models.factory import Model
 from agenteval.models.limits import Limits
 from agenteval.store import Store, default_path
 from agenteval.store.experiments import unfinished_trials
@@ -59,43 +58,7 @@ LIMITS = Limits(concurrency=4)
 _JUDGELESS = "(without --judge, what only a judge can decide stays undecided)"
 
 
-async def aflow_sessions(
-    roles: Roles = None,
-    *,
-    agent: Agent = "template",
-    model: str | None = None,
-    base_url: str | None = None,
-    temperature: float | None = 0.0,
-    max_tokens: int | None = None,
-    formats: Sequence[str] = (),
-    kind: str = "all",
-    scenarios: Sequence[str] | None = None,
-    profiles: Sequence[str] | None = None,
-    limit: int | None = None,
-    user: str = "model",
-    tools: str = "auto",
-    simulator: Model = None,
-    simulator_url: str | None = None,
-    judge: Model = None,
-    judge_url: str | None = None,
-    success: str | None = None,
-    trials: int = 1,
-    turns: int | None = None,
-    calls: int | None = None,
-    calls_per_turn: int | None = None,
-    seconds: float = 180.0,
-    flowbench: bool = False,
-    seed: int = 0,
-    gate: float | None = None,
-    max_unscored: float = 0.1,
-    store: str | Path | Store | None = None,
-    judgements: str | Path | None = None,
-    retry_failed: bool = False,
-    limits: Limits = LIMITS,
-    dry_run: bool = False,
-    notify: Notify | None = None,
-    progress: Progress | None = None,
-) -> WorkflowReport:
+async def aflow_sessions(roles: Roles = None, **options: Unpack[SessionKeywords]) -> WorkflowReport:
     """Let an agent serve every user of the roles, from beginning to end.
 
     `roles` are names, folders or opened roles (None: all that are found), whose backend.py is run.
@@ -105,35 +68,32 @@ async def aflow_sessions(
     session has at most `turns` replies of the agent (15, or 20 across scenarios) and
     `calls` (60), of which `calls_per_turn` (20) stand between two replies. `success` is "state"
     (the final state) or "state+reads" (with all results that gold obtained), None for what each
-    role says. What is stored is not run again. `gate` is the least share of successes, `record`
-    gets the replies of simulators and judges, `judgements` every decision on a pair of values.
+    role says. What is stored is not run again. `gate` is the least share of successes,
+    `judgements` gets every decision on a pair of values. `agenteval.api.flow_options` lists all
+    keywords.
 
     Returns the rates of each format with all trials. Raises InputError for what cannot be, before
     anything is asked; Unauthorized for a refused key, StoreError.
     """
-    watch = Watch(notify, progress)
-    demand = demanded(success)
-    assistants = Assistants(
-        agent,
-        _formats(formats),
-        AgentSettings(
-            model=model, base_url=base_url, temperature=temperature, max_tokens=max_tokens,
-            concurrency=limits.concurrency, seconds=seconds, need_key=not dry_run,
-        ),
-    )  # fmt: skip
-    recorded = recorded_name(agent)
+    how = read_options(SessionOptions, options, aflow_sessions)
+    limits, watch = how.limits or LIMITS, Watch(how.notify, how.progress)
+    demand = demanded(how.success)
+    assistants = _assistants(how, limits)
+    recorded = recorded_name(how.agent)
     if recorded is None:  # a wrong name is reported before any file is read
         replace(assistants, formats=["none"]).candidates({})
-    judging = chat_choice(judge, judge_url, "--judge", need_key=not dry_run)
+    judging = chat_choice(how.judge, how.judge_url, "--judge", need_key=not how.dry_run)
     limits.budget()
-    on_model = simulator is not None or simulator_url is not None
-    mode = check_players(user, tools, on_model=on_model)
-    playing = chat_choice(simulator, simulator_url, "--simulator", need_key=not dry_run)
-    if recorded is not None and user != "scripted":
+    on_model = how.simulator is not None or how.simulator_url is not None
+    mode = check_players(how.user, how.tools, on_model=on_model)
+    playing = chat_choice(how.simulator, how.simulator_url, "--simulator", need_key=not how.dry_run)
+    if recorded is not None and how.user != "scripted":
         problem = "recorded sessions answer the scripted user; add --user scripted"
         raise InputError(problem, "--user")
     opened_roles = read_roles(roles, backend=mode in ("auto", "backend"))
-    chosen = session_cases(opened_roles, _choice(kind, scenarios, profiles))[:limit]
+    chosen = session_cases(opened_roles, _choice(how.kind, how.scenarios, how.profiles))[
+        : how.limit
+    ]
     if not chosen:
         raise InputError("no user is left by these choices", "ROLE")
     assistants = replace(assistants, formats=told_in(assistants.formats, chosen))
@@ -154,81 +114,49 @@ async def aflow_sessions(
         if len(cases) < len(chosen):
             watch.note(missing)
         assistants = replace(assistants, agent=replayed)
-    bounds = {"turns": turns, "calls": calls, "calls_per_turn": calls_per_turn}
-    settings = _session_settings(bounds, seconds, seed, flowbench=flowbench)
-    cast = Cast(user, mode, opened_roles, settings, on_model)
+    bounds = {"turns": how.turns, "calls": how.calls, "calls_per_turn": how.calls_per_turn}
+    settings = _session_settings(bounds, how.seconds, how.seed, flowbench=how.flowbench)
+    cast = Cast(how.user, mode, opened_roles, settings, on_model)
     campaign = Campaign(
-        level="session", cases=cases, assistants=assistants, trials=trials, limits=limits,
-        retry_failed=retry_failed, judge=judging, cast=cast, simulator=playing, demand=demand,
+        level="session", cases=cases, assistants=assistants, trials=how.trials, limits=limits,
+        retry_failed=how.retry_failed, judge=judging, cast=cast, simulator=playing, demand=demand,
     )  # fmt: skip
-    return await _run(campaign, store, watch, judgements, gate, max_unscored, dry_run=dry_run)
+    return await _run(campaign, how, watch)
 
 
-async def aflow_turns(
-    roles: Roles = None,
-    *,
-    agent: Agent = "template",
-    model: str | None = None,
-    base_url: str | None = None,
-    temperature: float | None = 0.0,
-    max_tokens: int | None = None,
-    formats: Sequence[str] = (),
-    kind: str = "all",
-    scenarios: Sequence[str] | None = None,
-    profiles: Sequence[str] | None = None,
-    limit: int | None = None,
-    judge: Model = None,
-    judge_url: str | None = None,
-    trials: int = 1,
-    seconds: float = 180.0,
-    gate: float | None = None,
-    max_unscored: float = 0.1,
-    store: str | Path | Store | None = None,
-    judgements: str | Path | None = None,
-    retry_failed: bool = False,
-    limits: Limits = LIMITS,
-    dry_run: bool = False,
-    notify: Notify | None = None,
-    progress: Progress | None = None,
-) -> WorkflowReport:
+async def aflow_turns(roles: Roles = None, **options: Unpack[TurnKeywords]) -> WorkflowReport:
     """Predict every turn of recorded sessions from the talk before it, and compare with what was
     done. `roles` may also be files of turn rows in FlowBench's format (.json, .jsonl): the agent is
     given the row's own prompt, talk and tools. `gate` is the least share of due calls that are
     right; the rest is as in `flow_sessions`.
     """
-    if recorded_name(agent) is not None:
+    how = read_options(TurnOptions, options, aflow_turns)
+    limits = how.limits or LIMITS
+    if recorded_name(how.agent) is not None:
         problem = "recorded sessions are replayed whole; use `agenteval flow session`"
         raise InputError(problem, "--agent")
-    assistants = Assistants(
-        agent,
-        _formats(formats),
-        AgentSettings(
-            model=model, base_url=base_url, temperature=temperature, max_tokens=max_tokens,
-            concurrency=limits.concurrency, seconds=seconds, need_key=not dry_run,
-        ),
-    )  # fmt: skip
+    assistants = _assistants(how, limits)
     replace(assistants, formats=["none"]).candidates({})  # told before any file is read
-    judging = chat_choice(judge, judge_url, "--judge", need_key=not dry_run)
+    judging = chat_choice(how.judge, how.judge_url, "--judge", need_key=not how.dry_run)
     limits.budget()
-    choice = _choice(kind, scenarios, profiles)
+    choice = _choice(how.kind, how.scenarios, how.profiles)
     listed = [roles] if isinstance(roles, str | Path | OpenRole) else list(roles or ())
     if files := rows_among(listed):
-        if formats or choice != Choice():
+        if how.formats or choice != Choice():
             raise InputError("rows have their own prompt and no users to choose from: no --format, "
                              "--kind, --scenario or --profile", "ROLE")  # fmt: skip
-        cases = row_cases(files)[:limit]
+        cases = row_cases(files)[: how.limit]
         assistants = replace(assistants, formats=[RECORDED])
     else:
-        cases = turn_cases(read_roles(roles, backend=False), choice)[:limit]
+        cases = turn_cases(read_roles(roles, backend=False), choice)[: how.limit]
         if not cases:
             raise InputError("no recorded turn is left by these choices", "ROLE")
         assistants = replace(assistants, formats=told_in(assistants.formats, cases))
     campaign = Campaign(
-        level="turn", cases=cases, assistants=assistants, trials=trials, limits=limits,
-        retry_failed=retry_failed, judge=judging, turn_limits=AgentLimits(seconds=seconds),
+        level="turn", cases=cases, assistants=assistants, trials=how.trials, limits=limits,
+        retry_failed=how.retry_failed, judge=judging, turn_limits=AgentLimits(seconds=how.seconds),
     )  # fmt: skip
-    watch = Watch(notify, progress)
-    return await _run(campaign, store, watch, judgements, gate, max_unscored, dry_run=dry_run)
+    return await _run(campaign, how, Watch(how.notify, how.progress))
 
 
 flow_sessions = synchronous(aflow_sessions)
@@ -297,33 +225,38 @@ def read_roles(roles: Roles, *, backend: bool) -> list[OpenRole]:
     return list(opened_roles.values())
 
 
-async def _run(
-    campaign: Campaign,
-    store: str | Path | Store | None,
-    watch: Watch,
-    judgements: str | Path | None,
-    gate: float | None,
-    max_unscored: float,
-    *,
-    dry_run: bool,
-) -> WorkflowReport:
-    if dry_run:
-        with planned(store) as kept:
-            estimate = await campaign.dry_run(kept, watch)
+def _assistants(how: TurnOptions, limits: Limits) -> Assistants:
+    """Return the agent under test and the formats that it gets. Raises InputError."""
+    settings = AgentSettings(
+        model=how.model,
+        base_url=how.base_url,
+        temperature=how.temperature,
+        max_tokens=how.max_tokens,
+        concurrency=limits.concurrency,
+        seconds=how.seconds,
+        need_key=not how.dry_run,
+    )
+    return Assistants(how.agent, _formats(how.formats), settings)
+
+
+async def _run(campaign: Campaign, how: TurnOptions, watch: Watch) -> WorkflowReport:
+    if how.dry_run:
+        with planned(how.store) as store:
+            estimate = await campaign.dry_run(store, watch)
         return WorkflowReport(title=f"flow {campaign.level}", tables=(), estimate=estimate)
-    with opened(store) as kept:
+    with opened(how.store) as store:
         try:
-            ended = await campaign.run(kept, watch, judgements)
+            ended = await campaign.run(store, watch, how.judgements)
         except asyncio.CancelledError:
-            report = _finished(campaign, kept, watch)
+            report = _finished(campaign, store, watch)
             line = "interrupted: what is done is stored; the same command goes on from here"
             raise Stopped(replace(report, unfinished=(line,), exit_code=130)) from None
-        report = _finished(campaign, kept, watch)
+        report = _finished(campaign, store, watch)
     if ended.stopped:
         report = replace(report, unfinished=(why_stopped(ended, "not run"),), exit_code=3)
     what = "sessions" if campaign.level == "session" else "due calls"
     rates = session_rates(report) if campaign.level == "session" else _call_rates(report, campaign)
-    return judged_enough(report, rates, what, gate, max_unscored)
+    return judged_enough(report, rates, what, how.gate, how.max_unscored)
 
 
 def judged_enough(

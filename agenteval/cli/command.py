@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn, get_type_hints
+from inspect import get_annotations
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_type_hints
 
 import typer
 
@@ -15,6 +16,7 @@ from agenteval.cli.console import Verbosity, out, print_json, warn
 from agenteval.cli.options import OutputOptions
 
 if TYPE_CHECKING:
+    from agenteval.api.options import CommandOption
     from agenteval.report.report import Report
 
 
@@ -42,11 +44,10 @@ class grouped:  # noqa: N801  a decorator
             if not _is_group(kind):
                 parameters[name] = parameter.replace(annotation=kind, kind=parameter.KEYWORD_ONLY)
                 continue
-            types = get_type_hints(kind, include_extras=True)
-            for own in fields(kind):
-                default = inspect.Parameter.empty if own.default is MISSING else own.default
-                parameters[own.name] = inspect.Parameter(
-                    own.name, parameter.KEYWORD_ONLY, default=default, annotation=types[own.name]
+            for field, annotation in _command_options(kind).items():
+                default = inspect.Parameter.empty if field.default is MISSING else field.default
+                parameters[field.name] = inspect.Parameter(
+                    field.name, parameter.KEYWORD_ONLY, default=default, annotation=annotation
                 )
         return inspect.Signature(list(parameters.values()))
 
@@ -58,9 +59,7 @@ class grouped:  # noqa: N801  a decorator
         if values.get("quiet"):
             Verbosity.level = -1
         filled = {
-            name: kind(**{own.name: values[own.name] for own in fields(kind)})
-            if _is_group(kind := self._types[name])
-            else values[name]
+            name: _filled(kind, values) if _is_group(kind := self._types[name]) else values[name]
             for name in inspect.signature(self._function).parameters
         }
         try:
@@ -71,6 +70,33 @@ class grouped:  # noqa: N801  a decorator
 
 def _is_group(kind: object) -> bool:
     return isinstance(kind, type) and is_dataclass(kind)
+
+
+def _command_options(group: type) -> dict[Field[Any], Any]:
+    """The fields of a group that are options of commands, with their annotations for typer."""
+    options: dict[Field[Any], Any] = {}
+    for field in fields(group):
+        declared: CommandOption | None = field.metadata.get("option")
+        if "option" in field.metadata and declared is None:
+            continue
+        annotation = declared.type if declared else None
+        if annotation is None:
+            home = next(c for c in group.__mro__ if field.name in get_annotations(c))
+            annotation = eval(str(field.type), vars(sys.modules[home.__module__]))  # noqa: S307
+        if declared is not None:
+            annotation = Annotated[annotation, typer.Option(*declared.names, **declared.settings)]
+        options[field] = annotation
+    return options
+
+
+def _filled(group: type, values: dict[str, Any]) -> Any:
+    """The group with the values of its options, converted where it says so."""
+    filled = {}
+    for field in fields(group):
+        if field.name in values and field.metadata.get("option", ...) is not None:
+            convert = getattr(field.metadata.get("option"), "convert", None)
+            filled[field.name] = convert(values[field.name]) if convert else values[field.name]
+    return group(**filled)
 
 
 def _interrupted(interrupt: KeyboardInterrupt, groups: Iterable[object]) -> NoReturn:

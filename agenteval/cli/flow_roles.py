@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -11,13 +10,6 @@ import typer
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import notify
 from agenteval.cli.options import OutputOptions
-
-
-class Level(StrEnum):
-    """What a row of `flow score` is."""
-
-    turn = "turn"
-    session = "session"
 
 
 @grouped

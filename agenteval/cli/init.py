@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agenteval.api.options import read_columns
 from agenteval.cli import options
 from agenteval.cli.command import grouped
 from agenteval.cli.console import clean, note, notify, out, warn
@@ -88,7 +89,7 @@ def init(
         if criteria.exists():
             raise InputError("these criteria exist already; nothing was changed", str(criteria))
         choose_model(model.model, model.base_url)
-    mapping, read = _mapping(runs, options.read_columns(columns))
+    mapping, read = _mapping(runs, read_columns(columns))
     if not description:
         raise InputError("say in two or three sentences what the system does", "--description")
     write_atomically(target / "task.yaml", _task_yaml(name, description, mapping, read))
@@ -178,7 +179,7 @@ def _first_page(
     """
     from agenteval.api import stored, utility
 
-    how: dict[str, Any] = {"base_url": model.base_url, "temperature": model.sampling}
+    how: dict[str, Any] = {"base_url": model.base_url, "temperature": model.temperature}
     how |= {"store": store, "limits": limits.limits()}
     flags = _flags(model, limits, store)
     of_runs = ["quantify", str(runs), "--task", str(target), *flags]
@@ -212,7 +213,7 @@ def _flags(
     given: list[tuple[str, object, object]] = [
         ("--model", model.model, None),
         ("--base-url", model.base_url, None),
-        ("--temperature", model.temperature, 1.0),
+        ("--temperature", -1 if model.temperature is None else model.temperature, 1.0),
         ("--store", store, None),
         *(("--header", f"{text.partition('=')[0]}=...", None) for text in model.header or ()),
     ]

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agenteval.api.options import EndpointOptions, JudgeOptions, RunOptions
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
     from agenteval.models.limits import Limits
+
+
+def flag(group: type, name: str) -> Any:
+    """Return the command-line option that a field of a group declares."""
+    (declared,) = (f.metadata["option"] for f in fields(group) if f.name == name)
+    return typer.Option(*declared.names, **declared.settings)
+
 
 Model = Annotated[
     str | None,
@@ -23,20 +31,6 @@ Model = Annotated[
         show_default=False,
     ),
 ]
-JudgeModel = Annotated[
-    str | None,
-    typer.Option(
-        "--model",
-        "--judge",
-        help="PROVIDER:MODEL, decisions:NAME, embedded, recorded, replay:FILE, autogen:FILE, or "
-        "python:MODULE:NAME of a function (run, criterion) or of another framework's scorer. "
-        "Default: AGENTEVAL_MODEL, else embedded.",
-        show_default=False,
-    ),
-]
-WithReference = Annotated[
-    bool, typer.Option("--with-reference", help="Show the judge the reference answer.")
-]
 ChatModel = Annotated[
     str | None,
     typer.Option(
@@ -44,45 +38,17 @@ ChatModel = Annotated[
         show_default=False,
     ),
 ]
-BaseUrl = Annotated[
-    list[str] | None,
+BaseUrl = Annotated[list[str] | None, flag(EndpointOptions, "base_url")]
+StorePath = Annotated[str | None, flag(RunOptions, "store")]
+TaskName = Annotated[str | None, flag(JudgeOptions, "task")]
+Columns = Annotated[list[str] | None, flag(JudgeOptions, "mapping")]
+Seed = Annotated[int, flag(JudgeOptions, "seed")]
+CriteriaFile = Annotated[
+    Path | None,
     typer.Option(
-        "--base-url",
-        help="An OpenAI-compatible endpoint, e.g. http://127.0.0.1:8000/v1; several of one model "
-        "share the requests, see docs/scale.md.",
-        show_default=False,
+        "--criteria", help="Criteria file. Default: criteria/TASK.json, else the reviewed set."
     ),
 ]
-StorePath = Annotated[
-    str | None,
-    typer.Option(
-        "--store",
-        metavar="PATH",
-        help="Database file, or postgresql://USER@HOST/DATABASE. Default: AGENTEVAL_STORE, else "
-        "agenteval.db.",
-    ),
-]
-TaskName = Annotated[
-    str | None, typer.Option("--task", help="Name of a task, or its folder.", show_default=False)
-]
-SystemName = Annotated[
-    str | None,
-    typer.Option(
-        "--system",
-        help="Name of the system of runs that name none, e.g. bot-v2; their ids become NAME/ID.",
-        show_default=False,
-    ),
-]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--map",
-        help="FIELD=COLUMN,... where the names of columns or keys do not tell: input, output, "
-        "success, id, system, reference. Default: what task.yaml says.",
-        show_default=False,
-    ),
-]
-Seed = Annotated[int, typer.Option(help="Seed of everything that is drawn.", min=0)]
 Concurrency = Annotated[
     int, typer.Option("-j", "--concurrency", help="Requests in flight at most.", min=1, max=512)
 ]
@@ -94,31 +60,13 @@ MaxCost = Annotated[
 ]
 PriceIn = Annotated[float | None, typer.Option(help="Price of a million prompt tokens.", min=0.0)]
 PriceOut = Annotated[float | None, typer.Option(help="Price of a million reply tokens.", min=0.0)]
-Temperature = Annotated[
-    float | None, typer.Option(help="Sampling temperature; -1 leaves it to the endpoint.")
-]
+Temperature = Annotated[float | None, flag(EndpointOptions, "temperature")]
 Timeout = Annotated[float, typer.Option(help="Seconds for one request.", min=1.0)]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would do and cost; stop.")]
+DryRun = Annotated[bool, flag(RunOptions, "dry_run")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only results and errors.")]
 ShowAll = Annotated[bool, typer.Option("--all", help="Every table, not only the first ones.")]
-Repeats = Annotated[int, typer.Option(help="How often each text is judged.", min=1)]
-FirstRuns = Annotated[int | None, typer.Option("--limit", help="Only the first N runs.", min=1)]
-RetryFailed = Annotated[
-    bool, typer.Option("--retry-failed", help="Ask again where no result could be had for good.")
-]
-
-
-def read_columns(pairs: list[str] | None) -> dict[str, str] | None:
-    """What `--map` says; None without. Raises InputError."""
-    from agenteval.readers.table_files import read_mapping
-
-    return None if pairs is None else read_mapping(pairs)
-
-
-def one_text(urls: list[str] | None) -> str | None:
-    """The URLs with blanks between them; None without."""
-    return None if urls is None else " ".join(urls)
+FirstRuns = Annotated[int | None, flag(JudgeOptions, "limit")]
 
 
 @dataclass(frozen=True)
@@ -131,12 +79,9 @@ class OutputOptions:
 
 
 @dataclass(frozen=True)
-class AskingOptions:
-    """Who is asked, and how freely it answers."""
+class RequestOptions:
+    """What every request carries."""
 
-    model: Model = None
-    base_urls: BaseUrl = None
-    temperature: Temperature = 1.0
     header: Annotated[
         list[str] | None,
         typer.Option(
@@ -161,13 +106,13 @@ class AskingOptions:
 
     def __post_init__(self) -> None:  # for every endpoint of this process
         if self.header:
-            own = [os.environ.get("AGENTEVAL_HEADERS", ""), *self.header]
-            os.environ["AGENTEVAL_HEADERS"] = "\n".join(own)
+            headers = [os.environ.get("AGENTEVAL_HEADERS", ""), *self.header]
+            os.environ["AGENTEVAL_HEADERS"] = "\n".join(headers)
         if parameters := self.parameters():
             os.environ["AGENTEVAL_PARAMETERS"] = json.dumps(parameters)
 
     def parameters(self) -> dict[str, Any]:
-        """What every request is asked with. Raises InputError for what cannot be read."""
+        """Return the parameters of every request. Raises InputError for unreadable ones."""
         parameters: dict[str, Any] = {}
         for pair in self.param or ():
             name, sign, text = pair.partition("=")
@@ -181,19 +126,9 @@ class AskingOptions:
             parameters["reasoning_effort"] = self.reasoning_effort
         return parameters
 
-    @property
-    def base_url(self) -> str | None:
-        """The endpoints that were named, as `choose_model` reads them."""
-        return one_text(self.base_urls)
-
-    @property
-    def sampling(self) -> float | None:
-        """The temperature; None leaves it to the endpoint."""
-        return None if self.temperature is None or self.temperature < 0 else self.temperature
-
 
 @dataclass(frozen=True)
-class ModelOptions(AskingOptions):
+class ReplyOptions(RequestOptions):
     """The same, with a limit on replies."""
 
     max_tokens: Annotated[
@@ -207,7 +142,7 @@ class ModelOptions(AskingOptions):
     ] = None
 
     def parameters(self) -> dict[str, Any]:
-        """What every request is asked with. Raises InputError for what cannot be read."""
+        """Return the parameters of every request. Raises InputError for unreadable ones."""
         if self.max_tokens is None:
             return super().parameters()
         limit = self.max_tokens.strip().lower()
@@ -217,15 +152,20 @@ class ModelOptions(AskingOptions):
 
 
 @dataclass(frozen=True)
-class AgentModelOptions(AskingOptions):
-    """The model of an agent under test."""
+class AskingOptions(RequestOptions, EndpointOptions):
+    """A model, its endpoint, and what its requests carry."""
 
-    model: ChatModel = None
+    model: Model = None
 
 
 @dataclass(frozen=True)
-class ChatOptions(ModelOptions):
-    """The same where the embedded model cannot be asked."""
+class ModelOptions(ReplyOptions, AskingOptions):
+    """The same, with a limit on replies."""
+
+
+@dataclass(frozen=True)
+class AgentModelOptions(AskingOptions):
+    """The model of an agent under test."""
 
     model: ChatModel = None
 
@@ -255,53 +195,6 @@ class LimitOptions:
             else Price(self.price_in, self.price_out)
         )
         return Limits(self.concurrency, self.max_calls, self.max_cost, price, self.timeout)
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """Where an experiment is kept, and how it goes on."""
-
-    store: StorePath = None
-    retry_failed: RetryFailed = False
-    dry_run: DryRun = False
-
-
-@dataclass(frozen=True)
-class JudgeOptions(ModelOptions):
-    """Which runs are judged on which criteria, and how the judge is asked."""
-
-    model: JudgeModel = None
-    task: TaskName = None
-    criteria: Annotated[
-        Path | None,
-        typer.Option(help="Criteria file. Default: criteria/TASK.json, else the reviewed set."),
-    ] = None
-    with_reference: WithReference = False
-    columns: Columns = None
-    system: SystemName = None
-    repeats: Repeats = 1
-    seed: Seed = 0
-    one_per_call: Annotated[
-        bool, typer.Option("--one-per-call", help="One criterion per request: less halo, n × cost.")
-    ] = False
-    probabilities: Annotated[
-        bool,
-        typer.Option(
-            "--probabilities",
-            help="A probability for each level, from the log-probabilities of a chat model.",
-        ),
-    ] = False
-    limit: FirstRuns = None
-
-    def asked(self) -> dict[str, Any]:
-        """The keyword arguments of `quantify` and `verify` for them."""
-        return {
-            "judge": self.model, "base_url": self.base_url, "temperature": self.sampling,
-            "task": self.task, "criteria": self.criteria, "system": self.system,
-            "repeats": self.repeats, "seed": self.seed, "one_per_call": self.one_per_call,
-            "limit": self.limit, "mapping": read_columns(self.columns),
-            "with_reference": self.with_reference, "probabilities": self.probabilities,
-        }  # fmt: skip
 
 
 @dataclass(frozen=True)

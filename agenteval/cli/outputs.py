@@ -10,11 +10,12 @@ from agenteval.errors import InputError
 from agenteval.text import plural
 
 if TYPE_CHECKING:
+    from agenteval.api.options import StorePath
     from agenteval.records import Run
 
 
 def refuse_input(
-    output: Path | None, inputs: Iterable[str | Path | None] = (), *, store: str | None = None
+    output: str | Path | None, inputs: Iterable[str | Path | None] = (), *, store: StorePath = None
 ) -> None:
     """Raise InputError when the file to write is one of the `inputs`, or the store.
 
@@ -27,10 +28,10 @@ def refuse_input(
     from agenteval.store import default_path
     from agenteval.store.connect import store_place
 
-    if any(source is not None and same_file(Path(source), output) for source in inputs):
+    if any(source is not None and same_file(Path(source), Path(output)) for source in inputs):
         raise InputError("the command reads this file; name another one to write", str(output))
-    place = store_place(store or default_path())
-    if isinstance(place, Path) and same_file(place, output):
+    place = store_place(default_path() if not isinstance(store, str | Path) else store)
+    if isinstance(place, Path) and same_file(place, Path(output)):
         raise InputError("this is the store; name another file to write", str(output))
 
 

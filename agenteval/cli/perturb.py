@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from agenteval.api.options import read_columns
 from agenteval.cli import options
 from agenteval.cli.command import grouped
 from agenteval.cli.console import Verbosity, note, notify
@@ -35,7 +36,7 @@ def perturb(
         share=copies.drop,
         seed=seed,
         limit=limit,
-        mapping=options.read_columns(columns),
+        mapping=read_columns(columns),
         notify=notify,
     )
     report.write(output)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agenteval.api.options import EndpointOptions, RunOptions, keywords, with_default
+from agenteval.api.plan_options import SuiteOptions
 from agenteval.cli import options
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import clean, clean_lines, json_text, note, notify, out, warn
@@ -16,7 +18,6 @@ from agenteval.cli.options import (
     AgentModelOptions,
     LimitOptions,
     OutputOptions,
-    RunOptions,
 )
 from agenteval.cli.outputs import refuse_input, write_runs
 from agenteval.cli.progress import following
@@ -33,7 +34,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-RANGE = "a number or FROM-TO"
 Suite = Annotated[Path, typer.Argument(help="Suite of `plan synth`, or written by hand.")]
 Lexicon = Annotated[Path | None, typer.Option(help="Word lists the suite was made with.")]
 Trials = Annotated[int, typer.Option(help="Attempts at each case.", min=1)]
@@ -62,12 +62,8 @@ LogOrder = Annotated[
 RunsFile = Annotated[
     Path | None, typer.Option("--runs", help="Write the trials as runs, which quantify reads.")
 ]
-Extended = Annotated[
-    bool, typer.Option("--extended", help="With points of time and hidden durations.")
-]
-Topics = Annotated[
-    list[str] | None, typer.Option("--topic", help="A profession; may be given several times.")
-]
+Extended = Annotated[bool, options.flag(SuiteOptions, "extended")]
+Topics = Annotated[list[str] | None, options.flag(SuiteOptions, "topics")]
 
 
 @dataclass(frozen=True)
@@ -89,7 +85,7 @@ class AgentOptions(AgentModelOptions):
             "command:CMD, mcp:CMD, scripted:NAME."
         ),
     ]
-    temperature: options.Temperature = 0.0
+    temperature: float | None = with_default(EndpointOptions, "temperature", 0.0)
     max_tokens: MaxTokens = None
     turns: Annotated[int, typer.Option(help="Turns of the agent for one case.", min=1)] = 50
     strict: Strict = False
@@ -98,7 +94,7 @@ class AgentOptions(AgentModelOptions):
     def how(self, limits: LimitOptions, run: TrialOptions | RunOptions) -> How:
         """What an experiment is told of it. Raises InputError for bounds that cannot hold."""
         return {
-            "model": self.model, "base_url": self.base_url, "temperature": self.sampling,
+            "model": self.model, "base_url": self.base_url, "temperature": self.temperature,
             "max_tokens": self.max_tokens, "seconds": limits.timeout, "turns": self.turns,
             "strict": self.strict, "log_order": self.log_order, "limits": limits.limits(),
             "dry_run": run.dry_run,
@@ -123,59 +119,33 @@ class InventLimits(LimitOptions):
 @app.command("synth")
 @grouped
 def synth(
+    settings: SuiteOptions,
     limits: InventLimits,
-    run: TrialOptions,
-    n: Annotated[str, typer.Option("--n", help=f"Actions of a case, {RANGE}.")] = "3-5",
     count: Annotated[int, typer.Option(help="Number of cases.", min=1)] = 100,
-    seed: options.Seed = 0,
-    constraints: Annotated[
-        str | None, typer.Option(help=f"Distinct constraints, {RANGE}. Default: n - 1 to 2n.")
-    ] = None,
-    words: Annotated[
-        str | None, typer.Option(help=f"Words of the text, {RANGE}. Default: any.")
-    ] = None,
-    extended: Extended = False,
-    times: Annotated[str, typer.Option(help=f"Clauses with a point of time, {RANGE}.")] = "1-2",
-    topic: Topics = None,
-    lexicon: Annotated[
-        Path | None, typer.Option("--lexicon", help="Word lists and topics of `--invent`.")
-    ] = None,
-    invent: Annotated[
-        int | None,
-        typer.Option(
-            help="Ask --model for this many new professions, write them to the file given with "
-            "--lexicon, and use them.",
-            min=1,
-            max=50,
-        ),
-    ] = None,
-    model: options.ChatModel = None,
-    base_url: options.BaseUrl = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Suite to write. Default: the terminal.")
     ] = None,
     show: Annotated[
         int, typer.Option(help="With -o: print this many requests to look at.", min=0)
     ] = 3,
+    dry_run: options.DryRun = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Synthesize planning tests. The same seed and shape give the same suite, byte by byte."""
     from agenteval.api.suites import plan_suite
     from agenteval.evaluators.planning.suite import case_line
 
-    refuse_input(output, [lexicon], store=run.store)
-    if invent is not None and lexicon is not None and not lexicon.exists():
-        refuse_input(lexicon, store=run.store)
-    if run.dry_run:
-        _show_asked(count, invent, lexicon, model, options.one_text(base_url))
+    lexicon = settings.lexicon
+    refuse_input(output, [lexicon], store=settings.store)
+    if settings.invent is not None and lexicon is not None and not Path(lexicon).exists():
+        refuse_input(lexicon, store=settings.store)
+    if dry_run:
+        _show_asked(count, settings)
         return
     with following("writing", "cases") as progress:
         report = plan_suite(
-            count, n=n, seed=seed, constraints=constraints, words=words, extended=extended,
-            times=times, topics=topic or (), lexicon=lexicon, invent=invent, model=model,
-            base_url=options.one_text(base_url), limits=limits.limits(),
-            store=run.store, notify=notify, progress=progress,
-        )  # fmt: skip
+            count, **keywords(settings, limits=limits.limits(), notify=notify, progress=progress)
+        )
     if output is None or not report.cases:
         for line in (*report.unfinished, *report.notes):
             warn(line)
@@ -189,20 +159,17 @@ def synth(
         _print_case(case)
 
 
-def _show_asked(
-    count: int, professions: int | None, lexicon: Path | None, model: str | None,
-    base_url: str | None,
-) -> None:  # fmt: skip
-    """What `--invent` would ask."""
+def _show_asked(count: int, settings: SuiteOptions) -> None:
+    """Print what `--invent` would ask."""
     from agenteval.api.judging import LOCAL
     from agenteval.api.suites import invention_estimate, inventor
     from agenteval.report.estimate import print_estimate
 
-    if professions is None:
+    if settings.invent is None:
         out().print(f"{count} cases; {LOCAL}")
         return
-    _, choice = inventor(lexicon, model, base_url, need_key=False)
-    print_estimate(invention_estimate(choice, professions), out())
+    _, choice = inventor(settings.lexicon, settings.model, settings.base_url, need_key=False)
+    print_estimate(invention_estimate(choice, settings.invent), out())
 
 
 def _print_case(case: Case) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from agenteval.api.options import JudgeOptions, keywords
 from agenteval.cli import options
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import notify
@@ -15,7 +16,9 @@ from agenteval.cli.progress import following
 @grouped
 def quantify(
     runs: Annotated[str, typer.Argument(help="File, folder, glob in quotes, or - for stdin.")],
-    judge: options.JudgeOptions,
+    judge: JudgeOptions,
+    reply: options.ReplyOptions,
+    criteria: options.CriteriaFile = None,
     *,
     max_unscored: Annotated[
         float, typer.Option(help="Exit 3 when a larger share of cells is unscored.", min=0, max=1)
@@ -39,18 +42,18 @@ def quantify(
         ),
     ] = None,
     limits: options.LimitOptions,
-    kept: options.RunOptions,
     output: options.OutputOptions,
 ) -> None:
     """Score every run on every criterion. Stop it at any time; the same command goes on."""
     from agenteval.api import utility
 
-    how: dict[str, Any] = {
-        **judge.asked(), **vars(kept), "limits": limits.limits(), "max_unscored": max_unscored,
-        "score_failed_runs": score_failed_runs,
-    }  # fmt: skip
     with following("judging") as progress:
         report = utility.quantify(
-            runs, **how, until=until, notify=notify, progress=progress,
-        )  # fmt: skip
+            runs,
+            criteria,
+            max_unscored=max_unscored,
+            score_failed_runs=score_failed_runs,
+            until=until,
+            **keywords(judge, limits=limits.limits(), notify=notify, progress=progress),
+        )
     finish(report, output)

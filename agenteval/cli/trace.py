@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from agenteval.api.options import keywords
+from agenteval.api.trace_options import LocateOptions
 from agenteval.cli import options, trace_show
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import note, notify
-from agenteval.cli.options import ChatOptions, LimitOptions, OutputOptions, RunOptions
+from agenteval.cli.options import LimitOptions, OutputOptions, ReplyOptions
 from agenteval.cli.outputs import refuse_input
 from agenteval.cli.progress import following
 
@@ -29,13 +29,6 @@ Paths = Annotated[
 ]
 
 
-class Mode(StrEnum):
-    """How the kinds of errors are asked for."""
-
-    areas = "areas"
-    broad = "broad"
-
-
 class WithoutErrors(StrEnum):
     """What a trace without errors in gold is worth."""
 
@@ -44,78 +37,25 @@ class WithoutErrors(StrEnum):
     leave_out = "leave-out"
 
 
-@dataclass(frozen=True)
-class LocatorOptions:
-    """How the judge of traces is asked."""
-
-    detectors_only: Annotated[
-        bool, typer.Option("--detectors-only", help="Rules alone, without a model.")
-    ] = False
-    taxonomy: trace_show.TaxonomyFile = None
-    mode: Annotated[
-        Mode, typer.Option(help="One question for each area of errors, or one for all.")
-    ] = Mode.broad
-    context: Annotated[
-        int | None,
-        typer.Option(
-            help="Tokens that the model takes, prompt and reply together. Default: the window of "
-            "a well-known model, else 8192.",
-            min=512,
-        ),
-    ] = None
-    reply_tokens: Annotated[int, typer.Option(help="Tokens kept for a reply.", min=64)] = 1536
-    repeats: Annotated[int, typer.Option(help="How often each part is judged.", min=1)] = 1
-    budget: Annotated[
-        int, typer.Option(help="Tokens of a condensed trace; longer texts are cut.", min=256)
-    ] = 100_000
-    quotes: Annotated[
-        Literal["span", "step", "off"],
-        typer.Option(help="Where quoted words must stand: in the span, in its step, anywhere."),
-    ] = "step"
-    no_hints: Annotated[
-        bool, typer.Option("--no-hints", help="Do not tell the judge what rules have found.")
-    ] = False
-    with_reference: Annotated[
-        bool,
-        typer.Option("--with-reference", help="Show the judge gold answers that stand in spans."),
-    ] = False
-    seed: options.Seed = 0
-
-
 @app.command("locate")
 @grouped
 def locate(
     paths: Paths,
-    model: ChatOptions,
-    how: LocatorOptions,
+    settings: LocateOptions,
+    reply: ReplyOptions,
     limits: LimitOptions,
-    run: RunOptions,
     output: OutputOptions,
-    limit: Annotated[int | None, typer.Option(help="Only the first N traces.", min=1)] = None,
-    folder: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="Folder for findings in the official layout."),
-    ] = None,
-    max_unscored: Annotated[
-        float, typer.Option(help="Exit with 3 above this share not examined.", min=0, max=1)
-    ] = 0.1,
 ) -> None:
     """Find errors in traces. Stop it at any time; the same command goes on."""
     from agenteval.api.traces import locate as find_errors
 
-    refuse_input(folder, store=run.store)
-    experiment = partial(
-        find_errors, paths, model=model.model, base_url=model.base_url,
-        detectors_only=how.detectors_only, taxonomy=how.taxonomy,
-        mode="areas" if how.mode is Mode.areas else "broad", context=how.context,
-        reply_tokens=how.reply_tokens, repeats=how.repeats, budget=how.budget,
-        hints=not how.no_hints, quotes=how.quotes, with_reference=how.with_reference,
-        temperature=model.sampling, seed=how.seed, limit=limit,
-        output=folder, store=run.store, retry_failed=run.retry_failed,
-        max_unscored=max_unscored, limits=limits.limits(), dry_run=run.dry_run,
-    )  # fmt: skip
+    folder = settings.output
+    refuse_input(folder, store=settings.store)
     with following("locating", "traces") as progress:
-        report = experiment(notify=notify, progress=progress)
+        report = find_errors(
+            paths,
+            **keywords(settings, limits=limits.limits(), notify=notify, progress=progress),
+        )
     if folder is not None and report.estimate is None:
         note(f"{len(report.write(folder))} files written to {folder}")
     finish(report, output)

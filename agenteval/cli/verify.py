@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from agenteval.api.options import VerifiedJudge, keywords
 from agenteval.cli import options
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import notify
@@ -16,37 +17,26 @@ from agenteval.cli.progress import following
 
 
 @dataclass(frozen=True)
-class VerifiedJudge(options.JudgeOptions):
-    """As for `quantify`; each text is judged twice, so that the judge can disagree with itself."""
+class ExaminationOptions:
+    """What is examined besides the ratings of runs and copies, and what is demanded."""
 
-    repeats: options.Repeats = 2
-
-
-@grouped
-def verify(
-    judge: VerifiedJudge,
-    copies: options.CopyOptions,
-    runs: Annotated[
-        str | None, typer.Argument(help="File, folder, glob in quotes, or - for stdin.")
-    ] = None,
-    *,
     scores: Annotated[
         Path | None, typer.Option(help="Examine ratings made elsewhere instead: a table or a log.")
-    ] = None,
+    ] = None
     labels: Annotated[
         Path | None,
         typer.Option(help="Labels of these runs by people, as for `agree`: do people agree?"),
-    ] = None,
+    ] = None
     min_cases: Annotated[
         int, typer.Option(help="Below this many cases nothing is decided.", min=2)
-    ] = 20,
+    ] = 20
     deterministic: Annotated[
         bool,
         typer.Option(
             "--deterministic",
             help="The judge of --scores is a function: it needs no repeats to agree with itself.",
         ),
-    ] = False,
+    ] = False
     sequential: Annotated[
         bool,
         typer.Option(
@@ -54,59 +44,80 @@ def verify(
             help="Cases in random order, a look after 20, 40, 80, ...; stop when no verdict is "
             "open.",
         ),
-    ] = False,
+    ] = False
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="Where the criteria go, with what was found."),
-    ] = None,
+    ] = None
     probes: Annotated[
         bool,
         typer.Option(
             "--probes",
             help="Also ask in other ways and with attacks in the text: what sways the judge?",
         ),
-    ] = False,
+    ] = False
     attacked: Annotated[
         int | None,
         typer.Option(
             "--attacked", help="Most runs that --probes put an attack in. Default: 80.", min=1
         ),
-    ] = None,
+    ] = None
     gate: Annotated[
         bool,
         typer.Option(
             "--gate",
             help="Exit 4 (not enough data) or 5 (not trustworthy, or a criterion is refuted).",
         ),
-    ] = False,
+    ] = False
     allow_criterion: Annotated[
         list[str] | None,
         typer.Option(
             "--allow-criterion", help="A refuted criterion that --gate lets pass. Repeatable."
         ),
+    ] = None
+
+
+@grouped
+def verify(
+    judge: VerifiedJudge,
+    reply: options.ReplyOptions,
+    copies: options.CopyOptions,
+    how: ExaminationOptions,
+    runs: Annotated[
+        str | None, typer.Argument(help="File, folder, glob in quotes, or - for stdin.")
     ] = None,
+    *,
+    criteria: options.CriteriaFile = None,
     limits: options.LimitOptions,
-    kept: options.RunOptions,
     shown: options.OutputOptions,
 ) -> None:
     """Judge every run and perturbed copies of it; say which criteria and whether to trust."""
     from agenteval.api import verifying
     from agenteval.evaluators.utility.verify.options import VerifyOptions
 
-    inputs = [judge.criteria, scores, labels]
-    refuse_input(output, [runs, *inputs], store=kept.store)
-    thresholds = VerifyOptions(min_cases=min_cases, seed=judge.seed, deterministic=deterministic)
-    if scores is None and output is None:
+    inputs = [criteria, how.scores, how.labels]
+    refuse_input(how.output, [runs, *inputs], store=judge.store)
+    thresholds = VerifyOptions(
+        min_cases=how.min_cases, seed=judge.seed, deterministic=how.deterministic
+    )
+    output = how.output
+    if how.scores is None and output is None:
         output = Path("criteria") / "{task}.verified.json"
     with following("judging") as progress:
         report = verifying.verify(
-            runs, **judge.asked(), **vars(kept), scores=scores, labels=labels,
-            limits=limits.limits(),
-            perturbations=copies.perturb or (), share=copies.drop, probes=probes,
+            runs,
+            criteria,
+            scores=how.scores,
+            labels=how.labels,
+            perturbations=copies.perturb or (),
+            share=copies.drop,
             options=thresholds,
-            attacked=attacked, sequential=sequential, output=output,
-            notify=notify, progress=progress,
-        )  # fmt: skip
-    if gate and report.estimate is None:
-        report = report.gate(allow_criterion or ())
+            probes=how.probes,
+            attacked=how.attacked,
+            sequential=how.sequential,
+            output=output,
+            **keywords(judge, limits=limits.limits(), notify=notify, progress=progress),
+        )
+    if how.gate and report.estimate is None:
+        report = report.gate(how.allow_criterion or ())
     finish(report, shown)

@@ -15,6 +15,7 @@ from rich.console import Console
 from sqlalchemy import select
 
 from agenteval.api.judging import AnyJudge, Criteria, Judging, read_judging
+from agenteval.api.options import JudgeOptions
 from agenteval.api.running import Watch, opened, run_sync
 from agenteval.api.utility import quantify_estimate
 from agenteval.engine import Estimate
@@ -73,9 +74,14 @@ class Judge:
         self.trouble: str | None = None
         self._threshold = threshold
         self._asked: dict[str, Any] = {
-            "judge": model, "criteria": criteria, "task": task, "base_url": base_url,
-            "repeats": repeats, "temperature": temperature, "with_reference": with_reference,
-        }  # fmt: skip
+            "judge": model,
+            "task": task,
+            "base_url": base_url,
+            "repeats": repeats,
+            "temperature": temperature,
+            "with_reference": with_reference,
+        }
+        self._criteria = criteria
         self._config = item.config
         file, _, name = item.location  # not the node id: xdist writes groups into it
         self._test = f"{file}::{name}".replace("\\", "/")
@@ -115,11 +121,14 @@ class Judge:
     def _judged(self, run: Run) -> tuple[Judged, list[str]]:
         """What the judge says, and the lines of an assertion when a threshold is missed."""
         option = self._config.option
-        judging = read_judging(
-            [run], **self._asked, watch=Watch(), limits=limits_of(option),
-            retry_failed=option.agenteval_retry_failed, need_key=not option.agenteval_dry_run,
+        options = JudgeOptions(
+            **self._asked,
+            limits=limits_of(option),
+            retry_failed=option.agenteval_retry_failed,
+            dry_run=option.agenteval_dry_run,
             store=option.agenteval_store,
-        )  # fmt: skip
+        )
+        judging = read_judging([run], self._criteria, options, Watch())
         thresholds = self._thresholds(judging.criteria)
         if option.agenteval_dry_run:
             self._skip(judging)

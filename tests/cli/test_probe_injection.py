@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from agenteval.api.judging import read_judging
+from agenteval.api.options import JudgeOptions
 from agenteval.api.probing import Asking
 from agenteval.api.running import Watch
 from agenteval.engine import Experiment, Outcome
@@ -150,9 +151,11 @@ class ByLength:
 def test_a_judge_without_prompts_is_measured_too(failures: Path, tmp_path: Path) -> None:
     """Attack and control add about as much, so only what is left of their lengths is seen."""
     judging = read_judging(
-        failures / "runs.jsonl", CRITERIA, watch=Watch(), judge="embedded",
-        task=str(failures / "tasks/sums"),
-    )  # fmt: skip
+        failures / "runs.jsonl",
+        CRITERIA,
+        JudgeOptions(judge="embedded", task=str(failures / "tasks/sums")),
+        Watch(),
+    )
     judge, options = ByLength(), ProbeOptions(draws=1000)
     with Store(tmp_path / "local.db") as store:
         material = VerificationData(judging.items, (), judging.criteria, 1)

@@ -1,0 +1,198 @@
+"""Options of `flow_sessions`, `flow_turns` and `flow_score`, on the command line and in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+from agenteval.api.options import (
+    EndpointKeywords,
+    EndpointOptions,
+    JudgeOptions,
+    RunKeywords,
+    RunOptions,
+    option,
+    python_only,
+    to_tuple,
+    with_default,
+)
+
+if TYPE_CHECKING:
+    from agenteval.api.options import StorePath
+    from agenteval.api.running import Notify
+    from agenteval.evaluators.workflows.assistants import Agent
+    from agenteval.models.factory import Model
+    from agenteval.models.limits import Limits
+
+
+@dataclass(frozen=True)
+class TurnOptions(RunOptions, EndpointOptions):
+    """The agent, the cases, and who decides what no rule can."""
+
+    agent: Agent = option(
+        "template",
+        type=str,
+        help="template, openai, responses, react or autogen (with --model), "
+        "python:MODULE:FUNCTION, command:CMD, mcp:CMD, recorded:NAME.",
+    )
+    model: str | None = option(
+        None,
+        help="PROVIDER:MODEL, replay:FILE or autogen:FILE. Default: AGENTEVAL_MODEL.",
+        show_default=False,
+    )
+    temperature: float | None = with_default(EndpointOptions, "temperature", 0.0)
+    max_tokens: int | None = option(None, help="Tokens of one reply of the agent's model.", min=1)
+    formats: Sequence[str] = option(
+        (),
+        "--format",
+        type=list[str] | None,
+        convert=to_tuple,
+        help="How the procedure is told: text, code, flowchart, all, none or no_tools. May be "
+        "given often. Default: the first of flowchart, text and code that there is.",
+        show_default=False,
+    )
+    kind: str = option("all", help="all, single or cross.")
+    scenarios: Sequence[str] | None = option(
+        None, "--scenario", type=list[str] | None, help="Only these; `cross` for those across."
+    )
+    profiles: Sequence[str] | None = option(
+        None, "--profile", type=list[str] | None, help="Only these users."
+    )
+    limit: int | None = option(None, help="Only the first cases.", min=1)
+    judge: Model = option(
+        None,
+        type=str | None,
+        help="PROVIDER:MODEL that decides what no rule can. Without it, that stays undecided.",
+        show_default=False,
+    )
+    judge_url: str | None = option(None, help="The judge's endpoint.")
+    trials: int = option(1, help="Trials of each case.", min=1)
+    gate: float | None = option(
+        None,
+        help="Exit with 1 below this share of successes (sessions) or right due calls (turns).",
+        min=0,
+        max=1,
+    )
+    max_unscored: float = option(
+        0.1, help="Exit with 3 above this share without verdict.", min=0, max=1
+    )
+    judgements: str | Path | None = option(
+        None, type=Path | None, help="Write every decision on a pair of values to this JSONL file."
+    )
+    seconds: float = python_only(180.0)  # for one turn of the agent
+
+
+class TurnKeywords(RunKeywords, EndpointKeywords, total=False):
+    """Keywords for `TurnOptions`."""
+
+    agent: Agent
+    model: str | None
+    max_tokens: int | None
+    formats: Sequence[str]
+    kind: str
+    scenarios: Sequence[str] | None
+    profiles: Sequence[str] | None
+    limit: int | None
+    judge: Model
+    judge_url: str | None
+    trials: int
+    gate: float | None
+    max_unscored: float
+    judgements: str | Path | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class SessionOptions(TurnOptions):
+    """The same, with who plays the user and the tools, and how long a session is."""
+
+    user: str = option("model", help="Who plays the user: model (with --simulator) or scripted.")
+    tools: str = option("auto", help="Who answers calls: auto, backend, recorded or model.")
+    simulator: Model = option(
+        None,
+        type=str | None,
+        help="PROVIDER:MODEL of simulated users and tools.",
+        show_default=False,
+    )
+    simulator_url: str | None = option(None, help="Its endpoint.")
+    turns: int | None = option(
+        None, help="Replies of the agent at most.", min=1, show_default="15, cross 20"
+    )
+    calls: int | None = option(None, help="Calls of a session at most.", min=1, show_default="60")
+    calls_per_turn: int | None = option(
+        None, help="Calls between two replies at most.", min=1, show_default="20"
+    )
+    flowbench: bool = option(
+        False,
+        "--flowbench",
+        help="Limits of the published code: 40 messages, 10 calls, 5 in a turn.",
+    )
+    success: str | None = option(
+        None,
+        help="What success asks for: state (the final state), or state+reads (with all results "
+        "that gold obtained).",
+        show_default="as the role says, else state",
+    )
+    seed: int = with_default(JudgeOptions, "seed", 0)
+
+
+class SessionKeywords(TurnKeywords, total=False):
+    """Keywords for `SessionOptions`."""
+
+    user: str
+    tools: str
+    simulator: Model
+    simulator_url: str | None
+    turns: int | None
+    calls: int | None
+    calls_per_turn: int | None
+    flowbench: bool
+    success: str | None
+    seed: int
+
+
+@dataclass(frozen=True)
+class FlowScoreOptions:
+    """How predictions made elsewhere are scored, and who decides what no rule can."""
+
+    level: Literal["turn", "session"] | None = option(
+        None, help="What the rows are.", show_default="as the first row says"
+    )
+    reference: bool = option(
+        False, "--reference", help="Count as the published scripts do, quirks included."
+    )
+    judge: str | None = option(
+        None,
+        "--model",
+        help="PROVIDER:MODEL that decides whether two values mean the same, and grades. "
+        "Without it, what it would have to decide stays undecided.",
+        show_default=False,
+    )
+    judge_url: str | None = with_default(EndpointOptions, "base_url", None)
+    temperature: float | None = with_default(EndpointOptions, "temperature", 0.0)
+    seed: int = with_default(JudgeOptions, "seed", 0)
+    resamples: int = option(2000, help="Resamples of each interval.", min=100)
+    max_unscored: float = option(
+        0.1, help="Exit with 3 above this share undecided or failed.", min=0, max=1
+    )
+    store: StorePath = with_default(RunOptions, "store", None)
+    limits: Limits | None = python_only()
+    notify: Notify | None = python_only()
+
+
+class FlowScoreKeywords(TypedDict, total=False):
+    """Keywords for `FlowScoreOptions`."""
+
+    level: Literal["turn", "session"] | None
+    reference: bool
+    judge: str | None
+    judge_url: str | None
+    temperature: float | None
+    seed: int
+    resamples: int
+    max_unscored: float
+    store: StorePath
+    limits: Limits | None
+    notify: Notify | None

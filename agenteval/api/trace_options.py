@@ -1,0 +1,95 @@
+"""Options of `locate`, on the command line and in Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from agenteval.api.options import (
+    EndpointKeywords,
+    EndpointOptions,
+    JudgeOptions,
+    RunKeywords,
+    RunOptions,
+    option,
+    with_default,
+)
+
+if TYPE_CHECKING:
+    from agenteval.api.trace_input import TaxonomyLike
+    from agenteval.evaluators.traces.locator_quotes import QuoteCheck
+    from agenteval.models.factory import Model
+
+
+@dataclass(frozen=True)
+class LocateOptions(RunOptions, EndpointOptions):
+    """How errors are looked for in traces, and by which model."""
+
+    model: Model = option(
+        None,
+        type=str | None,
+        help="PROVIDER:MODEL, replay:FILE or autogen:FILE. Default: AGENTEVAL_MODEL.",
+        show_default=False,
+    )
+    detectors_only: bool = option(False, "--detectors-only", help="Rules alone, without a model.")
+    taxonomy: TaxonomyLike = option(
+        None, "--taxonomy", type=Path | None, help="Your own kinds of errors (JSON or YAML)."
+    )
+    mode: Literal["areas", "broad"] = option(
+        "broad", help="One question for each area of errors, or one for all."
+    )
+    context: int | None = option(
+        None,
+        help="Tokens that the model takes, prompt and reply together. Default: the window of "
+        "a well-known model, else 8192.",
+        min=512,
+    )
+    reply_tokens: int = option(1536, help="Tokens kept for a reply.", min=64)
+    repeats: int = option(1, help="How often each part is judged.", min=1)
+    budget: int = option(
+        100_000, help="Tokens of a condensed trace; longer texts are cut.", min=256
+    )
+    quotes: QuoteCheck = option(
+        "step",
+        type=Literal["span", "step", "off"],
+        help="Where quoted words must stand: in the span, in its step, anywhere.",
+    )
+    hints: bool = option(
+        True, "--hints/--no-hints", help="Tell the judge what rules have found, or not."
+    )
+    with_reference: bool = option(
+        False, "--with-reference", help="Show the judge gold answers that stand in spans."
+    )
+    seed: int = with_default(JudgeOptions, "seed", 0)
+    limit: int | None = option(None, help="Only the first N traces.", min=1)
+    output: str | Path | None = option(
+        None,
+        "-o",
+        "--output",
+        type=Path | None,
+        help="Folder for findings in the official layout.",
+    )
+    max_unscored: float = option(
+        0.1, help="Exit with 3 above this share not examined.", min=0, max=1
+    )
+
+
+class LocateKeywords(RunKeywords, EndpointKeywords, total=False):
+    """Keywords for `LocateOptions`."""
+
+    model: Model
+    detectors_only: bool
+    taxonomy: TaxonomyLike
+    mode: Literal["areas", "broad"]
+    context: int | None
+    reply_tokens: int
+    repeats: int
+    budget: int
+    quotes: QuoteCheck
+    hints: bool
+    with_reference: bool
+    seed: int
+    limit: int | None
+    output: str | Path | None
+    max_unscored: float

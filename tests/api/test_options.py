@@ -1,0 +1,71 @@
+"""Options are declared once: keywords of functions, fields of groups and commands agree."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import agenteval
+from agenteval.api import flow_options, options, plan_options, trace_options
+from agenteval.cli.command import grouped
+
+GROUPS = [
+    (options.JudgeOptions, options.JudgeKeywords),
+    (options.ProposeOptions, options.ProposeKeywords),
+    (plan_options.SuiteOptions, plan_options.SuiteKeywords),
+    (flow_options.FlowScoreOptions, flow_options.FlowScoreKeywords),
+    (flow_options.TurnOptions, flow_options.TurnKeywords),
+    (flow_options.SessionOptions, flow_options.SessionKeywords),
+    (trace_options.LocateOptions, trace_options.LocateKeywords),
+]
+
+
+@pytest.mark.parametrize(("group", "keywords"), GROUPS)
+def test_every_field_is_a_keyword_with_the_same_type(group: type, keywords: type) -> None:
+    types = {f.name: f.type for f in fields(group)}
+    declared = {
+        name: annotation
+        for kind in reversed(keywords.__mro__)
+        for name, annotation in getattr(kind, "__annotations__", {}).items()
+    }
+    assert {
+        name: getattr(kind, "__forward_arg__", kind) for name, kind in declared.items()
+    } == types
+
+
+@pytest.mark.parametrize(
+    ("function", "wrong", "right"),
+    [
+        (agenteval.quantify, "temprature", "temperature"),
+        (agenteval.quantify, "max_unscord", "max_unscored"),
+        (agenteval.verify, "judg", "judge"),
+        (agenteval.propose, "seed_count", "seed"),
+        (agenteval.plan_suite, "topic", "topics"),
+        (agenteval.locate, "reply_token", "reply_tokens"),
+        (agenteval.flow_sessions, "simulater", "simulator"),
+        (agenteval.flow_turns, "judge_ur", "judge_url"),
+    ],
+)
+def test_an_unknown_keyword_is_a_type_error_that_names_the_nearest(
+    function: Any, wrong: str, right: str
+) -> None:
+    with pytest.raises(TypeError, match=f"{function.__name__}.*{wrong!r}.*{right!r}"):
+        function("runs.jsonl", **{wrong: 1})
+
+
+def test_a_group_of_an_experiment_becomes_options_of_a_command() -> None:
+    app = typer.Typer()
+    app.command("judge")(grouped(_judge))
+    app.command("other")(lambda: None)
+    words = ["judge", "--judge", "openai:m", "--map", "output=answer", "--temperature", "-1"]
+    result = CliRunner().invoke(app, words)
+    assert result.output.split() == ["openai:m", "{'output':", "'answer'}", "None", "2"]
+    assert CliRunner().invoke(app, ["judge", "--version", "1"]).exit_code == 2  # only in Python
+
+
+def _judge(judge: options.VerifiedJudge) -> None:
+    typer.echo(f"{judge.judge} {judge.mapping} {judge.temperature} {judge.repeats}")
