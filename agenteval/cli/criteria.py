@@ -76,7 +76,7 @@ def criteria(
     if not dry_run:
         note(f"{seeds} critics on task {folder.task.name}")
     report = utility.propose(
-        task, model=critic.model, base_url=critic.base_url, temperature=critic.sampling,
+        task, model=critic.configured_model, base_url=critic.base_url, temperature=critic.sampling,
         seeds=seeds, seed=seed, tau=tau, embedder=embedder, examples=not no_examples,
         sub_criteria=sub_criteria, bank=bank, kinds=kind or (), consolidate=not no_consolidate,
         min_seeds=min_seeds, output=target, store=store, limits=limits.limits(),

@@ -73,7 +73,7 @@ class AgentOptions(AgentModelOptions):
     def arguments(self) -> dict[str, Any]:
         """As the experiments take them."""
         return {
-            "agent": self.agent, "model": self.model, "base_url": self.base_url,
+            "agent": self.agent, "model": self.configured_model, "base_url": self.base_url,
             "temperature": self.sampling, "max_tokens": self.max_tokens,
             "formats": self.formats or (),
         }  # fmt: skip

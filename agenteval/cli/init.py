@@ -87,7 +87,7 @@ def init(
     if not no_run:  # report a missing key or a wrong URL before anything is written
         if criteria.exists():
             raise InputError("these criteria exist already; nothing was changed", str(criteria))
-        choose_model(model.model, model.base_url)
+        choose_model(model.configured_model, model.base_url)
     mapping, read = _mapping(runs, options.read_columns(columns))
     if not description:
         raise InputError("say in two or three sentences what the system does", "--description")
@@ -182,9 +182,11 @@ def _first_page(
     flags = _flags(model, limits, store)
     of_runs = ["quantify", str(runs), "--task", str(target), *flags]
     _step("criteria", "--task", str(target), *flags)
-    proposed = utility.propose(target, model=model.model, output=criteria, notify=notify, **how)
+    proposed = utility.propose(
+        target, model=model.configured_model, output=criteria, notify=notify, **how
+    )
     proposed.print(console=out())
-    judge: dict[str, Any] = {"judge": model.model, "task": str(target), **how}
+    judge: dict[str, Any] = {"judge": model.configured_model, "task": str(target), **how}
     _step(*of_runs, "--dry-run")
     utility.quantify(runs, criteria, **judge, dry_run=True).print(console=out())
     _step(*of_runs, "--limit", str(_FIRST))
@@ -213,6 +215,9 @@ def _flags(
         ("--base-url", model.base_url, None),
         ("--temperature", model.temperature, 1.0),
         ("--store", store, None),
+        ("--reasoning-effort", model.reasoning_effort, None),
+        ("--max-tokens", model.max_tokens, None),
+        *(("--param", text, None) for text in model.param or ()),
         *(("--header", f"{text.partition('=')[0]}=...", None) for text in model.header or ()),
     ]
     for field in fields(limits):

@@ -13,6 +13,7 @@ import typer
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
+    from agenteval.models import factory
     from agenteval.models.limits import Limits
 
 Model = Annotated[
@@ -163,11 +164,22 @@ class AskingOptions:
         if self.header:
             own = [os.environ.get("AGENTEVAL_HEADERS", ""), *self.header]
             os.environ["AGENTEVAL_HEADERS"] = "\n".join(own)
-        if parameters := self.parameters():
-            os.environ["AGENTEVAL_PARAMETERS"] = json.dumps(parameters)
+
+    @property
+    def configured_model(self) -> str | factory.ChatModel | None:
+        """The model with the parameters of every request, as the Python API takes it.
+
+        Raises InputError for a parameter that cannot be read.
+        """
+        parameters = self.parameters()
+        if not parameters:
+            return self.model
+        from agenteval.models.factory import ChatModel
+
+        return ChatModel(self.model, parameters=parameters)
 
     def parameters(self) -> dict[str, Any]:
-        """What every request is asked with. Raises InputError for what cannot be read."""
+        """The parameters of every request. Raises InputError for one that cannot be read."""
         parameters: dict[str, Any] = {}
         for pair in self.param or ():
             name, sign, text = pair.partition("=")
@@ -207,7 +219,7 @@ class ModelOptions(AskingOptions):
     ] = None
 
     def parameters(self) -> dict[str, Any]:
-        """What every request is asked with. Raises InputError for what cannot be read."""
+        """The parameters of every request. Raises InputError for one that cannot be read."""
         if self.max_tokens is None:
             return super().parameters()
         limit = self.max_tokens.strip().lower()
@@ -296,7 +308,7 @@ class JudgeOptions(ModelOptions):
     def asked(self) -> dict[str, Any]:
         """The keyword arguments of `quantify` and `verify` for them."""
         return {
-            "judge": self.model, "base_url": self.base_url, "temperature": self.sampling,
+            "judge": self.configured_model, "base_url": self.base_url, "temperature": self.sampling,
             "task": self.task, "criteria": self.criteria, "system": self.system,
             "repeats": self.repeats, "seed": self.seed, "one_per_call": self.one_per_call,
             "limit": self.limit, "mapping": read_columns(self.columns),

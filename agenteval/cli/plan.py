@@ -98,7 +98,7 @@ class AgentOptions(AgentModelOptions):
     def how(self, limits: LimitOptions, run: TrialOptions | RunOptions) -> How:
         """What an experiment is told of it. Raises InputError for bounds that cannot hold."""
         return {
-            "model": self.model, "base_url": self.base_url, "temperature": self.sampling,
+            "model": self.configured_model, "base_url": self.base_url, "temperature": self.sampling,
             "max_tokens": self.max_tokens, "seconds": limits.timeout, "turns": self.turns,
             "strict": self.strict, "log_order": self.log_order, "limits": limits.limits(),
             "dry_run": run.dry_run,

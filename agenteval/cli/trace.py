@@ -105,7 +105,7 @@ def locate(
 
     refuse_input(folder, store=run.store)
     experiment = partial(
-        find_errors, paths, model=model.model, base_url=model.base_url,
+        find_errors, paths, model=model.configured_model, base_url=model.base_url,
         detectors_only=how.detectors_only, taxonomy=how.taxonomy,
         mode="areas" if how.mode is Mode.areas else "broad", context=how.context,
         reply_tokens=how.reply_tokens, repeats=how.repeats, budget=how.budget,

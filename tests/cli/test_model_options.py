@@ -61,11 +61,8 @@ def test_what_is_sent(
     assert {k: v for k, v in body.items() if k not in fixed} == sent
 
 
-def test_another_effort_is_another_judge(
-    cli: Cli, folder: Path, endpoint: Behaving, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_effort_is_another_judge(cli: Cli, folder: Path, endpoint: Behaving) -> None:
     for options in ((), ("--reasoning-effort", "low"), ()):
-        monkeypatch.delenv("AGENTEVAL_PARAMETERS", raising=False)  # a process of its own each time
         assert quantify(cli, endpoint, "good@judges", *options).code == 0
     asked = endpoint.asked["good@judges"]
     assert [body.get("reasoning_effort") for body in asked] == [None, "low"]
@@ -103,3 +100,19 @@ def test_a_cap_on_cost_needs_a_limit_where_the_model_has_none(
     result = quantify(cli, endpoint, "good@cost", "--max-tokens", "none", *prices)
     assert result.code == 2
     assert "--max-tokens N" in result.err
+
+
+def test_an_option_wins_over_the_environment(
+    cli: Cli, folder: Path, endpoint: Behaving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTEVAL_PARAMETERS", '{"reasoning_effort": "high", "top_p": 0.5}')
+    assert quantify(cli, endpoint, "good@both", "--reasoning-effort", "low").code == 0
+    body = endpoint.asked["good@both"][0]
+    assert (body["reasoning_effort"], body["top_p"]) == ("low", 0.5)
+
+
+def test_a_judge_in_python_refuses_parameters(cli: Cli, folder: Path) -> None:
+    judge = ("--model", "python:builtins:len", "--max-tokens", "9")
+    result = cli("quantify", "runs.jsonl", "--criteria", "criteria.json", *judge)
+    assert result.code == 2
+    assert "--max-tokens" in result.err
