@@ -19,6 +19,8 @@ from agenteval.models.factory import ChatModel, choose_model, make_client
 from agenteval.models.limits import Budget, Limits, Price
 from agenteval.models.openai import OpenAITransport, endpoint_of
 from agenteval.models.wire import Reply, Request
+from agenteval.store import Store
+from agenteval.store.reply_export import export_replies
 from tests.support.endpoints import BODIES, FILTERED, Behaving, behaving
 
 SCHEMA = {
@@ -260,9 +262,12 @@ async def test_a_recording_is_found_whatever_its_model_was_asked_with(
     path = tmp_path / "replies.jsonl"
     model = ChatModel("good@recorded", parameters={"max_tokens": None, "top_p": 0.5})
     choice = choose_model(model, f"{endpoint.url}/v1")
-    client = make_client(choice, Limits(), None, record=path)
-    (reply,) = await replies(client, 1)
-    await client.close()
+    with Store(tmp_path / "s.db") as store:
+        client = make_client(choice, Limits(), store)
+        (reply,) = await replies(client, 1)
+        await client.close()
+    with Store(tmp_path / "s.db") as store:
+        export_replies(store, path)
     replay = make_client(choose_model(f"replay:{path}"), Limits(), None)
     assert (await replies(replay, 1))[0].text == reply.text
 
