@@ -21,7 +21,7 @@ from agenteval.errors import (
 )
 from agenteval.models.adaptation import LIMITS, adaptation
 from agenteval.models.ceiling import Slot
-from agenteval.models.dry_run import Draft, WouldSend, dry_run
+from agenteval.models.dry_run import UnsentRequest, WouldSend, dry_run
 from agenteval.models.limits import Budget, Limiter
 from agenteval.models.windows import longest_reply, reasons
 from agenteval.models.wire import Reply, Request, Resend, Simplified, Transport
@@ -33,7 +33,9 @@ TURNED_AWAY = 3  # requests that meet a 401 or 403 before any is answered: none 
 
 
 class ReplyCache(Protocol):
-    """Where paid replies are kept. The store is one."""
+    """Keeps paid replies, and the secret that nonces of requests are made of. The store is one."""
+
+    secret: bytes
 
     def get_reply(self, key: str) -> dict[str, Any] | None:
         """The stored reply, or None."""
@@ -172,13 +174,13 @@ class Client:
         key, _ = request.identify(self.transport.endpoint, self.transport.model)
         return self._cached(key) is not None
 
-    def draft(self, request: Request) -> Draft:
+    def draft(self, request: Request) -> UnsentRequest:
         """The request as it would be sent, and what it may take."""
         request = self._parametrised(request)
         key, size = request.identify(self.transport.endpoint, self.transport.model)
         longest = max_completion(request, self.model)
         where = f"{self.model} at {self.address}"
-        return Draft(request, key, estimate_tokens(request), longest, size, where)
+        return UnsentRequest(request, key, estimate_tokens(request), longest, size, where)
 
     def _parametrised(self, request: Request) -> Request:
         """The request with the parameters of the user; a limit that nobody asked for is not sent

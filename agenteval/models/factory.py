@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from agenteval.errors import InputError, ModelUnavailable
@@ -323,13 +323,7 @@ def make_transport(choice: ModelChoice) -> Transport:
     )
 
 
-class Keeper(ReplyCache, Protocol):
-    """A cache with the secret that nonces of requests are made of. The store is one."""
-
-    secret: bytes
-
-
-def make_client(choice: ModelChoice, limits: Limits, store: Keeper | None) -> Client:
+def make_client(choice: ModelChoice, limits: Limits, store: ReplyCache | None) -> Client:
     """Return a client for a chat model, with the store as its cache.
 
     Raises InputError for a file that the model cannot be read from, and for a cap on cost where no
