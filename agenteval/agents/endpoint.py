@@ -124,7 +124,7 @@ class _WriteOnly:
     """A cache that keeps every reply and answers no request."""
 
     def __init__(self, store: ReplyCache) -> None:
-        self.put_reply = store.put_reply
+        self.put_reply, self.secret = store.put_reply, store.secret
 
     def get_reply(self, key: str) -> None:
         """Return None: the request must be sent."""

@@ -20,6 +20,7 @@ from agenteval.errors import InputError
 if TYPE_CHECKING:
     from agenteval.agents.endpoint import Endpoint
     from agenteval.models.client import Client, ReplyCache
+    from agenteval.models.factory import Model
     from agenteval.models.limits import Budget
 
 Scripted = Mapping[str, Callable[[], Agent]]
@@ -48,7 +49,7 @@ class AgentSettings:
     `store`.
     """
 
-    model: str | None = None
+    model: Model = None
     base_url: str | None = None
     temperature: float | None = 0.0
     max_tokens: int | None = None

@@ -15,6 +15,7 @@ from agenteval.evaluators.planning.oracle import CheckRules
 from agenteval.evaluators.planning.scripted import SCRIPTED
 from agenteval.evaluators.planning.suite import read_suite
 from agenteval.evaluators.planning.trials import EVALUATOR, Rules
+from agenteval.models.factory import Model
 from agenteval.models.limits import Limits
 from agenteval.records import Usage
 from agenteval.store import Store, Trials
@@ -30,7 +31,7 @@ Agent = str | Callable[..., Any]
 class How(TypedDict, total=False):
     """How an agent is run; see `AgentSetup`."""
 
-    model: str | None
+    model: Model
     base_url: str | None
     temperature: float | None
     max_tokens: int | None
@@ -55,7 +56,7 @@ class AgentSetup:
     """
 
     agent: Agent
-    model: str | None = None
+    model: Model = None
     base_url: str | None = None
     temperature: float | None = 0.0
     max_tokens: int | None = None

@@ -177,7 +177,8 @@ class Judging:
                 f"in {self.recording.path}"
             )
         if self.choice is not None and self.choice.kind == "embedded":
-            why = ", since no other is configured" if self.judge is None else ""
+            named = self.judge.model if isinstance(self.judge, ChatModel) else self.judge
+            why = ", since no other is configured" if named is None else ""
             self.watch.note(
                 f"judge: embedded{why}: it grades conciseness, by length, and nothing else"
             )
@@ -332,6 +333,11 @@ def _chosen(
     the file that it stands in as its version.
     """
     reference = ""
+    if isinstance(judge, ChatModel) and (judge.model or "").startswith("python:"):
+        raise InputError(
+            "a judge in Python asks its model itself: no parameter is passed on",
+            "--param, --max-tokens, --reasoning-effort",
+        )
     if isinstance(judge, str) and judge.startswith("python:"):
         reference = judge.removeprefix("python:")
         judge = load(reference, "--model")

@@ -17,7 +17,7 @@ _SHOWN = 8000  # characters of a reply that are shown back to the model
 
 
 @dataclass(frozen=True, slots=True)
-class Asked(Generic[T]):
+class ParsedReply(Generic[T]):
     """What was read, from which text, and what it took. Cached replies cost nothing."""
 
     value: T
@@ -42,7 +42,7 @@ async def ask(
     read: Callable[[str], T],
     repair: Callable[[str], str],
     show: Callable[[str], str] = _beginning,
-) -> Asked[T]:
+) -> ParsedReply[T]:
     """What `read` makes of the reply, or of that to the one repair.
 
     `repair` makes the second question from what was wrong with the first answer, `show` what is
@@ -52,7 +52,7 @@ async def ask(
     """
     first = _usable(await client.complete(request))
     try:
-        return Asked(_read(first, read), first.text, _cost(first), repaired=False)
+        return ParsedReply(_read(first, read), first.text, _cost(first), repaired=False)
     except ReplyError as error:
         if first.says_nothing:  # there is nothing to repair
             raise
@@ -68,7 +68,9 @@ async def ask(
     )
     try:
         second = _usable(await client.complete(again))
-        return Asked(_read(second, read), second.text, _cost(first) + _cost(second), repaired=True)
+        return ParsedReply(
+            _read(second, read), second.text, _cost(first) + _cost(second), repaired=True
+        )
     except BadRequest:  # the repair cannot be asked for here: a recording, a full context
         problem.spent = _cost(first)
         raise problem from None

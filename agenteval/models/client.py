@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from agenteval.errors import (
     AgentevalError,
@@ -20,20 +21,21 @@ from agenteval.errors import (
 )
 from agenteval.models.adaptation import LIMITS, adaptation
 from agenteval.models.ceiling import Slot
-from agenteval.models.dry_run import Draft, WouldSend, dry_run
+from agenteval.models.dry_run import UnsentRequest, WouldSend, dry_run
 from agenteval.models.limits import Budget, Limiter
 from agenteval.models.windows import longest_reply, reasons
 from agenteval.models.wire import Reply, Request, Resend, Simplified, Transport
 from agenteval.records import Usage, canonical_json
 
-_T = TypeVar("_T")
 MOST_RESENDS = 16  # of one request; more than the forms and parameters there are to leave out
 MOST_SILENT = 5  # replies in a row that are cut off before they say anything
 TURNED_AWAY = 3  # requests that meet a 401 or 403 before any is answered: none will be
 
 
 class ReplyCache(Protocol):
-    """Where paid replies are kept. The store is one."""
+    """Keeps paid replies, and the secret that nonces of requests are made of. The store is one."""
+
+    secret: bytes
 
     def get_reply(self, key: str) -> dict[str, Any] | None:
         """The stored reply, or None."""
@@ -107,12 +109,12 @@ class Client:
         self._adapted = adaptation(transport.endpoint, transport.model)
         self._dropping = asyncio.Lock()  # held by who finds out whether a limit is at fault
         self._said_nothing = 0  # replies in a row that were cut off before they said anything
-        self._barred: str | None = None  # why the endpoint refused the key
+        self._refusal: str | None = None  # why no further request may be sent
         self._answered = False  # whether any request was
         self._turned_away = 0  # requests that met a 401 or 403 before any was answered
-        self._sending: set[asyncio.Task[Any] | None] = set()  # whose attempts are under way
-        self._idling: set[asyncio.Task[Any]] = set()  # waiting between attempts
-        self._last: set[asyncio.Task[Any] | None] | None = None  # who may still ask, None: all
+        self._sending: set[asyncio.Task[Any] | None] = set()  # tasks with a request in flight
+        self._waiting: set[asyncio.Task[Any] | None] = set()  # tasks between requests
+        self._allowed: set[asyncio.Task[Any] | None] | None = None  # may send; None: all may
         self._jitter = random.Random(seed)  # noqa: S311  spreads retries, guards nothing
 
     @property
@@ -172,13 +174,13 @@ class Client:
         key, _ = request.identify(self.transport.endpoint, self.transport.model)
         return self._cached(key) is not None
 
-    def draft(self, request: Request) -> Draft:
+    def draft(self, request: Request) -> UnsentRequest:
         """The request as it would be sent, and what it may take."""
         request = self._parametrised(request)
         key, size = request.identify(self.transport.endpoint, self.transport.model)
         longest = max_completion(request, self.model)
         where = f"{self.model} at {self.address}"
-        return Draft(request, key, estimate_tokens(request), longest, size, where)
+        return UnsentRequest(request, key, estimate_tokens(request), longest, size, where)
 
     def _parametrised(self, request: Request) -> Request:
         """The request with the parameters of the user; a limit that nobody asked for is not sent
@@ -212,12 +214,12 @@ class Client:
                 )
         self._said_nothing = self._said_nothing + 1 if reply.says_nothing else 0
         if self._said_nothing >= MOST_SILENT:
-            self._barred = (
+            self._refusal = (
                 f"{self.transport.endpoint}: {MOST_SILENT} replies in a row were cut off by a "
                 "length limit before they said anything; give --max-tokens N with a larger N or "
                 "none, or --reasoning-effort low"
             )
-            raise Unauthorized(self._barred)
+            raise Unauthorized(self._refusal)
         return reply
 
     def _may_drop_limit(self) -> bool:
@@ -237,7 +239,8 @@ class Client:
     async def _ask(self, request: Request, effort: _Effort) -> Reply:
         """Attempts until one is answered; the pauses between them hold no slot."""
         while True:
-            slot = await self.limiter.enter()
+            with self._cancellable():
+                slot = await self.limiter.enter()
             try:
                 return await self._attempt(request, effort, slot)
             except Transient as error:
@@ -250,41 +253,48 @@ class Client:
                     raise
             finally:
                 self.limiter.leave(slot)
-            if self._last is not None:
+            if self._allowed is not None:
                 raise asyncio.CancelledError
-            await self._idle(self._sleep(pause))
+            with self._cancellable():
+                await self._sleep(pause)
 
-    async def _idle(self, waiting: Awaitable[_T]) -> _T:
-        """Wait for something of which nothing is lost when the wait is cancelled."""
+    @contextmanager
+    def _cancellable(self) -> Iterator[None]:
+        """Let `wind_down` cancel this task within the block, where it has no request in flight.
+
+        Raises CancelledError for a task that may no longer send.
+        """
         task = asyncio.current_task()
-        assert task is not None
-        self._idling.add(task)
+        if self._allowed is not None and task not in self._allowed:
+            raise asyncio.CancelledError
+        self._waiting.add(task)
         try:
-            return await waiting
+            yield
         finally:
-            self._idling.discard(task)
+            self._waiting.discard(task)
 
     def wind_down(self, *, repairs: bool = True) -> None:
-        """Begin nothing more: a task whose request is under way gets its reply, and may have it
-        repaired where `repairs` says so; every other one that waits here, or comes to ask, is
-        cancelled."""
-        self._last = set(self._sending) if repairs else set()
-        for task in self._idling:
-            task.cancel()
+        """Stop sending requests, except repairs of the replies to requests in flight.
+
+        A task with a request in flight gets its reply. Every other task that waits here or asks
+        later is cancelled. Without `repairs`, no task may send again.
+        """
+        self._allowed = set(self._sending) if repairs else set()
+        for task in self._waiting:
+            if task is not None:
+                task.cancel()
 
     @property
     def under_way(self) -> int:
-        """How many requests were sent and are not answered."""
+        """Number of requests in flight."""
         return len(self._sending)
 
     async def _attempt(self, request: Request, effort: _Effort, slot: Slot) -> Reply:
-        if self._barred is not None:  # whoever waited for a slot meanwhile
-            raise Unauthorized(self._barred)
+        if self._refusal is not None:  # of a request that was answered while this one waited
+            raise Unauthorized(self._refusal)
+        with self._cancellable():
+            held = await self.budget.hold(effort.prompt, max_completion(request, self.model))
         task = asyncio.current_task()
-        if self._last is not None and task not in self._last:
-            raise asyncio.CancelledError
-        longest = max_completion(request, self.model)
-        held = await self._idle(self.budget.hold(effort.prompt, longest))
         self._sending.add(task)
         began = self.clock()
         if effort.started is None:
@@ -302,7 +312,7 @@ class Client:
             if self._is_turned_away(error):
                 error = Unauthorized(str(error))
             if isinstance(error, Unauthorized):
-                self._barred = str(error)
+                self._refusal = str(error)
             raise error from None
         except Transient as error:
             charged = not error.overload
@@ -393,6 +403,3 @@ def max_completion(request: Request, model: str = "") -> int:
 def _without_limit(request: Request) -> Request:
     parameters = {k: v for k, v in request.parameters.items() if k not in LIMITS}
     return replace(request, parameters=parameters)
-
-
-__all__ = ["Client", "ReplyCache", "RetryPolicy", "estimate_tokens", "max_completion"]

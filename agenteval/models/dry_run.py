@@ -20,7 +20,7 @@ class WouldSend(BudgetExceeded):
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class UnsentRequest:
     """A request that a dry run did not send: its key, its size in bytes, the tokens of its prompt
     (estimated) and of the longest reply it allows, and the model and address it would go to."""
 
@@ -36,7 +36,7 @@ class Draft:
 class DryRun:
     """The requests that were not sent, and how many were answered from the store."""
 
-    drafts: list[Draft] = field(default_factory=list)
+    drafts: list[UnsentRequest] = field(default_factory=list)
     answered: int = 0
 
 

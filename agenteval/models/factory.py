@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from agenteval.errors import InputError, ModelUnavailable
@@ -53,11 +53,12 @@ class ChatModel:
     """A chat model for the Python API, wherever the name of a model is accepted.
 
     `client` is an `AsyncOpenAI` or `AsyncAzureOpenAI` object that sends the requests; without one
-    `model` is a name such as "openai:gpt-4o". `parameters` go into every request and are part of
-    the judge's identity: {"max_tokens": None} leaves the limit out, {"reasoning_effort": "low"}.
+    `model` is a name such as "openai:gpt-4o", or None for the one of AGENTEVAL_MODEL. `parameters`
+    go into every request and are part of the judge's identity: {"max_tokens": None} leaves the
+    limit out, {"reasoning_effort": "low"}.
     """
 
-    model: str
+    model: str | None
     client: Any = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
@@ -109,21 +110,21 @@ def choose_model(
 ) -> ModelChoice:
     """The model, with the parameters that it is asked with; see `_choose`.
 
-    AGENTEVAL_PARAMETERS is a JSON object of parameters. Raises InputError.
+    AGENTEVAL_PARAMETERS, a JSON object, holds the parameters of every model; those of the model
+    itself win. Raises InputError.
     """
-    chosen = spec if isinstance(spec, ChatModel) else None
-    parameters = {**_parameters(), **(chosen.parameters if chosen else {})}
-    if chosen is not None and chosen.client is not None:
-        url = str(getattr(chosen.client, "base_url", ""))
-        return ModelChoice("chat", chosen.model, "client", url, None, client=chosen.client,
-                           parameters=parameters)  # fmt: skip
-    name = chosen.model if chosen else spec
-    assert isinstance(name, str | None)
-    choice = _choose(name, base_url, need_key=need_key, decides=decides)
-    return replace(choice, parameters=parameters)
+    model = spec if isinstance(spec, ChatModel) else ChatModel(spec)
+    if model.client is not None:
+        if model.model is None:
+            raise InputError("a client object needs the name of its model", "ChatModel")
+        url = str(getattr(model.client, "base_url", ""))
+        choice = ModelChoice("chat", model.model, "client", url, client=model.client)
+    else:
+        choice = _choose(model.model, base_url, need_key=need_key, decides=decides)
+    return replace(choice, parameters={**_environment_parameters(), **model.parameters})
 
 
-def _parameters() -> dict[str, Any]:
+def _environment_parameters() -> dict[str, Any]:
     text = _variable(PARAMETERS) or "{}"
     try:
         parameters = json.loads(text)
@@ -322,13 +323,7 @@ def make_transport(choice: ModelChoice) -> Transport:
     )
 
 
-class Keeper(ReplyCache, Protocol):
-    """A cache with the secret that nonces of requests are made of. The store is one."""
-
-    secret: bytes
-
-
-def make_client(choice: ModelChoice, limits: Limits, store: Keeper | None) -> Client:
+def make_client(choice: ModelChoice, limits: Limits, store: ReplyCache | None) -> Client:
     """Return a client for a chat model, with the store as its cache.
 
     Raises InputError for a file that the model cannot be read from, and for a cap on cost where no

@@ -104,7 +104,7 @@ class Context:
 
 
 @dataclass
-class Draft:
+class RunDraft:
     """Fields of a Run. `weak_id` names the case and serves as id only where it is unique."""
 
     id: str | None = None
@@ -293,7 +293,7 @@ def _refuse(first_given: tuple[str, Any], other: tuple[str, Any], context: Conte
 # ---- systems -------------------------------------------------------------------------------------
 
 
-def system_name(draft: Draft, rows: Rows, context: Context) -> str | None:
+def system_name(draft: RunDraft, rows: Rows, context: Context) -> str | None:
     """The first value that names a system; None when there is none. The others are kept.
 
     A name is text of at most 200 characters without control characters, an integer, or an object

@@ -31,8 +31,8 @@ from agenteval.readers.fields import (
     OUTPUT,
     Candidates,
     Context,
-    Draft,
     Rows,
+    RunDraft,
     field_of,
     id_text,
     json_text,
@@ -78,7 +78,7 @@ class Format:
 
     name: str
     matches: Callable[[Any], bool]
-    to_draft: Callable[[Any, Context], Draft]
+    to_draft: Callable[[Any, Context], RunDraft]
 
 
 def recognise(value: Any) -> Format | None:
@@ -102,7 +102,7 @@ def _is_log(value: Any) -> bool:
     )
 
 
-def _read_log(value: Any, context: Context) -> Draft:
+def _read_log(value: Any, context: Context) -> RunDraft:
     """A result log: `problem`, `messages`, `is_correct`, `correct_ans`, `solution`, ...
 
     Input is the problem, reference the short `correct_ans`, success `is_correct`. The worked
@@ -168,9 +168,9 @@ def _is_record(value: Any) -> bool:
     )
 
 
-def _read_record(value: Any, context: Context) -> Draft:
+def _read_record(value: Any, context: Context) -> RunDraft:
     by_field, rest = split(value)
-    draft = Draft()
+    draft = RunDraft()
     outputs = by_field.get("output", [])
     if "messages" not in by_field and outputs and (inside := messages_in(outputs[0][1])):
         by_field["messages"] = [(outputs.pop(0)[0], inside)]
@@ -199,7 +199,7 @@ def _read_record(value: Any, context: Context) -> Draft:
     return draft
 
 
-def _messages(draft: Draft, by_field: Candidates, context: Context) -> Conversation:
+def _messages(draft: RunDraft, by_field: Candidates, context: Context) -> Conversation:
     conversation = Conversation()
     taken: tuple[str, Any] | None = None
     for key, value in by_field.pop("messages", []):
@@ -225,7 +225,7 @@ def _messages(draft: Draft, by_field: Candidates, context: Context) -> Conversat
 class _Gold:
     """The gold keys that are met while texts are read for `draft`: withheld, left visible."""
 
-    draft: Draft
+    draft: RunDraft
     context: Context
     withheld: dict[str, Any] = field(default_factory=dict)
     visible: dict[str, None] = field(default_factory=dict)  # a set in order
@@ -298,7 +298,7 @@ def _output_text(value: Any, key: str, place: str) -> str:
     return json_text(value)
 
 
-def _identity(draft: Draft, by_field: Candidates, context: Context) -> None:
+def _identity(draft: RunDraft, by_field: Candidates, context: Context) -> None:
     for key, value in by_field.pop("id", []):
         if draft.id is None:
             draft.id = id_text(value, key, context.place)
@@ -319,7 +319,7 @@ def _identity(draft: Draft, by_field: Candidates, context: Context) -> None:
     draft.system = system_name(draft, by_field.pop("system", []), context) or "unnamed"
 
 
-def _verdict_and_reference(draft: Draft, by_field: Candidates, context: Context) -> None:
+def _verdict_and_reference(draft: RunDraft, by_field: Candidates, context: Context) -> None:
     verdicts, references = by_field.pop("success", []), by_field.pop("reference", [])
     if verdicts:
         key, value = verdicts[0]
@@ -332,7 +332,7 @@ def _verdict_and_reference(draft: Draft, by_field: Candidates, context: Context)
         draft.keep(key, value)
 
 
-def _spans(draft: Draft, by_field: Candidates, context: Context) -> None:
+def _spans(draft: RunDraft, by_field: Candidates, context: Context) -> None:
     for key, value in by_field.pop("spans", []):
         if value is None:
             continue
@@ -357,7 +357,7 @@ def _is_example(value: Any) -> bool:
     )  # fmt: skip
 
 
-def _refuse_example(value: Any, context: Context) -> Draft:
+def _refuse_example(value: Any, context: Context) -> RunDraft:
     raise InputError(
         "an example of a LangSmith dataset: its outputs are what is expected, not what a system "
         "answered; export the runs of an experiment", context.place,
@@ -377,7 +377,7 @@ def _is_task_result(value: Any) -> bool:
     return is_event_list(value.get("messages") if isinstance(value, dict) else value)
 
 
-def _read_list(value: Any, context: Context) -> Draft:
+def _read_list(value: Any, context: Context) -> RunDraft:
     return _read_record({"messages": value} if isinstance(value, list) else value, context)
 
 

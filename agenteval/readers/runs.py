@@ -22,10 +22,10 @@ from agenteval.readers.problems import first_problem
 from agenteval.readers.public_logs import Rows, public_records
 from agenteval.readers.source_files import (
     MOST_RUNS,
-    Found,
     ReadResult,
     Skipped,
     SourceFile,
+    SourceFiles,
     collector_paused,
     described,
     find,
@@ -69,7 +69,7 @@ def read_runs(
     files of other kinds are listed in `skipped` instead, and so are files whose first value is no
     run and logs of which no sample can be read; broken files and recordings are errors.
     """
-    piped = Found([SourceFile(Path("-"), "stdin")], [], single=True)
+    piped = SourceFiles([SourceFile(Path("-"), "stdin")], [], single=True)
     sources = piped if str(source) == "-" else find(source)
     columns = mapping_of(task, Path(source)) if mapping is None else mapping
     reading = _Reading(task, sources.single, columns, given=mapping is not None)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agenteval.errors import InputError
-from agenteval.readers.fields import Context, Draft, is_missing, number_of, shorten
+from agenteval.readers.fields import Context, RunDraft, is_missing, number_of, shorten
 from agenteval.readers.formats import recognise
 from agenteval.readers.strict_json import Notes
 from agenteval.records.base import content_hash
@@ -79,7 +79,7 @@ def rating_rows(samples: Iterable[Sample], name: str) -> Iterator[tuple[str, dic
     rows: list[tuple[Sample, dict[str, str]]] = []
     for sample in samples:
         form = recognise(sample.record)
-        run = form.to_draft(sample.record, Context(sample.place, Notes())) if form else Draft()
+        run = form.to_draft(sample.record, Context(sample.place, Notes())) if form else RunDraft()
         turns = [m.content for m in run.messages if m.role == "assistant"]
         case = content_hash(run.input) if run.input else sample.run
         rows.append(

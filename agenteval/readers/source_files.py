@@ -47,7 +47,7 @@ class SourceFile:
 
 
 @dataclass(frozen=True)
-class Found:
+class SourceFiles:
     """Files in order; `single` when the user named one file, which then must be readable."""
 
     files: list[SourceFile]
@@ -55,7 +55,7 @@ class Found:
     single: bool = False
 
 
-def find(source: str | Path) -> Found:
+def find(source: str | Path) -> SourceFiles:
     """The files behind a path or glob pattern, sorted by path.
 
     Hidden files and folders are left out, links that leave the folder are listed as skipped.
@@ -65,7 +65,7 @@ def find(source: str | Path) -> Found:
     if "\0" in text or not text:
         raise InputError("an empty path or one with a NUL character names no file")
     path = Path(text)
-    sources = Found([], [])
+    sources = SourceFiles([], [])
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -76,13 +76,13 @@ def find(source: str | Path) -> Found:
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", text) from None
     if not stat.S_ISDIR(mode):
-        return Found([SourceFile(path, path.stem)], [], single=True)
+        return SourceFiles([SourceFile(path, path.stem)], [], single=True)
     for inside in _walk(path, sources.skipped):
         _sort_in(inside, path, sources)
     return sources
 
 
-def _match(pattern: str, found: Found) -> None:
+def _match(pattern: str, found: SourceFiles) -> None:
     parts = Path(pattern).parts
     fixed = next(i for i, part in enumerate(parts) if any(c in part for c in _WILD))
     hits = sorted(glob.glob(pattern, recursive=True))
@@ -111,7 +111,7 @@ def _walk(folder: Path, skipped: list[Skipped]) -> Iterator[Path]:
             yield Path(entry.path)
 
 
-def _sort_in(path: Path, root: Path, found: Found) -> None:
+def _sort_in(path: Path, root: Path, found: SourceFiles) -> None:
     """Put one file of a folder among the files to read or the skipped ones."""
     reason = ""
     if path.suffix.lower() not in SUFFIXES:

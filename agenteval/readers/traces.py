@@ -24,10 +24,10 @@ from agenteval.readers.loose_json import LooseDecoder
 from agenteval.readers.problems import first_problem
 from agenteval.readers.source_files import (
     MOST_RUNS,
-    Found,
     ReadResult,
     Skipped,
     SourceFile,
+    SourceFiles,
     collector_paused,
     described,
     find,
@@ -73,7 +73,7 @@ def read_traces(
 
 
 def read_file(
-    file: SourceFile, files: Found, notes: Notes, *, task: str = "", with_gold: bool = False
+    file: SourceFile, files: SourceFiles, notes: Notes, *, task: str = "", with_gold: bool = False
 ) -> list[Run]:
     """The runs of one of `files`; none, with the reason in `files.skipped`, where it holds no trace
     or cannot be read and is not the only one. Raises InputError as `read_traces`."""

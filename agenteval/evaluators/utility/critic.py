@@ -122,7 +122,7 @@ class _Asker:
 
     async def _ask(
         self, request: Request, read: Callable[[str], CriticReading]
-    ) -> asking.Asked[CriticReading]:
+    ) -> asking.ParsedReply[CriticReading]:
         """The reading of the reply, or of the one repair by the third template; its rung says so.
 
         A stored reply that cannot be read is passed over for a later one that is stored, and with

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from agenteval.errors import AgentevalError, ReplyError, Unauthorized
 from agenteval.evaluators.base import classify
-from agenteval.models.asking import Asked, ask
+from agenteval.models.asking import ParsedReply, ask
 from agenteval.models.client import Client
 from agenteval.models.prompts import load_prompt
 from agenteval.models.wire import NONCE, Request
@@ -47,7 +47,7 @@ class Form:
 
 async def ask_judge(
     client: Client, form: Form, options: JudgeSampling, repeat: int = 0, **values: Any
-) -> Asked[Any]:
+) -> ParsedReply[Any]:
     """What the judge says; see `models.asking.ask` for what is raised.
 
     `values` fill the prompts, which put everything that comes from outside between markers.

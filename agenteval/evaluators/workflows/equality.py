@@ -25,7 +25,7 @@ from agenteval.evaluators.workflows.asked_judge import (
     yes_or_no,
 )
 from agenteval.evaluators.workflows.values import filled, fold, kind, tokens
-from agenteval.models.asking import Asked
+from agenteval.models.asking import ParsedReply
 from agenteval.models.client import Client
 from agenteval.models.reply import parse_reply
 from agenteval.records import FailureStatus, Record, Usage, canonical_json
@@ -78,7 +78,7 @@ class ValueQuestion:
 class TextJudge(Protocol):
     """Says whether two texts mean the same value."""
 
-    async def same(self, question: ValueQuestion) -> Asked[tuple[bool, str]]:
+    async def same(self, question: ValueQuestion) -> ParsedReply[tuple[bool, str]]:
         """Whether they do, and the reason. Raises what `models.asking.ask` raises."""
         ...
 
@@ -254,7 +254,7 @@ class EqualityJudge:
         self.client = client
         self.options = options or JudgeSampling(max_tokens=512)
 
-    async def same(self, question: ValueQuestion) -> Asked[tuple[bool, str]]:
+    async def same(self, question: ValueQuestion) -> ParsedReply[tuple[bool, str]]:
         """Whether the two mean the same, and why. Raises what `models.asking.ask` raises."""
         return await ask_judge(
             self.client, Form("equal", SCHEMA, read_equal), self.options,

@@ -18,7 +18,7 @@ from agenteval.evaluators.workflows.equality import (
     ValueQuestion,
 )
 from agenteval.evaluators.workflows.values import equal_by_rule, filled, tokens
-from agenteval.models.asking import Asked
+from agenteval.models.asking import ParsedReply
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Usage
@@ -214,10 +214,10 @@ class Gate:
         self.open = asyncio.Event()
         self.asked: list[ValueQuestion] = []
 
-    async def same(self, question: ValueQuestion) -> Asked[tuple[bool, str]]:
+    async def same(self, question: ValueQuestion) -> ParsedReply[tuple[bool, str]]:
         self.asked.append(question)
         await self.open.wait()
-        return Asked((True, "same"), "", Usage(requests=1), repaired=False)
+        return ParsedReply((True, "same"), "", Usage(requests=1), repaired=False)
 
 
 async def test_questions_in_flight_are_shared_and_survive_a_waiter() -> None:

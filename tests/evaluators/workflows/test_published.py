@@ -25,7 +25,7 @@ from agenteval.evaluators.workflows.published import (
 )
 from agenteval.evaluators.workflows.rates import MatchCounts, Resampling
 from agenteval.evaluators.workflows.verdicts import Judges
-from agenteval.models.asking import Asked
+from agenteval.models.asking import ParsedReply
 from agenteval.records import Usage
 from tests.golden.files import published
 
@@ -45,9 +45,9 @@ class Judge:
         self.asked.append(question)
         return {"yes": "equal", "no": "different"}.get(self.answer, "unjudged")
 
-    async def same(self, question: ValueQuestion) -> Asked[tuple[bool, str]]:
+    async def same(self, question: ValueQuestion) -> ParsedReply[tuple[bool, str]]:
         self.asked.append(question)
-        return Asked((self.answer == "yes", ""), self.answer, Usage(), repaired=False)
+        return ParsedReply((self.answer == "yes", ""), self.answer, Usage(), repaired=False)
 
 
 def turns_of(folder: Path, turns: list[dict[str, Any]], prompt: str) -> tuple[TurnRow, ...]:
