@@ -57,8 +57,8 @@ def pending(evaluator: Evaluator[T], store: Store, *, retry_failed: bool = False
             attempts[place][column] = state.attempt + 1
         else:
             (failed if state.failed else done)[place] |= columns[column]
-            if state.check_key is not None:
-                checks[place] = state.check_key
+            if not (state.failed or evaluator.criteria):
+                checks[place] = state.check_key  # None: interrupted before the verdict
 
     @lru_cache(maxsize=1024)  # most items lack the same
     def calls(settled: int, tried: tuple[tuple[str, int], ...]) -> list[_Call]:

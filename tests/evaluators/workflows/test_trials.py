@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from agenteval.agents import AgentFailure, System
 from agenteval.engine import Experiment, ExperimentResult, pending
@@ -43,6 +44,7 @@ from agenteval.models.wire import Reply, Request
 from agenteval.records import Message, Usage
 from agenteval.records.trial import TrialSystem
 from agenteval.store import Store, Trials
+from agenteval.store.connect import writing
 from agenteval.testing.scripted import ScriptedTransport
 from tests.evaluators.workflows.desk import RECORDED
 
@@ -213,6 +215,21 @@ def test_what_failed_for_good_is_run_again_only_when_told(store: Store) -> None:
     )
     assert pending(evaluator, store).units == []
     assert len(pending(evaluator, store, retry_failed=True).units) == 4
+
+
+def test_a_session_interrupted_before_its_verdict_is_judged_and_not_held_again(
+    store: Store,
+) -> None:
+    run(store, Acts())
+    judged = verdicts_of(store)
+    with writing(store.engine) as connection:
+        connection.execute(
+            text("UPDATE calls SET outcome = NULL, check_key = NULL, verdict = NULL")
+        )
+    act = Acts()
+    assert run(store, act).progress.outcomes == {"success": 4}
+    assert act.asked == []
+    assert verdicts_of(store) == judged
 
 
 def test_another_judge_judges_the_stored_logs_without_the_agent(store: Store) -> None:
