@@ -106,17 +106,16 @@ class Difference(Record):
 class StateVerdict(Record):
     """What the final state says of a session.
 
-    `goals` says of each whether it is achieved; a goal that asks for nothing is, and is counted in
-    `out_of_scope` too. `progress` is the share of goals achieved. `success` demands that the state
-    is gold's and that the user was told all it was to be told; by "state+reads" also all results
-    that gold obtained. `differences` are at most 50, in order of their paths; `omitted` counts the
-    others. `unobtained` are the gold calls whose result is missing, `untold` the words.
+    `goals` says of each whether it is achieved; a goal that asks for nothing is. `progress` is the
+    share of goals achieved. `success` demands that the state is gold's and that the user was told
+    all it was to be told; by "state+reads" also all results that gold obtained. `differences` are
+    at most 50, in order of their paths; `omitted` counts the others. `unobtained` are the gold
+    calls whose result is missing, `untold` the words.
     """
 
     success: bool
     goals: tuple[bool, ...]
     progress: float = Field(ge=0, le=1)
-    out_of_scope: int = Field(default=0, ge=0)
     differences: tuple[Difference, ...] = ()
     omitted: int = Field(default=0, ge=0)
     unobtained: tuple[Action, ...] = ()
@@ -211,7 +210,6 @@ def judged(gold: Gold, log: SessionLog, demand: Demand = "state") -> StateVerdic
         success=not (differences or untold or (unobtained and demand == "state+reads")),
         goals=goals,
         progress=sum(goals) / len(goals),
-        out_of_scope=sum(not (goal.done or goal.words) for goal in gold.goals),
         differences=tuple(differences[:MAX_DIFFERENCES]),
         omitted=max(0, len(differences) - MAX_DIFFERENCES),
         unobtained=unobtained,

@@ -142,12 +142,12 @@ def test_a_call_that_changes_nothing_must_be_made_all_the_same() -> None:
     assert judge(declined, lend("Dune", "R-31")).success
 
 
-def test_a_goal_without_calls_is_achieved_and_counted_apart() -> None:
+def test_a_goal_without_calls_is_achieved() -> None:
     found = judge(wanting(Goal(text="Chat."), *HANA.goals))
-    assert (found.goals, found.out_of_scope, found.progress) == ((True, False), 1, 0.5)
+    assert (found.goals, found.progress) == ((True, False), 0.5)
     assert not found.success
     served = judge(wanting(Goal(text="Chat."), *HANA.goals), find("Dune"), lend("Dune", "R-20"))
-    assert (served.success, served.out_of_scope) == (True, 1)
+    assert served.success
 
 
 def test_a_user_for_whom_no_call_is_right() -> None:
@@ -166,9 +166,7 @@ def test_a_user_for_whom_no_call_is_right() -> None:
         return found
 
     told = Message(role="assistant", content="The fee is **4 eur**.".replace("*", ""))
-    assert verdict(told) == StateVerdict(
-        success=True, goals=(True, True), progress=1, out_of_scope=1
-    )
+    assert verdict(told) == StateVerdict(success=True, goals=(True, True), progress=1)
     for wrong in (
         Message(role="user", content="4 EUR?"),
         Message(role="assistant", content="4 EUR", tool_calls=(call,)),
