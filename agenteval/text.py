@@ -58,7 +58,7 @@ _FORMS: tuple[tuple[re.Pattern[str], str], ...] = (
         MARK,
     ),
     (re.compile(r"\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*"), MARK),  # RFC 7519: a signed token
-)  # fmt: skip
+)
 
 _known: set[str] = set()  # in every spelling
 

@@ -161,9 +161,14 @@ async def running(
     loop, pipe = asyncio.get_running_loop(), asyncio.subprocess.PIPE
     try:
         transport, pipes = await loop.subprocess_exec(
-            lambda: _Pipes(loop), *words, stdin=pipe, stdout=pipe, stderr=pipe,
-            start_new_session=True, env={**os.environ, **(environment or {})},
-        )  # fmt: skip
+            lambda: _Pipes(loop),
+            *words,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            start_new_session=True,
+            env={**os.environ, **(environment or {})},
+        )
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{words[0]!r} cannot be started: {reason}", "--agent") from error
@@ -198,9 +203,19 @@ def without_secrets(words: Sequence[str]) -> list[str]:
 
 
 _KEYS = (
-    "sk-", "sk_", "ghp_", "gho_", "github_pat_", "glpat-", "hf_", "xoxb-", "xoxp-", "AKIA", "AIza",
+    "sk-",
+    "sk_",
+    "ghp_",
+    "gho_",
+    "github_pat_",
+    "glpat-",
+    "hf_",
+    "xoxb-",
+    "xoxp-",
+    "AKIA",
+    "AIza",
     "eyJ",
-)  # fmt: skip
+)
 _CREDENTIALS = re.compile(r"://[^/?#@\s]*@")
 _BEARER = re.compile(r"\b(bearer|basic|x-api-key:|api-key:|token:)\s+\S+", re.I)
 

@@ -308,9 +308,13 @@ class Toolbox:
     def _log(self, name: object, arguments: JsonValue, outcome: _Answer, turn: int) -> Outcome:
         status, result = outcome
         event = ToolEvent(
-            name=_name(name), arguments=arguments, status=status, result=result, turn=turn,
+            name=_name(name),
+            arguments=arguments,
+            status=status,
+            result=result,
+            turn=turn,
             at=round(max(0.0, self.elapsed()), 6),
-        )  # fmt: skip
+        )
         with self._lock:
             if self.closed:  # the agent was stopped while this call was carried out
                 return None, STOPPED

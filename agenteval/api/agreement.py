@@ -58,20 +58,30 @@ class AgreementReport(Report):
         rater."""
         names = {str(r["criterion_id"]): str(r["criterion"]) for r in self.tables[0].rows}
         plan = [
-            (f"{what} of {own.judge}, labels of {own.rater}", about,
-             partial(reliability_lines, shown, names, of=of))
+            (
+                f"{what} of {own.judge}, labels of {own.rater}",
+                about,
+                partial(reliability_lines, shown, names, of=of),
+            )
             for own in self.labelled
             for what, about, of, shown in (
-                ("Reliability", "What people say of the runs to which the judge gave a value. On "
-                 "the dotted line the value can be read as theirs; below it the judge is too kind.",
-                 "value", own.calibrations),
-                ("Probabilities", "How often the level that the judge calls most probable is the "
-                 "label. Below the dotted line the judge is too sure of itself.",
-                 "probability",
-                 [replace(c, bins=c.level_bins) for c in own.calibrations if c.brier]),
+                (
+                    "Reliability",
+                    "What people say of the runs to which the judge gave a value. On the dotted "
+                    "line the value can be read as theirs; below it the judge is too kind.",
+                    "value",
+                    own.calibrations,
+                ),
+                (
+                    "Probabilities",
+                    "How often the level that the judge calls most probable is the "
+                    "label. Below the dotted line the judge is too sure of itself.",
+                    "probability",
+                    [replace(c, bins=c.level_bins) for c in own.calibrations if c.brier],
+                ),
             )
             if shown and (of == "value" or any(len(c.bins) > 1 for c in shown))
-        ]  # fmt: skip
+        ]
         return report_page(self.title, self.tables, self.notes, self.unfinished, plan)
 
     @property
@@ -167,19 +177,23 @@ def agree(
     among = agreement_among(people, known, options) if len(people) > 1 else []
     labelled = [
         LabelledBy(
-            judge, rater,
+            judge,
+            rater,
             tuple(labelled_means(table, by_rater, known, drawn, random=random_labels)),
             tuple(calibrations(table, by_rater, known)),
         )
-        for judge, table in tables.items() for rater, by_rater in people.items()
-    ]  # fmt: skip
+        for judge, table in tables.items()
+        for rater, by_rater in people.items()
+    ]
     tests = [
         Replacing(judge, tuple(people), replacing(table, people, known, epsilon=epsilon))
-        for judge, table in tables.items() if alt_test
-    ]  # fmt: skip
+        for judge, table in tables.items()
+        if alt_test
+    ]
     names = {c.id: c.name for c in known}
     report = AgreementReport(
-        title=f"{', '.join(tables)} against labels of {', '.join(people)}" if people
+        title=f"{', '.join(tables)} against labels of {', '.join(people)}"
+        if people
         else f"label audit by {', '.join(tables)}",
         tables=(
             *agreement_tables(pairs, among, panels, audits, names, confusion=confusion),
@@ -196,7 +210,7 @@ def agree(
         audits=tuple(audits),
         labelled=tuple(labelled),
         replacing=tuple(tests),
-    )  # fmt: skip
+    )
     return report.gated(*_gates(pairs, min_runs)) if gate else report
 
 
@@ -263,15 +277,26 @@ def sample_to_label(
         view = texts.get(run)
         for number, criterion in enumerate(ids):
             first = number == 0 and view is not None
-            sheet.append({
-                "run": run, "case": entries[run].case, "system": entries[run].system or "",
-                "criterion": criterion, "label": None, "rater": None,
-                "allowed": levels.get(criterion, ""), "weight": round(weight, 6),
-                "sample": sample.name, "problem": view.problem if first and view else None,
-                "text": view.trajectory if first and view else None,
-            })  # fmt: skip
-    columns = (Column("run", "run"), Column("system", "system"),
-               Column("weight", "weight", "number", "runs that it stands for"))  # fmt: skip
+            sheet.append(
+                {
+                    "run": run,
+                    "case": entries[run].case,
+                    "system": entries[run].system or "",
+                    "criterion": criterion,
+                    "label": None,
+                    "rater": None,
+                    "allowed": levels.get(criterion, ""),
+                    "weight": round(weight, 6),
+                    "sample": sample.name,
+                    "problem": view.problem if first and view else None,
+                    "text": view.trajectory if first and view else None,
+                }
+            )
+    columns = (
+        Column("run", "run"),
+        Column("system", "system"),
+        Column("weight", "weight", "number", "runs that it stands for"),
+    )
     rows: list[dict[str, Cell]] = [
         {"run": run, "system": entries[run].system or "", "weight": weight}
         for run, weight in sample.weights.items()
@@ -362,8 +387,9 @@ def _from_files(
     if unknown:
         raise InputError(f"no --scores file has a rater {unknown[0]!r}", "--source")
     if not tables:
-        raise InputError("no rater is left to be the judge: labels and scores are the same",
-                         "--scores")  # fmt: skip
+        raise InputError(
+            "no rater is left to be the judge: labels and scores are the same", "--scores"
+        )
     return tables
 
 

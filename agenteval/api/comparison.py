@@ -57,13 +57,15 @@ class ComparisonReport(Report):
     def junit(self) -> str:
         """The gates as JUnit XML, with the figures of every row."""
         about = {
-            "A": self.names[0], "B": self.names[1], "about": "; ".join(self.data["about"]),
+            "A": self.names[0],
+            "B": self.names[1],
+            "about": "; ".join(self.data["about"]),
             "common cases": len(self.comparison.common),
             "cases only in A": len(self.comparison.only_first),
             "cases only in B": len(self.comparison.only_second),
             "margin": f"{self.comparison.options.margin:g}",
             "tests": self.comparison.about_tests,
-        }  # fmt: skip
+        }
         figures = {row.criterion: self._figures(row) for row in self.comparison.rows}
         return junit_xml(
             self.gates,
@@ -75,11 +77,18 @@ class ComparisonReport(Report):
 
     def _figures(self, row: ComparisonRow) -> dict[str, str]:
         numbers = {
-            "A": row.first.mean, "B": row.second.mean, "difference": row.difference.mean,
-            "low": row.difference.low, "high": row.difference.high, "wins": row.wins,
-            "ties": row.ties, "losses": row.losses, "p": row.p, "p_holm": row.p_holm,
+            "A": row.first.mean,
+            "B": row.second.mean,
+            "difference": row.difference.mean,
+            "low": row.difference.low,
+            "high": row.difference.high,
+            "wins": row.wins,
+            "ties": row.ties,
+            "losses": row.losses,
+            "p": row.p,
+            "p_holm": row.p_holm,
             "detectable": row.detectable,
-        }  # fmt: skip
+        }
         known = {name: f"{value:.6g}" for name, value in numbers.items() if value is not None}
         return {"pairs": str(row.n), **known, "verdict": _verdict(self.comparison, row)}
 
@@ -125,9 +134,12 @@ def compare(
     _check(systems, judges, store if scores is None else scores, other)
     pair = _paired(systems, judges, store, scores, other, task, criteria)
     comparison = compare_tables(
-        pair.first, pair.second, pair_by=pair.pair_by, criteria=only,
+        pair.first,
+        pair.second,
+        pair_by=pair.pair_by,
+        criteria=only,
         options=CompareOptions(margin=margin, min_cases=min_cases, seed=seed, planned=planned),
-    )  # fmt: skip
+    )
     limits = fail_under.items() if isinstance(fail_under, Mapping) else fail_under
     gates = [under_gate(comparison, name, value) for name, value in limits]
     if fail_if is not None:
@@ -411,12 +423,16 @@ def _both_table(comparison: Comparison) -> Table:
     )
     rows = [
         cells_of(
-            counts, columns, criterion=row.criterion, side=side, mean=Estimate.of(mean),
+            counts,
+            columns,
+            criterion=row.criterion,
+            side=side,
+            mean=Estimate.of(mean),
             failures=", ".join(f"{s} {n}" for s, n in counts.failures.items()),
             labels=", ".join(f"{label} {n}" for label, n in counts.labels.items()),
         )
         for row in comparison.rows
         for side, mean, counts in zip("AB", (row.first, row.second), row.counts, strict=True)
-    ]  # fmt: skip
+    ]
     title = "Both sides on the common cases"
     return Table("sides", title, columns, tuple(rows), detail=True)

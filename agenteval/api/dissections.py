@@ -131,10 +131,12 @@ class Dissect:
             f"runs of the agent for each: at least {least}, at most {most}",
         )
         return replace(
-            await experiment.dry_run(), command="plan dissect", about=about,
+            await experiment.dry_run(),
+            command="plan dissect",
+            about=about,
             notes=uncounted(system.parameters),
             budget=self.setup.limits.budget(self.setup.spent(store)),
-        )  # fmt: skip
+        )
 
     def _report(
         self, store: Store, failed: Sequence[Case], unfinished: tuple[str, ...], code: int
@@ -179,10 +181,14 @@ async def adissect(
     setup = read_options(AgentSetup, {"agent": agent, **how}, adissect)
     words, topics = words_of(lexicon)
     options = DissectOptions(
-        tries=tries, full=full, paper_literal=literal, seed=seed,
+        tries=tries,
+        full=full,
+        paper_literal=literal,
+        seed=seed,
         choices=Choices(topics=topics, lexicon=words),
-        limits=setup.rules.limits, rules=setup.rules.check,
-    )  # fmt: skip
+        limits=setup.rules.limits,
+        rules=setup.rules.check,
+    )
     cases = read_cases(suite)
     return await Dissect(setup, cases, options, limit, store, Watch(notify, progress)).run()
 

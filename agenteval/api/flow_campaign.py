@@ -122,20 +122,33 @@ class Campaign:
         return self.limits.budget(spent(store, self.level, keys))
 
     def _experiments(
-        self, store: Store, watch: Watch, candidates: Sequence[Candidate], act: Act,
+        self,
+        store: Store,
+        watch: Watch,
+        candidates: Sequence[Candidate],
+        act: Act,
         verdicts: Verdicts,
-    ) -> list[Experiment[Case]]:  # fmt: skip
+    ) -> list[Experiment[Case]]:
         return [
             Experiment(
                 WorkflowEvaluator.of(
-                    store, self.level, self.cases, candidate, self.trials, act, verdicts,
+                    store,
+                    self.level,
+                    self.cases,
+                    candidate,
+                    self.trials,
+                    act,
+                    verdicts,
                     bounds=self._bounds,
                 ),
-                store, concurrency=self.limits.concurrency, retry_failed=self.retry_failed,
-                notify=watch.note, warn=watch.warn,
+                store,
+                concurrency=self.limits.concurrency,
+                retry_failed=self.retry_failed,
+                notify=watch.note,
+                warn=watch.warn,
             )
             for candidate in candidates
-        ]  # fmt: skip
+        ]
 
     async def _run(self, experiments: Sequence[Experiment[Case]], watch: Watch) -> ExperimentResult:
         for experiment in experiments:  # readers of the store see that all are planned

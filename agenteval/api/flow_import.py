@@ -89,9 +89,15 @@ async def aflow_import(
     with opened(store) as kept:
         _refuse_others(kept, candidate, numbered)
         evaluator = WorkflowEvaluator.of(
-            kept, "session", cases.values(), candidate, 1 + max(n for _, n in numbered),
-            act, verdicts, only=numbered.keys(),
-        )  # fmt: skip
+            kept,
+            "session",
+            cases.values(),
+            candidate,
+            1 + max(n for _, n in numbered),
+            act,
+            verdicts,
+            only=numbered.keys(),
+        )
         ended = await Experiment(evaluator, kept, concurrency=1).run(watch.progress)
         stored = load_sessions(kept, cases=cases, systems=[candidate.sha256])
     keys = {(case.info.id, number) for (_, number), (case, _) in numbered.items()}

@@ -199,9 +199,15 @@ class Judging:
         else:
             concurrency = 1 if self.choice else self.limits.concurrency
         return Experiment(
-            rated, store, concurrency=concurrency, retry_failed=self.retry_failed, client=client,
-            notify=self.watch.note, warn=self.watch.warn, announce=announce,
-        )  # fmt: skip
+            rated,
+            store,
+            concurrency=concurrency,
+            retry_failed=self.retry_failed,
+            client=client,
+            notify=self.watch.note,
+            warn=self.watch.warn,
+            announce=announce,
+        )
 
     async def run(
         self, rated: JudgeEvaluator, client: Client | None, store: Store
@@ -224,9 +230,11 @@ class Judging:
             f"stored already: {work.done} scored, {work.failed} failed; calls: {len(work.units)}"
         )
         total = replace(
-            total, about=(*total.about, stored), notes=(*total.notes, *notes_on(self.choice)),
+            total,
+            about=(*total.about, stored),
+            notes=(*total.notes, *notes_on(self.choice)),
             budget=self.limits.budget(store.usage(rated.source_key)),
-        )  # fmt: skip
+        )
         return total + await experiment.dry_run()
 
     async def close(self, client: Client | None) -> None:
@@ -294,11 +302,14 @@ def read_judging(
     check_computed(wanted, [run.reference for run in read])
     if computed := [c.name for c in wanted if c.judge]:
         items = [
-            (run, View.model_validate(
-                {**view.model_dump(), "computed_from": content_hash(run.reference)}
-            ))
+            (
+                run,
+                View.model_validate(
+                    {**view.model_dump(), "computed_from": content_hash(run.reference)}
+                ),
+            )
             for run, view in items
-        ]  # fmt: skip
+        ]
         watch.note(f"computed from the references, without a model: {', '.join(computed)}")
     items = [
         (run, view.model_copy(update={"owner": (run.task, run.system)})) for run, view in items

@@ -76,8 +76,11 @@ def read_options(
     names = [f.name for f in fields(group)]  # type: ignore[arg-type]
     for name in keywords:
         if name not in names:
-            written = [p.name for p in inspect.signature(function).parameters.values()
-                       if p.kind is not p.VAR_KEYWORD]  # fmt: skip
+            written = [
+                p.name
+                for p in inspect.signature(function).parameters.values()
+                if p.kind is not p.VAR_KEYWORD
+            ]
             near = get_close_matches(name, [*names, *written], 1, 0)
             called = function.__name__.removeprefix("a")
             raise TypeError(

@@ -153,9 +153,12 @@ class Test:
     def _experiment(self, store: Store, system: System, size: int) -> Experiment[Case]:
         return Experiment(
             PlanningEvaluator.of(system, self.suites[size], self.trials, self.setup.rules),
-            store, concurrency=self.setup.limits.concurrency, retry_failed=self.retry_failed,
-            notify=self.watch.note, warn=self.watch.warn,
-        )  # fmt: skip
+            store,
+            concurrency=self.setup.limits.concurrency,
+            retry_failed=self.retry_failed,
+            notify=self.watch.note,
+            warn=self.watch.warn,
+        )
 
     async def _estimate(self) -> Estimate:
         """What the missing trials would ask. Of several suites the next is begun as long as enough
@@ -174,16 +177,22 @@ class Test:
                     estimate = await experiment.dry_run()
                     total += estimate if certain else estimate.uncertain()
                     certain = False
-                about.append(f"{len(cases)} cases" + (f" of {size} actions" if size else "")
-                             + f"; trials to run: {left}")  # fmt: skip
+                about.append(
+                    f"{len(cases)} cases"
+                    + (f" of {size} actions" if size else "")
+                    + f"; trials to run: {left}"
+                )
             budget = self.setup.limits.budget(self.setup.spent(store))
         about.append(
             "cases by actions: " + ", ".join(f"{n}: {k}" for n, k in sorted(sizes.items()))
         )
         return replace(
-            total, about=tuple(about), notes=uncounted(system.parameters), budget=budget,
+            total,
+            about=tuple(about),
+            notes=uncounted(system.parameters),
+            budget=budget,
             command="plan test" if self.threshold is None else "plan capability",
-        )  # fmt: skip
+        )
 
     def goes_on(self, store: Store, size: int) -> bool:
         """Whether enough of the stored trials of this size pass for the next suite."""
@@ -270,9 +279,16 @@ async def aplan_test(
 
     setup = read_options(AgentSetup, {"agent": agent, **how}, aplan_test)
     test = Test(
-        setup, {0: list(different.values())}, trials, retry_failed, store,
-        Watch(notify, progress), words, gates=gates, notes=(told,) if same else (),
-    )  # fmt: skip
+        setup,
+        {0: list(different.values())},
+        trials,
+        retry_failed,
+        store,
+        Watch(notify, progress),
+        words,
+        gates=gates,
+        notes=(told,) if same else (),
+    )
     return await test.run()
 
 
@@ -306,9 +322,14 @@ async def aplan_capability(
         suites[size] = list(generator(shape, seed, topics).cases(cases or cases_for(size)))
     setup = read_options(AgentSetup, {"agent": agent, **how}, aplan_capability)
     test = Test(
-        setup, suites, trials, retry_failed, store, Watch(notify, progress),
+        setup,
+        suites,
+        trials,
+        retry_failed,
+        store,
+        Watch(notify, progress),
         threshold=threshold,
-    )  # fmt: skip
+    )
     return await test.run()
 
 

@@ -53,10 +53,19 @@ class ConformReport(Report):
     def reasons(self) -> tuple[str, ...]:
         """Why not; () when they do."""
         return tuple(
-            " ".join(filter(None, (d.cause.replace("_", " "), f"at call {d.at + 1}:", d.tool,
-                                   f"({d.detail})" if d.detail else "")))
+            " ".join(
+                filter(
+                    None,
+                    (
+                        d.cause.replace("_", " "),
+                        f"at call {d.at + 1}:",
+                        d.tool,
+                        f"({d.detail})" if d.detail else "",
+                    ),
+                )
+            )
             for d in self.verdict.deviations
-        )  # fmt: skip
+        )
 
 
 def conform(
@@ -80,16 +89,26 @@ def conform(
     made = _calls(calls)
     verdict = aligned(_procedure(chart, scenarios, tools), made, complete=complete)
     deviations = Table(
-        "deviations", "Deviations",
-        (Column("call", "call", "count"), Column("cause", "cause"), Column("tool", "tool"),
-         Column("place", "node or edge"), Column("detail", "detail")),
+        "deviations",
+        "Deviations",
+        (
+            Column("call", "call", "count"),
+            Column("cause", "cause"),
+            Column("tool", "tool"),
+            Column("place", "node or edge"),
+            Column("detail", "detail"),
+        ),
         tuple(
-            {"call": d.at + 1, "cause": d.cause, "tool": d.tool,
-             "place": d.node or (" → ".join(d.edge) if d.edge else None),
-             "detail": d.detail or None}
+            {
+                "call": d.at + 1,
+                "cause": d.cause,
+                "tool": d.tool,
+                "place": d.node or (" → ".join(d.edge) if d.edge else None),
+                "detail": d.detail or None,
+            }
             for d in verdict.deviations
         ),
-    )  # fmt: skip
+    )
     word = "follow" if verdict.conforms else "do not follow"
     fitness = "" if verdict.fitness is None else f", fitness {verdict.fitness:.2f}"
     return ConformReport(
@@ -135,22 +154,37 @@ def flow_check(
             unread.append(str(error))
             watch.warn(f"agenteval: {error}")
     counts = tuple(
-        {"role": one.role, "scenario": one.scenario,
-         "nodes": len(one.chart.nodes) if one.chart else None,
-         "edges": len(one.chart.edges) if one.chart else None,
-         "unchecked": one.chart.unchecked if one.chart else None,
-         "errors": one.count("error"), "warnings": one.count("warning")}
+        {
+            "role": one.role,
+            "scenario": one.scenario,
+            "nodes": len(one.chart.nodes) if one.chart else None,
+            "edges": len(one.chart.edges) if one.chart else None,
+            "unchecked": one.chart.unchecked if one.chart else None,
+            "errors": one.count("error"),
+            "warnings": one.count("warning"),
+        }
         for one in checked
-    )  # fmt: skip
+    )
     defects = tuple(
-        {"where": "/".join(part for part in (one.role, one.scenario) if part),
-         "line": d.line or None, "severity": d.severity, "kind": d.kind, "message": d.message,
-         "place": d.node or (" → ".join(d.edge) if d.edge else None)}
-        for one in checked for d in one.defects
-    )  # fmt: skip
-    columns = (Column("severity", "severity"), Column("where", "where"),
-               Column("line", "line", "count"), Column("kind", "kind"),
-               Column("place", "node or edge"), Column("message", "what is wrong"))  # fmt: skip
+        {
+            "where": "/".join(part for part in (one.role, one.scenario) if part),
+            "line": d.line or None,
+            "severity": d.severity,
+            "kind": d.kind,
+            "message": d.message,
+            "place": d.node or (" → ".join(d.edge) if d.edge else None),
+        }
+        for one in checked
+        for d in one.defects
+    )
+    columns = (
+        Column("severity", "severity"),
+        Column("where", "where"),
+        Column("line", "line", "count"),
+        Column("kind", "kind"),
+        Column("place", "node or edge"),
+        Column("message", "what is wrong"),
+    )
     read = tuple(row for row in defects if row["severity"] == "note")
     numbers = [Column(k, k, "count") for k in ("nodes", "edges")]
     numbers.append(
@@ -168,17 +202,29 @@ def flow_check(
     return Report(
         title="",
         tables=(
-            Table("checked", f"{len(checked)} checked",
-                  (Column("role", "role"), Column("scenario", "scenario"), *numbers), counts),
-            Table("defects", "Defects", columns,
-                  tuple(row for row in defects if row["severity"] != "note"), group="where"),
-            *([Table("notes", "How charts are read", columns, read, group="where", detail=True)]
-              if read else []),
+            Table(
+                "checked",
+                f"{len(checked)} checked",
+                (Column("role", "role"), Column("scenario", "scenario"), *numbers),
+                counts,
+            ),
+            Table(
+                "defects",
+                "Defects",
+                columns,
+                tuple(row for row in defects if row["severity"] != "note"),
+                group="where",
+            ),
+            *(
+                [Table("notes", "How charts are read", columns, read, group="where", detail=True)]
+                if read
+                else []
+            ),
         ),
         notes=tuple(watch.notes),
         data={"unreadable": unread},
         exit_code=2 if cannot else int(any(one.count("error") for one in checked)),
-    )  # fmt: skip
+    )
 
 
 def _calls(calls: Any) -> tuple[Call, ...]:
@@ -186,10 +232,15 @@ def _calls(calls: Any) -> tuple[Call, ...]:
         return calls_of(calls)
     if isinstance(calls, Run):
         return tuple(
-            Call(tool=span.tool or span.name, arguments=_json(span.input),
-                 returned=_json(span.output), carried_out=span.status != "error")
-            for span in calls.spans if span.kind == "tool"
-        )  # fmt: skip
+            Call(
+                tool=span.tool or span.name,
+                arguments=_json(span.input),
+                returned=_json(span.output),
+                carried_out=span.status != "error",
+            )
+            for span in calls.spans
+            if span.kind == "tool"
+        )
     if isinstance(calls, str | Path):
         path, calls = calls, json.loads(files.read_text(Path(calls)))
     else:

@@ -92,8 +92,10 @@ class VerifyPlots(Plots):
         return plots.effect_forest(self._judges(beside), self.report.names)
 
     def _judges(self, beside: Mapping[str, VerifyReport]) -> dict[str, Sequence[Verification]]:
-        return {name.replace("_", " "): report.result.criteria
-                for name, report in {"this judge": self.report, **beside}.items()}  # fmt: skip
+        return {
+            name.replace("_", " "): report.result.criteria
+            for name, report in {"this judge": self.report, **beside}.items()
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,10 +154,21 @@ class ScoreReport(Report):
 
     def records(self) -> list[dict[str, Any]]:
         """A row for each rating."""
-        keys = ("run_id", "system", "case", "success", "criterion_id", "repeat", "status", "label",
-                "value", "message")  # fmt: skip
-        return [{"case_key" if k == "case" else k: getattr(r, k) for k in keys}
-                for r in self.ratings]  # fmt: skip
+        keys = (
+            "run_id",
+            "system",
+            "case",
+            "success",
+            "criterion_id",
+            "repeat",
+            "status",
+            "label",
+            "value",
+            "message",
+        )
+        return [
+            {"case_key" if k == "case" else k: getattr(r, k) for k in keys} for r in self.ratings
+        ]
 
     def gate(
         self,
@@ -201,9 +214,14 @@ def rating_table(ratings: Sequence[Rating]) -> ScoreTable:
     builder = TableBuilder()
     for r in ratings:
         names = {
-            "run": r.run_id, "case": r.case, "system": r.system, "criterion": r.criterion_id,
-            "variant": ORIGINAL, "status": r.status, "label": r.label,
-        }  # fmt: skip
+            "run": r.run_id,
+            "case": r.case,
+            "system": r.system,
+            "criterion": r.criterion_id,
+            "variant": ORIGINAL,
+            "status": r.status,
+            "label": r.label,
+        }
         builder.add(names, repeat=r.repeat, success=r.success, value=r.value)
     return builder.table()
 
@@ -254,9 +272,15 @@ def score_report(
             ),
             *([spread_table(found, names)] if found else ()),
             disagreement_table(disagreements({source.model: table}), names, "repeats"),
-        ) if rated else (),
-        notes=(*notes, *lines_on_failed_runs(table),
-               *(score_notes(source, ratings) if rated else ()), *flagged),
+        )
+        if rated
+        else (),
+        notes=(
+            *notes,
+            *lines_on_failed_runs(table),
+            *(score_notes(source, ratings) if rated else ()),
+            *flagged,
+        ),
         unfinished=tuple(unfinished),
         data={
             "source": source.model_dump(),
@@ -273,7 +297,7 @@ def score_report(
         cells=len(ratings) if cells is None else cells,
         store=store,
         exit_code=exit_code,
-    )  # fmt: skip
+    )
 
 
 _OUTCOMES: dict[int, Outcome] = {0: "met", 4: "undecided", 5: "missed"}

@@ -68,13 +68,16 @@ async def judge_until(
             if result.stopped:
                 return Judged(rated, result, look, "")
             table = scores_from_store(
-                store, evaluator.source.sha256, repeats=judging.repeats,
+                store,
+                evaluator.source.sha256,
+                repeats=judging.repeats,
                 criteria={c.sha256 for c in judging.criteria},
                 runs={view.sha256 for _, view in some},
-            )  # fmt: skip
+            )
             look = until.look(table, judging.criteria, list(cases))
-            how_far = f"{count} of {plural(len(cases), 'case')} (order of seed " \
-                      f"{judging.options.seed})"  # fmt: skip
+            how_far = (
+                f"{count} of {plural(len(cases), 'case')} (order of seed {judging.options.seed})"
+            )
             if look.stop and count < len(cases):
                 line = f"stopped after {how_far}: {look.reason}"
                 break

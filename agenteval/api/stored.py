@@ -88,12 +88,16 @@ def sources(store: str | Path | Store | None = None) -> Report:
         everyone = known.sources(trials=True)
         rows: list[dict[str, Cell]] = [
             {
-                "key": key[:12], "source": key, "model": source.model,
-                "evaluator": source.evaluator, "seed": source.seed, "way": way_of(source),
+                "key": key[:12],
+                "source": key,
+                "model": source.model,
+                "evaluator": source.evaluator,
+                "seed": source.seed,
+                "way": way_of(source),
                 "requests": known.usage(key).requests,
             }
             for key, source in everyone
-        ]  # fmt: skip
+        ]
         unfinished = [
             (source, key, open_)
             for key, source in everyone
@@ -166,13 +170,18 @@ def results(
     ended = {True: "success", False: "failed", None: "success unknown"}[ratings[0].success]
     rows = [
         {
-            "criterion_id": r.criterion_id, "repeat": r.repeat, "value": r.value,
-            "level": r.label, "status": r.status, "shown": r.label or r.status,
+            "criterion_id": r.criterion_id,
+            "repeat": r.repeat,
+            "value": r.value,
+            "level": r.label,
+            "status": r.status,
+            "shown": r.label or r.status,
             "explanation": r.message
-            or getattr(stored[r.criterion_id, r.repeat], "explanation", None) or "",
+            or getattr(stored[r.criterion_id, r.repeat], "explanation", None)
+            or "",
         }
         for r in sorted(ratings, key=lambda r: (r.criterion_id, r.repeat))
-    ]  # fmt: skip
+    ]
     table = Table(
         "results",
         "",
@@ -317,8 +326,7 @@ def page(
     if scores is None and rater is not None:
         raise InputError("raters are known in a file of ratings only (--scores)", "--rater")
     if scores is not None and (runs is not None or source is not None):
-        raise InputError("ratings of a file have no store: leave out RUNS and --source",
-                         "--scores")  # fmt: skip
+        raise InputError("ratings of a file have no store: leave out RUNS and --source", "--scores")
     known, notes = known_criteria(criteria, None)
     most = MOST_RUNS if most_runs is None else most_runs
     thresholds = VerifyOptions(min_cases=min_cases, deterministic=deterministic)

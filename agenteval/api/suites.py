@@ -219,13 +219,23 @@ def _sizes(case: Case) -> dict[str, int | None]:
 
 
 def _size_table(cases: Sequence[Case]) -> Table:
-    columns = (Column("size", "size"), Column("least", "least", "count"),
-               Column("median", "median", "count"), Column("most", "most", "count"))  # fmt: skip
+    columns = (
+        Column("size", "size"),
+        Column("least", "least", "count"),
+        Column("median", "median", "count"),
+        Column("most", "most", "count"),
+    )
     rows: list[dict[str, Cell]] = []
     for name in _SIZES:
         values = [v for case in cases if (v := _sizes(case)[name]) is not None]
         if values:
             middle = median_high(values)
-            rows.append({"size": name.replace("_", "-"), "least": min(values), "median": middle,
-                         "most": max(values)})  # fmt: skip
+            rows.append(
+                {
+                    "size": name.replace("_", "-"),
+                    "least": min(values),
+                    "median": middle,
+                    "most": max(values),
+                }
+            )
     return Table("sizes", "Sizes of the cases", columns, tuple(rows))

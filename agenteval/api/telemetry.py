@@ -93,12 +93,15 @@ def _record(row: Mapping[str, Any], spans: Mapping[str, Any], explanations: bool
         "observedTimeUnixNano": str(time.time_ns()),
         "severityNumber": 13 if failed else 9,  # WARN, INFO
         "eventName": "gen_ai.evaluation.result",
-        "attributes": key_values({
-            name: visible(value) if isinstance(value, str) else value
-            for name, value in attributes.items() if value not in (None, "")
-        }),
+        "attributes": key_values(
+            {
+                name: visible(value) if isinstance(value, str) else value
+                for name, value in attributes.items()
+                if value not in (None, "")
+            }
+        ),
         **({"traceId": trace, "spanId": span} if span else {}),
-    }  # fmt: skip
+    }
 
 
 def _requests(records: Iterable[dict[str, Any]]) -> Iterator[tuple[int, str]]:

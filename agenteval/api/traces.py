@@ -102,12 +102,15 @@ class FindingsReport(Report):
     def records(self) -> list[dict[str, Any]]:
         """A row per error."""
         return [
-            {"finder": finder.name, "trace": findings.trace,
-             **one.model_dump(mode="json", include=set(_FIELDS))}
+            {
+                "finder": finder.name,
+                "trace": findings.trace,
+                **one.model_dump(mode="json", include=set(_FIELDS)),
+            }
             for finder in self.finders
             for findings in finder.findings.values()
             for one in findings.findings
-        ]  # fmt: skip
+        ]
 
     def page(self, *, most_traces: int = 100, spans: int = 200) -> str:
         """A self-contained HTML page that shows the errors at their spans, of so many traces and
@@ -121,9 +124,12 @@ class FindingsReport(Report):
         if self.excerpts:
             facts.append(("signs of talk to the judge", _EXCERPTS))
         return traces_page(
-            material, facts=facts, most_traces=most_traces, bounds=Bounds(spans=spans),
+            material,
+            facts=facts,
+            most_traces=most_traces,
+            bounds=Bounds(spans=spans),
             unfinished=self.unfinished,
-        )  # fmt: skip
+        )
 
     def write(self, folder: str | Path) -> list[Path]:
         """Write the findings as annotations in the official layout, one file per trace."""
@@ -208,9 +214,13 @@ class Location:
         # rules compute: more at once would only hold more traces in memory
         concurrency = min(self.limits.concurrency, _AT_ONCE) if client else 1
         return Experiment(
-            TracesEvaluator.of(store, self.cases, finder), store, concurrency=concurrency,
-            retry_failed=self.options.retry_failed, notify=self.watch.note, warn=self.watch.warn,
-        ), client  # fmt: skip
+            TracesEvaluator.of(store, self.cases, finder),
+            store,
+            concurrency=concurrency,
+            retry_failed=self.options.retry_failed,
+            notify=self.watch.note,
+            warn=self.watch.warn,
+        ), client
 
     def _budget(self, store: Store) -> Budget:
         return self.limits.budget(Trials(store).usage(EVALUATOR, finder_key(self.finder)))
@@ -255,12 +265,18 @@ class Location:
             title=f"Errors found by {self.finder.name}",
             notes=(*report.notes, *notes),
             unfinished=unfinished,
-            data={"findings": [
-                {"finder": one.finder, "signs": signs.get(one.findings.trace, []),
-                 **one.findings.model_dump(mode="json")} for one in stored
-            ]},
+            data={
+                "findings": [
+                    {
+                        "finder": one.finder,
+                        "signs": signs.get(one.findings.trace, []),
+                        **one.findings.model_dump(mode="json"),
+                    }
+                    for one in stored
+                ]
+            },
             exit_code=code,
-        ).gated(gate)  # fmt: skip
+        ).gated(gate)
 
 
 async def alocate(traces: Traces, **options: Unpack[LocateKeywords]) -> FindingsReport:
@@ -290,8 +306,9 @@ async def alocate(traces: Traces, **options: Unpack[LocateKeywords]) -> Findings
         if choice.kind == "embedded":
             raise InputError(
                 "locating needs a chat model: PROVIDER:MODEL, or --base-url; --detectors-only "
-                "finds what rules can, without a model", "--model",
-            )  # fmt: skip
+                "finds what rules can, without a model",
+                "--model",
+            )
 
         def connect(store: Store | None) -> Client:
             return make_client(choice, limits, store)
@@ -431,15 +448,19 @@ def findings_report(
         unfinished=tuple(one.line for one in unfinished),
         data={
             "findings": [
-                {"finder": finder.name, "gold": finder.gold, "findings": [
-                    {"signs": signs.get(one.trace, []), **one.model_dump(mode="json")}
-                    for one in finder.findings.values()
-                ]}
+                {
+                    "finder": finder.name,
+                    "gold": finder.gold,
+                    "findings": [
+                        {"signs": signs.get(one.trace, []), **one.model_dump(mode="json")}
+                        for one in finder.findings.values()
+                    ],
+                }
                 for finder in finders
             ],
             "unfinished": [one.json() for one in unfinished],
         },
-    )  # fmt: skip
+    )
 
 
 def _stored(
@@ -474,8 +495,9 @@ def _scores(
     labels: Taxonomy,
 ) -> list[Table]:
     """The first tables of a finder against gold, its name in their titles."""
-    said = [read_annotation(official_text(f, extra=True), t, labels)
-            for t, f in finder.findings.items()]  # fmt: skip
+    said = [
+        read_annotation(official_text(f, extra=True), t, labels) for t, f in finder.findings.items()
+    ]
     spans = {
         one.trace: tuple(Span(id=s.id, parent_id=s.parent_id, kind=s.kind) for s in one.spans)
         for one in outlines

@@ -170,11 +170,15 @@ async def _critics_estimate(
     with planned(path) as store:
         client = make_client(choice, limits, store)
         critic = Critic(
-            client, task, use_examples=options.use_examples, temperature=options.temperature,
+            client,
+            task,
+            use_examples=options.use_examples,
+            temperature=options.temperature,
             # which entries are shown is known only when the bank is ranked
-            bank=longest_entries() if options.bank else (), sub_criteria=options.sub_criteria,
+            bank=longest_entries() if options.bank else (),
+            sub_criteria=options.sub_criteria,
             retry_failed=options.retry_failed,
-        )  # fmt: skip
+        )
         # a question for the criteria, one to divide them, one for the order of levels
         most = MOST_REQUESTS * (1 + options.sub_criteria + options.retry_failed) + 1
         least = int(
@@ -403,10 +407,18 @@ def _scored(
         why = why_stopped(result, "calls not made")
         unfinished, code = (f"not complete: {far}; {why}; the same command goes on",), 3
     return score_report(
-        rated.source, rated.criteria, ratings, usage, store.address, flags_of(rated.items),
-        cells=rated.cells, notes=judging.watch.notes, unfinished=unfinished, exit_code=code,
+        rated.source,
+        rated.criteria,
+        ratings,
+        usage,
+        store.address,
+        flags_of(rated.items),
+        cells=rated.cells,
+        notes=judging.watch.notes,
+        unfinished=unfinished,
+        exit_code=code,
         now=requests,
-    )  # fmt: skip
+    )
 
 
 # -- perturb ---------------------------------------------------------------------------------------
@@ -454,13 +466,17 @@ def perturb(
     texts = [(ORIGINAL, items), *((c.variant, c.items) for c in copies)]
     rows = tuple(
         {
-            "run": run.id, "variant": variant, "system": run.system,
-            "case": content_hash(run.input or ["run", run.id]), "success": run.success,
-            "problem": view.problem, "text": view.trajectory,
+            "run": run.id,
+            "variant": variant,
+            "system": run.system,
+            "case": content_hash(run.input or ["run", run.id]),
+            "success": run.success,
+            "problem": view.problem,
+            "text": view.trajectory,
         }
         for variant, some in texts
         for run, view in some
-    )  # fmt: skip
+    )
     counts: tuple[dict[str, Cell], ...] = tuple(
         {"variant": c.variant, "copies": len(c.items), "unchanged": len(c.unchanged)}
         for c in copies

@@ -212,15 +212,22 @@ async def _verified(judging: Judging, store: str | Path | Store | None, how: _Ho
         f"{material.texts - len(material.items)} perturbed copies × {material.repeats} repeats"
     )
     return verify_report(
-        result, criteria, about, table, probes=probes, flags=flags_of(material.items),
+        result,
+        criteria,
+        about,
+        table,
+        probes=probes,
+        flags=flags_of(material.items),
         notes=judging.watch.notes,
-    )  # fmt: skip
+    )
 
 
 async def _estimate(
-    judging: Judging, material: VerificationData, path: str | Path | Store | None,
+    judging: Judging,
+    material: VerificationData,
+    path: str | Path | Store | None,
     options: ProbeOptions | None,
-) -> Estimate:  # fmt: skip
+) -> Estimate:
     """What `verify` would ask; without `options` nothing is probed. Raises InputError for a cap
     without a price."""
     texts, originals, repeats = material.texts, len(material.items), material.repeats
@@ -267,12 +274,13 @@ async def _looked(
             items=tuple(item for item in material.items if item[0].id in ids),
             copies=tuple(
                 replace(
-                    copy, items=tuple(item for item in copy.items if item[0].id in ids),
+                    copy,
+                    items=tuple(item for item in copy.items if item[0].id in ids),
                     unchanged={run: why for run, why in copy.unchanged.items() if run in ids},
                 )
                 for copy in material.copies
             ),
-        )  # fmt: skip
+        )
         own = replace(how, options=how.options.at_look(number, len(counts)))
         source, result, _, _ = await _judge_and_verify(
             judging, store, part, replace(own, probing=None)

@@ -17,10 +17,29 @@ from agenteval.text import plural
 from agenteval.trust.flow_flags import flow_flags, flow_signs
 
 # Of a verdict, what stands in a row of an export.
-_OF_SESSION = ("success", "decided_by", "demand", "progress", "right", "gold", "generated",
-               "unjudged", "sequence", "conforms", "fitness", "cause")  # fmt: skip
-_OF_TURN = ("form", "gold_call", "call", "name_right", "gold_parameters", "given_parameters",
-            "node_right")  # fmt: skip
+_OF_SESSION = (
+    "success",
+    "decided_by",
+    "demand",
+    "progress",
+    "right",
+    "gold",
+    "generated",
+    "unjudged",
+    "sequence",
+    "conforms",
+    "fitness",
+    "cause",
+)
+_OF_TURN = (
+    "form",
+    "gold_call",
+    "call",
+    "name_right",
+    "gold_parameters",
+    "given_parameters",
+    "node_right",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,22 +72,27 @@ class WorkflowReport(Report):
         return [
             Run(
                 id=f"{one.case.id}/{one.system}/{one.trial}".replace(" · ", "/"),
-                task=one.case.role, system=one.system, messages=one.log.messages,
+                task=one.case.role,
+                system=one.system,
+                messages=one.log.messages,
                 input="; ".join(one.case.goals) or one.case.task,
                 success=None if one.verdict is None else one.verdict.success,
             )
             for one in self.sessions
             if isinstance(one.log, SessionLog)
-        ]  # fmt: skip
+        ]
 
     def page(self, most_sessions: int = 100) -> str:
         """The results as one HTML page, with at most so many sessions to unfold."""
         from agenteval.report.workflows import workflows_page
 
         return workflows_page(
-            self.sessions, self.turns, most_sessions=most_sessions, tables=self.tables,
+            self.sessions,
+            self.turns,
+            most_sessions=most_sessions,
+            tables=self.tables,
             unfinished=self.unfinished,
-        )  # fmt: skip
+        )
 
 
 def trials_report(
@@ -99,11 +123,19 @@ def _failure(trial: SessionResult | TurnResult) -> SessionFailure | AgentFailure
 def _about(trial: SessionResult | TurnResult) -> dict[str, Any]:
     case, failure = trial.case, _failure(trial)
     return {
-        "level": case.level, "case": case.id, "task": case.task, "domain": case.domain,
-        "role": case.role, "scenarios": list(case.scenarios), "agent": trial.agent,
-        "format": trial.format, "system": trial.system, "settings": trial.settings,
-        "trial": trial.trial, "status": "done" if failure is None else failure.status,
-    }  # fmt: skip
+        "level": case.level,
+        "case": case.id,
+        "task": case.task,
+        "domain": case.domain,
+        "role": case.role,
+        "scenarios": list(case.scenarios),
+        "agent": trial.agent,
+        "format": trial.format,
+        "system": trial.system,
+        "settings": trial.settings,
+        "trial": trial.trial,
+        "status": "done" if failure is None else failure.status,
+    }
 
 
 def _trial(trial: SessionResult | TurnResult) -> dict[str, Any]:

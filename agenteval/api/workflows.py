@@ -118,9 +118,17 @@ async def aflow_sessions(roles: Roles = None, **options: Unpack[SessionKeywords]
     settings = _session_settings(bounds, how.seconds, how.seed, flowbench=how.flowbench)
     cast = Cast(how.user, mode, opened_roles, settings, on_model)
     campaign = Campaign(
-        level="session", cases=cases, assistants=assistants, trials=how.trials, limits=limits,
-        retry_failed=how.retry_failed, judge=judging, cast=cast, simulator=playing, demand=demand,
-    )  # fmt: skip
+        level="session",
+        cases=cases,
+        assistants=assistants,
+        trials=how.trials,
+        limits=limits,
+        retry_failed=how.retry_failed,
+        judge=judging,
+        cast=cast,
+        simulator=playing,
+        demand=demand,
+    )
     return await _run(campaign, how, watch)
 
 
@@ -143,8 +151,11 @@ async def aflow_turns(roles: Roles = None, **options: Unpack[TurnKeywords]) -> W
     listed = [roles] if isinstance(roles, str | Path | OpenRole) else list(roles or ())
     if files := rows_among(listed):
         if how.formats or choice != Choice():
-            raise InputError("rows have their own prompt and no users to choose from: no --format, "
-                             "--kind, --scenario or --profile", "ROLE")  # fmt: skip
+            raise InputError(
+                "rows have their own prompt and no users to choose from: no --format, "
+                "--kind, --scenario or --profile",
+                "ROLE",
+            )
         cases = row_cases(files)[: how.limit]
         assistants = replace(assistants, formats=[RECORDED])
     else:
@@ -153,9 +164,15 @@ async def aflow_turns(roles: Roles = None, **options: Unpack[TurnKeywords]) -> W
             raise InputError("no recorded turn is left by these choices", "ROLE")
         assistants = replace(assistants, formats=told_in(assistants.formats, cases))
     campaign = Campaign(
-        level="turn", cases=cases, assistants=assistants, trials=how.trials, limits=limits,
-        retry_failed=how.retry_failed, judge=judging, turn_limits=AgentLimits(seconds=how.seconds),
-    )  # fmt: skip
+        level="turn",
+        cases=cases,
+        assistants=assistants,
+        trials=how.trials,
+        limits=limits,
+        retry_failed=how.retry_failed,
+        judge=judging,
+        turn_limits=AgentLimits(seconds=how.seconds),
+    )
     return await _run(campaign, how, Watch(how.notify, how.progress))
 
 
@@ -191,14 +208,17 @@ def flow_results(
     every = [r for r in every if r.case.role in chosen]
     sessions = [r for r in sessions if r.case.role in chosen]
     turns = [r for r in turns if r.case.role in chosen]
-    versions = {(r.case.role, r.case.task.partition(" [")[0], r.case.version)
-                for r in every}  # fmt: skip
+    versions = {(r.case.role, r.case.task.partition(" [")[0], r.case.version) for r in every}
     often = Counter((role, task) for role, task, _ in versions)
     changed = sorted({role for (role, _), n in often.items() if n > 1})
-    notes = [
-        f"several versions of {', '.join(changed)} are stored; each counts as tasks of its own "
-        "(`flow session` and `flow turn` show the present one)"
-    ] if changed else []  # fmt: skip
+    notes = (
+        [
+            f"several versions of {', '.join(changed)} are stored; each counts as tasks of its own "
+            "(`flow session` and `flow turn` show the present one)"
+        ]
+        if changed
+        else []
+    )
     report = trials_report(sessions, turns, notes)
     return replace(
         report,
@@ -278,8 +298,15 @@ def judged_enough(
         mean = sum(known) / len(known) if known else None
         of = f"of {len(known)} {what}, {lost} without verdict"
         unknown = f"none of the {what} has a verdict"
-        gates.append(least_gate(f"share of right {what}" if what == "due calls" else "success",
-                                mean, gate, of, unknown=unknown))  # fmt: skip
+        gates.append(
+            least_gate(
+                f"share of right {what}" if what == "due calls" else "success",
+                mean,
+                gate,
+                of,
+                unknown=unknown,
+            )
+        )
     return report.gated(*gates)
 
 
@@ -317,8 +344,10 @@ def _finished(campaign: Campaign, store: Store, watch: Watch) -> WorkflowReport:
         failed.update(set(t.failures))
     if failed:
         listed = ", ".join(f"{status} in {n}" for status, n in sorted(failed.items()))
-        watch.warn(f"a judge failed ({listed} of {len(sessions) + len(turns)} trials); where its "
-                   "endpoint failed, the same command asks again")  # fmt: skip
+        watch.warn(
+            f"a judge failed ({listed} of {len(sessions) + len(turns)} trials); where its "
+            "endpoint failed, the same command asks again"
+        )
     return trials_report(sessions, turns, watch.notes)
 
 
@@ -327,7 +356,7 @@ def told_in(formats: Sequence[Format], cases: Sequence[SessionCase | TurnCase]) 
     cases' procedures are written. Raises InputError for one in which some are not."""
     procedures = {
         (case.of.role.id, id): case.of.role.scenario(id) for case in cases for id in case.given
-    }.items()  # fmt: skip
+    }.items()
     order: tuple[Format, ...] = ("flowchart", "text", "code")
     if not formats:
         formats = [f for f in order if all(f in one.formats for _, one in procedures)][:1]

@@ -107,11 +107,25 @@ def agree(
     refuse_input(page, [labels, criteria, sample, *(scores or ())], store=store)
 
     report = agree_with(
-        labels, raters=rater or (), scores=scores or (), store=store, judges=source or (),
-        task=task, criteria=criteria, runs=runs, cut=cut, min_runs=min_runs, audit=audit,
-        confusion=confusion, sample=sample, random_labels=random_labels, alt_test=alt_test,
-        epsilon=epsilon, gate=gate, seed=seed,
-    )  # fmt: skip
+        labels,
+        raters=rater or (),
+        scores=scores or (),
+        store=store,
+        judges=source or (),
+        task=task,
+        criteria=criteria,
+        runs=runs,
+        cut=cut,
+        min_runs=min_runs,
+        audit=audit,
+        confusion=confusion,
+        sample=sample,
+        random_labels=random_labels,
+        alt_test=alt_test,
+        epsilon=epsilon,
+        gate=gate,
+        seed=seed,
+    )
     if page is not None:
         note(f"written to {report.save(page)}")
     finish(report, output)
@@ -161,9 +175,16 @@ def sample(
 
     refuse_input(output, [scores, criteria, runs], store=store)
     report = sample_to_label(
-        n, by=by.value, seed=seed, scores=scores, store=store, judge=source, task=task,
-        criteria=criteria, runs=runs,
-    )  # fmt: skip
+        n,
+        by=by.value,
+        seed=seed,
+        scores=scores,
+        store=store,
+        judge=source,
+        task=task,
+        criteria=criteria,
+        runs=runs,
+    )
     report.save(output)
     note(f"written to {output}: fill in label and rater, then `agenteval agree --labels {output}`")
     finish(report, told)

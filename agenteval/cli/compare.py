@@ -132,11 +132,23 @@ def compare(
         if given is not None and not limits and asked is None:
             raise InputError("is about gates; add --fail-if or --fail-under", option)
     report = compare_ratings(
-        a, b, store=store, scores=scores, other=with_, judges=source or (), task=task,
-        criteria=criteria, only=criterion, margin=margin, min_cases=min_cases, planned=sequential,
-        fail_under=limits, fail_if=asked.value if asked else None,
-        undecided_passes=on_undecided is OnUndecided.passes, seed=seed,
-    )  # fmt: skip
+        a,
+        b,
+        store=store,
+        scores=scores,
+        other=with_,
+        judges=source or (),
+        task=task,
+        criteria=criteria,
+        only=criterion,
+        margin=margin,
+        min_cases=min_cases,
+        planned=sequential,
+        fail_under=limits,
+        fail_if=asked.value if asked else None,
+        undecided_passes=on_undecided is OnUndecided.passes,
+        seed=seed,
+    )
     if junit is not None:
         write_atomically(junit, report.junit())
         note(f"written to {junit}: {len(report.gates)} gates as JUnit XML")

@@ -36,8 +36,11 @@ def demo(
     from agenteval.api import agreement, comparison, stored, utility, verifying
 
     if local:
-        _step(6, "A critic without a model picks criteria from a bank",
-              "agenteval criteria --task support --model embedded")  # fmt: skip
+        _step(
+            6,
+            "A critic without a model picks criteria from a bank",
+            "agenteval criteria --task support --model embedded",
+        )
         utility.propose("support", model="embedded", notify=notify).print(console=out())
         return
     from agenteval.evaluators.utility.criteria_file import criteria_named
@@ -61,33 +64,44 @@ def demo(
     console.print(_ABOUT)
     told = f"tasks/{TASK}/runs.jsonl"
 
-    _step(1, "Criteria: five critics propose, and what they call one idea is merged",
-          f"agenteval criteria --task {TASK} --model recorded")  # fmt: skip
+    _step(
+        1,
+        "Criteria: five critics propose, and what they call one idea is merged",
+        f"agenteval criteria --task {TASK} --model recorded",
+    )
     utility.propose(TASK, model="recorded", output=f"criteria/{TASK}.json", notify=notify).print(
         console=console
     )
 
-    _step(2, "A capable judge: can it be trusted?",
-          f"agenteval verify {told} --model recorded")  # fmt: skip
+    _step(2, "A capable judge: can it be trusted?", f"agenteval verify {told} --model recorded")
     verified = verifying.verify(runs, reviewed, judge="recorded", task=TASK, notify=notify)
     verified.print(console=console)
     style.save(verified.plot.perturbations(), "copies.png")
     style.save(verified.plot.radar(), "radar.png")
     page = stored.page(Path("capable.html"))
 
-    _step(3, "The embedded judge, which only counts words, on the same runs",
-          f"agenteval verify {told} --model embedded")  # fmt: skip
+    _step(
+        3,
+        "The embedded judge, which only counts words, on the same runs",
+        f"agenteval verify {told} --model embedded",
+    )
     verifying.verify(runs, reviewed, judge="embedded", task=TASK, notify=notify).print(
         console=console
     )
 
-    _step(4, "A function that gives long answers high marks, as a judge of everything",
-          "report = agenteval.verify(runs, judge=long_is_good)")  # fmt: skip
+    _step(
+        4,
+        "A function that gives long answers high marks, as a judge of everything",
+        "report = agenteval.verify(runs, judge=long_is_good)",
+    )
     long = verifying.verify(runs, reviewed, judge=_long_is_good, task=TASK, store="long.db")
     console.print(f"the judge: {long.judge.verdict}: {'; '.join(long.judge.reasons)}")
 
-    _step(5, "The capable judge beside people, and beside the one that counts words",
-          f"agenteval agree --labels tasks/{TASK}/ratings.jsonl --rater A")  # fmt: skip
+    _step(
+        5,
+        "The capable judge beside people, and beside the one that counts words",
+        f"agenteval agree --labels tasks/{TASK}/ratings.jsonl --rater A",
+    )
     agreement.agree(
         task / "ratings.jsonl", raters=["A"], judges="recorded", criteria=reviewed
     ).print(console=console)

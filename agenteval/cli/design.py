@@ -42,9 +42,17 @@ def design(
     from agenteval.api.design import design as design_for
 
     report = design_for(
-        _numbers(cases, "--cases"), _numbers(repeats, "--repeats"), width=width, systems=systems,
-        price=price, scores=scores, store=store, judge=source, task=task, criteria=criteria,
-    )  # fmt: skip
+        _numbers(cases, "--cases"),
+        _numbers(repeats, "--repeats"),
+        width=width,
+        systems=systems,
+        price=price,
+        scores=scores,
+        store=store,
+        judge=source,
+        task=task,
+        criteria=criteria,
+    )
     finish(report, output)
 
 

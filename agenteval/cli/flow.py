@@ -154,9 +154,16 @@ def import_(
 
     with following("import", "sessions") as progress:
         report = flow_import(
-            role, files, agent=agent, success=success, gate=gate, max_unscored=max_unscored,
-            store=store, notify=notify, progress=progress,
-        )  # fmt: skip
+            role,
+            files,
+            agent=agent,
+            success=success,
+            gate=gate,
+            max_unscored=max_unscored,
+            store=store,
+            notify=notify,
+            progress=progress,
+        )
     finish(report, output)
 
 

@@ -182,15 +182,24 @@ def _interrupted(caught: Caught) -> int:
 
 # No fault of the program or of what it was given: a full disk, a failing one, no descriptors left.
 _OF_THE_MACHINE = {
-    errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM,
+    errno.ENOSPC,
+    errno.EFBIG,
+    errno.EIO,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
     getattr(errno, "EDQUOT", errno.ENOSPC),
-}  # fmt: skip
+}
 
 
 def _warned(
-    message: Warning | str, category: type[Warning], filename: str, lineno: int,
-    file: TextIO | None = None, line: str | None = None,
-) -> None:  # fmt: skip
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
     """A warning of a library as Python prints it; it may repeat what an endpoint said."""
     text = warnings.formatwarning(message, category, filename, lineno, line)
     (file or sys.stderr).write(visible(redacted(text)))

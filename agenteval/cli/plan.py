@@ -94,11 +94,17 @@ class AgentOptions(AgentModelOptions):
     def how(self, limits: LimitOptions, run: TrialOptions | RunOptions) -> How:
         """What an experiment is told of it. Raises InputError for bounds that cannot hold."""
         return {
-            "model": self.model, "base_url": self.base_url, "temperature": self.temperature,
-            "max_tokens": self.max_tokens, "seconds": limits.timeout, "turns": self.turns,
-            "strict": self.strict, "log_order": self.log_order, "limits": limits.limits(),
+            "model": self.model,
+            "base_url": self.base_url,
+            "temperature": self.temperature,
+            "max_tokens": self.max_tokens,
+            "seconds": limits.timeout,
+            "turns": self.turns,
+            "strict": self.strict,
+            "log_order": self.log_order,
+            "limits": limits.limits(),
             "dry_run": run.dry_run,
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True)
@@ -208,11 +214,19 @@ def run_agent(
     refuse_input(runs, [suite, lexicon], store=run.store)
     with following("planning", "trials") as progress:
         report = plan_test(
-            suite, agent.agent, **agent.how(limits, run),
-            trials=trials, limit=limit, lexicon=lexicon,
-            gate=gate, max_unscored=max_unscored, store=run.store, retry_failed=run.retry_failed,
-            notify=notify, progress=progress,
-        )  # fmt: skip
+            suite,
+            agent.agent,
+            **agent.how(limits, run),
+            trials=trials,
+            limit=limit,
+            lexicon=lexicon,
+            gate=gate,
+            max_unscored=max_unscored,
+            store=run.store,
+            retry_failed=run.retry_failed,
+            notify=notify,
+            progress=progress,
+        )
     if report.estimate is None:
         _write(runs, report)
     finish(report, output)
@@ -244,11 +258,19 @@ def dissect(
 
     with following("dissecting", "cases") as progress:
         report = planning_dissect(
-            suite, agent.agent, **agent.how(limits, run),
-            tries=tries, full=full, literal=literal,
-            limit=limit, seed=seed, lexicon=lexicon, store=run.store,
-            notify=notify, progress=progress,
-        )  # fmt: skip
+            suite,
+            agent.agent,
+            **agent.how(limits, run),
+            tries=tries,
+            full=full,
+            literal=literal,
+            limit=limit,
+            seed=seed,
+            lexicon=lexicon,
+            store=run.store,
+            notify=notify,
+            progress=progress,
+        )
     finish(report, output)
 
 
@@ -282,12 +304,20 @@ def capability(
 
     with following("planning", "trials") as progress:
         report = plan_capability(
-            agent.agent, **agent.how(limits, run),
-            n=n, cases=cases, threshold=threshold,
-            seed=seed, extended=extended, topics=topic or (), trials=trials, store=run.store,
+            agent.agent,
+            **agent.how(limits, run),
+            n=n,
+            cases=cases,
+            threshold=threshold,
+            seed=seed,
+            extended=extended,
+            topics=topic or (),
+            trials=trials,
+            store=run.store,
             retry_failed=run.retry_failed,
-            notify=notify, progress=progress,
-        )  # fmt: skip
+            notify=notify,
+            progress=progress,
+        )
     finish(report, output)
 
 

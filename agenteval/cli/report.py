@@ -60,7 +60,16 @@ def report(
 
     refuse_input(output, [runs, criteria, scores], store=store)
     written = page(
-        output, runs, store=store, source=source, task=task, criteria=criteria, scores=scores,
-        rater=rater, most_runs=most_runs, min_cases=min_cases, deterministic=deterministic,
-    )  # fmt: skip
+        output,
+        runs,
+        store=store,
+        source=source,
+        task=task,
+        criteria=criteria,
+        scores=scores,
+        rater=rater,
+        most_runs=most_runs,
+        min_cases=min_cases,
+        deterministic=deterministic,
+    )
     finish(written, told)

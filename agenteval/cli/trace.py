@@ -108,10 +108,18 @@ def score(
         WithoutErrors.leave_out: "leave_out",
     }
     report = score_findings(
-        gold, pred, traces=traces, official=official,
-        without_errors=worth[without_errors], leave_out_missing=leave_out_missing,
-        taxonomy=taxonomy, seed=seed, gate=gate, max_unscored=max_unscored, notify=notify,
-    )  # fmt: skip
+        gold,
+        pred,
+        traces=traces,
+        official=official,
+        without_errors=worth[without_errors],
+        leave_out_missing=leave_out_missing,
+        taxonomy=taxonomy,
+        seed=seed,
+        gate=gate,
+        max_unscored=max_unscored,
+        notify=notify,
+    )
     finish(report, output)
 
 

@@ -82,8 +82,9 @@ def show(
             note(f"{folder} has nothing about trace {run.id}")
     if stored:
         with opened(store, create=False) as kept, kept.snapshot():
-            own = [(one.finder, one.findings)
-                   for one in load_findings(kept, traces=[trace_key(run)])]  # fmt: skip
+            own = [
+                (one.finder, one.findings) for one in load_findings(kept, traces=[trace_key(run)])
+            ]
         by_finder += own
         if not own:
             note("nothing is stored of this trace; run `agenteval trace locate`")
@@ -96,11 +97,13 @@ def show(
     seen = outline(run, most=len(run.spans), excerpt=max(chars, 200))
     signs = [sign for flag in flags_of([run]).found for sign in flag.signs]
     if as_json:
-        print_json({
-            "trace": seen.model_dump(mode="json"),
-            "signs": signs,
-            "findings": [{"finder": n, **f.model_dump(mode="json")} for n, f in by_finder],
-        })  # fmt: skip
+        print_json(
+            {
+                "trace": seen.model_dump(mode="json"),
+                "signs": signs,
+                "findings": [{"finder": n, **f.model_dump(mode="json")} for n, f in by_finder],
+            }
+        )
         return
     print_trace(seen, by_finder, most=spans, chars=chars)
     if signs:
@@ -224,8 +227,11 @@ def _summary(finder: str, said: Findings) -> str:
         why = f": {_safe(said.message)}" if said.message else ""
         return f"[yellow]{_safe(finder)}: no findings are known, {said.status}{why}[/yellow]"
     text = f"{_safe(finder)}: {plural(len(said.findings), 'finding')}"
-    grades = [f"{name.replace('_', ' ')} {grade.value:g}" for name, grade in said.grades.items()
-              if grade.value is not None]  # fmt: skip
+    grades = [
+        f"{name.replace('_', ' ')} {grade.value:g}"
+        for name, grade in said.grades.items()
+        if grade.value is not None
+    ]
     if grades:
         text += f"; grades: {_safe(', '.join(grades))}"
     if said.rejected:

@@ -72,23 +72,29 @@ class EstimateLine:
 
     def __add__(self, other: EstimateLine) -> EstimateLine:
         return replace(
-            self, least=self.least + other.least, most=self.most + other.most,
-            largest=max(self.largest, other.largest), exact=self.exact and other.exact,
+            self,
+            least=self.least + other.least,
+            most=self.most + other.most,
+            largest=max(self.largest, other.largest),
+            exact=self.exact and other.exact,
             where=self.where | other.where,
-        )  # fmt: skip
+        )
 
     def to_json(self, price: Price | None) -> dict[str, Any]:
         """Return the amounts as plain values, with their cost."""
         shown: dict[str, Any] = {
-            "who": self.who, "exact": self.exact,
+            "who": self.who,
+            "exact": self.exact,
             "where": sorted(self.where),
-        }  # fmt: skip
+        }
         for name, amount in (("least", self.least), ("most", self.most)):
             cost = amount.cost(price, known=name == "least")
             shown[name] = {
-                "requests": amount.requests, "prompt_tokens": amount.prompt,
-                "reply_tokens": amount.reply, "cost": cost,
-            }  # fmt: skip
+                "requests": amount.requests,
+                "prompt_tokens": amount.prompt,
+                "reply_tokens": amount.reply,
+                "cost": cost,
+            }
         return shown
 
 
@@ -112,9 +118,11 @@ class Estimate:
         for line in other.lines:
             lines[line.who] = line + lines[line.who] if line.who in lines else line
         return replace(
-            self, lines=tuple(lines.values()), about=self.about + other.about,
+            self,
+            lines=tuple(lines.values()),
+            about=self.about + other.about,
             notes=tuple(dict.fromkeys(self.notes + other.notes)),
-        )  # fmt: skip
+        )
 
     def uncertain(self) -> Estimate:
         """Return the same with nothing certain: whether it is asked depends on earlier replies."""
@@ -197,14 +205,16 @@ class Estimate:
             "reply_tokens": {"least": self.least.reply, "most": self.most.reply},
             "cost": None if budget.price is None else {"least": low, "most": high},
             "cap": {
-                "max_calls": budget.max_calls, "max_cost": budget.max_cost,
-                "spent_requests": budget.spent.requests, "spent_cost": budget.spent.cost,
+                "max_calls": budget.max_calls,
+                "max_cost": budget.max_cost,
+                "spent_requests": budget.spent.requests,
+                "spent_cost": budget.spent.cost,
                 "reserved_for_one_request": self.reserved,
                 "uncapped": {"least": self.least.requests, "most": self.most.requests},
             },
             "parts": [line.to_json(budget.price) for line in self.lines],
             "notes": list(self.notes),
-        }  # fmt: skip
+        }
 
 
 class RequestCounter:

@@ -107,9 +107,13 @@ class Experiment(Generic[T]):
     def _begin(self, work: Pending[T]) -> None:
         source = self.evaluator.source
         stored = StoredExperiment(
-            self.evaluator.source_key, source.evaluator, source.model, self.evaluator.lock,
-            work.grids, self.evaluator.system_key,
-        )  # fmt: skip
+            self.evaluator.source_key,
+            source.evaluator,
+            source.model,
+            self.evaluator.lock,
+            work.grids,
+            self.evaluator.system_key,
+        )
         begin(self.store, stored, idle=not work.units)
 
     async def _run(self, work: Pending[T], on_progress: OnProgress) -> ExperimentResult:
@@ -152,9 +156,11 @@ class Experiment(Generic[T]):
     async def _save(self, outcome: Outcome) -> None:
         """Store an outcome; returns when it is durable."""
         await self.store.save(
-            outcome.results, outcome.call,
-            attempt=outcome.attempt, verdict_only=outcome.verdict_only,
-        )  # fmt: skip
+            outcome.results,
+            outcome.call,
+            attempt=outcome.attempt,
+            verdict_only=outcome.verdict_only,
+        )
 
     async def _wind_down(self, running: asyncio.Future[None]) -> None:
         """Start no further unit, and wait for running ones, at most `grace` seconds."""

@@ -17,17 +17,26 @@ UNDECIDED: FailureStatus = "unscored:unsupported"  # nobody could say, or nobody
 def levels(id: str, description: str, worst: str, best: str) -> Criterion:
     """A measure of two levels, which may not apply."""
     return Criterion(
-        id=id, name=id, description=description, accepted_values=(worst, best),
-        order_confirmed=True, allow_na=True,
-    )  # fmt: skip
+        id=id,
+        name=id,
+        description=description,
+        accepted_values=(worst, best),
+        order_confirmed=True,
+        allow_na=True,
+    )
 
 
 def number(id: str, description: str, worst: float = 0.0, best: float = 1.0) -> Criterion:
     """A measure that is a number between two bounds, and may not apply."""
     return Criterion(
-        id=id, name=id, description=description, scale="numeric", numeric_range=(worst, best),
-        order_confirmed=True, allow_na=True,
-    )  # fmt: skip
+        id=id,
+        name=id,
+        description=description,
+        scale="numeric",
+        numeric_range=(worst, best),
+        order_confirmed=True,
+        allow_na=True,
+    )
 
 
 def words(id: str, description: str, accepted: Iterable[str]) -> Criterion:
@@ -43,14 +52,20 @@ def level(trial: Trial, measure: Criterion, good: bool, message: str = "") -> Sc
 
 
 def score(
-    trial: Trial, measure: Criterion, label: str | None, value: float | None = None,
+    trial: Trial,
+    measure: Criterion,
+    label: str | None,
+    value: float | None = None,
     message: str = "",
-) -> Score:  # fmt: skip
+) -> Score:
     """A label, a value, or both."""
     return Score(
-        key=trial.cell(measure), criterion_id=measure.id, label=label, value=value,
+        key=trial.cell(measure),
+        criterion_id=measure.id,
+        label=label,
+        value=value,
         explanation=message or None,
-    )  # fmt: skip
+    )
 
 
 def place(trial: Trial, measure: Criterion, value: float) -> Result:

@@ -66,11 +66,22 @@ def pairs(
         if common:
             apart = np.array([np.mean(a[task]) - np.mean(b[task]) for task in common])
             p, method, reason = test(apart, all(len(a[t]) == len(b[t]) == 1 for t in common))
-            made.append(Pair(
-                first, second, len(common), len(set(a) ^ set(b)),
-                bounded_interval(apart, (-1.0, 1.0)), p, None, reason, method,
-                int((apart > 0).sum()), int((apart < 0).sum()), agent,
-            ))  # fmt: skip
+            made.append(
+                Pair(
+                    first,
+                    second,
+                    len(common),
+                    len(set(a) ^ set(b)),
+                    bounded_interval(apart, (-1.0, 1.0)),
+                    p,
+                    None,
+                    reason,
+                    method,
+                    int((apart > 0).sum()),
+                    int((apart < 0).sum()),
+                    agent,
+                )
+            )
     return made
 
 

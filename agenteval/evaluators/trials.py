@@ -37,9 +37,11 @@ class AttemptEvaluator(Generic[C]):
     def source(self) -> Source:
         """The system under this evaluator."""
         return Source(
-            evaluator=self.evaluator, version=1, model=self.system.name,
+            evaluator=self.evaluator,
+            version=1,
+            model=self.system.name,
             parameters=self.system.parameters,
-        )  # fmt: skip
+        )
 
     @cached_property
     def source_key(self) -> str:

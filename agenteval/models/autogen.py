@@ -38,8 +38,12 @@ from agenteval.models.wire import NONCE, Reply, Request, WireMessage, one_line, 
 from agenteval.records import Usage, content_hash
 from agenteval.text import keep_secret, public_url, url_secrets, without_known
 
-_FINISH = {"stop": "stop", "length": "length", "content_filter": "content_filter",
-           "function_calls": "tool_calls"}  # fmt: skip
+_FINISH = {
+    "stop": "stop",
+    "length": "length",
+    "content_filter": "content_filter",
+    "function_calls": "tool_calls",
+}
 _SECRET_WORDS = ("key", "token", "secret", "password", "authorization")
 _NOT_SECRET = ("max_tokens", "max_completion_tokens")
 

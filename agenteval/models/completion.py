@@ -16,17 +16,31 @@ _FINISH = {
     "stop": ("stop", "eos", "eos_token", "end_turn", "stop_sequence", "complete", "done"),
     "length": ("length", "max_tokens", "model_length", "max_output_tokens", "token_limit"),
     "content_filter": (
-        "content_filter", "content_filtered", "safety", "refusal", "recitation", "blocklist",
-        "prohibited_content", "guardrail_intervened", "sensitive", "error_toxic",
+        "content_filter",
+        "content_filtered",
+        "safety",
+        "refusal",
+        "recitation",
+        "blocklist",
+        "prohibited_content",
+        "guardrail_intervened",
+        "sensitive",
+        "error_toxic",
     ),
     "tool_calls": ("tool_calls", "tool_use", "tool_call", "function_call"),
     "error": ("error", "abort", "aborted", "cancelled", "insufficient_system_resource"),
-}  # fmt: skip
+}
 _FINISH_OF = {word: kind for kind, words in _FINISH.items() for word in words}
 _STATUS_OF = (  # an error under status 200 that names its kind and no status
-    ("overloaded", 529), ("rate", 429), ("quota", 429), ("content_filter", 400),
-    ("authentication", 401), ("permission", 403), ("not_found", 404), ("invalid", 400),
-)  # fmt: skip
+    ("overloaded", 529),
+    ("rate", 429),
+    ("quota", 429),
+    ("content_filter", 400),
+    ("authentication", 401),
+    ("permission", 403),
+    ("not_found", 404),
+    ("invalid", 400),
+)
 _MOST_TOKENS = 10**8  # a larger count is a defect of the endpoint, not a bill
 
 

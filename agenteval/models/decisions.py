@@ -29,9 +29,10 @@ class DecisionsTransport(OpenAITransport):
 
     def _body(self, request: Request, mode: str) -> dict[str, Any]:
         return {
-            "model": self.model, "input": list(request.messages),
+            "model": self.model,
+            "input": list(request.messages),
             "questions": list(request.questions),
-        }  # fmt: skip
+        }
 
     def _read(self, payload: bytes, mode: str, latency: float) -> Reply:
         body = read_object(payload, self.endpoint)

@@ -18,8 +18,20 @@ _MOST_SHOWN = 20  # messages of one body
 _RETRYABLE = {408, 409, 425, 429, 498, 499}
 _OVERLOADED = {429, 529}
 _IDS = ("x-request-id", "request-id", "apim-request-id", "x-amzn-requestid", "cf-ray")
-_MESSAGE_KEYS = {"message", "msg", "detail", "details", "error", "errors", "error_description",
-                 "title", "description", "raw", "reasons", "error_message"}  # fmt: skip
+_MESSAGE_KEYS = {
+    "message",
+    "msg",
+    "detail",
+    "details",
+    "error",
+    "errors",
+    "error_description",
+    "title",
+    "description",
+    "raw",
+    "reasons",
+    "error_message",
+}
 _CODE_KEYS = {"code", "type", "status", "reason", "error_code", "error_type"}
 _PARAM_KEYS = {"param", "parameter", "field"}
 

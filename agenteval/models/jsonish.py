@@ -32,8 +32,18 @@ _NAME = re.compile(r"[A-Za-z_][\w-]{0,60}(?=\s{0,20}:)")  # a key without quotes
 _ESCAPE = re.compile(
     r"\\(?:u([dD][89abAB][\da-fA-F]{2})\\u([dD][c-fC-F][\da-fA-F]{2})|u([\da-fA-F]{4})|(.))", re.S
 )
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\",
-            '"': '"', "'": "'", "\n": ""}  # fmt: skip
+_ESCAPES = {
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    "b": "\b",
+    "f": "\f",
+    "/": "/",
+    "\\": "\\",
+    '"': '"',
+    "'": "'",
+    "\n": "",
+}
 _STRICT_ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[\da-fA-F]{4})')
 _CONTROL = re.compile(r"[\x00-\x1f]")
 _INFINITE = ("NaN", "Infinity", "-Infinity")

@@ -27,11 +27,17 @@ _REASONING = re.compile(
 )
 # Most tokens of one reply, thinking included, by the makers' pages (November 2026).
 _LONGEST_REPLIES = (
-    (r"gpt-5-chat|(?:chatgpt-)?gpt-4o", 16_384), (r"gpt-4\.1", 32_768), (r"gpt-4-turbo", 4096),
-    (r"gpt-5|gpt-oss", 128_000), (r"o[134](?:-|$)", 100_000), (r"claude-3-(?:5|haiku)", 8192),
-    (r"claude-", 128_000), (r"gemini-(?:1\.5|2\.0)", 8192), (r"gemini-[23]", 65_536),
+    (r"gpt-5-chat|(?:chatgpt-)?gpt-4o", 16_384),
+    (r"gpt-4\.1", 32_768),
+    (r"gpt-4-turbo", 4096),
+    (r"gpt-5|gpt-oss", 128_000),
+    (r"o[134](?:-|$)", 100_000),
+    (r"claude-3-(?:5|haiku)", 8192),
+    (r"claude-", 128_000),
+    (r"gemini-(?:1\.5|2\.0)", 8192),
+    (r"gemini-[23]", 65_536),
     (r"deepseek-(?:chat|reasoner)", 65_536),
-)  # fmt: skip
+)
 
 
 def reasons(model: str) -> bool:

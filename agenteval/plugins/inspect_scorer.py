@@ -48,10 +48,13 @@ def quantify(limits: dict[str, Any] | None = None, **settings: Any) -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:
         parts = [part for m in state.messages for part in message_parts(m.model_dump())]
         run = Run(
-            id=f"{state.model}/{state.sample_id}:{state.epoch}", system=str(state.model),
-            input=state.input_text, output=state.output.completion, reference=target.text or None,
+            id=f"{state.model}/{state.sample_id}:{state.epoch}",
+            system=str(state.model),
+            input=state.input_text,
+            output=state.output.completion,
+            reference=target.text or None,
             messages=tuple(parse_messages(parts, "messages", "the sample").messages),
-        )  # fmt: skip
+        )
         waiting[run.id] = run
         async with lock:
             if run.id in waiting:

@@ -65,11 +65,18 @@ class Judge:
     """
 
     def __init__(  # noqa: PLR0913  what a marker may say
-        self, item: pytest.Item, *, threshold: float | Mapping[str, float] | None,
-        model: AnyJudge = None, criteria: Criteria | None = None, task: str | Task | None = None,
-        base_url: str | None = None, repeats: int = 1, temperature: float | None = 1.0,
+        self,
+        item: pytest.Item,
+        *,
+        threshold: float | Mapping[str, float] | None,
+        model: AnyJudge = None,
+        criteria: Criteria | None = None,
+        task: str | Task | None = None,
+        base_url: str | None = None,
+        repeats: int = 1,
+        temperature: float | None = 1.0,
         with_reference: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.told: list[dict[str, Any]] = []
         self.trouble: str | None = None
         self._threshold = threshold
@@ -88,9 +95,13 @@ class Judge:
         self._calls = 0
 
     def __call__(
-        self, *, input: str = "", output: str = "", reference: str | None = None,
+        self,
+        *,
+        input: str = "",
+        output: str = "",
+        reference: str | None = None,
         messages: Sequence[Message | Mapping[str, Any]] = (),
-    ) -> Judged:  # fmt: skip
+    ) -> Judged:
         """Judge one run: `input` is what the agent was asked, `output` its answer, `messages` its
         whole trajectory in the form of OpenAI. The reference is shown to the judge only
         `with_reference`, and used by criteria that are computed.
@@ -106,9 +117,11 @@ class Judge:
             talk = parse_messages(listed, "messages", self._test)
             run = Run(
                 id=self._test if self._calls == 1 else f"{self._test}#{self._calls}",
-                input=input, output=output or talk.answer or "", messages=tuple(talk.messages),
+                input=input,
+                output=output or talk.answer or "",
+                messages=tuple(talk.messages),
                 reference=reference,
-            )  # fmt: skip
+            )
             with chdir(self._config.invocation_params.dir):
                 judged, lines = self._judged(run)
         except AgentevalError as error:
@@ -247,9 +260,12 @@ def summary(told: Sequence[Mapping[str, Any]], option: Any, width: int) -> str:
         with Store(option.agenteval_store, create=False) as store:
             judge, known = dict(store.sources())[source], store.criteria_of(source)
             ratings = load_ratings(
-                store, source, run_keys=[one["run"] for one in group], criterion_keys=keys,
+                store,
+                source,
+                run_keys=[one["run"] for one in group],
+                criterion_keys=keys,
                 repeats=max(one["repeats"] for one in group),
-            )  # fmt: skip
+            )
         usage = sum((Usage.model_validate(one["usage"]) for one in group), Usage())
         foot = (
             "intervals treat the case as the unit: tests of one input are one case",

@@ -28,17 +28,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("agenteval", "agenteval: tests judged by a model")
     place = os.environ.get("AGENTEVAL_STORE", "agenteval.db")
     options: dict[str, tuple[str, dict[str, Any]]] = {
-        "store": ("Database of the scores. Default: AGENTEVAL_STORE, else agenteval.db.",
-                  {"default": place, "metavar": "PATH"}),
-        "dry-run": ("Ask nobody: skip what would be judged, and say what it would cost.",
-                    {"action": "store_true"}),
-        "retry-failed": ("Ask again where no score could be had for good.",
-                         {"action": "store_true"}),
+        "store": (
+            "Database of the scores. Default: AGENTEVAL_STORE, else agenteval.db.",
+            {"default": place, "metavar": "PATH"},
+        ),
+        "dry-run": (
+            "Ask nobody: skip what would be judged, and say what it would cost.",
+            {"action": "store_true"},
+        ),
+        "retry-failed": (
+            "Ask again where no score could be had for good.",
+            {"action": "store_true"},
+        ),
         "max-calls": ("Requests of a judge at most, earlier ones included.", {"type": int}),
         "max-cost": ("Money for a judge at most, earlier calls included.", {"type": float}),
         "price-in": ("Price of a million prompt tokens.", {"type": float}),
         "price-out": ("Price of a million reply tokens.", {"type": float}),
-    }  # fmt: skip
+    }
     for name, (text, more) in options.items():
         group.addoption(f"--agenteval-{name}", help=text, **more)
 

@@ -149,12 +149,15 @@ def _requests(ordered: Sequence[Span], tree: Tree) -> Iterator[tuple[Span, str]]
     tries = chain(
         ((s, _asked(s)) for s in agents if s.id not in nested),
         ((s, s.input or s.output) for s in ordered if s.kind == "user"),
-        ((s, request_in(s.input, plain=s.parent_id is None))
-         for s in ordered[:first] if s.kind == "chain"),
+        (
+            (s, request_in(s.input, plain=s.parent_id is None))
+            for s in ordered[:first]
+            if s.kind == "chain"
+        ),
         ((s, _asked(s)) for s in ordered if s.kind == "llm"),
         ((s, _asked(s)) for s in agents),
         ((s, s.input) for s in ordered if s.kind != "tool"),
-    )  # fmt: skip
+    )
     return ((span, text) for span, text in tries if says_something(text))
 
 
@@ -180,9 +183,10 @@ def _answers(span: Span) -> Iterator[str]:
 def _last_words(spans: Sequence[Span]) -> Passage:
     """The last answer of a model, or the last result of a tool that is named for answers."""
     speaking = (
-        s for s in reversed(spans)
+        s
+        for s in reversed(spans)
         if s.kind == "llm" or (s.kind == "tool" and snake(s.tool or s.name) in OUTPUT)
-    )  # fmt: skip
+    )
     return next((Passage(text, s.id) for s in speaking for text in _answers(s)), Passage())
 
 

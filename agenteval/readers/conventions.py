@@ -24,32 +24,53 @@ from agenteval.records import Message, ToolCall, ToolSpec, Usage
 from agenteval.records.run import Role, SpanKind
 
 _KINDS: dict[str, SpanKind] = {
-    "llm": "llm", "tool": "tool", "agent": "agent", "chain": "chain", "retriever": "tool",
+    "llm": "llm",
+    "tool": "tool",
+    "agent": "agent",
+    "chain": "chain",
+    "retriever": "tool",
     # gen_ai.operation.name
-    "chat": "llm", "text_completion": "llm", "generate_content": "llm", "execute_tool": "tool",
-    "invoke_agent": "agent", "create_agent": "agent", "invoke_workflow": "chain",
+    "chat": "llm",
+    "text_completion": "llm",
+    "generate_content": "llm",
+    "execute_tool": "tool",
+    "invoke_agent": "agent",
+    "create_agent": "agent",
+    "invoke_workflow": "chain",
     # llm.request.type and traceloop.span.kind
-    "completion": "llm", "workflow": "chain", "task": "chain",
-}  # fmt: skip
+    "completion": "llm",
+    "workflow": "chain",
+    "task": "chain",
+}
 _SAID = frozenset({"llm", "tool", "agent", "chain"})  # the kind says all of it
 
 # Names of attributes by what they say; the first that is there counts.
 _KIND = (
-    "openinference.span.kind", "gen_ai.operation.name", "traceloop.span.kind", "llm.request.type",
-)  # fmt: skip
+    "openinference.span.kind",
+    "gen_ai.operation.name",
+    "traceloop.span.kind",
+    "llm.request.type",
+)
 _MODEL = ("llm.model_name", "gen_ai.response.model", "gen_ai.request.model", "llm.request.model")
 _PROMPT = ("llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
 _COMPLETION = (
-    "llm.token_count.completion", "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens",
-)  # fmt: skip
+    "llm.token_count.completion",
+    "gen_ai.usage.output_tokens",
+    "gen_ai.usage.completion_tokens",
+)
 _INPUT = ("input.value", "gen_ai.tool.call.arguments", "traceloop.entity.input")
 _OUTPUT = ("output.value", "gen_ai.tool.call.result", "traceloop.entity.output")
 _TOOL = ("tool.name", "gen_ai.tool.name", "tool_call.function.name")
 _LIMIT = ("gen_ai.request.max_tokens", "llm.request.max_tokens")
 _LIMIT_NAMES = (
-    "max_tokens", "max_completion_tokens", "max_output_tokens", "maxTokens", "maxOutputTokens",
-    "num_predict", "max_new_tokens",
-)  # fmt: skip
+    "max_tokens",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "maxTokens",
+    "maxOutputTokens",
+    "num_predict",
+    "max_new_tokens",
+)
 _FINISH = ("llm.finish_reason", "gen_ai.response.finish_reasons", "gen_ai.response.finish_reason")
 _FINISH_KEYS = ("finish_reason", "stop_reason", "finishReason")
 _SENT = ("llm.input_messages", "gen_ai.input.messages", "gen_ai.prompt")
@@ -281,9 +302,11 @@ def _limit(bag: _Attributes) -> int | None:
     held = bag.peek("llm.invocation_parameters")
     if isinstance(held, str):
         held = json_or_none(held) if "max" in held or "num_predict" in held else None
-    names = held if isinstance(held, dict) else {
-        n: bag.rest.get(f"llm.invocation_parameters.{n}") for n in _LIMIT_NAMES
-    }  # fmt: skip
+    names = (
+        held
+        if isinstance(held, dict)
+        else {n: bag.rest.get(f"llm.invocation_parameters.{n}") for n in _LIMIT_NAMES}
+    )
     return next((n for n in map(count, map(names.get, _LIMIT_NAMES)) if n is not None), None)
 
 
@@ -306,9 +329,10 @@ def _exchange(
         row["finish_reason"]
         for name in _ANSWERED[1:]
         for row in (bag.rows(name) if isinstance(bag.rows(name), list) else ())
-        if isinstance(row, dict) and isinstance(row.get("finish_reason"), str)
+        if isinstance(row, dict)
+        and isinstance(row.get("finish_reason"), str)
         and row["finish_reason"]
-    ]  # fmt: skip
+    ]
     for name in _ANSWERED:
         answered = answered or _messages(bag, name, "assistant", pool, context)
     if finishes and bag.peek(*_FINISH) is None:
@@ -332,9 +356,13 @@ def _messages(
 
 
 def _take_event(
-    event: RawEvent, bag: _Attributes, sent: list[Message], answered: list[Message],
-    pool: Pool, context: Context,
-) -> bool:  # fmt: skip
+    event: RawEvent,
+    bag: _Attributes,
+    sent: list[Message],
+    answered: list[Message],
+    pool: Pool,
+    context: Context,
+) -> bool:
     """Whether an event tells what was sent or answered; if so it is taken in."""
     body = _body(event) if event.name.startswith("gen_ai.") else None
     if body is None:

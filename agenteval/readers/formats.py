@@ -122,9 +122,12 @@ def _read_log(value: Any, context: Context) -> RunDraft:
     kept = {key: record.pop(key) for key in aside if key in record}
     first = record["messages"][0] if talked else {}
     problem, content = record["problem"].strip(), first.get("content")
-    if first.get("role") == "assistant" and isinstance(content, str) and problem and (
-        problem in content
-    ):  # fmt: skip
+    if (
+        first.get("role") == "assistant"
+        and isinstance(content, str)
+        and problem
+        and (problem in content)
+    ):
         record["messages"] = [
             {**m, "role": _OTHER_SIDE.get(str(m.get("role")), m.get("role"))}
             for m in record["messages"]
@@ -352,16 +355,19 @@ def _spans(draft: RunDraft, by_field: Candidates, context: Context) -> None:
 
 def _is_example(value: Any) -> bool:
     """Whether `value` is an example of a LangSmith dataset."""
-    return isinstance(value, dict) and {"dataset_id", "inputs"} <= value.keys() and (
-        "run_type" not in value
-    )  # fmt: skip
+    return (
+        isinstance(value, dict)
+        and {"dataset_id", "inputs"} <= value.keys()
+        and ("run_type" not in value)
+    )
 
 
 def _refuse_example(value: Any, context: Context) -> RunDraft:
     raise InputError(
         "an example of a LangSmith dataset: its outputs are what is expected, not what a system "
-        "answered; export the runs of an experiment", context.place,
-    )  # fmt: skip
+        "answered; export the runs of an experiment",
+        context.place,
+    )
 
 
 def is_part(value: Any) -> bool:

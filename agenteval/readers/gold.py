@@ -37,29 +37,77 @@ LEFT_VISIBLE = "gold_left_visible"
 # What `leaks` finds in any text, quoted and with a value; not named a second time.
 VERDICT_NAMES = ("is_correct", "check_result")
 GOLD_NAMES = (
-    "correct_ans", "correct_answer", "ground_truth", "gold_answer", "gold_label",
-    "expected_answer", "reference_answer", "target_answer", "answer_key",
-)  # fmt: skip
+    "correct_ans",
+    "correct_answer",
+    "ground_truth",
+    "gold_answer",
+    "gold_label",
+    "expected_answer",
+    "reference_answer",
+    "target_answer",
+    "answer_key",
+)
 
 _IN_TEXT = frozenset({*VERDICT_NAMES, *GOLD_NAMES})
 _ANSWERS = frozenset({*OUTPUT, "text", "content", "messages"})
 _EVERYDAY_GOLD = frozenset({"expected", "gold"})
-EVERYDAY = frozenset({
-    *_EVERYDAY_GOLD, "reference", "success", "is_success", "correct", "passed", "pass", "verdict",
-    "grade", "grades", "score", "scores", "reward",
-})  # fmt: skip
-DOUBTFUL = frozenset({
-    "target", "ideal", "solution", "label", "resolved", "evaluation", "rubric", "metrics",
-    "assertions",
-})  # fmt: skip
+EVERYDAY = frozenset(
+    {
+        *_EVERYDAY_GOLD,
+        "reference",
+        "success",
+        "is_success",
+        "correct",
+        "passed",
+        "pass",
+        "verdict",
+        "grade",
+        "grades",
+        "score",
+        "scores",
+        "reward",
+    }
+)
+DOUBTFUL = frozenset(
+    {
+        "target",
+        "ideal",
+        "solution",
+        "label",
+        "resolved",
+        "evaluation",
+        "rubric",
+        "metrics",
+        "assertions",
+    }
+)
 # Names in rows of public sets (GAIA, SWE-bench and their kind) and in what is made after them.
-_OF_A_SET = frozenset({
-    "annotator_metadata", "test_patch", "fail_to_pass", "pass_to_pass", "hints_text",
-    *(f"{word}_{noun}"
-      for word in ("true", "gold", "golden", "correct", "expected", "reference", "oracle")
-      for noun in ("answer", "answers", "output", "outputs", "response", "label", "labels",
-                   "solution", "solutions", "patch", "sql")),
-})  # fmt: skip
+_OF_A_SET = frozenset(
+    {
+        "annotator_metadata",
+        "test_patch",
+        "fail_to_pass",
+        "pass_to_pass",
+        "hints_text",
+        *(
+            f"{word}_{noun}"
+            for word in ("true", "gold", "golden", "correct", "expected", "reference", "oracle")
+            for noun in (
+                "answer",
+                "answers",
+                "output",
+                "outputs",
+                "response",
+                "label",
+                "labels",
+                "solution",
+                "solutions",
+                "patch",
+                "sql",
+            )
+        ),
+    }
+)
 ONLY_GOLD = (
     frozenset({"is_correct", "check_result", "grading_result", *REFERENCE, *_OF_A_SET})
     - EVERYDAY

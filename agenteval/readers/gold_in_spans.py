@@ -107,15 +107,17 @@ class _Cleaner:
         given = withhold_from_input if early_input else later
         made = withhold_from_input if early_output else later
         changed: dict[str, Any] = {
-            "input": span.input if span.kind == "tool"
+            "input": span.input
+            if span.kind == "tool"
             else self.text(span.input, given, f"{at}.input"),
-            "output": span.output if span.kind == "llm"
+            "output": span.output
+            if span.kind == "llm"
             else self.text(span.output, made, f"{at}.output"),
             "status_message": self.text(span.status_message, None, f"{at}.status_message"),
             "messages": tuple(self.message(m, f"{at}.messages") for m in span.messages),
             "attributes": self.attributes(span.attributes, made, f"{at}.attributes"),
             "events": tuple(self.event(e, f"{at}.events") for e in span.events),
-        }  # fmt: skip
+        }
         changed = {k: v for k, v in changed.items() if v != getattr(span, k)}
         return span.model_copy(update=changed) if changed else span
 

@@ -9,14 +9,39 @@ from agenteval.records import Run
 
 _OPENERS = frozenset(
     {
-        "answer", "the answer", "the answer is", "my answer", "my answer is", "final answer",
-        "the final answer", "the final answer is", "solution", "the solution", "my solution",
-        "here is the solution", "here is my solution", "here is the answer", "response", "output",
-        "result", "conclusion", "explanation", "reasoning", "thought", "thoughts",
-        "thought process", "thinking", "analysis", "approach", "step 1", "step by step",
-        "let's think step by step", "let us think step by step", "terminate",
+        "answer",
+        "the answer",
+        "the answer is",
+        "my answer",
+        "my answer is",
+        "final answer",
+        "the final answer",
+        "the final answer is",
+        "solution",
+        "the solution",
+        "my solution",
+        "here is the solution",
+        "here is my solution",
+        "here is the answer",
+        "response",
+        "output",
+        "result",
+        "conclusion",
+        "explanation",
+        "reasoning",
+        "thought",
+        "thoughts",
+        "thought process",
+        "thinking",
+        "analysis",
+        "approach",
+        "step 1",
+        "step by step",
+        "let's think step by step",
+        "let us think step by step",
+        "terminate",
     }
-)  # fmt: skip
+)
 # Signs that can be a whole answer ("which sign belongs between 3 and 5?").
 _SIGNS = frozenset({"<", ">", "=", "+", "-", "*", "/", "<=", ">=", "!=", "=="})
 _COMPARISONS = frozenset({"<", ">", "<=", ">=", "!=", "=="})

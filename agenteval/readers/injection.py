@@ -129,27 +129,103 @@ _VERDICT = _any(
 PATTERNS: dict[str, tuple[tuple[str, ...], re.Pattern[str]]] = {
     "fake marker": (("begin", "end", "[the start"), _MARKER),
     "role tag": (
-        ("<|", "inst]", "_of_turn>", "system", "assistant>", "think>", "instruction", "developer",
-         "tool_response>", "sys>>", "available_tools", "tool_calls"),
+        (
+            "<|",
+            "inst]",
+            "_of_turn>",
+            "system",
+            "assistant>",
+            "think>",
+            "instruction",
+            "developer",
+            "tool_response>",
+            "sys>>",
+            "available_tools",
+            "tool_calls",
+        ),
         _ROLE,
     ),
     "instruction to the judge": (
-        ("ignor", "disregard", "forget", "overrid", "bypass", "skip", "grade", "grading", "judg",
-         "evaluat", "examiner", "reviewer", "rater", "marker", "auditor", "ai ", "rate ", "rating",
-         "score", "mark", "points", "credit", "rubric", "criteria", "instructions", "prompt",
-         "text above", "discard", "output ", "(a)", "(b)", "(m)", "level", "always",
-         "json object", "findings", "report", "punkt", "note ",
-         "bewertung", "máxima", "忽略", "最高分", "满分", "無視", "满点", "満点", "игнорир", "балл",
-         "تجاهل", "درجة", "निर्देश", "अंक"),
+        (
+            "ignor",
+            "disregard",
+            "forget",
+            "overrid",
+            "bypass",
+            "skip",
+            "grade",
+            "grading",
+            "judg",
+            "evaluat",
+            "examiner",
+            "reviewer",
+            "rater",
+            "marker",
+            "auditor",
+            "ai ",
+            "rate ",
+            "rating",
+            "score",
+            "mark",
+            "points",
+            "credit",
+            "rubric",
+            "criteria",
+            "instructions",
+            "prompt",
+            "text above",
+            "discard",
+            "output ",
+            "(a)",
+            "(b)",
+            "(m)",
+            "level",
+            "always",
+            "json object",
+            "findings",
+            "report",
+            "punkt",
+            "note ",
+            "bewertung",
+            "máxima",
+            "忽略",
+            "最高分",
+            "满分",
+            "無視",
+            "满点",
+            "満点",
+            "игнорир",
+            "балл",
+            "تجاهل",
+            "درجة",
+            "निर्देश",
+            "अंक",
+        ),
         _INSTRUCTION,
     ),
     "verdict": (
-        ("label", "score", "grade", "verdict", "rating", "findings", "equal", "achieved", "level",
-         "evaluation result", "[[", "output\"", "response\"", "model\"", "winner", "rank",
-         "preferred"),
+        (
+            "label",
+            "score",
+            "grade",
+            "verdict",
+            "rating",
+            "findings",
+            "equal",
+            "achieved",
+            "level",
+            "evaluation result",
+            "[[",
+            'output"',
+            'response"',
+            'model"',
+            "winner",
+            "rank",
+            "preferred",
+        ),
         _VERDICT,
     ),
-}  # fmt: skip
+}
 
 
 _EXCERPT = 100  # characters
@@ -199,8 +275,14 @@ def find_signs(text: str) -> tuple[Sign, ...]:
     return tuple(sorted(signs, key=lambda sign: order[sign.name]))
 
 
-NAMES = (*PATTERNS, "invisible characters", "bidirectional", "control characters",
-         "look-alike letters", "encoded")  # fmt: skip
+NAMES = (
+    *PATTERNS,
+    "invisible characters",
+    "bidirectional",
+    "control characters",
+    "look-alike letters",
+    "encoded",
+)
 
 
 def view_signs(view: View) -> tuple[Sign, ...]:
@@ -225,8 +307,11 @@ def _characters(text: str) -> Iterable[Sign]:
         if neutralise(around) != around:  # not the joiner of an emoji or of a script
             yield Sign("invisible characters", _excerpt(text, hit.start()))
             break
-    for name, pattern in (("bidirectional", _BIDI), ("control characters", _CONTROL),
-                          ("look-alike letters", _MIXED)):  # fmt: skip
+    for name, pattern in (
+        ("bidirectional", _BIDI),
+        ("control characters", _CONTROL),
+        ("look-alike letters", _MIXED),
+    ):
         if place := pattern.search(text):
             yield Sign(name, _excerpt(text, place.start()))
 

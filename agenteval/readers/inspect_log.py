@@ -100,8 +100,9 @@ def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str) -> by
     except ImportError:
         raise InputError(
             "compressed with zstd, which Python before 3.14 cannot read: "
-            "pip install 'agenteval[inspect]'", place,
-        ) from None  # fmt: skip
+            "pip install 'agenteval[inspect]'",
+            place,
+        ) from None
     raw = copy(info)  # as if the compressed bytes were what it holds
     raw.compress_type, raw.file_size = zipfile.ZIP_STORED, info.compress_size
     raw.CRC = None  # type: ignore[assignment]  # it is that of the text, and looked at below
@@ -146,8 +147,9 @@ class _Log:
         if not samples and reduced:
             raise InputError(
                 "holds scores reduced over epochs only; each sample is needed (inspect eval "
-                "without --no-log-samples)", self._name,
-            )  # fmt: skip
+                "without --no-log-samples)",
+                self._name,
+            )
         if not samples:
             raise InputError(
                 f"holds no samples (status of the evaluation: {self._status})", self._name
@@ -155,8 +157,9 @@ class _Log:
         if self._status != "success" or samples < self._total:
             self._notes.add(
                 f"{samples} of {self._total} samples are logged (status of the evaluation: "
-                f"{self._status})", self._name,
-            )  # fmt: skip
+                f"{self._status})",
+                self._name,
+            )
 
     def sample(self, sample: Any, place: str) -> Sample:
         """One sample of the log. Raises InputError for what is none."""
@@ -191,9 +194,15 @@ class _Log:
             self._notes.add("declared invalid in its log, and read", place)
         told = "" if success is None else f"success is what the scorer {self._headline[0]!r} says"
         return Sample(
-            place, run, number - 1, self._system, record,
-            {c: failed(why) if invalid else s for c, s in _ratings(scores)}, why, told,
-        )  # fmt: skip
+            place,
+            run,
+            number - 1,
+            self._system,
+            record,
+            {c: failed(why) if invalid else s for c, s in _ratings(scores)},
+            why,
+            told,
+        )
 
     def _success(self, scores: Mapping[str, Any]) -> bool | None:
         """What the scorer of the headline says, where that is a verdict."""

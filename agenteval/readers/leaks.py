@@ -53,8 +53,21 @@ _ANNOUNCED = re.compile(
     re.I,
 )
 # Without one of these no pattern matches a text in ASCII; to look for them is quicker.
-_WORDS = ("verdict", "grad", "correct", "right", "wrong", *VERDICT_NAMES, *GOLD_NAMES, "expected",
-          "ground", "gold", "reference", "true answer", "model answer")  # fmt: skip
+_WORDS = (
+    "verdict",
+    "grad",
+    "correct",
+    "right",
+    "wrong",
+    *VERDICT_NAMES,
+    *GOLD_NAMES,
+    "expected",
+    "ground",
+    "gold",
+    "reference",
+    "true answer",
+    "model answer",
+)
 _WRAPPING = re.compile(r"^(?:[\s$\"'`*({\[]|\\boxed|\\\(|\\\[|\\text)+")
 
 

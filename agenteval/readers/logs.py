@@ -125,8 +125,9 @@ def promptfoo_samples(document: Any, name: str) -> Iterator[Sample]:
     if not isinstance(results, list) or not results or summary.get("version") not in (2, 3):
         raise InputError(
             f"results of promptfoo in version {summary.get('version')} with no list of results; "
-            "versions 2 and 3 are read", name,
-        )  # fmt: skip
+            "versions 2 and 3 are read",
+            name,
+        )
     prompts = list(dict.fromkeys(r.get("promptId") for r in results if isinstance(r, dict)))
     repeats: dict[str, list[str]] = {}  # by test and prompt: the names of what came of it
     for i, result in enumerate(results):

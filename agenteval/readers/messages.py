@@ -19,29 +19,60 @@ from agenteval.records import Message, ToolCall
 from agenteval.records.run import Role
 
 ROLES: dict[str, Role] = {
-    "system": "system", "developer": "system",
-    "user": "user", "human": "user",
-    "assistant": "assistant", "ai": "assistant", "gpt": "assistant", "model": "assistant",
-    "bot": "assistant", "agent": "assistant",
-    "tool": "tool", "function": "tool", "observation": "tool", "ipython": "tool",
-}  # fmt: skip
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "gpt": "assistant",
+    "model": "assistant",
+    "bot": "assistant",
+    "agent": "assistant",
+    "tool": "tool",
+    "function": "tool",
+    "observation": "tool",
+    "ipython": "tool",
+}
 _READ = {
-    "role", "from", "content", "value", "text", "name", "tool_calls", "tool_call_id",
-    "function_call", "refusal",
-}  # fmt: skip
+    "role",
+    "from",
+    "content",
+    "value",
+    "text",
+    "name",
+    "tool_calls",
+    "tool_call_id",
+    "function_call",
+    "refusal",
+}
 _PLAIN = {"role", "content"}
 _PLACEHOLDERS = {
-    "image": "[image]", "image_url": "[image]", "input_image": "[image]",
-    "audio": "[audio]", "input_audio": "[audio]", "file": "[file]", "input_file": "[file]",
-    "document": "[file]", "video": "[video]", "video_url": "[video]",
-}  # fmt: skip
+    "image": "[image]",
+    "image_url": "[image]",
+    "input_image": "[image]",
+    "audio": "[audio]",
+    "input_audio": "[audio]",
+    "file": "[file]",
+    "input_file": "[file]",
+    "document": "[file]",
+    "video": "[video]",
+    "video_url": "[video]",
+}
 _USERS = frozenset({"user", "human", "user_proxy"})
 _CHUNK = "ModelClientStreamingChunkEvent"
 # Texts of agents that are steps on the way, never the answer.
-_STEPS = frozenset({
-    "ThoughtEvent", "StopMessage", "HandoffMessage", "SelectSpeakerEvent", "SelectorEvent",
-    "CodeGenerationEvent", "MemoryQueryEvent",
-})  # fmt: skip
+_STEPS = frozenset(
+    {
+        "ThoughtEvent",
+        "StopMessage",
+        "HandoffMessage",
+        "SelectSpeakerEvent",
+        "SelectorEvent",
+        "CodeGenerationEvent",
+        "MemoryQueryEvent",
+    }
+)
 # Word by which AutoGen agents end a conversation; alone it is no answer.
 STOP_WORD = "TERMINATE"
 

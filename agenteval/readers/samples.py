@@ -103,7 +103,14 @@ def rating_rows(samples: Iterable[Sample], name: str) -> Iterator[tuple[str, dic
             if score is None and sample.why is not None:
                 score = failed(sample.why)
             if score is not None:
-                yield sample.place, {
-                    "run": sample.run, "system": sample.system, "repeat": sample.repeat,
-                    "criterion": criterion, **about, **score,
-                }  # fmt: skip
+                yield (
+                    sample.place,
+                    {
+                        "run": sample.run,
+                        "system": sample.system,
+                        "repeat": sample.repeat,
+                        "criterion": criterion,
+                        **about,
+                        **score,
+                    },
+                )

@@ -26,18 +26,43 @@ from agenteval.records.score import FailureStatus, ScoreStatus
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
 
 _COLUMNS = (
-    "run", "case", "system", "criterion", "repeat", "label", "value", "status", "success",
+    "run",
+    "case",
+    "system",
+    "criterion",
+    "repeat",
+    "label",
+    "value",
+    "status",
+    "success",
     "variant",
-)  # fmt: skip
+)
 _KNOWN = {
     **{name: name for name in (*_COLUMNS, "rater")},
-    "run_id": "run", "case_id": "case", "case_key": "case", "criterion_id": "criterion",
-}  # fmt: skip
+    "run_id": "run",
+    "case_id": "case",
+    "case_key": "case",
+    "criterion_id": "criterion",
+}
 # Columns of `agenteval export` that hold no rating.
-_EXPORTED = frozenset({
-    "task", "probabilities", "explanation", "message", "rung", "match", "evidence", "evaluator",
-    "model", "seed", "tries", "run_key", "criterion_key", "source_key",
-})  # fmt: skip
+_EXPORTED = frozenset(
+    {
+        "task",
+        "probabilities",
+        "explanation",
+        "message",
+        "rung",
+        "match",
+        "evidence",
+        "evaluator",
+        "model",
+        "seed",
+        "tries",
+        "run_key",
+        "criterion_key",
+        "source_key",
+    }
+)
 _MEANT = {"repetition": "repeat", "repetitions": "repeat", "rep": "repeat"}
 _ALIKE = 0.8  # share of equal letters (difflib): one or two slips in a word
 _LONGEST = 40  # characters of a name that is looked at
@@ -106,8 +131,12 @@ def read_scores(
     if against:
         _log.warning(
             "%s: %d of %d ratings have a value that contradicts their label; the label and the "
-            "criteria count (first: %s)", file, len(against), len(seen), against[0],
-        )  # fmt: skip
+            "criteria count (first: %s)",
+            file,
+            len(against),
+            len(seen),
+            against[0],
+        )
     return builder.table()
 
 

@@ -34,12 +34,33 @@ _CHILDREN = ("childspans", "children")
 _START = ("starttime", "timestamp", "start")
 _END = ("endtime", "end")
 _STATUS = ("statuscode", "status")
-_KNOWN = frozenset({
-    *_ID, *_PARENT, *_NAME, *_ATTRIBUTES, *_CHILDREN, *_START, *_END, *_STATUS, "traceid",
-    "resource", "resourceattributes", "statusmessage", "events", "context", "starttimeunixnano",
-    "endtimeunixnano", "duration", "durationms", "durationns", "durationnano", "durationnanos",
-    "spankind", "kind",
-})  # fmt: skip
+_KNOWN = frozenset(
+    {
+        *_ID,
+        *_PARENT,
+        *_NAME,
+        *_ATTRIBUTES,
+        *_CHILDREN,
+        *_START,
+        *_END,
+        *_STATUS,
+        "traceid",
+        "resource",
+        "resourceattributes",
+        "statusmessage",
+        "events",
+        "context",
+        "starttimeunixnano",
+        "endtimeunixnano",
+        "duration",
+        "durationms",
+        "durationns",
+        "durationnano",
+        "durationnanos",
+        "spankind",
+        "kind",
+    }
+)
 _GROUPS = ("resourcespans", "scopespans", "instrumentationlibraryspans", "batches")
 _LISTS = (*_GROUPS, "traces", "data")
 _SPAN = frozenset({"spanid", "parentspanid", "childspans", "starttimeunixnano"})
@@ -147,8 +168,11 @@ def _any_value(value: Any, depth: int) -> Any:
     name, inner = next(iter(value.items()))
     kind = name.replace("_", "").lower()
     if kind == "intvalue":
-        return int(inner) if isinstance(inner, str) and re.fullmatch(
-            r"\s*[+-]?\d{1,38}\s*", inner) else inner  # fmt: skip
+        return (
+            int(inner)
+            if isinstance(inner, str) and re.fullmatch(r"\s*[+-]?\d{1,38}\s*", inner)
+            else inner
+        )
     if kind == "doublevalue":
         return _double(inner)
     if kind in ("arrayvalue", "kvlistvalue"):
@@ -315,8 +339,10 @@ def _end(names: Mapping[str, Any], start: float | None) -> float | None:
     end = _time(names, "endtimeunixnano", _END)
     if end is not None or start is None:
         return end
-    for keys, unit in ((("durationms",), 1e3),
-                       (("durationns", "durationnano", "durationnanos"), 1e9)):  # fmt: skip
+    for keys, unit in (
+        (("durationms",), 1e3),
+        (("durationns", "durationnano", "durationnanos"), 1e9),
+    ):
         number = _number(_pick(names, keys))
         if number is not None:
             return start + number / unit

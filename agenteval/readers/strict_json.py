@@ -103,9 +103,13 @@ def _parse(text: str, place: str, finite: bool) -> Any:
 
 
 def decode(
-    text: str, name: str, line: int | None = None, notes: Notes | None = None, *,
+    text: str,
+    name: str,
+    line: int | None = None,
+    notes: Notes | None = None,
+    *,
     finite: bool = True,
-) -> Any:  # fmt: skip
+) -> Any:
     """The JSON value of a text.
 
     `name` is the file for messages, `line` the line number when the text is one line of it. Half
@@ -232,9 +236,14 @@ Decode = Callable[[str, str, int | None, Notes], Any]
 
 
 def read_items(
-    stream: BinaryIO, name: str, notes: Notes, *, lines: bool, by: Decode = decode,
+    stream: BinaryIO,
+    name: str,
+    notes: Notes,
+    *,
+    lines: bool,
+    by: Decode = decode,
     most_line: int | None = None,
-) -> Iterator[Item]:  # fmt: skip
+) -> Iterator[Item]:
     """Values of an open file in their order; blank lines are passed over.
 
     `lines` says that every line is a value, or that values stand one behind the other over several

@@ -32,16 +32,20 @@ _WORDS = {
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*(?:[eE][-+][0-9]+)?|\.[0-9]+)")
 _DOUBTFUL = {
-    re.compile(r"yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF"):
-        "some programs read it as true or false; write true or false",
-    re.compile(r"[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?"):
-        "some programs read it as a number of base 60; write that number",
-    re.compile(r"[-+]?0[0-7_]+|[-+]?0[bo][0-7_]+|[-+]?0x[0-9a-fA-F_]+|[-+]?[0-9]+_[0-9_.]*"):
-        "some programs read it as another number than others; write it in plain digits",
-    re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+"):
-        "some programs read it as a text; write it in plain digits",
+    re.compile(
+        r"yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF"
+    ): "some programs read it as true or false; write true or false",
+    re.compile(
+        r"[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?"
+    ): "some programs read it as a number of base 60; write that number",
+    re.compile(
+        r"[-+]?0[0-7_]+|[-+]?0[bo][0-7_]+|[-+]?0x[0-9a-fA-F_]+|[-+]?[0-9]+_[0-9_.]*"
+    ): "some programs read it as another number than others; write it in plain digits",
+    re.compile(
+        r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+"
+    ): "some programs read it as a text; write it in plain digits",
     re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"): "no number of JSON; leave it out",
-}  # fmt: skip
+}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 

@@ -35,12 +35,12 @@ _LONG = 20  # characters on average of a column that holds texts
 _WORDS = {
     "output": "output answer reply response bot assistant agent completion antwort ausgabe",
     "input": "input question message request query prompt customer user mail problem frage anfrage "
-             "kunde eingabe",
+    "kunde eingabe",
     "success": "success successful resolved solved correct passed ok helpful erfolg gelöst richtig",
     "id": "id nr no number key nummer",
     "system": "system version model variant release",
     "reference": "reference expected gold truth target erwartet soll",
-}  # fmt: skip
+}
 
 
 def file_items(path: Path, notes: Notes, *, finite: bool = True) -> Iterator[Item]:
@@ -273,8 +273,7 @@ def guess_mapping(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
             )
         if ranked:
             found[name] = ranked[0][3]
-    texts = [key for key in columns
-             if key not in found.values() and _average(values[key]) >= _LONG]  # fmt: skip
+    texts = [key for key in columns if key not in found.values() and _average(values[key]) >= _LONG]
     for name in ("input", "output"):
         if name not in found and len(texts) == ("input" not in found) + ("output" not in found):
             found[name] = texts.pop(0)

@@ -103,9 +103,13 @@ def trace_runs(
     decoder = LooseDecoder(keeps_spans)
     with opened(file.path, display) as stream:
         rows = read_items(
-            stream, display, notes, lines=file.path.suffix.lower() in (".jsonl", ".ndjson"),
-            by=decoder.decode, most_line=LARGEST,
-        )  # fmt: skip
+            stream,
+            display,
+            notes,
+            lines=file.path.suffix.lower() in (".jsonl", ".ndjson"),
+            by=decoder.decode,
+            most_line=LARGEST,
+        )
         items = (item for item in rows if item.value != [])
         first = next(items, None)
         runs: list[Run] = []
@@ -134,9 +138,14 @@ class _Trace:
 
 
 def runs_of(
-    items: Iterable[Item], name: str, display: str, task: str, notes: Notes, *,
+    items: Iterable[Item],
+    name: str,
+    display: str,
+    task: str,
+    notes: Notes,
+    *,
     with_gold: bool = False,
-) -> Iterator[Run]:  # fmt: skip
+) -> Iterator[Run]:
     """Runs of the traces in a file, in the order of their first spans.
 
     The id of a run is the trace id. Spans without one belong to the only trace of their file, else

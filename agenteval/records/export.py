@@ -101,9 +101,11 @@ def _parquet(path: Path, rows: Rows, columns: Mapping[str, type]) -> None:
         raise InputError("Parquet needs pyarrow: pip install 'agenteval[parquet]'") from None
     # Said, not guessed: a column that happens to be empty keeps its type.
     kinds = {
-        bool: pyarrow.bool_(), int: pyarrow.int64(), float: pyarrow.float64(),
+        bool: pyarrow.bool_(),
+        int: pyarrow.int64(),
+        float: pyarrow.float64(),
         str: pyarrow.string(),
-    }  # fmt: skip
+    }
     schema = pyarrow.schema([(name, kinds[kind]) for name, kind in columns.items()])
     left = iter(rows)
     with pyarrow.parquet.ParquetWriter(path, schema) as writer:

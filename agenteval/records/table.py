@@ -51,9 +51,14 @@ class Estimate:
     def of(cls, interval: _Interval, *, mark: Mark = "") -> Estimate:
         """An interval of `stats`."""
         return cls(
-            interval.mean, interval.low, interval.high, interval.n, interval.reason or "", mark,
+            interval.mean,
+            interval.low,
+            interval.high,
+            interval.n,
+            interval.reason or "",
+            mark,
             interval.n_clusters,
-        )  # fmt: skip
+        )
 
 
 Cell = str | int | float | bool | None | Estimate

@@ -121,10 +121,12 @@ def _rows(
     for bound, amounts in bounds.items():
         total = sum(amounts, Amount())
         row: dict[str, Cell] = {
-            "who": who, "bound": bound, "requests": total.requests,
+            "who": who,
+            "bound": bound,
+            "requests": total.requests,
             "prompt": "unknown" if total.prompt is None else total.prompt,
             "reply": "unknown" if total.reply is None else total.reply,
-        }  # fmt: skip
+        }
         if price is not None:
             cost = total.cost(price, known=bound == "at least")
             row["cost"] = "unknown" if cost is None else cost

@@ -13,9 +13,13 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def junit_xml(
-    gates: Sequence[Gate], name: str, properties: Mapping[str, object], figures: Mapping[str, str],
-    *, undecided_passes: bool = False,
-) -> str:  # fmt: skip
+    gates: Sequence[Gate],
+    name: str,
+    properties: Mapping[str, object],
+    figures: Mapping[str, str],
+    *,
+    undecided_passes: bool = False,
+) -> str:
     """The document: one suite, a testcase per gate; the same gates give the same bytes.
 
     `properties` stand at the suite, where every reader of the format allows them; `figures`, by
@@ -43,8 +47,10 @@ def junit_xml(
 
 def _case(suite: Et.Element, gate: Gate, figures: str, undecided_passes: bool) -> None:
     attributes = {
-        "classname": f"agenteval.compare.{gate.name}", "name": _text(gate.criterion), "time": "0",
-    }  # fmt: skip
+        "classname": f"agenteval.compare.{gate.name}",
+        "name": _text(gate.criterion),
+        "time": "0",
+    }
     case = Et.SubElement(suite, "testcase", attributes)
     message = _text(gate.detail)
     note = ""

@@ -70,12 +70,15 @@ class StoredTexts:
             said[keys[run_key]][name] = words
         return {
             run: RunTexts(
-                own["problem"], own["trajectory"], own["reference_shown"],
+                own["problem"],
+                own["trajectory"],
+                own["reference_shown"],
                 {v: texts[k]["trajectory"] for v, k in self.copies.get(run, {}).items()},
                 said[run],
             )
-            for run in wanted for own in [texts[self.originals[run]]]
-        }  # fmt: skip
+            for run in wanted
+            for own in [texts[self.originals[run]]]
+        }
 
     def judged(self) -> Iterator[tuple[str, tuple[str, str]]]:
         """Run id, problem and trajectory of every original. Raises StoreError as `of`."""
@@ -119,8 +122,14 @@ class StoredVerdicts:
     @classmethod
     def verified(cls, result: VerifiedSet, origin: str) -> StoredVerdicts:
         """Those of a verification."""
-        return cls(result.judge, result.criteria, origin, result.subset, result.first_component,
-                   result.options)  # fmt: skip
+        return cls(
+            result.judge,
+            result.criteria,
+            origin,
+            result.subset,
+            result.first_component,
+            result.options,
+        )
 
     def of(self, criterion: str) -> Verification | None:
         """The verdict on a criterion, None when there is none."""
@@ -258,8 +267,11 @@ def from_store(
     texts = _judged_texts(store, source_key)
     task = _task(texts, wanted)
     # The version used last of every original, and of every copy of these.
-    newest = {(t.run_id, t.system): t for t in texts if t.task == task and t.origin is None
-              and (wanted.runs is None or t.run_key in wanted.runs)}  # fmt: skip
+    newest = {
+        (t.run_id, t.system): t
+        for t in texts
+        if t.task == task and t.origin is None and (wanted.runs is None or t.run_key in wanted.runs)
+    }
     keys = {t.run_key for t in newest.values()}
     names = run_names(store.items(), keys)
     originals = [replace(newest[run], run_id=names[newest[run].run_key]) for run in sorted(newest)]
@@ -276,11 +288,14 @@ def from_store(
             )
     table = arranged(
         scores_from_store(
-            store, source_key, criteria=set(chosen), runs=keys,
+            store,
+            source_key,
+            criteria=set(chosen),
+            runs=keys,
             copies={(t.run_key, t.variant) for t in copies},
         ),
         [c.id for c in chosen.values()],
-    )  # fmt: skip
+    )
     if not len(table):
         raise InputError("the judge has not rated these runs on these criteria", "--source")
     criteria = tuple(c for c in chosen.values() if c.id in set(table.present("criterion")))
@@ -297,13 +312,16 @@ def from_store(
         findings=verified or written,
         unverified="no perturbed copy of these runs was judged: run `agenteval verify`",
         texts=StoredTexts(
-            store, source_key, {t.run_id: t.run_key for t in originals}, by_run,
+            store,
+            source_key,
+            {t.run_id: t.run_key for t in originals},
+            by_run,
             {key: c.id for key, c in chosen.items()},
         ),
         show=f"agenteval show --store {_name(store)} --source {source_key[:12]} --run {{run}}",
         notes=(*_differences(written, verified), *([said] if said else [])),
         unfinished=tuple(experiment.line for experiment in unfinished),
-    )  # fmt: skip
+    )
 
 
 def _judged_texts(store: Store, source_key: str) -> list[_Judged]:
@@ -312,11 +330,12 @@ def _judged_texts(store: Store, source_key: str) -> list[_Judged]:
     pairs = select(c.item_key, c.variant).where(c.source_key == source_key).distinct().subquery()
     text = dialect_of(store.engine).json_text(r.body, "trajectory")
     query = (
-        select(r.item_key, r.id, r.task, pairs.c.variant, r.origin,
-               r.system, func.length(text), r.used)
+        select(
+            r.item_key, r.id, r.task, pairs.c.variant, r.origin, r.system, func.length(text), r.used
+        )
         .join(pairs, pairs.c.item_key == r.item_key)
         .order_by(r.used, r.item_key, pairs.c.variant)
-    )  # fmt: skip
+    )
     with reading(store.engine) as connection:
         return [_Judged(*row) for row in connection.execute(query)]
 
@@ -339,17 +358,24 @@ def _task(texts: Sequence[_Judged], wanted: ReportScope) -> str:
 def _recorded(criteria: Sequence[Criterion], file: str) -> StoredVerdicts | None:
     """The verdicts that a criteria file carries, None when it has none."""
     try:
-        verdicts = tuple(Verification.model_validate(c.verification) for c in criteria
-                         if c.verification is not None)  # fmt: skip
+        verdicts = tuple(
+            Verification.model_validate(c.verification)
+            for c in criteria
+            if c.verification is not None
+        )
     except ValueError as error:
         raise InputError("the verification in this file is not in form", file) from error
     return StoredVerdicts(None, verdicts, f"read from {file}") if verdicts else None
 
 
 def _verified(
-    store: Store, source_key: str, table: ScoreTable, criteria: tuple[Criterion, ...],
-    texts: tuple[list[_Judged], list[_Judged]], options: VerifyOptions,
-) -> StoredVerdicts | None:  # fmt: skip
+    store: Store,
+    source_key: str,
+    table: ScoreTable,
+    criteria: tuple[Criterion, ...],
+    texts: tuple[list[_Judged], list[_Judged]],
+    options: VerifyOptions,
+) -> StoredVerdicts | None:
     """The verdicts of `agenteval verify` on what it judged, None where no copy was judged.
 
     In its evidence are the runs that its latest plan names. Where no plan is known, runs without a
@@ -396,8 +422,10 @@ def _differences(written: StoredVerdicts | None, verified: StoredVerdicts | None
     for old in written.criteria if written and verified else ():
         new = verified.of(old.criterion_id) if verified else None
         if new is not None and new.verdict != old.verdict:
-            yield (f"{old.criterion_id}: the criteria file says {old.verdict}, "
-                   f"the store now gives {new.verdict}")  # fmt: skip
+            yield (
+                f"{old.criterion_id}: the criteria file says {old.verdict}, "
+                f"the store now gives {new.verdict}"
+            )
 
 
 def _facts(

@@ -32,8 +32,11 @@ if TYPE_CHECKING:
 
 UNNAMED = "system not named"
 _GROUPS = {1: "success", 0: "failed", -1: "success unknown"}
-_LOOK_OF = {"success": LOOKS[0], "failed": LOOKS[4],
-            "success unknown": SeriesStyle("#666666", "-", "D", "...")}  # fmt: skip
+_LOOK_OF = {
+    "success": LOOKS[0],
+    "failed": LOOKS[4],
+    "success unknown": SeriesStyle("#666666", "-", "D", "..."),
+}
 USUAL_SHARE = 0.25  # of the sentences, in the published experiment
 _VALUE = "mean value, 0 worst to 1 best; whiskers: 95% interval over cases"
 # Status: words, colour, hatch. Answers first, then what is missing from the judge, then from the
@@ -138,14 +141,22 @@ def success_bars(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
     if not series:  # all values belong to runs of unknown success, others have none
         cells = [interval(part.of(criterion=c)) for c in criteria]
         series = [Series(f"all runs, success unknown ({n_label(cells)})", cells)]
-    return _bars(criteria, series, "Ratings of successful and failed runs by system",
-                 notes + _unlabelled(part), ax)  # fmt: skip
+    return _bars(
+        criteria,
+        series,
+        "Ratings of successful and failed runs by system",
+        notes + _unlabelled(part),
+        ax,
+    )
 
 
 def _bars(
-    criteria: Sequence[str], series: Sequence[Series], title: str, notes: Sequence[str],
+    criteria: Sequence[str],
+    series: Sequence[Series],
+    title: str,
+    notes: Sequence[str],
     ax: Axes | None,
-) -> Axes:  # fmt: skip
+) -> Axes:
     figure = charts.rows(
         criteria, {"": series}, title=title, x=_VALUE, kind="bars", notes=notes, ax=ax
     )
@@ -188,20 +199,28 @@ def repeat_lines(table: ScoreTable, *, ax: Axes | None = None) -> Figure:
     without values is a gap."""
     part, criteria, notes = _repeated(table)
     groups = _by_success(part)
-    counts = {g: n_label([interval(rows.of(criterion=c)) for c in criteria])
-              for g, rows in groups.items()}  # fmt: skip
+    counts = {
+        g: n_label([interval(rows.of(criterion=c)) for c in criteria]) for g, rows in groups.items()
+    }
     notes += [f"{g}: no cases" for g, rows in groups.items() if not len(rows)]
     panels = {
-        c: [Series(g, _per_repeat(rows.of(criterion=c)), f"{g} ({counts[g]})", look=_LOOK_OF[g])
-            for g, rows in groups.items() if len(rows)]
+        c: [
+            Series(g, _per_repeat(rows.of(criterion=c)), f"{g} ({counts[g]})", look=_LOOK_OF[g])
+            for g, rows in groups.items()
+            if len(rows)
+        ]
         for c in criteria
-    }  # fmt: skip
+    }
     last = int(part.repeat.max(initial=0))
     return charts.lines(
-        panels, title="Means at every repeat, 95% intervals over cases", x="repeat of the judge",
-        y="mean value, 0 to 1", notes=notes + _unlabelled(part), ax=ax,
+        panels,
+        title="Means at every repeat, 95% intervals over cases",
+        x="repeat of the judge",
+        y="mean value, 0 to 1",
+        notes=notes + _unlabelled(part),
+        ax=ax,
         ticks={float(k): str(k) for k in range(0, last + 1, max(1, -(-last // 10)))},
-    )  # fmt: skip
+    )
 
 
 def correlation_map(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
@@ -224,9 +243,14 @@ def correlation_map(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
         notes.append("–: undefined (a constant criterion, or fewer than 3 runs rated on both)")
     runs = span(np.diag(counts).tolist(), "run")
     return charts.heatmap(
-        names, rho, title=f"Correlation of criteria over means per run, n = {runs}",
-        scale="Spearman ρ", counts=counts if uneven else None, notes=notes, ax=ax,
-    )  # fmt: skip
+        names,
+        rho,
+        title=f"Correlation of criteria over means per run, n = {runs}",
+        scale="Spearman ρ",
+        counts=counts if uneven else None,
+        notes=notes,
+        ax=ax,
+    )
 
 
 def coverage_bars(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
@@ -242,16 +266,22 @@ def coverage_bars(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
         rows[name] = {status: counts.get(status, 0) for status in present}
         scored = (own.status.codes == own.status.code("scored")).astype(float)
         rated[name] = mean_interval(scored.tolist(), clusters(own).tolist(), bounds=(0.0, 1.0))
-    words = {k: f"{_STATUS.get(k, (k,))[0]} ({sum(row[k] for row in rows.values()):,})"
-             for k in present}  # fmt: skip
+    words = {
+        k: f"{_STATUS.get(k, (k,))[0]} ({sum(row[k] for row in rows.values()):,})" for k in present
+    }
     surfaces = {k: _STATUS.get(k, ("", "#CC79A7", "xxx"))[1:] for k in present}
     alone = any(share.low is None for share in rated.values())
     notes = ["without whisker: no interval (1 case)"] if alone else []
     return charts.shares(
-        rows, title="Judgements by status", rated=rated, surfaces=surfaces, labels=words,
+        rows,
+        title="Judgements by status",
+        rated=rated,
+        surfaces=surfaces,
+        labels=words,
         x="share of all judgements (whiskers: share rated, 95%); at the end: their number",
-        notes=notes, ax=ax,
-    )  # fmt: skip
+        notes=notes,
+        ax=ax,
+    )
 
 
 def judge_points(judges: Mapping[str, Sequence[Verification]], names: Mapping[str, str]) -> Figure:
@@ -270,41 +300,60 @@ def judge_points(judges: Mapping[str, Sequence[Verification]], names: Mapping[st
             series.append(Series(judge, estimates))
         return series
 
-    panels = {"agreement of repeats, Gwet's AC2": marks("agreement"),
-              "discrimination of success, AUC": marks("discrimination")}  # fmt: skip
+    panels = {
+        "agreement of repeats, Gwet's AC2": marks("agreement"),
+        "discrimination of success, AUC": marks("discrimination"),
+    }
     return charts.rows(
-        [names.get(i, i) for i in ids], panels, title="Agreement and discrimination",
-        x="whiskers: 95%", level=0.5, notes=["dashed: 0.5, which for the AUC is chance"],
-    )  # fmt: skip
+        [names.get(i, i) for i in ids],
+        panels,
+        title="Agreement and discrimination",
+        x="whiskers: 95%",
+        level=0.5,
+        notes=["dashed: 0.5, which for the AUC is chance"],
+    )
 
 
 def effect_forest(judges: Mapping[str, Sequence[Verification]], names: Mapping[str, str]) -> Figure:
     """Original minus copy by criterion and perturbation of which an effect is expected: a panel for
     each judge, a mark for each system. Copies whose original had no room to fall are left out."""
     effects = {
-        judge: {(v.criterion_id, e.operator): e for v in verified for e in v.effects
-                if e.systems and e.n}
+        judge: {
+            (v.criterion_id, e.operator): e
+            for v in verified
+            for e in v.effects
+            if e.systems and e.n
+        }
         for judge, verified in judges.items()
-    }  # fmt: skip
+    }
     places = list(dict.fromkeys(place for some in effects.values() for place in some))
     if not places:
         raise InputError("there are no copies of several systems to draw")
-    systems = sorted({f.system for some in effects.values() for e in some.values()
-                      for f in e.systems})  # fmt: skip
+    systems = sorted(
+        {f.system for some in effects.values() for e in some.values() for f in e.systems}
+    )
 
     def value(effect: Effect | None, system: str) -> Estimate | None:
         figures = effect.systems if effect else ()
-        return next((Estimate(f.estimate, f.low, f.high) for f in figures if f.system == system),
-                    None)  # fmt: skip
+        return next(
+            (Estimate(f.estimate, f.low, f.high) for f in figures if f.system == system), None
+        )
 
     panels = {
         judge: [Series(s, [value(some.get(place), s) for place in places]) for s in systems]
         for judge, some in effects.items()
     }
     rows = [f"{names.get(c, c)}: {operator.replace('_', ' ')}" for c, operator in places]
-    return charts.rows(rows, panels, title="What damage costs, by system", level=0.0,
-                       x="original − copy", limits=(-0.25, 1.0), columns=3,
-                       notes=["shares of the scale; whiskers: 95%"])  # fmt: skip
+    return charts.rows(
+        rows,
+        panels,
+        title="What damage costs, by system",
+        level=0.0,
+        x="original − copy",
+        limits=(-0.25, 1.0),
+        columns=3,
+        notes=["shares of the scale; whiskers: 95%"],
+    )
 
 
 def perturbation_bars(
@@ -350,28 +399,41 @@ def dose_lines(table: ScoreTable, *, ax: Axes | None = None) -> Figure:
     before = originals(table)
     criteria, notes = drawn_criteria(before)
     changes = {
-        (c, op): [_paired(before.of(criterion=c), _copies(table, op, s).of(criterion=c))[2]
-                  for s in some]
-        for c in criteria for op, some in shares.items()
-    }  # fmt: skip
-    label = {op: f"{op} ({n_label([i for c in criteria for i in changes[c, op]], 'run')})"
-             for op in shares}  # fmt: skip
+        (c, op): [
+            _paired(before.of(criterion=c), _copies(table, op, s).of(criterion=c))[2] for s in some
+        ]
+        for c in criteria
+        for op, some in shares.items()
+    }
+    label = {
+        op: f"{op} ({n_label([i for c in criteria for i in changes[c, op]], 'run')})"
+        for op in shares
+    }
     panels = {
         c: [Series(op, changes[c, op], label[op], at=some) for op, some in shares.items()]
         for c in criteria
     }
     doses = sorted({s for some in shares.values() for s in some})
     return charts.lines(
-        panels, title="Change of the rating by share perturbed, 95% intervals over cases",
-        x="share perturbed", y="copy minus original", level=0.0, limits=None, notes=notes,
-        ticks={s: _per_cent(s).strip() for s in doses}, ax=ax,
-    )  # fmt: skip
+        panels,
+        title="Change of the rating by share perturbed, 95% intervals over cases",
+        x="share perturbed",
+        y="copy minus original",
+        level=0.0,
+        limits=None,
+        notes=notes,
+        ticks={s: _per_cent(s).strip() for s in doses},
+        ax=ax,
+    )
 
 
 def reliability_lines(
-    calibrations: Sequence[Calibration], names: Mapping[str, str], *, of: str = "value",
+    calibrations: Sequence[Calibration],
+    names: Mapping[str, str],
+    *,
+    of: str = "value",
     ax: Axes | None = None,
-) -> Figure:  # fmt: skip
+) -> Figure:
     """Mean of the labels against the judge's value (or what else its bins are of), a panel for each
     criterion. On the dotted line the value is what people say."""
     panels = {
@@ -384,9 +446,14 @@ def reliability_lines(
     if not panels:
         raise InputError("the judge gives one value alone")
     return charts.lines(
-        panels, title=f"Labels by the judge's {of}, 95% intervals over cases",
-        x="judge", y="labels", guess=([0, 1], [0, 1]), guess_name="judge = labels", ax=ax,
-    )  # fmt: skip
+        panels,
+        title=f"Labels by the judge's {of}, 95% intervals over cases",
+        x="judge",
+        y="labels",
+        guess=([0, 1], [0, 1]),
+        guess_name="judge = labels",
+        ax=ax,
+    )
 
 
 def unique_curves(curves: Mapping[float, UniqueCurve], *, ax: Axes | None = None) -> Axes:
@@ -406,9 +473,14 @@ def unique_curves(curves: Mapping[float, UniqueCurve], *, ax: Axes | None = None
         label = f"{name} (n = {plural(len(curves[tau].m), 'set')})"
         series.append(Series(name, _curve(curves[tau]), label, at=curves[tau].m))
     figure = charts.lines(
-        {"": series}, title="Distinct criteria in M sets, exact mean and 95% of resampled draws",
-        x="sets of criteria, M", y="distinct criteria", limits=None, spread=True, ax=ax,
-    )  # fmt: skip
+        {"": series},
+        title="Distinct criteria in M sets, exact mean and 95% of resampled draws",
+        x="sets of criteria, M",
+        y="distinct criteria",
+        limits=None,
+        spread=True,
+        ax=ax,
+    )
     axes = figure.axes[0] if ax is None else ax
     axes.set_ylim(bottom=0)
     axes.set_xlim(left=0)

@@ -169,9 +169,14 @@ def legend(
         return
     down = ScaledTranslation(0, -44 / 72, figure.dpi_scale_trans)
     ax.legend(
-        handles, labels, loc="upper left", fontsize=7, bbox_to_anchor=(0, 0), borderaxespad=0,
+        handles,
+        labels,
+        loc="upper left",
+        fontsize=7,
+        bbox_to_anchor=(0, 0),
+        borderaxespad=0,
         bbox_transform=ax.transAxes + down,
-    )  # fmt: skip
+    )
 
 
 # ---- words ---------------------------------------------------------------------------------------

@@ -55,8 +55,11 @@ def success_by_actions(rates: Sequence[SuccessTally], bounds: Sequence[Bound] = 
     series = []
     for system, some in by_system(known).items():
         own = sorted(some, key=lambda t: t.place)
-        series.append(Series(system, [t.rate for t in own], system + legend[system],
-                             at=[t.place for t in own]))  # fmt: skip
+        series.append(
+            Series(
+                system, [t.rate for t in own], system + legend[system], at=[t.place for t in own]
+            )
+        )
     ticks, guesses = {}, []
     for place in places:
         own = [t for t in known if t.place == place]
@@ -64,14 +67,19 @@ def success_by_actions(rates: Sequence[SuccessTally], bounds: Sequence[Bound] = 
         low, high = min(cases), max(cases)
         ticks[place] = f"{place:g}\n{low:,}" + ("" if low == high else f"–{high:,}")
         trials = sum(t.rate.n for t in own)
-        guesses.append(sum((np.nan if t.guess is None else t.guess) * t.rate.n / trials
-                           for t in own))  # fmt: skip
+        guesses.append(
+            sum((np.nan if t.guess is None else t.guess) * t.rate.n / trials for t in own)
+        )
     return charts.lines(
-        {"": series}, title="Success by number of actions", ticks=ticks,
-        x="number of actions; below it, cases per system", level=_THRESHOLD, level_name="20%",
+        {"": series},
+        title="Success by number of actions",
+        ticks=ticks,
+        x="number of actions; below it, cases per system",
+        level=_THRESHOLD,
+        level_name="20%",
         y="share of plans that are right\nbands: 95%",
         guess=None if np.isnan(guesses).all() else (places, guesses),
-    )  # fmt: skip
+    )
 
 
 def _known(rates: Sequence[SuccessTally]) -> list[SuccessTally]:
@@ -106,12 +114,16 @@ def success_by_topic(rates: Sequence[SuccessTally]) -> Figure:
     topics, rest = ordered[:_MOST_TOPICS], len(ordered) - _MOST_TOPICS
     notes = [f"each mark: {n_label([t.rate for t in known if t.group in topics], 'trial')}"]
     notes += [f"not shown: {plural(rest, 'topic')} with more success"] if rest > 0 else []
-    series = _in_rows(topics, {system: {t.group: t.rate for t in own}
-                               for system, own in by_system(known).items()})  # fmt: skip
+    series = _in_rows(
+        topics, {system: {t.group: t.rate for t in own} for system, own in by_system(known).items()}
+    )
     return charts.rows(
-        topics, {"": series}, title="Success by topic", notes=notes,
+        topics,
+        {"": series},
+        title="Success by topic",
+        notes=notes,
         x="share of plans that are right; whiskers: 95%",
-    )  # fmt: skip
+    )
 
 
 # ---- workflows -----------------------------------------------------------------------------------
@@ -159,8 +171,9 @@ def format_points(known: Tallies, level: str = "") -> Figure:
         else:
             for a in agents[:_MOST_PANELS]:
                 tried = [f for f in own if any((a, f, d) in rates for d in rows)]
-                panels[f"{a}, {name}"] = [_series(f, rates, [(a, f, d) for d in rows])
-                                          for f in tried]  # fmt: skip
+                panels[f"{a}, {name}"] = [
+                    _series(f, rates, [(a, f, d) for d in rows]) for f in tried
+                ]
             left_out += agents[_MOST_PANELS:]
     what = {"sessions": "sessions that succeed", "single turns": "due calls that are right"}
     counted = {"sessions": "sessions with a verdict", "single turns": "decided calls"}
@@ -170,10 +183,12 @@ def format_points(known: Tallies, level: str = "") -> Figure:
     in_series = any(series.name in EVERY_FORMAT for some in panels.values() for series in some)
     shown = "Formats" if in_series and len(formats) > 1 else "Systems"
     return charts.rows(
-        ["one domain" if row == _ALL and len(rows) == 1 else row for row in rows], panels,
+        ["one domain" if row == _ALL and len(rows) == 1 else row for row in rows],
+        panels,
         title=shown if len(domains) == 1 else f"{shown} by domain",
-        x="share of " + " or of ".join(what[k] for k in drawn), notes=notes,
-    )  # fmt: skip
+        x="share of " + " or of ".join(what[k] for k in drawn),
+        notes=notes,
+    )
 
 
 def _series(name: str, rates: _Rates, keys: Sequence[tuple[str, str, str]]) -> Series:
@@ -181,9 +196,12 @@ def _series(name: str, rates: _Rates, keys: Sequence[tuple[str, str, str]]) -> S
     own = [rates.get(key) for key in keys]
     look = LOOKS[list(EVERY_FORMAT).index(name)] if name in EVERY_FORMAT else None
     return Series(
-        name, [pair[0] if pair else None for pair in own], name.replace("_", " "), look=look,
+        name,
+        [pair[0] if pair else None for pair in own],
+        name.replace("_", " "),
+        look=look,
         counts=[pair[1] if pair else 0 for pair in own],
-    )  # fmt: skip
+    )
 
 
 def _agents(*levels: _Rates) -> list[str]:
@@ -200,23 +218,27 @@ def _agents(*levels: _Rates) -> list[str]:
 def _session_rates(known: Tallies) -> _Rates:
     who: dict[str, SessionResult] = {r.system: r for r in known.sessions}
     return {
-        (who[t.system].agent, who[t.system].format, t.group if by else _ALL):
-            (t.success, t.success.n)
+        (who[t.system].agent, who[t.system].format, t.group if by else _ALL): (
+            t.success,
+            t.success.n,
+        )
         for by in ("domain", "")
         for t in known.sessions_by(by)
         if t.success.mean is not None
-    }  # fmt: skip
+    }
 
 
 def _turn_rates(known: Tallies) -> _Rates:
     who: dict[str, TurnResult] = {r.system: r for r in known.turns}
     return {
-        (who[system].agent, who[system].format, name if by else _ALL):
-            (table.tool.recall.known, table.tool.gold - table.tool.undecided)
+        (who[system].agent, who[system].format, name if by else _ALL): (
+            table.tool.recall.known,
+            table.tool.gold - table.tool.undecided,
+        )
         for by in ("domain", "")
         for system, name, table in known.turns_by(by)
         if table.tool.recall.known.mean is not None
-    }  # fmt: skip
+    }
 
 
 def format_differences(pairs: Sequence[Pair], what: str = "success") -> Figure:
@@ -240,6 +262,11 @@ def format_differences(pairs: Sequence[Pair], what: str = "success") -> Figure:
     notes = ["whiskers: 95%; at the right: tasks with both"]
     notes += [f"not drawn: {plural(rest, 'pair')}"] if rest > 0 else []
     return charts.rows(
-        names, {"": [series]}, title="Formats compared on the same tasks", limits=None, level=0.0,
-        x=f"{what} with the first less {what} with the second", notes=notes,
-    )  # fmt: skip
+        names,
+        {"": [series]},
+        title="Formats compared on the same tasks",
+        limits=None,
+        level=0.0,
+        x=f"{what} with the first less {what} with the second",
+        notes=notes,
+    )

@@ -81,9 +81,15 @@ def alt_test(
     winning = sum(p <= alpha for p in known) / len(known)
     defined = [value for value in advantages if value is not None]
     return AltTest(
-        winning, sum(defined) / len(defined), winning >= 0.5, tuple(advantages), tuple(p_values),
-        adjusted, tuple(items), note,
-    )  # fmt: skip
+        winning,
+        sum(defined) / len(defined),
+        winning >= 0.5,
+        tuple(advantages),
+        tuple(p_values),
+        adjusted,
+        tuple(items),
+        note,
+    )
 
 
 def _scores(

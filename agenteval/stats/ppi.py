@@ -89,9 +89,12 @@ def ppi_mean(
     labelled = int(known.sum()), len(np.unique(codes[known]))
     people = _interval(of_people, a, *labelled, where)
     corrected = _interval(
-        of_people + power * (whole - of_judge), a + power * b, *labelled, where,
+        of_people + power * (whole - of_judge),
+        a + power * b,
+        *labelled,
+        where,
         2 if power else 1,
-    )  # fmt: skip
+    )
     worth = None
     if people.se and corrected.se:
         worth = labelled[0] * (people.se / corrected.se) ** 2

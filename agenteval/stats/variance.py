@@ -85,10 +85,17 @@ def variance_components(
     components = raw or {}
     part = {name: max(value, 0.0) for name, value in components.items()}
     return VarianceComponents(
-        part.get("case"), part.get("system"), part.get("case_system"), part.get("repeat"),
-        components, len(data), n_cases, n_systems, "Henderson method 1 (method of moments)",
+        part.get("case"),
+        part.get("system"),
+        part.get("case_system"),
+        part.get("repeat"),
+        components,
+        len(data),
+        n_cases,
+        n_systems,
+        "Henderson method 1 (method of moments)",
         "; ".join(notes) or None,
-    )  # fmt: skip
+    )
 
 
 def _henderson(data: Floats, factors: dict[str, Codes]) -> dict[str, float] | None:

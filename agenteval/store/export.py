@@ -16,11 +16,32 @@ from agenteval.store.rows import decode
 from agenteval.store.store import Store
 
 COLUMNS = (
-    "run_id", "task", "system", "case_key", "success", "variant", "criterion_id", "repeat",
-    "status", "label", "value", "probabilities", "explanation", "message", "rung", "match",
-    "evidence", "evaluator", "model", "seed", "tries", "run_key", "criterion_key", "source_key",
+    "run_id",
+    "task",
+    "system",
+    "case_key",
+    "success",
+    "variant",
+    "criterion_id",
+    "repeat",
+    "status",
+    "label",
+    "value",
+    "probabilities",
+    "explanation",
+    "message",
+    "rung",
+    "match",
+    "evidence",
+    "evaluator",
+    "model",
+    "seed",
+    "tries",
+    "run_key",
+    "criterion_key",
+    "source_key",
     "way",
-)  # fmt: skip
+)
 _TYPES = {"success": bool, "value": float, "repeat": int, "seed": int, "tries": int}
 _CHUNK = 5000  # rows held in memory at a time
 
@@ -68,20 +89,39 @@ def _rows(store: Store, source_keys: set[str] | None, *, copies: bool) -> Iterat
     sources = schema.sources
     query = (
         select(
-            r.item_key.label("run_key"), r.variant, r.criterion_key, r.source_key, r.repeat,
-            r.status, r.label, r.value, r.tries, r.detail, items.c.id.label("run_id"),
-            items.c.task, func.coalesce(items.c.system, sources.c.name).label("system"),
-            items.c.case_key, items.c.success, criteria.c.id.label("criterion_id"),
-            sources.c.record, sources.c.evaluator, sources.c.name.label("model"),
+            r.item_key.label("run_key"),
+            r.variant,
+            r.criterion_key,
+            r.source_key,
+            r.repeat,
+            r.status,
+            r.label,
+            r.value,
+            r.tries,
+            r.detail,
+            items.c.id.label("run_id"),
+            items.c.task,
+            func.coalesce(items.c.system, sources.c.name).label("system"),
+            items.c.case_key,
+            items.c.success,
+            criteria.c.id.label("criterion_id"),
+            sources.c.record,
+            sources.c.evaluator,
+            sources.c.name.label("model"),
         )
         .join(items, items.c.item_key == r.item_key)
         .join(sources, sources.c.source_key == r.source_key)
         .join(criteria, criteria.c.item_key == r.criterion_key)
         .order_by(
-            r.source_key, items.c.id, r.item_key, r.variant,
-            criteria.c.id, r.criterion_key, r.repeat,
+            r.source_key,
+            items.c.id,
+            r.item_key,
+            r.variant,
+            criteria.c.id,
+            r.criterion_key,
+            r.repeat,
         )
-    )  # fmt: skip
+    )
     ways: dict[str, str] = {}
     if source_keys is not None:
         query = query.where(r.source_key.in_(sorted(source_keys)))
@@ -94,9 +134,12 @@ def _rows(store: Store, source_keys: set[str] | None, *, copies: bool) -> Iterat
             if row.source_key not in ways:
                 ways[row.source_key] = way_of(Source.model_validate(source))
             merged = {
-                **row._mapping, **detail, "seed": source.get("seed"), "way": ways[row.source_key],
+                **row._mapping,
+                **detail,
+                "seed": source.get("seed"),
+                "way": ways[row.source_key],
                 "success": None if row.success is None else bool(row.success),
-            }  # fmt: skip
+            }
             yield {name: merged.get(name) for name in COLUMNS}
 
 

@@ -83,9 +83,11 @@ def make_engine(url: URL, *, create: bool = True) -> Engine:
     logging.getLogger("sqlalchemy.pool").addHandler(logging.NullHandler())  # we tell errors
     about = f"agenteval process {os.getpid()} on {socket.gethostname()}"
     engine = create_engine(
-        url, isolation_level="REPEATABLE READ", pool_pre_ping=True,
+        url,
+        isolation_level="REPEATABLE READ",
+        pool_pre_ping=True,
         connect_args={"connect_timeout": _CONNECT_SECONDS, "application_name": about[:63]},
-    )  # fmt: skip
+    )
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:

@@ -98,9 +98,11 @@ def _remade(row: Any, old: Criterion, new: Criterion) -> tuple[str | None, float
         return None, _of_parts(new, parts, masses)
     masses = detail.get("probabilities")
     before = _value(old, row.label, masses)
-    if (before is None) != (row.value is None) or (
-        before is not None and not math.isclose(before, row.value, abs_tol=1e-9)
-    ) or ("match" not in detail and "evidence" in detail):  # fmt: skip
+    if (
+        (before is None) != (row.value is None)
+        or (before is not None and not math.isclose(before, row.value, abs_tol=1e-9))
+        or ("match" not in detail and "evidence" in detail)
+    ):
         if row.value is None or not new.ordered or not new.accepted_values:
             raise ValueError("the value was not read off the label")
         top = len(new.accepted_values) - 1

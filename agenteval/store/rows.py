@@ -152,9 +152,13 @@ def place_of(trial: Trial) -> dict[str, Any]:
 
 # Fields kept in `detail`, with the default that is left out.
 _DETAIL: dict[str, Any] = {
-    "probabilities": None, "explanation": None, "evidence": {}, "rung": None, "match": None,
+    "probabilities": None,
+    "explanation": None,
+    "evidence": {},
+    "rung": None,
+    "match": None,
     "message": "",
-}  # fmt: skip
+}
 
 
 def result_row(call_id: str, result: Result, attempt: int) -> dict[str, Any]:

@@ -104,10 +104,14 @@ calls = Table(
 )
 Index("calls_by_source", calls.c.source_key)
 Index(
-    "attempts", calls.c.source_key, calls.c.item_key, calls.c.repeat,
-    unique=True, sqlite_where=text("status IS NOT NULL"),
+    "attempts",
+    calls.c.source_key,
+    calls.c.item_key,
+    calls.c.repeat,
+    unique=True,
+    sqlite_where=text("status IS NOT NULL"),
     postgresql_where=text("status IS NOT NULL"),
-)  # fmt: skip
+)
 
 # One rating: a Score has a value or says why it has none, a Failure has a status with a colon. Of
 # an attempt there is one for each measure of its evaluator.

@@ -235,14 +235,26 @@ class Store:
         query: Select[Any]
         if attempts:
             query = select(
-                c.item_key, c.variant, literal(""), c.repeat, c.status, c.tries, literal(0),
+                c.item_key,
+                c.variant,
+                literal(""),
+                c.repeat,
+                c.status,
+                c.tries,
+                literal(0),
                 c.check_key,
-            ).where(c.source_key == source_key, c.status.is_not(None))  # fmt: skip
+            ).where(c.source_key == source_key, c.status.is_not(None))
         else:
             query = select(
-                r.item_key, r.variant, r.criterion_key, r.repeat, r.status, r.tries, r.attempt,
+                r.item_key,
+                r.variant,
+                r.criterion_key,
+                r.repeat,
+                r.status,
+                r.tries,
+                r.attempt,
                 null(),
-            ).where(r.source_key == source_key)  # fmt: skip
+            ).where(r.source_key == source_key)
         state = lru_cache(maxsize=1024)(CellState)  # few states are shared by all cells
         with reading(self.engine) as connection:
             rows = connection.execution_options(yield_per=10_000).execute(query)

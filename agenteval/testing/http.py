@@ -64,9 +64,12 @@ async def run(engine: Engine, port: int, stop: asyncio.Event, ready: Callable[[i
         return _Played(keep=asked.keep_alive and exchange.wire.end == "keep")
 
     server = web.Server(
-        answer, request_factory=request, handler_cancellation=True, access_log=None,
+        answer,
+        request_factory=request,
+        handler_cancellation=True,
+        access_log=None,
         keepalive_timeout=600.0,
-    )  # fmt: skip
+    )
     listening = await loop.create_server(server, "127.0.0.1", port, backlog=4096)
     try:
         ready(listening.sockets[0].getsockname()[1])

@@ -203,8 +203,12 @@ def _on_levels(
         weighted = cohen_kappa(
             pair, weights="quadratic", categories=places, clusters=clusters, bootstrap=draw()
         ).coefficient
-    figures = {"exact": plain.agreement, "kappa": plain.coefficient, "weighted": weighted,
-               "alpha": alpha}  # fmt: skip
+    figures = {
+        "exact": plain.agreement,
+        "kappa": plain.coefficient,
+        "weighted": weighted,
+        "alpha": alpha,
+    }
     return {name: unless_collapsed(figure) for name, figure in figures.items()}
 
 
@@ -306,8 +310,10 @@ def _warnings(agreement: Agreement, options: AgreeOptions) -> list[str]:
         text = f"{n} runs rated by both, fewer than {options.few}"
         ends = proportion_interval(round(0.8 * n), n) if n else None
         if ends is not None and ends.low is not None and ends.high is not None:
-            text += (f": {round(0.8 * n)} of {n} equal would mean anything from "
-                     f"{ends.low:.0%} to {ends.high:.0%}")  # fmt: skip
+            text += (
+                f": {round(0.8 * n)} of {n} equal would mean anything from "
+                f"{ends.low:.0%} to {ends.high:.0%}"
+            )
         warnings.append(text)
     if agreement.cases < min(agreement.n, 20):
         warnings.append(

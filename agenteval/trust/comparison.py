@@ -328,21 +328,33 @@ def _row(
     variance = float(np.var(d, ddof=1)) if n >= 2 else 0.0
     spread = int((d != 0).sum()) >= FEWEST and variance > 0  # of fewer nothing is known
     return ComparisonRow(
-        criterion=name, n=n, lost=lost, inapplicable=len(absent) - lost,
-        first=_interval(a, (0.0, 1.0), how), second=_interval(b, (0.0, 1.0), how),
+        criterion=name,
+        n=n,
+        lost=lost,
+        inapplicable=len(absent) - lost,
+        first=_interval(a, (0.0, 1.0), how),
+        second=_interval(b, (0.0, 1.0), how),
         difference=_interval(d, (-1.0, 1.0), how),
-        wins=int((d > 0).sum()), ties=int((d == 0).sum()), losses=int((d < 0).sum()),
-        p=p, p_holm=None, p_regression=p_worse if n else None, p_regression_holm=None, test=test,
+        wins=int((d > 0).sum()),
+        ties=int((d == 0).sum()),
+        losses=int((d < 0).sum()),
+        p=p,
+        p_holm=None,
+        p_regression=p_worse if n else None,
+        p_regression_holm=None,
+        test=test,
         correlation=correlation_matrix(np.column_stack([a, b]), kind="pearson").rho[0][1],
         detectable=smallest_difference(variance, 0, 1, n, level=how.level) if spread else None,
         counts=counts,
-        undecidable=_undecidable(n, lost, counts, how), level=how.level,
+        undecidable=_undecidable(n, lost, counts, how),
+        level=how.level,
         hopeless=how.planned is not None and is_futile(d, how.planned),
         pairs=tuple(
             PairedCase(cases[i], float(a[i]), float(b[i]))
-            for i in np.argsort(-np.abs(d), kind="stable") if d[i]
+            for i in np.argsort(-np.abs(d), kind="stable")
+            if d[i]
         ),
-    )  # fmt: skip
+    )
 
 
 def _interval(values: Floats, bounds: tuple[float, float], how: CompareOptions) -> Interval:

@@ -109,11 +109,14 @@ def flags_of(items: Iterable[tuple[Run, View]]) -> Flags:
     """The flags of runs and what the judge sees of them."""
     return flags_among(
         Examined(
-            run.id, run.system, view.problem, view.trajectory,
+            run.id,
+            run.system,
+            view.problem,
+            view.trajectory,
             tuple(sign.name for sign in view_signs(view)),
         )
         for run, view in items
-    )  # fmt: skip
+    )
 
 
 def stored_flags(store: Store, run_ids: Collection[str], source_key: str) -> Flags:

@@ -53,10 +53,10 @@ def row_flags(rows: Rows) -> Flags:
     generated conversation, which is taken whole: rows need not say who speaks. What tells no
     prediction is not examined; no row names its system."""
     texts: list[tuple[str, Iterable[str]]] = [
-        (f"{turn.gold.session}:{turn.gold.turn}",
-         filter(None, _of_turn(read_reply(turn.predict))))
-        for turn in rows.turns if not turn.failed
-    ]  # fmt: skip
+        (f"{turn.gold.session}:{turn.gold.turn}", filter(None, _of_turn(read_reply(turn.predict))))
+        for turn in rows.turns
+        if not turn.failed
+    ]
     texts += [(session.id, (session.dialogue,)) for session in rows.sessions]
     flags = []
     for name, own in texts:

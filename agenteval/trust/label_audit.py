@@ -179,11 +179,20 @@ def _witnesses(
             against = least >= sign * median[not success] and least > sign * median[success]
             heard = not not_applicable[row] and 2 * rated[row] > asked[row]
             share = float(_below(group[success], mean[row])) / (2 * len(group[success]))
-            yield int(run[row]), Witness(
-                name, float(area), float(ratings.min()), float(mean[row]), float(ratings.max()),
-                int(rated[row]), int(asked[row]), bool(against and heard),
-                1 - share if success else share,
-            )  # fmt: skip
+            yield (
+                int(run[row]),
+                Witness(
+                    name,
+                    float(area),
+                    float(ratings.min()),
+                    float(mean[row]),
+                    float(ratings.max()),
+                    int(rated[row]),
+                    int(asked[row]),
+                    bool(against and heard),
+                    1 - share if success else share,
+                ),
+            )
 
 
 def _below(ascending: Floats, values: Any) -> NDArray[np.intp]:

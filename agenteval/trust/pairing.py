@@ -23,8 +23,10 @@ PairMeans = Mapping[PairKey, float]
 def pair_keys(table: ScoreTable, pair_by: PairBy) -> list[PairKey]:
     """What the run of each row is paired as."""
     within: Mapping[PairBy, Column | None] = {
-        "case": None, "run": table.run, "system": table.system
-    }  # fmt: skip
+        "case": None,
+        "run": table.run,
+        "system": table.system,
+    }
     column = within[pair_by]
     keys = [table.case.names[code] for code in table.case.codes]
     if column is None:

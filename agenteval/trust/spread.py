@@ -124,7 +124,7 @@ def spread_table(found: Sequence[Spread], names: Mapping[str, str]) -> Table:
         Column("now", "± now", "precise", "half of a system's 95% interval"),
         Column("more_cases", f"{MORE_CASES} more\ncases", "precise"),
         Column("more_repeats", "2 more\nrepeats", "precise"),
-    )  # fmt: skip
+    )
     rows: list[dict[str, Cell]] = []
     notes = defaultdict[str, list[str]](list)
     for one in found:
@@ -133,11 +133,16 @@ def spread_table(found: Sequence[Spread], names: Mapping[str, str]) -> Table:
             name: None if (v := getattr(parts, name)) is None else math.sqrt(v)
             for name in ("case", "system", "case_system", "repeat")
         }
-        rows.append({
-            **criterion_cells(one.criterion_id, names), **deviations,
-            "reliability": Estimate.of(one.reliability), "now": one.now,
-            "more_cases": one.more_cases, "more_repeats": one.more_repeats,
-        })  # fmt: skip
+        rows.append(
+            {
+                **criterion_cells(one.criterion_id, names),
+                **deviations,
+                "reliability": Estimate.of(one.reliability),
+                "now": one.now,
+                "more_cases": one.more_cases,
+                "more_repeats": one.more_repeats,
+            }
+        )
         if parts.reason:
             notes[parts.reason].append(str(rows[-1]["criterion"]))
     lines = criterion_lines(notes, len(found))
@@ -146,9 +151,15 @@ def spread_table(found: Sequence[Spread], names: Mapping[str, str]) -> Table:
 
 
 def design_table(  # noqa: PLR0913  each is a number of the design
-    between: float, within: float, cases: Sequence[int], repeats: Sequence[int],
-    *, apart: float | None = None, systems: int = 1, price: float | None = None,
-) -> Table:  # fmt: skip
+    between: float,
+    within: float,
+    cases: Sequence[int],
+    repeats: Sequence[int],
+    *,
+    apart: float | None = None,
+    systems: int = 1,
+    price: float | None = None,
+) -> Table:
     """What numbers of cases and repeats cost and give: calls, money, half-width of a mean and,
     where `apart`, the variance of the difference of two systems over cases, is known, the
     difference that shows with 80% power."""
@@ -158,16 +169,21 @@ def design_table(  # noqa: PLR0913  each is a number of the design
         Column("calls", "calls", "count", "a call judges all criteria of a run"),
         *((Column("cost", "cost", "money"),) if price is not None else ()),
         Column("half", "±", "precise", "half of the 95% interval of a system's mean"),
-        *((Column("difference", "difference\nthat shows", "precise", "of two systems, power .8"),)
-          if apart is not None else ()),
-    )  # fmt: skip
+        *(
+            (Column("difference", "difference\nthat shows", "precise", "of two systems, power .8"),)
+            if apart is not None
+            else ()
+        ),
+    )
     rows: list[dict[str, Cell]] = []
     for n in cases:
         for k in repeats:
             row: dict[str, Cell] = {
-                "cases": n, "repeats": k, "calls": n * k * systems,
+                "cases": n,
+                "repeats": k,
+                "calls": n * k * systems,
                 "half": half_width(between, within, n, k),
-            }  # fmt: skip
+            }
             if price is not None:
                 row["cost"] = n * k * systems * price
             if apart is not None:

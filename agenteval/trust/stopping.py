@@ -50,8 +50,9 @@ class Until:
         except ValueError:
             width = 0.0
         if not 0 < width < 1:
-            raise InputError(f"{text!r} is neither a width between 0 and 1 nor {DECIDED!r}",
-                             "--until")  # fmt: skip
+            raise InputError(
+                f"{text!r} is neither a width between 0 and 1 nor {DECIDED!r}", "--until"
+            )
         return cls(width)
 
     def check(self, systems: Sequence[str]) -> None:
@@ -86,21 +87,31 @@ class Until:
                     continue
                 interval = confidence_sequence(values)
                 seen = max(seen, len(values))
-                rows.append({"criterion": criterion.name, "system": system, "cases": len(values),
-                             "mean": Estimate.of(interval)})  # fmt: skip
+                rows.append(
+                    {
+                        "criterion": criterion.name,
+                        "system": system,
+                        "cases": len(values),
+                        "mean": Estimate.of(interval),
+                    }
+                )
                 wide = (interval.high or 1.0) - (interval.low or 0.0)
                 if wide > widest:
                     widest, where = wide, f"{criterion.name}, {system}".rstrip(", ")
         stop = bool(rows) and widest <= width
         reason = f"the widest always-valid interval is {widest:.3f} ({where}), asked for {width:g}"
         columns = (
-            Column("criterion", "criterion"), Column("system", "system"),
+            Column("criterion", "criterion"),
+            Column("system", "system"),
             Column("mean", "mean [95%]", "number", "holds however often one looks"),
             Column("cases", "cases", "count"),
-        )  # fmt: skip
+        )
         title = "Intervals that hold however often one looks"
-        return InterimAnalysis(stop, reason if rows else "nothing is rated",
-                    Table("stopping", title, columns, tuple(rows)))  # fmt: skip
+        return InterimAnalysis(
+            stop,
+            reason if rows else "nothing is rated",
+            Table("stopping", title, columns, tuple(rows)),
+        )
 
     def _told_apart(
         self, rated: ScoreTable, criteria: Sequence[Criterion], planned: int
@@ -119,9 +130,10 @@ class Until:
         few = plural(len(left), "criterion")
         reason = f"open: {few}" if left else "; ".join(told) or "all cases would hardly tell"
         return InterimAnalysis(
-            bool(rows) and not left, reason if rows else "nothing is rated",
+            bool(rows) and not left,
+            reason if rows else "nothing is rated",
             _told_table(comparison, names, systems),
-        )  # fmt: skip
+        )
 
 
 def _told_table(
@@ -135,10 +147,15 @@ def _told_table(
         Column("reason", "why"),
     )
     rows: list[dict[str, Cell]] = [
-        {"criterion": names[r.criterion], "difference": Estimate.of(r.difference), "n": r.n,
-         "verdict": r.verdict, "reason": r.reason}
+        {
+            "criterion": names[r.criterion],
+            "difference": Estimate.of(r.difference),
+            "n": r.n,
+            "verdict": r.verdict,
+            "reason": r.reason,
+        }
         for r in (comparison.rows if comparison else ())
-    ]  # fmt: skip
+    ]
     title = f"A = {systems[0]}, B = {systems[1]}" if len(systems) == 2 else "Two systems"
     return Table("stopping", title, columns, tuple(rows))
 
@@ -148,6 +165,9 @@ def _case_means(table: ScoreTable, place: dict[str, int]) -> list[float]:
     known = ~np.isnan(table.value)
     total = np.bincount(table.case.codes[known], table.value[known], len(table.case.names))
     count = np.bincount(table.case.codes[known], minlength=len(table.case.names))
-    found = [(place[name], total[i] / count[i]) for i, name in enumerate(table.case.names)
-             if count[i] and name in place]  # fmt: skip
+    found = [
+        (place[name], total[i] / count[i])
+        for i, name in enumerate(table.case.names)
+        if count[i] and name in place
+    ]
     return [float(value) for _, value in sorted(found)]

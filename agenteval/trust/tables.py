@@ -86,8 +86,10 @@ def score_tables(
     factors = {c.id: max(len(c.accepted_values) - 1, 1) if levels else 1 for c in criteria}
     named: list[tuple[ScoreRow, dict[str, Cell], int]] = [
         (row, {"criterion_id": c.id, "criterion": c.name, "system": row.system}, factors[c.id])
-        for c in criteria for row in rows if row.criterion_id == c.id
-    ]  # fmt: skip
+        for c in criteria
+        for row in rows
+        if row.criterion_id == c.id
+    ]
     notes = (*_without_interval(named), *_remarks(rows, criteria, ratings), *foot)
     split = any(r.success is not None for r in ratings)
     return (*_means(named, levels, split, notes), *_details(named))
@@ -117,9 +119,10 @@ def _means(named: _Named, levels: bool, split: bool, notes: Sequence[str]) -> tu
             "ratings": row.overall.n,
             "cases": row.overall.n_clusters or 0,
             # empty replies where nothing else has a value give no mean
-            "missing": row.failures.total() + row.not_applicable
+            "missing": row.failures.total()
+            + row.not_applicable
             + (0 if row.overall.n else row.degenerate),
-        }  # fmt: skip
+        }
         for side in sides:
             mean = getattr(row, side).mean
             line[side] = None if mean is None else mean * factor
@@ -176,11 +179,20 @@ def _details(named: _Named) -> Iterator[Table]:
     bounds: list[dict[str, Cell]] = []
     for row, names, factor in named:
         if row.success.n or row.failed.n:
-            by_outcome.append({**names, **_mean("success", row.success, factor),
-                              **_mean("failed", row.failed, factor)})  # fmt: skip
+            by_outcome.append(
+                {
+                    **names,
+                    **_mean("success", row.success, factor),
+                    **_mean("failed", row.failed, factor),
+                }
+            )
         levels += [{**names, "level": k, "ratings": n} for k, n in sorted(row.labels.items())]
-        statuses = (*sorted(row.failures.items()), ("not_applicable", row.not_applicable),
-                    ("degenerate", row.degenerate), ("failed_run", row.failed_runs))  # fmt: skip
+        statuses = (
+            *sorted(row.failures.items()),
+            ("not_applicable", row.not_applicable),
+            ("degenerate", row.degenerate),
+            ("failed_run", row.failed_runs),
+        )
         missing += [{**names, "status": status, "cells": n} for status, n in statuses if n]
         ends: dict[str, Cell] = {}
         if row.bounds:
@@ -189,27 +201,37 @@ def _details(named: _Named) -> Iterator[Table]:
             ends |= _mean("without", row.without_degenerate, factor)
         if ends:
             bounds.append({**names, **ends})
-    yield table("outcomes", "by outcome of the run", [
-        column
-        for side in ("success", "failed")
-        for column in (
-            Column(side, f"{side} [95%]", "number", f"mean {_MEAN_OF_RUNS}"),
-            Column(f"{side}_ratings", "ratings", "count"),
-            Column(f"{side}_cases", "cases", "count"),
-        )
-    ], by_outcome)  # fmt: skip
+    yield table(
+        "outcomes",
+        "by outcome of the run",
+        [
+            column
+            for side in ("success", "failed")
+            for column in (
+                Column(side, f"{side} [95%]", "number", f"mean {_MEAN_OF_RUNS}"),
+                Column(f"{side}_ratings", "ratings", "count"),
+                Column(f"{side}_cases", "cases", "count"),
+            )
+        ],
+        by_outcome,
+    )
     ratings = Column("ratings", "ratings", "count")
     yield table("levels", "levels given", [Column("level", "level"), ratings], levels)
     title = "not rated, or at the worst level by rule (degenerate, failed_run)"
     counts = [Column("status", "status"), Column("cells", "cells", "count")]
     yield table("missing", title, counts, missing)
-    yield table("bounds", "what missing ratings could do to a mean, and what empty replies did", [
-        Column("worst", "mean if all\nmissing are worst", "number"),
-        Column("best", "mean if all\nmissing are best", "number"),
-        Column("without", "mean without\ndegenerate", "number"),
-        Column("without_ratings", "ratings", "count"),
-        Column("without_cases", "cases", "count"),
-    ], bounds)  # fmt: skip
+    yield table(
+        "bounds",
+        "what missing ratings could do to a mean, and what empty replies did",
+        [
+            Column("worst", "mean if all\nmissing are worst", "number"),
+            Column("best", "mean if all\nmissing are best", "number"),
+            Column("without", "mean without\ndegenerate", "number"),
+            Column("without_ratings", "ratings", "count"),
+            Column("without_cases", "cases", "count"),
+        ],
+        bounds,
+    )
 
 
 def _remarks(

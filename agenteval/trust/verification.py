@@ -20,8 +20,12 @@ from agenteval.trust.scores import scores_from_store
 # What is done to every run unless the user chooses: one that shortens, two that keep the length,
 # one that lengthens, and one that changes nothing a judge should see.
 DEFAULT_OPERATORS = (
-    "drop_sentences", "shuffle_sentences", "swap_numbers", "pad", "whitespace",
-)  # fmt: skip
+    "drop_sentences",
+    "shuffle_sentences",
+    "swap_numbers",
+    "pad",
+    "whitespace",
+)
 
 
 @dataclass(frozen=True)

@@ -111,8 +111,9 @@ def table(runs: list[Record]) -> str:
         part = [run for run in runs if name in (run["system"], "all")]
         measured = [run["metadata"]["measured"] for run in part]
         labels = [run["success"] for run in part]
-        chars = [sum(len(m["content"]) for m in r["messages"] if m["role"] == "assistant")
-                 for r in part]  # fmt: skip
+        chars = [
+            sum(len(m["content"]) for m in r["messages"] if m["role"] == "assistant") for r in part
+        ]
         steps = [m["steps"] for m in measured]
         lines.append(
             f"{name:6s} {len(part):5d} {sum(labels) / len(part):8.2f} {sum(steps) / len(part):6.1f}"

@@ -352,14 +352,25 @@ class DissectionEvaluator(AttemptEvaluator[Case]):
 
     @classmethod
     def of(
-        cls, agent: System, cases: Iterable[Case], options: DissectOptions, *,
-        concurrency: int = 8, turns: int = 50,
-    ) -> DissectionEvaluator:  # fmt: skip
+        cls,
+        agent: System,
+        cases: Iterable[Case],
+        options: DissectOptions,
+        *,
+        concurrency: int = 8,
+        turns: int = 50,
+    ) -> DissectionEvaluator:
         """Return the evaluator of an agent at its failed cases."""
         return cls(
-            evaluator_name(options), stored_system(agent), {case.sha256: case for case in cases}, 1,
-            agent=agent, options=options, turns=turns, slots=asyncio.Semaphore(concurrency),
-        )  # fmt: skip
+            evaluator_name(options),
+            stored_system(agent),
+            {case.sha256: case for case in cases},
+            1,
+            agent=agent,
+            options=options,
+            turns=turns,
+            slots=asyncio.Semaphore(concurrency),
+        )
 
     @property
     def lock(self) -> str:
@@ -414,9 +425,10 @@ class DissectionEvaluator(AttemptEvaluator[Case]):
             key = check_key(self.options.rules or CheckRules())
             return Outcome((score(trial, CAUSE, label),), trial.judged(key, label.lower()))
         return Outcome(
-            () if status == "done" else failed(trial, (CAUSE,), status, why), trial,
+            () if status == "done" else failed(trial, (CAUSE,), status, why),
+            trial,
             failure=(_UNDECIDED, why) if status == _UNDECIDED else None,
-        )  # fmt: skip
+        )
 
 
 def load_dissections(

@@ -61,8 +61,12 @@ Range = tuple[int, int]  # from, to, both included
 TRIES = 20  # K of algorithm 1: draws for one part
 _BLOCK = 64
 _FORMS: tuple[tuple[Form, bool], ...] = (
-    ("verb", False), ("preposition", False), ("preposition", True), ("pair", False), ("pair", True),
-)  # fmt: skip
+    ("verb", False),
+    ("preposition", False),
+    ("preposition", True),
+    ("pair", False),
+    ("pair", True),
+)
 # The ten patterns of a part without relative clauses, all equally likely.
 _PATTERNS = tuple((form, fronted, d) for form, fronted in _FORMS for d in DIRECTIONS)
 _FRESH = 0.7  # preference for actions that are not mentioned yet
@@ -437,8 +441,12 @@ def _possible(n: int, shape: Shape) -> Range:
 
 def _check(shape: Shape, topics: Sequence[Topic]) -> None:
     low, high = shape.actions
-    for name, span in (("n", shape.actions), ("constraints", shape.constraints),
-                       ("words", shape.words), ("times", shape.times)):  # fmt: skip
+    for name, span in (
+        ("n", shape.actions),
+        ("constraints", shape.constraints),
+        ("words", shape.words),
+        ("times", shape.times),
+    ):
         if span is not None and (span[0] > span[1] or span[0] < 0):
             raise InputError(f"{_told(span)} is no range", f"--{name}")
     if low < 2:
@@ -449,8 +457,9 @@ def _check(shape: Shape, topics: Sequence[Topic]) -> None:
     if high > len(poorest.activities):
         raise InputError(
             f"{high} actions are more than the {len(poorest.activities)} activities of the topic "
-            f"{poorest.role!r}", "--n",
-        )  # fmt: skip
+            f"{poorest.role!r}",
+            "--n",
+        )
     if shape.extended and high > _HOURS_IN_ALL:
         raise InputError(f"a day holds at most {_HOURS_IN_ALL} activities", "--n")
     for n in range(low, high + 1):

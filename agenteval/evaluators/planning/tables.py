@@ -53,13 +53,21 @@ def planning_tables(
         _groups("sub-sentences", tallies.tallies(trials, tallies.sub_sentences)),
         _groups("words", tallies.tallies(trials, tallies.word_bins(trials))),
         _groups("topic", tallies.tallies(trials, tallies.topic)),
-        _shares("errors", "Types of errors, as shares of a system's errors", "error",
-                tallies.errors(trials)),
-        _shares("causes", "Causes, as shares of a system's dissected cases", "cause",
-                tallies.causes(labelled)),
+        _shares(
+            "errors",
+            "Types of errors, as shares of a system's errors",
+            "error",
+            tallies.errors(trials),
+        ),
+        _shares(
+            "causes",
+            "Causes, as shares of a system's dissected cases",
+            "cause",
+            tallies.causes(labelled),
+        ),
         _repeated(trials),
         _effort(trials),
-    ]  # fmt: skip
+    ]
     return tuple(table for table in made if table is not None)
 
 
@@ -68,22 +76,32 @@ def dissection_tables(dissections: Sequence[Dissection]) -> tuple[Table, ...]:
     if not dissections:
         return ()
     causes = tallies.causes([CaseLabel(d.case, d.system, d.label) for d in dissections])
-    shares = _shares("causes", "Causes of failures, as shares of the dissected cases", "cause",
-                     causes, detail=False)  # fmt: skip
+    shares = _shares(
+        "causes",
+        "Causes of failures, as shares of the dissected cases",
+        "cause",
+        causes,
+        detail=False,
+    )
     columns = (
-        Column("case", "case"), _SYSTEM, Column("cause", "cause"),
+        Column("case", "case"),
+        _SYSTEM,
+        Column("cause", "cause"),
         Column("also", "also seen", hint="other stages in which the agent succeeded"),
         *(Column(name, name, hint="successes of the tries with a verdict") for name in STAGES),
         Column("unknown", "no verdict", "count", "tries without a verdict"),
         Column("runs", "runs", "count", "runs of the agent"),
-    )  # fmt: skip
+    )
     rows = []
     for dissection in dissections:
         row: dict[str, Cell] = {
-            "case": dissection.case, "system": dissection.system, "cause": dissection.label,
+            "case": dissection.case,
+            "system": dissection.system,
+            "cause": dissection.label,
             "also": ", ".join(name for name in dissection.labels if name != dissection.label),
-            "unknown": dissection.unknown, "runs": dissection.runs,
-        }  # fmt: skip
+            "unknown": dissection.unknown,
+            "runs": dissection.runs,
+        }
         for stage in dissection.stages:
             row[stage.name] = f"{stage.passes}/{len(stage.tries) - stage.unknown}"
         rows.append(row)
@@ -109,10 +127,14 @@ def by_kind(
 
 def _rates(tally: SuccessTally) -> dict[str, Cell]:
     return {
-        "system": tally.system, "success": Estimate.of(tally.rate), "right": tally.passes,
-        "trials": tally.rate.n, "cases": tally.rate.n_clusters or 0, "failures": tally.failures,
+        "system": tally.system,
+        "success": Estimate.of(tally.rate),
+        "right": tally.passes,
+        "trials": tally.rate.n,
+        "cases": tally.rate.n_clusters or 0,
+        "failures": tally.failures,
         "guess": tally.guess,
-    }  # fmt: skip
+    }
 
 
 def _systems(attempts: Sequence[Attempt]) -> Table:
@@ -126,18 +148,28 @@ def _bounds(by_actions: Sequence[SuccessTally], threshold: float | None) -> Tabl
         return None
     columns = (
         _SYSTEM,
-        Column("bound", "actions", "count", "most actions, from the fewest tested on without a gap,"
-               " with that success"),
+        Column(
+            "bound",
+            "actions",
+            "count",
+            "most actions, from the fewest tested on without a gap, with that success",
+        ),
         Column("below", "first\nbelow", "count", "fewest actions with less"),
         Column("least", "at least", "count", "the bound by the lower ends of the intervals"),
         Column("most", "at most", "count", "the bound by their upper ends"),
         Column("certain", "certain", hint="no interval leaves it open"),
-    )  # fmt: skip
+    )
     rows = tuple(
-        {"system": b.system, "bound": b.found.last, "below": b.found.below, "least": b.least.last,
-         "most": b.most.last, "certain": b.certain}
+        {
+            "system": b.system,
+            "bound": b.found.last,
+            "below": b.found.below,
+            "least": b.least.last,
+            "most": b.most.last,
+            "certain": b.certain,
+        }
         for b in known
-    )  # fmt: skip
+    )
     title = f"Capability bound: most actions with a success of {100 * known[0].threshold:g}%"
     notes = tuple(f"{b.system}: {b.sentence}" for b in known)
     return Table("capability", title, columns, rows, notes, detail=threshold is None)
@@ -158,7 +190,8 @@ def _pairs(attempts: Sequence[Attempt]) -> Table | None:
     if not pairs:
         return None
     columns = (
-        Column("first", "first"), Column("second", "second"),
+        Column("first", "first"),
+        Column("second", "second"),
         Column("difference", "first less\nsecond", "signed", "of the shares of right plans"),
         Column("only_first", "only first\nright", "count"),
         Column("only_second", "only second\nright", "count"),
@@ -167,14 +200,22 @@ def _pairs(attempts: Sequence[Attempt]) -> Table | None:
         Column("p", "p", "p"),
         Column("p_holm", "p\ncorrected", "p", "Holm, over all pairs"),
         Column("test", "test"),
-    )  # fmt: skip
+    )
     rows = tuple(
-        {"first": p.first, "second": p.second, "difference": Estimate.of(p.difference),
-         "only_first": p.only_first, "only_second": p.only_second, "cases": p.tasks,
-         "left_out": p.left_out, "p": p.p, "p_holm": p.corrected,
-         "test": p.method + (f"; {p.reason}" if p.reason else "")}
+        {
+            "first": p.first,
+            "second": p.second,
+            "difference": Estimate.of(p.difference),
+            "only_first": p.only_first,
+            "only_second": p.only_second,
+            "cases": p.tasks,
+            "left_out": p.left_out,
+            "p": p.p,
+            "p_holm": p.corrected,
+            "test": p.method + (f"; {p.reason}" if p.reason else ""),
+        }
         for p in pairs
-    )  # fmt: skip
+    )
     return Table("pairs", "Two systems on the same cases", columns, rows, detail=True)
 
 
@@ -184,16 +225,23 @@ def _shares(
     if not systems:
         return None
     columns = (
-        Column(label, label), _SYSTEM, Column("count", "count", "count"),
+        Column(label, label),
+        _SYSTEM,
+        Column("count", "count", "count"),
         Column("share", "share", "share"),
         Column("cases", "cases", "count", "different cases among all: the units of the interval"),
-    )  # fmt: skip
+    )
     rows = tuple(
-        {"system": system.system, label: part.label.replace("_", " "), "count": part.count,
-         "share": Estimate.of(part.share), "cases": part.share.n_clusters}
+        {
+            "system": system.system,
+            label: part.label.replace("_", " "),
+            "count": part.count,
+            "share": Estimate.of(part.share),
+            "cases": part.share.n_clusters,
+        }
         for system in systems
         for part in system.parts
-    )  # fmt: skip
+    )
     return Table(key, title, columns, rows, (_EXCLUSIVE,), group="system", detail=detail)
 
 
@@ -202,12 +250,13 @@ def _repeated(attempts: Sequence[Attempt]) -> Table | None:
     if not rows:
         return None
     columns = (
-        _SYSTEM, Column("k", "k", "count"),
+        _SYSTEM,
+        Column("k", "k", "count"),
         Column("all_right", "all k right,\npass^k", "share"),
         Column("one_right", "one of k right,\npass@k", "share"),
         Column("cases", "cases", "count", "with k trials or more"),
         Column("left_out", "left out", "count", "cases with fewer than k trials with a verdict"),
-    )  # fmt: skip
+    )
     return Table("repeated", "Repeated trials", columns, rows, detail=True)
 
 

@@ -217,15 +217,20 @@ def effort(attempts: Iterable[Attempt]) -> list[dict[str, Cell]]:
             if (log.usage.prompt_tokens, log.usage.completion_tokens) != (None, None)
         ]
         usage = sum((a.log.usage for a in own), Usage())
-        rows.append({
-            "system": system,
-            "seconds": _mean([log.seconds for log in logs]),
-            "turns": _mean([float(log.turns) for log in logs]),
-            "plans": _mean([float(a.verdict.attempts) for a in own if a.verdict is not None]),
-            "tokens": _mean(tokens), "stated": len(tokens), "trials": len(own),
-            "requests": usage.requests, "cost": usage.cost,
-            "total_seconds": math.fsum(a.log.seconds for a in own),
-        })  # fmt: skip
+        rows.append(
+            {
+                "system": system,
+                "seconds": _mean([log.seconds for log in logs]),
+                "turns": _mean([float(log.turns) for log in logs]),
+                "plans": _mean([float(a.verdict.attempts) for a in own if a.verdict is not None]),
+                "tokens": _mean(tokens),
+                "stated": len(tokens),
+                "trials": len(own),
+                "requests": usage.requests,
+                "cost": usage.cost,
+                "total_seconds": math.fsum(a.log.seconds for a in own),
+            }
+        )
     return rows
 
 
@@ -240,9 +245,16 @@ def repeated(attempts: Iterable[Attempt]) -> list[dict[str, Cell]]:
         most = max(trials.values(), default=0)
         for k in sorted({*range(2, min(most, _EVERY_K) + 1), most} - {0, 1}):
             hat, at = (pass_rate(tasks, k, kind=kind) for kind in ("hat", "at"))
-            rows.append({"system": system, "k": k, "all_right": Estimate.of(hat.rate),
-                         "one_right": Estimate.of(at.rate), "cases": hat.rate.n,
-                         "left_out": hat.left_out})  # fmt: skip
+            rows.append(
+                {
+                    "system": system,
+                    "k": k,
+                    "all_right": Estimate.of(hat.rate),
+                    "one_right": Estimate.of(at.rate),
+                    "cases": hat.rate.n,
+                    "left_out": hat.left_out,
+                }
+            )
     return rows
 
 

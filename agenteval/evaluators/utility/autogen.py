@@ -27,8 +27,16 @@ from agenteval.records import Criterion, Example, Examples, Failure, Run, Task
 from agenteval.text import keep_secret
 
 _T = TypeVar("_T")
-_READ = {"config_list", "model", "api_key", "base_url", "temperature", "timeout", "seed",
-         "cache_seed"}  # fmt: skip
+_READ = {
+    "config_list",
+    "model",
+    "api_key",
+    "base_url",
+    "temperature",
+    "timeout",
+    "seed",
+    "cache_seed",
+}
 LlmConfig = Mapping[str, Any] | Client | bool | None
 
 

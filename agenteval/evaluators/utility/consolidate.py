@@ -288,7 +288,9 @@ class Consolidator:
 
 _NUMBERS = {"type": "array", "items": {"type": "integer"}}
 _IDEA = strict_object({"question": {"type": "string"}, "entries": _NUMBERS})
-_SCHEMA = strict_object({
-    "ideas": {"type": "array", "items": _IDEA},
-    "part_of": {"type": "array", "items": _NUMBERS},
-})  # fmt: skip
+_SCHEMA = strict_object(
+    {
+        "ideas": {"type": "array", "items": _IDEA},
+        "part_of": {"type": "array", "items": _NUMBERS},
+    }
+)

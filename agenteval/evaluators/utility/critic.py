@@ -223,11 +223,13 @@ class Critic(_Asker):
             task_description=self.task.description,
             criteria=unclear,
         )
-        answer = strict_object({
-            "criterion": {"type": "integer"},
-            "reason": _TEXT,
-            "best": {"type": "string", "enum": ["first", "last", "none"]},
-        })  # fmt: skip
+        answer = strict_object(
+            {
+                "criterion": {"type": "integer"},
+                "reason": _TEXT,
+                "best": {"type": "string", "enum": ["first", "last", "none"]},
+            }
+        )
         return Request(
             messages=({"role": "user", "content": text},),
             schema=strict_object({"answers": {"type": "array", "items": answer}}),
@@ -378,9 +380,11 @@ class SubCritic(_Asker):
             else:
                 parts[owner] = self._sign(divided.sub_criteria, "subcritic", seed)
         without_levels: dict[str, Any] = {
-            "accepted_values": (), "numeric_range": None,
-            "scale": "ordinal", "order": "worst_to_best",
-        }  # fmt: skip
+            "accepted_values": (),
+            "numeric_range": None,
+            "scale": "ordinal",
+            "order": "worst_to_best",
+        }
         return Division(
             tuple(
                 c.model_copy(update={"sub_criteria": parts[c.id], **without_levels})
@@ -469,9 +473,11 @@ def _ordered(criterion: Criterion, answers: dict[int, str | None]) -> Criterion:
         update={
             "accepted_values": criterion.accepted_values[::turn],
             "numeric_range": None if bounds is None else bounds[::turn],
-            "order": "worst_to_best", "order_confirmed": True, "order_reason": reason,
+            "order": "worst_to_best",
+            "order_confirmed": True,
+            "order_reason": reason,
         }
-    )  # fmt: skip
+    )
 
 
 # ---------------------------------------------------------------- schemas
@@ -491,15 +497,17 @@ def strict_object(properties: dict[str, Any]) -> dict[str, Any]:
 
 def _criteria_schema() -> dict[str, Any]:
     direction = {"type": "string", "enum": ["lower", "none", "higher", "unknown"]}
-    entry = strict_object({
-        "name": _TEXT,
-        "description": _TEXT,
-        "scale": {"type": "string", "enum": ["ordinal", "binary"]},
-        "accepted_values": {"type": "array", "items": _TEXT},
-        "order": {"type": "string", "enum": ["worst_to_best"]},
-        "allow_na": {"type": "boolean"},
-        "expect": strict_object(dict.fromkeys(OPERATORS, direction)),
-    })  # fmt: skip
+    entry = strict_object(
+        {
+            "name": _TEXT,
+            "description": _TEXT,
+            "scale": {"type": "string", "enum": ["ordinal", "binary"]},
+            "accepted_values": {"type": "array", "items": _TEXT},
+            "order": {"type": "string", "enum": ["worst_to_best"]},
+            "allow_na": {"type": "boolean"},
+            "expect": strict_object(dict.fromkeys(OPERATORS, direction)),
+        }
+    )
     return {"type": "array", "items": entry}
 
 
@@ -510,8 +518,10 @@ def critic_schema() -> dict[str, Any]:
 
 def subcritic_schema(ids: list[str]) -> dict[str, Any]:
     """Schema of the sub-critic's reply: for some of these criterion ids a list of sub-criteria."""
-    division = strict_object({
-        "id": {"type": "string", "enum": ids},
-        "sub_criteria": _criteria_schema(),
-    })  # fmt: skip
+    division = strict_object(
+        {
+            "id": {"type": "string", "enum": ids},
+            "sub_criteria": _criteria_schema(),
+        }
+    )
     return strict_object({"criteria": {"type": "array", "items": division}})

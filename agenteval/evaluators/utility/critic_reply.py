@@ -24,32 +24,95 @@ from agenteval.models.prompts import one_line
 from agenteval.models.reply import parse_reply
 from agenteval.records import Criterion, Direction, slug
 
-OPERATORS = ("drop_sentences", "drop_words", "drop_answer", "drop_middle", "shuffle_sentences",
-             "truncate", "swap_numbers", "pad")  # fmt: skip
+OPERATORS = (
+    "drop_sentences",
+    "drop_words",
+    "drop_answer",
+    "drop_middle",
+    "shuffle_sentences",
+    "truncate",
+    "swap_numbers",
+    "pad",
+)
 
 _KEYS = {
     "name": ("name", "criterion", "title", "criterionname", "metric", "dimension", "id"),
     "description": ("description", "desc", "definition", "explanation", "details", "question"),
-    "levels": ("acceptedvalues", "acceptedvalue", "values", "levels", "scalevalues", "options",
-               "ratings", "grades", "possiblevalues", "allowedvalues", "labels", "rubric",
-               "scoring", "ratingscale", "possiblescores", "scores", "likertscale", "measurement",
-               "rating"),
+    "levels": (
+        "acceptedvalues",
+        "acceptedvalue",
+        "values",
+        "levels",
+        "scalevalues",
+        "options",
+        "ratings",
+        "grades",
+        "possiblevalues",
+        "allowedvalues",
+        "labels",
+        "rubric",
+        "scoring",
+        "ratingscale",
+        "possiblescores",
+        "scores",
+        "likertscale",
+        "measurement",
+        "rating",
+    ),
     "range": ("range", "numericrange", "scorerange", "valuerange"),
     "parts": ("subcriteria", "subcriterion", "children", "components", "parts"),
     "hint": ("hint", "guidance", "whattolookat", "evidence"),
     "allow_na": ("allowna", "notapplicable", "na"),
-}  # fmt: skip
-_WRAPPERS = ("criteria", "evaluationcriteria", "rubric", "items", "dimensions", "metrics", "result",
-             "results", "output", "data", "response", "evaluation")  # fmt: skip
+}
+_WRAPPERS = (
+    "criteria",
+    "evaluationcriteria",
+    "rubric",
+    "items",
+    "dimensions",
+    "metrics",
+    "result",
+    "results",
+    "output",
+    "data",
+    "response",
+    "evaluation",
+)
 _ORDERS: dict[Stated, tuple[str, ...]] = {
     "worst_to_best": ("worst_to_best", "ascending", "worst_first", "low_to_high"),
     "best_to_worst": ("best_to_worst", "descending", "best_first", "high_to_low"),
 }
-_SCALES = ("", "ordinal", "nominal", "categorical", "binary", "numeric", "likert", "interval",
-           "ratio", "continuous", "discrete")  # fmt: skip
+_SCALES = (
+    "",
+    "ordinal",
+    "nominal",
+    "categorical",
+    "binary",
+    "numeric",
+    "likert",
+    "interval",
+    "ratio",
+    "continuous",
+    "discrete",
+)
 # What may stand beside criteria and is none.
-_ABOUT = ("task", "name", "title", "description", "note", "notes", "version", "schema", "id",
-          "example", "explanation", "summary", "count", "order", "type")  # fmt: skip
+_ABOUT = (
+    "task",
+    "name",
+    "title",
+    "description",
+    "note",
+    "notes",
+    "version",
+    "schema",
+    "id",
+    "example",
+    "explanation",
+    "summary",
+    "count",
+    "order",
+    "type",
+)
 _MAX_DEPTH = 4
 _DIRECTIONS = get_args(Direction)
 # Strings, and between them what is code and not JSON: numbers as keys, calls, comprehensions.
@@ -176,25 +239,40 @@ def _entries(value: Any, depth: int = 0) -> Iterator[tuple[str, dict[str, Any]]]
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, list):
-        yield from _with_unreadable([
-            (str(_field(item, "name") or "") if isinstance(item, dict) else "", item,
-             list(_entries(item, depth + 1)))
-            for item in value
-        ])  # fmt: skip
+        yield from _with_unreadable(
+            [
+                (
+                    str(_field(item, "name") or "") if isinstance(item, dict) else "",
+                    item,
+                    list(_entries(item, depth + 1)),
+                )
+                for item in value
+            ]
+        )
     elif isinstance(value, dict):
         name = _field(value, "name")
         if isinstance(name, str) and name.strip() and _looks_like_criterion(value):
             yield name.strip(), value
             return
-        wrapped = next((v for k, v in value.items() if _key(k) in _WRAPPERS
-                        and isinstance(v, list | dict) and any(_entries(v, depth + 1))),
-                       None)  # fmt: skip
+        wrapped = next(
+            (
+                v
+                for k, v in value.items()
+                if _key(k) in _WRAPPERS
+                and isinstance(v, list | dict)
+                and any(_entries(v, depth + 1))
+            ),
+            None,
+        )
         if wrapped is not None:
             yield from _entries(wrapped, depth + 1)
             return
-        yield from _with_unreadable([
-            (str(name), item, list(_named(str(name), item, depth))) for name, item in value.items()
-        ])  # fmt: skip
+        yield from _with_unreadable(
+            [
+                (str(name), item, list(_named(str(name), item, depth)))
+                for name, item in value.items()
+            ]
+        )
 
 
 def _with_unreadable(
@@ -308,9 +386,13 @@ def _read_one(name: str, raw: dict[str, Any], notes: list[str], depth: int) -> C
     else:
         kinds = kind in ("nominal", "categorical")
         settled = settle(
-            levels.labels, stated, name, kinds=kinds,
-            description=fields["description"], meanings=levels.meanings,
-        )  # fmt: skip
+            levels.labels,
+            stated,
+            name,
+            kinds=kinds,
+            description=fields["description"],
+            meanings=levels.meanings,
+        )
         fields["accepted_values"] = settled.values
     if settled.note:
         notes.append(settled.note)
@@ -387,8 +469,11 @@ def tamed(criteria: Sequence[Criterion], problems: list[str]) -> list[Criterion]
             why = f"its levels cannot be told apart when cut to {LEVEL}"
             problems.append(f"{name}: left out: {why}")
             continue
-        limits = [(criterion.name, NAME), (criterion.description, DESCRIPTION),
-                  (criterion.hint or "", HINT)]  # fmt: skip
+        limits = [
+            (criterion.name, NAME),
+            (criterion.description, DESCRIPTION),
+            (criterion.hint or "", HINT),
+        ]
         limits += [(level, LEVEL) for level in criterion.accepted_values]
         if any(len(text) > most for text, most in limits):
             problems.append(f"{name}: texts were cut: too long to be shown")

@@ -105,9 +105,11 @@ class DistributionJudge:
         """What is asked about a unit, and about which of the leaves: one request for all of them,
         whose questions have their paths as names, or one for each."""
         values: dict[str, Any] = {
-            "nonce": NONCE, "task_name": self.task.name, "task_description": self.task.description,
+            "nonce": NONCE,
+            "task_name": self.task.name,
+            "task_description": self.task.description,
             **shown_texts(unit),
-        }  # fmt: skip
+        }
 
         def request(about: Sequence[Leaf], text: str, **how: Any) -> Request:
             messages = ({"role": "user", "content": text},)
@@ -121,8 +123,10 @@ class DistributionJudge:
             text = self._user.render(**values)
             return [(leaves, request(leaves, text, questions=questions))] if leaves else []
         parameters = sampling(self.options, unit) | {
-            "max_tokens": _REPLY, "logprobs": True, "top_logprobs": _TOP,
-        }  # fmt: skip
+            "max_tokens": _REPLY,
+            "logprobs": True,
+            "top_logprobs": _TOP,
+        }
         asked = []
         for path, leaf in leaves:
             letters = list(zip(ascii_uppercase, _levels(leaf), strict=False))

@@ -166,9 +166,12 @@ class EmbeddedJudge:
             criterion_id=criterion.id,
             label=level_of(value, criterion.accepted_values),
             value=value,
-            evidence={"words": int(prose.words.sum()), "sentences": len(prose.words),
-                      "words_of_this_repeat": round(math.exp(-raw), 3)},
-        )  # fmt: skip
+            evidence={
+                "words": int(prose.words.sum()),
+                "sentences": len(prose.words),
+                "words_of_this_repeat": round(math.exp(-raw), 3),
+            },
+        )
 
     def _unsupported(self, criterion: Criterion, prose: Prose) -> str | None:
         """Why it has no score."""

@@ -23,8 +23,9 @@ _AROUND = (
 )
 _RANGE_TEXT = re.compile(
     rf"{_AROUND}({_NUMBER}){_AROUND}(?:-|–|\bto\b|\band\b|\.\.+){_AROUND}({_NUMBER}){_AROUND}"
-    rf"|[(\[]?\s*({_NUMBER})\s*,\s*({_NUMBER})\s*[)\]]?", re.I
-)  # fmt: skip
+    rf"|[(\[]?\s*({_NUMBER})\s*,\s*({_NUMBER})\s*[)\]]?",
+    re.I,
+)
 _REMARK = re.compile(r"[,;(]?\s*\b(?:where|with)\b", re.I)  # "1-5, where 5 is the best"
 _MORE = ("...", "…", "etc", "etc.", "and so on")
 _SEPARATORS = (r"\s*\n\s*[-*•]?\s*", r"\s*;\s*", r"\s*\|\s*", r"\s*,\s*", r"\s*/\s*", r"\s+or\s+")

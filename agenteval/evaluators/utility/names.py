@@ -34,8 +34,26 @@ if TYPE_CHECKING:
 _LIST_NUMBER = re.compile(r"\W*(?:criterion\s+)?\d{1,2}(?:[.)\]:](?=\s|[^\W\d])|\s+[-\u2013]\s)\s*")
 _MEANING = "#%&@*"  # punctuation that makes another name: C and C# are two languages
 _CAMEL = re.compile(r"[A-Z]?[a-z]+(?:[A-Z][a-z]+)+")
-_SMALL = frozenset(("a", "an", "and", "for", "in", "level", "of", "on", "the", "to", "use", "used",
-                    "with", "taken", "needed", "required"))  # fmt: skip
+_SMALL = frozenset(
+    (
+        "a",
+        "an",
+        "and",
+        "for",
+        "in",
+        "level",
+        "of",
+        "on",
+        "the",
+        "to",
+        "use",
+        "used",
+        "with",
+        "taken",
+        "needed",
+        "required",
+    )
+)
 _BEHIND = frozenset(["by", "for", "in", "of", "on", "to", "with"])
 _ENDING = re.compile(
     r"(?<=\w{4})(?:ibility|ability|ness|ations?|ions?|ings?|ity|ies|es|s|ed|ly|al|e|y)$"

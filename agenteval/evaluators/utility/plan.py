@@ -79,8 +79,10 @@ class JudgeEvaluator:
     @cached_property
     def _texts(self) -> list[tuple[str, dict[str, Item]]]:
         """Each variant with its texts by their key."""
-        return [(name, {view.sha256: (run, view) for run, view in items})
-                for name, items in self.variants]  # fmt: skip
+        return [
+            (name, {view.sha256: (run, view) for run, view in items})
+            for name, items in self.variants
+        ]
 
     @property
     def cells(self) -> int:

@@ -125,7 +125,9 @@ class Quantifier:
                 **{k: values[k] for k in ("nonce", "any_na")}
             )
         request = request_about(
-            unit, shown, values,
+            unit,
+            shown,
+            values,
             messages=(
                 {"role": "system", "content": self._systems[any_na]},
                 {"role": "user", "content": self._user.render(**values)},
@@ -133,7 +135,7 @@ class Quantifier:
             schema=reply_schema(shown, reversed_scale=self.options.reversed_scale),
             parameters=sampling(self.options, unit),
             role="quantifier",
-        )  # fmt: skip
+        )
         return request, tuple(path for path, _ in shown)
 
     def _described(self, path: str, criterion: Criterion, way: int) -> str:
@@ -233,10 +235,13 @@ def request_about(
     judged = [texts["problem"], texts["trajectory"], texts["reference"]]
     by = sorted((path, c.name, c.description, c.hint, c.accepted_values) for path, c in shown)
     return Request(
-        repeat=unit.repeat, attempt=unit.attempt, run_id=unit.run.id,
+        repeat=unit.repeat,
+        attempt=unit.attempt,
+        run_id=unit.run.id,
         variant="" if unit.variant == ORIGINAL else unit.variant,
-        about={"text": content_hash(judged), "criteria": _hash_of(tuple(by))}, **what,
-    )  # fmt: skip
+        about={"text": content_hash(judged), "criteria": _hash_of(tuple(by))},
+        **what,
+    )
 
 
 _hash_of = lru_cache(maxsize=64)(content_hash)  # the same criteria are asked of every run
@@ -254,9 +259,13 @@ def sampling(options: QuantifierOptions, unit: Unit) -> dict[str, Any]:
 
 
 def call_record(
-    shown: tuple[str, ...], replies: Sequence[Reply], rung: str | None,
-    extra: Sequence[str] = (), *, repaired: bool = False,
-) -> CallRecord:  # fmt: skip
+    shown: tuple[str, ...],
+    replies: Sequence[Reply],
+    rung: str | None,
+    extra: Sequence[str] = (),
+    *,
+    repaired: bool = False,
+) -> CallRecord:
     """What the replies of one call took."""
     fresh = [r for r in replies if not r.cached]
     usage = sum((r.usage for r in fresh[1:]), start=fresh[0].usage) if fresh else Usage()

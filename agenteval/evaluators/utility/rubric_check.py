@@ -25,9 +25,20 @@ from agenteval.evaluators.utility.scale_words import (
 )
 from agenteval.records import Criterion
 
-Kind = Literal["duplicate", "best_first", "unclear_order", "nominal", "same_label",
-               "overlap", "too_few", "too_many", "measurable", "vague", "constant",
-               "mixed"]  # fmt: skip
+Kind = Literal[
+    "duplicate",
+    "best_first",
+    "unclear_order",
+    "nominal",
+    "same_label",
+    "overlap",
+    "too_few",
+    "too_many",
+    "measurable",
+    "vague",
+    "constant",
+    "mixed",
+]
 
 _MOST_LEVELS = 7  # people and models cannot tell more grades apart reliably
 _THINGS = r"(?:steps|tokens|calls|turns|messages|words|lines|attempts|iterations|retries)"
@@ -69,9 +80,22 @@ _ASPECTS: dict[str, tuple[str, ...]] = {
     "checking": ("verif", "check"),
 }
 _FILLERS = FILLERS | {
-    "how", "well", "whether", "which", "level", "degree", "extent", "quality", "overall", "work",
-    "answer", "solution", "response", "output", "result",
-}  # fmt: skip
+    "how",
+    "well",
+    "whether",
+    "which",
+    "level",
+    "degree",
+    "extent",
+    "quality",
+    "overall",
+    "work",
+    "answer",
+    "solution",
+    "response",
+    "output",
+    "result",
+}
 _WORD = re.compile(r"[a-z0-9']+")
 
 
@@ -120,21 +144,36 @@ def _about_text(criterion: Criterion) -> Iterator[_Found]:
     name, description = fold(criterion.name), fold(criterion.description)
     counted = counted_in_units(criterion.accepted_values)
     if counted or _MEASURED_NAME.search(name) or _MEASURED_TEXT.search(description):
-        yield ("measurable", "warning", "time, cost, length and counts are measured exactly by a "
-               "program; a judge can only guess them")  # fmt: skip
+        yield (
+            "measurable",
+            "warning",
+            "time, cost, length and counts are measured exactly by a "
+            "program; a judge can only guess them",
+        )
     # without "Rates the ...": only what a description opens with says what is rated
     opening = re.sub(r"^(?:(?:rates|measures|assesses|how|the|an?) )+", "", description)
     if _CONSTANT.search(name) or _CONSTANT.search(opening):
-        yield ("constant", "warning", "rates the problem and not the work, so it is the same for "
-               "every solution of one problem")  # fmt: skip
+        yield (
+            "constant",
+            "warning",
+            "rates the problem and not the work, so it is the same for "
+            "every solution of one problem",
+        )
     if not set(_WORD.findall(description)) - set(_WORD.findall(name)) - _FILLERS:
-        yield ("vague", "warning", "its description says no more than its name; say what an "
-               "examiner should look at")  # fmt: skip
+        yield (
+            "vague",
+            "warning",
+            "its description says no more than its name; say what an examiner should look at",
+        )
     aspects = [_aspects(side) for side in re.split(r"\s+(?:and|&|\+)\s+|\s*/\s*", name)]
     if list(map(len, aspects)) == [1, 1] and aspects[0] != aspects[1]:
         first, second = (own.pop() for own in aspects)
-        yield ("mixed", "warning", f"asks for {first} and {second} in one grade; make two "
-               "criteria, so that each level has one meaning")  # fmt: skip
+        yield (
+            "mixed",
+            "warning",
+            f"asks for {first} and {second} in one grade; make two "
+            "criteria, so that each level has one meaning",
+        )
 
 
 def _aspects(text: str) -> set[str]:
@@ -148,28 +187,46 @@ def _about_scale(criterion: Criterion) -> Iterator[_Found]:
         yield ("too_few", "error", f"has {len(labels)} accepted value(s); a scale needs two")
         return
     if len(labels) > _MOST_LEVELS and criterion.scale != "nominal":
-        yield ("too_many", "warning", f"has {len(labels)} levels; more than {_MOST_LEVELS} can "
-               "hardly be told apart")  # fmt: skip
+        yield (
+            "too_many",
+            "warning",
+            f"has {len(labels)} levels; more than {_MOST_LEVELS} can hardly be told apart",
+        )
     order = order_of(labels, criterion.name, criterion.description)
     plain = order.verdict if order.plain and not criterion.order_confirmed else None
     if criterion.scale == "nominal":
         yield ("nominal", "warning", "names kinds and not grades: it is counted, never averaged")
     elif criterion.order == "unclear":
         why = (criterion.order_reason or order.reason).removeprefix("unclear: ")
-        yield ("unclear_order", "error", f"it is not clear which of its values is best ({why}); "
-               'put the worst first and add "order_confirmed": true')  # fmt: skip
+        yield (
+            "unclear_order",
+            "error",
+            f"it is not clear which of its values is best ({why}); "
+            'put the worst first and add "order_confirmed": true',
+        )
     elif plain == "best_to_worst":
-        yield ("best_first", "error", f"its values run from best to worst ({order.reason}); turn "
-               "them round, or every score is inverted")  # fmt: skip
+        yield (
+            "best_first",
+            "error",
+            f"its values run from best to worst ({order.reason}); turn "
+            "them round, or every score is inverted",
+        )
     elif plain == "nominal":
-        yield ("nominal", "error", "its values name kinds and not grades, so their rank means "
-               'nothing; set "scale": "nominal"')  # fmt: skip
+        yield (
+            "nominal",
+            "error",
+            "its values name kinds and not grades, so their rank means "
+            'nothing; set "scale": "nominal"',
+        )
     for first, second in combinations(labels, 2):
         if fold(first) == fold(second):
             yield ("same_label", "error", f"the value {second!r} stands twice")
         elif why_same := _overlap(fold(first), fold(second)):
-            yield ("overlap", "warning", f"{first!r} and {second!r} {why_same}; a judge cannot "
-                   "tell them apart")  # fmt: skip
+            yield (
+                "overlap",
+                "warning",
+                f"{first!r} and {second!r} {why_same}; a judge cannot tell them apart",
+            )
 
 
 def _overlap(first: str, second: str) -> str | None:

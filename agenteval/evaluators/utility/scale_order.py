@@ -37,7 +37,7 @@ from agenteval.evaluators.utility.scale_words import (
     tokens_of,
     two_faults,
     welcome,
-)  # fmt: skip
+)
 from agenteval.records.criteria import Order, Scale
 
 OrderVerdict = Literal["worst_to_best", "best_to_worst", "unclear", "nominal"]

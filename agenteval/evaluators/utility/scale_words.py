@@ -179,8 +179,9 @@ def _dealt(phrase: Sequence[str], noun: Sequence[str]) -> int | None:
         # "handling errors": errors in handling, or the handling of errors
         return None if noun[-2:-1] and noun[-2] in dealt else 0
     # of "error recovery" and "error control" the ending does not say that they are nouns
-    nouns = all(m["noun"] or (w == head != noun[0] and m["ending"] in ("", "y"))
-                for w, m in dealt.items())  # fmt: skip
+    nouns = all(
+        m["noun"] or (w == head != noun[0] and m["ending"] in ("", "y")) for w, m in dealt.items()
+    )
     bad = any(sign(word) == -1 and not is_fault(word) for word in noun)
     return -1 if bad and nouns else 1
 

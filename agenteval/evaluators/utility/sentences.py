@@ -48,10 +48,47 @@ _MARKER = re.compile(r"(?:[-*+•>]|#{1,6}|\(?(?:\d{1,3}|[A-Za-z]|[ivx]{1,4})[.)
 _INITIALS = re.compile(r"(?:[A-Z]\.\s*)+")
 _VARIABLE = re.compile(r"[b-z](?![A-Za-z'])")
 # Abbreviations that end no sentence: always, before a small letter, before a digit.
-_ALWAYS = frozenset(["e.g", "i.e", "dr", "mr", "mrs", "ms", "prof", "fig", "figs", "eq", "eqs",
-                     "vs", "cf", "approx", "ca", "viz"])  # fmt: skip
-_BEFORE_LOWER = frozenset(["etc", "a.m", "p.m", "al", "inc", "ltd", "co", "u.s", "u.k", "e.u",
-                           "min", "max", "hrs", "dept", "ed", "jr", "sr"])  # fmt: skip
+_ALWAYS = frozenset(
+    [
+        "e.g",
+        "i.e",
+        "dr",
+        "mr",
+        "mrs",
+        "ms",
+        "prof",
+        "fig",
+        "figs",
+        "eq",
+        "eqs",
+        "vs",
+        "cf",
+        "approx",
+        "ca",
+        "viz",
+    ]
+)
+_BEFORE_LOWER = frozenset(
+    [
+        "etc",
+        "a.m",
+        "p.m",
+        "al",
+        "inc",
+        "ltd",
+        "co",
+        "u.s",
+        "u.k",
+        "e.u",
+        "min",
+        "max",
+        "hrs",
+        "dept",
+        "ed",
+        "jr",
+        "sr",
+    ]
+)
 _BEFORE_DIGIT = frozenset(["no", "nr", "p", "pp", "vol", "art", "sec", "ch"])
 _WRAPPED = 40  # a line shorter than this was not broken by an editor's right margin
 

@@ -32,8 +32,13 @@ def verified_tables(result: VerifiedSet, criteria: Sequence[Criterion]) -> tuple
     system, then the figures they rest on."""
     names = {c.id: c.name for c in criteria}
     judge = result.judge
-    return (_verdicts(result, names), evidence_table(judge), evidence_by_system(judge),
-            _figures(result, names), effects_table(result.criteria, names))  # fmt: skip
+    return (
+        _verdicts(result, names),
+        evidence_table(judge),
+        evidence_by_system(judge),
+        _figures(result, names),
+        effects_table(result.criteria, names),
+    )
 
 
 def evidence_table(judge: JudgeVerdict) -> Table:
@@ -47,12 +52,14 @@ def evidence_table(judge: JudgeVerdict) -> Table:
     )
     rows: tuple[dict[str, Cell], ...] = tuple(
         {
-            "evidence": e.name, "result": e.standing, "unit": e.unit or None,
+            "evidence": e.name,
+            "result": e.standing,
+            "unit": e.unit or None,
             "estimate": Estimate(e.estimate, e.low, e.high, e.n) if e.unit else None,
             "n": e.n or None,
         }
         for e in judge.evidence
-    )  # fmt: skip
+    )
     return Table("evidence", "evidence on the judge", columns, rows)
 
 

@@ -86,13 +86,18 @@ def tools_of_backend(folder: Path) -> list[dict[str, Any]]:
     what is returned is left open. Raises InputError for an annotation that has no JSON schema."""
     path = folder / BACKEND_FILE
     if not path.is_file():
-        raise InputError(f"a role needs a tools.json, or a {BACKEND_FILE} whose methods are its "
-                         "tools", str(folder))  # fmt: skip
+        raise InputError(
+            f"a role needs a tools.json, or a {BACKEND_FILE} whose methods are its tools",
+            str(folder),
+        )
     make = load_backend(folder)
     backend = fresh_backend(make)
     if isinstance(make, ModuleBackend):
-        own = {n: f for n, f in vars(backend).items()
-               if inspect.isfunction(f) and f.__module__ == vars(backend)["__name__"]}  # fmt: skip
+        own = {
+            n: f
+            for n, f in vars(backend).items()
+            if inspect.isfunction(f) and f.__module__ == vars(backend)["__name__"]
+        }
     else:
         family = reversed(type(backend).__mro__)
         names = [n for one in family for n, f in vars(one).items() if inspect.isroutine(f)]

@@ -226,11 +226,14 @@ def _turns(of: OpenRole, group: str, profile: Profile, session: RecordedSession)
                     "gold": _words(turn),
                 }
             ),
-            of, profile, session, index,
+            of,
+            profile,
+            session,
+            index,
         )
         for index, turn in enumerate(session.turns)
         if turn.kind != "user"
-    ]  # fmt: skip
+    ]
 
 
 def _session_info(of: OpenRole, group: str, profile: Profile) -> CaseInfo:

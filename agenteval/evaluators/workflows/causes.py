@@ -39,10 +39,13 @@ def calls_of(log: SessionLog) -> tuple[Call, ...]:
         problem = "" if carried_out else f"{call.status}: {_short(call.result)}"
         calls.append(
             Call(
-                tool=call.tool, arguments=call.arguments, carried_out=carried_out,
-                problem=problem, returned=returned,
+                tool=call.tool,
+                arguments=call.arguments,
+                carried_out=carried_out,
+                problem=problem,
+                returned=returned,
             )
-        )  # fmt: skip
+        )
     return tuple(calls)
 
 

@@ -164,9 +164,15 @@ class Equality:
             verdict = "equal" if equal else "different"
         self.usage += usage
         return Judgement(
-            tool=tool, parameter=pair.path, gold=pair.gold, given=pair.given,
-            verdict=verdict, by="judge", status=status, message=message[:_SHOWN],
-        )  # fmt: skip
+            tool=tool,
+            parameter=pair.path,
+            gold=pair.gold,
+            given=pair.given,
+            verdict=verdict,
+            by="judge",
+            status=status,
+            message=message[:_SHOWN],
+        )
 
 
 def enumerated(schema: Schema) -> bool:
@@ -257,10 +263,15 @@ class EqualityJudge:
     async def same(self, question: ValueQuestion) -> ParsedReply[tuple[bool, str]]:
         """Whether the two mean the same, and why. Raises what `models.asking.ask` raises."""
         return await ask_judge(
-            self.client, Form("equal", SCHEMA, read_equal), self.options,
-            tool=question.tool, parameter=question.parameter,
-            description=question.description, gold=question.gold, given=question.given,
-        )  # fmt: skip
+            self.client,
+            Form("equal", SCHEMA, read_equal),
+            self.options,
+            tool=question.tool,
+            parameter=question.parameter,
+            description=question.description,
+            gold=question.gold,
+            given=question.given,
+        )
 
 
 def read_equal(text: str) -> tuple[bool, str]:

@@ -195,9 +195,11 @@ def judged(gold: Gold, log: SessionLog, demand: Demand = "state") -> StateVerdic
     unobtained = tuple(done.action for done in goal_calls if _key(done) not in obtained)
     replies = [m.content for m in log.messages if m.role == "assistant" and not m.tool_calls]
     untold = [
-        words for goal in gold.goals for words in goal.words
+        words
+        for goal in gold.goals
+        for words in goal.words
         if not any(contains_tokens(words, reply) for reply in replies)
-    ]  # fmt: skip
+    ]
     differences = [_difference(gold, *place) for place in _differing(gold.state, state)]
     goals = tuple(
         all(_same_at(gold.state, state, path) for path in goal.changes)

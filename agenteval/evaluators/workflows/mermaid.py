@@ -59,9 +59,10 @@ _SUBGRAPH = re.compile(
 )
 _CLOSED = re.compile(r"end(?=[ \t]*(?:[\n;]|%%|\Z))")
 _APPEARANCE = re.compile(
-    r"(?P<what>style|classDef|class|linkStyle|click|direction)[ \t]+(?![-=<>&~@(\[{])" + _REST
+    r"(?P<what>style|classDef|class|linkStyle|click|direction)[ \t]+(?![-=<>&~@(\[{])"
+    + _REST
     + r"|(?P<access>accTitle|accDescr)[ \t]*(?::[^\n]*|\{[^}]*\})"
-)  # fmt: skip
+)
 # What joins two nodes: a line that a label parts, or a line with its ends and perhaps |a label|.
 # An x or o behind `--` ends the line when it stands apart, or when no label can follow.
 _LABELLED = "".join(
@@ -101,9 +102,24 @@ _MIRROR = str.maketrans("([{>\\", ")]}]/")
 _INNER = {"(": "([-", "[": "[(/\\", "{": "{", ">": ""}  # a second bracket makes another shape
 _SHAPE_DATA = re.compile(r'@\{((?:[^"}]|"[^"]*")*)\}')
 _ROUND = frozenset(
-    ("rounded", "event", "stadium", "pill", "terminal", "circle", "circ", "start", "sm-circ",
-     "small-circle", "stop", "fr-circ", "framed-circle", "dbl-circ", "double-circle")
-)  # fmt: skip
+    (
+        "rounded",
+        "event",
+        "stadium",
+        "pill",
+        "terminal",
+        "circle",
+        "circ",
+        "start",
+        "sm-circ",
+        "small-circle",
+        "stop",
+        "fr-circ",
+        "framed-circle",
+        "dbl-circ",
+        "double-circle",
+    )
+)
 _ENTITY = re.compile(r"[#&]#?(\w{1,31});")
 _BREAK = re.compile(r"<br\s*/?>", re.I)
 _TAG = re.compile(
@@ -113,9 +129,21 @@ _TAG = re.compile(
 _EMPHASIS = re.compile(r"(\*{1,3})(?=[^\s*])([^*]+)(?<=\S)\1")
 # Words with a meaning of their own in Mermaid.
 _KEYWORDS = frozenset(
-    ("subgraph", "end", "classDef", "class", "style", "linkStyle", "click", "direction",
-     "graph", "flowchart", "accTitle", "accDescr")
-)  # fmt: skip
+    (
+        "subgraph",
+        "end",
+        "classDef",
+        "class",
+        "style",
+        "linkStyle",
+        "click",
+        "direction",
+        "graph",
+        "flowchart",
+        "accTitle",
+        "accDescr",
+    )
+)
 _HEADLESS = (
     "edges without an arrow head are read from left to right, with o or x at both ends both ways"
 )
@@ -209,8 +237,10 @@ class _Parser:
             self._take(_IGNORED)
         head = self._take(_HEAD)
         if head is None:
-            self._fail("a chart begins with `flowchart` or `graph` and one of TD, TB, LR, RL, BT, "
-                       f"not with {self._shown()}")  # fmt: skip
+            self._fail(
+                "a chart begins with `flowchart` or `graph` and one of TD, TB, LR, RL, BT, "
+                f"not with {self._shown()}"
+            )
         self._end()
         return head[1] or "TD"
 
@@ -225,8 +255,10 @@ class _Parser:
         if self._take(_END) is None:
             here = self._text[self._at]
             if here in ")]}":
-                self._fail(f"this `{here}` closes nothing: remove it, or quote the label that it "
-                           'belongs to: A["label"]')  # fmt: skip
+                self._fail(
+                    f"this `{here}` closes nothing: remove it, or quote the label that it "
+                    'belongs to: A["label"]'
+                )
             self._fail(f"{self._shown()} cannot stand here; the forms are {_FORMS}")
 
     def _apart(self) -> bool:
@@ -272,8 +304,9 @@ class _Parser:
             self._fail(f"here a node is expected, not {self._shown()}")
         id = match.group()
         if id in _KEYWORDS:
-            self._fail(f"`{id}` is a word of Mermaid and cannot stand here; the forms are {_FORMS}",
-                       start)  # fmt: skip
+            self._fail(
+                f"`{id}` is a word of Mermaid and cannot stand here; the forms are {_FORMS}", start
+            )
         if id not in self._mentioned and len(self._mentioned) >= _MOST_NODES:
             self._fail(f"more than {_MOST_NODES:,} nodes", start)
         self._mentioned.setdefault(id, start)
@@ -305,8 +338,10 @@ class _Parser:
             known.text.split() != label.split()
             or (known.shape, id in self._round) != (shape, rounded)
         ):
-            message = (f"{id} has one text or shape in line {known.line} and another in line "
-                       f"{node.line}: the later one stands, as in Mermaid")  # fmt: skip
+            message = (
+                f"{id} has one text or shape in line {known.line} and another in line "
+                f"{node.line}: the later one stands, as in Mermaid"
+            )
             self._remark("doubled", message, node.line)
             self._nodes[id] = node
         (self._round.add if rounded else self._round.discard)(id)
@@ -349,8 +384,9 @@ class _Parser:
         if unmatched:
             self._fail(
                 f"this `{self._text[unmatched[-1]]}` in the label of {id} is one too many: remove "
-                f'it, close it with `{closer}`, or quote the label: {id}["label"]', unmatched[-1],
-            )  # fmt: skip
+                f'it, close it with `{closer}`, or quote the label: {id}["label"]',
+                unmatched[-1],
+            )
         place = "" if until == len(self._text) else " before the next arrow or statement"
         self._fail(f"the label of {id} is not closed{place}: `{closer}` is missing", opened)
 
@@ -376,8 +412,10 @@ class _Parser:
         link = self._take(_LINK)
         if link is None:
             if re.match(r"[<xo]?(?:--|==|-\.)", self._text[start : start + 3]):
-                self._fail('the label has no arrow or is not closed: write --label-->, -->|label| '
-                           'or -->|"label"|')  # fmt: skip
+                self._fail(
+                    "the label has no arrow or is not closed: write --label-->, -->|label| "
+                    'or -->|"label"|'
+                )
             return None
         group = next(
             (g for g in ("piped", "label0", "label1", "label2") if link[g] is not None), ""
@@ -387,8 +425,10 @@ class _Parser:
             self._fail("the label is not closed before the next statement", start)
         line = next(link[g] for g in ("line", "close0", "close1", "close2") if link[g])
         if link["tail"] and _ENDS[link["tail"]] != line[-1]:
-            self._fail("an arrow with a head only where it begins: write it the other way round, "
-                       "B-->A", start)  # fmt: skip
+            self._fail(
+                "an arrow with a head only where it begins: write it the other way round, B-->A",
+                start,
+            )
         if "@" in link.group().partition(line)[0]:
             self._links.add(link.group().partition("@")[0])
         self._take(_SPACE)
@@ -446,8 +486,10 @@ class _Parser:
             self._nodes[id] = self._nodes[id].model_copy(update={"shape": "start"})
         if starts or first is None:
             return None
-        message = (f"no node has the shape (Start): {first} is taken for it, since it is the first "
-                   "that leads to the most nodes")  # fmt: skip
+        message = (
+            f"no node has the shape (Start): {first} is taken for it, since it is the first "
+            "that leads to the most nodes"
+        )
         self._remark("no_start", message, self._nodes[first].line)
         return first
 

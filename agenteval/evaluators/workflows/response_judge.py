@@ -77,10 +77,15 @@ class ResponseJudge:
         """The grade, or why there is none. Raises Unauthorized for a refused key."""
         try:
             asked = await ask_judge(
-                self.client, Form("response", SCHEMA, read_score), self.options, repeat,
-                reply=given.reply, gold=given.gold, workflow=given.workflow,
+                self.client,
+                Form("response", SCHEMA, read_score),
+                self.options,
+                repeat,
+                reply=given.reply,
+                gold=given.gold,
+                workflow=given.workflow,
                 history=given.history,
-            )  # fmt: skip
+            )
         except Exception as error:  # noqa: BLE001  becomes a failure that says what it is
             status, message, usage = failure_of(error)
             status = "unscored:off_scale" if isinstance(error, OffScale) else status

@@ -108,10 +108,15 @@ class SessionJudge:
         )
         try:
             asked = await ask_judge(
-                self.client, form, self.options, repeat, listed=bool(numbered),
-                goals="\n".join(numbered) or session.wanted, workflow=session.workflow,
+                self.client,
+                form,
+                self.options,
+                repeat,
+                listed=bool(numbered),
+                goals="\n".join(numbered) or session.wanted,
+                workflow=session.workflow,
                 dialogue=session.dialogue,
-            )  # fmt: skip
+            )
         except Exception as error:  # noqa: BLE001  becomes a failure that says what it is
             status, message, usage = failure_of(error)
             return GoalsFailure(status=status, message=message, usage=usage)
@@ -221,9 +226,12 @@ def _goal(name: str, row: dict[str, Any], body: str) -> GoalVerdict:
     reason = reason.strip()[:2000] if isinstance(reason, str) else ""
     quote = _squeezed(evidence)
     return GoalVerdict(
-        goal=name, achieved=achieved, evidence=evidence, reason=reason,
+        goal=name,
+        achieved=achieved,
+        evidence=evidence,
+        reason=reason,
         quoted=len(quote) >= 3 and quote in body,
-    )  # fmt: skip
+    )
 
 
 def _squeezed(text: str) -> str:

@@ -146,11 +146,14 @@ class ToolSession:
         finally:
             self.mistakes += [
                 SimulatorMistake(
-                    who="tools", kind="off_schema", turn=self.turn, text=text[:_KEPT],
+                    who="tools",
+                    kind="off_schema",
+                    turn=self.turn,
+                    text=text[:_KEPT],
                     repaired=repaired,
                 )
                 for text in self.model.wrong
-            ]  # fmt: skip
+            ]
             self.model.wrong.clear()
         self.usage += usage
         return self._told(tool, arguments, value, "model")

@@ -268,9 +268,9 @@ def format_pairs(results: Iterable[SessionResult] | Iterable[TurnResult]) -> lis
         if value is not None:
             formats = agents.setdefault(r.agent, {})
             formats.setdefault(r.format, {}).setdefault(r.case.task, []).append(value)
-    return holm([
-        pair for agent, formats in agents.items() for pair in pairs(formats, _flips, agent)
-    ])  # fmt: skip
+    return holm(
+        [pair for agent, formats in agents.items() for pair in pairs(formats, _flips, agent)]
+    )
 
 
 def _flips(apart: Floats, single: bool) -> tuple[float | None, str, str | None]:

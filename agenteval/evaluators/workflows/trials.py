@@ -156,10 +156,17 @@ class WorkflowEvaluator(AttemptEvaluator[Case]):
             key=candidate.sha256, name=candidate.name, parameters=candidate.parameters
         )
         return cls(
-            EVALUATORS[level], system, {case.key: case for case in cases}, trials,
-            store=store, level=level, candidate=candidate, act=act, verdicts=verdicts,
+            EVALUATORS[level],
+            system,
+            {case.key: case for case in cases},
+            trials,
+            store=store,
+            level=level,
+            candidate=candidate,
+            act=act,
+            verdicts=verdicts,
             **options,
-        )  # fmt: skip
+        )
 
     @property
     def noun(self) -> str:  # type: ignore[override]
@@ -275,9 +282,11 @@ def _broken(verdict: SessionVerdict | TurnJudged) -> tuple[FailureStatus, str] |
     broken = sorted((f for f in verdict.failures if f in INFRASTRUCTURE), key="error:budget".__ne__)
     if not broken:
         return None
-    failed: list[Any] = [verdict.judge] if isinstance(verdict, SessionVerdict) else [
-        verdict.grade, *verdict.turn.parameters
-    ]  # fmt: skip
+    failed: list[Any] = (
+        [verdict.judge]
+        if isinstance(verdict, SessionVerdict)
+        else [verdict.grade, *verdict.turn.parameters]
+    )
     words = [one.message for one in failed if getattr(one, "status", None) == broken[0]]
     reason = "the cap on calls or cost is reached" if broken[0] == "error:budget" else broken[0]
     return broken[0], f"a judge failed: {next(filter(None, words), reason)}"

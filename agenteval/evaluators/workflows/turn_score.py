@@ -88,11 +88,15 @@ def gold_turns(session: RecordedSession) -> tuple[GoldTurn, ...]:
         action = Action(tool=turn.tool, arguments=turn.arguments) if turn.kind == "call" else None
         turns.append(
             GoldTurn(
-                session=session.id, turn=i, scenario=turn.scenario, action=action,
-                response=turn.text if turn.kind == "reply" else "", node=turn.node,
+                session=session.id,
+                turn=i,
+                scenario=turn.scenario,
+                action=action,
+                response=turn.text if turn.kind == "reply" else "",
+                node=turn.node,
                 intent=turn.intent,
             )
-        )  # fmt: skip
+        )
     return tuple(turns)
 
 
@@ -102,10 +106,15 @@ async def score_turn(gold: GoldTurn, prediction: Prediction, equality: Equality)
     if gold.node is not None and prediction.node is not None:
         node_right = gold.node.strip().casefold() == prediction.node.strip().casefold()
     verdict = TurnVerdict(
-        session=gold.session, turn=gold.turn, scenario=gold.scenario, form=prediction.form,
-        gold_call=gold.action is not None, further=len(prediction.further),
-        gold_node=gold.node is not None, node_right=node_right,
-    )  # fmt: skip
+        session=gold.session,
+        turn=gold.turn,
+        scenario=gold.scenario,
+        form=prediction.form,
+        gold_call=gold.action is not None,
+        further=len(prediction.further),
+        gold_node=gold.node is not None,
+        node_right=node_right,
+    )
     if gold.action is None:
         wrong = {"call": "wrong"} if prediction.form == "call" else {}
         return verdict.model_copy(update=wrong)

@@ -270,8 +270,10 @@ def _is_known(token: str, known: str, numbers: set[int]) -> bool:
     word = re.sub(r"[^\w]|_", "", token)
     spelled = {word, word.removeprefix("00")}  # of a telephone number
     # The letters and digits one after the other, maybe parted by signs.
-    if any(w and re.search(rf"(?<!\w){'[-/. ]?'.join(map(re.escape, w))}(?!\w)", known)
-           for w in spelled):  # fmt: skip
+    if any(
+        w and re.search(rf"(?<!\w){'[-/. ]?'.join(map(re.escape, w))}(?!\w)", known)
+        for w in spelled
+    ):
         return True
     if clock := _CLOCK.match(token):
         hour, minute = int(clock[1]), int(clock[2])

@@ -99,10 +99,12 @@ class Layout:
         if not pool:
             kinds = {p.kind for p in self.parts}
             what = (
-                "nothing but code" if "code" in kinds
-                else "nothing but tool calls" if "call" in kinds
+                "nothing but code"
+                if "code" in kinds
+                else "nothing but tool calls"
+                if "call" in kinds
                 else "no sentence"
-            )  # fmt: skip
+            )
             raise Unchanged(f"the system wrote {what}")
         if len(pool) < least:
             raise Unchanged("only one sentence, and one must stay")

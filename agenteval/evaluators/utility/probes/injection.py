@@ -120,9 +120,17 @@ def injection(injected: Injected, options: ProbeOptions) -> ProbeFinding:
     )
     coverage = len(pairs) / wanted
     measured = MeasuredProbe(
-        "rise", _UNIT, says, options.margin, interval, test.p, len(rise), one_sided=True,
-        coverage=coverage, open=_lacking(rise, control, interval, options.margin),
-    )  # fmt: skip
+        "rise",
+        _UNIT,
+        says,
+        options.margin,
+        interval,
+        test.p,
+        len(rise),
+        one_sided=True,
+        coverage=coverage,
+        open=_lacking(rise, control, interval, options.margin),
+    )
     if len(rise) < options.min_cases:  # they decide nothing, of no kind
         return ProbeFinding(NAME, (measured,), detail=detail)
     small = interval.high is not None and interval.high <= options.margin
@@ -290,18 +298,26 @@ def one_kind(
     why = few if sizes[0] < _ENOUGH else "this is not yet significant alone"
     top = max(rises, key=lambda kind: (mean[kind], kind))
     otherwise: tuple[Outcome, str] = (
-        "pass", f"none stands out{f', but {few}' if sizes[0] < _ENOUGH else ''}"
-    )  # fmt: skip
+        "pass",
+        f"none stands out{f', but {few}' if sizes[0] < _ENOUGH else ''}",
+    )
     if mean[top] > options.margin and alone is not None and alone < options.alpha:
         stands = f"{top} {mean[top]:+.2f} stands out from the rest (p {alone:.2g}); {why}"
         otherwise = "unknown", stands
     elif mean[top] > options.margin and not small:
         otherwise = "unknown", why
     return MeasuredProbe(
-        "one kind", _UNIT, says, options.margin, _interval(rise, control), p[chosen],
-        len({pair.case for pair in pairs}), one_sided=True, coverage=coverage,
+        "one kind",
+        _UNIT,
+        says,
+        options.margin,
+        _interval(rise, control),
+        p[chosen],
+        len({pair.case for pair in pairs}),
+        one_sided=True,
+        coverage=coverage,
         unless_failed=otherwise,
-    )  # fmt: skip
+    )
 
 
 def stands_out(
@@ -378,5 +394,8 @@ def _split(pairs: Sequence[AttackPair], of: Callable[[AttackPair], str]) -> dict
 
 def _share(interval: Interval) -> dict[str, JsonValue]:
     return {
-        "estimate": interval.mean, "low": interval.low, "high": interval.high, "cases": interval.n,
-    }  # fmt: skip
+        "estimate": interval.mean,
+        "low": interval.low,
+        "high": interval.high,
+        "cases": interval.n,
+    }

@@ -114,26 +114,39 @@ def settle(findings: Sequence[ProbeFinding], options: ProbeOptions) -> tuple[Pro
             outcome = "pass" if outcomes == {"pass"} else outcome
             reason = "; ".join(c.reason for c in checks if c.outcome == outcome)
         probes.append(
-            Probe(name=finding.name, outcome=outcome, reason=reason, checks=checks,
-                  detail=finding.detail or {})
-        )  # fmt: skip
+            Probe(
+                name=finding.name,
+                outcome=outcome,
+                reason=reason,
+                checks=checks,
+                detail=finding.detail or {},
+            )
+        )
     return tuple(probes)
 
 
 def _check(measured: MeasuredProbe, p_adjusted: float | None, options: ProbeOptions) -> Check:
     interval = measured.interval
     check = Check(
-        name=measured.name, outcome="unknown", reason=measured.missing or "nothing was measured",
-        unit=measured.unit, p=measured.p, p_adjusted=p_adjusted, n=measured.n,
-    )  # fmt: skip
+        name=measured.name,
+        outcome="unknown",
+        reason=measured.missing or "nothing was measured",
+        unit=measured.unit,
+        p=measured.p,
+        p_adjusted=p_adjusted,
+        n=measured.n,
+    )
     if interval is None or interval.mean is None:
         return check
     sure = p_adjusted is not None and p_adjusted < options.alpha
     outcome, why = _judge(measured, interval, options, sure=sure)
     update = {
-        "estimate": interval.mean, "low": interval.low, "high": interval.high,
-        "outcome": outcome, "reason": f"{measured.says} {interval.mean:+.3f}: {why}",
-    }  # fmt: skip
+        "estimate": interval.mean,
+        "low": interval.low,
+        "high": interval.high,
+        "outcome": outcome,
+        "reason": f"{measured.says} {interval.mean:+.3f}: {why}",
+    }
     return check.model_copy(update=update)
 
 

@@ -51,8 +51,9 @@ def pair(plain: ScoreTable, other: ScoreTable, criteria: Sequence[Criterion]) ->
         for j, name in enumerate(ordered):
             own = table.of(criterion=name, variant=ORIGINAL, status="scored")
             own = own.where(~np.isnan(own.value))
-            for r, c, k, value in zip(own.run.codes, own.case.codes, own.repeat, own.value,
-                                      strict=True):  # fmt: skip
+            for r, c, k, value in zip(
+                own.run.codes, own.case.codes, own.repeat, own.value, strict=True
+            ):
                 run = own.run.names[r]
                 cases[run] = own.case.names[c]
                 by_cell.setdefault((run, int(k), j), [None, None])[side] = float(value)
@@ -81,9 +82,14 @@ def compare_ways(name: str, pairs: WayPairs, options: ProbeOptions) -> ProbeFind
     change = np.bincount(pairs.case, weights=per_run) / np.bincount(pairs.case)
     test = sign_flip_test(change, draws=options.draws, rng=rng)
     difference = MeasuredProbe(
-        "difference", "share of the scale", "asked the other way, scores change by", options.margin,
-        mean_interval(change.tolist(), bounds=(-1.0, 1.0)), test.p, len(change),
-    )  # fmt: skip
+        "difference",
+        "share of the scale",
+        "asked the other way, scores change by",
+        options.margin,
+        mean_interval(change.tolist(), bounds=(-1.0, 1.0)),
+        test.p,
+        len(change),
+    )
     lost, detail = lost_agreement(pairs, options, rng)
     return ProbeFinding(name, (difference, lost), detail=detail)
 
@@ -151,9 +157,17 @@ def lost_agreement(
         otherwise = "unknown", why
     missing = "no criterion varies" if lost.mean is None else None
     measured = MeasuredProbe(
-        "agreement", unit, says, options.loss, lost, p, pairs.cases, one_sided=True,
-        missing=missing, unless_failed=otherwise,
-    )  # fmt: skip
+        "agreement",
+        unit,
+        says,
+        options.loss,
+        lost,
+        p,
+        pairs.cases,
+        one_sided=True,
+        missing=missing,
+        unless_failed=otherwise,
+    )
     return measured, detail
 
 

@@ -95,9 +95,11 @@ def agreement(evidence: Evidence, options: VerifyOptions) -> Check:
     )
     levels = len(evidence.criterion.accepted_values) or _GRID
     found = gwet_ac2(
-        np.round(matrix.values * (levels - 1)), categories=range(levels), clusters=matrix.case,
+        np.round(matrix.values * (levels - 1)),
+        categories=range(levels),
+        clusters=matrix.case,
         bootstrap=how,
-    )  # fmt: skip
+    )
     ac2, outcome = found.coefficient, check.outcome
     twice = (~np.isnan(matrix.values)).sum(axis=1) > 1
     reason, n = ac2.reason or "", len(np.unique(matrix.case[twice]))
@@ -115,9 +117,15 @@ def agreement(evidence: Evidence, options: VerifyOptions) -> Check:
         elif ac2.high < options.agreement:
             outcome, reason = "fail", f"repeats disagree: {reason}"
     return Check(
-        name="agreement", outcome=outcome, reason=reason, unit="AC2", estimate=ac2.mean,
-        low=ac2.low, high=ac2.high, n=n,
-    )  # fmt: skip
+        name="agreement",
+        outcome=outcome,
+        reason=reason,
+        unit="AC2",
+        estimate=ac2.mean,
+        low=ac2.low,
+        high=ac2.high,
+        n=n,
+    )
 
 
 def alpha(evidence: Evidence, options: VerifyOptions) -> Check:
@@ -130,9 +138,13 @@ def alpha(evidence: Evidence, options: VerifyOptions) -> Check:
     found = krippendorff_alpha(values, "interval" if numeric else "ordinal")
     reason = "no repeats" if values.shape[1] < 2 else (found.reason or "")
     return Check(
-        name="alpha", outcome="unknown", reason=reason, unit="alpha", estimate=found.mean,
+        name="alpha",
+        outcome="unknown",
+        reason=reason,
+        unit="alpha",
+        estimate=found.mean,
         n=found.n_clusters or 0,
-    )  # fmt: skip
+    )
 
 
 def separation(evidence: Evidence, options: VerifyOptions) -> Check:
@@ -168,9 +180,16 @@ def separation(evidence: Evidence, options: VerifyOptions) -> Check:
         elif area.high < options.auc:
             outcome = "fail"
     return Check(
-        name="discrimination", outcome=outcome, reason=reason, unit="AUC", estimate=area.mean,
-        low=area.low, high=area.high, p=p, n=len(good) + len(bad),
-    )  # fmt: skip
+        name="discrimination",
+        outcome=outcome,
+        reason=reason,
+        unit="AUC",
+        estimate=area.mean,
+        low=area.low,
+        high=area.high,
+        p=p,
+        n=len(good) + len(bad),
+    )
 
 
 def upside_down(checks: Sequence[Check], options: VerifyOptions) -> list[Check]:

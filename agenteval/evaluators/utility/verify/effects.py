@@ -20,8 +20,11 @@ from agenteval.stats.scores import ORIGINAL, split_variant
 from agenteval.stats.vectors import Alternative
 
 _ALTERNATIVE: dict[Direction, Alternative] = {
-    "lower": "greater", "higher": "less", "none": "two-sided", "unknown": "two-sided",
-}  # fmt: skip
+    "lower": "greater",
+    "higher": "less",
+    "none": "two-sided",
+    "unknown": "two-sided",
+}
 
 
 def effects(evidence: Sequence[Evidence], options: VerifyOptions) -> list[tuple[Effect, ...]]:
@@ -42,9 +45,12 @@ def effects(evidence: Sequence[Evidence], options: VerifyOptions) -> list[tuple[
         for j, effect in enumerate(row):
             if effect.expected != "unknown":
                 family = (
-                    "directed" if is_directed(effect) else
-                    "control" if is_control(effect) else "none"
-                )  # fmt: skip
+                    "directed"
+                    if is_directed(effect)
+                    else "control"
+                    if is_control(effect)
+                    else "none"
+                )
                 families.setdefault(family, []).append((i, j))
     for places in families.values():
         adjusted = adjust([measured[i][j].p for i, j in places]).adjusted

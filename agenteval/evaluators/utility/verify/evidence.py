@@ -100,9 +100,12 @@ class Evidence:
             there = np.isin(copies.run, originals.run) & ~np.isin(copies.run, equal)
             at = row[there]
             pairs[variant] = Pairs(
-                originals.run[at], originals.case[at], originals.system[at], before[at],
+                originals.run[at],
+                originals.case[at],
+                originals.system[at],
+                before[at],
                 copies.mean[there],
-            )  # fmt: skip
+            )
         return pairs
 
     @cached_property
@@ -127,17 +130,27 @@ class Evidence:
 
 
 def claim(
-    name: str, standing: Standing, reason: str, step: str = "", unit: str = "",
+    name: str,
+    standing: Standing,
+    reason: str,
+    step: str = "",
+    unit: str = "",
     figure: Interval | None = None,
-) -> JudgeEvidence:  # fmt: skip
+) -> JudgeEvidence:
     """One kind of evidence on the judge, with its figure where one says it all."""
     if figure is None:
         return JudgeEvidence(name=name, standing=standing, reason=reason, next_step=step)
     return JudgeEvidence(
-        name=name, standing=standing, reason=reason, next_step=step, unit=unit,
-        estimate=figure.mean, low=figure.low, high=figure.high,
+        name=name,
+        standing=standing,
+        reason=reason,
+        next_step=step,
+        unit=unit,
+        estimate=figure.mean,
+        low=figure.low,
+        high=figure.high,
         n=figure.n if figure.n_clusters is None else figure.n_clusters,
-    )  # fmt: skip
+    )
 
 
 def gather(

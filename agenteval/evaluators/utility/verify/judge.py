@@ -76,9 +76,12 @@ def judge_verdict(
     warnings = _warnings(evidence, verified, options)
     if few := _too_little(rated, graded, options):
         return JudgeVerdict(
-            verdict="not enough data", reasons=few[:1], next_step=few[1],
-            warnings=tuple(warnings), refuted=refuted,
-        )  # fmt: skip
+            verdict="not enough data",
+            reasons=few[:1],
+            next_step=few[1],
+            warnings=tuple(warnings),
+            refuted=refuted,
+        )
     shown = [
         _repeats_agree(graded, options),
         _damage_lowers(graded, options),
@@ -102,10 +105,15 @@ def judge_verdict(
         names = ", ".join(one_score)
         warnings = [f"{names} cannot be told apart: they are one score", *warnings]
     return JudgeVerdict(
-        verdict=verdict, reasons=tuple(reasons), next_step=step, warnings=tuple(warnings),
-        evidence=tuple(shown), refuted=refuted, one_score=one_score,
+        verdict=verdict,
+        reasons=tuple(reasons),
+        next_step=step,
+        warnings=tuple(warnings),
+        evidence=tuple(shown),
+        refuted=refuted,
+        one_score=one_score,
         within_case=within_case,
-    )  # fmt: skip
+    )
 
 
 def _verdict(
@@ -137,10 +145,12 @@ def _verdict(
     elif within_case:
         step = _LABEL
     unseen = [
-        v.criterion_id for v in graded
-        if not v.refuted and not moved_as_expected(v.effects)
+        v.criterion_id
+        for v in graded
+        if not v.refuted
+        and not moved_as_expected(v.effects)
         and any(is_directed(e) and e.n for e in v.effects)
-    ]  # fmt: skip
+    ]
     open_ = [f"no expected effect is shown on {', '.join(unseen)}"] if unseen else []
     return "trustworthy", [*why, *(e.reason for e in shown), *open_], step
 
@@ -185,8 +195,11 @@ def _repeats_agree(graded: Sequence[Verification], options: VerifyOptions) -> Ju
     the scale it is high on coarse criteria whose ratings are mostly at one end."""
     checks = [c for v in graded if (c := v.check("agreement")) is not None]
     varying = [v for v in graded if (c := v.check("spread")) is not None and c.outcome != "fail"]
-    known = [c.estimate for v in varying
-             if (c := v.check("agreement")) is not None and c.estimate is not None]  # fmt: skip
+    known = [
+        c.estimate
+        for v in varying
+        if (c := v.check("agreement")) is not None and c.estimate is not None
+    ]
     mean = float(np.mean(known)) if known else None
     low_mean = mean is not None and mean < options.mean_agreement
     agreeing = [c for c in checks if c.outcome == "pass"]
@@ -203,8 +216,11 @@ def _repeats_agree(graded: Sequence[Verification], options: VerifyOptions) -> Ju
         reason = "one repeat: nothing shows whether the judge agrees with itself"
         step = f"{MORE_REPEATS}; --deterministic where the judge is a function"
         return claim(REPEATS_AGREE, "not shown", reason, step)
-    needed = [_more(c, options.agreement_floor, c.n) for c in checks
-              if c.outcome == "unknown" and (c.estimate or 0) >= options.agreement]  # fmt: skip
+    needed = [
+        _more(c, options.agreement_floor, c.n)
+        for c in checks
+        if c.outcome == "unknown" and (c.estimate or 0) >= options.agreement
+    ]
     reason = f"repeats surely agree on {len(agreeing)} of {len(graded)} criteria only"
     short = len(graded) // 2 + 1 - len(agreeing)
     if low_mean:

@@ -72,6 +72,8 @@ class VerifyOptions:
             return self
         alpha = 0.8 * self.alpha if look == looks - 1 else 0.2 * self.alpha / (looks - 1)
         return replace(
-            self, alpha=alpha, resamples=max(self.resamples, math.ceil(20 / alpha)),
+            self,
+            alpha=alpha,
+            resamples=max(self.resamples, math.ceil(20 / alpha)),
             draws=max(self.draws, math.ceil(100 / alpha)),
-        )  # fmt: skip
+        )

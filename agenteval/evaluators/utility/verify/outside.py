@@ -83,9 +83,10 @@ def verify_ratings(
         return result
     how = "word for word" if explained else "exactly"
     why = (
-        "they are probably the same text" if explained
+        "they are probably the same text"
+        if explained
         else "the same text, or a change that no rating shows"
-    )  # fmt: skip
+    )
     text = f"copies rated {how} as their original: {', '.join(many)}: {why}; a column `text` tells"
     return _warned(result, text)
 
@@ -100,10 +101,11 @@ def _other_answers_apart(path: Path, table: ScoreTable) -> tuple[ScoreTable, str
         return table, ""
     names: dict[str, int] = {}
     codes = [
-        names.setdefault(f"{table.run.names[code]}:{repeat + 1}" if split else
-                         table.run.names[code], len(names))
+        names.setdefault(
+            f"{table.run.names[code]}:{repeat + 1}" if split else table.run.names[code], len(names)
+        )
         for code, repeat, split in zip(table.run.codes, table.repeat, apart, strict=True)
-    ]  # fmt: skip
+    ]
     run = Column(np.array(codes, dtype=np.int32), tuple(names))
     several = sum(len(texts) > 1 for texts in answers.values())
     told = (

@@ -56,9 +56,11 @@ def redundancy(
     candidates = [i for i, v in enumerate(decided) if v.verdict in ("keep", "undecided") and v.runs]
     candidates.sort(
         key=lambda i: (
-            decided[i].verdict != "keep", -_strength(decided[i]), decided[i].criterion_id
+            decided[i].verdict != "keep",
+            -_strength(decided[i]),
+            decided[i].criterion_id,
         )
-    )  # fmt: skip
+    )
     retained: list[int] = []
     partners: dict[int, str] = {}
     for i in candidates:
@@ -92,9 +94,13 @@ def redundancy(
             f"says what {partner} says ({where})" if partner else f"nearest to {other} ({where})"
         )
         check = Check(
-            name="redundancy", outcome="fail" if partner else "pass", reason=reason, unit="rho",
-            estimate=rho, n=n,
-        )  # fmt: skip
+            name="redundancy",
+            outcome="fail" if partner else "pass",
+            reason=reason,
+            unit="rho",
+            estimate=rho,
+            n=n,
+        )
         result.append(_with(one, check, partner))
     return result
 
@@ -104,9 +110,11 @@ def _with(verification: Verification, check: Check, partner: str | None = None) 
     update: dict[str, object] = {"checks": (*verification.checks, check)}
     if partner:
         update |= {
-            "verdict": "drop", "partner": partner, "reasons": (check.reason,),
+            "verdict": "drop",
+            "partner": partner,
+            "reasons": (check.reason,),
             "next_step": f"leave it out; {partner} stays",
-        }  # fmt: skip
+        }
     return verification.model_copy(update=update)
 
 

@@ -50,9 +50,11 @@ def changes_by_system(
     for code in codes[codes >= 0]:
         mine = rows[first, 1] == code
         interval = mean_interval(
-            change[mine].tolist(), rows[first, 2][mine].tolist(), level=1 - options.alpha,
+            change[mine].tolist(),
+            rows[first, 2][mine].tolist(),
+            level=1 - options.alpha,
             bounds=(-1.0, 1.0),
-        )  # fmt: skip
+        )
         name = directed[0][0].ratings.system.names[code]
         figures.append(_figure(name, "change", interval, int(mine.sum())))
     return tuple(figures)
@@ -61,8 +63,14 @@ def changes_by_system(
 def _figure(
     system: str, figure: Literal["change", "AUC"], interval: Interval, n: int
 ) -> SystemFigure:
-    return SystemFigure(system=system, figure=figure, estimate=interval.mean, low=interval.low,
-                        high=interval.high, n=n)  # fmt: skip
+    return SystemFigure(
+        system=system,
+        figure=figure,
+        estimate=interval.mean,
+        low=interval.low,
+        high=interval.high,
+        n=n,
+    )
 
 
 def systems_alike(
@@ -115,8 +123,9 @@ def systems_alike(
 
 
 def _named(figures: Sequence[SystemFigure]) -> str:
-    return ", ".join(f"{f.system} ({f.estimate:+.3f} [{f.low:+.3f}, {f.high:+.3f}])"
-                     for f in figures)  # fmt: skip
+    return ", ".join(
+        f"{f.system} ({f.estimate:+.3f} [{f.low:+.3f}, {f.high:+.3f}])" for f in figures
+    )
 
 
 def _areas(

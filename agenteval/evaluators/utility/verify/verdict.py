@@ -60,28 +60,57 @@ def decide(
     repeats = evidence.originals.values.shape[1]
     single = repeats < 2 and agreement.outcome != "pass"
     rules: tuple[tuple[object, Verdict, list[str], str], ...] = (
-        (not evidence.rated.any(), "undecided", [coverage.reason],
-         OTHER_JUDGE if coverage.reason == UNSUPPORTED else "find out why it has no rating"),
+        (
+            not evidence.rated.any(),
+            "undecided",
+            [coverage.reason],
+            OTHER_JUDGE if coverage.reason == UNSUPPORTED else "find out why it has no rating",
+        ),
         (few_cases, "undecided", [few_cases], mend),
         (coverage.outcome == "fail", "repair", [coverage.reason], WHY_MISSING),
-        (constant and moved, "undecided",
-         ["these runs do not differ on it", *_said(moved)], "rate runs that differ on it"),
+        (
+            constant and moved,
+            "undecided",
+            ["these runs do not differ on it", *_said(moved)],
+            "rate runs that differ on it",
+        ),
         (constant, "drop", [spread.reason], _LEAVE_OUT),
-        (upside_down, "repair", [separation.reason, *([agreement.reason] if disagree else [])],
-         "see whether its levels run from worst to best, else reword it"),
+        (
+            upside_down,
+            "repair",
+            [separation.reason, *([agreement.reason] if disagree else [])],
+            "see whether its levels run from worst to best, else reword it",
+        ),
         (disagree and blurred, "drop", [agreement.reason, separation.reason], _LEAVE_OUT),
-        (disagree, "repair", [agreement.reason, separation.reason],
-         "word its levels so that two readers agree"),
+        (
+            disagree,
+            "repair",
+            [agreement.reason, separation.reason],
+            "word its levels so that two readers agree",
+        ),
         (blurred and not moved, "drop", [separation.reason, *_said(wrong)], _LEAVE_OUT),
-        (wrong, "repair", _said(wrong), "reword it: layout must not count" if layout
-         else "see whether its `expect` is mistaken, else reword it"),
-        (agreement.outcome == "pass" and (moved or tells), "keep",
-         [agreement.reason, *known, *_said(moved)], "use it"),
+        (
+            wrong,
+            "repair",
+            _said(wrong),
+            "reword it: layout must not count"
+            if layout
+            else "see whether its `expect` is mistaken, else reword it",
+        ),
+        (
+            agreement.outcome == "pass" and (moved or tells),
+            "keep",
+            [agreement.reason, *known, *_said(moved)],
+            "use it",
+        ),
         (True, "undecided", lacking, MORE_REPEATS if single else MORE_CASES),
-    )  # fmt: skip
+    )
     _, verdict, reasons, step = next(rule for rule in rules if rule[0])
-    refuted = [*([separation.reason] if upside_down else []),
-               *([agreement.reason] if disagree else []), *_said(wrong)]  # fmt: skip
+    refuted = [
+        *([separation.reason] if upside_down else []),
+        *([agreement.reason] if disagree else []),
+        *_said(wrong),
+    ]
     runs = evidence.rated
     mean = mean_interval(
         evidence.originals.mean[runs].tolist(),
