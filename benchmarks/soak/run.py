@@ -15,7 +15,7 @@ from benchmarks.folders import ROOT
 from benchmarks.sides import criteria, items, openai_choice
 
 if TYPE_CHECKING:
-    from agenteval.engine import ExperimentResult, Pending, pending
+    from agenteval.engine import ExperimentResult, Pending
     from agenteval.evaluators.base import Evaluator
     from agenteval.evaluators.utility.plan import Item
     from agenteval.store import Store
@@ -155,7 +155,7 @@ async def judge_all(
     job: Job, size: Size, some: Sequence[Item], path: Path, watch: Watch | None = None
 ) -> Judged:
     """What `agenteval quantify` does, over the store at `path`."""
-    from agenteval.engine import Experiment
+    from agenteval.engine import Experiment, pending
     from agenteval.evaluators.utility.plan import JudgeEvaluator
     from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
     from agenteval.models.factory import make_client

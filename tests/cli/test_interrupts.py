@@ -99,7 +99,7 @@ def test_trials_under_way_come_to_their_end(cli: Cli, tmp_path: Path) -> None:
                  "--base-url", server.base_url, "-j", "1"]  # fmt: skip
         with started(tmp_path, gate, *asked) as process:
             process.send_signal(signal.SIGTERM)
-            wait_for(process, "finishing 1 trial under way, for at most 30 s; once more ends it")
+            wait_for(process, "finishing 1 trial in progress, for at most 30 s; interrupt again")
             gate.open.set()
             out, err = process.communicate(timeout=30)
         assert process.returncode == 143, err
@@ -107,7 +107,7 @@ def test_trials_under_way_come_to_their_end(cli: Cli, tmp_path: Path) -> None:
         assert gate.count == 2  # the trial's second request too, and no other trial
         (trial,) = kept("planning")
         assert (trial.status, trial.usage.requests) == ("done", 2)
-        assert "broken off" not in err
+        assert "stopped: not stored" not in err
         again = cli(*asked)
         assert "3 trials to run, 1 done before" in again.err
         assert gate.count == 8
@@ -146,7 +146,7 @@ def test_a_second_signal_breaks_trials_off_and_stores_no_failure(cli: Cli, desk:
                  "--limit", "2"]  # fmt: skip
         with started(desk.parent, gate, *asked) as process:
             process.send_signal(signal.SIGHUP)
-            wait_for(process, "finishing 2 trials under way")
+            wait_for(process, "finishing 2 turns in progress")
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=30)  # the model has not answered
             assert not gate.open.is_set()

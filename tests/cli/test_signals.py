@@ -93,7 +93,7 @@ def test_what_is_under_way_is_finished_and_kept(
 ) -> None:
     with quantify(project, ignoring=ignoring) as (process, gate):
         process.send_signal(sent)
-        wait_for(process, "under way; once more ends it at once")
+        wait_for(process, "in progress; interrupt again to stop at once")
         gate.open.set()
         out, err = process.communicate(timeout=30)
     assert process.returncode == code, err
@@ -106,7 +106,7 @@ def test_what_is_under_way_is_finished_and_kept(
 def test_a_second_signal_waits_for_nothing_and_still_says_something(project: Path) -> None:
     with quantify(project, "--json") as (process, gate):
         process.send_signal(signal.SIGTERM)
-        wait_for(process, "once more ends it at once")
+        wait_for(process, "interrupt again to stop at once")
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)  # the model has not answered
         assert not gate.open.is_set()

@@ -287,7 +287,7 @@ def test_a_cap_is_kept_over_tests_and_its_prices_are_told(suite: Suite, server: 
     assert capped.counts == {"failed": 1, "passed": 4, "error": 15}, capped.text
     assert "the cap of 5 calls is reached" in capped.text
     unpriced = suite(SUITE, "--agenteval-dry-run")
-    assert "unknown; --agenteval-price-in and" in unpriced.text
+    assert "unknown; give --agenteval-price-in and" in unpriced.text
     ended = suite(SUITE, "--agenteval-price-in", 10, "--agenteval-price-out", 20)
     assert ended.counts == {"failed": 2, "passed": 17, "error": 1}
     assert re.search(r"asked now: 16 requests, .* cost 0\.\d+;", ended.text), ended.text
