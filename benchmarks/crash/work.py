@@ -35,6 +35,8 @@ _CHANGES = re.compile(
     rb'completion_tokens|cost)": ?)'
     rb"(?:{[^}]*}|[^,}\s]+)"
 )
+# A resumed command sent fewer requests itself than one that was not interrupted.
+_BY_THIS_COMMAND = re.compile(rb"[\d,]+ requests? by this command; in all ")
 _TRIALS = """SELECT source_key, item_key, repeat, status, outcome, check_key, tries, record, verdict
     FROM calls WHERE status IS NOT NULL ORDER BY 1, 2, 3"""
 
@@ -185,7 +187,7 @@ class Kitchen:
     def tables(self, work: Work, folder: Path, done: Ended) -> dict[str, bytes]:
         """Everything a person gets from the finished work, without places, and of trials without
         times and usage."""
-        found = {"output": _plain(done.out.encode(), folder)}
+        found = {"output": _BY_THIS_COMMAND.sub(b"", _plain(done.out.encode(), folder))}
         for name in work.files:
             found[name] = _plain((folder / name).read_bytes(), folder)
         if work.trials:
