@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agenteval.evaluators.base import Evaluator
+from agenteval.evaluators.base import RunJudge
 from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
 from agenteval.models.client import Client
 from agenteval.models.limits import Limiter
@@ -49,7 +49,7 @@ def reply_text(criteria: Sequence[Criterion], explanation: str) -> str:
     )
 
 
-def instant_judge(store: Store, transport: Instant) -> Evaluator:
+def instant_judge(store: Store, transport: Instant) -> RunJudge:
     """The judge of the command line over this transport, with the store as its reply cache."""
     client = Client(transport, cache=store, limiter=Limiter(IN_FLIGHT), secret=store.secret)
     return chat_judge(client, find_task(str(ROOT / "tasks" / "math")).task, QuantifierOptions())
@@ -61,7 +61,7 @@ def peak_mb() -> float:
     return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
 
-def scored(store: Store, evaluator: Evaluator) -> int:
+def scored(store: Store, evaluator: RunJudge) -> int:
     """Cells of the judge that hold a score."""
     states = store.states(evaluator.source.sha256)
     return sum(not state.failed for _, state in states)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.folders import ROOT
 
 if TYPE_CHECKING:
-    from agenteval.evaluators.base import Evaluator
+    from agenteval.evaluators.base import RunJudge
     from agenteval.evaluators.utility.plan import Item
     from agenteval.models.factory import ModelChoice
     from agenteval.models.limits import Limits
@@ -89,7 +89,7 @@ def fixed_reply() -> str:
 
 def requests(job: Job, count: int, first: int = 0) -> list[Request]:
     """The requests that the quantifier would send, nonces filled in."""
-    from agenteval.evaluators.base import Unit
+    from agenteval.evaluators.base import JudgeUnit
     from agenteval.evaluators.utility.quantifier import Quantifier
     from agenteval.models.factory import make_client
     from agenteval.readers.tasks import find_task
@@ -97,7 +97,9 @@ def requests(job: Job, count: int, first: int = 0) -> list[Request]:
     client = make_client(openai_choice(job), limits(job), None)
     quantifier = Quantifier(client, find_task(str(ROOT / "tasks" / "math")).task)
     asked = criteria()
-    plain = [quantifier.request(Unit(run, view, asked))[0] for run, view in items(count, first)]
+    plain = [
+        quantifier.request(JudgeUnit(run, view, asked))[0] for run, view in items(count, first)
+    ]
     return [r.with_nonce(r.key(job.url, MODEL), b"benchmark") for r in plain]
 
 
@@ -214,7 +216,7 @@ async def side_pipeline(job: Job) -> Measured:
     return replace(measured, cells=scored(path, evaluator, counted))
 
 
-def scored(path: Path, evaluator: Evaluator, some: Sequence[Item]) -> int:
+def scored(path: Path, evaluator: RunJudge, some: Sequence[Item]) -> int:
     """Cells of the runs that hold a score, in the store opened anew."""
     from agenteval.store import Store
 

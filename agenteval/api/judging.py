@@ -16,7 +16,7 @@ from agenteval.api.options import JudgeOptions
 from agenteval.api.running import Watch
 from agenteval.engine import Estimate, Experiment, ExperimentResult
 from agenteval.errors import BadRequest, InputError, NoStoreYet
-from agenteval.evaluators.base import Evaluator, Unit
+from agenteval.evaluators.base import JudgeUnit, RunJudge
 from agenteval.evaluators.utility.computed import WithComputed, check_computed
 from agenteval.evaluators.utility.criteria_file import find_criteria, has_criteria, load_criteria
 from agenteval.evaluators.utility.distributions import DistributionJudge, Kind
@@ -119,7 +119,7 @@ class Judging:
                 if degenerate(run) is not None:
                     continue
                 for some in quantifier.batches([c for c in self.criteria if not c.judge]):
-                    request, _ = quantifier.request(Unit(run, view, some, repeat, variant))
+                    request, _ = quantifier.request(JudgeUnit(run, view, some, repeat, variant))
                     try:
                         self.recording.find(request)
                     except BadRequest as error:
@@ -135,7 +135,7 @@ class Judging:
         """Whether it computes in this process: the embedded judge, or a function."""
         return self.choice is None or self.choice.kind == "embedded"
 
-    def evaluator(self, store: Store | None, **changes: Any) -> tuple[Evaluator, Client | None]:
+    def evaluator(self, store: Store | None, **changes: Any) -> tuple[RunJudge, Client | None]:
         """The judge, with options changed; its client is None when it computes in this process.
 
         A cap on requests or money counts what the store says that this judge took before.
@@ -145,7 +145,7 @@ class Judging:
             evaluator = WithComputed(evaluator)
         return evaluator, client
 
-    def _judge(self, store: Store | None, **changes: Any) -> tuple[Evaluator, Client | None]:
+    def _judge(self, store: Store | None, **changes: Any) -> tuple[RunJudge, Client | None]:
         if not isinstance(self.judge, Model):
             judge = FunctionJudge(self.judge, version=self.version, seed=self.options.seed)
             if store is not None:
@@ -164,7 +164,7 @@ class Judging:
             client.budget = self._budget(store, evaluator)
         return evaluator, client
 
-    def _budget(self, store: Store, evaluator: Evaluator) -> Budget:
+    def _budget(self, store: Store, evaluator: RunJudge) -> Budget:
         """The caps, with what the judge took before."""
         return self.limits.budget(store.usage(evaluator.source.sha256))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from agenteval.api.judging import Judging, Unfinished
 from agenteval.api.running import why_stopped
-from agenteval.evaluators.base import Evaluator
+from agenteval.evaluators.base import RunJudge
 from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.evaluators.utility.probes import (
     INJECTION,
@@ -45,7 +45,7 @@ OTHER_WAYS: dict[str, dict[str, Any]] = {
 async def probe(
     judging: Judging,
     store: Store,
-    evaluator: Evaluator,
+    evaluator: RunJudge,
     material: VerificationData,
     options: ProbeOptions,
 ) -> tuple[Probe, ...]:
@@ -79,7 +79,7 @@ class Asking:
 
     judging: Judging
     store: Store
-    plain: Evaluator
+    plain: RunJudge
     material: VerificationData
 
     @property
@@ -99,7 +99,7 @@ class Asking:
             tables[name] = self.table(judge.source.sha256)
         return tables
 
-    def in_another_way(self, judge: Evaluator) -> JudgeEvaluator:
+    def in_another_way(self, judge: RunJudge) -> JudgeEvaluator:
         """Return a judge that is asked in another way, on the originals."""
         material = self.material
         return JudgeEvaluator.of(judge, material.items, material.criteria, material.repeats)
@@ -116,7 +116,7 @@ class Asking:
         await self._run(INJECTION, rated, client)
         return Injected(targets, self._copies_by(judge, copies), material.repeats)
 
-    def _copies_by(self, judge: Evaluator, copies: Mapping[str, Sequence[Item]]) -> ScoreTable:
+    def _copies_by(self, judge: RunJudge, copies: Mapping[str, Sequence[Item]]) -> ScoreTable:
         """What the plain judge says of the originals, and this one of copies of them."""
         return scores_from_store(
             self.store,
@@ -142,7 +142,7 @@ class Asking:
         )
 
     @cached_property
-    def _judges(self) -> dict[str, tuple[Evaluator, Client | None]]:
+    def _judges(self) -> dict[str, tuple[RunJudge, Client | None]]:
         """By the name of the probe: the judge asked in another way, and for the attacks as it is.
 
         Each has a source of its own, so its scores never mix with the plain.

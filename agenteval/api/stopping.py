@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from agenteval.api.judging import Judging
 from agenteval.engine import ExperimentResult
-from agenteval.evaluators.base import Evaluator
+from agenteval.evaluators.base import RunJudge
 from agenteval.evaluators.utility.plan import Item, JudgeEvaluator
 from agenteval.store import Store
 from agenteval.store.experiments import remark
@@ -47,7 +47,7 @@ def in_random_order(items: tuple[Item, ...], seed: int) -> dict[str, list[Item]]
 
 
 async def judge_until(
-    judging: Judging, evaluator: Evaluator, client: Client | None, store: Store, until: Until
+    judging: Judging, evaluator: RunJudge, client: Client | None, store: Store, until: Until
 ) -> Judged:
     """Judge in rounds of some cases, and stop when the rule holds, at the end of all, or where the
     experiment has to stop. The same call goes on where it ended: the order is that of the seed.

@@ -2,7 +2,7 @@
 
 from agenteval.engine.dry_run import Amount, Estimate, EstimateLine, RequestCounter, first_requests
 from agenteval.engine.experiment import Experiment, announcement, answered, run_workers
-from agenteval.engine.pending import Pending, pending
+from agenteval.engine.resume import Pending, pending
 from agenteval.engine.unit import (
     Evaluator,
     ExperimentResult,

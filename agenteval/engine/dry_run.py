@@ -18,7 +18,7 @@ from agenteval.models.dry_run import DryRun, nothing_sent
 from agenteval.models.limits import Budget, Price
 
 if TYPE_CHECKING:
-    from agenteval.engine.pending import Pending
+    from agenteval.engine.resume import Pending
     from agenteval.engine.unit import Evaluator, RequestBounds, Requests, T
 
 SAMPLE = 4000  # units that are drafted; of more an evenly spaced sample, a millisecond each
@@ -237,7 +237,8 @@ class RequestCounter:
                 self._drafted(line, bounds, first)
                 first = None
             else:
-                line.least += Amount(bounds.least, bounds.prompt if bounds.least else 0, 0)
+                tokens = (bounds.prompt, None) if bounds.least else (0, 0)
+                line.least += Amount(bounds.least, *tokens)
                 line.most += Amount(bounds.most, None, None) if bounds.most else Amount()
 
     def _drafted(self, line: EstimateLine, bounds: RequestBounds, first: DryRun) -> None:
@@ -252,7 +253,7 @@ class RequestCounter:
             least = max(least, bounds.least)
         whole = None if first.answered else bounds.prompt
         prompt = sum(draft.prompt for draft in fresh) if whole is None or not fresh else whole
-        line.least += Amount(least, prompt, 0)
+        line.least += Amount(least, prompt, None if least else 0)
         most = max(bounds.most - first.answered, len(drafts))
         members = max(len((d.request.schema or {}).get("properties", ())) for d in drafts)
         repair = REPAIR + _REPAIR_MEMBER * members

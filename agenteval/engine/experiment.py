@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from agenteval.engine.dry_run import Estimate, estimate
-from agenteval.engine.pending import Pending, pending
+from agenteval.engine.resume import Pending, pending
 from agenteval.engine.unit import Evaluator, ExperimentResult, Outcome, Progress, T, Unit
 from agenteval.errors import StoreError, Unauthorized
 from agenteval.store import Store

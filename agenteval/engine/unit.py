@@ -37,6 +37,7 @@ class Unit(Generic[T]):
     `key` is the content hash of the item, `content` the item itself. `criteria` are rated together
     in one call; an attempt of an agent has none, since it is checked as a whole. `attempt` counts
     earlier tries whose content could not be used, so that a new try is not answered from the cache.
+    `stored` says that the attempt is stored and lacks only a verdict by the present judges.
     """
 
     key: str
@@ -45,6 +46,7 @@ class Unit(Generic[T]):
     repeat: int = 0
     variant: str = "original"
     attempt: int = 0
+    stored: bool = False
 
 
 @dataclass(frozen=True, slots=True)

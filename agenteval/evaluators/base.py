@@ -38,7 +38,7 @@ from agenteval.text import redacted
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class JudgeUnit:
     """What one call judges: one view of a run, on some criteria, for one repeat.
 
     `attempt` counts earlier tries that ended in a content failure; it keeps a fresh try from
@@ -53,7 +53,7 @@ class Unit:
     attempt: int = 0
 
 
-class Evaluator(Protocol):
+class RunJudge(Protocol):
     """Anything that judges units. Constructors only keep their arguments."""
 
     @property
@@ -65,12 +65,12 @@ class Evaluator(Protocol):
         """How criteria are spread over calls."""
         ...
 
-    async def evaluate(self, unit: Unit) -> Outcome:
+    async def evaluate(self, unit: JudgeUnit) -> Outcome:
         """One result per criterion; `judge` turns what it raises into Failures."""
         ...
 
 
-def cell_key(unit: Unit, criterion: Criterion, source_key: str) -> CellKey:
+def cell_key(unit: JudgeUnit, criterion: Criterion, source_key: str) -> CellKey:
     """Key of the unit's result on one criterion."""
     return CellKey(
         run=unit.view.sha256,
@@ -82,7 +82,11 @@ def cell_key(unit: Unit, criterion: Criterion, source_key: str) -> CellKey:
 
 
 def fail_all(
-    unit: Unit, source_key: str, status: FailureStatus, message: str, call: CallRecord | None = None
+    unit: JudgeUnit,
+    source_key: str,
+    status: FailureStatus,
+    message: str,
+    call: CallRecord | None = None,
 ) -> Outcome:
     """The same Failure for every criterion of the unit."""
     failures = tuple(
@@ -98,7 +102,7 @@ def fail_all(
 
 
 def worst_by_rule(
-    unit: Unit, source_key: str, status: ScoreStatus, evidence: dict[str, JsonValue]
+    unit: JudgeUnit, source_key: str, status: ScoreStatus, evidence: dict[str, JsonValue]
 ) -> Outcome:
     """The worst level of every ordered criterion, given without asking; no value for the others."""
     scores = []
@@ -118,7 +122,7 @@ def worst_by_rule(
     return Outcome(tuple(scores), CallRecord(shown=tuple(c.id for c in unit.criteria)))
 
 
-def without_answer(unit: Unit, failure: RunFailure, source_key: str) -> Outcome:
+def without_answer(unit: JudgeUnit, failure: RunFailure, source_key: str) -> Outcome:
     """The results of a run whose system failed: a Failure each, or what `failed_as` asks for."""
     if unit.view.failed_as != "worst":
         status = cast("FailureStatus", f"no_answer:{failure.kind}")
@@ -127,7 +131,7 @@ def without_answer(unit: Unit, failure: RunFailure, source_key: str) -> Outcome:
     return worst_by_rule(unit, source_key, "failed_run", evidence)
 
 
-async def judge(evaluator: Evaluator, unit: Unit) -> Outcome:
+async def judge(evaluator: RunJudge, unit: JudgeUnit) -> Outcome:
     """Evaluate one unit; whatever goes wrong comes back as Failures of the kind it is.
 
     A refused key (Unauthorized) is raised: it would fail every further unit alike. So are a store

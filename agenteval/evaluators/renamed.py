@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agenteval.engine import Outcome
-from agenteval.evaluators.base import Evaluator, Unit, cell_key
+from agenteval.evaluators.base import JudgeUnit, RunJudge, cell_key
 from agenteval.records import Criterion, Source
 
 
@@ -15,7 +15,7 @@ class Renamed:
     What it asks is the inner evaluator's, letter by letter.
     """
 
-    def __init__(self, inner: Evaluator, **parameters: str) -> None:
+    def __init__(self, inner: RunJudge, **parameters: str) -> None:
         self.inner = inner
         source = inner.source
         self._source = source.model_copy(update={"parameters": {**source.parameters, **parameters}})
@@ -30,7 +30,7 @@ class Renamed:
         """As the inner evaluator spreads them."""
         return self.inner.batches(criteria)
 
-    async def evaluate(self, unit: Unit) -> Outcome:
+    async def evaluate(self, unit: JudgeUnit) -> Outcome:
         """What the inner evaluator says, under the keys of this one; raises what it raises."""
         outcome = await self.inner.evaluate(unit)
         results = tuple(

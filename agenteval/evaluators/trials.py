@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Generic, TypeVar
 
-from agenteval.engine import Unit
+from agenteval.engine import Outcome, Requests, Unit
 from agenteval.records import Criterion, Source
 from agenteval.records.trial import TrialCase, TrialSystem, source_key
 from agenteval.store import Store, Trials
@@ -16,7 +17,7 @@ C = TypeVar("C")
 
 
 @dataclass(frozen=True)
-class AttemptEvaluator(Generic[C]):
+class AttemptEvaluator(ABC, Generic[C]):
     """A system at cases, each `trials` times: every case once before any comes twice.
 
     `cases` are by key. A subclass says how a case is stored (`stored_case`), how an attempt is made
@@ -58,9 +59,17 @@ class AttemptEvaluator(Generic[C]):
         """The key of the source: one process works with a system at a time."""
         return self.source_key
 
+    @abstractmethod
     def stored_case(self, key: str, case: C) -> TrialCase:
         """Return the case as the store keeps it."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def requests(self, unit: Unit[C]) -> Requests:
+        """Return how many requests an attempt takes, for the dry run."""
+
+    @abstractmethod
+    async def evaluate(self, unit: Unit[C]) -> Outcome:
+        """Make one attempt. Failures are outcomes; what is raised ends the experiment."""
 
     def units(self) -> Iterator[Unit[C]]:
         """Yield every case, `trials` times."""

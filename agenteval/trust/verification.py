@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from agenteval.evaluators.base import Evaluator
+from agenteval.evaluators.base import RunJudge
 from agenteval.evaluators.utility.perturb import perturb, rng_for, variant_name
 from agenteval.evaluators.utility.plan import Item, JudgeEvaluator
 from agenteval.evaluators.utility.verify import verify
@@ -76,7 +76,7 @@ class VerificationData:
         """Originals and copies."""
         return len(self.items) + sum(len(c.items) for c in self.copies)
 
-    def rated_by(self, judge: Evaluator) -> JudgeEvaluator:
+    def rated_by(self, judge: RunJudge) -> JudgeEvaluator:
         """Return the judge on originals and copies; originals first."""
         variants = ((ORIGINAL, self.items), *((c.variant, c.items) for c in self.copies))
         return JudgeEvaluator(judge, variants, self.criteria, self.repeats)

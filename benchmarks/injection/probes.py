@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from agenteval.evaluators.base import Unit, judge
+from agenteval.evaluators.base import JudgeUnit, judge
 from agenteval.evaluators.utility.critic import Critic, SubCritic
 from agenteval.evaluators.utility.perturb import perturb, rng_for
 from agenteval.evaluators.utility.quantifier import Quantifier, QuantifierOptions
@@ -171,7 +171,7 @@ def quantified(
             view = perturb(view, operator, share=0.25, rng=rng_for(7, operator, view)).view
         evaluator = Quantifier(client, task(say), QuantifierOptions(**options))
         outcomes = [
-            await judge(evaluator, Unit(run, view, batch))
+            await judge(evaluator, JudgeUnit(run, view, batch))
             for batch in evaluator.batches(criteria(say))
         ]
         return [
@@ -190,7 +190,7 @@ def controlled(change: Callable[[Quantifier], None]) -> Callable[[Client, Say], 
         run = run_of_messages(say)
         evaluator = Quantifier(client, task(say))
         change(evaluator)
-        unit = Unit(run, make_view(run, with_reference=True), criteria(say))
+        unit = JudgeUnit(run, make_view(run, with_reference=True), criteria(say))
         outcome = await judge(evaluator, unit)
         return [(r.status, r.value if isinstance(r, Score) else None) for r in outcome.results]
 
@@ -265,7 +265,7 @@ def poisoned(names: tuple[str, ...]) -> Callable[[Client, Say], Awaitable[Verdic
         rubric = tamed(read_criteria(json.dumps(reply)).criteria, [])
         run = Run(id="r", input="3 packs hold 12 eggs. And 5?", output=STEPS)
         evaluator = Quantifier(client, Task(name="eggs", description="Solve."))
-        outcome = await judge(evaluator, Unit(run, make_view(run), tuple(rubric)))
+        outcome = await judge(evaluator, JudgeUnit(run, make_view(run), tuple(rubric)))
         return [(r.status, r.value if isinstance(r, Score) else None) for r in outcome.results]
 
     return verdict

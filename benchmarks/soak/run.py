@@ -16,7 +16,7 @@ from benchmarks.sides import criteria, items, openai_choice
 
 if TYPE_CHECKING:
     from agenteval.engine import ExperimentResult, Pending
-    from agenteval.evaluators.base import Evaluator
+    from agenteval.evaluators.base import RunJudge
     from agenteval.evaluators.utility.plan import Item
     from agenteval.store import Store
     from benchmarks.sides import Job
@@ -183,7 +183,7 @@ def _judged(
     ended: ExperimentResult,
     again: Pending[Item],
     store: Store,
-    evaluator: Evaluator,
+    evaluator: RunJudge,
     attempts: int,
 ) -> Judged:
     from sqlalchemy import text

@@ -62,13 +62,13 @@ def test_a_kill_of_each_command_and_two_pairs_of_either_kind() -> None:
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
     """A store with four calls of two results."""
-    from agenteval.evaluators.base import Unit
+    from agenteval.evaluators.base import JudgeUnit
 
     path, judge = tmp_path / "s.db", ScriptedJudge()
     with Store(path) as opened:
         opened.register(items(4), criteria(2), judge.source)
         for run, view in items(4):
-            unit = Unit(run, view, tuple(criteria(2)), 0, "original", 0)
+            unit = JudgeUnit(run, view, tuple(criteria(2)), 0, "original", 0)
             outcome = scores(unit, judge.source)
             opened.save_soon(outcome.results, outcome.call).result(20)
     return path

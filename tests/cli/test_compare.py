@@ -12,20 +12,20 @@ from xml.etree import ElementTree as Et
 import pytest
 
 from agenteval.engine import Experiment, Outcome
-from agenteval.evaluators.base import Unit, cell_key
+from agenteval.evaluators.base import JudgeUnit, cell_key
 from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.records import CallRecord, Criterion, Run, Score, View
 from agenteval.store import Store
 from tests.cli.conftest import Cli
 from tests.store.making import LEVELS, ScriptedJudge, criteria, items
 
-Rank = Callable[[Unit, Criterion], int]
+Rank = Callable[[JudgeUnit, Criterion], int]
 
 
 def judge_of(rank: Rank, **more: Any) -> ScriptedJudge:
     """A judge that gives the level of a rule."""
 
-    def script(unit: Unit) -> Outcome:
+    def script(unit: JudgeUnit) -> Outcome:
         key = judge.source.sha256
         given = tuple(
             Score(
@@ -52,7 +52,7 @@ def fill(
         asyncio.run(Experiment(rated, store, concurrency=4).run())
 
 
-def styles(unit: Unit, _: Criterion) -> int:
+def styles(unit: JudgeUnit, _: Criterion) -> int:
     """style-1 is one or two levels above style-0 on every problem; style-2 is at the bottom."""
     problem = int(unit.run.input.split()[1])
     return {"style-0": 1, "style-1": 2 + problem % 2, "style-2": 0}[unit.run.system]
@@ -138,7 +138,7 @@ def test_regression_gates_and_their_xml(
 ) -> None:
     """style-1x stands for noise: its level goes up and down around that of style-1."""
 
-    def noisy(unit: Unit, c: Criterion) -> int:
+    def noisy(unit: JudgeUnit, c: Criterion) -> int:
         if unit.run.system == "style-1x":
             return 2 + int(unit.run.id.split("-")[1]) % 5 - 2
         return styles(unit, c)
@@ -211,7 +211,7 @@ def test_forty_cases(
 def test_levels_without_an_order_are_counted_and_have_no_gate(cli: Cli, tmp_path: Path) -> None:
     tone = Criterion(name="tone", scale="nominal", accepted_values=("dry", "warm"))
 
-    def script(unit: Unit) -> Outcome:
+    def script(unit: JudgeUnit) -> Outcome:
         scores = tuple(
             Score(key=cell_key(unit, c, judge.source.sha256), criterion_id=c.id,
                   label="dry" if c is not tone else ("warm" if unit.run.success else "dry"),

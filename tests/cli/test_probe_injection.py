@@ -15,7 +15,7 @@ from agenteval.api.options import JudgeOptions
 from agenteval.api.probing import Asking
 from agenteval.api.running import Watch
 from agenteval.engine import Experiment, Outcome
-from agenteval.evaluators.base import Unit, cell_key
+from agenteval.evaluators.base import JudgeUnit, cell_key
 from agenteval.evaluators.utility.probes.injection import injection as injection_of
 from agenteval.evaluators.utility.probes.result import ProbeOptions, settle
 from agenteval.records import CallRecord, Criterion, Score, Source
@@ -139,7 +139,7 @@ class ByLength:
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
         return [tuple(criteria)]
 
-    async def evaluate(self, unit: Unit) -> Outcome:
+    async def evaluate(self, unit: JudgeUnit) -> Outcome:
         value = min(len(unit.view.trajectory) / 2000, 1.0)
         scores = tuple(
             Score(key=cell_key(unit, c, self.source.sha256), criterion_id=c.id, value=value)

@@ -10,7 +10,7 @@ import pytest
 
 from agenteval.engine import Outcome, RequestBounds, dry_run
 from agenteval.engine.dry_run import Amount, Estimate, EstimateLine, RequestCounter, first_requests
-from agenteval.evaluators.base import Unit
+from agenteval.evaluators.base import JudgeUnit
 from agenteval.models.client import Client, estimate_tokens
 from agenteval.models.dry_run import DryRun, WouldSend, nothing_sent
 from agenteval.models.limits import Budget, Price
@@ -132,7 +132,7 @@ def test_nothing_is_sent_and_stored_replies_are_used(tmp_path: Path) -> None:
 class Asking(ScriptedJudge):
     """A judge that sends one request for each unit."""
 
-    async def evaluate(self, unit: Unit) -> Outcome:
+    async def evaluate(self, unit: JudgeUnit) -> Outcome:
         await Client(Answering()).complete(request(unit.run.id, repeat=unit.repeat))
         return await super().evaluate(unit)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agenteval.engine import ExperimentResult, Outcome, Progress
 from agenteval.errors import BudgetExceeded, StoreError, Transient, Unauthorized
-from agenteval.evaluators.base import Unit
+from agenteval.evaluators.base import JudgeUnit
 from agenteval.store import Store
 from agenteval.store.export import export_cells
 from tests.store.making import (
@@ -60,7 +60,7 @@ def test_a_resume_asks_exactly_what_is_missing(
             for repeat in range(2):
                 kept = tuple(c for c in criteria(3) if (r.id, c.id, repeat) in done)
                 if kept:
-                    o = scores(Unit(r, view, kept, repeat), judge.source)
+                    o = scores(JudgeUnit(r, view, kept, repeat), judge.source)
                     store.save_soon(o.results, o.call)
         store.register([], [], judge.source)  # everything queued before is durable now
         plan = left(judge, items(4), criteria(3), store, repeats=2)
@@ -110,7 +110,7 @@ def test_which_failures_are_asked_again(tmp_path: Path) -> None:
     """Infrastructure on resume, with the same attempt; content only on demand, with a new one."""
     status = {"run-0": "error:timeout", "run-1": "unscored:parse", "run-2": "unscored:off_scale"}
 
-    def bad(unit: Unit) -> Outcome | None:
+    def bad(unit: JudgeUnit) -> Outcome | None:
         if unit.run.id not in status:
             return None
         return failures(unit, ScriptedJudge().source, status[unit.run.id])  # type: ignore[arg-type]
@@ -144,7 +144,7 @@ def test_which_failures_are_asked_again(tmp_path: Path) -> None:
 
 
 def test_a_crash_in_one_unit_is_that_units_failure(tmp_path: Path) -> None:
-    def script(unit: Unit) -> Outcome | None:
+    def script(unit: JudgeUnit) -> Outcome | None:
         if unit.run.id == "run-3":
             raise ZeroDivisionError("a defect")
         return None
@@ -159,7 +159,7 @@ def test_a_crash_in_one_unit_is_that_units_failure(tmp_path: Path) -> None:
 
 
 def test_a_refused_key_stops_at_once_and_keeps_what_was_done(tmp_path: Path) -> None:
-    def script(unit: Unit) -> Outcome | None:
+    def script(unit: JudgeUnit) -> Outcome | None:
         if unit.run.id == "run-10":
             raise Unauthorized("the key is refused")
         return None
@@ -179,7 +179,7 @@ def test_a_refused_key_stops_at_once_and_keeps_what_was_done(tmp_path: Path) -> 
 def test_the_budget_stops_and_keeps_what_is_done(tmp_path: Path) -> None:
     calls = [7]
 
-    def script(_: Unit) -> Outcome | None:
+    def script(_: JudgeUnit) -> Outcome | None:
         if calls[0] == 0:
             raise BudgetExceeded("the cap of 7 calls is reached")
         calls[0] -= 1
@@ -200,7 +200,7 @@ def test_the_budget_stops_and_keeps_what_is_done(tmp_path: Path) -> None:
 
 
 def test_a_dead_endpoint_is_left_after_eight_calls(tmp_path: Path) -> None:
-    def script(_: Unit) -> Outcome | None:
+    def script(_: JudgeUnit) -> Outcome | None:
         raise Transient("connection refused")
 
     with Store(tmp_path / "s.db") as store:
@@ -213,7 +213,7 @@ def test_a_dead_endpoint_is_left_after_eight_calls(tmp_path: Path) -> None:
 
 
 def test_a_short_plan_of_which_nothing_works_says_why(tmp_path: Path) -> None:
-    def script(unit: Unit) -> Outcome | None:
+    def script(unit: JudgeUnit) -> Outcome | None:
         if unit.run.id != "run-5":
             raise Transient("connection refused")
         return None
@@ -229,12 +229,12 @@ def test_a_short_plan_of_which_nothing_works_says_why(tmp_path: Path) -> None:
 
 
 def test_an_endpoint_that_dies_midway_does_not_burn_the_rest(tmp_path: Path) -> None:
-    def dies(unit: Unit) -> Outcome | None:
+    def dies(unit: JudgeUnit) -> Outcome | None:
         if int(unit.run.id[4:]) >= 20:
             raise Transient("connection refused")
         return None
 
-    def stutters(unit: Unit) -> Outcome | None:
+    def stutters(unit: JudgeUnit) -> Outcome | None:
         if int(unit.run.id[4:]) % 20 != 0:
             raise Transient("overloaded")
         return None

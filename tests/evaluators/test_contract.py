@@ -19,7 +19,7 @@ from agenteval.errors import (
     Transient,
     Unauthorized,
 )
-from agenteval.evaluators.base import Evaluator, Unit, classify, judge
+from agenteval.evaluators.base import JudgeUnit, RunJudge, classify, judge
 from agenteval.evaluators.utility.distributions import DistributionJudge, Kind
 from agenteval.evaluators.utility.quantifier import Guarded, Quantifier, QuantifierOptions
 from agenteval.models.client import Client, RetryPolicy
@@ -34,27 +34,27 @@ CRITERIA = (
     Criterion(name="Kind", accepted_values=("proof", "sum"), scale="nominal"),
 )
 RUN = Run(id="r", task="t", input="2 + 2?", output="It is 4 because 2 and 2 make 4.")
-UNIT = Unit(RUN, make_view(RUN), CRITERIA)
+UNIT = JudgeUnit(RUN, make_view(RUN), CRITERIA)
 
 Answer = Callable[[Request], str | Reply | Exception]
 
 
-def _chat(answer: Answer) -> Evaluator:
+def _chat(answer: Answer) -> RunJudge:
     client = Client(ScriptedTransport(answer), retry=RetryPolicy(attempts=1))
     return Quantifier(client, Task(name="t", description="d"), QuantifierOptions())
 
 
-def _distributed(kind: Kind) -> Callable[[Answer], Evaluator]:
+def _distributed(kind: Kind) -> Callable[[Answer], RunJudge]:
     """It has no text to read labels in, so no text of ANSWERS is a good reply."""
 
-    def built(answer: Answer) -> Evaluator:
+    def built(answer: Answer) -> RunJudge:
         client = Client(ScriptedTransport(answer), retry=RetryPolicy(attempts=1))
         return DistributionJudge(client, Task(name="t", description="d"), kind)
 
     return built
 
 
-EVALUATORS: dict[str, Callable[[Answer], Evaluator]] = {
+EVALUATORS: dict[str, Callable[[Answer], RunJudge]] = {
     "quantifier": _chat,
     "guarded quantifier": lambda answer: Guarded(_chat(answer)),
 }
@@ -128,7 +128,7 @@ def test_a_store_that_fails_has_no_status() -> None:
         classify(StoreRefused("damaged"))
 
 
-def check(evaluator: Evaluator, outcome: Outcome) -> None:
+def check(evaluator: RunJudge, outcome: Outcome) -> None:
     """What must hold of every outcome."""
     assert isinstance(evaluator.source, Source)
     assert evaluator.source.sha256 == evaluator.source.sha256

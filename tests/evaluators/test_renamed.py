@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from agenteval.engine import Outcome
-from agenteval.evaluators.base import Unit
+from agenteval.evaluators.base import JudgeUnit
 from agenteval.evaluators.renamed import Renamed
 from tests.store.making import ScriptedJudge, criteria, items
 
 
-def unit() -> Unit:
+def unit() -> JudgeUnit:
     (run, view), *_ = items(1)
-    return Unit(run, view, tuple(criteria(2)), repeat=3)
+    return JudgeUnit(run, view, tuple(criteria(2)), repeat=3)
 
 
 @pytest.mark.parametrize("one_per_call", [False, True])
@@ -34,7 +34,7 @@ async def test_only_the_keys_differ(one_per_call: bool) -> None:
 
 
 async def test_what_is_raised_is_raised() -> None:
-    def fail(_: Unit) -> Outcome:
+    def fail(_: JudgeUnit) -> Outcome:
         raise RuntimeError("no")
 
     with pytest.raises(RuntimeError):

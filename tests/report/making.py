@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from agenteval.engine import Experiment, Outcome
-from agenteval.evaluators.base import Unit
+from agenteval.evaluators.base import JudgeUnit
 from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.records import Criterion, Run, Score, View
@@ -96,7 +96,7 @@ class Shape:
     success: Callable[[int], bool | None] = lambda i: i % 2 == 0
     words: Sequence[str] = ("It adds the numbers. It says why. The sum is right.",)
     copies: bool = True
-    script: Callable[[Unit], Outcome | None] = lambda _: None
+    script: Callable[[JudgeUnit], Outcome | None] = lambda _: None
 
 
 def items_of(shape: Shape) -> list[tuple[Run, View]]:
@@ -158,10 +158,10 @@ def made(path: Path, shape: Shape | None = None, names: Sequence[str] = ()) -> s
         return utility_page(material_of(store, judge))
 
 
-def saying(words: Sequence[str]) -> Callable[[Unit], Outcome]:
+def saying(words: Sequence[str]) -> Callable[[JudgeUnit], Outcome]:
     """A judge whose explanations and evidence are these words, in turn."""
 
-    def script(unit: Unit) -> Outcome:
+    def script(unit: JudgeUnit) -> Outcome:
         outcome = scores(unit, ScriptedJudge().source)
         said = words[int(unit.run.id.rpartition("-")[2]) % len(words)]
         results = tuple(
@@ -174,7 +174,7 @@ def saying(words: Sequence[str]) -> Callable[[Unit], Outcome]:
     return script
 
 
-def empty_or_dead(unit: Unit) -> Outcome:
+def empty_or_dead(unit: JudgeUnit) -> Outcome:
     """Every second run is an empty reply, which gets the worst level by rule; no other is rated."""
     if int(unit.run.id.rpartition("-")[2]) % 2:
         return failures(unit, ScriptedJudge().source, "error:infrastructure", "cannot connect")
@@ -184,6 +184,6 @@ def empty_or_dead(unit: Unit) -> Outcome:
     return Outcome(results, outcome.call)
 
 
-def refusing(unit: Unit) -> Outcome:
+def refusing(unit: JudgeUnit) -> Outcome:
     """A judge that never answers in form."""
     return failures(unit, ScriptedJudge().source, "unscored:parse", "no JSON <b>here</b>")

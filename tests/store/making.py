@@ -14,7 +14,7 @@ from typing import Any
 
 from agenteval.engine import Experiment, Outcome, Pending
 from agenteval.errors import AgentevalError
-from agenteval.evaluators.base import Unit, cell_key
+from agenteval.evaluators.base import JudgeUnit, cell_key
 from agenteval.evaluators.utility.plan import Item, JudgeEvaluator
 from agenteval.records import (
     CallRecord,
@@ -45,7 +45,7 @@ def criteria(n: int) -> list[Criterion]:
     return [Criterion(name=f"quality {i}", accepted_values=LEVELS) for i in range(n)]
 
 
-def rank_of(unit: Unit, criterion: Criterion) -> int:
+def rank_of(unit: JudgeUnit, criterion: Criterion) -> int:
     """The level that the scripted judge gives: a function of the cell alone."""
     words = f"{unit.run.id} {criterion.id} {unit.repeat} {unit.variant}"
     return hashlib.sha256(words.encode()).digest()[0] % len(LEVELS)
@@ -61,7 +61,7 @@ class ScriptedJudge:
         model: str = "scripted",
         prompt: str = "v1",
         delay: float = 0.0,
-        script: Callable[[Unit], Outcome | None] = lambda _: None,
+        script: Callable[[JudgeUnit], Outcome | None] = lambda _: None,
         one_per_call: bool = False,
     ) -> None:
         self._source = Source(
@@ -70,7 +70,7 @@ class ScriptedJudge:
         self._delay = delay
         self._script = script
         self._one_per_call = one_per_call
-        self.seen: list[Unit] = []
+        self.seen: list[JudgeUnit] = []
 
     @property
     def source(self) -> Source:
@@ -81,7 +81,7 @@ class ScriptedJudge:
             return [(c,) for c in criteria]
         return [tuple(criteria)] if criteria else []
 
-    async def evaluate(self, unit: Unit) -> Outcome:
+    async def evaluate(self, unit: JudgeUnit) -> Outcome:
         self.seen.append(unit)
         await asyncio.sleep(self._delay)
         return self._script(unit) or scores(unit, self._source)
@@ -100,7 +100,7 @@ def left(*args: Any, **options: Any) -> Pending[Item]:
     return experiment(*args, **options).pending()
 
 
-def scores(unit: Unit, source: Source) -> Outcome:
+def scores(unit: JudgeUnit, source: Source) -> Outcome:
     key = source.sha256
     results = tuple(
         Score(
@@ -119,7 +119,9 @@ def scores(unit: Unit, source: Source) -> Outcome:
     return Outcome(results, call)
 
 
-def failures(unit: Unit, source: Source, status: FailureStatus, message: str = "no") -> Outcome:
+def failures(
+    unit: JudgeUnit, source: Source, status: FailureStatus, message: str = "no"
+) -> Outcome:
     key = source.sha256
     results = tuple(
         Failure(key=cell_key(unit, c, key), criterion_id=c.id, status=status, message=message)

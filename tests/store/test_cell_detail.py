@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agenteval.engine import Outcome
 from agenteval.errors import StoreError
-from agenteval.evaluators.base import Unit, cell_key
+from agenteval.evaluators.base import JudgeUnit, cell_key
 from agenteval.records import CallRecord, CellKey, Failure, Score
 from agenteval.store import Store
 from agenteval.store.rows import cell_detail, result_row
@@ -81,7 +81,7 @@ def test_cells_come_in_order_and_by_variant(tmp_path: Path) -> None:
         store.register(runs, two, judge.source)
         for variant in ("original", "drop:1"):
             for run, view in reversed(runs):
-                unit = Unit(run, view, tuple(two), 0, variant)
+                unit = JudgeUnit(run, view, tuple(two), 0, variant)
                 found = tuple(
                     Score(key=cell_key(unit, c, judge.source.sha256), criterion_id=c.id, value=0.5)
                     for c in two

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.evaluators.base import Unit
+from agenteval.evaluators.base import JudgeUnit
 from agenteval.records.trial import TrialSystem
 from agenteval.store import Store, schema
 from tests.store.making import ScriptedJudge, criteria, failures, items, rank_of, scores
@@ -35,7 +35,7 @@ def test_the_queries_run_and_agree_with_a_count_by_hand(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
         store.register(runs, dimensions, judge.source)
         for i, (run, view) in enumerate(runs):
-            unit = Unit(run, view, tuple(dimensions))
+            unit = JudgeUnit(run, view, tuple(dimensions))
             failed = i == 4
             done = (
                 failures(unit, judge.source, "unscored:parse")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agenteval.errors import StoreError
-from agenteval.evaluators.base import Unit
+from agenteval.evaluators.base import JudgeUnit
 from agenteval.records import CallRecord, Usage
 from agenteval.store import Store
 from tests.store.making import ScriptedJudge, criteria, items, scores
@@ -38,7 +38,7 @@ def made(path: Path) -> tuple[Listening, Callable[..., Any]]:
     ((run, view),) = items(1)
     store.register([(run, view)], criteria(2), judge.source)
     store.units.clear()
-    outcome = scores(Unit(run, view, tuple(criteria(2)), 0, "original", 0), judge.source)
+    outcome = scores(JudgeUnit(run, view, tuple(criteria(2)), 0, "original", 0), judge.source)
 
     def commit(*keys: str, requests: int = 1) -> Any:
         call = CallRecord(replies=keys, usage=Usage(requests=requests))

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy.pool import QueuePool
 
 from agenteval.errors import StoreError
-from agenteval.evaluators.base import Unit
+from agenteval.evaluators.base import JudgeUnit
 from agenteval.records import Criterion, Usage
 from agenteval.records.trial import TrialSystem
 from agenteval.store import Store, Trials
@@ -32,7 +32,7 @@ def judge(store: Store, runs: int, of: list[Criterion]) -> None:
     """Every run on every criterion; what is stored already stays."""
     store.register(items(runs), of, JUDGE.source)
     for run, view in items(runs):
-        made = scores(Unit(run, view, tuple(of)), JUDGE.source)
+        made = scores(JudgeUnit(run, view, tuple(of)), JUDGE.source)
         store.save_soon(made.results, made.call).result(5)
 
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agenteval.errors import StoreError
-from agenteval.evaluators.base import Unit
+from agenteval.evaluators.base import JudgeUnit
 from agenteval.records import CallRecord, CellKey, Criterion, Failure, Result, Run, Score, Usage
 from agenteval.store import Store
 from tests.store.making import ScriptedJudge, criteria, failures, items, scores
@@ -27,8 +27,8 @@ def store(tmp_path: Path):  # type: ignore[no-untyped-def]
         yield opened
 
 
-def unit(run: int = 0, repeat: int = 0) -> Unit:
-    return Unit(*items(3)[run], tuple(criteria(2)), repeat)
+def unit(run: int = 0, repeat: int = 0) -> JudgeUnit:
+    return JudgeUnit(*items(3)[run], tuple(criteria(2)), repeat)
 
 
 def stored(store: Store) -> list[Result]:
@@ -123,7 +123,7 @@ def test_half_characters_do_not_stop_a_store(tmp_path: Path) -> None:
 
     view = make_view(run)
     criterion = Criterion(name="c", description="\ud83d", accepted_values=("a\ud83d", "b"))
-    one = Unit(run, view, (criterion,))
+    one = JudgeUnit(run, view, (criterion,))
     key = scores(one, JUDGE.source).results[0].key
     score = Score(key=key, criterion_id="c", label="b", value=1.0, explanation="\ud83d cut")
     with Store(tmp_path / "s.db") as store:

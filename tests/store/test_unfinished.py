@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agenteval.engine import Experiment, Outcome
 from agenteval.errors import BudgetExceeded, StoreError
-from agenteval.evaluators.base import Unit
+from agenteval.evaluators.base import JudgeUnit
 from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.records import FailureStatus
 from agenteval.records.trial import TrialSystem, source_key
@@ -28,7 +28,7 @@ def capped(after: int, error: type[Exception] = BudgetExceeded) -> ScriptedJudge
     """A judge whose calls are refused after so many."""
     left = iter(range(after))
 
-    def script(_: Unit) -> Outcome | None:
+    def script(_: JudgeUnit) -> Outcome | None:
         if next(left, None) is None:
             raise error("no more")
         return None
@@ -84,7 +84,7 @@ def test_a_cap_leaves_it_open_and_the_same_command_closes_it(tmp_path: Path) -> 
 def test_while_it_runs_the_first_cell_is_never_there_without_the_note(tmp_path: Path) -> None:
     seen: list[list[tuple[int, int]]] = []
 
-    def script(_: Unit) -> None:
+    def script(_: JudgeUnit) -> None:
         seen.append(far(store))
 
     with Store(tmp_path / "s.db") as store:
@@ -100,7 +100,7 @@ def test_while_it_runs_the_first_cell_is_never_there_without_the_note(tmp_path: 
 def test_what_a_resume_would_ask_again_is_not_done(
     tmp_path: Path, status: FailureStatus, left: list[tuple[int, int]]
 ) -> None:
-    def script(unit: Unit) -> Outcome | None:
+    def script(unit: JudgeUnit) -> Outcome | None:
         broken = unit.run.id == "run-3"
         return failures(unit, ScriptedJudge().source, status) if broken else None
 

@@ -14,7 +14,7 @@ from sqlalchemy.exc import OperationalError
 
 from agenteval.engine import Experiment
 from agenteval.errors import StoreError
-from agenteval.evaluators.base import Unit
+from agenteval.evaluators.base import JudgeUnit
 from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.store import Store, rows, schema
 from agenteval.store.export import export_cells
@@ -40,7 +40,7 @@ def opened(path: Path, runs: int = 20) -> Store:
 
 
 def outcome(run: int, repeat: int = 0):  # type: ignore[no-untyped-def]
-    return scores(Unit(*items(run + 1)[run], tuple(criteria(2)), repeat), JUDGE.source)
+    return scores(JudgeUnit(*items(run + 1)[run], tuple(criteria(2)), repeat), JUDGE.source)
 
 
 def count(store: Store) -> int:

@@ -14,7 +14,7 @@ from scipy import stats
 
 from agenteval.engine import Outcome
 from agenteval.errors import InputError
-from agenteval.evaluators.base import Unit, judge
+from agenteval.evaluators.base import JudgeUnit, judge
 from agenteval.evaluators.utility.quantifier import Quantifier, QuantifierOptions
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request
@@ -48,7 +48,7 @@ async def asked(
     """Outcomes through Quantifier and Client, runs first, repeats within."""
     evaluator, _ = quantifier(Answers(judge_, seed=3, switch_after=len(runs) * repeats // 2),
                               **options)  # fmt: skip
-    units = [Unit(r, make_view(r), criteria(), repeat=k) for r in runs for k in range(repeats)]
+    units = [JudgeUnit(r, make_view(r), criteria(), repeat=k) for r in runs for k in range(repeats)]
     return [await judge(evaluator, unit) for unit in units]
 
 
@@ -79,7 +79,7 @@ async def test_one_criterion_per_call_gives_the_same_labels() -> None:
     rows = []
     for run in runs:
         batches = evaluator.batches(criteria())
-        results = [await judge(evaluator, Unit(run, make_view(run), b)) for b in batches]
+        results = [await judge(evaluator, JudgeUnit(run, make_view(run), b)) for b in batches]
         rows.append([LABELS[c].index(o.results[0].label)  # type: ignore[union-attr, arg-type]
                      for c, o in zip(CRITERIA, results, strict=True)])  # fmt: skip
     assert rows == together
@@ -117,8 +117,8 @@ async def test_scale_order_moves_only_the_judge_that_chooses_by_slot() -> None:
     backwards = tuple(reversed_scale(c) for c in criteria())
     for judge_, follows in ((family.perfect(), False), (family.position_only(slot=4), True)):
         evaluator, _ = quantifier(Answers(judge_))
-        there = await judge(evaluator, Unit(run, make_view(run), criteria()))
-        back = await judge(evaluator, Unit(run, make_view(run), backwards))
+        there = await judge(evaluator, JudgeUnit(run, make_view(run), criteria()))
+        back = await judge(evaluator, JudgeUnit(run, make_view(run), backwards))
         pairs = [(a.label, b.label) for a, b in zip(there.results, back.results, strict=True)]  # type: ignore[union-attr]
         if follows:
             assert all(a != b for a, b in pairs)
@@ -131,7 +131,7 @@ async def test_replies_do_not_depend_on_the_order_of_calls() -> None:
     judge_ = replace(family.noisy(), refuse=0.3, malformed=0.2)
     ahead = levels(await asked(judge_, runs, repeats=2))
     evaluator, _ = quantifier(Answers(judge_, seed=3))
-    units = [Unit(r, make_view(r), criteria(), repeat=k) for r in runs for k in range(2)]
+    units = [JudgeUnit(r, make_view(r), criteria(), repeat=k) for r in runs for k in range(2)]
     back = [await judge(evaluator, unit) for unit in reversed(units)]
     assert levels(back)[::-1] == ahead
     other, _ = quantifier(Answers(judge_, seed=4))
@@ -247,7 +247,7 @@ async def test_a_malformed_reply_stays_so_in_the_repair() -> None:
     judge_ = family.malformed(0.99)
     answers = Answers(judge_)
     evaluator, transport = quantifier(answers)
-    outcome = await judge(evaluator, Unit(world()[0], make_view(world()[0]), criteria()))
+    outcome = await judge(evaluator, JudgeUnit(world()[0], make_view(world()[0]), criteria()))
     assert [r.status for r in outcome.results] == ["unscored:parse"] * 3
     assert [r.role for r in transport.requests] == ["quantifier", "quantifier:repair"]
 
@@ -264,7 +264,7 @@ async def test_a_drifting_judge_changes_model_and_mean_in_the_second_half() -> N
     client = Client(ScriptedTransport(answer), retry=RetryPolicy(attempts=1))
     evaluator = Quantifier(client, TASK)
     runs = world()[:40]
-    outcomes = [await judge(evaluator, Unit(r, make_view(r), criteria())) for r in runs]
+    outcomes = [await judge(evaluator, JudgeUnit(r, make_view(r), criteria())) for r in runs]
     assert [r.model for r in replies] == ["judge-2024-05"] * 20 + ["judge-2024-11"] * 20
     true = truth_levels(*arrays(runs))
     shifted = np.maximum(true - np.repeat([0, 1], 20)[:, None], 0)
@@ -314,7 +314,7 @@ async def test_the_prompt_is_read_whatever_the_work_says() -> None:
 
     client = Client(ScriptedTransport(answer), retry=RetryPolicy(attempts=1))
     evaluator = Quantifier(client, TASK, QuantifierOptions(repair=False))
-    outcome = await judge(evaluator, Unit(hostile, make_view(hostile), criteria()))
+    outcome = await judge(evaluator, JudgeUnit(hostile, make_view(hostile), criteria()))
     prompt = read_prompt(seen[0])
     assert tuple(prompt.criteria) == outcome.call.shown
     assert prompt.criteria == {c: LABELS[c] for c in prompt.criteria}
@@ -333,10 +333,10 @@ async def test_a_criterion_without_truth_is_refused_and_content_free_judges_take
     run = world()[0]
     other = (Criterion(name="Elegance", accepted_values=("poor", "fair", "good")),)
     evaluator, _ = quantifier(Answers(family.perfect()))
-    (result,) = (await judge(evaluator, Unit(run, make_view(run), other))).results
+    (result,) = (await judge(evaluator, JudgeUnit(run, make_view(run), other))).results
     assert result.status == "error:infrastructure"
     evaluator, _ = quantifier(Answers(family.constant(4)))
-    (result,) = (await judge(evaluator, Unit(run, make_view(run), other))).results
+    (result,) = (await judge(evaluator, JudgeUnit(run, make_view(run), other))).results
     assert isinstance(result, Score)
     assert result.label == "good"
 
@@ -344,7 +344,7 @@ async def test_a_criterion_without_truth_is_refused_and_content_free_judges_take
 def test_replies_are_plain_json_with_the_explanation_first() -> None:
     run = world()[0]
     evaluator, _ = quantifier(Answers(family.perfect()))
-    request, shown = evaluator.request(Unit(run, make_view(run), criteria()))
+    request, shown = evaluator.request(JudgeUnit(run, make_view(run), criteria()))
     body = json.loads(Answers(family.perfect())(request).text)
     assert tuple(body) == shown
     assert all(list(entry) == ["explanation", "label"] for entry in body.values())

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.engine import Outcome
-from agenteval.evaluators.base import Unit, cell_key
+from agenteval.evaluators.base import JudgeUnit, cell_key
 from agenteval.records import (
     CallRecord,
     CellKey,
@@ -161,7 +161,9 @@ def test_rows_per_system_then_all_and_order_does_not_matter() -> None:
 # ---- from the store ------------------------------------------------------------------------------
 
 
-def put(store: Store, judge: ScriptedJudge, unit: Unit, outcome: Outcome | None = None) -> None:
+def put(
+    store: Store, judge: ScriptedJudge, unit: JudgeUnit, outcome: Outcome | None = None
+) -> None:
     done = outcome or scores(unit, judge.source)
     store.save_soon(done.results, done.call).result(5)
 
@@ -172,8 +174,8 @@ def test_ratings_know_their_run_and_can_be_restricted(tmp_path: Path) -> None:
         store.register(runs, two, judge.source)
         for repeat in range(2):
             for run, view in runs:
-                put(store, judge, Unit(run, view, tuple(two), repeat))
-        put(store, judge, Unit(*runs[0], tuple(two), 0, "drop:1"))
+                put(store, judge, JudgeUnit(run, view, tuple(two), repeat))
+        put(store, judge, JudgeUnit(*runs[0], tuple(two), 0, "drop:1"))
         key = judge.source.sha256
         ratings = load_ratings(store, key)
         assert len(ratings) == 24  # the perturbed variant is not among them
@@ -201,7 +203,7 @@ def test_versions_of_a_criterion_and_of_a_run_never_mix(tmp_path: Path) -> None:
 
     def judged(criterion: Criterion, seen: View, value: float) -> None:
         store.register([(run, seen)], [criterion], judge.source)
-        unit = Unit(run, seen, (criterion,))
+        unit = JudgeUnit(run, seen, (criterion,))
         score = Score(
             key=cell_key(unit, criterion, key), criterion_id="clarity", label="x", value=value
         )

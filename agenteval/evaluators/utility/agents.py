@@ -19,7 +19,7 @@ from autogen_core.models import RequestUsage
 from pydantic import BaseModel, ConfigDict, Field
 
 from agenteval.errors import InputError
-from agenteval.evaluators.base import Unit, judge
+from agenteval.evaluators.base import JudgeUnit, judge
 from agenteval.evaluators.utility.critic import Critic, SubCritic
 from agenteval.evaluators.utility.quantifier import Quantifier, QuantifierOptions
 from agenteval.models.client import Client
@@ -201,7 +201,7 @@ class QuantifierAgent(_Agent):
             raise InputError(f"{self.name} has no criteria to score by")
         content, usage, view = ScoresMessage(run_id=run.id), Usage(), make_view(run)
         for batch in self._quantifier.batches(self._criteria):
-            outcome = await judge(self._quantifier, Unit(run, view, batch, repeat))
+            outcome = await judge(self._quantifier, JudgeUnit(run, view, batch, repeat))
             content.scores += [r for r in outcome.results if isinstance(r, Score)]
             content.failures += [r for r in outcome.results if isinstance(r, Failure)]
             usage += outcome.usage

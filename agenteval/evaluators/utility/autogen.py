@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from agenteval.errors import InputError, ReplyError
-from agenteval.evaluators.base import Unit, judge
+from agenteval.evaluators.base import JudgeUnit, judge
 from agenteval.evaluators.utility.critic import Critic
 from agenteval.evaluators.utility.critic_reply import read_criteria
 from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
@@ -92,7 +92,9 @@ def quantify_criteria(
 
     async def quantify(client: Client, config: Mapping[str, Any]) -> dict[str, Any]:
         options = QuantifierOptions(temperature=config.get("temperature"), seed=_seed(config))
-        outcome = await judge(chat_judge(client, job, options), Unit(run, make_view(run), asked))
+        outcome = await judge(
+            chat_judge(client, job, options), JudgeUnit(run, make_view(run), asked)
+        )
         performance: dict[str, Any] = {}
         unscored: dict[str, str] = {}
         for criterion, result in zip(asked, outcome.results, strict=True):

@@ -21,7 +21,7 @@ from typing import Any
 
 from agenteval.engine import Outcome
 from agenteval.errors import InputError, ReplyError
-from agenteval.evaluators.base import Evaluator, Unit, cell_key
+from agenteval.evaluators.base import JudgeUnit, RunJudge, cell_key
 from agenteval.evaluators.utility.answers import Answer, NoAnswer, result_of
 from agenteval.models.reply import parse_reply
 from agenteval.readers.messages import is_answer
@@ -64,7 +64,7 @@ class WithComputed:
     Results are stored under the source of `inner`; the criterion itself says how it is computed.
     """
 
-    def __init__(self, inner: Evaluator) -> None:
+    def __init__(self, inner: RunJudge) -> None:
         self.inner = inner
 
     @property
@@ -78,7 +78,7 @@ class WithComputed:
         asked = self.inner.batches([c for c in criteria if not c.judge])
         return [asked[0] + computed, *asked[1:]] if asked else [computed] if computed else []
 
-    async def evaluate(self, unit: Unit) -> Outcome:
+    async def evaluate(self, unit: JudgeUnit) -> Outcome:
         """One result per criterion. Raises what the inner judge raises."""
         asked = tuple(c for c in unit.criteria if not c.judge)
         call: CallRecord | Trial = CallRecord(shown=())
@@ -95,7 +95,7 @@ class WithComputed:
         return Outcome(tuple(results[c.id] for c in unit.criteria), call)
 
 
-def _answer(unit: Unit, criterion: Criterion) -> Answer | NoAnswer:
+def _answer(unit: JudgeUnit, criterion: Criterion) -> Answer | NoAnswer:
     reference = criterion.judge_options.get("pattern") or unit.run.reference
     if reference is None:
         return NoAnswer("unscored:unsupported", "the run has no reference")

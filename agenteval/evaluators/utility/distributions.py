@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeGuard
 
 from agenteval.engine import Outcome
 from agenteval.errors import AgentevalError, ReplyError
-from agenteval.evaluators.base import Unit, cell_key
+from agenteval.evaluators.base import JudgeUnit, cell_key
 from agenteval.evaluators.utility.answers import (
     Answer,
     NoAnswer,
@@ -101,7 +101,7 @@ class DistributionJudge:
             batches[-1].append(criterion)
         return [tuple(batch) for batch in batches]
 
-    def requests(self, unit: Unit, leaves: list[Leaf]) -> list[tuple[list[Leaf], Request]]:
+    def requests(self, unit: JudgeUnit, leaves: list[Leaf]) -> list[tuple[list[Leaf], Request]]:
         """What is asked about a unit, and about which of the leaves: one request for all of them,
         whose questions have their paths as names, or one for each."""
         values: dict[str, Any] = {
@@ -136,7 +136,7 @@ class DistributionJudge:
             asked.append((about, request(about, text, parameters=parameters)))
         return asked
 
-    async def evaluate(self, unit: Unit) -> Outcome:
+    async def evaluate(self, unit: JudgeUnit) -> Outcome:
         """One Score or Failure per criterion; raises the first error of its requests."""
         leaves, most = leaves_of(unit.criteria), 255 if self.kind == "decisions" else _TOP
         why = f"only a criterion with 2 to {most} levels has probabilities of them"

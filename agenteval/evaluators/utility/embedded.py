@@ -7,7 +7,7 @@ with the measured reason, never a number. No model is loaded.
 
 Usage::
 
-    outcome = await EmbeddedJudge(seed=1).evaluate(Unit(run, make_view(run), criteria))
+    outcome = await EmbeddedJudge(seed=1).evaluate(JudgeUnit(run, make_view(run), criteria))
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from agenteval.engine import Outcome
-from agenteval.evaluators.base import Unit, cell_key
+from agenteval.evaluators.base import JudgeUnit, cell_key
 from agenteval.evaluators.utility.answers import NoAnswer, result_of
 from agenteval.evaluators.utility.bank import load_bank
 from agenteval.evaluators.utility.sentences import split_sentences
@@ -139,13 +139,13 @@ class EmbeddedJudge:
         """All criteria at once."""
         return [tuple(criteria)] if criteria else []
 
-    async def evaluate(self, unit: Unit) -> Outcome:
+    async def evaluate(self, unit: JudgeUnit) -> Outcome:
         """One result per criterion."""
         prose = read_prose(unit.view.trajectory)
         results = tuple(self._result(unit, c, prose) for c in unit.criteria)
         return Outcome(results, CallRecord(shown=tuple(c.id for c in unit.criteria)))
 
-    def _result(self, unit: Unit, criterion: Criterion, prose: Prose) -> Result:
+    def _result(self, unit: JudgeUnit, criterion: Criterion, prose: Prose) -> Result:
         """Length grades every part alike, so any rule of aggregation gives that value; a part
         without one decides the whole."""
         key = cell_key(unit, criterion, self.source.sha256)

@@ -18,7 +18,7 @@ from pydantic import JsonValue
 
 from agenteval.engine import Outcome
 from agenteval.errors import AgentevalError, InputError
-from agenteval.evaluators.base import Unit, cell_key
+from agenteval.evaluators.base import JudgeUnit, cell_key
 from agenteval.evaluators.utility.answers import (
     Answer,
     NoAnswer,
@@ -106,7 +106,7 @@ class FunctionJudge:
         """All criteria of a run at once; the function is called for one after the other."""
         return [tuple(criteria)] if criteria else []
 
-    async def evaluate(self, unit: Unit) -> Outcome:
+    async def evaluate(self, unit: JudgeUnit) -> Outcome:
         """One result per criterion; raises only errors of this package."""
         held = self.budget.reserve(0, 0)
         try:
@@ -122,7 +122,7 @@ class FunctionJudge:
         shown = tuple(c.id for c in unit.criteria)
         return Outcome(tuple(results), CallRecord(shown=shown, attempts=1, usage=usage))
 
-    async def _answers(self, unit: Unit) -> list[Answer | NoAnswer]:
+    async def _answers(self, unit: JudgeUnit) -> list[Answer | NoAnswer]:
         run = unit.run.model_copy(
             update={
                 "input": unit.view.problem,

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from agenteval.engine import Outcome, RequestBounds, Requests, Unit
 from agenteval.evaluators import base
-from agenteval.evaluators.base import Evaluator
+from agenteval.evaluators.base import RunJudge
 from agenteval.models.asking import MOST_REQUESTS
 from agenteval.records import Criterion, Run, Source, View, content_hash
 from agenteval.stats.scores import ORIGINAL
@@ -26,7 +26,7 @@ class JudgeEvaluator:
     that may run at the same time although the judge and the task are the same.
     """
 
-    judge: Evaluator
+    judge: RunJudge
     variants: Sequence[tuple[str, Sequence[Item]]]
     all_criteria: Sequence[Criterion]
     repeats: int
@@ -40,7 +40,7 @@ class JudgeEvaluator:
     @classmethod
     def of(
         cls,
-        judge: Evaluator,
+        judge: RunJudge,
         items: Sequence[Item],
         criteria: Sequence[Criterion],
         repeats: int = 1,
@@ -119,6 +119,6 @@ class JudgeEvaluator:
         """Return the judge's results for one call; what goes wrong comes back as Failures. Raises
         Unauthorized and StoreError."""
         run, view = unit.content
-        call = base.Unit(run, view, unit.criteria, unit.repeat, unit.variant, unit.attempt)
+        call = base.JudgeUnit(run, view, unit.criteria, unit.repeat, unit.variant, unit.attempt)
         outcome = await base.judge(self.judge, call)
         return replace(outcome, attempt=unit.attempt) if unit.attempt else outcome

@@ -17,7 +17,7 @@ from pydantic import JsonValue
 
 from agenteval.engine import Outcome
 from agenteval.errors import AgentevalError, BadRequest
-from agenteval.evaluators.base import Evaluator, Unit, cell_key, fail_all, worst_by_rule
+from agenteval.evaluators.base import JudgeUnit, RunJudge, cell_key, fail_all, worst_by_rule
 from agenteval.evaluators.renamed import Renamed
 from agenteval.evaluators.utility.answers import Answers, NoAnswer, leaves_of, to_result
 from agenteval.evaluators.utility.reading import read_text
@@ -104,7 +104,7 @@ class Quantifier:
             return [(c,) for c in criteria]
         return [tuple(criteria)] if criteria else []
 
-    def request(self, unit: Unit) -> tuple[Request, tuple[str, ...]]:
+    def request(self, unit: JudgeUnit) -> tuple[Request, tuple[str, ...]]:
         """The request for a unit, and the leaf paths in the order shown."""
         shown = self._order(unit)
         ways = self._ways(unit, len(shown))
@@ -147,14 +147,14 @@ class Quantifier:
             known = self._entries[shown] = self._entry.render(path=path, c=criterion, way=way)
         return known
 
-    def _order(self, unit: Unit) -> list[tuple[str, Criterion]]:
+    def _order(self, unit: JudgeUnit) -> list[tuple[str, Criterion]]:
         """Leaves in an order drawn from seed, run and repeat, so that position cannot bias."""
         flat = leaves_of(unit.criteria)
         words = [self.options.seed, unit.repeat, int(unit.view.sha256[:8], 16)]
         order = np.random.default_rng(words).permutation(len(flat)).tolist()
         return [flat[i] for i in order]
 
-    def _ways(self, unit: Unit, count: int) -> list[int]:
+    def _ways(self, unit: JudgeUnit, count: int) -> list[int]:
         """The wording of each criterion: 0, or one of three drawn for this run and repeat."""
         if not self.options.reworded:
             return [0] * count
@@ -162,7 +162,7 @@ class Quantifier:
         drawn: list[int] = np.random.default_rng(words).integers(1, 4, count).tolist()
         return drawn
 
-    async def evaluate(self, unit: Unit) -> Outcome:
+    async def evaluate(self, unit: JudgeUnit) -> Outcome:
         """One Score or Failure per criterion; raises the ModelError of a failed first request."""
         request, shown = self.request(unit)
         reply = await self.client.complete(request)
@@ -191,7 +191,7 @@ class Quantifier:
         return Outcome(tuple(results), call)
 
     async def _ask_again(
-        self, unit: Unit, request: Request, first: Reply, answers: Answers
+        self, unit: JudgeUnit, request: Request, first: Reply, answers: Answers
     ) -> Reply | None:
         """The reply about what could not be read only, told what was wrong with it; None where the
         repair cannot be asked for (a recording, a full context)."""
@@ -219,14 +219,14 @@ class Quantifier:
             raise
 
 
-def shown_texts(unit: Unit) -> dict[str, str | None]:
+def shown_texts(unit: JudgeUnit) -> dict[str, str | None]:
     """Return the parts of a run that a prompt shows; the reference is None if it is withheld."""
     view = unit.view
     return {"problem": view.problem, "trajectory": view.trajectory, "reference": view.reference}
 
 
 def request_about(
-    unit: Unit,
+    unit: JudgeUnit,
     shown: Sequence[tuple[str, Criterion]],
     texts: Mapping[str, Any],
     **what: Any,
@@ -247,7 +247,7 @@ def request_about(
 _hash_of = lru_cache(maxsize=64)(content_hash)  # the same criteria are asked of every run
 
 
-def sampling(options: QuantifierOptions, unit: Unit) -> dict[str, Any]:
+def sampling(options: QuantifierOptions, unit: JudgeUnit) -> dict[str, Any]:
     """Seed, temperature and longest reply, as far as the options say."""
     parameters: dict[str, Any] = {"seed": (options.seed * 100_003 + unit.repeat) % 2**31}
     if options.temperature is not None:
@@ -326,10 +326,10 @@ class Guarded(Renamed):
     apart, so that means can be shown with and without them.
     """
 
-    def __init__(self, inner: Evaluator) -> None:
+    def __init__(self, inner: RunJudge) -> None:
         super().__init__(inner, guard=RULE)
 
-    async def evaluate(self, unit: Unit) -> Outcome:
+    async def evaluate(self, unit: JudgeUnit) -> Outcome:
         """The worst level for a degenerate run, else what the inner evaluator says."""
         reason = degenerate(unit.run)
         if reason is None:

@@ -209,6 +209,8 @@ class WorkflowEvaluator(AttemptEvaluator[Case]):
 
     def _unjudged(self, unit: Unit[Case]) -> Trial | None:
         """Return the attempt whose verdict is missing, None where the attempt itself is."""
+        if not unit.stored:
+            return None
         trials = Trials(self.store).trials(self.evaluator, [unit.key], [self.system.key])
         done = (t for t in trials if t.trial == unit.repeat and t.status == "done")
         return next(done, None)

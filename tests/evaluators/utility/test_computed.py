@@ -12,7 +12,7 @@ import pytest
 
 import agenteval
 from agenteval.errors import InputError
-from agenteval.evaluators.base import Unit, judge
+from agenteval.evaluators.base import JudgeUnit, judge
 from agenteval.evaluators.utility.computed import (
     KINDS,
     WithComputed,
@@ -34,7 +34,7 @@ def criterion(kind: str, **options: Any) -> Criterion:
 
 def result(kind: str, output: str, reference: str | None, **options: Any) -> Score | Failure:
     run = Run(id="r", input="q", output=output, reference=reference)
-    unit = Unit(run, make_view(run), (criterion(kind, **options),))
+    unit = JudgeUnit(run, make_view(run), (criterion(kind, **options),))
     (only,) = asyncio.run(judge(WithComputed(EmbeddedJudge()), unit)).results
     return only
 

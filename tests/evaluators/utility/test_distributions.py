@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agenteval.engine import Outcome
-from agenteval.evaluators.base import Unit, judge
+from agenteval.evaluators.base import JudgeUnit, judge
 from agenteval.evaluators.utility.distributions import DistributionJudge, Kind
 from agenteval.evaluators.utility.quantifier import QuantifierOptions
 from agenteval.models.client import Client, RetryPolicy
@@ -33,12 +33,12 @@ Answer = Callable[[Request], str | Reply | Exception]
 
 def ask(
     kind: Kind, answer: Answer, *criteria: Criterion, **options: Any
-) -> tuple[DistributionJudge, ScriptedTransport, Unit]:
+) -> tuple[DistributionJudge, ScriptedTransport, JudgeUnit]:
     transport = ScriptedTransport(answer)
     client = Client(transport, retry=RetryPolicy(attempts=1))
     task = Task(name="t", description="Add.")
     built = DistributionJudge(client, task, kind, QuantifierOptions(**options))
-    return built, transport, Unit(RUN, make_view(RUN), criteria)
+    return built, transport, JudgeUnit(RUN, make_view(RUN), criteria)
 
 
 async def outcome_of(kind: Kind, answer: Answer, *criteria: Criterion) -> Outcome:

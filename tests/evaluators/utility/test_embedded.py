@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm, spearmanr
 
 from agenteval.engine import Outcome
-from agenteval.evaluators.base import Unit, judge
+from agenteval.evaluators.base import JudgeUnit, judge
 from agenteval.evaluators.utility.bank import load_bank
 from agenteval.evaluators.utility.embedded import (
     CriterionKind,
@@ -46,12 +46,12 @@ SHORT = criterion("Short", "conciseness")
 
 def unit(
     text: str = TEXT, repeat: int = 0, criteria: tuple[Criterion, ...] = (SHORT,), run_id: str = "r"
-) -> Unit:
+) -> JudgeUnit:
     run = Run(id=run_id, input="Add and halve.", output=text)
-    return Unit(run=run, view=make_view(run), criteria=criteria, repeat=repeat)
+    return JudgeUnit(run=run, view=make_view(run), criteria=criteria, repeat=repeat)
 
 
-def evaluate(asked: Unit, seed: int = 0) -> Outcome:
+def evaluate(asked: JudgeUnit, seed: int = 0) -> Outcome:
     return asyncio.run(EmbeddedJudge(seed=seed).evaluate(asked))
 
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agenteval.engine import pending
-from agenteval.evaluators.base import Unit
+from agenteval.evaluators.base import JudgeUnit
 from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.records import FailureStatus
 from agenteval.store import Store
@@ -23,7 +23,7 @@ STATES: tuple[FailureStatus | None, ...] = (None, "error:timeout", "unscored:par
 
 def put(store: Store, judge: ScriptedJudge, cell: tuple[int, int, int], state: str | None) -> None:
     run, view = items(RUNS)[cell[0]]
-    unit = Unit(run, view, (criteria(WIDTH)[cell[1]],), cell[2])
+    unit = JudgeUnit(run, view, (criteria(WIDTH)[cell[1]],), cell[2])
     outcome = scores(unit, judge.source)
     if state is not None:
         outcome = failures(unit, judge.source, state)  # type: ignore[arg-type]

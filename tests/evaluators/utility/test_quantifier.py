@@ -10,7 +10,7 @@ import pytest
 
 from agenteval.engine import Outcome
 from agenteval.errors import BadRequest, TooLong, Transient
-from agenteval.evaluators.base import Unit, judge
+from agenteval.evaluators.base import JudgeUnit, judge
 from agenteval.evaluators.utility.quantifier import (
     Guarded,
     Quantifier,
@@ -32,8 +32,8 @@ Answer = Callable[[Request], str | Reply | Exception]
 
 def unit(
     run: Run = RUN, criteria: tuple[Criterion, ...] = (CLARITY, ACCURACY), **more: int
-) -> Unit:
-    return Unit(run, make_view(run), criteria, **more)
+) -> JudgeUnit:
+    return JudgeUnit(run, make_view(run), criteria, **more)
 
 
 def quantifier(answer: Answer, **options: object) -> tuple[Quantifier, ScriptedTransport]:
@@ -316,7 +316,7 @@ async def test_the_reversed_scale_lists_the_best_first_and_scores_by_meaning() -
 def test_the_other_wording_says_the_same_in_other_words() -> None:
     """Same criteria, order, data and schema; hardly a sentence in common."""
     run = RUN.model_copy(update={"reference": "4"})
-    one = Unit(run, make_view(run, with_reference=True), (CLARITY, ACCURACY))
+    one = JudgeUnit(run, make_view(run, with_reference=True), (CLARITY, ACCURACY))
     (a, shown_a), (b, shown_b) = (
         quantifier(lambda _: "{}", wording=w)[0].request(one) for w in ("a", "b")
     )

@@ -10,7 +10,7 @@ from heapq import nlargest
 
 import numpy as np
 
-from agenteval.evaluators.base import Evaluator
+from agenteval.evaluators.base import RunJudge
 from agenteval.evaluators.renamed import Renamed
 from agenteval.evaluators.utility.perturb import rng_for
 from agenteval.evaluators.utility.probes.attacks import KINDS, attack_text, control_text
@@ -150,6 +150,6 @@ def _size(view: View) -> int:
     return sum(len(neutralise(text).encode("utf-8", "replace")) for text in shown)
 
 
-def probing(judge: Evaluator) -> Evaluator:
+def probing(judge: RunJudge) -> RunJudge:
     """The same judge under a source of its own: what it says of attacked texts stays apart."""
     return Renamed(judge, probe=PROBE)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.evaluators.base import Unit
+from agenteval.evaluators.base import JudgeUnit
 from agenteval.evaluators.utility.probes.attacks import DATAMARK, KINDS, attack_text, control_text
 from agenteval.evaluators.utility.probes.result import ProbeOptions
 from agenteval.evaluators.utility.probes.targets import (
@@ -160,7 +160,7 @@ def asked_in_every_kind() -> tuple[Obeying, list[str]]:
             judge.attack = attack_text(kind, criteria())
             target = Target(run, view, kind, ("completeness",), 0.0, True)
             shown = add_texts([target], criteria(), 0)[f"attack:{kind}:0"][0][1]
-        outcome = asyncio.run(evaluator.evaluate(Unit(run, shown, criteria())))
+        outcome = asyncio.run(evaluator.evaluate(JudgeUnit(run, shown, criteria())))
         assert all(isinstance(r, Score) for r in outcome.results)
         assert {r.key.source for r in outcome.results} == {evaluator.source.sha256}
     return judge, blocks[1:]

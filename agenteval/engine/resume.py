@@ -61,7 +61,7 @@ def pending(evaluator: Evaluator[T], store: Store, *, retry_failed: bool = False
                 checks[place] = state.check_key  # None: interrupted before the verdict
 
     @lru_cache(maxsize=1024)  # most items lack the same
-    def calls(settled: int, tried: tuple[tuple[str, int], ...]) -> list[_Call]:
+    def calls(settled: int, tried: tuple[tuple[str, int], ...]) -> list[_PendingCall]:
         return list(_calls(evaluator, columns, settled, dict(tried)))
 
     units: list[Unit[T]] = []
@@ -69,32 +69,33 @@ def pending(evaluator: Evaluator[T], store: Store, *, retry_failed: bool = False
     for unit in evaluator.units():
         place = unit.key, unit.variant, unit.repeat
         finished, unusable = done.get(place, 0), failed.get(place, 0)
-        if place in checks and not evaluator.is_current(unit, checks[place]):
+        stale = place in checks and not evaluator.is_current(unit, checks[place])
+        if stale:
             finished, unjudged = 0, unjudged + 1
         cells += len(columns)
         whole += finished.bit_count()
         lost += unusable.bit_count()
         tried = tuple(attempts[place].items()) if place in attempts else ()
         units += [
-            replace(unit, criteria=call.criteria, attempt=call.attempt)
+            replace(unit, criteria=call.criteria, attempt=call.attempt, stored=stale)
             for call in calls(finished | unusable, tried)
         ]
     return Pending(units, cells, whole, lost, _grids(evaluator), unjudged)
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class _PendingCall:
     criteria: tuple[Criterion, ...]
     attempt: int
 
 
 def _calls(
     evaluator: Evaluator[T], columns: dict[str, int], settled: int, attempts: dict[str, int]
-) -> Iterator[_Call]:
+) -> Iterator[_PendingCall]:
     """The calls for what is missing of one item; one call has one number of attempts."""
     if not evaluator.criteria:
         if not settled:
-            yield _Call((), attempts.get("", 0))
+            yield _PendingCall((), attempts.get("", 0))
         return
     missing: defaultdict[int, list[Criterion]] = defaultdict(list)
     for criterion in evaluator.criteria:
@@ -102,7 +103,7 @@ def _calls(
             missing[attempts.get(criterion.sha256, 0)].append(criterion)
     for attempt in sorted(missing):
         for batch in evaluator.batches(missing[attempt]):
-            yield _Call(batch, attempt)
+            yield _PendingCall(batch, attempt)
 
 
 def _grids(evaluator: Evaluator[T]) -> tuple[Grid, ...]:
