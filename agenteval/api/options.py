@@ -98,11 +98,6 @@ def keywords(*groups: Any, **changes: Any) -> dict[str, Any]:
 # -- conversions of what the command line gives ----------------------------------------------------
 
 
-def join_urls(urls: list[str] | None) -> str | None:
-    """Return the URLs separated by blanks, as `choose_model` reads them; None without any."""
-    return None if urls is None else " ".join(urls)
-
-
 def to_sampling(temperature: float | None) -> float | None:
     """Return the temperature; None, which leaves it to the endpoint, for a negative one."""
     return None if temperature is None or temperature < 0 else temperature
@@ -162,10 +157,7 @@ class EndpointOptions:
     base_url: str | None = option(
         None,
         "--base-url",
-        type=list[str] | None,
-        convert=join_urls,
-        help="An OpenAI-compatible endpoint, e.g. http://127.0.0.1:8000/v1; several of one model "
-        "share the requests, see docs/scale.md.",
+        help="An OpenAI-compatible endpoint, e.g. http://127.0.0.1:8000/v1.",
         show_default=False,
     )
     temperature: float | None = option(

@@ -122,7 +122,7 @@ async def apropose(task: str | Path | Task, **options: Unpack[ProposeKeywords]) 
         seeds=tuple(range(how.seed, how.seed + how.seeds)),
         tau=how.tau,
         embedder=how.embedder,
-        base_url=how.base_url and how.base_url.split()[0],  # the embedder's
+        base_url=how.base_url,
         use_examples=bool(folder.task.examples) and how.examples,
         sub_criteria=how.sub_criteria,
         bank=how.bank,

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from agenteval.api.options import join_urls
 from agenteval.cli import options
 from agenteval.cli.console import clean, out, print_json
 from agenteval.errors import AgentevalError, InputError, ModelUnavailable, NoStoreYet
@@ -47,7 +46,7 @@ def doctor(
     checks = [
         DoctorCheck("agenteval", None, versions),
         _local(),
-        *_judge(model, join_urls(base_url)),
+        *_judge(model, base_url),
         *_tasks(),
         _store(store),
     ]

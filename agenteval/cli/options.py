@@ -38,7 +38,7 @@ ChatModel = Annotated[
         show_default=False,
     ),
 ]
-BaseUrl = Annotated[list[str] | None, flag(EndpointOptions, "base_url")]
+BaseUrl = Annotated[str | None, flag(EndpointOptions, "base_url")]
 StorePath = Annotated[str | None, flag(RunOptions, "store")]
 TaskName = Annotated[str | None, flag(JudgeOptions, "task")]
 Columns = Annotated[list[str] | None, flag(JudgeOptions, "mapping")]

@@ -160,7 +160,8 @@ def _choose(
         choice = _choose(name, base_url, need_key=need_key, decides=False)
         return replace(choice, kind="decisions")
     explicit = bool(spec and not base_url)  # a model asked for, and no URL beside it
-    base_url = _only(base_url or _variable("AGENTEVAL_BASE_URL"))
+    base_url = base_url or _variable("AGENTEVAL_BASE_URL")
+    base_url = _url(base_url) if base_url else None
     spec = spec or _variable("AGENTEVAL_MODEL") or ("" if base_url else "embedded")
     if not spec:
         raise InputError("a base URL needs a model as well", "--model")
@@ -245,16 +246,11 @@ def _variable(name: str) -> str | None:
     return os.environ.get(name, "").strip() or None
 
 
-def _only(given: str | None) -> str | None:
-    """The URL. Raises InputError for several, which earlier versions took."""
-    if given and len(given.split()) > 1:
-        raise InputError("give one URL; for several endpoints use a router", "--base-url")
-    return _url(given) if given else None
-
-
 def _url(text: str) -> str:
     """The URL, when it is one. A wrong one is not repeated whole: it may hold a key."""
     keep_secret(url_secrets(text))
+    if len(text.split()) > 1:
+        raise InputError("give one URL; for several endpoints use a router", "--base-url")
     start, _, rest = text.partition("://")
     if start.lower() not in ("http", "https"):
         shown = text.rpartition("@")[2].partition("?")[0]

@@ -22,6 +22,7 @@ from agenteval.readers.samples import rating_rows
 from agenteval.readers.strict_json import Item, Notes
 from agenteval.readers.table_files import file_items
 from agenteval.records import Criterion, canonical_json
+from agenteval.records.export import EXPORT_COLUMNS
 from agenteval.records.score import FailureStatus, ScoreStatus
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
 
@@ -44,25 +45,6 @@ _KNOWN = {
     "case_key": "case",
     "criterion_id": "criterion",
 }
-# Columns of `agenteval export` that hold no rating.
-_EXPORTED = frozenset(
-    {
-        "task",
-        "probabilities",
-        "explanation",
-        "message",
-        "rung",
-        "match",
-        "evidence",
-        "evaluator",
-        "model",
-        "seed",
-        "tries",
-        "run_key",
-        "criterion_key",
-        "source_key",
-    }
-)
 _MEANT = {"repetition": "repeat", "repetitions": "repeat", "rep": "repeat"}
 _ALIKE = 0.8  # share of equal letters (difflib): one or two slips in a word
 _LONGEST = 40  # characters of a name that is looked at
@@ -258,7 +240,7 @@ def _columns(names: tuple[str, ...]) -> tuple[dict[str, str], tuple[str, ...]]:
     present = set(fields.values())
     for name in names:
         plain = snake(name)
-        if name in fields or len(name) > _LONGEST or plain in _EXPORTED or plain in _KNOWN:
+        if name in fields or len(name) > _LONGEST or plain in EXPORT_COLUMNS or plain in _KNOWN:
             continue
         alike = difflib.get_close_matches(plain, _KNOWN, n=1, cutoff=_ALIKE)
         near = _MEANT.get(plain) or next(iter(alike), None)

@@ -9,39 +9,12 @@ from typing import Any
 from sqlalchemy import func, select
 
 from agenteval.records import Source
-from agenteval.records.export import write_rows
+from agenteval.records.export import EXPORT_COLUMNS, write_rows
 from agenteval.store import schema
 from agenteval.store.connect import reading
 from agenteval.store.rows import decode
 from agenteval.store.store import Store
 
-COLUMNS = (
-    "run_id",
-    "task",
-    "system",
-    "case_key",
-    "success",
-    "variant",
-    "criterion_id",
-    "repeat",
-    "status",
-    "label",
-    "value",
-    "probabilities",
-    "explanation",
-    "message",
-    "rung",
-    "match",
-    "evidence",
-    "evaluator",
-    "model",
-    "seed",
-    "tries",
-    "run_key",
-    "criterion_key",
-    "source_key",
-    "way",
-)
 _TYPES = {"success": bool, "value": float, "repeat": int, "seed": int, "tries": int}
 _CHUNK = 5000  # rows held in memory at a time
 
@@ -68,7 +41,7 @@ def export_cells(
     keys = None if source_key is None else {source_key}
     if keys is None and not probes:
         keys = {key for key, source in store.sources(trials=True) if not is_probe(source)}
-    types = {name: _TYPES.get(name, str) for name in COLUMNS}
+    types = {name: _TYPES.get(name, str) for name in EXPORT_COLUMNS}
     return write_rows(path, _rows(store, keys, copies=copies), types)
 
 
@@ -140,7 +113,7 @@ def _rows(store: Store, source_keys: set[str] | None, *, copies: bool) -> Iterat
                 "way": ways[row.source_key],
                 "success": None if row.success is None else bool(row.success),
             }
-            yield {name: merged.get(name) for name in COLUMNS}
+            yield {name: merged.get(name) for name in EXPORT_COLUMNS}
 
 
 def way_of(source: Source) -> str:

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from agenteval.store import Store
 from agenteval.testing import serve
 from tests.cli.conftest import Cli
@@ -66,12 +64,3 @@ def test_bad_input_is_one_line(cli: Cli, project: Path) -> None:
         assert result.code == 2
         assert said in result.err
         assert len(result.err.strip().splitlines()) <= 3
-
-
-@pytest.mark.parametrize("arguments", ["verify --rounds 2", "verify --allow-code",
-                                       "quantify --allow-code", "quantify --datamark"])  # fmt: skip
-def test_a_removed_option_is_refused_in_one_line(cli: Cli, project: Path, arguments: str) -> None:
-    command, option, *value = arguments.split()
-    refused = cli(command, "runs.jsonl", "--model", "m", option, *value)
-    assert (refused.code, refused.err.count("\n")) == (2, 1)
-    assert f"{option}: removed" in refused.err

@@ -197,9 +197,9 @@ def test_two_spellings_without_the_known_one_are_refused(tmp_path: Path) -> None
 def test_what_an_export_holds_needs_no_word(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from agenteval.store.export import COLUMNS
+    from agenteval.records.export import EXPORT_COLUMNS
 
-    row: dict[str, Any] = dict.fromkeys(COLUMNS, "")
+    row: dict[str, Any] = dict.fromkeys(EXPORT_COLUMNS, "")
     row |= {"run_id": "a", "criterion_id": "x"}
     row |= {"value": 1, "repeat": 0}
     for path in both(tmp_path, {**row, "by": "me", "notes": "n", "rater": "A", "judge": "j"}):

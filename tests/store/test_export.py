@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from agenteval.errors import InputError, StoreError
+from agenteval.evaluators.base import JudgeUnit
 from agenteval.records import CallRecord, CellKey, Failure, Result, Run, Score, View
+from agenteval.records.export import EXPORT_COLUMNS
 from agenteval.store import Store
-from agenteval.store.export import COLUMNS, export_cells, results_on_copies
+from agenteval.store.export import export_cells, results_on_copies
 from tests.store.making import ScriptedJudge, criteria, items, scores
 
 JUDGE = ScriptedJudge(seed=5, model="the model")
@@ -56,7 +58,7 @@ def expected(store: Store) -> list[dict[str, Any]]:
     runs = store.runs()
     rows = []
     for r in store.results(JUDGE.source.sha256):
-        run, row = runs[r.key.run], dict.fromkeys(COLUMNS)
+        run, row = runs[r.key.run], dict.fromkeys(EXPORT_COLUMNS)
         row.update(
             run_id=run["run_id"], task="t", system=run["system"], case_key=run["case_key"],
             success=None if run["success"] is None else run["success"] == 1, variant="original",
@@ -85,7 +87,7 @@ def test_csv_comes_back_and_holds_no_formula(store: Store, tmp_path: Path) -> No
     assert export_cells(store, path) == 2 * len(NASTY)
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert tuple(rows[0]) == COLUMNS
+    assert tuple(rows[0]) == EXPORT_COLUMNS
     for got, want in zip(rows, expected(store), strict=True):
         for name, text in got.items():
             assert text[:1] not in ("=", "+", "-", "@", "\t", "\r", "\n", "＝"), (name, text)
@@ -120,7 +122,6 @@ def test_parquet_comes_back_with_its_types(store: Store, tmp_path: Path) -> None
 
 
 def test_the_way_of_asking_stands_in_every_row_and_probes_can_be_left_out(tmp_path: Path) -> None:
-    from agenteval.evaluators.base import Unit
 
     asked: dict[str, dict[str, Any]] = {
         "": {"one_per_call": False, "wording": "a"},
@@ -133,7 +134,7 @@ def test_the_way_of_asking_stands_in_every_row_and_probes_can_be_left_out(tmp_pa
         for parameters in asked.values():
             source = JUDGE.source.model_copy(update={"parameters": parameters})
             store.register(items(1), criteria(1), source)
-            done = scores(Unit(*items(1)[0], tuple(criteria(1))), source)
+            done = scores(JudgeUnit(*items(1)[0], tuple(criteria(1))), source)
             store.save_soon(done.results, done.call).result(5)
         sources = dict(store.sources())
         for kept, probes in ((set(asked), True), ({"", "datamark"}, False)):
@@ -146,14 +147,13 @@ def test_the_way_of_asking_stands_in_every_row_and_probes_can_be_left_out(tmp_pa
 
 
 def test_perturbed_copies_are_left_out_unless_asked_for(tmp_path: Path) -> None:
-    from agenteval.evaluators.base import Unit
 
     two = items(2)
     with Store(tmp_path / "s.db") as store:
         store.register(two, criteria(1), JUDGE.source)
         for (run, view), variant in ((two[0], "original"), (two[1], "original"),
                                      (two[0], "pad:0.25:0")):  # fmt: skip
-            done = scores(Unit(run, view, tuple(criteria(1)), 0, variant), JUDGE.source)
+            done = scores(JudgeUnit(run, view, tuple(criteria(1)), 0, variant), JUDGE.source)
             store.save_soon(done.results, done.call).result(5)
         for copies, variants in ((False, ["original"] * 2), (True, ["original", "pad:0.25:0"] * 2)):
             rows = export_cells(store, tmp_path / "a.jsonl", copies=copies)
