@@ -19,7 +19,6 @@ from agenteval.records import Finding, Findings, content_hash
 from agenteval.records.table import Table
 from agenteval.report.page import (
     Answer,
-    BadgeKind,
     Block,
     Card,
     Cards,
@@ -328,13 +327,16 @@ def _badges(material: TraceMaterial, trace: str) -> list[Fragment]:
     badges = []
     for finder in material.finders:
         findings = finder.findings.get(trace)
-        state = "not tried"
-        kind: BadgeKind = "undecided"
-        if findings is not None and findings.status is not None:
-            state, kind = "failed", "repair"
-        elif findings is not None:
-            state, kind = str(len(findings.findings)), "drop" if findings.findings else "keep"
-        badges.append(badge(f"{finder.name}: {state}", kind))
+        if findings is None:
+            badges.append(badge(f"{finder.name}: not tried", "undecided"))
+        elif findings.status is not None:
+            badges.append(badge(f"{finder.name}: failed", "repair"))
+        elif findings.findings:
+            badges.append(
+                badge(f"{finder.name}: {plural(len(findings.findings), 'finding')}", "drop")
+            )
+        else:  # no mark of success: what a finder misses may still be there
+            badges.append(Fragment(f"{finder.name}: no findings", "small"))
     return badges
 
 
