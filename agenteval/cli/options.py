@@ -1,217 +1,311 @@
-"""Options that several commands share: single ones, and groups of them (see `cli.command`)."""
+"""Options of experiments, each declared once: the command line and the Python functions use them.
+
+A group of options is a frozen dataclass. `option` gives a field the help text and the form that the
+command line needs; a field with `python_only` has no command-line option. Functions take the same
+names as keywords (`**options: Unpack[...]`, checked by type checkers) and read them with
+`read_options`. To add an option, add a field, a key of the matching TypedDict, and its use.
+"""
 
 from __future__ import annotations
 
-import json
-import os
-from dataclasses import dataclass, fields
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
-
-from agenteval.api.options import EndpointOptions, JudgeOptions, RunOptions
-from agenteval.errors import InputError
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 if TYPE_CHECKING:
+    from agenteval.api.judging import AnyJudge
+    from agenteval.api.running import Notify, Progress
+    from agenteval.models.factory import Model
     from agenteval.models.limits import Limits
+    from agenteval.records import Task
+    from agenteval.store import Store
+
+    StorePath = str | Path | Store | None
+
+_Group = TypeVar("_Group")
 
 
-def flag(group: type, name: str) -> Any:
-    """Return the command-line option that a field of a group declares."""
-    (declared,) = (f.metadata["option"] for f in fields(group) if f.name == name)
-    return typer.Option(*declared.names, **declared.settings)
+@dataclass(frozen=True)
+class CommandOption:
+    """An option on the command line: its names, the type of its text, and how it is converted."""
+
+    names: tuple[str, ...]
+    type: Any
+    convert: Callable[[Any], Any] | None
+    settings: Mapping[str, Any]  # of `typer.Option`
 
 
-Model = Annotated[
-    str | None,
-    typer.Option(
+def option(
+    default: Any,
+    *names: str,
+    type: Any = None,
+    convert: Callable[[Any], Any] | None = None,
+    **settings: Any,
+) -> Any:
+    """Declare a field that is also an option of commands.
+
+    `names` default to the name of the field, `type` to the type of the field; `convert` makes the
+    value of the field from the value on the command line. `settings` are those of `typer.Option`,
+    such as `help` and `min`.
+    """
+    declared = CommandOption(names, type, convert, settings)
+    return field(default=default, metadata={"option": declared})
+
+
+def python_only(default: Any = None) -> Any:
+    """Declare a field that only Python functions take."""
+    return field(default=default, metadata={"option": None})
+
+
+def with_default(group: type, name: str, default: Any) -> Any:
+    """Declare the field `name` of another group again, with another default."""
+    (declared,) = (f for f in fields(group) if f.name == name)
+    return field(default=default, metadata=declared.metadata)
+
+
+def read_options(
+    group: type[_Group], keywords: Mapping[str, Any], function: Callable[..., Any]
+) -> _Group:
+    """Return the options of a function's keywords.
+
+    Raises TypeError for an unknown keyword; the message names the nearest known one.
+    """
+    names = [f.name for f in fields(group)]  # type: ignore[arg-type]
+    for name in keywords:
+        if name not in names:
+            written = [
+                p.name
+                for p in inspect.signature(function).parameters.values()
+                if p.kind is not p.VAR_KEYWORD
+            ]
+            near = get_close_matches(name, [*names, *written], 1, 0)
+            called = function.__name__.removeprefix("a")
+            raise TypeError(
+                f"{called}() got an unexpected keyword argument {name!r}; did you mean {near[0]!r}?"
+            )
+    return group(**keywords)
+
+
+def keywords(*groups: Any, **changes: Any) -> dict[str, Any]:
+    """Return the fields of groups of options as keywords of a function, with changes."""
+    values = {f.name: getattr(group, f.name) for group in groups for f in fields(group)}
+    return {**values, **changes}
+
+
+# -- conversions of what the command line gives ----------------------------------------------------
+
+
+def to_sampling(temperature: float | None) -> float | None:
+    """Return the temperature; None, which leaves it to the endpoint, for a negative one."""
+    return None if temperature is None or temperature < 0 else temperature
+
+
+def read_columns(pairs: list[str] | None) -> dict[str, str] | None:
+    """Return the mapping of `--map`; None without. Raises InputError."""
+    from agenteval.readers.table_files import read_mapping
+
+    return None if pairs is None else read_mapping(pairs)
+
+
+def to_tuple(values: list[str] | None) -> tuple[str, ...]:
+    """Return the values; none for None."""
+    return tuple(values or ())
+
+
+# -- groups ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Where an experiment is stored, how it continues, and who is notified."""
+
+    store: StorePath = option(
+        None,
+        "--store",
+        type=str | None,
+        metavar="PATH",
+        help="Database file, or postgresql://USER@HOST/DATABASE. Default: AGENTEVAL_STORE, else "
+        "agenteval.db.",
+    )
+    retry_failed: bool = option(
+        False, "--retry-failed", help="Ask again where no result could be had for good."
+    )
+    dry_run: bool = option(False, "--dry-run", help="Say what it would do and cost; stop.")
+    limits: Limits | None = python_only()
+    notify: Notify | None = python_only()
+    progress: Progress | None = python_only()
+
+
+class RunKeywords(TypedDict, total=False):
+    """Keywords for `RunOptions`."""
+
+    store: StorePath
+    retry_failed: bool
+    dry_run: bool
+    limits: Limits | None
+    notify: Notify | None
+    progress: Progress | None
+
+
+@dataclass(frozen=True)
+class EndpointOptions:
+    """The endpoint of a model, and how freely it answers."""
+
+    base_url: str | None = option(
+        None,
+        "--base-url",
+        help="An OpenAI-compatible endpoint, e.g. http://127.0.0.1:8000/v1.",
+        show_default=False,
+    )
+    temperature: float | None = option(
+        1.0, convert=to_sampling, help="Sampling temperature; -1 leaves it to the endpoint."
+    )
+
+
+class EndpointKeywords(TypedDict, total=False):
+    """Keywords for `EndpointOptions`."""
+
+    base_url: str | None
+    temperature: float | None
+
+
+@dataclass(frozen=True)
+class JudgeOptions(RunOptions, EndpointOptions):
+    """Which runs are judged, and how the judge is asked."""
+
+    judge: AnyJudge = option(
+        None,
+        "--model",
+        "--judge",
+        type=str | None,
+        help="PROVIDER:MODEL, decisions:NAME, embedded, recorded, replay:FILE, autogen:FILE, or "
+        "python:MODULE:NAME of a function (run, criterion) or of another framework's scorer. "
+        "Default: AGENTEVAL_MODEL, else embedded.",
+        show_default=False,
+    )
+    version: str | None = python_only()  # of a judge that is a function
+    task: str | Task | None = option(
+        None,
+        "--task",
+        type=str | None,
+        help="Name of a task, or its folder.",
+        show_default=False,
+    )
+    with_reference: bool = option(
+        False, "--with-reference", help="Show the judge the reference answer."
+    )
+    mapping: Mapping[str, str] | None = option(
+        None,
+        "--map",
+        type=list[str] | None,
+        convert=read_columns,
+        help="FIELD=COLUMN,... where the names of columns or keys do not tell: input, output, "
+        "success, id, system, reference. Default: what task.yaml says.",
+        show_default=False,
+    )
+    system: str | None = option(
+        None,
+        help="Name of the system of runs that name none, e.g. bot-v2; their ids become NAME/ID.",
+        show_default=False,
+    )
+    repeats: int = option(1, help="How often each text is judged.", min=1)
+    seed: int = option(0, help="Seed of everything that is drawn.", min=0)
+    one_per_call: bool = option(
+        False, "--one-per-call", help="One criterion per request: less halo, n × cost."
+    )
+    probabilities: bool = option(
+        False,
+        "--probabilities",
+        help="A probability for each level, from the log-probabilities of a chat model.",
+    )
+    limit: int | None = option(None, help="Only the first N runs.", min=1)
+
+
+class JudgeKeywords(RunKeywords, EndpointKeywords, total=False):
+    """Keywords for `JudgeOptions`."""
+
+    judge: AnyJudge
+    version: str | None
+    task: str | Task | None
+    with_reference: bool
+    mapping: Mapping[str, str] | None
+    system: str | None
+    repeats: int
+    seed: int
+    one_per_call: bool
+    probabilities: bool
+    limit: int | None
+
+
+@dataclass(frozen=True)
+class VerifiedJudge(JudgeOptions):
+    """As for `quantify`; each text is judged twice, so that the judge can disagree with itself."""
+
+    repeats: int = with_default(JudgeOptions, "repeats", 2)
+
+
+@dataclass(frozen=True)
+class ProposeOptions(RunOptions, EndpointOptions):
+    """How critics propose criteria, and how proposals are merged."""
+
+    model: Model = option(
+        None,
+        type=str | None,
         help="PROVIDER:MODEL, embedded, recorded, replay:FILE or autogen:FILE. "
         "Default: AGENTEVAL_MODEL, else embedded.",
         show_default=False,
-    ),
-]
-ChatModel = Annotated[
-    str | None,
-    typer.Option(
-        help="PROVIDER:MODEL, replay:FILE or autogen:FILE. Default: AGENTEVAL_MODEL.",
+    )
+    seeds: int = option(5, help="How many critics, each with its own seed.", min=1)
+    seed: int = with_default(JudgeOptions, "seed", 0)
+    tau: float | None = option(
+        None, help="Cosine from which two criteria merge; 1: only equal names.", min=0, max=1
+    )
+    embedder: str | None = option(
+        None, help="sentence-transformers name or path, or endpoint:NAME."
+    )
+    examples: bool = option(
+        True,
+        "--examples/--no-examples",
+        help="Show the critic examples; without (task-based), the description only.",
+    )
+    sub_criteria: bool = option(
+        False, "--sub-criteria", help="Have a second agent divide the criteria."
+    )
+    bank: bool = option(False, "--bank", help="Show the critic the nearest entries of the bank.")
+    kinds: Sequence[str] = option(
+        (),
+        "--kind",
+        type=list[str] | None,
+        convert=to_tuple,
+        help="Kind of task, for what comes from the bank; default: guessed, and told.",
         show_default=False,
-    ),
-]
-BaseUrl = Annotated[str | None, flag(EndpointOptions, "base_url")]
-StorePath = Annotated[str | None, flag(RunOptions, "store")]
-TaskName = Annotated[str | None, flag(JudgeOptions, "task")]
-Columns = Annotated[list[str] | None, flag(JudgeOptions, "mapping")]
-Seed = Annotated[int, flag(JudgeOptions, "seed")]
-CriteriaFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--criteria", help="Criteria file. Default: criteria/TASK.json, else the reviewed set."
-    ),
-]
-Concurrency = Annotated[
-    int, typer.Option("-j", "--concurrency", help="Requests in flight at most.", min=1, max=512)
-]
-MaxCalls = Annotated[
-    int | None, typer.Option(help="Stop before this many requests, earlier ones included.", min=1)
-]
-MaxCost = Annotated[
-    float | None, typer.Option(help="Stop before this much money is spent.", min=0.0)
-]
-PriceIn = Annotated[float | None, typer.Option(help="Price of a million prompt tokens.", min=0.0)]
-PriceOut = Annotated[float | None, typer.Option(help="Price of a million reply tokens.", min=0.0)]
-Temperature = Annotated[float | None, flag(EndpointOptions, "temperature")]
-Timeout = Annotated[float, typer.Option(help="Seconds for one request.", min=1.0)]
-DryRun = Annotated[bool, flag(RunOptions, "dry_run")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only results and errors.")]
-ShowAll = Annotated[bool, typer.Option("--all", help="Every table, not only the first ones.")]
-FirstRuns = Annotated[int | None, flag(JudgeOptions, "limit")]
+    )
+    consolidate: bool = option(
+        True,
+        "--consolidate/--no-consolidate",
+        help="Ask the critic which names are the same; without, merge by embedding alone.",
+    )
+    min_seeds: int = option(1, help="Keep what at least so many seeds proposed.", min=1)
+    output: str | Path | None = option(
+        None, "-o", "--output", type=Path | None, help="Default: criteria/TASK.json."
+    )
 
 
-@dataclass(frozen=True)
-class OutputOptions:
-    """How a command tells what it found."""
+class ProposeKeywords(RunKeywords, EndpointKeywords, total=False):
+    """Keywords for `ProposeOptions`."""
 
-    as_json: AsJson = False
-    all: ShowAll = False
-    quiet: Quiet = False
-
-
-@dataclass(frozen=True)
-class RequestOptions:
-    """What every request carries."""
-
-    header: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="NAME=VALUE of a header that every request carries, e.g. for a gateway; may be "
-            "given often. Also AGENTEVAL_HEADERS, one a line.",
-            show_default=False,
-        ),
-    ] = None
-
-    reasoning_effort: Annotated[
-        str | None,
-        typer.Option(help="How long the model thinks: low, medium, high.", show_default=False),
-    ] = None
-    param: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=JSON",
-            help="A further parameter of every request, e.g. top_p=0.9; may be given often.",
-            show_default=False,
-        ),
-    ] = None
-
-    def __post_init__(self) -> None:  # for every endpoint of this process
-        if self.header:
-            headers = [os.environ.get("AGENTEVAL_HEADERS", ""), *self.header]
-            os.environ["AGENTEVAL_HEADERS"] = "\n".join(headers)
-        if parameters := self.parameters():
-            os.environ["AGENTEVAL_PARAMETERS"] = json.dumps(parameters)
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the parameters of every request. Raises InputError for unreadable ones."""
-        parameters: dict[str, Any] = {}
-        for pair in self.param or ():
-            name, sign, text = pair.partition("=")
-            if not sign or not name.strip():
-                raise InputError(f"{pair[:60]!r}: write KEY=JSON, e.g. top_p=0.9", "--param")
-            try:
-                parameters[name.strip()] = json.loads(text)
-            except ValueError:  # a word without quotes is meant as it is
-                parameters[name.strip()] = text
-        if self.reasoning_effort is not None:
-            parameters["reasoning_effort"] = self.reasoning_effort
-        return parameters
-
-
-@dataclass(frozen=True)
-class ReplyOptions(RequestOptions):
-    """The same, with a limit on replies."""
-
-    max_tokens: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N|none",
-            help="Tokens of one reply at most; none: as many as the model can write. Default: "
-            "enough for the criteria, none for models that are known to reason.",
-            show_default=False,
-        ),
-    ] = None
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the parameters of every request. Raises InputError for unreadable ones."""
-        if self.max_tokens is None:
-            return super().parameters()
-        limit = self.max_tokens.strip().lower()
-        if limit != "none" and not (limit.isdigit() and int(limit)):
-            raise InputError(f"{limit!r}: write a number above 0, or none", "--max-tokens")
-        return {**super().parameters(), "max_tokens": None if limit == "none" else int(limit)}
-
-
-@dataclass(frozen=True)
-class AskingOptions(RequestOptions, EndpointOptions):
-    """A model, its endpoint, and what its requests carry."""
-
-    model: Model = None
-
-
-@dataclass(frozen=True)
-class ModelOptions(ReplyOptions, AskingOptions):
-    """The same, with a limit on replies."""
-
-
-@dataclass(frozen=True)
-class AgentModelOptions(AskingOptions):
-    """The model of an agent under test."""
-
-    model: ChatModel = None
-
-
-@dataclass(frozen=True)
-class LimitOptions:
-    """The bounds of a command that asks."""
-
-    concurrency: Concurrency = 8
-    max_calls: MaxCalls = None
-    max_cost: MaxCost = None
-    price_in: PriceIn = None
-    price_out: PriceOut = None
-    timeout: Timeout = 120.0
-
-    def limits(self) -> Limits:
-        """The bounds. Raises InputError for one price without the other: a cost of which half is
-        unknown would be told, and capped, too low."""
-        from agenteval.models.limits import Limits, Price
-
-        if (self.price_in is None) != (self.price_out is None):
-            missing = "--price-out" if self.price_out is None else "--price-in"
-            raise InputError("one price without the other gives no cost; say both", missing)
-        price = (
-            None
-            if self.price_in is None or self.price_out is None
-            else Price(self.price_in, self.price_out)
-        )
-        return Limits(self.concurrency, self.max_calls, self.max_cost, price, self.timeout)
-
-
-@dataclass(frozen=True)
-class CopyOptions:
-    """How runs are perturbed."""
-
-    # Not read from the operators: to list them would load more than the help needs.
-    perturb: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--perturb",
-            help="Perturbation, may be given often: drop_sentences, drop_words, drop_middle, "
-            "truncate, shuffle_sentences, swap_numbers, pad, whitespace, formatting. "
-            "Default: five of them, see docs/verify.md.",
-            show_default=False,
-        ),
-    ] = None
-    drop: Annotated[
-        float, typer.Option(help="Share of a text that a perturbation touches.", min=0.01, max=0.9)
-    ] = 0.25
+    model: Model
+    seeds: int
+    seed: int
+    tau: float | None
+    embedder: str | None
+    examples: bool
+    sub_criteria: bool
+    bank: bool
+    kinds: Sequence[str]
+    consolidate: bool
+    min_seeds: int
+    output: str | Path | None

@@ -1,0 +1,217 @@
+"""Options that several commands share: single ones, and groups of them (see `cli.command`)."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agenteval.api.options import EndpointOptions, JudgeOptions, RunOptions
+from agenteval.errors import InputError
+
+if TYPE_CHECKING:
+    from agenteval.models.limits import Limits
+
+
+def flag(group: type, name: str) -> Any:
+    """Return the command-line option that a field of a group declares."""
+    (declared,) = (f.metadata["option"] for f in fields(group) if f.name == name)
+    return typer.Option(*declared.names, **declared.settings)
+
+
+Model = Annotated[
+    str | None,
+    typer.Option(
+        help="PROVIDER:MODEL, embedded, recorded, replay:FILE or autogen:FILE. "
+        "Default: AGENTEVAL_MODEL, else embedded.",
+        show_default=False,
+    ),
+]
+ChatModel = Annotated[
+    str | None,
+    typer.Option(
+        help="PROVIDER:MODEL, replay:FILE or autogen:FILE. Default: AGENTEVAL_MODEL.",
+        show_default=False,
+    ),
+]
+BaseUrl = Annotated[str | None, flag(EndpointOptions, "base_url")]
+StorePath = Annotated[str | None, flag(RunOptions, "store")]
+TaskName = Annotated[str | None, flag(JudgeOptions, "task")]
+Columns = Annotated[list[str] | None, flag(JudgeOptions, "mapping")]
+Seed = Annotated[int, flag(JudgeOptions, "seed")]
+CriteriaFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--criteria", help="Criteria file. Default: criteria/TASK.json, else the reviewed set."
+    ),
+]
+Concurrency = Annotated[
+    int, typer.Option("-j", "--concurrency", help="Requests in flight at most.", min=1, max=512)
+]
+MaxCalls = Annotated[
+    int | None, typer.Option(help="Stop before this many requests, earlier ones included.", min=1)
+]
+MaxCost = Annotated[
+    float | None, typer.Option(help="Stop before this much money is spent.", min=0.0)
+]
+PriceIn = Annotated[float | None, typer.Option(help="Price of a million prompt tokens.", min=0.0)]
+PriceOut = Annotated[float | None, typer.Option(help="Price of a million reply tokens.", min=0.0)]
+Temperature = Annotated[float | None, flag(EndpointOptions, "temperature")]
+Timeout = Annotated[float, typer.Option(help="Seconds for one request.", min=1.0)]
+DryRun = Annotated[bool, flag(RunOptions, "dry_run")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only results and errors.")]
+ShowAll = Annotated[bool, typer.Option("--all", help="Every table, not only the first ones.")]
+FirstRuns = Annotated[int | None, flag(JudgeOptions, "limit")]
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """How a command tells what it found."""
+
+    as_json: AsJson = False
+    all: ShowAll = False
+    quiet: Quiet = False
+
+
+@dataclass(frozen=True)
+class RequestOptions:
+    """What every request carries."""
+
+    header: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=VALUE of a header that every request carries, e.g. for a gateway; may be "
+            "given often. Also AGENTEVAL_HEADERS, one a line.",
+            show_default=False,
+        ),
+    ] = None
+
+    reasoning_effort: Annotated[
+        str | None,
+        typer.Option(help="How long the model thinks: low, medium, high.", show_default=False),
+    ] = None
+    param: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=JSON",
+            help="A further parameter of every request, e.g. top_p=0.9; may be given often.",
+            show_default=False,
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:  # for every endpoint of this process
+        if self.header:
+            headers = [os.environ.get("AGENTEVAL_HEADERS", ""), *self.header]
+            os.environ["AGENTEVAL_HEADERS"] = "\n".join(headers)
+        if parameters := self.parameters():
+            os.environ["AGENTEVAL_PARAMETERS"] = json.dumps(parameters)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters of every request. Raises InputError for unreadable ones."""
+        parameters: dict[str, Any] = {}
+        for pair in self.param or ():
+            name, sign, text = pair.partition("=")
+            if not sign or not name.strip():
+                raise InputError(f"{pair[:60]!r}: write KEY=JSON, e.g. top_p=0.9", "--param")
+            try:
+                parameters[name.strip()] = json.loads(text)
+            except ValueError:  # a word without quotes is meant as it is
+                parameters[name.strip()] = text
+        if self.reasoning_effort is not None:
+            parameters["reasoning_effort"] = self.reasoning_effort
+        return parameters
+
+
+@dataclass(frozen=True)
+class ReplyOptions(RequestOptions):
+    """The same, with a limit on replies."""
+
+    max_tokens: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|none",
+            help="Tokens of one reply at most; none: as many as the model can write. Default: "
+            "enough for the criteria, none for models that are known to reason.",
+            show_default=False,
+        ),
+    ] = None
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters of every request. Raises InputError for unreadable ones."""
+        if self.max_tokens is None:
+            return super().parameters()
+        limit = self.max_tokens.strip().lower()
+        if limit != "none" and not (limit.isdigit() and int(limit)):
+            raise InputError(f"{limit!r}: write a number above 0, or none", "--max-tokens")
+        return {**super().parameters(), "max_tokens": None if limit == "none" else int(limit)}
+
+
+@dataclass(frozen=True)
+class AskingOptions(RequestOptions, EndpointOptions):
+    """A model, its endpoint, and what its requests carry."""
+
+    model: Model = None
+
+
+@dataclass(frozen=True)
+class ModelOptions(ReplyOptions, AskingOptions):
+    """The same, with a limit on replies."""
+
+
+@dataclass(frozen=True)
+class AgentModelOptions(AskingOptions):
+    """The model of an agent under test."""
+
+    model: ChatModel = None
+
+
+@dataclass(frozen=True)
+class LimitOptions:
+    """The bounds of a command that asks."""
+
+    concurrency: Concurrency = 8
+    max_calls: MaxCalls = None
+    max_cost: MaxCost = None
+    price_in: PriceIn = None
+    price_out: PriceOut = None
+    timeout: Timeout = 120.0
+
+    def limits(self) -> Limits:
+        """The bounds. Raises InputError for one price without the other: a cost of which half is
+        unknown would be told, and capped, too low."""
+        from agenteval.models.limits import Limits, Price
+
+        if (self.price_in is None) != (self.price_out is None):
+            missing = "--price-out" if self.price_out is None else "--price-in"
+            raise InputError("one price without the other gives no cost; say both", missing)
+        price = (
+            None
+            if self.price_in is None or self.price_out is None
+            else Price(self.price_in, self.price_out)
+        )
+        return Limits(self.concurrency, self.max_calls, self.max_cost, price, self.timeout)
+
+
+@dataclass(frozen=True)
+class CopyOptions:
+    """How runs are perturbed."""
+
+    # Not read from the operators: to list them would load more than the help needs.
+    perturb: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--perturb",
+            help="Perturbation, may be given often: drop_sentences, drop_words, drop_middle, "
+            "truncate, shuffle_sentences, swap_numbers, pad, whitespace, formatting. "
+            "Default: five of them, see docs/verify.md.",
+            show_default=False,
+        ),
+    ] = None
+    drop: Annotated[
+        float, typer.Option(help="Share of a text that a perturbation touches.", min=0.01, max=0.9)
+    ] = 0.25

@@ -1,1 +1,0 @@
-"""Data that travel with the package: criteria bank and calibration constants."""

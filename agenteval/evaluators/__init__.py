@@ -1,1 +1,0 @@
-"""Evaluator agents: one folder each, none imports another."""
