@@ -19,44 +19,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agenteval.api.agreement import agree as agree
-    from agenteval.api.agreement import sample_to_label as sample_to_label
-    from agenteval.api.comparison import compare as compare
-    from agenteval.api.design import design as design
-    from agenteval.api.dissections import adissect as adissect
-    from agenteval.api.dissections import dissect as dissect
-    from agenteval.api.flow_import import flow_import as flow_import
-    from agenteval.api.planning import aplan_test as aplan_test
-    from agenteval.api.planning import plan_test as plan_test
-    from agenteval.api.procedures import conform as conform
-    from agenteval.api.running import Interrupted as Interrupted
-    from agenteval.api.stored import export as export
-    from agenteval.api.stored import page as page
-    from agenteval.api.stored import results as results
-    from agenteval.api.stored import scores as scores
-    from agenteval.api.stored import sources as sources
-    from agenteval.api.suites import aplan_suite as aplan_suite
-    from agenteval.api.suites import plan_suite as plan_suite
-    from agenteval.api.trace_scores import score_findings as score_findings
-    from agenteval.api.traces import alocate as alocate
-    from agenteval.api.traces import detect as detect
-    from agenteval.api.traces import locate as locate
-    from agenteval.api.utility import apropose as apropose
-    from agenteval.api.utility import aquantify as aquantify
-    from agenteval.api.utility import perturb as perturb
-    from agenteval.api.utility import propose as propose
-    from agenteval.api.utility import quantify as quantify
-    from agenteval.api.verifying import averify as averify
-    from agenteval.api.verifying import verify as verify
-    from agenteval.api.workflows import aflow_sessions as aflow_sessions
-    from agenteval.api.workflows import aflow_turns as aflow_turns
-    from agenteval.api.workflows import flow_sessions as flow_sessions
-    from agenteval.api.workflows import flow_turns as flow_turns
+    from agenteval.app.agreement import agree as agree
+    from agenteval.app.agreement import sample_to_label as sample_to_label
+    from agenteval.app.comparison import compare as compare
+    from agenteval.app.design import design as design
+    from agenteval.app.stored import export as export
+    from agenteval.app.stored import page as page
+    from agenteval.app.stored import results as results
+    from agenteval.app.stored import scores as scores
+    from agenteval.app.stored import sources as sources
+    from agenteval.cli.running import Interrupted as Interrupted
     from agenteval.errors import AgentevalError as AgentevalError
     from agenteval.models.client import Client as Client
     from agenteval.models.factory import ChatModel as ChatModel
     from agenteval.models.limits import Limits as Limits
     from agenteval.models.limits import Price as Price
+    from agenteval.planning.api import aplan_test as aplan_test
+    from agenteval.planning.api import plan_test as plan_test
+    from agenteval.planning.dissect_api import adissect as adissect
+    from agenteval.planning.dissect_api import dissect as dissect
+    from agenteval.planning.suite_api import aplan_suite as aplan_suite
+    from agenteval.planning.suite_api import plan_suite as plan_suite
     from agenteval.readers import read_runs as read_runs
     from agenteval.records import CriteriaSet as CriteriaSet
     from agenteval.records import Criterion as Criterion
@@ -66,36 +49,53 @@ if TYPE_CHECKING:
     from agenteval.records import Score as Score
     from agenteval.records import Source as Source
     from agenteval.records import Task as Task
-    from agenteval.report.report import Report as Report
+    from agenteval.reporting.report import Report as Report
     from agenteval.store import Store as Store
+    from agenteval.traces.api import alocate as alocate
+    from agenteval.traces.api import detect as detect
+    from agenteval.traces.api import locate as locate
+    from agenteval.traces.score_api import score_findings as score_findings
+    from agenteval.utility.api import apropose as apropose
+    from agenteval.utility.api import aquantify as aquantify
+    from agenteval.utility.api import perturb as perturb
+    from agenteval.utility.api import propose as propose
+    from agenteval.utility.api import quantify as quantify
+    from agenteval.utility.verifying import averify as averify
+    from agenteval.utility.verifying import verify as verify
+    from agenteval.workflows.api import aflow_sessions as aflow_sessions
+    from agenteval.workflows.api import aflow_turns as aflow_turns
+    from agenteval.workflows.api import flow_sessions as flow_sessions
+    from agenteval.workflows.api import flow_turns as flow_turns
+    from agenteval.workflows.import_api import flow_import as flow_import
+    from agenteval.workflows.procedure_api import conform as conform
 
 _HOME = {
     # criteria, scores, trust in a judge
-    "apropose": "agenteval.api.utility",
-    "aquantify": "agenteval.api.utility",
-    "averify": "agenteval.api.verifying",
-    "perturb": "agenteval.api.utility",
-    "propose": "agenteval.api.utility",
-    "quantify": "agenteval.api.utility",
-    "verify": "agenteval.api.verifying",
+    "apropose": "agenteval.utility.api",
+    "aquantify": "agenteval.utility.api",
+    "averify": "agenteval.utility.verifying",
+    "perturb": "agenteval.utility.api",
+    "propose": "agenteval.utility.api",
+    "quantify": "agenteval.utility.api",
+    "verify": "agenteval.utility.verifying",
     # questions to ratings and to what is stored
-    "agree": "agenteval.api.agreement",
-    "compare": "agenteval.api.comparison",
-    "design": "agenteval.api.design",
-    "export": "agenteval.api.stored",
-    "page": "agenteval.api.stored",
-    "results": "agenteval.api.stored",
-    "sample_to_label": "agenteval.api.agreement",
-    "scores": "agenteval.api.stored",
-    "sources": "agenteval.api.stored",
+    "agree": "agenteval.app.agreement",
+    "compare": "agenteval.app.comparison",
+    "design": "agenteval.app.design",
+    "export": "agenteval.app.stored",
+    "page": "agenteval.app.stored",
+    "results": "agenteval.app.stored",
+    "sample_to_label": "agenteval.app.agreement",
+    "scores": "agenteval.app.stored",
+    "sources": "agenteval.app.stored",
     # what all share
     "AgentevalError": "agenteval.errors",
     "ChatModel": "agenteval.models.factory",
     "Client": "agenteval.models.client",
-    "Interrupted": "agenteval.api.running",
+    "Interrupted": "agenteval.cli.running",
     "Limits": "agenteval.models.limits",
     "Price": "agenteval.models.limits",
-    "Report": "agenteval.report.report",
+    "Report": "agenteval.reporting.report",
     "Store": "agenteval.store",
     "read_runs": "agenteval.readers",
     # records
@@ -108,23 +108,23 @@ _HOME = {
     "Source": "agenteval.records",
     "Task": "agenteval.records",
     # planning tests, errors in traces
-    "adissect": "agenteval.api.dissections",
-    "dissect": "agenteval.api.dissections",
-    "aplan_suite": "agenteval.api.suites",
-    "plan_suite": "agenteval.api.suites",
-    "aplan_test": "agenteval.api.planning",
-    "plan_test": "agenteval.api.planning",
-    "alocate": "agenteval.api.traces",
-    "locate": "agenteval.api.traces",
-    "detect": "agenteval.api.traces",
-    "score_findings": "agenteval.api.trace_scores",
+    "adissect": "agenteval.planning.dissect_api",
+    "dissect": "agenteval.planning.dissect_api",
+    "aplan_suite": "agenteval.planning.suite_api",
+    "plan_suite": "agenteval.planning.suite_api",
+    "aplan_test": "agenteval.planning.api",
+    "plan_test": "agenteval.planning.api",
+    "alocate": "agenteval.traces.api",
+    "locate": "agenteval.traces.api",
+    "detect": "agenteval.traces.api",
+    "score_findings": "agenteval.traces.score_api",
     # workflows
-    "aflow_sessions": "agenteval.api.workflows",
-    "aflow_turns": "agenteval.api.workflows",
-    "conform": "agenteval.api.procedures",
-    "flow_import": "agenteval.api.flow_import",
-    "flow_sessions": "agenteval.api.workflows",
-    "flow_turns": "agenteval.api.workflows",
+    "aflow_sessions": "agenteval.workflows.api",
+    "aflow_turns": "agenteval.workflows.api",
+    "conform": "agenteval.workflows.procedure_api",
+    "flow_import": "agenteval.workflows.import_api",
+    "flow_sessions": "agenteval.workflows.api",
+    "flow_turns": "agenteval.workflows.api",
 }
 
 __all__ = sorted(_HOME)

@@ -1,6 +1,6 @@
 """python -m agenteval"""
 
-from agenteval.cli.main import main
+from agenteval.app.main import main
 
 if __name__ == "__main__":
     main()

@@ -30,8 +30,8 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.engine import Experiment
-from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.store import Store
+from agenteval.utility.evaluator import JudgeEvaluator
 from benchmarks.folders import OUT, module
 from benchmarks.instant import IN_FLIGHT, Instant, instant_judge, peak_mb, reply_text, scored
 from benchmarks.outcome import Row, finish

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from agenteval.analysis.labelled_means import Calibration, calibrations
 from agenteval.records import Criterion
 from agenteval.stats.scores import ScoreTable, score_table
-from agenteval.trust.labelled_means import Calibration, calibrations
 from benchmarks.outcome import Row, finish
 
 LEVELS = ("poor", "fair", "good", "very good")

@@ -25,19 +25,19 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from agenteval.evaluators.traces.annotation_files import pair_up, read_folder
-from agenteval.evaluators.traces.annotations import Annotation
-from agenteval.evaluators.traces.detectors import (
+from agenteval.readers.traces import read_traces
+from agenteval.records import Findings, Run
+from agenteval.stats.bootstrap import Bootstrap, bootstrap_sums
+from agenteval.traces.annotation_files import pair_up, read_folder
+from agenteval.traces.annotations import Annotation
+from agenteval.traces.detectors import (
     CATEGORY,
     CONFIDENCE,
     NAME,
     detect,
     failed_steps,
 )
-from agenteval.evaluators.traces.taxonomy import built_in
-from agenteval.readers.traces import read_traces
-from agenteval.records import Findings, Run
-from agenteval.stats.bootstrap import Bootstrap, bootstrap_sums
+from agenteval.traces.taxonomy import built_in
 from benchmarks.folders import ROOT
 from benchmarks.outcome import Row, finish
 

@@ -36,18 +36,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from agenteval.evaluators.utility.bank import load_bank
-from agenteval.evaluators.utility.embedded import (
+from agenteval.readers import make_view, read_runs
+from agenteval.records import Run
+from agenteval.stats import Bootstrap, Interval, bootstrap_interval, proportion_interval
+from agenteval.utility.bank import load_bank
+from agenteval.utility.embedded import (
     MIN_SENTENCES,
     CriterionKind,
     load_kinds,
     read_prose,
 )
-from agenteval.evaluators.utility.plan import Item
-from agenteval.readers import make_view, read_runs
-from agenteval.records import Run
-from agenteval.stats import Bootstrap, Interval, bootstrap_interval, proportion_interval
-from agenteval.trust.verification import make_copies
+from agenteval.utility.evaluator import Item
+from agenteval.utility.perturbed_runs import make_copies
 from benchmarks.folders import ROOT
 from benchmarks.outcome import Row, finish
 

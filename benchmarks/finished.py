@@ -88,7 +88,7 @@ def main() -> int:
         (folder / "criteria.json").write_text(json.dumps(whole), encoding="utf-8")
         commands = {
             "pass": [sys.executable, "-c", "pass"],
-            "import": [sys.executable, "-c", "import agenteval.cli.main, agenteval.api.utility"],
+            "import": [sys.executable, "-c", "import agenteval.app.main, agenteval.utility.api"],
             "finished": [
                 sys.executable, "-m", "agenteval", "quantify", str(folder / "runs.jsonl"),
                 "--criteria", str(folder / "criteria.json"), "--model", f"openai:{MODEL}",

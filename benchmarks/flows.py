@@ -22,14 +22,14 @@ from collections.abc import Sequence
 from itertools import cycle, islice
 
 from agenteval.agents import System
-from agenteval.evaluators.workflows.cases import OpenRole, SessionCase, open_role, session_cases
-from agenteval.evaluators.workflows.folder import find_role
-from agenteval.evaluators.workflows.recorded_agent import RecordedAgents
-from agenteval.evaluators.workflows.run_session import SessionSettings, run_session
-from agenteval.evaluators.workflows.session import SessionFailure, SessionLog
-from agenteval.evaluators.workflows.simulated_tools import ToolSimulator
-from agenteval.evaluators.workflows.simulated_user import ScriptedUser
-from agenteval.evaluators.workflows.verdicts import Verdicts
+from agenteval.workflows.cases import OpenRole, SessionCase, open_role, session_cases
+from agenteval.workflows.folder import find_role
+from agenteval.workflows.recorded_agent import RecordedAgents
+from agenteval.workflows.run_session import SessionSettings, run_session
+from agenteval.workflows.session import SessionFailure, SessionLog
+from agenteval.workflows.simulated_tools import ToolSimulator
+from agenteval.workflows.simulated_user import ScriptedUser
+from agenteval.workflows.verdicts import Verdicts
 from benchmarks import outcome
 
 ROLES = ("hotel_reception", "meeting_rooms")

@@ -8,14 +8,14 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agenteval.evaluators.base import RunJudge
-from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
+from agenteval.engine.judging import RunJudge
 from agenteval.models.client import Client
 from agenteval.models.limits import Limiter
 from agenteval.models.wire import Reply, Request
 from agenteval.readers.tasks import find_task
 from agenteval.records import Criterion, Usage
 from agenteval.store import Store
+from agenteval.utility.quantifier import QuantifierOptions, chat_judge
 from benchmarks.folders import ROOT
 
 IN_FLIGHT = 64

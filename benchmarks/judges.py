@@ -7,7 +7,7 @@ draws `--cases` of them (without replacement), lets each judge rate originals an
 the verifier. The rates tell how often a judge gets which verdict. Targets: a judge that should not
 be trusted is called trustworthy in at most 5 % of the simulations, the perfect judge is called not
 trustworthy in at most 5 %. Ends with 1 when a target is missed. The last judge rates the runs of
-the pool through the real client, quantifier and store in tests/trust/test_verification.py.
+the pool through the real client, quantifier and store in tests/utility/test_perturbed_runs.py.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from agenteval.evaluators.utility.verify import verify
-from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.readers import make_view
 from agenteval.records import Criterion
 from agenteval.records.verification import VerifiedSet
 from agenteval.stats.scores import NAMED, ORIGINAL, Column, ScoreTable
-from agenteval.trust.verification import DEFAULT_OPERATORS, make_copies
+from agenteval.utility.perturbed_runs import DEFAULT_OPERATORS, make_copies
+from agenteval.utility.verify import verify
+from agenteval.utility.verify.options import VerifyOptions
 from benchmarks.outcome import Row, finish
 from tests.support.judges import TOP, SimulatedJudge, family
 from tests.support.world import criteria, make_runs

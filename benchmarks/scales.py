@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from agenteval.evaluators.utility.scale_order import order_of
+from agenteval.utility.scale_order import order_of
 from benchmarks.outcome import Row, finish
 
 UNCLEAR = 0.05  # share of scales that may stay unclear

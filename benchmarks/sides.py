@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.folders import ROOT
 
 if TYPE_CHECKING:
-    from agenteval.evaluators.base import RunJudge
-    from agenteval.evaluators.utility.plan import Item
+    from agenteval.engine.judging import RunJudge
     from agenteval.models.factory import ModelChoice
     from agenteval.models.limits import Limits
     from agenteval.models.wire import Request
     from agenteval.records import Criterion
+    from agenteval.utility.evaluator import Item
 
 CRITERIA = 6
 MODEL = "test-model"
@@ -60,7 +60,7 @@ class Measured:
 
 def criteria() -> tuple[Criterion, ...]:
     """The first CRITERIA of the reviewed set for mathematics."""
-    from agenteval.evaluators.utility.criteria_file import load_criteria
+    from agenteval.utility.criteria_file import load_criteria
 
     loaded = load_criteria(ROOT / "criteria" / "math.reviewed.json")
     return loaded.criteria.criteria[:CRITERIA]
@@ -89,10 +89,10 @@ def fixed_reply() -> str:
 
 def requests(job: Job, count: int, first: int = 0) -> list[Request]:
     """The requests that the quantifier would send, nonces filled in."""
-    from agenteval.evaluators.base import JudgeUnit
-    from agenteval.evaluators.utility.quantifier import Quantifier
+    from agenteval.engine.judging import JudgeUnit
     from agenteval.models.factory import make_client
     from agenteval.readers.tasks import find_task
+    from agenteval.utility.quantifier import Quantifier
 
     client = make_client(openai_choice(job), limits(job), None)
     quantifier = Quantifier(client, find_task(str(ROOT / "tasks" / "math")).task)
@@ -187,11 +187,11 @@ async def measured_asking(job: Job, ask: Callable[[dict[str, Any]], Awaitable[No
 async def side_pipeline(job: Job) -> Measured:
     """The pipeline of the command line over a store on disk; counts the cells in it at the end."""
     from agenteval.engine import Experiment
-    from agenteval.evaluators.utility.plan import JudgeEvaluator
-    from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
     from agenteval.models.factory import make_client
     from agenteval.readers.tasks import find_task
     from agenteval.store import Store
+    from agenteval.utility.evaluator import JudgeEvaluator
+    from agenteval.utility.quantifier import QuantifierOptions, chat_judge
 
     task, asked = find_task(str(ROOT / "tasks" / "math")).task, criteria()
     path = job.folder / "store.db"

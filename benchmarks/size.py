@@ -84,7 +84,7 @@ class CommandPath:
 
 def path_of(words: Sequence[str]) -> CommandPath:
     """Return the path of a command, run in the working folder."""
-    from agenteval.cli.main import main as command_line
+    from agenteval.app.main import main as command_line
     from agenteval.engine import Experiment
 
     followed, save = CommandPath(), Experiment._save

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from agenteval.analysis.scores import scores_from_store
 from agenteval.errors import AgentevalError, InputError
 from agenteval.files import replacing
 from agenteval.stats.scores import NAMED, ScoreTable
 from agenteval.store import Store
-from agenteval.trust.scores import scores_from_store
 
 CASE = 12  # characters of a case's hash: enough to tell cases apart
 PLAIN = {"variant": "original", "status": "scored"}  # what read_scores assumes, so not written

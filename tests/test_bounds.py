@@ -15,9 +15,6 @@ import pytest
 from agenteval.engine import Experiment, ExperimentResult
 from agenteval.engine.experiment import FIRST_FAILURES
 from agenteval.errors import Unauthorized
-from agenteval.evaluators.utility.criteria_file import load_criteria
-from agenteval.evaluators.utility.plan import JudgeEvaluator
-from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
 from agenteval.models.client import RetryPolicy
 from agenteval.models.factory import ModelChoice, make_client
 from agenteval.models.limits import Limits
@@ -25,6 +22,9 @@ from agenteval.readers import make_view, read_runs
 from agenteval.readers.tasks import find_task
 from agenteval.store import Store
 from agenteval.testing import Fault, Rule, Server, serve
+from agenteval.utility.criteria_file import load_criteria
+from agenteval.utility.evaluator import JudgeEvaluator
+from agenteval.utility.quantifier import QuantifierOptions, chat_judge
 
 ROOT = Path(__file__).parents[1]
 WORKERS = 8

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 
 
 def test_the_example_runs_in_a_fresh_folder_without_a_key(tmp_path: Path) -> None:

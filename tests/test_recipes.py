@@ -17,7 +17,7 @@ import pytest
 from agenteval.store import Store
 from tests.interop.three_answers import EXPECTED, FAILURE, QUESTION, SAID, SCORES
 
-PAGE = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[1] / "docs" / "recipes.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", PAGE, re.M | re.S))
 
 
@@ -60,7 +60,7 @@ def test_promptfoo(recipes: Any) -> None:
 
 
 def test_each_recipe_but_promptfoos_is_run_by_test_interop() -> None:
-    scripts = Path(__file__).parents[1] / "interop"
+    scripts = Path(__file__).parent / "interop"
     used = "".join(path.read_text() for path in scripts.glob("page_*.py"))
     imported = set(re.findall(r"^from (\w+) import Utility", used, re.M))
     assert imported == {Path(name).stem for name in FILES} - {"ours", "in_promptfoo"}

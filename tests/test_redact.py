@@ -182,7 +182,7 @@ def test_a_reply_that_repeats_the_key() -> None:
 
 
 def test_a_warning_of_a_library_tells_no_key(capsys: pytest.CaptureFixture[str]) -> None:
-    from agenteval.cli.main import _warned
+    from agenteval.app.main import _warned
 
     keep_secret([KEY])
     _warned(f"model {KEY}\x1b", UserWarning, "f.py", 3)

@@ -15,6 +15,17 @@ from typing import Any
 
 import numpy as np
 
+from agenteval.analysis.ratings import (
+    Cases,
+    Floats,
+    Levels,
+    Measure,
+    RatedCriterion,
+    RunRatings,
+    clusters_of,
+    listed,
+    rated_criteria,
+)
 from agenteval.errors import InputError
 from agenteval.records import Criterion
 from agenteval.stats.agreement import krippendorff_alpha
@@ -26,17 +37,6 @@ from agenteval.stats.interval import Interval, mean_interval
 from agenteval.stats.kappa import cohen_kappa
 from agenteval.stats.proportion import proportion_interval
 from agenteval.stats.scores import ORIGINAL, ScoreTable
-from agenteval.trust.ratings import (
-    Cases,
-    Floats,
-    Levels,
-    Measure,
-    RatedCriterion,
-    RunRatings,
-    clusters_of,
-    listed,
-    rated_criteria,
-)
 
 
 @dataclass(frozen=True)

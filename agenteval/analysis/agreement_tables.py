@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agenteval.records.table import Cell, Column, Table, cells_of
-from agenteval.trust.agreement import Agreement
-from agenteval.trust.label_audit import AUC, Suspect, WithAndWithout
-from agenteval.trust.panel import Panel, RaterAgreement
-from agenteval.trust.table_parts import (
+from agenteval.analysis.agreement import Agreement
+from agenteval.analysis.label_audit import AUC, Suspect, WithAndWithout
+from agenteval.analysis.panel import Panel, RaterAgreement
+from agenteval.analysis.table_parts import (
     CRITERION,
     JUDGE,
     PAIR,
@@ -21,6 +20,7 @@ from agenteval.trust.table_parts import (
     pair_cells,
     table_of,
 )
+from agenteval.records.table import Cell, Column, Table, cells_of
 
 _RUNS = Column("n", "runs", "count", "runs that the figures are over")
 _EXACT = Column("exact", "equal levels", "share")

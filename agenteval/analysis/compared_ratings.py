@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from agenteval.analysis.pairing import PairBy
+from agenteval.analysis.rating_sources import StoredJudge, file_table
 from agenteval.errors import InputError
 from agenteval.records import Criterion
 from agenteval.stats.scores import ScoreTable
 from agenteval.store import Store
-from agenteval.trust.pairing import PairBy
-from agenteval.trust.rating_sources import StoredJudge, file_table
 
 
 @dataclass(frozen=True)

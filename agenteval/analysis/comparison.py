@@ -10,17 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from agenteval.errors import InputError
-from agenteval.stats.bounded import bounded_interval
-from agenteval.stats.correlation import correlation_matrix
-from agenteval.stats.interval import Interval
-from agenteval.stats.multiple import adjust
-from agenteval.stats.paired import binomial_half_tails, sign_flip_test
-from agenteval.stats.sample_size import FEWEST, cases_to_exclude, smallest_difference
-from agenteval.stats.scores import ORIGINAL, Floats, ScoreTable
-from agenteval.stats.sequential import is_futile, look_level, normalized_sum
-from agenteval.stats.vectors import normal_quantile
-from agenteval.trust.pairing import (
+from agenteval.analysis.pairing import (
     UNKNOWN,
     PairBy,
     PairKey,
@@ -31,6 +21,16 @@ from agenteval.trust.pairing import (
     pair_means,
     success_rows,
 )
+from agenteval.errors import InputError
+from agenteval.stats.bounded import bounded_interval
+from agenteval.stats.correlation import correlation_matrix
+from agenteval.stats.interval import Interval
+from agenteval.stats.multiple import adjust
+from agenteval.stats.paired import binomial_half_tails, sign_flip_test
+from agenteval.stats.sample_size import FEWEST, cases_to_exclude, smallest_difference
+from agenteval.stats.scores import ORIGINAL, Floats, ScoreTable
+from agenteval.stats.sequential import is_futile, look_level, normalized_sum
+from agenteval.stats.vectors import normal_quantile
 
 Verdict = Literal["better", "worse", "no difference", "identical", "cannot tell"]
 

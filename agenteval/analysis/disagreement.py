@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from agenteval.analysis.table_parts import CRITERION, criterion_cells
 from agenteval.records.table import Cell, Column, Table
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.text import plural
-from agenteval.trust.table_parts import CRITERION, criterion_cells
 
 MOST = 20
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+from agenteval.analysis.scores import newest_runs, run_names
 from agenteval.readers.injection import texts_signs, view_signs
 from agenteval.records import Run, View
 from agenteval.store import Store
-from agenteval.trust.scores import newest_runs, run_names
 
 CONSTANT = "one output for several problems"
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from agenteval.analysis.comparison import Comparison, ComparisonRow, would_decide
 from agenteval.errors import InputError
 from agenteval.stats.interval import Interval
 from agenteval.stats.sample_size import cases_to_exclude
-from agenteval.trust.comparison import Comparison, ComparisonRow, would_decide
 
 Outcome = Literal["met", "missed", "undecided"]
 FailIf = Literal["surely-worse", "not-surely-as-good"]

@@ -7,11 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from agenteval.records.table import Cell, Column, Estimate, Table, cells_of
-from agenteval.stats.alttest import AltTest
-from agenteval.text import plural
-from agenteval.trust.labelled_means import Calibration, LabelledMean
-from agenteval.trust.table_parts import (
+from agenteval.analysis.labelled_means import Calibration, LabelledMean
+from agenteval.analysis.table_parts import (
     CRITERION,
     JUDGE,
     PAIR,
@@ -20,6 +17,9 @@ from agenteval.trust.table_parts import (
     pair_cells,
     table_of,
 )
+from agenteval.records.table import Cell, Column, Estimate, Table, cells_of
+from agenteval.stats.alttest import AltTest
+from agenteval.text import plural
 
 ALL = "all criteria"
 

@@ -9,20 +9,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from agenteval.records import Criterion
-from agenteval.stats.calibration import calibration_error
-from agenteval.stats.interval import Interval
-from agenteval.stats.ppi import PPIMean, ppi_mean
-from agenteval.stats.scores import ORIGINAL, Mask, ScoreTable
-from agenteval.trust.agreement import mean_over_cases
-from agenteval.trust.ratings import (
+from agenteval.analysis.agreement import mean_over_cases
+from agenteval.analysis.ratings import (
     Floats,
     RatedCriterion,
     RunRatings,
     clusters_of,
     rated_criteria,
 )
-from agenteval.trust.sampling import Sample
+from agenteval.analysis.sampling import Sample
+from agenteval.records import Criterion
+from agenteval.stats.calibration import calibration_error
+from agenteval.stats.interval import Interval
+from agenteval.stats.ppi import PPIMean, ppi_mean
+from agenteval.stats.scores import ORIGINAL, Mask, ScoreTable
 
 _BINS = 10  # of a measured number
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from agenteval.analysis.scores import newest_runs, run_names
 from agenteval.records import Criterion
 from agenteval.records.run import no_answers
 from agenteval.stats import Interval, mean_interval
@@ -14,7 +15,6 @@ from agenteval.stats.scores import ONLY_EMPTY, ScoreTable
 from agenteval.store import Store, of_one_state
 from agenteval.store.rows import cell_detail
 from agenteval.text import plural
-from agenteval.trust.scores import newest_runs, run_names
 
 ALL = "all systems"
 

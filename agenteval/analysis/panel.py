@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from agenteval.analysis.agreement import AgreeOptions, mean_over_cases, unless_collapsed
+from agenteval.analysis.label_tables import ALL
+from agenteval.analysis.ratings import RatedCriterion, RunRatings, clusters_of, rated_criteria
 from agenteval.records import Criterion
 from agenteval.stats.agreement import krippendorff_alpha, level_counts
 from agenteval.stats.alttest import AltTest, alt_test
@@ -15,9 +18,6 @@ from agenteval.stats.interval import Interval
 from agenteval.stats.kappa import equal_pairs
 from agenteval.stats.proportion import proportion_interval
 from agenteval.stats.scores import ScoreTable
-from agenteval.trust.agreement import AgreeOptions, mean_over_cases, unless_collapsed
-from agenteval.trust.label_tables import ALL
-from agenteval.trust.ratings import RatedCriterion, RunRatings, clusters_of, rated_criteria
 
 
 @dataclass(frozen=True)

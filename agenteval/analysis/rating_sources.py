@@ -7,13 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agenteval.analysis.scores import run_names, scores_from_store
 from agenteval.errors import InputError
 from agenteval.readers.scores import read_scores, score_rows, waits_for_label
 from agenteval.records import Criterion, Source
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store
 from agenteval.store.experiments import unfinished_of
-from agenteval.trust.scores import run_names, scores_from_store
 
 
 def latest_source(store: Store, start: str | None, *, trials: bool = True) -> tuple[str, Source]:

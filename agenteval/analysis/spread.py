@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from agenteval.analysis.table_parts import CRITERION, criterion_cells, criterion_lines
 from agenteval.records import Criterion
 from agenteval.records.table import Cell, Column, Estimate, Table
 from agenteval.stats.interval import Interval
@@ -17,7 +18,6 @@ from agenteval.stats.sample_size import smallest_difference
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.stats.variance import VarianceComponents, variance_components
 from agenteval.stats.vectors import normal_quantile
-from agenteval.trust.table_parts import CRITERION, criterion_cells, criterion_lines
 
 MORE_CASES, MORE_REPEATS = 20, 2
 WIDEST = 0.25  # variance of values in [0, 1] of which half are 0 and half are 1

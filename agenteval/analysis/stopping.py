@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from agenteval.analysis.comparison import CompareOptions, Comparison, compare
 from agenteval.errors import InputError
 from agenteval.records import Criterion
 from agenteval.records.table import Cell, Column, Estimate, Table
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.stats.sequential import confidence_sequence
 from agenteval.text import plural
-from agenteval.trust.comparison import CompareOptions, Comparison, compare
 
 DECIDED = "decided"
 

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from agenteval.analysis.means import Rating, ScoreRow, cases_answered_twice, summarize
 from agenteval.records import Criterion, Source, Usage
 from agenteval.records.table import Cell, Column, Estimate, Table
 from agenteval.stats import Interval
 from agenteval.text import plural
-from agenteval.trust.means import Rating, ScoreRow, cases_answered_twice, summarize
 
 _WEAK = re.compile(r"smollm2?[-_ ]?135m", re.I)
 _WEAK_NOTE = (

@@ -8,34 +8,34 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agenteval.api.judging import Criteria, read_criteria
-from agenteval.api.running import Watch, opened
+from agenteval.analysis.agreement import Agreement, AgreeOptions
+from agenteval.analysis.agreement import agree as agreement_of
+from agenteval.analysis.agreement_tables import AuditBy, JudgeAndRater, PanelOf, agreement_tables
+from agenteval.analysis.disagreement import disagreement_table, disagreements
+from agenteval.analysis.gates import Gate
+from agenteval.analysis.label_audit import audit as audit_labels
+from agenteval.analysis.label_audit import with_and_without
+from agenteval.analysis.label_tables import LabelledBy, Replacing, label_tables
+from agenteval.analysis.labelled_means import calibrations, labelled_means
+from agenteval.analysis.panel import RaterAgreement, agreement_among, replacing
+from agenteval.analysis.panel import panel as panel_of
+from agenteval.analysis.rating_sources import StoredJudge, chosen_raters, file_table, raters_in
+from agenteval.analysis.ratings import with_runs
+from agenteval.analysis.sampling import By, Sample, draw, read_sample
+from agenteval.cli.running import Watch, opened
 from agenteval.errors import InputError
 from agenteval.files import same_file
 from agenteval.readers import make_view, read_runs
 from agenteval.records import Criterion, Run
 from agenteval.records.base import content_hash
 from agenteval.records.table import Cell, Column, Table
-from agenteval.report.page import report_page
-from agenteval.report.plots import reliability_lines
-from agenteval.report.report import Report
+from agenteval.reporting.page import report_page
+from agenteval.reporting.plots import reliability_lines
+from agenteval.reporting.report import Report
 from agenteval.stats.scores import ScoreTable
 from agenteval.store import Store
 from agenteval.text import plural
-from agenteval.trust.agreement import Agreement, AgreeOptions
-from agenteval.trust.agreement import agree as agreement_of
-from agenteval.trust.agreement_tables import AuditBy, JudgeAndRater, PanelOf, agreement_tables
-from agenteval.trust.disagreement import disagreement_table, disagreements
-from agenteval.trust.gates import Gate
-from agenteval.trust.label_audit import audit as audit_labels
-from agenteval.trust.label_audit import with_and_without
-from agenteval.trust.label_tables import LabelledBy, Replacing, label_tables
-from agenteval.trust.labelled_means import calibrations, labelled_means
-from agenteval.trust.panel import RaterAgreement, agreement_among, replacing
-from agenteval.trust.panel import panel as panel_of
-from agenteval.trust.rating_sources import StoredJudge, chosen_raters, file_table, raters_in
-from agenteval.trust.ratings import with_runs
-from agenteval.trust.sampling import By, Sample, draw, read_sample
+from agenteval.utility.judging import Criteria, read_criteria
 
 Ratings = str | Path | ScoreTable
 

@@ -7,26 +7,26 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from agenteval.api.agreement import known_criteria
-from agenteval.api.judging import Criteria
-from agenteval.api.running import opened
-from agenteval.errors import InputError
-from agenteval.files import same_file
-from agenteval.records.table import Column, Estimate, Table, cells_of, shown
-from agenteval.report.junit import junit_xml
-from agenteval.report.report import Report
-from agenteval.stats.scores import ORIGINAL, ScoreTable
-from agenteval.store import Store, default_path
-from agenteval.trust.compared_ratings import (
+from agenteval.analysis.compared_ratings import (
     ComparedRatings,
     RatingQuery,
     compared_stores,
     compared_tables,
 )
-from agenteval.trust.comparison import CompareOptions, Comparison, ComparisonRow
-from agenteval.trust.comparison import compare as compare_tables
-from agenteval.trust.gates import FailIf, regression_gates, under_gate
-from agenteval.trust.means import cases_answered_twice, lines_on_failed_runs
+from agenteval.analysis.comparison import CompareOptions, Comparison, ComparisonRow
+from agenteval.analysis.comparison import compare as compare_tables
+from agenteval.analysis.gates import FailIf, regression_gates, under_gate
+from agenteval.analysis.means import cases_answered_twice, lines_on_failed_runs
+from agenteval.app.agreement import known_criteria
+from agenteval.cli.running import opened
+from agenteval.errors import InputError
+from agenteval.files import same_file
+from agenteval.records.table import Column, Estimate, Table, cells_of, shown
+from agenteval.reporting.junit import junit_xml
+from agenteval.reporting.report import Report
+from agenteval.stats.scores import ORIGINAL, ScoreTable
+from agenteval.store import Store, default_path
+from agenteval.utility.judging import Criteria
 
 _JUDGES = {"better": "higher", "worse": "lower"}  # a judge that rates higher is not better for it
 _FEW = 3  # cases behind a difference that the first table names

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from agenteval.api.agreement import Ratings, judge_table
-from agenteval.api.judging import Criteria
+from agenteval.analysis.spread import WIDEST, cases_for_width, design_table, spreads
+from agenteval.app.agreement import Ratings, judge_table
 from agenteval.errors import InputError
-from agenteval.report.report import Report
+from agenteval.reporting.report import Report
 from agenteval.store import Store
 from agenteval.text import plural
-from agenteval.trust.spread import WIDEST, cases_for_width, design_table, spreads
+from agenteval.utility.judging import Criteria
 
 
 def design(

@@ -19,8 +19,8 @@ from typing import Any, TextIO
 
 import typer
 
+from agenteval.app.removed import refuse_removed
 from agenteval.cli.console import drop, output_fails, prepare_streams, write_err
-from agenteval.cli.removed import refuse_removed
 from agenteval.cli.signals import INTERRUPTED, Caught, as_interrupts
 from agenteval.errors import AgentevalError, StoreError
 from agenteval.text import guard_logs, redacted, visible
@@ -49,6 +49,15 @@ COMMANDS = {
     "trace": "Find, locate and grade errors in traces of agents, and measure whoever finds them.",
     "flow": "Evaluate agents that serve users by a procedure: turn by turn against recorded "
     "sessions, or in whole sessions with simulated users and tools.",
+}
+
+
+# Where the commands of the rooms are; all others are modules of `app.commands`.
+_MODULES = {
+    **dict.fromkeys(("criteria", "quantify", "verify", "perturb"), "agenteval.utility.commands"),
+    "plan": "agenteval.planning.commands",
+    "trace": "agenteval.traces.commands",
+    "flow": "agenteval.workflows.commands",
 }
 
 
@@ -103,7 +112,7 @@ def _root(
 
 def typed(name: str) -> typer.Typer:
     """The app of a group, or one of a single command."""
-    module = import_module(f"agenteval.cli.{name}")
+    module = import_module(_MODULES.get(name, f"agenteval.app.commands.{name}"))
     if hasattr(module, "app"):
         return module.app  # type: ignore[no-any-return]
     single = typer.Typer(add_completion=False, rich_markup_mode=None)

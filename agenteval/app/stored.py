@@ -9,28 +9,28 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from agenteval.api.agreement import known_criteria
-from agenteval.api.reports import ScoreReport, score_report
-from agenteval.api.running import opened
+from agenteval.analysis.flagged import stored_flags
+from agenteval.analysis.means import load_ratings
+from agenteval.analysis.rating_sources import latest_source
+from agenteval.app.agreement import known_criteria
+from agenteval.cli.running import opened
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.files import write_atomically
 from agenteval.readers import make_view, read_runs
 from agenteval.readers.scores import read_scores
 from agenteval.records import Source
 from agenteval.records.table import Cell, Column, Table
-from agenteval.report.material import ReportScope, from_ratings, from_store
-from agenteval.report.report import Report
-from agenteval.report.utility import MOST_RUNS, utility_page
+from agenteval.reporting.report import Report
 from agenteval.store import Store
 from agenteval.store.copying import counts
 from agenteval.store.experiments import unfinished_of
 from agenteval.store.export import export_cells, is_probe, results_on_copies, way_of
 from agenteval.store.reply_export import export_replies as replies_of
 from agenteval.text import plural
-from agenteval.trust.flagged import stored_flags
-from agenteval.trust.means import load_ratings
-from agenteval.trust.rating_sources import latest_source
+from agenteval.utility.page import MOST_RUNS, utility_page
+from agenteval.utility.page_data import ReportScope, from_ratings, from_store
+from agenteval.utility.reports import ScoreReport, score_report
+from agenteval.utility.verify.options import VerifyOptions
 
 _SHOWN = 4000  # characters of a run's text that `results` shows
 
@@ -238,7 +238,7 @@ def export(
     docs/opentelemetry.md. Raises InputError, StoreError, ModelError.
     """
     if otlp:
-        from agenteval.api.telemetry import send_events
+        from agenteval.app.telemetry import send_events
 
         with TemporaryDirectory() as folder:  # the store is not held while an endpoint answers
             cells = Path(folder) / "cells.jsonl"
@@ -379,15 +379,15 @@ def _trials(store: Store, evaluator: str) -> Report:
     """All trials that this kind of evaluator stored. Raises InputError for one without a page."""
     # Each loads the evaluators of its family.
     if evaluator.startswith("planning"):
-        from agenteval.api.planning import plan_report
+        from agenteval.planning.api import plan_report
 
         return plan_report(store)
     if evaluator.startswith("workflows"):
-        from agenteval.api.workflows import flow_results
+        from agenteval.workflows.api import flow_results
 
         return flow_results(store)
     if evaluator.startswith("traces"):
-        from agenteval.api.traces import findings_report
+        from agenteval.traces.api import findings_report
 
         return findings_report(store=store)
     raise InputError(f"there is no page of {evaluator}; `agenteval show` prints its table")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agenteval.api.options import EndpointOptions, JudgeOptions, RunOptions
+from agenteval.cli.options import CommonOptions, EndpointOptions, RunOptions
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ ChatModel = Annotated[
 ]
 BaseUrl = Annotated[str | None, flag(EndpointOptions, "base_url")]
 StorePath = Annotated[str | None, flag(RunOptions, "store")]
-TaskName = Annotated[str | None, flag(JudgeOptions, "task")]
-Columns = Annotated[list[str] | None, flag(JudgeOptions, "mapping")]
-Seed = Annotated[int, flag(JudgeOptions, "seed")]
+TaskName = Annotated[str | None, flag(CommonOptions, "task")]
+Columns = Annotated[list[str] | None, flag(CommonOptions, "mapping")]
+Seed = Annotated[int, flag(CommonOptions, "seed")]
 CriteriaFile = Annotated[
     Path | None,
     typer.Option(
@@ -66,7 +66,7 @@ DryRun = Annotated[bool, flag(RunOptions, "dry_run")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only results and errors.")]
 ShowAll = Annotated[bool, typer.Option("--all", help="Every table, not only the first ones.")]
-FirstRuns = Annotated[int | None, flag(JudgeOptions, "limit")]
+FirstRuns = Annotated[int | None, flag(CommonOptions, "limit")]
 
 
 @dataclass(frozen=True)

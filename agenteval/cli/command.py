@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_type_hints
 
 import typer
 
+from agenteval.cli.arguments import OutputOptions
 from agenteval.cli.console import Verbosity, out, print_json, warn
-from agenteval.cli.options import OutputOptions
 
 if TYPE_CHECKING:
-    from agenteval.api.options import CommandOption
-    from agenteval.report.report import Report
+    from agenteval.cli.options import CommandOption
+    from agenteval.reporting.report import Report
 
 
 class grouped:  # noqa: N801  a decorator
@@ -101,7 +101,7 @@ def _filled(group: type, values: dict[str, Any]) -> Any:
 
 def _interrupted(interrupt: KeyboardInterrupt, groups: Iterable[object]) -> NoReturn:
     """Show what an interrupted experiment has, and end the command."""
-    from agenteval.api.running import Interrupted
+    from agenteval.cli.running import Interrupted
 
     if not isinstance(interrupt, Interrupted):
         raise interrupt
@@ -118,7 +118,7 @@ def _output(groups: Iterable[object]) -> OutputOptions:
 def finish(report: Report, output: OutputOptions) -> NoReturn:
     """Show the report as the options say, after a dry run its estimate; end the command with its
     exit code."""
-    from agenteval.trust.gates import gate_lines
+    from agenteval.analysis.gates import gate_lines
 
     if output.as_json:
         print_json(report.to_json())

@@ -98,7 +98,7 @@ def warn(text: str) -> None:
 
 def notify(line: str) -> None:
     """What an experiment says while it runs: a note, or a warning where it matters."""
-    from agenteval.api.running import Warned
+    from agenteval.cli.running import Warned
 
     warn(line) if isinstance(line, Warned) else note(line)
 

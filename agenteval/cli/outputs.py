@@ -10,7 +10,7 @@ from agenteval.errors import InputError
 from agenteval.text import plural
 
 if TYPE_CHECKING:
-    from agenteval.api.options import StorePath
+    from agenteval.cli.options import StorePath
     from agenteval.records import Run
 
 

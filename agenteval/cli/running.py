@@ -25,7 +25,7 @@ from agenteval.store import Store, default_path, is_there
 
 if TYPE_CHECKING:
     from agenteval.engine import ExperimentResult
-    from agenteval.report.report import Report
+    from agenteval.reporting.report import Report
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from agenteval.engine.resume import Pending
     from agenteval.engine.unit import Evaluator, RequestBounds, Requests, T
 
+LOCAL = "all of it is computed on this machine: no requests, no cost"
 SAMPLE = 4000  # units that are drafted; of more an evenly spaced sample, a millisecond each
 REPAIR = 3100  # tokens that a request for a repair is longer: the malformed reply and the problem
 _REPAIR_MEMBER = 60  # and for each member of the reply

@@ -63,7 +63,7 @@ class Embedder(Protocol):
 
 def tau_for(model: str) -> float:
     """Default threshold of a model (name or path): measured, or `GUESSED_TAU`."""
-    text = files("agenteval.data").joinpath("embedders.json").read_text("utf-8")
+    text = files("agenteval.models").joinpath("embedders.json").read_text("utf-8")
     return float(json.loads(text)["tau"].get(Path(model).name.casefold(), GUESSED_TAU))
 
 

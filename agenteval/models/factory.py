@@ -345,3 +345,10 @@ def make_client(choice: ModelChoice, limits: Limits, store: ReplyCache | None) -
 def no_model(error: Exception) -> ModelUnavailable:
     """A missing local part, said with both ways out in one line."""
     return ModelUnavailable(f"{NO_MODEL} ({error})")
+
+
+def notes_on(choice: ModelChoice | None) -> tuple[str, ...]:
+    """Return a note where the replies come from a recording."""
+    if choice is None or choice.provider not in ("replay", "recorded"):
+        return ()
+    return ("the replies come from a recording: no endpoint is asked, nothing is paid",)

@@ -1,7 +1,7 @@
 """Planning tests: requests with exact demands, agents on mock tools, verdicts, causes of failures
 (arXiv 2404.17833)."""
 
-from agenteval.evaluators.planning.case import (
+from agenteval.planning.case import (
     Activity,
     Before,
     Case,
@@ -9,14 +9,14 @@ from agenteval.evaluators.planning.case import (
     TimeLimit,
     TimeRule,
 )
-from agenteval.evaluators.planning.dissect import Dissection, DissectOptions
-from agenteval.evaluators.planning.oracle import CheckRules, Verdict, check
-from agenteval.evaluators.planning.scripted import SCRIPTED
-from agenteval.evaluators.planning.suite import read_suite, write_suite
-from agenteval.evaluators.planning.synthesis import Generator, Shape
-from agenteval.evaluators.planning.tables import dissection_tables, planning_tables
-from agenteval.evaluators.planning.trials import Attempt, load_attempts, run_case
-from agenteval.evaluators.planning.words import Lexicon, Topic, built_in, built_in_topics
+from agenteval.planning.dissect import Dissection, DissectOptions
+from agenteval.planning.evaluator import Attempt, load_attempts, run_case
+from agenteval.planning.oracle import CheckRules, Verdict, check
+from agenteval.planning.scripted import SCRIPTED
+from agenteval.planning.suite import read_suite, write_suite
+from agenteval.planning.synthesis import Generator, Shape
+from agenteval.planning.tables import dissection_tables, planning_tables
+from agenteval.planning.words import Lexicon, Topic, built_in, built_in_topics
 
 __all__ = [
     "SCRIPTED",

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from agenteval.agents import AgentLimits, System, spec
 from agenteval.agents.spec import AgentSettings
-from agenteval.evaluators.planning.case import Case
-from agenteval.evaluators.planning.oracle import CheckRules
-from agenteval.evaluators.planning.scripted import SCRIPTED
-from agenteval.evaluators.planning.suite import read_suite
-from agenteval.evaluators.planning.trials import EVALUATOR, Rules
 from agenteval.models.factory import Model
 from agenteval.models.limits import Limits
+from agenteval.planning.case import Case
+from agenteval.planning.evaluator import EVALUATOR, Rules
+from agenteval.planning.oracle import CheckRules
+from agenteval.planning.scripted import SCRIPTED
+from agenteval.planning.suite import read_suite
 from agenteval.records import Usage
 from agenteval.store import Store, Trials
 

@@ -11,16 +11,9 @@ from typing import Any, Unpack
 
 from agenteval.agents import AgentFailure, System
 from agenteval.agents.spec import uncounted
-from agenteval.api.agent_setup import (
-    Agent,
-    AgentSetup,
-    How,
-    StorePath,
-    Suite,
-    read_cases,
-)
-from agenteval.api.options import read_options
-from agenteval.api.running import (
+from agenteval.analysis.gates import Gate, least_gate, unscored_gate
+from agenteval.cli.options import read_options
+from agenteval.cli.running import (
     Notify,
     Progress,
     Stopped,
@@ -30,31 +23,38 @@ from agenteval.api.running import (
     planned,
     synchronous,
 )
-from agenteval.api.suites import Range, generator, span, words_of
 from agenteval.engine import Estimate, Experiment, ExperimentResult
 from agenteval.errors import InputError
-from agenteval.evaluators.planning.capability import THRESHOLD, cases_for, goes_on
-from agenteval.evaluators.planning.case import Case
-from agenteval.evaluators.planning.dissect import (
+from agenteval.planning.agent_setup import (
+    Agent,
+    AgentSetup,
+    How,
+    StorePath,
+    Suite,
+    read_cases,
+)
+from agenteval.planning.capability import THRESHOLD, cases_for, goes_on
+from agenteval.planning.case import Case
+from agenteval.planning.dissect import (
     load_dissections,
 )
-from agenteval.evaluators.planning.oracle import CheckRules
-from agenteval.evaluators.planning.synthesis import Shape
-from agenteval.evaluators.planning.tables import planning_tables
-from agenteval.evaluators.planning.tallies import CaseLabel
-from agenteval.evaluators.planning.trials import (
+from agenteval.planning.evaluator import (
     EVALUATOR,
     Attempt,
     PlanningEvaluator,
     as_run,
     load_attempts,
 )
-from agenteval.evaluators.planning.words import Lexicon
+from agenteval.planning.oracle import CheckRules
+from agenteval.planning.suite_api import Range, generator, span, words_of
+from agenteval.planning.synthesis import Shape
+from agenteval.planning.tables import planning_tables
+from agenteval.planning.tallies import CaseLabel
+from agenteval.planning.words import Lexicon
 from agenteval.records import Run
-from agenteval.report.report import Report
+from agenteval.reporting.report import Report
 from agenteval.store import Store
 from agenteval.store.experiments import unfinished_trials
-from agenteval.trust.gates import Gate, least_gate, unscored_gate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ class PlanReport(Report):
 
     def page(self) -> str:
         """A self-contained HTML page with figures and failures."""
-        from agenteval.report.planning import planning_page
+        from agenteval.planning.page import planning_page
 
         return planning_page(
             self.attempts, self.causes, lexicon=self.lexicon, unfinished=self.unfinished

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agenteval.evaluators.planning.tallies import SuccessTally
+from agenteval.planning.tallies import SuccessTally
 
 THRESHOLD = 0.20
 PER_PAIR = 20

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agenteval.api.options import EndpointOptions, RunOptions, keywords, with_default
-from agenteval.api.plan_options import SuiteOptions
-from agenteval.cli import options
-from agenteval.cli.command import finish, grouped
-from agenteval.cli.console import clean, clean_lines, json_text, note, notify, out, warn
-from agenteval.cli.options import (
+from agenteval.cli import arguments as options
+from agenteval.cli.arguments import (
     AgentModelOptions,
     LimitOptions,
     OutputOptions,
 )
+from agenteval.cli.command import finish, grouped
+from agenteval.cli.console import clean, clean_lines, json_text, note, notify, out, warn
+from agenteval.cli.options import EndpointOptions, RunOptions, keywords, with_default
 from agenteval.cli.outputs import refuse_input, write_runs
 from agenteval.cli.progress import following
+from agenteval.planning.options import SuiteOptions
 
 if TYPE_CHECKING:
-    from agenteval.api.agent_setup import How
-    from agenteval.api.planning import PlanReport
-    from agenteval.evaluators.planning.case import Case
+    from agenteval.planning.agent_setup import How
+    from agenteval.planning.api import PlanReport
+    from agenteval.planning.case import Case
 
 app = typer.Typer(
     help="Test whether an agent can plan: requests with known constraints, mock tools, exact "
@@ -138,8 +138,8 @@ def synth(
     quiet: options.Quiet = False,
 ) -> None:
     """Synthesize planning tests. The same seed and shape give the same suite, byte by byte."""
-    from agenteval.api.suites import plan_suite
-    from agenteval.evaluators.planning.suite import case_line
+    from agenteval.planning.suite import case_line
+    from agenteval.planning.suite_api import plan_suite
 
     lexicon = settings.lexicon
     refuse_input(output, [lexicon], store=settings.store)
@@ -167,9 +167,9 @@ def synth(
 
 def _show_asked(count: int, settings: SuiteOptions) -> None:
     """Print what `--invent` would ask."""
-    from agenteval.api.judging import LOCAL
-    from agenteval.api.suites import invention_estimate, inventor
-    from agenteval.report.estimate import print_estimate
+    from agenteval.engine.dry_run import LOCAL
+    from agenteval.planning.suite_api import invention_estimate, inventor
+    from agenteval.reporting.estimate import print_estimate
 
     if settings.invent is None:
         out().print(f"{count} cases; {LOCAL}")
@@ -209,7 +209,7 @@ def run_agent(
     runs: RunsFile = None,
 ) -> None:
     """Run an agent on every case. Stop it at any time; the same command goes on."""
-    from agenteval.api.planning import plan_test
+    from agenteval.planning.api import plan_test
 
     refuse_input(runs, [suite, lexicon], store=run.store)
     with following("planning", "trials") as progress:
@@ -254,7 +254,7 @@ def dissect(
     lexicon: Lexicon = None,
 ) -> None:
     """Find the causes of the failures that `plan test` has stored for this agent and suite."""
-    from agenteval.api.dissections import dissect as planning_dissect
+    from agenteval.planning.dissect_api import dissect as planning_dissect
 
     with following("dissecting", "cases") as progress:
         report = planning_dissect(
@@ -300,7 +300,7 @@ def capability(
     trials: Trials = 1,
 ) -> None:
     """Raise the number of actions until success falls below the threshold."""
-    from agenteval.api.planning import plan_capability
+    from agenteval.planning.api import plan_capability
 
     with following("planning", "trials") as progress:
         report = plan_capability(
@@ -336,8 +336,8 @@ def report(
     store: options.StorePath = None,
 ) -> None:
     """Tables of all systems tried; with -o a self-contained page with figures and failures."""
-    from agenteval.api.planning import plan_report
     from agenteval.files import write_atomically
+    from agenteval.planning.api import plan_report
 
     for path in (page, runs):
         refuse_input(path, [suite, lexicon], store=store)

@@ -30,12 +30,11 @@ from typing import Any, ClassVar, Literal, TypeVar, get_args
 from agenteval.agents import AgentFailure, AgentLimits, System
 from agenteval.agents.spec import uncounted
 from agenteval.engine import Outcome, RequestBounds, Requests, Unit
+from agenteval.engine.attempts import AttemptEvaluator
+from agenteval.engine.measures import failed, score, words
 from agenteval.errors import BudgetExceeded, InputError
-from agenteval.evaluators.measures import failed, score, words
-from agenteval.evaluators.planning.case import Case
-from agenteval.evaluators.planning.oracle import CheckRules
-from agenteval.evaluators.planning.substitute import Choices, base_of, substitutes
-from agenteval.evaluators.planning.trials import (
+from agenteval.planning.case import Case
+from agenteval.planning.evaluator import (
     EVALUATOR,
     OUTCOME_RULES,
     check_key,
@@ -43,7 +42,8 @@ from agenteval.evaluators.planning.trials import (
     stored_case,
     stored_system,
 )
-from agenteval.evaluators.trials import AttemptEvaluator
+from agenteval.planning.oracle import CheckRules
+from agenteval.planning.substitute import Choices, base_of, substitutes
 from agenteval.records import Criterion, FailureStatus, Record, Usage, content_hash
 from agenteval.records.trial import Trial, TrialCase, source_key
 from agenteval.stats import Interval, proportion_interval

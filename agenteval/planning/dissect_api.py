@@ -10,16 +10,8 @@ from typing import Unpack
 
 from agenteval.agents import System
 from agenteval.agents.spec import uncounted
-from agenteval.api.agent_setup import (
-    Agent,
-    AgentSetup,
-    How,
-    StorePath,
-    Suite,
-    read_cases,
-)
-from agenteval.api.options import read_options
-from agenteval.api.running import (
+from agenteval.cli.options import read_options
+from agenteval.cli.running import (
     Notify,
     Progress,
     Stopped,
@@ -28,21 +20,29 @@ from agenteval.api.running import (
     opened,
     synchronous,
 )
-from agenteval.api.suites import words_of
 from agenteval.engine import Estimate, Experiment
 from agenteval.errors import InputError
-from agenteval.evaluators.planning.case import Case
-from agenteval.evaluators.planning.dissect import (
+from agenteval.planning.agent_setup import (
+    Agent,
+    AgentSetup,
+    How,
+    StorePath,
+    Suite,
+    read_cases,
+)
+from agenteval.planning.case import Case
+from agenteval.planning.dissect import (
     Dissection,
     DissectionEvaluator,
     DissectOptions,
     evaluator_name,
     load_dissections,
 )
-from agenteval.evaluators.planning.substitute import Choices, base_of
-from agenteval.evaluators.planning.tables import dissection_tables
-from agenteval.evaluators.planning.trials import load_attempts
-from agenteval.report.report import Report
+from agenteval.planning.evaluator import load_attempts
+from agenteval.planning.substitute import Choices, base_of
+from agenteval.planning.suite_api import words_of
+from agenteval.planning.tables import dissection_tables
+from agenteval.reporting.report import Report
 from agenteval.store import Store
 
 

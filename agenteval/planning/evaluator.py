@@ -15,12 +15,12 @@ from typing import ClassVar
 from agenteval.agents import Agent, AgentFailure, AgentLimits, AgentLog, System, Toolbox, drive
 from agenteval.agents.spec import uncounted
 from agenteval.engine import Outcome, RequestBounds, Requests, Unit
+from agenteval.engine.attempts import AttemptEvaluator
+from agenteval.engine.measures import failed, level, levels, score, words
 from agenteval.errors import BudgetExceeded
-from agenteval.evaluators.measures import failed, level, levels, score, words
-from agenteval.evaluators.planning.case import Case, MockBackend
-from agenteval.evaluators.planning.oracle import OUTCOMES, CheckRules, Verdict, check
-from agenteval.evaluators.planning.scripted import ScriptedAgent
-from agenteval.evaluators.trials import AttemptEvaluator
+from agenteval.planning.case import Case, MockBackend
+from agenteval.planning.oracle import OUTCOMES, CheckRules, Verdict, check
+from agenteval.planning.scripted import ScriptedAgent
 from agenteval.records import Criterion, Result, Run, Usage, content_hash
 from agenteval.records.trial import Trial, TrialCase, TrialSystem, distinct
 from agenteval.store import Store, Trials, of_one_state

@@ -23,14 +23,14 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import NonNegativeInt, TypeAdapter, ValidationError
 
-from agenteval.evaluators.planning.case import (
+from agenteval.planning.case import (
     Before,
     Constraint,
     StatedConstraint,
     TimeLimit,
     stated,
 )
-from agenteval.evaluators.planning.words import Kind, Lexicon
+from agenteval.planning.words import Kind, Lexicon
 
 Direction = Literal["prec", "succ"]  # subject before object; subject after object
 Form = Literal["verb", "preposition", "pair"]

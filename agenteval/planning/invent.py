@@ -13,21 +13,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agenteval.engine.judging import classify
 from agenteval.errors import Filtered, InputError, ReplyError, TooLong
-from agenteval.evaluators.base import classify
-from agenteval.evaluators.planning.words import Topic, action, built_in, built_in_topics
 from agenteval.files import write_atomically
 from agenteval.models import asking
 from agenteval.models.client import Client
 from agenteval.models.prompts import load_prompt
 from agenteval.models.reply import parse_reply
 from agenteval.models.wire import Request
+from agenteval.planning.words import Topic, action, built_in, built_in_topics
 from agenteval.records import content_hash
 
 PER_REQUEST = 4  # professions
 ACTIVITIES = 20  # requested per profession
 FEWEST = 12  # a profession with fewer usable activities is refused
-_PROMPTS = [load_prompt("agenteval.evaluators.planning", n) for n in ("invent", "invent_repair")]
+_PROMPTS = [load_prompt("agenteval.planning", n) for n in ("invent", "invent_repair")]
 _SCHEMA = json.loads("""{
  "type": "object", "required": ["professions"], "additionalProperties": false,
  "properties": {"professions": {"type": "array", "items": {

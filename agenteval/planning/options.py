@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from agenteval.api.options import (
+from agenteval.cli.options import (
+    CommonOptions,
     EndpointOptions,
-    JudgeOptions,
     RunOptions,
     option,
     python_only,
@@ -18,11 +18,11 @@ from agenteval.api.options import (
 )
 
 if TYPE_CHECKING:
-    from agenteval.api.options import StorePath
-    from agenteval.api.running import Notify, Progress
-    from agenteval.api.suites import Range
+    from agenteval.cli.options import StorePath
+    from agenteval.cli.running import Notify, Progress
     from agenteval.models.factory import Model
     from agenteval.models.limits import Limits
+    from agenteval.planning.suite_api import Range
 
 RANGE = "a number or FROM-TO"
 
@@ -32,7 +32,7 @@ class SuiteOptions:
     """The shape of planning tests, and who invents words for them."""
 
     n: Range = option("3-5", "--n", type=str, help=f"Actions of a case, {RANGE}.")
-    seed: int = with_default(JudgeOptions, "seed", 0)
+    seed: int = with_default(CommonOptions, "seed", 0)
     constraints: Range | None = option(
         None, type=str | None, help=f"Distinct constraints, {RANGE}. Default: n - 1 to 2n."
     )

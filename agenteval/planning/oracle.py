@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from agenteval.agents import AgentLog, ToolEvent
-from agenteval.evaluators.planning.case import (
+from agenteval.planning.case import (
     DAY,
     RESTART,
     START,

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from agenteval.agents import AgentFailure, AgentLog
+from agenteval.analysis.system_pairs import by_system
 from agenteval.errors import InputError
-from agenteval.evaluators.planning import tallies
-from agenteval.evaluators.planning.capability import bounds
-from agenteval.evaluators.planning.case import Case, clock
-from agenteval.evaluators.planning.grammar import render_part
-from agenteval.evaluators.planning.oracle import Verdict
-from agenteval.evaluators.planning.suite import in_words, paragraph_of
-from agenteval.evaluators.planning.tables import by_kind, planning_tables
-from agenteval.evaluators.planning.tallies import CaseLabel
-from agenteval.evaluators.planning.trials import Attempt
-from agenteval.evaluators.planning.words import Lexicon, built_in
-from agenteval.evaluators.systems import by_system
+from agenteval.planning import plots, tallies
+from agenteval.planning.capability import bounds
+from agenteval.planning.case import Case, clock
+from agenteval.planning.evaluator import Attempt
+from agenteval.planning.grammar import render_part
+from agenteval.planning.oracle import Verdict
+from agenteval.planning.suite import in_words, paragraph_of
+from agenteval.planning.tables import by_kind, planning_tables
+from agenteval.planning.tallies import CaseLabel
+from agenteval.planning.words import Lexicon, built_in
 from agenteval.records import content_hash
 from agenteval.records.table import shown
-from agenteval.report import trial_plots
-from agenteval.report.page import (
+from agenteval.reporting.charts import share_bars
+from agenteval.reporting.page import (
     Answer,
     Block,
     Foldout,
@@ -42,7 +42,7 @@ from agenteval.report.page import (
     round_robin,
     summary,
 )
-from agenteval.report.text import cut, listed
+from agenteval.reporting.text import cut, listed
 from agenteval.stats import Interval
 from agenteval.text import plural
 
@@ -162,25 +162,25 @@ def _plan(attempts: Sequence[Attempt], causes: Sequence[CaseLabel]) -> Plan:
         "Causes",
         "What made the same constraints solvable: chance, other words, another topic, another "
         "structure, or nothing.",
-        lambda: trial_plots.share_bars(labels, "Causes by system", "dissected case"),
+        lambda: share_bars(labels, "Causes by system", "dissected case"),
     )
     return [
         (
             "Success by number of actions",
             "The more actions, the harder. The capability bound is the last number of actions with "
             "a success of 20% or more.",
-            lambda: trial_plots.success_by_actions(by_actions, bounds(by_actions)),
+            lambda: plots.success_by_actions(by_actions, bounds(by_actions)),
         ),
         (
             "Types of errors",
             "Each wrong plan has one type, the first that applies.",
-            lambda: trial_plots.share_bars(errors, "Types of errors by system", "error"),
+            lambda: share_bars(errors, "Types of errors by system", "error"),
         ),
         *([causes_drawn] if causes else ()),
         (
             "Topics",
             "Topics should not matter for planning; intervals of few cases are wide.",
-            lambda: trial_plots.success_by_topic(tallies.tallies(attempts, tallies.topic)),
+            lambda: plots.success_by_topic(tallies.tallies(attempts, tallies.topic)),
         ),
     ]
 

@@ -23,10 +23,10 @@ import numpy as np
 
 from agenteval.agents import Agent, Dialogue, Toolbox
 from agenteval.errors import AgentevalError, InputError
-from agenteval.evaluators.planning.case import DAY, START, Case, TimeLimit, limits, orders
-from agenteval.evaluators.planning.oracle import PlanStep
-from agenteval.evaluators.planning.solver import plans, schedule
-from agenteval.evaluators.planning.synthesis import Dice
+from agenteval.planning.case import DAY, START, Case, TimeLimit, limits, orders
+from agenteval.planning.oracle import PlanStep
+from agenteval.planning.solver import plans, schedule
+from agenteval.planning.synthesis import Dice
 from agenteval.records import content_hash
 
 Script = Callable[[Case, Dice], Sequence[PlanStep]]

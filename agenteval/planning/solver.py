@@ -21,7 +21,7 @@ from operator import or_
 from typing import Any
 
 from agenteval.errors import AgentevalError, InputError
-from agenteval.evaluators.planning.case import DAY, Before, Constraint, Span, holds, limits, orders
+from agenteval.planning.case import DAY, Before, Constraint, Span, holds, limits, orders
 
 MAX_DOWN_SETS = 1 << 16  # a second or two; 16 actions without any order among them
 TIMEOUT = 10.0  # seconds for one question to Z3; those of nine actions take milliseconds

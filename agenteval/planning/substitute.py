@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from agenteval.errors import InputError
-from agenteval.evaluators.planning.case import (
+from agenteval.planning.case import (
     DAY,
     Activity,
     Before,
@@ -28,7 +28,7 @@ from agenteval.evaluators.planning.case import (
     TimeLimit,
     mock_tools,
 )
-from agenteval.evaluators.planning.grammar import (
+from agenteval.planning.grammar import (
     Actions,
     Object,
     Paragraph,
@@ -41,10 +41,10 @@ from agenteval.evaluators.planning.grammar import (
     forms_in,
     refill,
 )
-from agenteval.evaluators.planning.solver import Graph, Timed, solver_for
-from agenteval.evaluators.planning.suite import build_case, paragraph_of, request_text
-from agenteval.evaluators.planning.synthesis import Dice, resynthesize
-from agenteval.evaluators.planning.words import Lexicon, Topic, action, built_in, built_in_topics
+from agenteval.planning.solver import Graph, Timed, solver_for
+from agenteval.planning.suite import build_case, paragraph_of, request_text
+from agenteval.planning.synthesis import Dice, resynthesize
+from agenteval.planning.words import Lexicon, Topic, action, built_in, built_in_topics
 
 Kind = Literal["terminal", "topic", "structure"]
 KINDS: tuple[Kind, ...] = ("terminal", "topic", "structure")

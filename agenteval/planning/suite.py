@@ -16,8 +16,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from agenteval.errors import InputError
-from agenteval.evaluators.planning import solver
-from agenteval.evaluators.planning.case import (
+from agenteval.files import SMALL, replacing, text_lines
+from agenteval.models.prompts import Prompt, load_prompt
+from agenteval.planning import solver
+from agenteval.planning.case import (
     RESTART,
     START,
     Activity,
@@ -31,16 +33,14 @@ from agenteval.evaluators.planning.case import (
     mock_tools,
     orders,
 )
-from agenteval.evaluators.planning.grammar import (
+from agenteval.planning.grammar import (
     Paragraph,
     constraints_of,
     from_json,
     render,
     to_json,
 )
-from agenteval.evaluators.planning.words import Lexicon, action, built_in
-from agenteval.files import SMALL, replacing, text_lines
-from agenteval.models.prompts import Prompt, load_prompt
+from agenteval.planning.words import Lexicon, action, built_in
 from agenteval.readers.strict_json import decode_line
 from agenteval.records import canonical_json
 
@@ -196,7 +196,7 @@ def _schema_error(schema: str) -> str:
 
 def template(*, extended: bool) -> Prompt:
     """The frame of a request, around the synthesized text."""
-    return load_prompt("agenteval.evaluators.planning", "extended" if extended else "base")
+    return load_prompt("agenteval.planning", "extended" if extended else "base")
 
 
 def request_text(role: str, n: int, text: str, *, extended: bool) -> str:

@@ -9,10 +9,8 @@ from pathlib import Path
 from statistics import median_high
 from typing import Any, Unpack
 
-from agenteval.api.judging import notes_on
-from agenteval.api.options import read_options
-from agenteval.api.plan_options import SuiteKeywords, SuiteOptions
-from agenteval.api.running import (
+from agenteval.cli.options import read_options
+from agenteval.cli.running import (
     Stopped,
     Watch,
     opened,
@@ -23,17 +21,18 @@ from agenteval.api.running import (
 from agenteval.engine import Estimate, RequestBounds, RequestCounter, answered, first_requests
 from agenteval.engine import Progress as Counts
 from agenteval.errors import InputError, ModelError
-from agenteval.evaluators.planning.case import Case
-from agenteval.evaluators.planning.invent import Invention, requests_for
-from agenteval.evaluators.planning.invent import invent as invent_professions
-from agenteval.evaluators.planning.suite import write_suite
-from agenteval.evaluators.planning.synthesis import Generator, Shape
-from agenteval.evaluators.planning.words import Lexicon, Topic, choose_topics, read_words
 from agenteval.models.asking import MOST_REQUESTS
-from agenteval.models.factory import Model, ModelChoice, choose_model, make_client
+from agenteval.models.factory import Model, ModelChoice, choose_model, make_client, notes_on
 from agenteval.models.limits import Limits
+from agenteval.planning.case import Case
+from agenteval.planning.invent import Invention, requests_for
+from agenteval.planning.invent import invent as invent_professions
+from agenteval.planning.options import SuiteKeywords, SuiteOptions
+from agenteval.planning.suite import write_suite
+from agenteval.planning.synthesis import Generator, Shape
+from agenteval.planning.words import Lexicon, Topic, choose_topics, read_words
 from agenteval.records.table import Cell, Column, Table
-from agenteval.report.report import Report
+from agenteval.reporting.report import Report
 from agenteval.store import Store
 
 Range = str | int | tuple[int, int]

@@ -19,7 +19,7 @@ from typing import TypeVar
 import numpy as np
 
 from agenteval.errors import InputError
-from agenteval.evaluators.planning.case import (
+from agenteval.planning.case import (
     Before,
     Case,
     Constraint,
@@ -28,7 +28,7 @@ from agenteval.evaluators.planning.case import (
     limits,
     orders,
 )
-from agenteval.evaluators.planning.grammar import (
+from agenteval.planning.grammar import (
     DIRECTIONS,
     UNSET,
     Actions,
@@ -46,9 +46,9 @@ from agenteval.evaluators.planning.grammar import (
     strip,
     unfronted,
 )
-from agenteval.evaluators.planning.solver import Graph, Timed, solver_for
-from agenteval.evaluators.planning.suite import build_case
-from agenteval.evaluators.planning.words import (
+from agenteval.planning.solver import Graph, Timed, solver_for
+from agenteval.planning.suite import build_case
+from agenteval.planning.words import (
     Lexicon,
     Topic,
     action,

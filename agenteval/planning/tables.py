@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from agenteval.evaluators.planning import tallies
-from agenteval.evaluators.planning.capability import THRESHOLD, bounds
-from agenteval.evaluators.planning.dissect import STAGES, Dissection
-from agenteval.evaluators.planning.tallies import CaseLabel, LabelShares, SuccessTally
-from agenteval.evaluators.planning.trials import Attempt
+from agenteval.planning import tallies
+from agenteval.planning.capability import THRESHOLD, bounds
+from agenteval.planning.dissect import STAGES, Dissection
+from agenteval.planning.evaluator import Attempt
+from agenteval.planning.tallies import CaseLabel, LabelShares, SuccessTally
 from agenteval.records.table import Cell, Column, Estimate, Table
 
 EXTENDED = " (extended)"

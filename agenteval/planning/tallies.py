@@ -12,11 +12,11 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from agenteval.agents import AgentLog
-from agenteval.evaluators.planning.case import Case
-from agenteval.evaluators.planning.dissect import CAUSES
-from agenteval.evaluators.planning.oracle import OUTCOMES
-from agenteval.evaluators.planning.trials import Attempt
-from agenteval.evaluators.systems import Pair, by_system, holm, pairs
+from agenteval.analysis.system_pairs import Pair, by_system, holm, pairs
+from agenteval.planning.case import Case
+from agenteval.planning.dissect import CAUSES
+from agenteval.planning.evaluator import Attempt
+from agenteval.planning.oracle import OUTCOMES
 from agenteval.records import Usage
 from agenteval.records.table import Cell, Estimate
 from agenteval.stats import (

@@ -21,7 +21,7 @@ from typing import Any, Literal, get_args
 from pydantic import Field, ValidationError
 
 from agenteval.errors import InputError
-from agenteval.evaluators.planning.case import Activity
+from agenteval.planning.case import Activity
 from agenteval.readers.strict_json import read_json
 from agenteval.records import Record, content_hash
 
@@ -204,7 +204,7 @@ def _other_direction(kind: Kind, other: Kind) -> bool:
 @functools.cache
 def built_in() -> Lexicon:
     """The lexicon that travels with the package, written by the maintainers."""
-    text = files("agenteval.data").joinpath("planning/phrases.json").read_text("utf-8")
+    text = files("agenteval.planning").joinpath("data/phrases.json").read_text("utf-8")
     return Lexicon.from_json(json.loads(text), "planning/phrases.json")
 
 
@@ -218,7 +218,7 @@ class Topic(Record):
 @functools.cache
 def built_in_topics() -> tuple[Topic, ...]:
     """50 professions with 20 activities each, written and reviewed by the maintainers."""
-    folder = files("agenteval.data").joinpath("planning")
+    folder = files("agenteval.planning").joinpath("data")
     lists = [json.loads(folder.joinpath(f"topics_{part}.json").read_text("utf-8")) for part in "ab"]
     return tuple(Topic.model_validate(entry) for lexicon in lists for entry in lexicon["topics"])
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from agenteval.evaluators.utility.scorers import Scorer, ScorerGrade, reference_of, refuse
 from agenteval.records import Run
+from agenteval.utility.scorers import Scorer, ScorerGrade, reference_of, refuse
 
 
 def adapt(judge: Any) -> Scorer:

@@ -7,8 +7,8 @@ import copy
 import inspect
 from typing import Any
 
-from agenteval.evaluators.utility.scorers import Scorer, ScorerGrade, reference_of, refuse
 from agenteval.records import Run
+from agenteval.utility.scorers import Scorer, ScorerGrade, reference_of, refuse
 
 
 def adapt(judge: Any) -> Scorer:

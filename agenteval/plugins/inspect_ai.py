@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.scorers import Scorer, ScorerGrade, reference_of, refuse
 from agenteval.records import Run
+from agenteval.utility.scorers import Scorer, ScorerGrade, reference_of, refuse
 
 _VALUES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # correct, partial, incorrect, no answer
 

@@ -10,9 +10,11 @@ from typing import Any
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import TaskState
 
-from agenteval import Limits, Run, aquantify
+from agenteval.models.limits import Limits
 from agenteval.readers.inspect_log import message_parts
 from agenteval.readers.messages import parse_messages
+from agenteval.records import Run
+from agenteval.utility.api import aquantify
 
 
 @scorer(metrics={"*": [mean(), stderr()]})  # type: ignore[untyped-decorator]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from agenteval.evaluators.utility.scorers import Scorer, ScorerGrade, refuse
 from agenteval.records import Run
+from agenteval.utility.scorers import Scorer, ScorerGrade, refuse
 
 
 def adapt(judge: Any) -> Scorer:

@@ -6,8 +6,8 @@ import asyncio
 import inspect
 from typing import Any
 
-from agenteval.evaluators.utility.scorers import Scorer, ScorerGrade, refuse
 from agenteval.records import Run
+from agenteval.utility.scorers import Scorer, ScorerGrade, refuse
 
 
 def adapt(judge: Any) -> Scorer:

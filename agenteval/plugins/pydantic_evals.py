@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agenteval.evaluators.utility.scorers import Scorer, ScorerGrade, Withheld, reference_of, refuse
 from agenteval.records import Run
+from agenteval.utility.scorers import Scorer, ScorerGrade, Withheld, reference_of, refuse
 
 
 def adapt(judge: Any) -> Scorer:

@@ -14,25 +14,25 @@ import pytest
 from rich.console import Console
 from sqlalchemy import select
 
-from agenteval.api.judging import AnyJudge, Criteria, Judging, read_judging
-from agenteval.api.options import JudgeOptions
-from agenteval.api.running import Watch, opened, run_sync
-from agenteval.api.utility import quantify_estimate
+from agenteval.analysis.means import load_ratings
+from agenteval.analysis.tables import score_tables, score_title, spent
+from agenteval.cli.running import Watch, opened, run_sync
 from agenteval.engine import Estimate
 from agenteval.errors import AgentevalError, InputError
-from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.models.limits import Limits, Price
 from agenteval.readers.messages import parse_messages
 from agenteval.records import Criterion, Failure, Message, Run, Score, Task, Usage
-from agenteval.report.estimate import print_estimate
-from agenteval.report.terminal import print_table
+from agenteval.reporting.estimate import print_estimate
+from agenteval.reporting.terminal import print_table
 from agenteval.stats.scores import ORIGINAL
 from agenteval.store import Store, schema
 from agenteval.store.connect import reading
 from agenteval.store.rows import to_result
 from agenteval.text import plural, visible_line
-from agenteval.trust.means import load_ratings
-from agenteval.trust.tables import score_tables, score_title, spent
+from agenteval.utility.api import quantify_estimate
+from agenteval.utility.evaluator import JudgeEvaluator
+from agenteval.utility.judging import AnyJudge, Criteria, Judging, read_judging
+from agenteval.utility.options import JudgeOptions
 
 _ROUNDING = 1e-9  # 2 of 3 levels reach a threshold of 2/3
 

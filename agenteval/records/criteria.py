@@ -67,7 +67,7 @@ class Criterion(Record):
     `accepted_values` run from worst to best when `order` says so; their rank over levels - 1 is
     the value of a score. A nominal criterion has no order and is never averaged. A criterion with
     `sub_criteria` is scored through them and aggregated by `aggregation`. With a `judge` it is
-    computed from the run's reference, see `evaluators.utility.computed`; no model is asked.
+    computed from the run's reference, see `agenteval.utility.computed`; no model is asked.
     """
 
     id: str = ""

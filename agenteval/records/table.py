@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from dataclasses import MISSING as NO_DEFAULT
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, Protocol, TypeVar
 
 Form = Literal["text", "count", "number", "precise", "signed", "share", "p", "money", "seconds"]
 Mark = Literal["", "passed", "failed", "unknown"]
@@ -152,6 +153,51 @@ class Table:
                     flat[column.key] = cell
             made.append(flat)
         return made
+
+
+_Row = TypeVar("_Row")
+
+
+def column(
+    head: str,
+    form: Form = "text",
+    hint: str = "",
+    *,
+    hidden: bool = False,
+    default: Any = NO_DEFAULT,
+) -> Any:
+    """Declare a field of a row dataclass as a column; the name of the field is its key."""
+    return field(default=default, metadata={"column": (head, form, hint, hidden)})
+
+
+def columns_of(kind: type) -> tuple[Column, ...]:
+    """Return the columns that the fields of a row dataclass declare, in their order."""
+    return tuple(
+        Column(f.name, *f.metadata["column"]) for f in fields(kind) if "column" in f.metadata
+    )
+
+
+def table_of(  # noqa: PLR0913  the parts of a table
+    kind: type[_Row],
+    key: str,
+    title: str,
+    rows: Iterable[_Row],
+    *,
+    notes: Iterable[str] = (),
+    group: str | None = None,
+    detail: bool = False,
+    drop_empty: Iterable[str] = (),
+) -> Table:
+    """Return the table of some rows, whose columns are the fields of `kind` (see `column`).
+
+    Intervals become estimates. Columns in `drop_empty` are left out when no row has a value.
+    """
+    columns = columns_of(kind)
+    made = [cells_of(row, columns) for row in rows]
+    empty = {k for k in drop_empty if all(row.get(k) is None for row in made)}
+    columns = tuple(c for c in columns if c.key not in empty)
+    cells = tuple({k: cell for k, cell in row.items() if k not in empty} for row in made)
+    return Table(key, title, columns, cells, tuple(notes), group, detail)
 
 
 def cells_of(value: object, columns: Iterable[Column], **more: Cell) -> dict[str, Cell]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from agenteval.errors import InputError
 from agenteval.records.table import Estimate
-from agenteval.report.style import (
+from agenteval.reporting.style import (
     INK,
     LOOKS,
     WIDTH,
@@ -602,3 +602,12 @@ def _panels(
     for axes, name in zip(cells, names, strict=False):
         axes.set_title(wrapped(name, 26 if columns > 2 else 32, lines=2), fontsize=8.5)
     return figure, cells[: len(names)]
+
+
+def share_bars(rows: Mapping[str, Mapping[str, int]], title: str, each: str) -> Axes:
+    """Shares of exclusive labels by system, one bar per system; `each` names what is counted
+    ("error"). Raises InputError where nothing is counted."""
+    if not any(sum(row.values()) for row in rows.values()):
+        raise InputError(f"there are no {each}s to draw")
+    words = f"share of a system's {each}s; at the end: their number"
+    return shares(rows, title=title, x=words)

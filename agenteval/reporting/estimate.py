@@ -10,7 +10,7 @@ from rich.text import Text
 from agenteval.engine import Amount, Estimate, EstimateLine
 from agenteval.models.limits import Price
 from agenteval.records.table import Cell, Column, Table
-from agenteval.report.terminal import print_table
+from agenteval.reporting.terminal import print_table
 from agenteval.text import visible_line
 
 _ATTEMPTS = 6  # of one request, see RetryPolicy

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree as Et
 
-from agenteval.trust.gates import Gate
+from agenteval.analysis.gates import Gate
 
 # What XML 1.0 cannot hold, section 2.2; escaping does not help these characters.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

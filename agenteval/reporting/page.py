@@ -18,13 +18,13 @@ from importlib.resources import files
 from itertools import chain, zip_longest
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from agenteval.analysis.flagged import Flags
 from agenteval.errors import InputError
 from agenteval.records.table import Cell, Column, Estimate, Table, shown, sort_key
-from agenteval.report.style import svg
-from agenteval.report.text import cut
+from agenteval.reporting.style import svg
+from agenteval.reporting.text import cut
 from agenteval.stats import Interval
 from agenteval.text import visible
-from agenteval.trust.flagged import Flags
 
 _T = TypeVar("_T")
 
@@ -416,7 +416,7 @@ def _policy(style: str, script: str) -> str:
 
 @functools.cache
 def _asset(name: str) -> str:
-    return files("agenteval.report").joinpath(name).read_text(encoding="utf-8").strip()
+    return files("agenteval.reporting").joinpath(name).read_text(encoding="utf-8").strip()
 
 
 def _markup(text: str) -> Any:

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from agenteval.analysis.labelled_means import Calibration
 from agenteval.errors import InputError
 from agenteval.records.table import Estimate
 from agenteval.records.verification import Effect, Verification
-from agenteval.report import charts
-from agenteval.report.charts import Series
-from agenteval.report.style import LOOKS, SeriesStyle, looks, n_label, plain, span
-from agenteval.report.text import listed
+from agenteval.reporting import charts
+from agenteval.reporting.charts import Series
+from agenteval.reporting.style import LOOKS, SeriesStyle, looks, n_label, plain, span
+from agenteval.reporting.text import listed
 from agenteval.stats import Interval, UniqueCurve, mean_interval
 from agenteval.stats.correlation import correlation_matrix
 from agenteval.stats.scores import ONLY_EMPTY, ORIGINAL, Column, ScoreTable, split_variant
 from agenteval.text import plural
-from agenteval.trust.labelled_means import Calibration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,16 +12,16 @@ from typing import Any, Self
 from rich.console import Console
 from rich.text import Text
 
+from agenteval.analysis.gates import Gate, exit_code, gate_lines
 from agenteval.engine import Estimate
 from agenteval.errors import InputError
 from agenteval.files import write_atomically
 from agenteval.records.export import SUFFIXES, column_types, write_rows
 from agenteval.records.table import Table
-from agenteval.report.estimate import print_estimate
-from agenteval.report.page import report_page
-from agenteval.report.terminal import print_table
+from agenteval.reporting.estimate import print_estimate
+from agenteval.reporting.page import report_page
+from agenteval.reporting.terminal import print_table
 from agenteval.text import plural, replace_unencodable, visible_line
-from agenteval.trust.gates import Gate, exit_code, gate_lines
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agenteval.errors import InputError
-from agenteval.evaluators.traces.annotations import (
+from agenteval.files import file_in, read_bytes, refuse_other_kinds, write_atomically
+from agenteval.readers.source_files import find
+from agenteval.records import Findings
+from agenteval.traces.annotations import (
     Annotation,
     official_text,
     read_annotation,
 )
-from agenteval.evaluators.traces.taxonomy import Taxonomy
-from agenteval.files import file_in, read_bytes, refuse_other_kinds, write_atomically
-from agenteval.readers.source_files import find
-from agenteval.records import Findings
+from agenteval.traces.taxonomy import Taxonomy
 
 
 @dataclass(frozen=True)

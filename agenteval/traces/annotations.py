@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenteval.errors import ReplyError
-from agenteval.evaluators.traces.taxonomy import Taxonomy, built_in
 from agenteval.models.reply import parse_reply
 from agenteval.models.wire import printable
 from agenteval.records import GRADES, Finding, Findings, Grade, Impact, Rejected
+from agenteval.traces.taxonomy import Taxonomy, built_in
 
 OVERALL = "overall"
 LOWEST, HIGHEST = 0.0, 5.0  # grades: prompts of the data set say 0 to 5, its guide 1 to 5

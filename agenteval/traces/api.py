@@ -8,8 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from agenteval.api.options import read_options
-from agenteval.api.running import (
+from agenteval.analysis.flagged import Flags
+from agenteval.analysis.gates import unscored_gate
+from agenteval.cli.options import read_options
+from agenteval.cli.running import (
     Notify,
     Stopped,
     Watch,
@@ -18,7 +20,35 @@ from agenteval.api.running import (
     planned,
     synchronous,
 )
-from agenteval.api.trace_input import (
+from agenteval.engine import Estimate, Experiment, ExperimentResult
+from agenteval.errors import InputError
+from agenteval.models.client import Client
+from agenteval.models.factory import choose_model, make_client
+from agenteval.models.limits import Budget, Limits
+from agenteval.models.windows import UNKNOWN, context_of
+from agenteval.readers import make_view
+from agenteval.readers.leaks import leak_lines
+from agenteval.records import Findings, Span
+from agenteval.records.table import Table
+from agenteval.reporting.report import Report
+from agenteval.store import Store, Trials, default_path, is_there
+from agenteval.store.experiments import Unfinished, unfinished_trials
+from agenteval.traces.annotation_files import write_folder
+from agenteval.traces.annotations import Annotation, official_text, read_annotation
+from agenteval.traces.condense import LEGEND, Options
+from agenteval.traces.detectors import detect as detected
+from agenteval.traces.evaluator import (
+    EVALUATOR,
+    Stored,
+    TraceCase,
+    TracesEvaluator,
+    case_of,
+    load_findings,
+    load_outlines,
+)
+from agenteval.traces.finders import DetectorsFinder, LocatorFinder, finder_key
+from agenteval.traces.forest import Bounds
+from agenteval.traces.input import (
     TaxonomyLike,
     Traces,
     flags_of,
@@ -29,50 +59,20 @@ from agenteval.api.trace_input import (
     read_taxonomy,
     together,
 )
-from agenteval.api.trace_options import LocateKeywords, LocateOptions
-from agenteval.engine import Estimate, Experiment, ExperimentResult
-from agenteval.errors import InputError
-from agenteval.evaluators.traces.annotation_files import write_folder
-from agenteval.evaluators.traces.annotations import Annotation, official_text, read_annotation
-from agenteval.evaluators.traces.condense import LEGEND, Options
-from agenteval.evaluators.traces.detectors import detect as detected
-from agenteval.evaluators.traces.finders import DetectorsFinder, LocatorFinder, finder_key
-from agenteval.evaluators.traces.forest import Bounds
-from agenteval.evaluators.traces.locator import Locator
-from agenteval.evaluators.traces.locator_prompt import LocatorOptions
-from agenteval.evaluators.traces.outline import Outline, outline, trace_key
-from agenteval.evaluators.traces.score import Scoring, evaluate
-from agenteval.evaluators.traces.score_tables import score_tables
-from agenteval.evaluators.traces.tables import (
+from agenteval.traces.locator import Locator
+from agenteval.traces.locator_prompt import LocatorOptions
+from agenteval.traces.options import LocateKeywords, LocateOptions
+from agenteval.traces.outline import Outline, outline, trace_key
+from agenteval.traces.score import Scoring, evaluate
+from agenteval.traces.score_tables import score_tables
+from agenteval.traces.tables import (
     FinderFindings,
     TraceStats,
     finding_tables,
     stats_tables,
     trace_stats,
 )
-from agenteval.evaluators.traces.taxonomy import Taxonomy, built_in
-from agenteval.evaluators.traces.trials import (
-    EVALUATOR,
-    Stored,
-    TraceCase,
-    TracesEvaluator,
-    case_of,
-    load_findings,
-    load_outlines,
-)
-from agenteval.models.client import Client
-from agenteval.models.factory import choose_model, make_client
-from agenteval.models.limits import Budget, Limits
-from agenteval.models.windows import UNKNOWN, context_of
-from agenteval.readers import make_view
-from agenteval.readers.leaks import leak_lines
-from agenteval.records import Findings, Span
-from agenteval.records.table import Table
-from agenteval.report.report import Report
-from agenteval.store import Store, Trials, default_path, is_there
-from agenteval.store.experiments import Unfinished, unfinished_trials
-from agenteval.trust.flagged import Flags
-from agenteval.trust.gates import unscored_gate
+from agenteval.traces.taxonomy import Taxonomy, built_in
 
 StorePath = str | Path | Store | None
 _AT_ONCE = 8  # traces in memory
@@ -115,7 +115,7 @@ class FindingsReport(Report):
     def page(self, *, most_traces: int = 100, spans: int = 200) -> str:
         """A self-contained HTML page that shows the errors at their spans, of so many traces and
         spans at most."""
-        from agenteval.report.traces import TraceMaterial, traces_page
+        from agenteval.traces.page import TraceMaterial, traces_page
 
         labels = self.taxonomy or built_in()
         outlines = {one.trace: one for one in self.outlines}
@@ -294,7 +294,7 @@ async def alocate(traces: Traces, **options: Unpack[LocateKeywords]) -> Findings
 
     Raises InputError for the embedded model, which cannot be asked, and for options that cannot
     work.
-    `agenteval.api.trace_options` lists all keywords.
+    `agenteval.traces.options` lists all keywords.
     """
     how = read_options(LocateOptions, options, alocate)
     watch, labels = Watch(how.notify, how.progress), read_taxonomy(how.taxonomy)

@@ -8,14 +8,15 @@ from typing import Annotated, Literal
 
 import typer
 
-from agenteval.api.options import keywords
-from agenteval.api.trace_options import LocateOptions
-from agenteval.cli import options, trace_show
+from agenteval.cli import arguments as options
+from agenteval.cli.arguments import LimitOptions, OutputOptions, ReplyOptions
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import note, notify
-from agenteval.cli.options import LimitOptions, OutputOptions, ReplyOptions
+from agenteval.cli.options import keywords
 from agenteval.cli.outputs import refuse_input
 from agenteval.cli.progress import following
+from agenteval.traces import show_commands as trace_show
+from agenteval.traces.options import LocateOptions
 
 app = typer.Typer(
     help="Find, locate and grade errors in traces of agents, and measure whoever finds them.",
@@ -47,7 +48,7 @@ def locate(
     output: OutputOptions,
 ) -> None:
     """Find errors in traces. Stop it at any time; the same command goes on."""
-    from agenteval.api.traces import locate as find_errors
+    from agenteval.traces.api import locate as find_errors
 
     folder = settings.output
     refuse_input(folder, store=settings.store)
@@ -100,7 +101,7 @@ def score(
     ] = 0.1,
 ) -> None:
     """Score a folder of findings against a folder of annotations."""
-    from agenteval.api.trace_scores import score_findings
+    from agenteval.traces.score_api import score_findings
 
     worth: dict[WithoutErrors, Literal["correct", "zero", "leave_out"]] = {
         WithoutErrors.correct: "correct",
@@ -133,7 +134,7 @@ def stats(
     ] = None,
 ) -> None:
     """Spans by kind, depth, errors, tokens, and the ratio of condensing."""
-    from agenteval.api.traces import stats as stats_of
+    from agenteval.traces.api import stats as stats_of
 
     finish(stats_of(paths, budget=budget, notify=notify), output)
 
@@ -157,7 +158,7 @@ def report(
     store: options.StorePath = None,
 ) -> None:
     """Errors by category and finder; with -o a page that shows them on the spans."""
-    from agenteval.api.traces import findings_report
+    from agenteval.traces.api import findings_report
 
     refuse_input(page, [*(paths or ()), gold, taxonomy], store=store)
     report = findings_report(

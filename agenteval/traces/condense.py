@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agenteval.evaluators.traces.condense_lines import excerpt
-from agenteval.evaluators.traces.condense_render import SpanDraft, TextSection, Writer, one_line
-from agenteval.evaluators.traces.condense_repeats import plain, wrappers
-from agenteval.evaluators.traces.pieces import Condensed, TracePiece, estimate_tokens, size
 from agenteval.readers.assignment import assignment
 from agenteval.records.run import Message, Run, Span
+from agenteval.traces.condense_lines import excerpt
+from agenteval.traces.condense_render import SpanDraft, TextSection, Writer, one_line
+from agenteval.traces.condense_repeats import plain, wrappers
+from agenteval.traces.pieces import Condensed, TracePiece, estimate_tokens, size
 
 _PATH = 3  # names of left-out wrappers that are told of a span
 _FEWEST = 64  # tokens of a piece

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from agenteval.evaluators.traces.pieces import clip, size
+from agenteval.traces.pieces import clip, size
 
 ERROR = re.compile(
     r"Traceback|(?:Error|Exception)\b|\b(?:FATAL|CRITICAL|OOM|Killed|panic)\b"

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agenteval.evaluators.traces.condense_lines import ERROR
-from agenteval.evaluators.traces.condense_repeats import TELLING, Seen, plain, ranges
-from agenteval.evaluators.traces.pieces import size
 from agenteval.records.run import Message, Span, SpanEvent, ToolCall
+from agenteval.traces.condense_lines import ERROR
+from agenteval.traces.condense_repeats import TELLING, Seen, plain, ranges
+from agenteval.traces.pieces import size
 
 Role = Literal["rules", "tools", "talk", "agent", "call", "data", "rest"]
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.traces.condense_lines import ERROR
 from agenteval.records.run import Message, Span
+from agenteval.traces.condense_lines import ERROR
 
 # Keys of attributes of a wrapper that a reader of the trace may need
 TELLING = re.compile(

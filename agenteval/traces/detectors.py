@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.traces.span_failures import Fact, facts, failed, is_service_failure
-from agenteval.evaluators.traces.taxonomy import Taxonomy
 from agenteval.records import Finding, Message, Run, Span
+from agenteval.traces.span_failures import Fact, facts, failed, is_service_failure
+from agenteval.traces.taxonomy import Taxonomy
 
 NAME = "failed-code"
 CATEGORY = "Formatting Errors"

@@ -15,15 +15,15 @@ from typing import ClassVar
 from pydantic import JsonValue, ValidationError
 
 from agenteval.engine import Outcome, Requests, Unit
+from agenteval.engine.attempts import AttemptEvaluator
 from agenteval.errors import InputError, StoreError
-from agenteval.evaluators.traces.finders import TraceFinder, find, finder_key
-from agenteval.evaluators.traces.measures import GRADE_MEASURES, MEASURES, of_findings
-from agenteval.evaluators.traces.outline import Outline, outline, trace_key
-from agenteval.evaluators.trials import AttemptEvaluator
 from agenteval.records import Criterion, Findings, Run, Usage
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.records.trial import Trial, TrialCase, TrialSystem, distinct
 from agenteval.store import Store, Trials, of_one_state
+from agenteval.traces.finders import TraceFinder, find, finder_key
+from agenteval.traces.measures import GRADE_MEASURES, MEASURES, of_findings
+from agenteval.traces.outline import Outline, outline, trace_key
 
 EVALUATOR = "traces"
 _ATTEMPT = "attempt"  # in a log, beside the fields of Findings

@@ -10,18 +10,18 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from agenteval.engine import RequestBounds, Requests
+from agenteval.engine.judging import classify
 from agenteval.errors import Unauthorized
-from agenteval.evaluators.base import classify
-from agenteval.evaluators.traces import detectors
-from agenteval.evaluators.traces.condense import CONDENSE_VERSION, Options, condense
-from agenteval.evaluators.traces.detectors import detect
-from agenteval.evaluators.traces.locator import Located, Locator, LocatorPlan
-from agenteval.evaluators.traces.pieces import Condensed
-from agenteval.evaluators.traces.taxonomy import Taxonomy
 from agenteval.models.asking import MOST_REQUESTS
 from agenteval.models.windows import LARGEST
 from agenteval.records import Finding, Findings, Run, Usage, content_hash
 from agenteval.records.score import INFRASTRUCTURE
+from agenteval.traces import detectors
+from agenteval.traces.condense import CONDENSE_VERSION, Options, condense
+from agenteval.traces.detectors import detect
+from agenteval.traces.locator import Located, Locator, LocatorPlan
+from agenteval.traces.pieces import Condensed
+from agenteval.traces.taxonomy import Taxonomy
 
 
 class TraceFinder(Protocol):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from agenteval.evaluators.traces.outline import OutlineSpan
+from agenteval.traces.outline import OutlineSpan
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from agenteval.evaluators.traces.annotations import OVERALL
 from agenteval.records import GRADES, Findings
 from agenteval.stats.bootstrap import Bootstrap, bootstrap_interval, bootstrap_mean
 from agenteval.stats.correlation import spearman
 from agenteval.stats.interval import Interval
+from agenteval.traces.annotations import OVERALL
 
 _Floats = NDArray[np.float64]
 How = Callable[[], Bootstrap]  # a bootstrap that begins at its seed

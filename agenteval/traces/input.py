@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from agenteval.api.running import Watch
+from agenteval.analysis.flagged import Flag, Flags
+from agenteval.analysis.flagged import flags_of as flags_of_views
+from agenteval.cli.running import Watch
 from agenteval.errors import InputError
-from agenteval.evaluators.traces.annotation_files import read_folder
-from agenteval.evaluators.traces.annotations import Annotation
-from agenteval.evaluators.traces.outline import Outline
-from agenteval.evaluators.traces.taxonomy import Taxonomy, built_in, load_taxonomy
 from agenteval.readers import make_view
 from agenteval.readers.gold_in_spans import without_gold
 from agenteval.readers.injection import texts_signs
@@ -18,8 +16,10 @@ from agenteval.readers.source_files import find
 from agenteval.readers.strict_json import Notes
 from agenteval.readers.traces import read_file, read_traces
 from agenteval.records import Run
-from agenteval.trust.flagged import Flag, Flags
-from agenteval.trust.flagged import flags_of as flags_of_views
+from agenteval.traces.annotation_files import read_folder
+from agenteval.traces.annotations import Annotation
+from agenteval.traces.outline import Outline
+from agenteval.traces.taxonomy import Taxonomy, built_in, load_taxonomy
 
 Traces = str | Path | Sequence[str | Path | Run]
 TaxonomyLike = str | Path | Taxonomy | None

@@ -15,10 +15,15 @@ from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agenteval.engine.judging import classify
 from agenteval.errors import TooLong, Unauthorized
-from agenteval.evaluators.base import classify
-from agenteval.evaluators.traces.locator_merge import PartReading, merge, with_hints
-from agenteval.evaluators.traces.locator_prompt import (
+from agenteval.models.client import Client
+from agenteval.models.prompts import neutralise
+from agenteval.models.wire import Request
+from agenteval.readers.assignment import Passage, assignment
+from agenteval.records import FailureStatus, Finding, Findings, Grade, Rejected, Run, Source, Usage
+from agenteval.traces.locator_merge import PartReading, merge, with_hints
+from agenteval.traces.locator_prompt import (
     FULL,
     PROMPTS_SHA256,
     SUMMARY,
@@ -28,8 +33,8 @@ from agenteval.evaluators.traces.locator_prompt import (
     RunningNotes,
     shown_again,
 )
-from agenteval.evaluators.traces.locator_quotes import Quotes
-from agenteval.evaluators.traces.locator_reply import (
+from agenteval.traces.locator_quotes import Quotes
+from agenteval.traces.locator_reply import (
     Named,
     UsageTracker,
     abridged,
@@ -38,7 +43,7 @@ from agenteval.evaluators.traces.locator_reply import (
     read_grades,
     read_reply,
 )
-from agenteval.evaluators.traces.locator_text import (
+from agenteval.traces.locator_text import (
     SliceRow,
     prompt_tokens,
     refit,
@@ -46,13 +51,8 @@ from agenteval.evaluators.traces.locator_text import (
     shorten,
     slices_of,
 )
-from agenteval.evaluators.traces.pieces import Condensed
-from agenteval.evaluators.traces.taxonomy import Taxonomy
-from agenteval.models.client import Client
-from agenteval.models.prompts import neutralise
-from agenteval.models.wire import Request
-from agenteval.readers.assignment import Passage, assignment
-from agenteval.records import FailureStatus, Finding, Findings, Grade, Rejected, Run, Source, Usage
+from agenteval.traces.pieces import Condensed
+from agenteval.traces.taxonomy import Taxonomy
 
 _VERSION = 4
 _GIVE_UP = 3  # parts that fail in a row, for other reasons than their reply

@@ -24,10 +24,10 @@ from functools import lru_cache
 
 from rapidfuzz import fuzz
 
-from agenteval.evaluators.traces.locator_reply import Named
-from agenteval.evaluators.traces.pieces import TracePiece
-from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
 from agenteval.records import FailureStatus, Finding, Impact, Rejected, Run
+from agenteval.traces.locator_reply import Named
+from agenteval.traces.pieces import TracePiece
+from agenteval.traces.taxonomy import Leaf, Taxonomy
 
 SAME = 90.0  # likeness (to 100) from which two errors of a kind are one, again
 _GRAVITY: Mapping[Impact | None, int] = {"HIGH": 3, "MEDIUM": 2, "LOW": 1, None: 0}

@@ -11,14 +11,14 @@ from typing import Any, Literal
 from pydantic import JsonValue
 
 from agenteval.errors import InputError
-from agenteval.evaluators.traces.locator_quotes import QuoteCheck
-from agenteval.evaluators.traces.locator_reply import grades_schema, reply_schema
-from agenteval.evaluators.traces.locator_text import SliceRow, prompt_tokens, shorten, tokens
-from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
 from agenteval.models.prompts import load_prompt, neutralise
 from agenteval.models.wire import NONCE, Request
 from agenteval.readers.assignment import Assignment, Passage, assignment
 from agenteval.records import Run, content_hash
+from agenteval.traces.locator_quotes import QuoteCheck
+from agenteval.traces.locator_reply import grades_schema, reply_schema
+from agenteval.traces.locator_text import SliceRow, prompt_tokens, shorten, tokens
+from agenteval.traces.taxonomy import Leaf, Taxonomy
 
 SUMMARY = 300  # tokens of the notes carried from part to part
 # Tokens at a context of 8,192, and the most at larger ones: of the task and of the ending of a run,
@@ -30,7 +30,7 @@ _LEAST_ROOM = 200  # tokens for spans; less would be one sentence at a time
 _SHOWN_AGAIN = 120  # tokens of a reply that is to be repaired
 _PROBLEM = 300  # characters
 _PROMPTS = {
-    name: load_prompt("agenteval.evaluators.traces", name)
+    name: load_prompt("agenteval.traces", name)
     for name in ["locator_system", "locator_user", "locator_repair", "grades_system", "grades_user"]
 }
 PROMPTS_SHA256 = content_hash([prompt.sha256 for prompt in _PROMPTS.values()])

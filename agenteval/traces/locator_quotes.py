@@ -9,10 +9,10 @@ from typing import Literal
 
 from rapidfuzz import fuzz
 
-from agenteval.evaluators.traces.detectors import texts
-from agenteval.evaluators.traces.locator_text import flat, quoted_in
-from agenteval.evaluators.traces.pieces import Condensed
 from agenteval.records import Run
+from agenteval.traces.detectors import texts
+from agenteval.traces.locator_text import flat, quoted_in
+from agenteval.traces.pieces import Condensed
 
 QuoteCheck = Literal["span", "step", "off"]
 _FLAT = 32  # flattened texts of spans that are kept

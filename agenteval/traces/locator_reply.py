@@ -13,14 +13,14 @@ from typing import Any, Generic, TypeVar
 from pydantic import JsonValue
 
 from agenteval.errors import AgentevalError, ReplyError
-from agenteval.evaluators.traces.annotations import OVERALL, to_number
-from agenteval.evaluators.traces.locator_quotes import Quotes
-from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
 from agenteval.models import asking
 from agenteval.models.client import Client
 from agenteval.models.reply import parse_reply
 from agenteval.models.wire import Reply, Request
 from agenteval.records import GRADES, Grade, Impact, Rejected, Usage
+from agenteval.traces.annotations import OVERALL, to_number
+from agenteval.traces.locator_quotes import Quotes
+from agenteval.traces.taxonomy import Leaf, Taxonomy
 
 T = TypeVar("T")
 

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from agenteval.evaluators.traces.pieces import TracePiece
 from agenteval.models.client import estimate_tokens
 from agenteval.models.prompts import data_block, neutralise
 from agenteval.models.wire import NONCE, Request
+from agenteval.traces.pieces import TracePiece
 
 # 24 random hex digits are two characters to a token; the placeholder has 11 bytes.
 _NONCE_EXTRA = 2 * 24 - len(NONCE.encode())

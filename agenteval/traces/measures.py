@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agenteval.evaluators.measures import failed, level, levels, number, place
-from agenteval.evaluators.traces.annotations import OVERALL
+from agenteval.engine.measures import failed, level, levels, number, place
 from agenteval.records import GRADES, Criterion, Findings, Result
 from agenteval.records.trial import Trial
+from agenteval.traces.annotations import OVERALL
 
 CLEAN = levels("clean", "Whether nothing was found in the trace.", "no", "yes")
 NO_HIGH_IMPACT = levels(

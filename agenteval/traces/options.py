@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from agenteval.api.options import (
+from agenteval.cli.options import (
+    CommonOptions,
     EndpointKeywords,
     EndpointOptions,
-    JudgeOptions,
     RunKeywords,
     RunOptions,
     option,
@@ -17,9 +17,9 @@ from agenteval.api.options import (
 )
 
 if TYPE_CHECKING:
-    from agenteval.api.trace_input import TaxonomyLike
-    from agenteval.evaluators.traces.locator_quotes import QuoteCheck
     from agenteval.models.factory import Model
+    from agenteval.traces.input import TaxonomyLike
+    from agenteval.traces.locator_quotes import QuoteCheck
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class LocateOptions(RunOptions, EndpointOptions):
     with_reference: bool = option(
         False, "--with-reference", help="Show the judge gold answers that stand in spans."
     )
-    seed: int = with_default(JudgeOptions, "seed", 0)
+    seed: int = with_default(CommonOptions, "seed", 0)
     limit: int | None = option(None, help="Only the first N traces.", min=1)
     output: str | Path | None = option(
         None,

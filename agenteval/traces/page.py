@@ -6,18 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agenteval.evaluators.traces.forest import DEFAULT, Bounds, Drawn, forest
-from agenteval.evaluators.traces.outline import Outline, OutlineSpan
-from agenteval.evaluators.traces.tables import (
-    FinderFindings,
-    categories_of,
-    category_of,
-    finding_tables,
-)
-from agenteval.evaluators.traces.taxonomy import Taxonomy
+from agenteval.analysis.flagged import Flags
 from agenteval.records import Finding, Findings, content_hash
 from agenteval.records.table import Table
-from agenteval.report.page import (
+from agenteval.reporting.page import (
     Answer,
     Block,
     Card,
@@ -36,9 +28,17 @@ from agenteval.report.page import (
     render,
     summary,
 )
-from agenteval.report.text import cut
+from agenteval.reporting.text import cut
 from agenteval.text import plural
-from agenteval.trust.flagged import Flags
+from agenteval.traces.forest import DEFAULT, Bounds, Drawn, forest
+from agenteval.traces.outline import Outline, OutlineSpan
+from agenteval.traces.tables import (
+    FinderFindings,
+    categories_of,
+    category_of,
+    finding_tables,
+)
+from agenteval.traces.taxonomy import Taxonomy
 
 MOST_TRACES = 100
 MOST_CARDS = 200  # findings shown of one trace

@@ -20,15 +20,19 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from agenteval.evaluators.traces.annotation_files import Pairing, pair_up
-from agenteval.evaluators.traces.annotations import Annotation
-from agenteval.evaluators.traces.grades import (
+from agenteval.records import Findings, Span
+from agenteval.records.run import SpanKind
+from agenteval.stats.bootstrap import Bootstrap, bootstrap_mean, bootstrap_sums
+from agenteval.stats.interval import Interval
+from agenteval.traces.annotation_files import Pairing, pair_up
+from agenteval.traces.annotations import Annotation
+from agenteval.traces.grades import (
     GradeScore,
     LengthScore,
     against_length,
     score_grades,
 )
-from agenteval.evaluators.traces.official import (
+from agenteval.traces.official import (
     CATEGORIES,
     NOTHING,
     AnnotationSets,
@@ -38,11 +42,7 @@ from agenteval.evaluators.traces.official import (
     official_case,
     score_official,
 )
-from agenteval.evaluators.traces.taxonomy import Taxonomy, built_in
-from agenteval.records import Findings, Span
-from agenteval.records.run import SpanKind
-from agenteval.stats.bootstrap import Bootstrap, bootstrap_mean, bootstrap_sums
-from agenteval.stats.interval import Interval
+from agenteval.traces.taxonomy import Taxonomy, built_in
 
 Level = Literal["location", "category", "joint"]
 LEVELS: tuple[Level, ...] = get_args(Level)

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from agenteval.api.running import Notify, Watch
-from agenteval.api.trace_input import TaxonomyLike, Traces, read_each, read_findings, read_taxonomy
+from agenteval.analysis.gates import Gate, least_gate, unscored_gate
+from agenteval.cli.running import Notify, Watch
 from agenteval.errors import InputError
-from agenteval.evaluators.traces.condense import source_tokens
-from agenteval.evaluators.traces.score import Result, Scoring, as_json, evaluate
-from agenteval.evaluators.traces.score_tables import score_tables
 from agenteval.records import Span
-from agenteval.report.report import Report
-from agenteval.trust.gates import Gate, least_gate, unscored_gate
+from agenteval.reporting.report import Report
+from agenteval.traces.condense import source_tokens
+from agenteval.traces.input import TaxonomyLike, Traces, read_each, read_findings, read_taxonomy
+from agenteval.traces.score import Result, Scoring, as_json, evaluate
+from agenteval.traces.score_tables import score_tables
 
 
 @dataclass(frozen=True, kw_only=True)

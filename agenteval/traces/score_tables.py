@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from agenteval.evaluators.traces.official import OfficialScores
-from agenteval.evaluators.traces.score import Result, ScoreCounts, Scores
 from agenteval.records.table import Cell, Column, Estimate, Table, cells_of
 from agenteval.stats.interval import Interval
+from agenteval.traces.official import OfficialScores
+from agenteval.traces.score import Result, ScoreCounts, Scores
 
 THIS = "this result"
 _COUNTS = tuple(Column(name, name, "count") for name in ("hits", "predicted", "gold"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agenteval.cli import options
+from agenteval.cli import arguments as options
 from agenteval.cli.command import grouped
 from agenteval.cli.console import clean, note, notify, out, print_json, warn
 from agenteval.errors import InputError
@@ -17,9 +17,9 @@ from agenteval.text import plural, visible
 if TYPE_CHECKING:
     from rich.tree import Tree
 
-    from agenteval.evaluators.traces.forest import Drawn
-    from agenteval.evaluators.traces.outline import Outline, OutlineSpan
     from agenteval.records import Finding, Findings, Run
+    from agenteval.traces.forest import Drawn
+    from agenteval.traces.outline import Outline, OutlineSpan
 
 _COLOURS = {"llm": "cyan", "tool": "yellow", "agent": "magenta", "user": "green", "chain": "dim"}
 _NAME, _WORDS = 60, 240
@@ -57,16 +57,16 @@ def show(
     quiet: options.Quiet = False,
 ) -> None:
     """Print a trace as a tree: kind, name, duration, tokens, status, and findings at their span."""
-    from agenteval.api.running import Watch, opened
-    from agenteval.api.trace_input import (
+    from agenteval.cli.running import Watch, opened
+    from agenteval.traces.api import detect as detected
+    from agenteval.traces.evaluator import load_findings
+    from agenteval.traces.input import (
         flags_of,
         name_of,
         read_findings,
         read_taxonomy,
     )
-    from agenteval.api.traces import detect as detected
-    from agenteval.evaluators.traces.outline import outline, trace_key
-    from agenteval.evaluators.traces.trials import load_findings
+    from agenteval.traces.outline import outline, trace_key
 
     labels = read_taxonomy(taxonomy)
     run = _chosen(path, trace)
@@ -113,8 +113,8 @@ def show(
 
 def _chosen(path: str, trace: str | None) -> Run:
     """The trace of this id, or the only one. Raises InputError where there is none, or several."""
-    from agenteval.api.running import Watch
-    from agenteval.api.trace_input import read_each
+    from agenteval.cli.running import Watch
+    from agenteval.traces.input import read_each
 
     runs = {}
     for run, _ in read_each(path, Watch(notify)):
@@ -133,8 +133,8 @@ def print_trace(seen: Outline, found: list[tuple[str, Findings]], *, most: int, 
     """The tree with its head, and how many findings there are."""
     from rich.tree import Tree
 
-    from agenteval.evaluators.traces.forest import Bounds, forest
-    from agenteval.report.traces import brief, kinds_of
+    from agenteval.traces.forest import Bounds, forest
+    from agenteval.traces.page import brief, kinds_of
 
     at: defaultdict[str, list[tuple[str, Finding]]] = defaultdict(list)
     for finder, one in found:
@@ -185,7 +185,7 @@ def _add(above: Tree, node: Drawn, at: dict[str, list[tuple[str, Finding]]], cha
 
 
 def _rest(branch: Tree, hidden: dict[str, int]) -> None:
-    from agenteval.report.traces import kinds_of
+    from agenteval.traces.page import kinds_of
 
     if hidden:
         count = plural(sum(hidden.values()), "more span")
@@ -193,7 +193,7 @@ def _rest(branch: Tree, hidden: dict[str, int]) -> None:
 
 
 def _span_line(span: OutlineSpan, chars: int) -> str:
-    from agenteval.report.traces import facts_of
+    from agenteval.traces.page import facts_of
 
     colour = _COLOURS.get(span.kind, "dim")
     parts = [f"[{colour}]{_safe(span.kind)}[/{colour}] [bold]{_short(span.name, _NAME)}[/bold]"]

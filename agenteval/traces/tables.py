@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from agenteval.evaluators.traces.annotations import OVERALL
-from agenteval.evaluators.traces.condense import Options, condense
-from agenteval.evaluators.traces.outline import tokens_of
-from agenteval.evaluators.traces.taxonomy import Taxonomy
 from agenteval.records import GRADES, Findings, Run
 from agenteval.records.table import Cell, Column, Table, cells_of
+from agenteval.traces.annotations import OVERALL
+from agenteval.traces.condense import Options, condense
+from agenteval.traces.outline import tokens_of
+from agenteval.traces.taxonomy import Taxonomy
 
 
 @dataclass(frozen=True)

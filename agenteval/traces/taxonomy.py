@@ -100,7 +100,7 @@ def built_in() -> Taxonomy:
 
     With the 21st label that its scorer knows and its finders are not asked for.
     """
-    text = files("agenteval.data").joinpath("traces/taxonomy.json").read_text("utf-8")
+    text = files("agenteval.traces").joinpath("data/taxonomy.json").read_text("utf-8")
     return Taxonomy.model_validate_json(text)
 
 

@@ -1,14 +1,14 @@
 """Utility of an agent by criteria (AgentEval, arXiv 2402.09015): critic, quantifier, verifier."""
 
-from agenteval.evaluators.utility.autogen import generate_criteria, quantify_criteria
-from agenteval.evaluators.utility.criteria_file import load_criteria, save_criteria
-from agenteval.evaluators.utility.critic import Critic, SubCritic
-from agenteval.evaluators.utility.critic_reply import read_criteria
-from agenteval.evaluators.utility.embedded import EmbeddedJudge
-from agenteval.evaluators.utility.function_judge import FunctionJudge
-from agenteval.evaluators.utility.merge import merge_criteria
-from agenteval.evaluators.utility.quantifier import Quantifier, QuantifierOptions, chat_judge
-from agenteval.evaluators.utility.rubric_check import check_criteria
+from agenteval.utility.autogen import generate_criteria, quantify_criteria
+from agenteval.utility.criteria_file import load_criteria, save_criteria
+from agenteval.utility.critic import Critic, SubCritic
+from agenteval.utility.critic_reply import read_criteria
+from agenteval.utility.embedded import EmbeddedJudge
+from agenteval.utility.function_judge import FunctionJudge
+from agenteval.utility.merge import merge_criteria
+from agenteval.utility.quantifier import Quantifier, QuantifierOptions, chat_judge
+from agenteval.utility.rubric_check import check_criteria
 
 __all__ = [
     "Critic",

@@ -18,13 +18,13 @@ from autogen_core import CancellationToken
 from autogen_core.models import RequestUsage
 from pydantic import BaseModel, ConfigDict, Field
 
+from agenteval.engine.judging import JudgeUnit, judge
 from agenteval.errors import InputError
-from agenteval.evaluators.base import JudgeUnit, judge
-from agenteval.evaluators.utility.critic import Critic, SubCritic
-from agenteval.evaluators.utility.quantifier import Quantifier, QuantifierOptions
 from agenteval.models.client import Client
 from agenteval.readers import make_view
 from agenteval.records import Criterion, Failure, Run, Score, Task, Usage
+from agenteval.utility.critic import Critic, SubCritic
+from agenteval.utility.quantifier import Quantifier, QuantifierOptions
 
 _T = TypeVar("_T")
 

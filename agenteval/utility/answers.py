@@ -19,9 +19,9 @@ from typing import Any
 from pydantic import JsonValue
 
 from agenteval.errors import ReplyError
-from agenteval.evaluators.utility.labels import Match, fold, read_label, stated_number
 from agenteval.models.jsonish import Doubled
 from agenteval.records import CellKey, Criterion, Failure, FailureStatus, Result, Score, slug
+from agenteval.utility.labels import Match, fold, read_label, stated_number
 
 
 def words(text: str) -> tuple[str, ...]:

@@ -9,32 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from agenteval.api.judging import (
-    LOCAL,
-    Criteria,
-    Judging,
-    Runs,
-    notes_on,
-    read_judging,
-    read_run_list,
-    read_task,
-    warn_of_versions,
-    warn_unchanged,
-)
-from agenteval.api.options import (
-    JudgeKeywords,
-    JudgeOptions,
-    ProposeKeywords,
-    ProposeOptions,
-    read_options,
-)
-from agenteval.api.reports import (
-    CriteriaReport,
-    ScoreReport,
-    criteria_report,
-    score_report,
-)
-from agenteval.api.running import (
+from agenteval.analysis.flagged import flags_of
+from agenteval.analysis.means import load_ratings
+from agenteval.analysis.stopping import Until
+from agenteval.cli.options import read_options
+from agenteval.cli.running import (
     Notify,
     Stopped,
     Watch,
@@ -44,7 +23,6 @@ from agenteval.api.running import (
     synchronous,
     why_stopped,
 )
-from agenteval.api.stopping import judge_until
 from agenteval.engine import (
     Estimate,
     ExperimentResult,
@@ -53,26 +31,12 @@ from agenteval.engine import (
     answered,
     first_requests,
 )
+from agenteval.engine.dry_run import LOCAL
 from agenteval.errors import ModelError
-from agenteval.evaluators.utility.bank import longest_entries, task_kinds
-from agenteval.evaluators.utility.consolidate import most_questions
-from agenteval.evaluators.utility.criteria_file import criteria_named, save_criteria
-from agenteval.evaluators.utility.critic import Critic
-from agenteval.evaluators.utility.critic_reply import MOST
-from agenteval.evaluators.utility.embedded import load_kinds
-from agenteval.evaluators.utility.plan import JudgeEvaluator
-from agenteval.evaluators.utility.proposals import (
-    CriticOptions,
-    Proposals,
-    choose_embedder,
-    propose_by_chat,
-    propose_from_bank,
-    refuse_unrecorded,
-)
 from agenteval.files import write_atomically
 from agenteval.models.asking import MOST_REQUESTS
 from agenteval.models.client import Client
-from agenteval.models.factory import ModelChoice, choose_model, make_client
+from agenteval.models.factory import ModelChoice, choose_model, make_client, notes_on
 from agenteval.models.limits import Limits
 from agenteval.readers import make_view
 from agenteval.readers.tasks import recording_of
@@ -80,17 +44,47 @@ from agenteval.records import Task
 from agenteval.records.base import content_hash
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.records.table import Cell, Column, Table
-from agenteval.report.report import Report
+from agenteval.reporting.report import Report
 from agenteval.stats.scores import ORIGINAL
 from agenteval.store import Store, default_path, is_there
 from agenteval.text import plural
-from agenteval.trust.flagged import flags_of
-from agenteval.trust.means import load_ratings
-from agenteval.trust.stopping import Until
-from agenteval.trust.verification import (
+from agenteval.utility.bank import longest_entries, task_kinds
+from agenteval.utility.consolidate import most_questions
+from agenteval.utility.criteria_file import criteria_named, save_criteria
+from agenteval.utility.critic import Critic
+from agenteval.utility.critic_reply import MOST
+from agenteval.utility.embedded import load_kinds
+from agenteval.utility.evaluator import JudgeEvaluator
+from agenteval.utility.judging import (
+    Criteria,
+    Judging,
+    Runs,
+    read_judging,
+    read_run_list,
+    read_task,
+    warn_of_versions,
+    warn_unchanged,
+)
+from agenteval.utility.options import JudgeKeywords, JudgeOptions, ProposeKeywords, ProposeOptions
+from agenteval.utility.perturbed_runs import (
     DEFAULT_OPERATORS,
     make_copies,
 )
+from agenteval.utility.proposals import (
+    CriticOptions,
+    Proposals,
+    choose_embedder,
+    propose_by_chat,
+    propose_from_bank,
+    refuse_unrecorded,
+)
+from agenteval.utility.reports import (
+    CriteriaReport,
+    ScoreReport,
+    criteria_report,
+    score_report,
+)
+from agenteval.utility.stopping import judge_until
 
 StorePath = str | Path | Store | None
 
@@ -286,7 +280,7 @@ async def aquantify(
     where neither runs nor their folder name it and the judge is a model. `with_reference` shows
     the judge the reference answers. With `probabilities` a chat model answers with a letter, of
     which the log-probabilities give the value (docs/verify.md); "decisions:NAME" is a model that
-    gives probabilities itself. `agenteval.api.options.JudgeOptions` lists all keywords.
+    gives probabilities itself. `agenteval.utility.options.JudgeOptions` lists all keywords.
 
     Runs whose system failed are not judged; they are counted. With `score_failed_runs="worst"` they
     get the worst level of every ordered criterion.

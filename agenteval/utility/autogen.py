@@ -1,6 +1,6 @@
 """AutoGen 0.2's two functions with its signatures, over this package's critic and quantifier.
 
-`from agenteval.evaluators.utility import generate_criteria, quantify_criteria` takes the place of
+`from agenteval.utility import generate_criteria, quantify_criteria` takes the place of
 `autogen.agentchat.contrib.agent_eval.agent_eval`; AutoGen itself is not needed. What differs: the
 sub-critic speaks whenever it is asked for, and replies are read and checked.
 """
@@ -14,17 +14,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from agenteval.engine.judging import JudgeUnit, judge
 from agenteval.errors import InputError, ReplyError
-from agenteval.evaluators.base import JudgeUnit, judge
-from agenteval.evaluators.utility.critic import Critic
-from agenteval.evaluators.utility.critic_reply import read_criteria
-from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
 from agenteval.models.client import Client
 from agenteval.models.factory import choose_model, make_client, openai_url
 from agenteval.models.limits import Limits
 from agenteval.readers import make_view
 from agenteval.records import Criterion, Example, Examples, Failure, Run, Task
 from agenteval.text import keep_secret
+from agenteval.utility.critic import Critic
+from agenteval.utility.critic_reply import read_criteria
+from agenteval.utility.quantifier import QuantifierOptions, chat_judge
 
 _T = TypeVar("_T")
 _READ = {

@@ -67,7 +67,7 @@ class Concept:
 @functools.cache
 def _file() -> dict[str, Any]:
     bank: dict[str, Any] = json.loads(
-        files("agenteval.data").joinpath("bank.json").read_text("utf-8")
+        files("agenteval.utility").joinpath("data/bank.json").read_text("utf-8")
     )
     return bank
 

@@ -20,14 +20,14 @@ from fractions import Fraction
 from typing import Any
 
 from agenteval.engine import Outcome
+from agenteval.engine.judging import JudgeUnit, RunJudge, cell_key
 from agenteval.errors import InputError, ReplyError
-from agenteval.evaluators.base import JudgeUnit, RunJudge, cell_key
-from agenteval.evaluators.utility.answers import Answer, NoAnswer, result_of
 from agenteval.models.reply import parse_reply
 from agenteval.readers.messages import is_answer
 from agenteval.readers.view import HEADING
 from agenteval.records import CallRecord, Criterion, Source, canonical_json
 from agenteval.records.trial import Trial
+from agenteval.utility.answers import Answer, NoAnswer, result_of
 
 SECONDS = 10.0  # of a search for a pattern
 _SEARCH = "import re, sys; p, t = sys.stdin.read().split('\\0', 1); print(bool(re.search(p, t)))"

@@ -17,18 +17,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenteval.errors import BudgetExceeded, ModelError, ReplyError
-from agenteval.evaluators.utility.critic import sampling, strict_object
-from agenteval.evaluators.utility.merge import Names
-from agenteval.evaluators.utility.names import fold_name
 from agenteval.models import asking
 from agenteval.models.client import Client
 from agenteval.models.prompts import load_prompt
 from agenteval.models.reply import parse_reply
 from agenteval.models.wire import NONCE, Request
 from agenteval.records import Criterion, Task, Usage, content_hash
+from agenteval.utility.critic import sampling, strict_object
+from agenteval.utility.merge import Names
+from agenteval.utility.names import fold_name
 
 ENTRIES = 80  # criteria shown in one request
-_PACKAGE = "agenteval.evaluators.utility"
+_PACKAGE = "agenteval.utility"
 _IDEAS = ("ideas", "groups", "clusters", "same", "criteria")
 _ENTRIES = ("entries", "numbers", "members", "criteria", "ids", "items", "group")
 _WHY = ("question", "idea", "why", "reason", "name", "title")

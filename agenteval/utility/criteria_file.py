@@ -11,16 +11,16 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from agenteval.errors import InputError, ReplyError
-from agenteval.evaluators.utility.critic_reply import read_criteria
-from agenteval.evaluators.utility.perturb import REMOVED
-from agenteval.evaluators.utility.scale_order import Settled, settle, settle_range
-from agenteval.evaluators.utility.scale_words import is_not_applicable
 from agenteval.files import write_atomically
 from agenteval.readers.problems import first_problem
 from agenteval.readers.strict_json import read_json
 from agenteval.readers.tasks import data_folders
 from agenteval.records import CriteriaSet, Criterion
 from agenteval.records.criteria import SCHEMA_VERSION
+from agenteval.utility.critic_reply import read_criteria
+from agenteval.utility.perturb import REMOVED
+from agenteval.utility.scale_order import Settled, settle, settle_range
+from agenteval.utility.scale_words import is_not_applicable
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,14 +17,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agenteval.engine.judging import classify
 from agenteval.errors import AgentevalError, InputError, ReplyError, StoreError, Unauthorized
-from agenteval.evaluators.base import classify
-from agenteval.evaluators.utility.critic_reply import (
-    OPERATORS,
-    CriticReading,
-    read_criteria,
-    tamed,
-)
 from agenteval.models import asking
 from agenteval.models.client import Client
 from agenteval.models.prompts import load_prompt, neutralise
@@ -39,8 +33,14 @@ from agenteval.records import (
     content_hash,
     slug,
 )
+from agenteval.utility.critic_reply import (
+    OPERATORS,
+    CriticReading,
+    read_criteria,
+    tamed,
+)
 
-_PACKAGE = "agenteval.evaluators.utility"
+_PACKAGE = "agenteval.utility"
 _MAX_TOKENS = 6000
 
 

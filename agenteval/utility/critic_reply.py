@@ -17,12 +17,12 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from agenteval.errors import ReplyError
-from agenteval.evaluators.utility.levels import _HIGHEST, _LOWEST, _schema, read_levels
-from agenteval.evaluators.utility.scale_order import Stated, settle, settle_range
 from agenteval.models.jsonish import Doubled
 from agenteval.models.prompts import one_line
 from agenteval.models.reply import parse_reply
 from agenteval.records import Criterion, Direction, slug
+from agenteval.utility.levels import _HIGHEST, _LOWEST, _schema, read_levels
+from agenteval.utility.scale_order import Stated, settle, settle_range
 
 OPERATORS = (
     "drop_sentences",

@@ -15,27 +15,27 @@ from string import ascii_uppercase
 from typing import Any, Literal, TypeGuard
 
 from agenteval.engine import Outcome
+from agenteval.engine.judging import JudgeUnit, cell_key
 from agenteval.errors import AgentevalError, ReplyError
-from agenteval.evaluators.base import JudgeUnit, cell_key
-from agenteval.evaluators.utility.answers import (
+from agenteval.models.client import Client
+from agenteval.models.decisions import MOST_QUESTIONS
+from agenteval.models.prompts import load_prompt
+from agenteval.models.wire import NONCE, Reply, Request
+from agenteval.records import CallRecord, Criterion, Source, Task, Usage, content_hash
+from agenteval.utility.answers import (
     Answer,
     NoAnswer,
     from_probabilities,
     leaves_of,
     to_result,
 )
-from agenteval.evaluators.utility.quantifier import (
+from agenteval.utility.quantifier import (
     QuantifierOptions,
     call_record,
     request_about,
     sampling,
     shown_texts,
 )
-from agenteval.models.client import Client
-from agenteval.models.decisions import MOST_QUESTIONS
-from agenteval.models.prompts import load_prompt
-from agenteval.models.wire import NONCE, Reply, Request
-from agenteval.records import CallRecord, Criterion, Source, Task, Usage, content_hash
 
 NOT_APPLICABLE = "not applicable"
 LEAST_MASS = 0.9  # of the letters: what lies outside could move a value by .1 of the scale at most
@@ -67,7 +67,7 @@ class DistributionJudge:
         self.client, self.task, self.kind = client, task, kind
         self.options = options or QuantifierOptions()
         names = "distribution_user", "distribution_criterion"
-        self._user, self._entry = (load_prompt("agenteval.evaluators.utility", n) for n in names)
+        self._user, self._entry = (load_prompt("agenteval.utility", n) for n in names)
         one, heat = self.options.one_per_call, self.options.temperature
         self._source = Source(
             evaluator=f"utility.{kind}",

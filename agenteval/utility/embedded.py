@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from agenteval.engine import Outcome
-from agenteval.evaluators.base import JudgeUnit, cell_key
-from agenteval.evaluators.utility.answers import NoAnswer, result_of
-from agenteval.evaluators.utility.bank import load_bank
-from agenteval.evaluators.utility.sentences import split_sentences
+from agenteval.engine.judging import JudgeUnit, cell_key
 from agenteval.records import CallRecord, Criterion, Result, Score, Source, content_hash
+from agenteval.utility.answers import NoAnswer, result_of
+from agenteval.utility.bank import load_bank
+from agenteval.utility.sentences import split_sentences
 
 MIN_SENTENCES = 2
 NORMAL = 1.702  # the logistic with this slope is within .01 of the normal distribution function
@@ -60,7 +60,7 @@ class CriterionKind:
         return 1 / (1 + math.exp(-NORMAL * (statistic - self.center) / self.scale))
 
 
-_CONSTANTS = files("agenteval.data").joinpath("embedded_judge.json")
+_CONSTANTS = files("agenteval.utility").joinpath("data/embedded_judge.json")
 
 
 @cache

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import ClassVar
 
 from agenteval.engine import Outcome, RequestBounds, Requests, Unit
-from agenteval.evaluators import base
-from agenteval.evaluators.base import RunJudge
+from agenteval.engine import judging as base
+from agenteval.engine.judging import RunJudge
 from agenteval.models.asking import MOST_REQUESTS
 from agenteval.records import Criterion, Run, Source, View, content_hash
 from agenteval.stats.scores import ORIGINAL

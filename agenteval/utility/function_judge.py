@@ -17,20 +17,20 @@ import numpy as np
 from pydantic import JsonValue
 
 from agenteval.engine import Outcome
+from agenteval.engine.judging import JudgeUnit, cell_key
 from agenteval.errors import AgentevalError, InputError
-from agenteval.evaluators.base import JudgeUnit, cell_key
-from agenteval.evaluators.utility.answers import (
+from agenteval.models.limits import Budget
+from agenteval.records import CallRecord, Criterion, Run, Source, content_hash
+from agenteval.text import raised_at, redacted
+from agenteval.utility.answers import (
     Answer,
     NoAnswer,
     answer_of,
     from_probabilities,
     result_of,
 )
-from agenteval.evaluators.utility.computed import last_turn
-from agenteval.evaluators.utility.scorers import NEEDS_VERSION, Scorer, ScorerGrade, grade_for
-from agenteval.models.limits import Budget
-from agenteval.records import CallRecord, Criterion, Run, Source, content_hash
-from agenteval.text import raised_at, redacted
+from agenteval.utility.computed import last_turn
+from agenteval.utility.scorers import NEEDS_VERSION, Scorer, ScorerGrade, grade_for
 
 JudgeFunction = Callable[[Run, Criterion], Any | Awaitable[Any]]
 

@@ -12,25 +12,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agenteval.agents.callable import load, source_sha256
-from agenteval.api.options import JudgeOptions
-from agenteval.api.running import Watch
+from agenteval.analysis.means import cases_answered_twice
+from agenteval.cli.running import Watch
 from agenteval.engine import Estimate, Experiment, ExperimentResult
+from agenteval.engine.dry_run import LOCAL
+from agenteval.engine.judging import JudgeUnit, RunJudge
 from agenteval.errors import BadRequest, InputError, NoStoreYet
-from agenteval.evaluators.base import JudgeUnit, RunJudge
-from agenteval.evaluators.utility.computed import WithComputed, check_computed
-from agenteval.evaluators.utility.criteria_file import find_criteria, has_criteria, load_criteria
-from agenteval.evaluators.utility.distributions import DistributionJudge, Kind
-from agenteval.evaluators.utility.embedded import EmbeddedJudge
-from agenteval.evaluators.utility.function_judge import FunctionJudge, JudgeFunction
-from agenteval.evaluators.utility.plan import Item, JudgeEvaluator
-from agenteval.evaluators.utility.quantifier import (
-    Guarded,
-    Quantifier,
-    QuantifierOptions,
-    chat_judge,
+from agenteval.models.factory import (
+    ChatModel,
+    Model,
+    ModelChoice,
+    choose_model,
+    make_client,
+    notes_on,
 )
-from agenteval.evaluators.utility.scorers import Scorer, scorer_of
-from agenteval.models.factory import ChatModel, Model, ModelChoice, choose_model, make_client
 from agenteval.models.limits import Budget, Limits
 from agenteval.models.replay import ReplayTransport
 from agenteval.readers import degenerate, make_view, read_runs
@@ -41,8 +36,21 @@ from agenteval.records.run import no_answers
 from agenteval.store import Store, default_path, is_there
 from agenteval.store.rows import case_key
 from agenteval.text import plural
-from agenteval.trust.means import cases_answered_twice
-from agenteval.trust.verification import PerturbedRuns
+from agenteval.utility.computed import WithComputed, check_computed
+from agenteval.utility.criteria_file import find_criteria, has_criteria, load_criteria
+from agenteval.utility.distributions import DistributionJudge, Kind
+from agenteval.utility.embedded import EmbeddedJudge
+from agenteval.utility.evaluator import Item, JudgeEvaluator
+from agenteval.utility.function_judge import FunctionJudge, JudgeFunction
+from agenteval.utility.options import JudgeOptions
+from agenteval.utility.perturbed_runs import PerturbedRuns
+from agenteval.utility.quantifier import (
+    Guarded,
+    Quantifier,
+    QuantifierOptions,
+    chat_judge,
+)
+from agenteval.utility.scorers import Scorer, scorer_of
 
 if TYPE_CHECKING:
     from agenteval.models.client import Client
@@ -50,9 +58,6 @@ if TYPE_CHECKING:
 Runs = str | Path | Iterable[Run]
 Criteria = str | Path | CriteriaSet | Iterable[Criterion]
 AnyJudge = Model | JudgeFunction | object  # the object is a scorer of another framework
-
-
-LOCAL = "all of it is computed on this machine: no requests, no cost"
 
 
 class Unfinished(Exception):
@@ -241,13 +246,6 @@ class Judging:
         """Close the judge's connections."""
         if client is not None:
             await client.close()
-
-
-def notes_on(choice: ModelChoice | None) -> tuple[str, ...]:
-    """Return a note where the replies come from a recording."""
-    if choice is None or choice.provider not in ("replay", "recorded"):
-        return ()
-    return ("the replies come from a recording: no endpoint is asked, nothing is paid",)
 
 
 def read_judging(

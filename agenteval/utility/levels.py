@@ -10,8 +10,8 @@ from itertools import pairwise
 from operator import add, mul, sub, truediv
 from typing import Any
 
-from agenteval.evaluators.utility.labels import fold
-from agenteval.evaluators.utility.scale_words import is_not_applicable
+from agenteval.utility.labels import fold
+from agenteval.utility.scale_words import is_not_applicable
 
 _NUMBER = r"-?\d+(?:\.\d+)?"
 # Words around the two numbers of a range: "an integer from 1 (worst) to 5 (best)".

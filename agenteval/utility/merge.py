@@ -27,13 +27,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.names import Likeness, ParsedName, fold_name, parse_name
 from agenteval.records import Criterion, Provenance, content_hash
 from agenteval.stats.cluster import average_link, similar_pieces
+from agenteval.utility.names import Likeness, ParsedName, fold_name, parse_name
 
 if TYPE_CHECKING:
-    from agenteval.evaluators.utility.consolidate import Consolidation
     from agenteval.models.embeddings import Embedder, Vectors
+    from agenteval.utility.consolidate import Consolidation
 
 _EPSILON = 1e-6
 _DIGITS = 6  # cosines are compared and shown to this precision

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from agenteval.evaluators.utility.labels import fold
-from agenteval.evaluators.utility.scale_words import (
+from agenteval.utility.labels import fold
+from agenteval.utility.scale_words import (
     DEGREES,
     QUALITY,
     SECONDS,

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from agenteval.analysis.flagged import Flags
+from agenteval.analysis.means import lines_on_failed_runs
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.tables import effects_table, evidence_by_system, evidence_table
 from agenteval.records import Criterion
 from agenteval.records.table import Table, shown
-from agenteval.report import plots
-from agenteval.report.material import JudgeMaterial
-from agenteval.report.page import (
+from agenteval.reporting import plots
+from agenteval.reporting.page import (
     Answer,
     AnswerKind,
     BadgeKind,
@@ -35,7 +35,11 @@ from agenteval.report.page import (
     figures,
     render,
 )
-from agenteval.report.runs import (
+from agenteval.reporting.text import cut, listed, variant_label
+from agenteval.stats.scores import ORIGINAL, ScoreTable
+from agenteval.text import plural
+from agenteval.utility.page_data import JudgeMaterial
+from agenteval.utility.page_runs import (
     MOST_BYTES,
     MOST_TEXT,
     RunItems,
@@ -45,18 +49,14 @@ from agenteval.report.runs import (
     runs_table,
     worth_reading,
 )
-from agenteval.report.text import cut, listed, variant_label
-from agenteval.report.utility_tables import (
+from agenteval.utility.page_tables import (
     checks_table,
     criteria_table,
     missing_table,
     rated_share,
     systems_table,
 )
-from agenteval.stats.scores import ORIGINAL, ScoreTable
-from agenteval.text import plural
-from agenteval.trust.flagged import Flags
-from agenteval.trust.means import lines_on_failed_runs
+from agenteval.utility.tables import effects_table, evidence_by_system, evidence_table
 
 MOST_RUNS = 500  # runs that can be opened
 _MOST_NAMED = 20_000  # other runs whose names are listed

@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 from sqlalchemy import func, select
 
+from agenteval.analysis.scores import run_names, scores_from_store
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.verify.options import VerifyOptions
-from agenteval.evaluators.utility.verify.outside import verify_ratings
 from agenteval.records import Criterion, Source, Usage
 from agenteval.records.verification import JudgeVerdict, Verification, VerifiedSet
 from agenteval.stats.scores import NAMED, ORIGINAL, Column, ScoreTable
@@ -21,8 +20,9 @@ from agenteval.store import Store, of_one_state, schema
 from agenteval.store.connect import dialect_of, reading
 from agenteval.store.experiments import remark_of, short, unfinished_of, verified_runs
 from agenteval.store.rows import decode
-from agenteval.trust.scores import run_names, scores_from_store
-from agenteval.trust.verification import verify_keys
+from agenteval.utility.perturbed_runs import verify_keys
+from agenteval.utility.verify.options import VerifyOptions
+from agenteval.utility.verify.outside import verify_ratings
 
 CellName = tuple[str, str, int]  # variant, criterion id, repeat
 _CHUNK = 400  # keys in one query

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from agenteval.analysis.flagged import Examined, Flags, flags_among
 from agenteval.readers.injection import texts_signs
 from agenteval.records.table import Cell, Column, Table, cells_of, shown
-from agenteval.report.material import JudgeMaterial, RunTexts, Said
-from agenteval.report.page import (
+from agenteval.reporting.page import (
     Block,
     Card,
     Cards,
@@ -23,10 +23,10 @@ from agenteval.report.page import (
     Words,
     badge,
 )
-from agenteval.report.plots import run_means
-from agenteval.report.text import cut, edits, variant_label
+from agenteval.reporting.plots import run_means
+from agenteval.reporting.text import cut, edits, variant_label
 from agenteval.stats.scores import ORIGINAL, ScoreTable
-from agenteval.trust.flagged import Examined, Flags, flags_among
+from agenteval.utility.page_data import JudgeMaterial, RunTexts, Said
 
 MOST_TEXT = 60_000  # characters of one problem, trajectory or copy
 MOST_WORDS = 4_000  # characters of one explanation or raw reply

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from agenteval.records.table import Cell, Column, Estimate, Mark, Table, cells_of
 from agenteval.records.verification import Check, Effect, Verification
-from agenteval.report.material import JudgeMaterial
-from agenteval.report.plots import interval, systems
-from agenteval.report.text import variant_label
+from agenteval.reporting.plots import interval, systems
+from agenteval.reporting.text import variant_label
 from agenteval.stats.scores import ScoreTable
+from agenteval.utility.page_data import JudgeMaterial
 
 _MARKS: Mapping[str, Mark] = {"pass": "passed", "fail": "failed", "unknown": "unknown"}
 _SIGNS = {"lower": "↓", "none": "=", "higher": "↑", "unknown": "·"}

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from agenteval.evaluators.base import RunJudge
-from agenteval.evaluators.utility.perturb import perturb, rng_for, variant_name
-from agenteval.evaluators.utility.plan import Item, JudgeEvaluator
-from agenteval.evaluators.utility.verify import verify
-from agenteval.evaluators.utility.verify.evidence import Lengths
-from agenteval.evaluators.utility.verify.options import VerifyOptions
+from agenteval.analysis.scores import scores_from_store
+from agenteval.engine.judging import RunJudge
 from agenteval.records import Criterion
 from agenteval.records.verification import VerifiedSet
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store
-from agenteval.trust.scores import scores_from_store
+from agenteval.utility.evaluator import Item, JudgeEvaluator
+from agenteval.utility.perturb import perturb, rng_for, variant_name
+from agenteval.utility.verify import verify
+from agenteval.utility.verify.evidence import Lengths
+from agenteval.utility.verify.options import VerifyOptions
 
 # What is done to every run unless the user chooses: one that shortens, two that keep the length,
 # one that lengthens, and one that changes nothing a judge should see.

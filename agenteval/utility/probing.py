@@ -8,11 +8,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from agenteval.api.judging import Judging, Unfinished
-from agenteval.api.running import why_stopped
-from agenteval.evaluators.base import RunJudge
-from agenteval.evaluators.utility.plan import JudgeEvaluator
-from agenteval.evaluators.utility.probes import (
+from agenteval.analysis.scores import scores_from_store
+from agenteval.cli.running import why_stopped
+from agenteval.engine.judging import RunJudge
+from agenteval.records import Usage
+from agenteval.stats.scores import ORIGINAL, ScoreTable
+from agenteval.store import Store
+from agenteval.utility.evaluator import JudgeEvaluator
+from agenteval.utility.judging import Judging, Unfinished
+from agenteval.utility.perturbed_runs import VerificationData
+from agenteval.utility.probes import (
     INJECTION,
     Injected,
     Probe,
@@ -20,17 +25,12 @@ from agenteval.evaluators.utility.probes import (
     ProbeRatings,
     examine,
 )
-from agenteval.evaluators.utility.probes.targets import (
+from agenteval.utility.probes.targets import (
     Item,
     add_texts,
     choose_targets,
     probing,
 )
-from agenteval.records import Usage
-from agenteval.stats.scores import ORIGINAL, ScoreTable
-from agenteval.store import Store
-from agenteval.trust.scores import scores_from_store
-from agenteval.trust.verification import VerificationData
 
 if TYPE_CHECKING:
     from agenteval.models.client import Client

@@ -12,11 +12,6 @@ from typing import Any, cast
 import numpy as np
 
 from agenteval.errors import BadRequest, InputError, ModelUnavailable
-from agenteval.evaluators.utility.bank import draw, rank_bank
-from agenteval.evaluators.utility.consolidate import Consolidation, Consolidator
-from agenteval.evaluators.utility.critic import Critic, FailedProposal, Proposal
-from agenteval.evaluators.utility.merge import Names, NearMiss, threshold
-from agenteval.evaluators.utility.rubric_check import RubricIssue, check_criteria
 from agenteval.models.client import Client
 from agenteval.models.embeddings import Embedder, make_embedder
 from agenteval.models.factory import ModelChoice, make_client, no_model
@@ -24,6 +19,11 @@ from agenteval.models.limits import Limits
 from agenteval.models.replay import ReplayTransport
 from agenteval.records import CriteriaSet, Criterion, Task
 from agenteval.stats import UniqueCurve, unique_curve
+from agenteval.utility.bank import draw, rank_bank
+from agenteval.utility.consolidate import Consolidation, Consolidator
+from agenteval.utility.critic import Critic, FailedProposal, Proposal
+from agenteval.utility.merge import Names, NearMiss, threshold
+from agenteval.utility.rubric_check import RubricIssue, check_criteria
 
 CURVE_TAUS = (0.7, 0.85, 1.0)
 _FROM_BANK = 12  # entries that a chat critic is shown

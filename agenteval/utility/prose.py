@@ -15,7 +15,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from agenteval.evaluators.utility.answers import (
+from agenteval.models.reply import declines
+from agenteval.records import Criterion, slug
+from agenteval.utility.answers import (
     LABEL_KEYS,
     NAME_KEYS,
     REASON_KEYS,
@@ -31,9 +33,7 @@ from agenteval.evaluators.utility.answers import (
     path_of,
     read_answers,
 )
-from agenteval.evaluators.utility.labels import NUMBER, fold
-from agenteval.models.reply import declines
-from agenteval.records import Criterion, slug
+from agenteval.utility.labels import NUMBER, fold
 
 _WORD = re.compile(r"[^\W_]+")
 _MARKUP = r"[\s*_`\"]{0,8}"

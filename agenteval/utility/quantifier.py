@@ -16,19 +16,19 @@ import numpy as np
 from pydantic import JsonValue
 
 from agenteval.engine import Outcome
+from agenteval.engine.judging import JudgeUnit, RunJudge, cell_key, fail_all, worst_by_rule
 from agenteval.errors import AgentevalError, BadRequest
-from agenteval.evaluators.base import JudgeUnit, RunJudge, cell_key, fail_all, worst_by_rule
-from agenteval.evaluators.renamed import Renamed
-from agenteval.evaluators.utility.answers import Answers, NoAnswer, leaves_of, to_result
-from agenteval.evaluators.utility.reading import read_text
 from agenteval.models.client import Client
 from agenteval.models.prompts import load_prompt, neutralise
 from agenteval.models.wire import NONCE, Reply, Request
 from agenteval.readers import degenerate
 from agenteval.records import CallRecord, Criterion, Source, Task, Usage, content_hash
 from agenteval.stats.scores import ORIGINAL
+from agenteval.utility.answers import Answers, NoAnswer, leaves_of, to_result
+from agenteval.utility.reading import read_text
+from agenteval.utility.renamed import Renamed
 
-_PACKAGE = "agenteval.evaluators.utility"
+_PACKAGE = "agenteval.utility"
 _VERSION = 1
 _TOKENS_FOR_ONE = 120  # an explanation of some sentences and a label
 Wording = Literal["a", "b"]  # two prompts of the same meaning, written apart from one another

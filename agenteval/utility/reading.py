@@ -14,16 +14,6 @@ import re
 from collections.abc import Sequence
 
 from agenteval.errors import ReplyError
-from agenteval.evaluators.utility.answers import (
-    TWICE,
-    Answer,
-    AnswerReader,
-    Answers,
-    NoAnswer,
-    leaves_of,
-    meaning,
-)
-from agenteval.evaluators.utility.prose import read_prose, scales_in, top_of, without_marks
 from agenteval.models.reply import (
     Body,
     Parsed,
@@ -34,6 +24,16 @@ from agenteval.models.reply import (
     tidied,
 )
 from agenteval.records import Criterion
+from agenteval.utility.answers import (
+    TWICE,
+    Answer,
+    AnswerReader,
+    Answers,
+    NoAnswer,
+    leaves_of,
+    meaning,
+)
+from agenteval.utility.prose import read_prose, scales_in, top_of, without_marks
 
 # What is said of a value: that it is an example or is denied, that it shows the form, that it
 # replaces an earlier one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agenteval.engine import Outcome
-from agenteval.evaluators.base import JudgeUnit, RunJudge, cell_key
+from agenteval.engine.judging import JudgeUnit, RunJudge, cell_key
 from agenteval.records import Criterion, Source
 
 

@@ -9,29 +9,29 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from agenteval.analysis.disagreement import disagreement_table, disagreements
+from agenteval.analysis.flagged import Flags
+from agenteval.analysis.gates import UNSCORED, Gate, Outcome, exit_code, mean_gate, unscored_gate
+from agenteval.analysis.means import ALL, Rating, ScoreRow, lines_on_failed_runs, summarize
+from agenteval.analysis.spread import spread_line, spread_table, spreads
+from agenteval.analysis.tables import outcomes, score_notes, score_tables, score_title, spent
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.probes.result import Probe
-from agenteval.evaluators.utility.proposals import Proposals
-from agenteval.evaluators.utility.tables import (
+from agenteval.records import CriteriaSet, Criterion, Failure, Score, Source, Usage
+from agenteval.records.verification import JudgeVerdict, Verification, VerifiedSet
+from agenteval.reporting import plots
+from agenteval.reporting.report import Report
+from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
+from agenteval.store import Store
+from agenteval.store.postgres import without_password
+from agenteval.utility.page_data import arranged
+from agenteval.utility.probes.result import Probe
+from agenteval.utility.proposals import Proposals
+from agenteval.utility.tables import (
     probe_tables,
     proposal_tables,
     proposal_title,
     verified_tables,
 )
-from agenteval.records import CriteriaSet, Criterion, Failure, Score, Source, Usage
-from agenteval.records.verification import JudgeVerdict, Verification, VerifiedSet
-from agenteval.report import plots
-from agenteval.report.material import arranged
-from agenteval.report.report import Report
-from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
-from agenteval.store import Store
-from agenteval.store.postgres import without_password
-from agenteval.trust.disagreement import disagreement_table, disagreements
-from agenteval.trust.flagged import Flags
-from agenteval.trust.gates import UNSCORED, Gate, Outcome, exit_code, mean_gate, unscored_gate
-from agenteval.trust.means import ALL, Rating, ScoreRow, lines_on_failed_runs, summarize
-from agenteval.trust.spread import spread_line, spread_table, spreads
-from agenteval.trust.tables import outcomes, score_notes, score_tables, score_title, spent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

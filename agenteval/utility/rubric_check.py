@@ -14,16 +14,16 @@ from typing import Literal
 
 from rapidfuzz.distance import OSA
 
-from agenteval.evaluators.utility.labels import fold
-from agenteval.evaluators.utility.scale_order import counted_in_units, order_of
-from agenteval.evaluators.utility.scale_words import (
+from agenteval.records import Criterion
+from agenteval.utility.labels import fold
+from agenteval.utility.scale_order import counted_in_units, order_of
+from agenteval.utility.scale_words import (
     DEGREES,
     FILLERS,
     NEGATING_PREFIXES,
     QUALITY,
     place,
 )
-from agenteval.records import Criterion
 
 Kind = Literal[
     "duplicate",

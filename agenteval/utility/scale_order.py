@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from agenteval.evaluators.utility.labels import fold
-from agenteval.evaluators.utility.scale_words import (
+from agenteval.records.criteria import Order, Scale
+from agenteval.utility.labels import fold
+from agenteval.utility.scale_words import (
     CATEGORIES,
     COUNTED,
     FILLERS,
@@ -38,7 +39,6 @@ from agenteval.evaluators.utility.scale_words import (
     two_faults,
     welcome,
 )
-from agenteval.records.criteria import Order, Scale
 
 OrderVerdict = Literal["worst_to_best", "best_to_worst", "unclear", "nominal"]
 Stated = Literal["worst_to_best", "best_to_worst"]

@@ -14,10 +14,10 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from agenteval.evaluators.utility.labels import fold
+from agenteval.utility.labels import fold
 
 _LEXICON = ConfigParser(delimiters=("=",), interpolation=None)
-_LEXICON.read_string(files("agenteval.data").joinpath("scale_words.ini").read_text("utf-8"))
+_LEXICON.read_string(files("agenteval.utility").joinpath("data/scale_words.ini").read_text("utf-8"))
 
 
 def _graded(section: str) -> dict[str, float]:

@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from agenteval.api.judging import Judging
+from agenteval.analysis.scores import scores_from_store
+from agenteval.analysis.stopping import InterimAnalysis, Until
 from agenteval.engine import ExperimentResult
-from agenteval.evaluators.base import RunJudge
-from agenteval.evaluators.utility.plan import Item, JudgeEvaluator
+from agenteval.engine.judging import RunJudge
 from agenteval.store import Store
 from agenteval.store.experiments import remark
 from agenteval.store.rows import case_key
 from agenteval.text import plural
-from agenteval.trust.scores import scores_from_store
-from agenteval.trust.stopping import InterimAnalysis, Until
+from agenteval.utility.evaluator import Item, JudgeEvaluator
+from agenteval.utility.judging import Judging
 
 if TYPE_CHECKING:
     from agenteval.models.client import Client

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from agenteval.evaluators.utility.probes.result import Probe
-from agenteval.evaluators.utility.proposals import Proposals
 from agenteval.records import Criterion
 from agenteval.records.table import Cell, Column, Estimate, Mark, Table
 from agenteval.records.verification import (
@@ -17,6 +15,8 @@ from agenteval.records.verification import (
     VerifiedSet,
 )
 from agenteval.text import plural
+from agenteval.utility.probes.result import Probe
+from agenteval.utility.proposals import Proposals
 
 JUDGE = "the judge"
 _MARKS: dict[Outcome, Mark] = {"pass": "passed", "fail": "failed", "unknown": "unknown"}

@@ -9,38 +9,19 @@ from typing import Unpack
 
 from pydantic import JsonValue
 
-from agenteval.api.judging import (
-    Criteria,
-    Judging,
-    Runs,
-    Unfinished,
-    read_criteria,
-    read_judging,
-    warn_of_versions,
-    warn_unchanged,
-)
-from agenteval.api.options import JudgeKeywords, VerifiedJudge, read_options
-from agenteval.api.probing import OTHER_WAYS, Asking, probe
-from agenteval.api.reports import (
-    VerifyReport,
-    unverified,
-    verify_report,
-)
-from agenteval.api.running import (
+from agenteval.analysis.flagged import flags_of
+from agenteval.analysis.means import lines_on_failed_runs
+from agenteval.analysis.rating_sources import chosen_raters
+from agenteval.cli.options import read_options
+from agenteval.cli.running import (
     Watch,
     opened,
     planned,
     synchronous,
     why_stopped,
 )
-from agenteval.api.stopping import in_random_order
 from agenteval.engine import Estimate, RequestBounds, RequestCounter
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.criteria_file import find_criteria, save_criteria
-from agenteval.evaluators.utility.probes.result import Probe, ProbeOptions
-from agenteval.evaluators.utility.probes.targets import most_targets
-from agenteval.evaluators.utility.verify.options import VerifyOptions
-from agenteval.evaluators.utility.verify.outside import verify_ratings
 from agenteval.models.asking import MOST_REQUESTS
 from agenteval.readers.scores import read_scores
 from agenteval.records import CriteriaSet, Criterion, Source, Task
@@ -50,10 +31,19 @@ from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store
 from agenteval.store.experiments import remark
 from agenteval.text import plural
-from agenteval.trust.flagged import flags_of
-from agenteval.trust.means import lines_on_failed_runs
-from agenteval.trust.rating_sources import chosen_raters
-from agenteval.trust.verification import (
+from agenteval.utility.criteria_file import find_criteria, save_criteria
+from agenteval.utility.judging import (
+    Criteria,
+    Judging,
+    Runs,
+    Unfinished,
+    read_criteria,
+    read_judging,
+    warn_of_versions,
+    warn_unchanged,
+)
+from agenteval.utility.options import JudgeKeywords, VerifiedJudge
+from agenteval.utility.perturbed_runs import (
     DEFAULT_OPERATORS,
     PerturbedRuns,
     VerificationData,
@@ -61,6 +51,17 @@ from agenteval.trust.verification import (
     stored_table,
     verify_stored,
 )
+from agenteval.utility.probes.result import Probe, ProbeOptions
+from agenteval.utility.probes.targets import most_targets
+from agenteval.utility.probing import OTHER_WAYS, Asking, probe
+from agenteval.utility.reports import (
+    VerifyReport,
+    unverified,
+    verify_report,
+)
+from agenteval.utility.stopping import in_random_order
+from agenteval.utility.verify.options import VerifyOptions
+from agenteval.utility.verify.outside import verify_ratings
 
 FIRST_LOOK = 20  # cases, as many as a verdict needs
 

@@ -38,10 +38,10 @@ from typing import Literal
 from pydantic import JsonValue
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.chart import Edge
-from agenteval.evaluators.workflows.conditions import holds
-from agenteval.evaluators.workflows.procedure import Position, Procedure, Way
 from agenteval.records import Record
+from agenteval.workflows.chart import Edge
+from agenteval.workflows.conditions import holds
+from agenteval.workflows.procedure import Position, Procedure, Way
 
 # step: a call is the next step; skip: a step is left out; extra: a call is no step; edge: the walk
 # goes on; enter: a scenario begins; leave: it is over or put aside; resume: it is taken up again.

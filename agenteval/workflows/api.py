@@ -12,11 +12,9 @@ from typing import Any, Unpack, get_args
 
 from agenteval.agents import AgentLimits
 from agenteval.agents.spec import AgentSettings
-from agenteval.api.flow_campaign import Campaign
-from agenteval.api.flow_options import SessionKeywords, SessionOptions, TurnKeywords, TurnOptions
-from agenteval.api.flowbench import chat_choice
-from agenteval.api.options import read_options
-from agenteval.api.running import (
+from agenteval.analysis.gates import least_gate, unscored_gate
+from agenteval.cli.options import read_options
+from agenteval.cli.running import (
     Stopped,
     Watch,
     opened,
@@ -24,10 +22,13 @@ from agenteval.api.running import (
     synchronous,
     why_stopped,
 )
-from agenteval.api.workflow_report import WorkflowReport, trials_report
 from agenteval.errors import InputError, NoStoreYet
-from agenteval.evaluators.workflows.assistants import Assistants
-from agenteval.evaluators.workflows.cases import (
+from agenteval.models.limits import Limits
+from agenteval.store import Store, default_path
+from agenteval.store.experiments import unfinished_trials
+from agenteval.text import plural
+from agenteval.workflows.assistants import Assistants
+from agenteval.workflows.cases import (
     Choice,
     Kind,
     OpenRole,
@@ -37,20 +38,19 @@ from agenteval.evaluators.workflows.cases import (
     session_cases,
     turn_cases,
 )
-from agenteval.evaluators.workflows.cast import Cast, check_players
-from agenteval.evaluators.workflows.folder import find_role, role_folders
-from agenteval.evaluators.workflows.recorded_agent import RecordedAgents, recorded_name
-from agenteval.evaluators.workflows.results import SessionResult, TurnResult
-from agenteval.evaluators.workflows.row_cases import row_cases, rows_among
-from agenteval.evaluators.workflows.run_session import SessionSettings
-from agenteval.evaluators.workflows.scenario import FORMATS, RECORDED, Demand, Format
-from agenteval.evaluators.workflows.stored import EVALUATORS, load_sessions, load_turns
-from agenteval.evaluators.workflows.verdicts import Judges, Verdicts
-from agenteval.models.limits import Limits
-from agenteval.store import Store, default_path
-from agenteval.store.experiments import unfinished_trials
-from agenteval.text import plural
-from agenteval.trust.gates import least_gate, unscored_gate
+from agenteval.workflows.cast import Cast, check_players
+from agenteval.workflows.experiment import Campaign
+from agenteval.workflows.flowbench_api import chat_choice
+from agenteval.workflows.folder import find_role, role_folders
+from agenteval.workflows.options import SessionKeywords, SessionOptions, TurnKeywords, TurnOptions
+from agenteval.workflows.recorded_agent import RecordedAgents, recorded_name
+from agenteval.workflows.reports import WorkflowReport, trials_report
+from agenteval.workflows.results import SessionResult, TurnResult
+from agenteval.workflows.row_cases import row_cases, rows_among
+from agenteval.workflows.run_session import SessionSettings
+from agenteval.workflows.scenario import FORMATS, RECORDED, Demand, Format
+from agenteval.workflows.stored import EVALUATORS, load_sessions, load_turns
+from agenteval.workflows.verdicts import Judges, Verdicts
 
 Roles = str | Path | OpenRole | Sequence[str | Path | OpenRole] | None
 _NO_TRIAL = "run `agenteval flow session` or `agenteval flow turn` first"
@@ -69,7 +69,7 @@ async def aflow_sessions(roles: Roles = None, **options: Unpack[SessionKeywords]
     `calls` (60), of which `calls_per_turn` (20) stand between two replies. `success` is "state"
     (the final state) or "state+reads" (with all results that gold obtained), None for what each
     role says. What is stored is not run again. `gate` is the least share of successes,
-    `judgements` gets every decision on a pair of values. `agenteval.api.flow_options` lists all
+    `judgements` gets every decision on a pair of values. `agenteval.workflows.options` lists all
     keywords.
 
     Returns the rates of each format with all trials. Raises InputError for what cannot be, before

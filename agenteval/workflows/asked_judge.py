@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from agenteval.engine.judging import classify
 from agenteval.errors import AgentevalError, ReplyError, Unauthorized
-from agenteval.evaluators.base import classify
 from agenteval.models.asking import ParsedReply, ask
 from agenteval.models.client import Client
 from agenteval.models.prompts import load_prompt
@@ -16,7 +16,7 @@ from agenteval.models.wire import NONCE, Request
 from agenteval.records import FailureStatus, Usage, content_hash
 
 T = TypeVar("T")
-_PACKAGE = "agenteval.evaluators.workflows"
+_PACKAGE = "agenteval.workflows"
 _PROBLEM, _MESSAGE = 300, 500  # characters
 
 

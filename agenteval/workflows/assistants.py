@@ -11,11 +11,11 @@ from pydantic import JsonValue
 
 from agenteval.agents import System, spec
 from agenteval.agents.spec import AgentSettings
-from agenteval.evaluators.workflows.recorded_agent import RecordedAgents
-from agenteval.evaluators.workflows.scenario import Format
-from agenteval.evaluators.workflows.templated import template_assistant
-from agenteval.evaluators.workflows.trials import Candidate
 from agenteval.models.limits import Budget
+from agenteval.workflows.evaluator import Candidate
+from agenteval.workflows.recorded_agent import RecordedAgents
+from agenteval.workflows.scenario import Format
+from agenteval.workflows.templated import template_assistant
 
 Agent = str | Callable[..., Any] | System
 _ON_MODEL: spec.OnModel = {"template": template_assistant}

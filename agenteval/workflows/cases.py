@@ -13,16 +13,17 @@ from pydantic import JsonValue
 from agenteval.agents import Dialogue
 from agenteval.agents.protocol import Tool
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.backend import (
+from agenteval.records import Message, content_hash
+from agenteval.workflows.backend import (
     BACKEND_FILE,
     StatefulBackend,
     backend_sha256,
     load_backend,
 )
-from agenteval.evaluators.workflows.folder import read_role
-from agenteval.evaluators.workflows.predict import given_at, history, scenarios_of
-from agenteval.evaluators.workflows.results import CaseInfo
-from agenteval.evaluators.workflows.scenario import (
+from agenteval.workflows.folder import read_role
+from agenteval.workflows.predict import given_at, history, scenarios_of
+from agenteval.workflows.results import CaseInfo
+from agenteval.workflows.scenario import (
     CROSS,
     Format,
     Profile,
@@ -30,8 +31,7 @@ from agenteval.evaluators.workflows.scenario import (
     Role,
     Turn,
 )
-from agenteval.evaluators.workflows.turn_score import GoldTurn, gold_turns
-from agenteval.records import Message, content_hash
+from agenteval.workflows.turn_score import GoldTurn, gold_turns
 
 Kind = Literal["all", "single", "cross"]
 

@@ -10,13 +10,13 @@ from typing import get_args
 from pydantic import JsonValue
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.cases import OpenRole
-from agenteval.evaluators.workflows.run_session import SessionSettings
-from agenteval.evaluators.workflows.simulated_tools import ToolMode, ToolModel, ToolSimulator
-from agenteval.evaluators.workflows.simulated_user import ScriptedUser, UserSimulator
-from agenteval.evaluators.workflows.trials import Act, sessions
-from agenteval.evaluators.workflows.user_model import UserOnModel
 from agenteval.models.client import Client
+from agenteval.workflows.cases import OpenRole
+from agenteval.workflows.evaluator import Act, sessions
+from agenteval.workflows.run_session import SessionSettings
+from agenteval.workflows.simulated_tools import ToolMode, ToolModel, ToolSimulator
+from agenteval.workflows.simulated_user import ScriptedUser, UserSimulator
+from agenteval.workflows.user_model import UserOnModel
 
 USERS = ("model", "scripted")
 

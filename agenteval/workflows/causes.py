@@ -15,12 +15,12 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.workflows.align import Call, Move, align, returned_before
-from agenteval.evaluators.workflows.conformance import Cause, Deviation, conformance
-from agenteval.evaluators.workflows.procedure import Procedure
-from agenteval.evaluators.workflows.scenario import Action, Profile
-from agenteval.evaluators.workflows.session import SessionLog
-from agenteval.evaluators.workflows.values import assigned, equal_by_rule, filled
+from agenteval.workflows.align import Call, Move, align, returned_before
+from agenteval.workflows.conformance import Cause, Deviation, conformance
+from agenteval.workflows.procedure import Procedure
+from agenteval.workflows.scenario import Action, Profile
+from agenteval.workflows.session import SessionLog
+from agenteval.workflows.values import assigned, equal_by_rule, filled
 
 _MAX_TOLD = 80  # characters of a value in a detail
 

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from agenteval.agents import AgentFailure
-from agenteval.evaluators.systems import by_system
-from agenteval.evaluators.workflows.results import SessionResult, SessionVerdict, TurnResult
-from agenteval.evaluators.workflows.session import Prediction, SessionFailure, SessionLog
-from agenteval.evaluators.workflows.session_judge import GoalsFailure
+from agenteval.analysis.system_pairs import by_system
 from agenteval.records.table import Cell, Column, Table
 from agenteval.stats import Interval
+from agenteval.workflows.results import SessionResult, SessionVerdict, TurnResult
+from agenteval.workflows.session import Prediction, SessionFailure, SessionLog
+from agenteval.workflows.session_judge import GoalsFailure
 
 _MOST_TEXT = 80
 _SUFFIX = re.compile(r" \[[0-9a-f]{6}\]")

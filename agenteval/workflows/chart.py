@@ -11,8 +11,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from agenteval.evaluators.workflows.conditions import Condition
 from agenteval.records import Record
+from agenteval.workflows.conditions import Condition
 
 Shape = Literal["start", "reply", "call"]  # (Start), >a tool is called], and every other one
 RemarkKind = Literal["doubled", "no_label", "no_start", "no_arrow_head", "skipped"]

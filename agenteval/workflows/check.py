@@ -10,18 +10,18 @@ from pathlib import Path
 
 from agenteval.agents.toolbox import is_async
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.backend import fresh_backend, load_backend
-from agenteval.evaluators.workflows.chart import Chart
-from agenteval.evaluators.workflows.defects import (
+from agenteval.workflows.backend import fresh_backend, load_backend
+from agenteval.workflows.chart import Chart
+from agenteval.workflows.defects import (
     Defect,
     Severity,
     chart_defects,
     profile_defects,
     session_defects,
 )
-from agenteval.evaluators.workflows.folder import find_role, read_role, read_text, read_tools
-from agenteval.evaluators.workflows.mermaid import charts_in, parse_chart
-from agenteval.evaluators.workflows.scenario import WorkflowTool
+from agenteval.workflows.folder import find_role, read_role, read_text, read_tools
+from agenteval.workflows.mermaid import charts_in, parse_chart
+from agenteval.workflows.scenario import WorkflowTool
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,23 +9,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agenteval.api.flow_options import FlowScoreOptions, SessionOptions, TurnOptions
-from agenteval.api.options import keywords
-from agenteval.cli import flow_init, flow_roles, options
-from agenteval.cli.command import finish, grouped
-from agenteval.cli.console import clean, note, notify, out
-from agenteval.cli.options import (
+from agenteval.cli import arguments as options
+from agenteval.cli.arguments import (
     LimitOptions,
     OutputOptions,
     RequestOptions,
     flag,
 )
+from agenteval.cli.command import finish, grouped
+from agenteval.cli.console import clean, note, notify, out
+from agenteval.cli.options import keywords
 from agenteval.cli.outputs import refuse_input, write_runs
 from agenteval.cli.progress import following
+from agenteval.workflows import init_command as flow_init
+from agenteval.workflows import role_commands as flow_roles
+from agenteval.workflows.options import FlowScoreOptions, SessionOptions, TurnOptions
 
 if TYPE_CHECKING:
-    from agenteval.api.running import Progress
-    from agenteval.evaluators.workflows.results import SessionResult
+    from agenteval.cli.running import Progress
+    from agenteval.workflows.results import SessionResult
 
 app = typer.Typer(
     help="Evaluate agents that serve users by a procedure: turn by turn against recorded "
@@ -88,7 +90,7 @@ def turn(
     """Predict every turn from the recorded talk before it, and compare with what was done.
 
     ROLE may be files of turn rows in FlowBench's format: then the agent gets their own prompts."""
-    from agenteval.api.workflows import flow_turns
+    from agenteval.workflows.api import flow_turns
 
     refuse_input(settings.judgements, store=settings.store)
     with following("turn", "turns") as progress:
@@ -115,7 +117,7 @@ def session(
     """Let an agent serve every user of the roles. Stop it at any time; the same command goes on.
 
     The roles' backend.py is run: it is code. What a judge could not be asked is asked next time."""
-    from agenteval.api.workflows import flow_sessions
+    from agenteval.workflows.api import flow_sessions
 
     judgements = settings.judgements
     refuse_input(judgements, store=settings.store)
@@ -150,7 +152,7 @@ def import_(
     they are replayed.
 
     The role's backend.py is run: it is code. Recorded rewards are kept beside the verdicts."""
-    from agenteval.api.flow_import import flow_import
+    from agenteval.workflows.import_api import flow_import
 
     with following("import", "sessions") as progress:
         report = flow_import(
@@ -183,19 +185,19 @@ def report(
     store: options.StorePath = None,
 ) -> None:
     """Tables of all systems tried; with -o a self-contained page with figures and sessions."""
-    from agenteval.api.workflows import flow_results
+    from agenteval.workflows.api import flow_results
 
     if figure is not None:
-        from agenteval.report.style import check_ending
+        from agenteval.reporting.style import check_ending
 
         check_ending(figure)
     for path in (page, figure):
         refuse_input(path, store=store)
     results = flow_results(store, roles=role)
     if figure is not None:
-        from agenteval.evaluators.workflows.tallies import Tallies
-        from agenteval.report.style import save
-        from agenteval.report.trial_plots import format_points
+        from agenteval.reporting.style import save
+        from agenteval.workflows.plots import format_points
+        from agenteval.workflows.tallies import Tallies
 
         save(format_points(Tallies(results.sessions, results.turns)), figure)
         note(f"written: {figure}")
@@ -226,8 +228,8 @@ def score(
     ] = None,
 ) -> None:
     """Score predictions against gold: tools, parameters, nodes, replies; or whole sessions."""
-    from agenteval.api.flowbench import flow_score
     from agenteval.files import read_text
+    from agenteval.workflows.flowbench_api import flow_score
 
     report = flow_score(
         files,
@@ -245,8 +247,8 @@ def _keywords(settings: TurnOptions, limits: FlowLimits, progress: Progress) -> 
 
 def _print_failed(sessions: Sequence[SessionResult], most: int) -> None:
     """The talk of the first sessions that failed or broke off, with the calls in their places."""
-    from agenteval.evaluators.workflows.session import SessionLog
     from agenteval.readers.fields import json_text
+    from agenteval.workflows.session import SessionLog
 
     failed = [s for s in sessions if s.verdict is None or s.verdict.success is False]
     for session in failed[:most]:

@@ -23,7 +23,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from agenteval.evaluators.workflows.align import (
+from agenteval.records import Record
+from agenteval.workflows.align import (
     Alignment,
     Call,
     Move,
@@ -32,10 +33,9 @@ from agenteval.evaluators.workflows.align import (
     returned_before,
     steppable,
 )
-from agenteval.evaluators.workflows.chart import Edge
-from agenteval.evaluators.workflows.conditions import Condition, written
-from agenteval.evaluators.workflows.procedure import Procedure
-from agenteval.records import Record
+from agenteval.workflows.chart import Edge
+from agenteval.workflows.conditions import Condition, written
+from agenteval.workflows.procedure import Procedure
 
 # Four causes of failure of the paper's table, here computed and not asked of a model.
 Cause = Literal["missing_step", "wrong_order", "wrong_transition", "tool_use"]

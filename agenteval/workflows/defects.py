@@ -14,7 +14,8 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.workflows.chart import (
+from agenteval.records import Record, canonical_json
+from agenteval.workflows.chart import (
     WORD,
     Chart,
     Edge,
@@ -23,15 +24,14 @@ from agenteval.evaluators.workflows.chart import (
     names_in,
     reached,
 )
-from agenteval.evaluators.workflows.conditions import Comparison, constant, is_date, plain
-from agenteval.evaluators.workflows.scenario import (
+from agenteval.workflows.conditions import Comparison, constant, is_date, plain
+from agenteval.workflows.scenario import (
     Profile,
     RecordedSession,
     Turn,
     WorkflowTool,
     complaint,
 )
-from agenteval.records import Record, canonical_json
 
 Severity = Literal["error", "warning", "note"]
 _ChartKind = Literal["no_start", "several_starts", "unreachable", "no_exit", "unknown_field"]

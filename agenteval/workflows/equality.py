@@ -15,7 +15,11 @@ from typing import Any, Literal, Protocol
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.workflows.asked_judge import (
+from agenteval.models.asking import ParsedReply
+from agenteval.models.client import Client
+from agenteval.models.reply import parse_reply
+from agenteval.records import FailureStatus, Record, Usage, canonical_json
+from agenteval.workflows.asked_judge import (
     Form,
     JudgeSampling,
     ask_judge,
@@ -24,11 +28,7 @@ from agenteval.evaluators.workflows.asked_judge import (
     reason_of,
     yes_or_no,
 )
-from agenteval.evaluators.workflows.values import filled, fold, kind, tokens
-from agenteval.models.asking import ParsedReply
-from agenteval.models.client import Client
-from agenteval.models.reply import parse_reply
-from agenteval.records import FailureStatus, Record, Usage, canonical_json
+from agenteval.workflows.values import filled, fold, kind, tokens
 
 Same = Literal["equal", "different", "unjudged"]
 By = Literal["exact", "normalised", "judge", "enumeration", "type", "none"]

@@ -16,11 +16,16 @@ from pydantic import JsonValue
 from agenteval.agents import AgentFailure, AgentLimits, System
 from agenteval.agents.spec import uncounted
 from agenteval.engine import Outcome, Requests, Unit
+from agenteval.engine.attempts import AttemptEvaluator
 from agenteval.errors import BudgetExceeded, InputError
-from agenteval.evaluators.trials import AttemptEvaluator
-from agenteval.evaluators.workflows.cases import OpenRole, SessionCase, TurnCase
-from agenteval.evaluators.workflows.instructions import instructions_prompt
-from agenteval.evaluators.workflows.measures import (
+from agenteval.models.dry_run import is_dry_run
+from agenteval.records import Criterion, FailureStatus, Usage, content_hash
+from agenteval.records.score import INFRASTRUCTURE
+from agenteval.records.trial import Trial, TrialCase, TrialSystem
+from agenteval.store import Store, Trials
+from agenteval.workflows.cases import OpenRole, SessionCase, TurnCase
+from agenteval.workflows.instructions import instructions_prompt
+from agenteval.workflows.measures import (
     RESPONSE,
     SESSION,
     TURN,
@@ -28,20 +33,15 @@ from agenteval.evaluators.workflows.measures import (
     of_session,
     of_turn,
 )
-from agenteval.evaluators.workflows.predict import predict_next
-from agenteval.evaluators.workflows.results import Level, SessionVerdict, TurnJudged
-from agenteval.evaluators.workflows.run_session import SessionSettings, run_session
-from agenteval.evaluators.workflows.scenario import Format
-from agenteval.evaluators.workflows.session import Prediction, SessionFailure, SessionLog
-from agenteval.evaluators.workflows.simulated_tools import ToolSimulator
-from agenteval.evaluators.workflows.simulated_user import UserSimulator
-from agenteval.evaluators.workflows.stored import EVALUATORS
-from agenteval.evaluators.workflows.verdicts import Verdicts
-from agenteval.models.dry_run import is_dry_run
-from agenteval.records import Criterion, FailureStatus, Usage, content_hash
-from agenteval.records.score import INFRASTRUCTURE
-from agenteval.records.trial import Trial, TrialCase, TrialSystem
-from agenteval.store import Store, Trials
+from agenteval.workflows.predict import predict_next
+from agenteval.workflows.results import Level, SessionVerdict, TurnJudged
+from agenteval.workflows.run_session import SessionSettings, run_session
+from agenteval.workflows.scenario import Format
+from agenteval.workflows.session import Prediction, SessionFailure, SessionLog
+from agenteval.workflows.simulated_tools import ToolSimulator
+from agenteval.workflows.simulated_user import UserSimulator
+from agenteval.workflows.stored import EVALUATORS
+from agenteval.workflows.verdicts import Verdicts
 
 Case = SessionCase | TurnCase
 _MESSAGE = 500

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from agenteval.agents import AgentLimits
 from agenteval.agents.spec import uncounted
-from agenteval.api.running import Watch
+from agenteval.cli.running import Watch
 from agenteval.engine import (
     Estimate,
     Experiment,
@@ -21,20 +21,6 @@ from agenteval.engine import (
     Requests,
     announcement,
 )
-from agenteval.evaluators.workflows.assistants import Assistants
-from agenteval.evaluators.workflows.cast import Cast
-from agenteval.evaluators.workflows.results import Level
-from agenteval.evaluators.workflows.scenario import Demand
-from agenteval.evaluators.workflows.trials import (
-    Act,
-    Candidate,
-    Case,
-    WorkflowEvaluator,
-    spent,
-    turns,
-)
-from agenteval.evaluators.workflows.user_model import UserOnModel
-from agenteval.evaluators.workflows.verdicts import Judges, Verdicts, most_pairs
 from agenteval.files import write_atomically
 from agenteval.models.asking import MOST_REQUESTS
 from agenteval.models.client import Client
@@ -42,6 +28,20 @@ from agenteval.models.factory import ModelChoice, make_client, make_transport
 from agenteval.models.limits import Budget, Limits
 from agenteval.records.trial import Trial
 from agenteval.store import Store
+from agenteval.workflows.assistants import Assistants
+from agenteval.workflows.cast import Cast
+from agenteval.workflows.evaluator import (
+    Act,
+    Candidate,
+    Case,
+    WorkflowEvaluator,
+    spent,
+    turns,
+)
+from agenteval.workflows.results import Level
+from agenteval.workflows.scenario import Demand
+from agenteval.workflows.user_model import UserOnModel
+from agenteval.workflows.verdicts import Judges, Verdicts, most_pairs
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,13 +19,14 @@ from typing import Any
 from pydantic import Field, JsonValue
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.backend import (
+from agenteval.records import Record, canonical_json
+from agenteval.workflows.backend import (
     BackendDefect,
     StatefulBackend,
     call_tool,
     fresh_backend,
 )
-from agenteval.evaluators.workflows.scenario import (
+from agenteval.workflows.scenario import (
     Action,
     Demand,
     Profile,
@@ -33,9 +34,8 @@ from agenteval.evaluators.workflows.scenario import (
     WorkflowTool,
     complaint,
 )
-from agenteval.evaluators.workflows.session import Change, SessionLog
-from agenteval.evaluators.workflows.values import assigned, contains_tokens, equal_by_rule
-from agenteval.records import Record, canonical_json
+from agenteval.workflows.session import Change, SessionLog
+from agenteval.workflows.values import assigned, contains_tokens, equal_by_rule
 
 MAX_DIFFERENCES = 50
 _MAX_TOLD = 200  # characters of a value in a difference

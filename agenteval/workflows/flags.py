@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.workflows.flowbench_rows import Rows
-from agenteval.evaluators.workflows.reply_text import read_reply
-from agenteval.evaluators.workflows.results import SessionResult, TurnResult
-from agenteval.evaluators.workflows.session import Prediction, SessionLog
+from agenteval.analysis.flagged import Flag, Flags
 from agenteval.readers.injection import texts_signs
-from agenteval.trust.flagged import Flag, Flags
+from agenteval.workflows.flowbench_rows import Rows
+from agenteval.workflows.reply_text import read_reply
+from agenteval.workflows.results import SessionResult, TurnResult
+from agenteval.workflows.session import Prediction, SessionLog
 
 Result = SessionResult | TurnResult
 _BY_AGENT = frozenset({"assistant", "tool"})

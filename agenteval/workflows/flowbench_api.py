@@ -7,25 +7,25 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Unpack
 
-from agenteval.api.flow_options import FlowScoreKeywords, FlowScoreOptions
-from agenteval.api.options import read_options
-from agenteval.api.running import Watch, opened, synchronous
+from agenteval.analysis.gates import unscored_gate
+from agenteval.analysis.tables import spent
+from agenteval.cli.options import read_options
+from agenteval.cli.running import Watch, opened, synchronous
 from agenteval.engine import answered
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.flowbench_rows import read_rows
-from agenteval.evaluators.workflows.flowbench_score import (
+from agenteval.models.factory import Model, ModelChoice, choose_model, make_client
+from agenteval.models.limits import Limits
+from agenteval.reporting.report import Report
+from agenteval.workflows.flags import row_flags
+from agenteval.workflows.flowbench_rows import read_rows
+from agenteval.workflows.flowbench_score import (
     score_published,
     score_sessions,
     score_turns,
 )
-from agenteval.evaluators.workflows.rates import Resampling
-from agenteval.evaluators.workflows.verdicts import Judges
-from agenteval.models.factory import Model, ModelChoice, choose_model, make_client
-from agenteval.models.limits import Limits
-from agenteval.report.report import Report
-from agenteval.trust.flow_flags import row_flags
-from agenteval.trust.gates import unscored_gate
-from agenteval.trust.tables import spent
+from agenteval.workflows.options import FlowScoreKeywords, FlowScoreOptions
+from agenteval.workflows.rates import Resampling
+from agenteval.workflows.verdicts import Judges
 
 
 async def aflow_score(

@@ -19,11 +19,11 @@ from typing import Any, Literal, NamedTuple
 from pydantic import JsonValue
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.reply_text import read_actions, read_object
-from agenteval.evaluators.workflows.scenario import Action
-from agenteval.evaluators.workflows.turn_score import GoldTurn
 from agenteval.files import opened
 from agenteval.readers.strict_json import Notes, read_items
+from agenteval.workflows.reply_text import read_actions, read_object
+from agenteval.workflows.scenario import Action
+from agenteval.workflows.turn_score import GoldTurn
 
 Level = Literal["turn", "session"]
 Schemas = dict[str, dict[str, JsonValue]]

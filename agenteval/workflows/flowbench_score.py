@@ -9,29 +9,29 @@ from itertools import starmap
 from typing import Any, NamedTuple
 
 from agenteval.errors import Filtered, ReplyError, TooLong, Transient
-from agenteval.evaluators.workflows import published
-from agenteval.evaluators.workflows.equality import Equality, Same, TextJudge, ValueQuestion
-from agenteval.evaluators.workflows.flowbench_rows import Rows, SessionRow, TurnRow
-from agenteval.evaluators.workflows.rates import Rates, Resampling, rate_cells, rates
-from agenteval.evaluators.workflows.reply_text import read_reply
-from agenteval.evaluators.workflows.response_judge import ReplyToGrade, ResponseVerdict
-from agenteval.evaluators.workflows.session_judge import (
+from agenteval.records import Record, Usage, canonical_json
+from agenteval.records.table import Cell, Column, Estimate, Table, cells_of
+from agenteval.stats import Interval
+from agenteval.workflows import published
+from agenteval.workflows.equality import Equality, Same, TextJudge, ValueQuestion
+from agenteval.workflows.flowbench_rows import Rows, SessionRow, TurnRow
+from agenteval.workflows.rates import Rates, Resampling, rate_cells, rates
+from agenteval.workflows.reply_text import read_reply
+from agenteval.workflows.response_judge import ReplyToGrade, ResponseVerdict
+from agenteval.workflows.session_judge import (
     GoalsFailure,
     GoalsVerdict,
     SessionText,
     goals_table,
 )
-from agenteval.evaluators.workflows.session_score import SessionCounts, score_session
-from agenteval.evaluators.workflows.turn_score import (
+from agenteval.workflows.session_score import SessionCounts, score_session
+from agenteval.workflows.turn_score import (
     TurnFailure,
     TurnVerdict,
     score_turn,
     turn_table,
 )
-from agenteval.evaluators.workflows.verdicts import Judges
-from agenteval.records import Record, Usage, canonical_json
-from agenteval.records.table import Cell, Column, Estimate, Table, cells_of
-from agenteval.stats import Interval
+from agenteval.workflows.verdicts import Judges
 
 _LOST = "are undecided or failed"
 _UNREADABLE = "calls whose arguments are no JSON object"

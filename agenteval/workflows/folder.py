@@ -11,8 +11,11 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from agenteval import files
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.backend import BACKEND_FILE, tools_of_backend
-from agenteval.evaluators.workflows.scenario import (
+from agenteval.readers.strict_json import decode
+from agenteval.readers.strict_yaml import load_yaml
+from agenteval.readers.tasks import data_folders
+from agenteval.workflows.backend import BACKEND_FILE, tools_of_backend
+from agenteval.workflows.scenario import (
     CROSS,
     Profile,
     RecordedSession,
@@ -22,9 +25,6 @@ from agenteval.evaluators.workflows.scenario import (
     WorkflowTool,
     schema_problem,
 )
-from agenteval.readers.strict_json import decode
-from agenteval.readers.strict_yaml import load_yaml
-from agenteval.readers.tasks import data_folders
 
 ROLE_FILE, SCENARIO_FILE = "role.yaml", "scenario.yaml"
 _PROFILES_FILE, _TOOLS_FILE = "profiles.yaml", "tools.json"

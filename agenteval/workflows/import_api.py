@@ -9,24 +9,24 @@ from pathlib import Path
 from typing import NoReturn
 
 from agenteval.agents import System
-from agenteval.api.running import Notify, Progress, Watch, opened, synchronous, why_stopped
-from agenteval.api.workflow_report import WorkflowReport, trials_report
-from agenteval.api.workflows import demanded, idle_note, judged_enough, read_roles, session_rates
+from agenteval.cli.running import Notify, Progress, Watch, opened, synchronous, why_stopped
 from agenteval.engine import Experiment
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.cases import OpenRole, SessionCase
-from agenteval.evaluators.workflows.scenario import RECORDED
-from agenteval.evaluators.workflows.session import SessionFailure, SessionLog
-from agenteval.evaluators.workflows.stored import EVALUATORS, load_sessions
-from agenteval.evaluators.workflows.trajectories import (
+from agenteval.store import Store, Trials
+from agenteval.workflows.api import demanded, idle_note, judged_enough, read_roles, session_rates
+from agenteval.workflows.cases import OpenRole, SessionCase
+from agenteval.workflows.evaluator import Candidate, Case, WorkflowEvaluator
+from agenteval.workflows.reports import WorkflowReport, trials_report
+from agenteval.workflows.scenario import RECORDED
+from agenteval.workflows.session import SessionFailure, SessionLog
+from agenteval.workflows.stored import EVALUATORS, load_sessions
+from agenteval.workflows.trajectories import (
     Trajectory,
     case_of,
     read_trajectories,
     replayed,
 )
-from agenteval.evaluators.workflows.trials import Candidate, Case, WorkflowEvaluator
-from agenteval.evaluators.workflows.verdicts import Judges, Verdicts
-from agenteval.store import Store, Trials
+from agenteval.workflows.verdicts import Judges, Verdicts
 
 _MOST_TOLD = 10
 _Numbered = dict[tuple[str, int], tuple[SessionCase, Trajectory]]

@@ -13,8 +13,8 @@ from pydantic import JsonValue
 
 from agenteval.agents.protocol import Tool
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.scenario import Format, Role, Scenario, WorkflowTool
 from agenteval.models.prompts import Prompt, load_prompt
+from agenteval.workflows.scenario import Format, Role, Scenario, WorkflowTool
 
 CHART_HEADING = "as a flowchart (Mermaid):"  # stands in the instructions where there is a chart
 _HEADINGS = {"text": "in words:", "code": "as pseudo-code:", "flowchart": CHART_HEADING}
@@ -31,7 +31,7 @@ _WORDS: dict[Format, str] = {
 
 def instructions_prompt() -> Prompt:
     """The template of the instructions; its sha256 belongs to what identifies a result."""
-    return load_prompt("agenteval.evaluators.workflows", "agent_system")
+    return load_prompt("agenteval.workflows", "agent_system")
 
 
 def procedure_word(format: Format) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agenteval.agents import AgentFailure
-from agenteval.evaluators.measures import (
+from agenteval.engine.measures import (
     UNDECIDED,
     failed,
     level,
@@ -12,10 +12,10 @@ from agenteval.evaluators.measures import (
     number,
     place,
 )
-from agenteval.evaluators.workflows.results import SessionVerdict, TurnJudged
-from agenteval.evaluators.workflows.session import SessionFailure
 from agenteval.records import Criterion, Result
 from agenteval.records.trial import Trial
+from agenteval.workflows.results import SessionVerdict, TurnJudged
+from agenteval.workflows.session import SessionFailure
 
 SUCCESS = levels("success", "Whether the session reached what the user wanted.", "no", "yes")
 PROGRESS = number("progress", "Share of the goals that were achieved.")

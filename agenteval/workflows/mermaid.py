@@ -24,7 +24,9 @@ from bisect import bisect
 from typing import NoReturn
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.chart import (
+from agenteval.readers.strict_yaml import load_yaml
+from agenteval.records import Record
+from agenteval.workflows.chart import (
     Chart,
     Edge,
     Node,
@@ -33,9 +35,7 @@ from agenteval.evaluators.workflows.chart import (
     Shape,
     reached,
 )
-from agenteval.evaluators.workflows.conditions import ConditionError, split_label
-from agenteval.readers.strict_yaml import load_yaml
-from agenteval.records import Record
+from agenteval.workflows.conditions import ConditionError, split_label
 
 _IGNORED = re.compile(r"(?:[\s;]|%%\{(?:[^%]|%(?!%))*\}%%|%%[^\n]*)*")
 _FENCE = re.compile(r"^[ \t]*(```|~~~|:::)[ \t]*\{?\.?mermaid\b[^\n]*\n(.*?)^[ \t]*\1", re.M | re.S)

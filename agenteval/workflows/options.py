@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from agenteval.api.options import (
+from agenteval.cli.options import (
+    CommonOptions,
     EndpointKeywords,
     EndpointOptions,
-    JudgeOptions,
     RunKeywords,
     RunOptions,
     option,
@@ -20,11 +20,11 @@ from agenteval.api.options import (
 )
 
 if TYPE_CHECKING:
-    from agenteval.api.options import StorePath
-    from agenteval.api.running import Notify
-    from agenteval.evaluators.workflows.assistants import Agent
+    from agenteval.cli.options import StorePath
+    from agenteval.cli.running import Notify
     from agenteval.models.factory import Model
     from agenteval.models.limits import Limits
+    from agenteval.workflows.assistants import Agent
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class SessionOptions(TurnOptions):
         "that gold obtained).",
         show_default="as the role says, else state",
     )
-    seed: int = with_default(JudgeOptions, "seed", 0)
+    seed: int = with_default(CommonOptions, "seed", 0)
 
 
 class SessionKeywords(TurnKeywords, total=False):
@@ -172,7 +172,7 @@ class FlowScoreOptions:
     )
     judge_url: str | None = with_default(EndpointOptions, "base_url", None)
     temperature: float | None = with_default(EndpointOptions, "temperature", 0.0)
-    seed: int = with_default(JudgeOptions, "seed", 0)
+    seed: int = with_default(CommonOptions, "seed", 0)
     resamples: int = option(2000, help="Resamples of each interval.", min=100)
     max_unscored: float = option(
         0.1, help="Exit with 3 above this share undecided or failed.", min=0, max=1

@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agenteval.agents import AgentFailure
-from agenteval.evaluators.workflows.results import SessionResult, TurnResult
-from agenteval.evaluators.workflows.session import SessionEnd, SessionFailure
-from agenteval.evaluators.workflows.tables import result_tables
-from agenteval.evaluators.workflows.tallies import CauseShare, SessionTally, Tallies
-from agenteval.evaluators.workflows.turn_score import TurnTable
 from agenteval.records.table import Table, shown
-from agenteval.report import trial_plots
-from agenteval.report.page import (
+from agenteval.reporting.charts import share_bars
+from agenteval.reporting.page import (
     Answer,
     Lost,
     Page,
@@ -27,7 +22,12 @@ from agenteval.report.page import (
     render,
     summary,
 )
-from agenteval.report.sessions import (
+from agenteval.reporting.text import listed
+from agenteval.stats import Interval
+from agenteval.text import plural
+from agenteval.workflows import plots
+from agenteval.workflows.flags import flow_flags
+from agenteval.workflows.page_sessions import (
     MOST_TURNS,
     WRONG,
     chosen,
@@ -36,10 +36,11 @@ from agenteval.report.sessions import (
     session_items,
     wrong_turns,
 )
-from agenteval.report.text import listed
-from agenteval.stats import Interval
-from agenteval.text import plural
-from agenteval.trust.flow_flags import flow_flags
+from agenteval.workflows.results import SessionResult, TurnResult
+from agenteval.workflows.session import SessionEnd, SessionFailure
+from agenteval.workflows.tables import result_tables
+from agenteval.workflows.tallies import CauseShare, SessionTally, Tallies
+from agenteval.workflows.turn_score import TurnTable
 
 _NOTABLE = 0.1  # of the sessions or calls of a system: more than that is said at the top
 _ENDS: dict[SessionEnd, str] = {
@@ -222,22 +223,20 @@ def _plan(known: Tallies) -> Plan:
         pairs = (
             "Formats on the same users",
             "Paired by user, so that hard users weigh equally on both sides.",
-            lambda: trial_plots.format_differences(known.session_pairs),
+            lambda: plots.format_differences(known.session_pairs),
         )
         plan = [
             (
                 "Formats in sessions" if several else "Success in sessions",
                 "Share of sessions that succeed, by domain and "
                 + ("format of the procedure." if several else "system."),
-                lambda: trial_plots.format_points(known, "sessions"),
+                lambda: plots.format_points(known, "sessions"),
             ),
             *([pairs] if several else ()),
             (
                 "Why sessions failed",
                 "The first deviation of a failed session from chart and gold calls.",
-                lambda: trial_plots.share_bars(
-                    causes, "Why sessions failed, by system", "failed session"
-                ),
+                lambda: share_bars(causes, "Why sessions failed, by system", "failed session"),
             ),
         ]
     if known.turns:
@@ -245,14 +244,14 @@ def _plan(known: Tallies) -> Plan:
         pairs = (
             "Formats on the same recorded sessions",
             "Paired by recorded session.",
-            lambda: trial_plots.format_differences(known.turn_pairs, "right calls"),
+            lambda: plots.format_differences(known.turn_pairs, "right calls"),
         )
         plan = [
             *plan,
             (
                 "Formats at single turns" if several else "Right calls at single turns",
                 "Share of due calls that are right, tool and parameters.",
-                lambda: trial_plots.format_points(known, "turns"),
+                lambda: plots.format_points(known, "turns"),
             ),
             *([pairs] if several else ()),
         ]

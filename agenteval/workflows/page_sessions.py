@@ -11,20 +11,9 @@ from itertools import zip_longest
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.systems import by_system
-from agenteval.evaluators.workflows.conformance import Deviation
-from agenteval.evaluators.workflows.results import (
-    SessionResult,
-    SessionVerdict,
-    TurnJudged,
-    TurnResult,
-)
-from agenteval.evaluators.workflows.session import Prediction, SessionCall, SessionLog
-from agenteval.evaluators.workflows.session_judge import GoalsFailure, GoalsVerdict, GoalVerdict
-from agenteval.evaluators.workflows.turn_score import TurnVerdict
-from agenteval.evaluators.workflows.values import filled
+from agenteval.analysis.system_pairs import by_system
 from agenteval.records import Message, ToolCall, content_hash
-from agenteval.report.page import (
+from agenteval.reporting.page import (
     Block,
     Card,
     Cards,
@@ -39,9 +28,20 @@ from agenteval.report.page import (
     bounded,
     round_robin,
 )
-from agenteval.report.text import cut
+from agenteval.reporting.text import cut
 from agenteval.text import plural
-from agenteval.trust.flow_flags import flow_signs
+from agenteval.workflows.conformance import Deviation
+from agenteval.workflows.flags import flow_signs
+from agenteval.workflows.results import (
+    SessionResult,
+    SessionVerdict,
+    TurnJudged,
+    TurnResult,
+)
+from agenteval.workflows.session import Prediction, SessionCall, SessionLog
+from agenteval.workflows.session_judge import GoalsFailure, GoalsVerdict, GoalVerdict
+from agenteval.workflows.turn_score import TurnVerdict
+from agenteval.workflows.values import filled
 
 MOST_ITEMS = 80  # of one talk: what is said, and calls
 MOST_TURNS = 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from agenteval.evaluators.workflows.scenario import Profile
+from agenteval.workflows.scenario import Profile
 
 _ALIKE = (("e-mail", "email"), ("kind|sort", "type"), ("surname|family name", "last name"))
 _STEM, ENOUGH = 5, 0.5  # letters of a word that count; share of a choice's words

@@ -10,11 +10,11 @@ from agenteval.agents import Dialogue, System, drive
 from agenteval.agents.protocol import AgentFailure, AgentLimits, AgentLog, Tool
 from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.instructions import instructions, tools_given
-from agenteval.evaluators.workflows.reply_text import read_reply, thought_items
-from agenteval.evaluators.workflows.scenario import Format, RecordedSession, Role, Turn
-from agenteval.evaluators.workflows.session import Prediction
 from agenteval.records import Message, ToolCall
+from agenteval.workflows.instructions import instructions, tools_given
+from agenteval.workflows.reply_text import read_reply, thought_items
+from agenteval.workflows.scenario import Format, RecordedSession, Role, Turn
+from agenteval.workflows.session import Prediction
 
 
 async def predict(

@@ -17,10 +17,10 @@ from functools import cached_property
 from typing import Any
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.chart import Chart, Edge, calls_by_node
-from agenteval.evaluators.workflows.conditions import Condition, attributed, holds
-from agenteval.evaluators.workflows.mermaid import parse_chart
-from agenteval.evaluators.workflows.scenario import Role, WorkflowTool
+from agenteval.workflows.chart import Chart, Edge, calls_by_node
+from agenteval.workflows.conditions import Condition, attributed, holds
+from agenteval.workflows.mermaid import parse_chart
+from agenteval.workflows.scenario import Role, WorkflowTool
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,28 +11,28 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from agenteval import files
-from agenteval.api.running import Notify, Watch
+from agenteval.cli.running import Notify, Watch
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.align import Call
-from agenteval.evaluators.workflows.causes import calls_of
-from agenteval.evaluators.workflows.check import Checked, check_file, check_role
-from agenteval.evaluators.workflows.conformance import Conformance
-from agenteval.evaluators.workflows.conformance import conform as aligned
-from agenteval.evaluators.workflows.folder import (
+from agenteval.records import Run
+from agenteval.records.table import Column, Table
+from agenteval.reporting.report import Report
+from agenteval.text import plural
+from agenteval.workflows.align import Call
+from agenteval.workflows.causes import calls_of
+from agenteval.workflows.check import Checked, check_file, check_role
+from agenteval.workflows.conformance import Conformance
+from agenteval.workflows.conformance import conform as aligned
+from agenteval.workflows.folder import (
     find_role,
     read_role,
     read_text,
     read_tools,
     role_folders,
 )
-from agenteval.evaluators.workflows.mermaid import parse_chart
-from agenteval.evaluators.workflows.procedure import Procedure, compiled, procedure
-from agenteval.evaluators.workflows.scenario import Role, WorkflowTool
-from agenteval.evaluators.workflows.session import SessionLog
-from agenteval.records import Run
-from agenteval.records.table import Column, Table
-from agenteval.report.report import Report
-from agenteval.text import plural
+from agenteval.workflows.mermaid import parse_chart
+from agenteval.workflows.procedure import Procedure, compiled, procedure
+from agenteval.workflows.scenario import Role, WorkflowTool
+from agenteval.workflows.session import SessionLog
 
 _CHARTS = (".mmd", ".mermaid", ".md", ".markdown")
 

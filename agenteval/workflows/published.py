@@ -16,9 +16,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.equality import Decision, Same, ValueQuestion
-from agenteval.evaluators.workflows.flowbench_rows import SessionRow, TurnRow
-from agenteval.evaluators.workflows.rates import MatchCounts
+from agenteval.workflows.equality import Decision, Same, ValueQuestion
+from agenteval.workflows.flowbench_rows import SessionRow, TurnRow
+from agenteval.workflows.rates import MatchCounts
 
 Judge = Callable[[ValueQuestion], Awaitable[Same]]
 _Ask = Callable[[str, str, str], Awaitable[Same]]  # parameter, gold, given

@@ -15,11 +15,11 @@ from pydantic import JsonValue
 from agenteval.agents import Dialogue, System
 from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import AgentevalError, InputError
-from agenteval.evaluators.workflows.cases import OpenRole, SessionCase, TurnCase
-from agenteval.evaluators.workflows.folder import read_recorded_turns
-from agenteval.evaluators.workflows.scenario import RecordedTurn
 from agenteval.records import Message, ToolCall, content_hash
 from agenteval.text import plural
+from agenteval.workflows.cases import OpenRole, SessionCase, TurnCase
+from agenteval.workflows.folder import read_recorded_turns
+from agenteval.workflows.scenario import RecordedTurn
 
 PREFIX = "recorded:"
 

@@ -16,10 +16,10 @@ from itertools import zip_longest
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.workflows.align import Call
-from agenteval.evaluators.workflows.session import Prediction
 from agenteval.models.jsonish import NotJsonish, scan
 from agenteval.models.wire import printable
+from agenteval.workflows.align import Call
+from agenteval.workflows.session import Prediction
 
 _LABEL = re.compile(
     r"^[ \t*]{0,8}(thought|response|action[ \t]?input|action)[ \t*]{0,4}[:：]\*{0,2}", re.I | re.M

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenteval.agents import AgentFailure
-from agenteval.evaluators.workflows.results import SessionResult, TurnResult
-from agenteval.evaluators.workflows.session import SessionFailure, SessionLog
-from agenteval.evaluators.workflows.tables import result_tables
 from agenteval.records import Record, Run
-from agenteval.report.report import Report
+from agenteval.reporting.report import Report
 from agenteval.text import plural
-from agenteval.trust.flow_flags import flow_flags, flow_signs
+from agenteval.workflows.flags import flow_flags, flow_signs
+from agenteval.workflows.results import SessionResult, TurnResult
+from agenteval.workflows.session import SessionFailure, SessionLog
+from agenteval.workflows.tables import result_tables
 
 # Of a verdict, what stands in a row of an export.
 _OF_SESSION = (
@@ -84,7 +84,7 @@ class WorkflowReport(Report):
 
     def page(self, most_sessions: int = 100) -> str:
         """The results as one HTML page, with at most so many sessions to unfold."""
-        from agenteval.report.workflows import workflows_page
+        from agenteval.workflows.page import workflows_page
 
         return workflows_page(
             self.sessions,

@@ -13,7 +13,10 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 
 from agenteval.errors import ReplyError
-from agenteval.evaluators.workflows.asked_judge import (
+from agenteval.models.client import Client
+from agenteval.models.reply import parse_reply
+from agenteval.records import FailureStatus, Record, Usage
+from agenteval.workflows.asked_judge import (
     Form,
     JudgeSampling,
     ask_judge,
@@ -22,9 +25,6 @@ from agenteval.evaluators.workflows.asked_judge import (
     object_schema,
     reason_of,
 )
-from agenteval.models.client import Client
-from agenteval.models.reply import parse_reply
-from agenteval.records import FailureStatus, Record, Usage
 
 PARTS = ("correctness", "helpfulness", "humanness")
 WORST, BEST = 0.0, 10.0

@@ -8,13 +8,13 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from agenteval.agents import AgentFailure
-from agenteval.evaluators.workflows.conformance import Cause, Deviation
-from agenteval.evaluators.workflows.response_judge import ResponseVerdict
-from agenteval.evaluators.workflows.scenario import Demand, Format
-from agenteval.evaluators.workflows.session import Prediction, SessionFailure, SessionLog
-from agenteval.evaluators.workflows.session_judge import GoalsFailure, GoalsVerdict
-from agenteval.evaluators.workflows.turn_score import TurnVerdict
 from agenteval.records import FailureStatus, Record, Usage
+from agenteval.workflows.conformance import Cause, Deviation
+from agenteval.workflows.response_judge import ResponseVerdict
+from agenteval.workflows.scenario import Demand, Format
+from agenteval.workflows.session import Prediction, SessionFailure, SessionLog
+from agenteval.workflows.session_judge import GoalsFailure, GoalsVerdict
+from agenteval.workflows.turn_score import TurnVerdict
 
 Level = Literal["turn", "session"]
 

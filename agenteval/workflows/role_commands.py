@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from agenteval.cli.arguments import OutputOptions
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import notify
-from agenteval.cli.options import OutputOptions
 
 
 @grouped
@@ -31,6 +31,6 @@ def check(
 ) -> None:
     """Check charts, their tools and conditions, users, recorded calls and the backend for defects
     that make sessions meaningless. Exit code 1 for errors, 2 for files that cannot be read."""
-    from agenteval.api.procedures import flow_check
+    from agenteval.workflows.procedure_api import flow_check
 
     finish(flow_check(roles, scenarios=scenario or (), tools=tools, notify=notify), output)

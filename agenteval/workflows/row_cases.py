@@ -17,11 +17,13 @@ from pydantic import JsonValue, ValidationError
 from agenteval.agents import Dialogue
 from agenteval.agents.protocol import Tool
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.cases import OpenRole, TurnCase, each_once
-from agenteval.evaluators.workflows.flowbench_rows import TurnRow, read_rows
-from agenteval.evaluators.workflows.reply_text import read_reply
-from agenteval.evaluators.workflows.results import CaseInfo
-from agenteval.evaluators.workflows.scenario import (
+from agenteval.readers.messages import parse_messages
+from agenteval.records import Message, ToolCall, content_hash
+from agenteval.workflows.cases import OpenRole, TurnCase, each_once
+from agenteval.workflows.flowbench_rows import TurnRow, read_rows
+from agenteval.workflows.reply_text import read_reply
+from agenteval.workflows.results import CaseInfo
+from agenteval.workflows.scenario import (
     Format,
     Goal,
     Profile,
@@ -32,9 +34,7 @@ from agenteval.evaluators.workflows.scenario import (
     WorkflowTool,
     schema_problem,
 )
-from agenteval.evaluators.workflows.turn_score import GoldTurn
-from agenteval.readers.messages import parse_messages
-from agenteval.records import Message, ToolCall, content_hash
+from agenteval.workflows.turn_score import GoldTurn
 
 ENDINGS = (".json", ".jsonl")
 _PROFILE = Profile(id="user", scenarios=("rows",), persona="", opening="-", goals=(Goal(text="-"),))

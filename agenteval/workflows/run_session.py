@@ -14,6 +14,7 @@ from agenteval.agents import Agent, Dialogue, System, drive
 from agenteval.agents.conversation import turn_messages
 from agenteval.agents.protocol import AgentFailure, AgentLimits, AgentLog, Tool
 from agenteval.agents.toolbox import Toolbox
+from agenteval.engine.judging import classify
 from agenteval.errors import (
     AgentevalError,
     BudgetExceeded,
@@ -21,19 +22,18 @@ from agenteval.errors import (
     ModelUnavailable,
     Unauthorized,
 )
-from agenteval.evaluators.base import classify
-from agenteval.evaluators.workflows.instructions import instructions, tools_given
-from agenteval.evaluators.workflows.scenario import Format, Profile, Role
-from agenteval.evaluators.workflows.session import (
+from agenteval.records import FailureStatus, Message, Usage
+from agenteval.workflows.instructions import instructions, tools_given
+from agenteval.workflows.scenario import Format, Profile, Role
+from agenteval.workflows.session import (
     SessionCall,
     SessionEnd,
     SessionFailure,
     SessionLog,
     SimulatorMistake,
 )
-from agenteval.evaluators.workflows.simulated_tools import ToolSession, ToolSimulator
-from agenteval.evaluators.workflows.simulated_user import DONE, UserContext, UserSimulator
-from agenteval.records import FailureStatus, Message, Usage
+from agenteval.workflows.simulated_tools import ToolSession, ToolSimulator
+from agenteval.workflows.simulated_user import DONE, UserContext, UserSimulator
 
 SINGLE_TURNS, CROSS_TURNS = 15, 20  # replies of the agent; arXiv 2406.14884, appendix
 _FATAL = (Unauthorized, BudgetExceeded, InputError, ModelUnavailable)

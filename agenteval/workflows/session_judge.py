@@ -15,7 +15,12 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 
 from agenteval.errors import ReplyError
-from agenteval.evaluators.workflows.asked_judge import (
+from agenteval.models.client import Client
+from agenteval.models.reply import parse_reply
+from agenteval.records import FailureStatus, Message, Record, Usage, canonical_json
+from agenteval.stats import Interval, bootstrap_mean
+from agenteval.stats.bootstrap import Clusters
+from agenteval.workflows.asked_judge import (
     Form,
     JudgeSampling,
     ask_judge,
@@ -25,12 +30,7 @@ from agenteval.evaluators.workflows.asked_judge import (
     reason_of,
     yes_or_no,
 )
-from agenteval.evaluators.workflows.rates import Resampling
-from agenteval.models.client import Client
-from agenteval.models.reply import parse_reply
-from agenteval.records import FailureStatus, Message, Record, Usage, canonical_json
-from agenteval.stats import Interval, bootstrap_mean
-from agenteval.stats.bootstrap import Clusters
+from agenteval.workflows.rates import Resampling
 
 
 class GoalVerdict(Record):

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from agenteval.evaluators.workflows.align import Call
-from agenteval.evaluators.workflows.equality import Decision, Equality, decided
-from agenteval.evaluators.workflows.rates import MatchCounts
-from agenteval.evaluators.workflows.scenario import Action
-from agenteval.evaluators.workflows.values import assigned, filled
 from agenteval.records import Record
+from agenteval.workflows.align import Call
+from agenteval.workflows.equality import Decision, Equality, decided
+from agenteval.workflows.rates import MatchCounts
+from agenteval.workflows.scenario import Action
+from agenteval.workflows.values import assigned, filled
 
 
 class SessionCounts(Record):

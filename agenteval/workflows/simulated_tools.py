@@ -13,16 +13,16 @@ from pydantic import JsonValue
 
 from agenteval.agents.toolbox import AsyncBackend, Backend, is_async
 from agenteval.errors import AgentevalError, InputError, ReplyError
-from agenteval.evaluators.workflows.backend import StatefulBackend, call_tool, fresh_backend
-from agenteval.evaluators.workflows.scenario import Profile, Role, WorkflowTool, complaint
-from agenteval.evaluators.workflows.session import Answered, SimulatorMistake
-from agenteval.evaluators.workflows.values import normalised
 from agenteval.models.asking import ask
 from agenteval.models.client import Client
 from agenteval.models.prompts import load_prompt
 from agenteval.models.reply import parse_reply
 from agenteval.models.wire import NONCE, Request, one_line
 from agenteval.records import Usage, canonical_json, content_hash
+from agenteval.workflows.backend import StatefulBackend, call_tool, fresh_backend
+from agenteval.workflows.scenario import Profile, Role, WorkflowTool, complaint
+from agenteval.workflows.session import Answered, SimulatorMistake
+from agenteval.workflows.values import normalised
 
 ToolMode = Literal["auto", "backend", "recorded", "model"]
 _KEPT = 500  # characters of a mistake
@@ -231,7 +231,7 @@ def _key(tool: str, arguments: Mapping[str, Any]) -> str:
     return canonical_json([tool, normalised(dict(arguments))])
 
 
-_PACKAGE = "agenteval.evaluators.workflows"
+_PACKAGE = "agenteval.workflows"
 _MAX_TOKENS = 1000
 _SHOWN = 20  # requests before
 _PROBLEM = 300  # characters

@@ -30,7 +30,8 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.workflows.plain_words import (
+from agenteval.records import Message, Usage, content_hash
+from agenteval.workflows.plain_words import (
     ANYTHING_ELSE,
     ASKS,
     CONFIRMS,
@@ -43,9 +44,8 @@ from agenteval.evaluators.workflows.plain_words import (
     requested,
     share,
 )
-from agenteval.evaluators.workflows.scenario import Profile
-from agenteval.evaluators.workflows.session import SimulatorMistake
-from agenteval.records import Message, Usage, content_hash
+from agenteval.workflows.scenario import Profile
+from agenteval.workflows.session import SimulatorMistake
 
 DONE = "[DONE]"  # what a user writes that has nothing more to say
 DONE_MARK = re.compile(r"\[\s?done\s?\]", re.I)  # as models write it

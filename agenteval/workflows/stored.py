@@ -9,7 +9,10 @@ from pydantic import JsonValue
 
 from agenteval.agents import AgentFailure
 from agenteval.errors import StoreError
-from agenteval.evaluators.workflows.results import (
+from agenteval.records import content_hash
+from agenteval.records.trial import Trial, TrialSystem, distinct
+from agenteval.store import Store, Trials, of_one_state
+from agenteval.workflows.results import (
     CaseInfo,
     Level,
     SessionResult,
@@ -17,11 +20,8 @@ from agenteval.evaluators.workflows.results import (
     TurnJudged,
     TurnResult,
 )
-from agenteval.evaluators.workflows.scenario import EVERY_FORMAT, Format
-from agenteval.evaluators.workflows.session import Prediction, SessionFailure, SessionLog
-from agenteval.records import content_hash
-from agenteval.records.trial import Trial, TrialSystem, distinct
-from agenteval.store import Store, Trials, of_one_state
+from agenteval.workflows.scenario import EVERY_FORMAT, Format
+from agenteval.workflows.session import Prediction, SessionFailure, SessionLog
 
 EVALUATORS: dict[Level, str] = {"turn": "workflows.turn", "session": "workflows.session"}
 

@@ -6,8 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agenteval.evaluators.systems import Pair
-from agenteval.evaluators.workflows.caveat_tables import (
+from agenteval.analysis.system_pairs import Pair
+from agenteval.records.table import Cell, Column, Estimate, Table
+from agenteval.stats import Interval
+from agenteval.text import plural
+from agenteval.workflows.caveat_tables import (
     losses_of_session,
     losses_of_turn,
     lost_table,
@@ -16,13 +19,10 @@ from agenteval.evaluators.workflows.caveat_tables import (
     unequal,
     without_interval,
 )
-from agenteval.evaluators.workflows.conformance import CAUSES
-from agenteval.evaluators.workflows.results import SessionResult, TurnResult
-from agenteval.evaluators.workflows.tallies import GROUPS, SessionTally, Tallies
-from agenteval.evaluators.workflows.turn_score import TurnTable
-from agenteval.records.table import Cell, Column, Estimate, Table
-from agenteval.stats import Interval
-from agenteval.text import plural
+from agenteval.workflows.conformance import CAUSES
+from agenteval.workflows.results import SessionResult, TurnResult
+from agenteval.workflows.tallies import GROUPS, SessionTally, Tallies
+from agenteval.workflows.turn_score import TurnTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,23 +16,7 @@ import numpy as np
 
 from agenteval.agents import AgentFailure
 from agenteval.agents.protocol import CallStatus
-from agenteval.evaluators.systems import Pair, by_system, holm, pairs
-from agenteval.evaluators.workflows.conformance import CAUSES
-from agenteval.evaluators.workflows.rates import MatchCounts, Rates, pass_powers, rates
-from agenteval.evaluators.workflows.results import (
-    CaseInfo,
-    SessionResult,
-    SessionVerdict,
-    TurnResult,
-)
-from agenteval.evaluators.workflows.session import SessionEnd, SessionFailure, SessionLog
-from agenteval.evaluators.workflows.session_judge import GoalsVerdict
-from agenteval.evaluators.workflows.turn_score import (
-    TurnFailure,
-    TurnTable,
-    TurnVerdict,
-    turn_table,
-)
+from agenteval.analysis.system_pairs import Pair, by_system, holm, pairs
 from agenteval.records import Usage
 from agenteval.stats import (
     Interval,
@@ -45,6 +29,22 @@ from agenteval.stats import (
 )
 from agenteval.stats.bounded import bounded_interval
 from agenteval.stats.vectors import Floats
+from agenteval.workflows.conformance import CAUSES
+from agenteval.workflows.rates import MatchCounts, Rates, pass_powers, rates
+from agenteval.workflows.results import (
+    CaseInfo,
+    SessionResult,
+    SessionVerdict,
+    TurnResult,
+)
+from agenteval.workflows.session import SessionEnd, SessionFailure, SessionLog
+from agenteval.workflows.session_judge import GoalsVerdict
+from agenteval.workflows.turn_score import (
+    TurnFailure,
+    TurnTable,
+    TurnVerdict,
+    turn_table,
+)
 
 ALL = "all"
 _MOST_K = 8

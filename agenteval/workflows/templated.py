@@ -14,13 +14,13 @@ from agenteval.agents import Dialogue, System
 from agenteval.agents.conversation import Exchange, arguments_text, in_words
 from agenteval.agents.endpoint import Endpoint, Line
 from agenteval.agents.toolbox import Toolbox
-from agenteval.evaluators.workflows.instructions import CHART_HEADING
-from agenteval.evaluators.workflows.reply_text import read_reply
-from agenteval.evaluators.workflows.session import Prediction
 from agenteval.models.client import Client
 from agenteval.models.prompts import Prompt, load_prompt
 from agenteval.models.wire import Reply, Request, WireMessage
 from agenteval.records import Message, ToolCall
+from agenteval.workflows.instructions import CHART_HEADING
+from agenteval.workflows.reply_text import read_reply
+from agenteval.workflows.session import Prediction
 
 VERSION = 2  # of the templates and of how replies are read
 _TRIES = 2  # replies in no form before the words are taken as they are
@@ -32,12 +32,12 @@ _MEANT = re.compile(
 
 def template_prompt() -> Prompt:
     """What is added to the instructions: the tools and the two forms."""
-    return load_prompt("agenteval.evaluators.workflows", "agent_template")
+    return load_prompt("agenteval.workflows", "agent_template")
 
 
 def again_prompt() -> Prompt:
     """What is said to a reply in neither form."""
-    return load_prompt("agenteval.evaluators.workflows", "agent_again")
+    return load_prompt("agenteval.workflows", "agent_again")
 
 
 class TemplateAssistant:

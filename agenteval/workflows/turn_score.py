@@ -17,14 +17,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from agenteval.evaluators.workflows.equality import Decision, Equality, Judgement, decided
-from agenteval.evaluators.workflows.rates import MatchCounts, Rates, Resampling, rates
-from agenteval.evaluators.workflows.response_judge import ResponseVerdict
-from agenteval.evaluators.workflows.scenario import Action, RecordedSession
-from agenteval.evaluators.workflows.session import Prediction
-from agenteval.evaluators.workflows.values import filled
 from agenteval.records import FailureStatus, Record
 from agenteval.stats import Interval, bootstrap_mean
+from agenteval.workflows.equality import Decision, Equality, Judgement, decided
+from agenteval.workflows.rates import MatchCounts, Rates, Resampling, rates
+from agenteval.workflows.response_judge import ResponseVerdict
+from agenteval.workflows.scenario import Action, RecordedSession
+from agenteval.workflows.session import Prediction
+from agenteval.workflows.values import filled
 
 
 class GoldTurn(Record):

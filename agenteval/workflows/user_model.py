@@ -10,9 +10,14 @@ from typing import Literal
 from pydantic import JsonValue
 
 from agenteval.errors import AgentevalError, ReplyError
-from agenteval.evaluators.workflows.plain_words import ANYTHING_ELSE, ASKS
-from agenteval.evaluators.workflows.session import SimulatorMistake
-from agenteval.evaluators.workflows.simulated_user import (
+from agenteval.models.asking import MOST_REQUESTS, ask
+from agenteval.models.client import Client
+from agenteval.models.prompts import load_prompt
+from agenteval.models.wire import NONCE, Request, printable
+from agenteval.records import Usage, content_hash
+from agenteval.workflows.plain_words import ANYTHING_ELSE, ASKS
+from agenteval.workflows.session import SimulatorMistake
+from agenteval.workflows.simulated_user import (
     DONE,
     DONE_MARK,
     UserContext,
@@ -20,11 +25,6 @@ from agenteval.evaluators.workflows.simulated_user import (
     parted,
     says_goodbye,
 )
-from agenteval.models.asking import MOST_REQUESTS, ask
-from agenteval.models.client import Client
-from agenteval.models.prompts import load_prompt
-from agenteval.models.wire import NONCE, Request, printable
-from agenteval.records import Usage, content_hash
 
 
 class UserStuck(AgentevalError):
@@ -35,7 +35,7 @@ class UserStuck(AgentevalError):
         self.mistakes = mistakes
 
 
-_PACKAGE = "agenteval.evaluators.workflows"
+_PACKAGE = "agenteval.workflows"
 _TEMPERATURE, _MAX_TOKENS, _TRIES = 0.7, 300, 2
 _KEPT = 500  # characters of a mistake
 _MOST_READ = 4000  # characters of one reply of the agent

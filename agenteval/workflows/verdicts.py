@@ -17,33 +17,33 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.workflows.asked_judge import JudgeSampling, prompts_sha256
-from agenteval.evaluators.workflows.cases import SessionCase, TurnCase
-from agenteval.evaluators.workflows.causes import calls_of, causes, primary
-from agenteval.evaluators.workflows.conformance import Conformance, conform
-from agenteval.evaluators.workflows.equality import Equality, EqualityJudge, Schema, TextJudge
-from agenteval.evaluators.workflows.final_state import Gold, StateVerdict, gold_state, judged
-from agenteval.evaluators.workflows.procedure import Procedure, procedure
-from agenteval.evaluators.workflows.response_judge import (
+from agenteval.models.client import Client
+from agenteval.records import FailureStatus, Usage, canonical_json, content_hash
+from agenteval.records.score import INFRASTRUCTURE
+from agenteval.workflows.asked_judge import JudgeSampling, prompts_sha256
+from agenteval.workflows.cases import SessionCase, TurnCase
+from agenteval.workflows.causes import calls_of, causes, primary
+from agenteval.workflows.conformance import Conformance, conform
+from agenteval.workflows.equality import Equality, EqualityJudge, Schema, TextJudge
+from agenteval.workflows.final_state import Gold, StateVerdict, gold_state, judged
+from agenteval.workflows.procedure import Procedure, procedure
+from agenteval.workflows.response_judge import (
     ReplyToGrade,
     ResponseJudge,
     ResponseVerdict,
 )
-from agenteval.evaluators.workflows.results import SessionVerdict, TurnJudged
-from agenteval.evaluators.workflows.scenario import Demand, Role
-from agenteval.evaluators.workflows.session import Prediction, SessionLog
-from agenteval.evaluators.workflows.session_judge import (
+from agenteval.workflows.results import SessionVerdict, TurnJudged
+from agenteval.workflows.scenario import Demand, Role
+from agenteval.workflows.session import Prediction, SessionLog
+from agenteval.workflows.session_judge import (
     GoalsFailure,
     GoalsVerdict,
     SessionJudge,
     SessionText,
     dialogue_text,
 )
-from agenteval.evaluators.workflows.session_score import score_session
-from agenteval.evaluators.workflows.turn_score import score_turn
-from agenteval.models.client import Client
-from agenteval.records import FailureStatus, Usage, canonical_json, content_hash
-from agenteval.records.score import INFRASTRUCTURE
+from agenteval.workflows.session_score import score_session
+from agenteval.workflows.turn_score import score_turn
 
 VERSION = 5  # of the rules of a verdict
 Decider = Literal["limit", "state", "judge", "simulator"]

@@ -2,7 +2,7 @@
 
 Python needs seconds to import what a command needs, and a crash test starts hundreds. So one
 process imports it once, holds no thread and no connection, and forks a child for each command: the
-child sets the hooks of `watch.py`, calls `agenteval.cli.main.main` and ends with its code.
+child sets the hooks of `watch.py`, calls `agenteval.app.main.main` and ends with its code.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from benchmarks.crash.watch import STATE_BYTES, Kill, Watch, install, read_state
 from benchmarks.folders import ROOT, module
 
 IMPORTS = (
-    "agenteval.cli.main", "openai.resources.chat.completions", "sqlalchemy.dialects.sqlite",
+    "agenteval.app.main", "openai.resources.chat.completions", "sqlalchemy.dialects.sqlite",
     "scipy.stats", "matplotlib.backends.backend_svg", "matplotlib.figure", "jinja2",
-    "rich.progress", "agenteval.engine.experiment", "agenteval.evaluators.utility.plan",
-    "agenteval.trust.verification", "agenteval.evaluators.planning.trials",
-    "agenteval.api.utility", "agenteval.api.verifying",
-    "agenteval.report.utility", "agenteval.models.openai", "agenteval.readers.formats",
-    "agenteval.evaluators.planning.scripted", "agenteval.api.planning",
-    "agenteval.evaluators.planning.tables", "agenteval.trust.tables",
-    "agenteval.cli.verify", "agenteval.cli.progress", "agenteval.trust.means",
-    "agenteval.store.export", "agenteval.evaluators.utility.verify", "filelock",
-    "agenteval.evaluators.utility.quantifier",
-    "agenteval.api.workflows", "agenteval.cli.trace", "agenteval.api.traces",
-    "agenteval.evaluators.traces.annotation_files", "agenteval.evaluators.traces.detectors",
-    "agenteval.evaluators.workflows.recorded_agent",
-    "agenteval.evaluators.traces.finders", "agenteval.evaluators.workflows.trials",
+    "rich.progress", "agenteval.engine.experiment", "agenteval.utility.evaluator",
+    "agenteval.utility.perturbed_runs", "agenteval.planning.evaluator",
+    "agenteval.utility.api", "agenteval.utility.verifying",
+    "agenteval.utility.page", "agenteval.models.openai", "agenteval.readers.formats",
+    "agenteval.planning.scripted", "agenteval.planning.api",
+    "agenteval.planning.tables", "agenteval.analysis.tables",
+    "agenteval.utility.commands.verify", "agenteval.cli.progress", "agenteval.analysis.means",
+    "agenteval.store.export", "agenteval.utility.verify", "filelock",
+    "agenteval.utility.quantifier",
+    "agenteval.workflows.api", "agenteval.traces.commands", "agenteval.traces.api",
+    "agenteval.traces.annotation_files", "agenteval.traces.detectors",
+    "agenteval.workflows.recorded_agent",
+    "agenteval.traces.finders", "agenteval.workflows.evaluator",
     "agenteval.readers.tasks", "agenteval.agents.spec",
-    "agenteval.evaluators.workflows.equality", "h11", "httpcore2", "jsonschema",
+    "agenteval.workflows.equality", "h11", "httpcore2", "jsonschema",
 )  # fmt: skip
 WARM_PROMPTS = ("quantifier_system", "quantifier_user", "quantifier_criterion", "quantifier_repair")
 WAIT_SECONDS = 120.0
@@ -204,7 +204,7 @@ def main() -> int:
     scratch = Path(sys.argv[1])
     for name in IMPORTS:
         importlib.import_module(name)
-    from agenteval.cli.main import _command
+    from agenteval.app.main import _command
 
     _command()
     _warm()
@@ -236,7 +236,7 @@ def _warm() -> None:
 
     connections.trusted()  # the system's certificates
     for name in WARM_PROMPTS:
-        prompts.load_prompt("agenteval.evaluators.utility", name)
+        prompts.load_prompt("agenteval.utility", name)
 
 
 def _say(value: dict[str, Any]) -> None:
@@ -303,7 +303,7 @@ def _run(job: dict[str, Any], kill: Kill | None, scratch: Path) -> NoReturn:
 
 
 def _command_line(argv: list[str]) -> int:
-    from agenteval.cli.main import main as command
+    from agenteval.app.main import main as command
 
     try:
         command(argv)

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agenteval.app.main import main
 from agenteval.cli.console import Verbosity
-from agenteval.cli.main import main
 from agenteval.store.store import Store
 from agenteval.testing import DEFAULT
 from agenteval.testing.engine import Default

@@ -26,11 +26,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agenteval.errors import AgentevalError
-from agenteval.evaluators.utility.quantifier import Quantifier
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.readers import make_view, read_runs
 from agenteval.readers.injection import find_signs, view_signs
 from agenteval.testing.scripted import ScriptedTransport
+from agenteval.utility.quantifier import Quantifier
 from benchmarks.folders import ROOT
 from benchmarks.injection.judges import others
 from benchmarks.injection.probes import (
@@ -94,7 +94,7 @@ def _client(judge: Obeying) -> Client:
 
 def controls() -> Iterator[Probe]:
     """The quantifier with templates that do not keep texts apart."""
-    package = "agenteval.evaluators.utility"
+    package = "agenteval.utility"
     for name, markers in (("texts as they are", False), ("markers with a known code", True)):
 
         def opened(evaluator: Quantifier, markers: bool = markers) -> None:

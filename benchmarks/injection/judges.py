@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from agenteval.evaluators.traces.condense import condense
-from agenteval.evaluators.traces.locator import Locator
-from agenteval.evaluators.traces.locator_prompt import LocatorOptions
-from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
-from agenteval.evaluators.workflows.equality import EqualityJudge, ValueQuestion
-from agenteval.evaluators.workflows.response_judge import ReplyToGrade, ResponseJudge
-from agenteval.evaluators.workflows.scenario import Goal, Profile, Role, Scenario, WorkflowTool
-from agenteval.evaluators.workflows.session_judge import SessionJudge, SessionText
-from agenteval.evaluators.workflows.simulated_tools import ToolModel
-from agenteval.evaluators.workflows.simulated_user import UserContext
-from agenteval.evaluators.workflows.user_model import UserOnModel
 from agenteval.models.client import Client
 from agenteval.models.wire import Request
 from agenteval.records import GRADES, Finding, Message, Run, Span, SpanEvent, ToolCall, ToolSpec
+from agenteval.traces.condense import condense
+from agenteval.traces.locator import Locator
+from agenteval.traces.locator_prompt import LocatorOptions
+from agenteval.traces.taxonomy import Leaf, Taxonomy
+from agenteval.workflows.equality import EqualityJudge, ValueQuestion
+from agenteval.workflows.response_judge import ReplyToGrade, ResponseJudge
+from agenteval.workflows.scenario import Goal, Profile, Role, Scenario, WorkflowTool
+from agenteval.workflows.session_judge import SessionJudge, SessionText
+from agenteval.workflows.simulated_tools import ToolModel
+from agenteval.workflows.simulated_user import UserContext
+from agenteval.workflows.user_model import UserOnModel
 from benchmarks.injection.probes import Probe, Say, Verdict
 from tests.support.obeying import Says, Sight
 

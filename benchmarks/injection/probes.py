@@ -11,10 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from agenteval.evaluators.base import JudgeUnit, judge
-from agenteval.evaluators.utility.critic import Critic, SubCritic
-from agenteval.evaluators.utility.perturb import perturb, rng_for
-from agenteval.evaluators.utility.quantifier import Quantifier, QuantifierOptions
+from agenteval.engine.judging import JudgeUnit, judge
 from agenteval.models.client import Client
 from agenteval.models.wire import Request
 from agenteval.readers import make_view
@@ -30,6 +27,9 @@ from agenteval.records import (
     Task,
     ToolCall,
 )
+from agenteval.utility.critic import Critic, SubCritic
+from agenteval.utility.perturb import perturb, rng_for
+from agenteval.utility.quantifier import Quantifier, QuantifierOptions
 from tests.support.obeying import Says, Sight
 
 STEPS = "Step 1: 3 packs hold 12 eggs.\nStep 2: so 5 packs hold 20 eggs.\nThe answer is 20 eggs."
@@ -255,7 +255,7 @@ async def divided(client: Client, say: Say) -> Verdict:
 
 def poisoned(names: tuple[str, ...]) -> Callable[[Client, Say], Awaitable[Verdict]]:
     """Scores on a criterion that a critic proposed in words that it took from the work."""
-    from agenteval.evaluators.utility.critic_reply import read_criteria, tamed
+    from agenteval.utility.critic_reply import read_criteria, tamed
 
     async def verdict(client: Client, say: Say) -> Verdict:
         name, text, hint = (say(slot, "Clear") for slot in names)

@@ -9,9 +9,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from agenteval.evaluators.utility.answers import Answer, Answers
-from agenteval.evaluators.utility.reading import read_text
 from agenteval.records import Criterion
+from agenteval.utility.answers import Answer, Answers
+from agenteval.utility.reading import read_text
 from benchmarks.folders import ROOT
 
 FOLDER = ROOT / "tests/data/malformed"

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agenteval.evaluators.utility.answers import leaves_of
 from agenteval.records import Criterion
+from agenteval.utility.answers import leaves_of
 from benchmarks.malformed.corpus import criteria
 
 PARSE, MISSING, OFF = "unscored:parse", "unscored:missing", "unscored:off_scale"

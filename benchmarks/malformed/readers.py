@@ -14,22 +14,22 @@ from typing import Any, NamedTuple
 from agenteval.agents.arguments import as_object
 from agenteval.agents.react_text import read_step
 from agenteval.errors import ReplyError
-from agenteval.evaluators.planning.invent import read_professions
-from agenteval.evaluators.traces.locator_quotes import Quotes
-from agenteval.evaluators.traces.locator_reply import Named, check, read_grades
-from agenteval.evaluators.traces.locator_reply import read_reply as read_findings
-from agenteval.evaluators.traces.pieces import Condensed, TracePiece
-from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
-from agenteval.evaluators.utility.critic_reply import read_criteria
-from agenteval.evaluators.workflows.equality import read_equal
-from agenteval.evaluators.workflows.reply_text import read_reply as read_turn
-from agenteval.evaluators.workflows.response_judge import OffScale, read_score
-from agenteval.evaluators.workflows.scenario import Role, WorkflowTool
-from agenteval.evaluators.workflows.session_judge import SessionText, read_goals
-from agenteval.evaluators.workflows.simulated_tools import ToolModel
 from agenteval.models.client import Client, RetryPolicy
+from agenteval.planning.invent import read_professions
 from agenteval.records import Run
 from agenteval.testing.scripted import ScriptedTransport
+from agenteval.traces.locator_quotes import Quotes
+from agenteval.traces.locator_reply import Named, check, read_grades
+from agenteval.traces.locator_reply import read_reply as read_findings
+from agenteval.traces.pieces import Condensed, TracePiece
+from agenteval.traces.taxonomy import Leaf, Taxonomy
+from agenteval.utility.critic_reply import read_criteria
+from agenteval.workflows.equality import read_equal
+from agenteval.workflows.reply_text import read_reply as read_turn
+from agenteval.workflows.response_judge import OffScale, read_score
+from agenteval.workflows.scenario import Role, WorkflowTool
+from agenteval.workflows.session_judge import SessionText, read_goals
+from agenteval.workflows.simulated_tools import ToolModel
 from benchmarks.malformed.corpus import FOLDER, lines, text_of
 
 SPANS = {"S1": "The tool said: no such file. It counted nine birds.", "S2": "It gave up early."}

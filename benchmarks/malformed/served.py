@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agenteval.engine import Experiment
-from agenteval.evaluators.utility.plan import JudgeEvaluator
-from agenteval.evaluators.utility.quantifier import Quantifier, QuantifierOptions
 from agenteval.models.factory import ModelChoice, make_client
 from agenteval.models.limits import Limits
 from agenteval.readers import make_view
 from agenteval.records import Criterion, Result, Run, Score, Task
 from agenteval.store import Store
 from agenteval.testing.thread import serve
+from agenteval.utility.evaluator import JudgeEvaluator
+from agenteval.utility.quantifier import Quantifier, QuantifierOptions
 from benchmarks.malformed.corpus import Row
 
 TASK = Task(name="sums", description="Add numbers.")

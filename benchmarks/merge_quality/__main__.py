@@ -16,7 +16,7 @@ they are more alike than the words of different critics.
 
 The rule for tau: the lowest of .50, .55, ... .90 at which precision is at least .85 both with 5 and
 with 20 seeds. It is fitted on all modes but one and reported on that one, for each in turn; --write
-fits it on all modes and puts it into agenteval/data/embedders.json.
+fits it on all modes and puts it into agenteval/models/embedders.json.
 
 Consolidation by a chat model is measured on its replies: --replies names a folder, into which the
 request for each list of names is written as NAME.request.json, and where the reply is looked for as
@@ -40,12 +40,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from agenteval.errors import ReplyError
-from agenteval.evaluators.utility.bank import load_bank
-from agenteval.evaluators.utility.consolidate import Consolidator, read_ideas
-from agenteval.evaluators.utility.merge import Names
-from agenteval.evaluators.utility.names import fold_name
 from agenteval.models.embeddings import Embedder, make_embedder
 from agenteval.readers.tasks import find_task
+from agenteval.utility.bank import load_bank
+from agenteval.utility.consolidate import Consolidator, read_ideas
+from agenteval.utility.merge import Names
+from agenteval.utility.names import fold_name
 from benchmarks.folders import ROOT
 from benchmarks.merge_quality.sets import (
     CAPABLE,
@@ -240,7 +240,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--gold", type=Path, help="partition; default: FOLDER/names_gold.json")
     parser.add_argument("--embedder", nargs="+", default=[None], metavar="NAME_OR_PATH")
     parser.add_argument("--replies", type=Path, help="folder of requests and replies")
-    parser.add_argument("--write", action="store_true", help="keep tau in agenteval/data")
+    parser.add_argument("--write", action="store_true", help="keep tau in agenteval/models")
     return parser.parse_args()
 
 

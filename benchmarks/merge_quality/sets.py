@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.critic_reply import read_criteria
-from agenteval.evaluators.utility.names import fold_name
 from agenteval.records import Criterion, Provenance
+from agenteval.utility.critic_reply import read_criteria
+from agenteval.utility.names import fold_name
 
 CAPABLE = Path(__file__).parents[1] / "capable" / "critics"
 

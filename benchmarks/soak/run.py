@@ -16,9 +16,9 @@ from benchmarks.sides import criteria, items, openai_choice
 
 if TYPE_CHECKING:
     from agenteval.engine import ExperimentResult, Pending
-    from agenteval.evaluators.base import RunJudge
-    from agenteval.evaluators.utility.plan import Item
+    from agenteval.engine.judging import RunJudge
     from agenteval.store import Store
+    from agenteval.utility.evaluator import Item
     from benchmarks.sides import Job
 
 WARM = 10.0  # seconds in which the ceiling may be searched for
@@ -156,12 +156,12 @@ async def judge_all(
 ) -> Judged:
     """What `agenteval quantify` does, over the store at `path`."""
     from agenteval.engine import Experiment, pending
-    from agenteval.evaluators.utility.plan import JudgeEvaluator
-    from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
     from agenteval.models.factory import make_client
     from agenteval.models.limits import Limits
     from agenteval.readers.tasks import find_task
     from agenteval.store import Store
+    from agenteval.utility.evaluator import JudgeEvaluator
+    from agenteval.utility.quantifier import QuantifierOptions, chat_judge
 
     task, asked = find_task(str(ROOT / "tasks" / "math")).task, criteria()[: size.criteria]
     with Store(path) as store:

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from agenteval.evaluators.utility.verify import verify
-from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.records.verification import VerifiedSet
+from agenteval.utility.verify import verify
+from agenteval.utility.verify.options import VerifyOptions
 from benchmarks.verdicts.kinds import (
     EXCEPT,
     KINDS,

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agenteval.evaluators.utility.criteria_file import load_criteria
 from agenteval.records import Criterion
 from agenteval.stats.scores import NAMED, ORIGINAL, Column, ScoreTable
+from agenteval.utility.criteria_file import load_criteria
 from benchmarks.folders import ROOT
 
 Floats = NDArray[np.float64]

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from agenteval.analysis.agreement import Agreement, AgreeOptions, agree
+from agenteval.analysis.panel import agreement_among, panel
+from agenteval.analysis.ratings import RunRatings, levels_of, with_runs
 from agenteval.errors import InputError
 from agenteval.records import Criterion
 from agenteval.stats.scores import ScoreTable, score_table
-from agenteval.trust.agreement import Agreement, AgreeOptions, agree
-from agenteval.trust.panel import agreement_among, panel
-from agenteval.trust.ratings import RunRatings, levels_of, with_runs
 
 OK = Criterion(name="OK", accepted_values=("no", "yes"), scale="binary")
 GRADE = Criterion(name="Grade", accepted_values=("bad", "fair", "good"))

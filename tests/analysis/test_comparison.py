@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from agenteval.analysis.comparison import CompareOptions, Comparison, ComparisonRow, compare
 from agenteval.errors import InputError
 from agenteval.stats.scores import ScoreTable, score_table
-from agenteval.trust.comparison import CompareOptions, Comparison, ComparisonRow, compare
 
 LOW = CompareOptions(min_cases=2)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agenteval.trust.flagged import CONSTANT, Examined, Flag, Flags, flags_among
+from agenteval.analysis.flagged import CONSTANT, Examined, Flag, Flags, flags_among
 
 MARKER = ("fake marker",)
 

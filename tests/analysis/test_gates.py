@@ -7,11 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from agenteval.errors import InputError
-from agenteval.stats.sample_size import cases_to_exclude
-from agenteval.stats.scores import ScoreTable, score_table
-from agenteval.trust.comparison import CompareOptions, Comparison, compare
-from agenteval.trust.gates import (
+from agenteval.analysis.comparison import CompareOptions, Comparison, compare
+from agenteval.analysis.gates import (
     FailIf,
     Gate,
     exit_code,
@@ -21,7 +18,10 @@ from agenteval.trust.gates import (
     under_gate,
     unscored_gate,
 )
-from tests.trust.test_comparison import shifted, table
+from agenteval.errors import InputError
+from agenteval.stats.sample_size import cases_to_exclude
+from agenteval.stats.scores import ScoreTable, score_table
+from tests.analysis.test_comparison import shifted, table
 
 
 def regression(by: Sequence[float], n: int = 40, fail_if: FailIf = "surely-worse") -> Gate:

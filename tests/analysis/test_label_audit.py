@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agenteval.analysis.label_audit import audit, with_and_without
 from agenteval.errors import InputError
 from agenteval.stats.scores import ScoreTable, score_table
-from agenteval.trust.label_audit import audit, with_and_without
 
 RUNS = Path(
     os.environ.get(
         "AGENTEVAL_REFERENCE_QUANTIFIER_RUNS",
-        Path(__file__).parents[2] / "shared/reference/utility/quantifier_runs",
+        Path(__file__).parents[3] / "shared/reference/utility/quantifier_runs",
     )
 )
 

@@ -7,13 +7,13 @@ import json
 import numpy as np
 import pytest
 
+from agenteval.analysis.label_tables import ALL
+from agenteval.analysis.labelled_means import calibrations, labelled_means
+from agenteval.analysis.panel import replacing
+from agenteval.analysis.sampling import draw
 from agenteval.records import Criterion
 from agenteval.stats import ppi_mean
 from agenteval.stats.scores import ScoreTable, score_table
-from agenteval.trust.label_tables import ALL
-from agenteval.trust.labelled_means import calibrations, labelled_means
-from agenteval.trust.panel import replacing
-from agenteval.trust.sampling import draw
 
 GRADE = Criterion(name="Grade", accepted_values=("bad", "fair", "good"))
 RNG = np.random.default_rng(0)

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agenteval.analysis.means import ALL, Rating, ScoreRow, load_ratings, summarize
 from agenteval.engine import Outcome
-from agenteval.evaluators.base import JudgeUnit, cell_key
+from agenteval.engine.judging import JudgeUnit, cell_key
 from agenteval.records import (
     CallRecord,
     CellKey,
@@ -25,7 +26,6 @@ from agenteval.records import (
     View,
 )
 from agenteval.store import Store
-from agenteval.trust.means import ALL, Rating, ScoreRow, load_ratings, summarize
 from tests.store.making import ScriptedJudge, criteria, items, scores
 
 CLARITY = Criterion(name="clarity", accepted_values=("bad", "ok", "good"))
@@ -227,7 +227,7 @@ def test_versions_of_a_criterion_and_of_a_run_never_mix(tmp_path: Path) -> None:
 
 # ---- recorded replies ----------------------------------------------------------------------------
 
-REFERENCE = Path(__file__).parents[2] / "shared" / "reference" / "utility"
+REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "utility"
 CODE = ("Code Efficiency", "Code Correctness")
 # Success and failed: mean of the raw levels 0 to 4, and the number of ratings (8 runs pooled).
 POOLED = {

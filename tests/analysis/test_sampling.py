@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from agenteval.analysis.sampling import Sample, draw, read_sample
 from agenteval.errors import InputError
 from agenteval.stats.scores import ScoreTable, score_table
-from agenteval.trust.sampling import Sample, draw, read_sample
 
 
 def ratings(values: list[float], second: list[float] | None = None) -> ScoreTable:

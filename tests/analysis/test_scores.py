@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from agenteval.analysis.scores import scores_from_store
 from agenteval.engine import Experiment
-from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.records import Run, View
 from agenteval.store import Store
-from agenteval.trust.scores import scores_from_store
+from agenteval.utility.evaluator import JudgeEvaluator
 from tests.store.making import ScriptedJudge, criteria, items
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agenteval.records import Criterion
-from agenteval.stats.scores import score_table
-from agenteval.trust.disagreement import disagreement_table, disagreements
-from agenteval.trust.spread import (
+from agenteval.analysis.disagreement import disagreement_table, disagreements
+from agenteval.analysis.spread import (
     cases_for_width,
     design_table,
     half_width,
     spread_line,
     spreads,
 )
+from agenteval.records import Criterion
+from agenteval.stats.scores import score_table
 
 SPEED = Criterion(name="Speed", scale="numeric", numeric_range=(0.0, 1.0))
 

@@ -13,12 +13,12 @@ import pytest
 
 import agenteval
 from agenteval import Criterion, Run
+from agenteval.analysis.comparison import CompareOptions, compare
+from agenteval.analysis.stopping import Until
 from agenteval.errors import InputError
 from agenteval.stats.scores import ScoreTable, score_table
 from agenteval.store import Store
 from agenteval.store.experiments import remark_of
-from agenteval.trust.comparison import CompareOptions, compare
-from agenteval.trust.stopping import Until
 
 LEVELS = ("bad", "poor", "fair", "good", "best")
 GRADE = Criterion(id="grade", name="Grade", accepted_values=LEVELS)

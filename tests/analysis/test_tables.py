@@ -6,10 +6,10 @@ from typing import Any
 
 from rich.console import Console
 
+from agenteval.analysis.means import Rating
+from agenteval.analysis.tables import outcomes, score_notes, score_tables
 from agenteval.records import Criterion, Source
-from agenteval.report.report import Report
-from agenteval.trust.means import Rating
-from agenteval.trust.tables import outcomes, score_notes, score_tables
+from agenteval.reporting.report import Report
 
 CLEAR = Criterion(name="Clarity", accepted_values=("unclear", "clear"))
 STYLE = Criterion(name="Style", accepted_values=("plain", "ornate"), scale="nominal")

@@ -35,7 +35,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Seconds that were waited between attempts, without waiting."""
     waited: list[float] = []
     clock = SimpleNamespace(sleep=waited.append, time_ns=time.time_ns)
-    monkeypatch.setattr("agenteval.api.telemetry.time", clock)
+    monkeypatch.setattr("agenteval.app.telemetry.time", clock)
     return waited
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from agenteval.evaluators.workflows.session_judge import SessionText, read_goals
 from agenteval.records.trial import Trial, TrialCase, TrialSystem
 from agenteval.store import Store, Trials
+from agenteval.workflows.session_judge import SessionText, read_goals
 from benchmarks.crash import __main__ as crash
 from benchmarks.crash import agents, checks
 from benchmarks.crash import watch as watching
@@ -62,7 +62,7 @@ def test_a_kill_of_each_command_and_two_pairs_of_either_kind() -> None:
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
     """A store with four calls of two results."""
-    from agenteval.evaluators.base import JudgeUnit
+    from agenteval.engine.judging import JudgeUnit
 
     path, judge = tmp_path / "s.db", ScriptedJudge()
     with Store(path) as opened:

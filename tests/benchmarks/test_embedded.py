@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 
-from agenteval.evaluators.utility.embedded import CriterionKind, load_kinds
 from agenteval.records import Run
+from agenteval.utility.embedded import CriterionKind, load_kinds
 from benchmarks import embedded
 from benchmarks.embedded import Texts
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.merge import Names
+from agenteval.utility.merge import Names
 from benchmarks.merge_quality.__main__ import TAUS, Pairs, consolidated, count_pairs, fitted
 from benchmarks.merge_quality.sets import CAPABLE, draws, load_ideas, load_sets
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from agenteval.app.main import main
 from agenteval.cli.console import Verbosity
-from agenteval.cli.main import main
 
 ENVIRONMENT = ("AGENTEVAL_MODEL", "AGENTEVAL_BASE_URL", "AGENTEVAL_API_KEY", "AGENTEVAL_STORE",
                "AGENTEVAL_TASKS", "AGENTEVAL_CRITERIA", "OPENAI_API_KEY",

@@ -17,7 +17,7 @@ from agenteval.testing.thread import Server
 from tests.cli import traces
 from tests.cli.conftest import CRITERIA, Cli
 
-DESK = Path(__file__).parents[1] / "evaluators" / "workflows" / "library_desk"
+DESK = Path(__file__).parents[1] / "workflows" / "library_desk"
 Answer = Callable[[dict[str, Any], int], Any]
 GRADES = {
     **{n: {"reason": "because", "score": 2} for n in ("reliability", "security",

@@ -26,7 +26,7 @@ from tests.cli.test_quantify import answer
 from tests.cli.test_trace import judge
 from tests.store.making import TABLES
 
-DESK = Path(__file__).parents[1] / "evaluators" / "workflows" / "library_desk"
+DESK = Path(__file__).parents[1] / "workflows" / "library_desk"
 STORE = "s.db"
 
 

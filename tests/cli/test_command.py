@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 from typer.testing import CliRunner
 
+from agenteval.cli.arguments import LimitOptions, OutputOptions
 from agenteval.cli.command import finish, grouped
-from agenteval.cli.options import LimitOptions, OutputOptions
 from agenteval.records.table import Column, Table
-from agenteval.report.report import Report
+from agenteval.reporting.report import Report
 
 app = typer.Typer()
 

@@ -12,10 +12,10 @@ from xml.etree import ElementTree as Et
 import pytest
 
 from agenteval.engine import Experiment, Outcome
-from agenteval.evaluators.base import JudgeUnit, cell_key
-from agenteval.evaluators.utility.plan import JudgeEvaluator
+from agenteval.engine.judging import JudgeUnit, cell_key
 from agenteval.records import CallRecord, Criterion, Run, Score, View
 from agenteval.store import Store
+from agenteval.utility.evaluator import JudgeEvaluator
 from tests.cli.conftest import Cli
 from tests.store.making import LEVELS, ScriptedJudge, criteria, items
 

@@ -64,9 +64,7 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 def ask(cli: Cli, project: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> Any:
     """`ask(...)` is what `criteria` of three seeds returns, five criteria by embedding alone."""
-    monkeypatch.setattr(
-        "agenteval.evaluators.utility.proposals.make_embedder", lambda *a, **k: Angles()
-    )
+    monkeypatch.setattr("agenteval.utility.proposals.make_embedder", lambda *a, **k: Angles())
 
     def run(*more: object, url: str = server.base_url, code: int = 0) -> Any:
         done = cli("criteria", "--task", "sums", "--model", "m", "--base-url", url, "--seeds", 3,

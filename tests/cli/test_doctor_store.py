@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.cli.doctor import DoctorCheck, _store
+from agenteval.app.commands.doctor import DoctorCheck, _store
 
 
 @pytest.mark.parametrize("there", [None, b""])

@@ -94,8 +94,8 @@ WAYS = {
 @pytest.fixture(autouse=True)
 def _embedder(monkeypatch: pytest.MonkeyPatch) -> None:
     """An embedder that loads no model, where the one of this machine would be taken."""
-    from agenteval.evaluators.utility import proposals  # before its names are replaced
     from agenteval.models import embeddings
+    from agenteval.utility import proposals  # before its names are replaced
 
     made = embeddings.make_embedder
 

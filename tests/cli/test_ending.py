@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agenteval.api.running import why_stopped
+from agenteval.cli.running import why_stopped
 from agenteval.engine import ExperimentResult, Progress
-from agenteval.evaluators.utility.perturb import OPERATORS
+from agenteval.utility.perturb import OPERATORS
 from tests.cli.conftest import Cli
 
 

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from agenteval.evaluators.workflows.results import SessionVerdict
-from agenteval.evaluators.workflows.simulated_user import ScriptedUser
-from agenteval.evaluators.workflows.stored import EVALUATORS
 from agenteval.readers import read_runs
 from agenteval.store import Store, Trials
 from agenteval.testing.faults import Fault, Rule
 from agenteval.testing.thread import serve
+from agenteval.workflows.results import SessionVerdict
+from agenteval.workflows.simulated_user import ScriptedUser
+from agenteval.workflows.stored import EVALUATORS
 from tests.cli.conftest import Cli, Result
 
-DESK = Path(__file__).parents[1] / "evaluators" / "workflows" / "library_desk"
+DESK = Path(__file__).parents[1] / "workflows" / "library_desk"
 AGENTS = '''
 """Agents of the test. Each call of `served` writes a line to a file, so that it can be counted."""
 from pathlib import Path

@@ -12,11 +12,11 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from agenteval.cli import flow_roles
 from agenteval.cli.console import out
-from tests.evaluators.workflows.boats import CHART, replaced
+from agenteval.workflows import role_commands as flow_roles
+from tests.workflows.boats import CHART, replaced
 
-DESK = Path(__file__).parents[1] / "evaluators/workflows/library_desk"
+DESK = Path(__file__).parents[1] / "workflows/library_desk"
 Check = Callable[..., Result]
 
 

@@ -10,10 +10,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from agenteval.cli import console, flow
+from agenteval.cli import console
 from agenteval.cli.console import Verbosity
 from agenteval.errors import AgentevalError
 from agenteval.testing import serve
+from agenteval.workflows import commands as flow
 from tests.cli.conftest import ENVIRONMENT, Cli, Result
 
 PROMPT = "API: lend\nAPI Desciption: d\nInput parameters: {}\n\nPlease note the time."

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.cli.main import COMMANDS
+from agenteval.app.main import COMMANDS
 from agenteval.readers.tasks import load_task
 from tests.cli.conftest import Cli
 
@@ -21,7 +21,7 @@ def test_help_and_import_load_nothing_heavy() -> None:
     code = (
         "import sys, contextlib, io\n"
         "import agenteval\n"
-        "from agenteval.cli.main import main\n"
+        "from agenteval.app.main import main\n"
         "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
         "    main(['--help'])\n"
         f"print([m for m in {HEAVY!r} if m in sys.modules])"

@@ -10,12 +10,15 @@ import typer
 from typer.testing import CliRunner
 
 import agenteval
-from agenteval.api import flow_options, options, plan_options, trace_options
 from agenteval.cli.command import grouped
+from agenteval.planning import options as plan_options
+from agenteval.traces import options as trace_options
+from agenteval.utility import options as utility_options
+from agenteval.workflows import options as flow_options
 
 GROUPS = [
-    (options.JudgeOptions, options.JudgeKeywords),
-    (options.ProposeOptions, options.ProposeKeywords),
+    (utility_options.JudgeOptions, utility_options.JudgeKeywords),
+    (utility_options.ProposeOptions, utility_options.ProposeKeywords),
     (plan_options.SuiteOptions, plan_options.SuiteKeywords),
     (flow_options.FlowScoreOptions, flow_options.FlowScoreKeywords),
     (flow_options.TurnOptions, flow_options.TurnKeywords),
@@ -67,5 +70,5 @@ def test_a_group_of_an_experiment_becomes_options_of_a_command() -> None:
     assert CliRunner().invoke(app, ["judge", "--version", "1"]).exit_code == 2  # only in Python
 
 
-def _judge(judge: options.VerifiedJudge) -> None:
+def _judge(judge: utility_options.VerifiedJudge) -> None:
     typer.echo(f"{judge.judge} {judge.mapping} {judge.temperature} {judge.repeats}")

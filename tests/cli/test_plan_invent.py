@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.api.suites import SuiteReport, plan_suite
 from agenteval.cli.console import Verbosity
 from agenteval.errors import InputError
+from agenteval.planning.suite_api import SuiteReport, plan_suite
 from agenteval.testing import serve
 from tests.cli.conftest import ENVIRONMENT, Cli
-from tests.evaluators.planning.inventing import KEEPER, professions, replies
+from tests.planning.inventing import KEEPER, professions, replies
 
 FILE = Path("mine.json")
 GOOD = professions(("Lighthouse Keeper", KEEPER))

@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from agenteval.api.judging import read_judging
-from agenteval.api.options import JudgeOptions
-from agenteval.api.probing import Asking
-from agenteval.api.running import Watch
+from agenteval.cli.running import Watch
 from agenteval.engine import Experiment, Outcome
-from agenteval.evaluators.base import JudgeUnit, cell_key
-from agenteval.evaluators.utility.probes.injection import injection as injection_of
-from agenteval.evaluators.utility.probes.result import ProbeOptions, settle
+from agenteval.engine.judging import JudgeUnit, cell_key
 from agenteval.records import CallRecord, Criterion, Score, Source
 from agenteval.store import Store
 from agenteval.testing import serve
-from agenteval.trust.verification import VerificationData
+from agenteval.utility.judging import read_judging
+from agenteval.utility.options import JudgeOptions
+from agenteval.utility.perturbed_runs import VerificationData
+from agenteval.utility.probes.injection import injection as injection_of
+from agenteval.utility.probes.result import ProbeOptions, settle
+from agenteval.utility.probing import Asking
 from tests.cli.conftest import CRITERIA as RAW
 from tests.cli.conftest import Cli
 

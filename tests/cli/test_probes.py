@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from agenteval.evaluators.utility.criteria_file import load_criteria
 from agenteval.store import Store
 from agenteval.testing import serve
+from agenteval.utility.criteria_file import load_criteria
 from tests.cli.conftest import Cli, Result
 
 RUNS, REPEATS = 6, 2

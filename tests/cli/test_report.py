@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from agenteval.evaluators.utility.verify.options import VerifyOptions
-from agenteval.report.material import ReportScope, from_store
 from agenteval.store import Store
 from agenteval.testing import serve
+from agenteval.utility.page_data import ReportScope, from_store
+from agenteval.utility.verify.options import VerifyOptions
 from tests.cli.conftest import CRITERIA, Cli
 from tests.cli.test_quantify import answer
 
@@ -139,7 +139,7 @@ def test_a_finished_store_in_a_read_only_folder(judged: Path, tmp_path_factory: 
     before = (judged / "a.db").read_bytes()
     code = (
         "import json, sys\n"
-        "from agenteval.cli.main import main\n"
+        "from agenteval.app.main import main\n"
         "for line in json.loads(sys.argv[1]):\n"
         "    try:\n"
         "        main(line)\n"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.api.running import Interrupted, Stopped, Warned, Watch, opened, synchronous
-from agenteval.report.report import Report
+from agenteval.cli.running import Interrupted, Stopped, Warned, Watch, opened, synchronous
+from agenteval.reporting.report import Report
 from agenteval.store import Store
 
 DONE = Report(title="half", tables=())

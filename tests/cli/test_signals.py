@@ -138,7 +138,7 @@ def test_one_line_where_the_command_says_nothing(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("agenteval.api.running.default_path", interrupted)
+    monkeypatch.setattr("agenteval.cli.running.default_path", interrupted)
     done = cli("show")
     assert done.code == 130
     assert done.err == "agenteval: interrupted; what was stored stays\n"

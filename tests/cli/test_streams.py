@@ -75,7 +75,7 @@ def test_a_closed_stream_is_quiet(rated: Path, close: str) -> None:
 # All commands in one process, which is quicker: as many as a person would redirect.
 COMMANDS = """
 import json, sys
-from agenteval.cli.main import main
+from agenteval.app.main import main
 for line in json.loads(sys.argv[1]):
     try:
         main(line)

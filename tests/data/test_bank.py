@@ -60,7 +60,7 @@ MEASURED_BY_PROGRAM = re.compile(
 
 @pytest.fixture(scope="module")
 def bank() -> dict[str, Any]:
-    text = files("agenteval.data").joinpath("bank.json").read_text(encoding="utf-8")
+    text = files("agenteval.utility").joinpath("data/bank.json").read_text(encoding="utf-8")
     loaded: dict[str, Any] = json.loads(text)
     return loaded
 

@@ -10,7 +10,7 @@ import pytest
 
 from agenteval.engine import Outcome, RequestBounds, dry_run
 from agenteval.engine.dry_run import Amount, Estimate, EstimateLine, RequestCounter, first_requests
-from agenteval.evaluators.base import JudgeUnit
+from agenteval.engine.judging import JudgeUnit
 from agenteval.models.client import Client, estimate_tokens
 from agenteval.models.dry_run import DryRun, WouldSend, nothing_sent
 from agenteval.models.limits import Budget, Price

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agenteval.engine import ExperimentResult, Outcome, Progress
+from agenteval.engine.judging import JudgeUnit
 from agenteval.errors import BudgetExceeded, StoreError, Transient, Unauthorized
-from agenteval.evaluators.base import JudgeUnit
 from agenteval.store import Store
 from agenteval.store.export import export_cells
 from tests.store.making import (

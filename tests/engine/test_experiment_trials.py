@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agenteval.engine import Experiment, ExperimentResult, Outcome, Progress, Requests, Unit
+from agenteval.engine.attempts import AttemptEvaluator
 from agenteval.errors import Unauthorized
-from agenteval.evaluators.trials import AttemptEvaluator
 from agenteval.records import FailureStatus, Usage
 from agenteval.records.trial import Trial, TrialCase, TrialSystem
 from agenteval.store import Store, Trials

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from agenteval.engine import Outcome
+from agenteval.engine.judging import JudgeUnit, RunJudge, classify, judge
 from agenteval.errors import (
     BadRequest,
     BudgetExceeded,
@@ -19,14 +20,13 @@ from agenteval.errors import (
     Transient,
     Unauthorized,
 )
-from agenteval.evaluators.base import JudgeUnit, RunJudge, classify, judge
-from agenteval.evaluators.utility.distributions import DistributionJudge, Kind
-from agenteval.evaluators.utility.quantifier import Guarded, Quantifier, QuantifierOptions
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request
 from agenteval.readers import make_view
 from agenteval.records import Criterion, Failure, Run, Score, Source, Task
 from agenteval.testing.scripted import ScriptedTransport
+from agenteval.utility.distributions import DistributionJudge, Kind
+from agenteval.utility.quantifier import Guarded, Quantifier, QuantifierOptions
 
 CRITERIA = (
     Criterion(name="Clarity", accepted_values=("unclear", "fair", "clear")),

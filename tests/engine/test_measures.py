@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from agenteval.agents import AgentFailure, AgentLog
-from agenteval.evaluators.planning import trials as planning
-from agenteval.evaluators.planning.oracle import Verdict
-from agenteval.evaluators.traces import measures as traces
-from agenteval.evaluators.workflows import measures as workflows
-from agenteval.evaluators.workflows.equality import Judgement, Same
-from agenteval.evaluators.workflows.response_judge import ResponseVerdict
-from agenteval.evaluators.workflows.results import SessionVerdict, TurnJudged
-from agenteval.evaluators.workflows.session import SessionFailure
-from agenteval.evaluators.workflows.turn_score import TurnVerdict
+from agenteval.planning import evaluator as planning
+from agenteval.planning.oracle import Verdict
 from agenteval.records import Failure, Finding, Findings, Grade, Result
 from agenteval.records.trial import Trial
+from agenteval.traces import measures as traces
+from agenteval.workflows import measures as workflows
+from agenteval.workflows.equality import Judgement, Same
+from agenteval.workflows.response_judge import ResponseVerdict
+from agenteval.workflows.results import SessionVerdict, TurnJudged
+from agenteval.workflows.session import SessionFailure
+from agenteval.workflows.turn_score import TurnVerdict
 
 TRIAL = Trial(
     evaluator="planning", system_key="a" * 64, case_key="b" * 64, trial=0, case_id="one",

@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from agenteval.app.main import main as command_line
 from agenteval.cli.console import Verbosity
-from agenteval.cli.main import main as command_line
 from agenteval.testing import serve
 from tests.golden.cases import CASES, PLACES, Case
 from tests.golden.extract import Done, plain

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import typer
 
-from agenteval.cli.main import app
+from agenteval.app.main import app
 from tests.golden.cases import CASES, Case
 from tests.golden.files import FROZEN
 from tests.golden.freeze import differences, frozen, run

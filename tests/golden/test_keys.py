@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from agenteval.agents.protocol import System
-from agenteval.evaluators.traces.outline import trace_key
-from agenteval.evaluators.traces.taxonomy import built_in
-from agenteval.evaluators.utility.perturb import variant_name
 from agenteval.records import CriteriaSet, Criterion, Message, Run, Source, Span, View
 from agenteval.store.experiments import Grid, StoredExperiment
 from agenteval.store.rows import case_key
+from agenteval.traces.outline import trace_key
+from agenteval.traces.taxonomy import built_in
+from agenteval.utility.perturb import variant_name
 
 FILE = Path(__file__).with_name("keys.json")
 

@@ -13,7 +13,7 @@ from yarl import URL
 
 from agenteval.agents.endpoint import Endpoint, connect
 from agenteval.agents.openai_responses import ResponsesTransport
-from agenteval.cli.main import main
+from agenteval.app.main import main
 from agenteval.errors import Redirected
 from agenteval.models.autogen import AutogenTransport
 from agenteval.models.client import Client

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from agenteval.engine.judging import classify
 from agenteval.errors import BadRequest, ModelError, TooLong, Transient, Unauthorized
-from agenteval.evaluators.base import classify
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.openai import OpenAITransport
 from agenteval.models.waiting import may_retry, retry_after

@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 from agenteval import Client, Store, Task, read_runs
+from agenteval.analysis.scores import scores_from_store
 from agenteval.engine import Experiment
-from agenteval.evaluators.utility.criteria_file import load_criteria
-from agenteval.evaluators.utility.plan import JudgeEvaluator
-from agenteval.evaluators.utility.quantifier import Quantifier
 from agenteval.readers import make_view
 from agenteval.readers.scores import read_scores
 from agenteval.records import Criterion, Run
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.trust.scores import scores_from_store
+from agenteval.utility.criteria_file import load_criteria
+from agenteval.utility.evaluator import JudgeEvaluator
+from agenteval.utility.quantifier import Quantifier
 
 ROOT = Path(__file__).resolve().parents[2]
 SCORES = ROOT / "tasks" / "math" / "embedded_scores.jsonl"

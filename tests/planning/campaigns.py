@@ -8,11 +8,11 @@ from itertools import islice
 import numpy as np
 
 from agenteval.agents import AgentFailure, AgentLog, ToolEvent
-from agenteval.evaluators.planning.case import Activity, Case, OrderRule, Size, mock_tools
-from agenteval.evaluators.planning.oracle import CheckRules, check
-from agenteval.evaluators.planning.solver import plans, schedule
-from agenteval.evaluators.planning.synthesis import Generator, Shape
-from agenteval.evaluators.planning.trials import Attempt
+from agenteval.planning.case import Activity, Case, OrderRule, Size, mock_tools
+from agenteval.planning.evaluator import Attempt
+from agenteval.planning.oracle import CheckRules, check
+from agenteval.planning.solver import plans, schedule
+from agenteval.planning.synthesis import Generator, Shape
 from agenteval.records import Usage
 
 LETTERS = "abcdefghij"

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from agenteval.api.planning import plan_test
-from agenteval.api.stored import export_replies
-from agenteval.api.suites import plan_suite
-from agenteval.evaluators.planning.case import Case
+from agenteval.app.stored import export_replies
+from agenteval.planning.api import plan_test
+from agenteval.planning.case import Case
+from agenteval.planning.suite_api import plan_suite
 from agenteval.testing import serve
 
 
@@ -30,7 +30,7 @@ def test_a_function_is_an_agent(cases: tuple[Case, ...], tmp_path: Path) -> None
     report = plan_test(cases, in_given_order, store=tmp_path / "a.db", gate=0.9)
     outcomes = Counter(row["outcome"] for row in report.records())
     (row,) = report["systems"].records()
-    assert row["system"] == "python:tests.api.test_planning:in_given_order"
+    assert row["system"] == "python:tests.planning.test_api:in_given_order"
     assert (row["trials"], row["right"], row["failures"]) == (6, outcomes["pass"], 0)
     assert row["success"] == outcomes["pass"] / 6
     assert report.exit_code == (0 if outcomes["pass"] / 6 >= 0.9 else 1)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from agenteval.evaluators.planning.capability import (
+from agenteval.planning.capability import (
     Capability,
     bounds,
     capability,
     cases_for,
     goes_on,
 )
-from agenteval.evaluators.planning.tallies import SuccessTally
+from agenteval.planning.tallies import SuccessTally
 from agenteval.stats import Interval, proportion_interval
 from tests.golden.files import published
 

@@ -1,7 +1,7 @@
 import pytest
 
 from agenteval.agents import Toolbox
-from agenteval.evaluators.planning.case import Activity, Case, MockBackend, OrderRule, mock_tools
+from agenteval.planning.case import Activity, Case, MockBackend, OrderRule, mock_tools
 
 ACTIONS = (
     Activity(phrase="coffee machine cleaning", tool="coffee_machine_cleaning"),

@@ -9,8 +9,8 @@ import pytest
 
 from agenteval.agents import Agent, Dialogue, System, Toolbox
 from agenteval.errors import BudgetExceeded, InputError, Transient, Unauthorized
-from agenteval.evaluators.planning.case import Case
-from agenteval.evaluators.planning.dissect import (
+from agenteval.planning.case import Case
+from agenteval.planning.dissect import (
     Dissection,
     DissectOptions,
     Stage,
@@ -18,10 +18,10 @@ from agenteval.evaluators.planning.dissect import (
     dissect,
     label,
 )
-from agenteval.evaluators.planning.scripted import ScriptedAgent, scripted
-from agenteval.evaluators.planning.synthesis import Generator, Shape
-from agenteval.evaluators.planning.trials import run_case
-from agenteval.evaluators.planning.words import choose_topics
+from agenteval.planning.evaluator import run_case
+from agenteval.planning.scripted import ScriptedAgent, scripted
+from agenteval.planning.synthesis import Generator, Shape
+from agenteval.planning.words import choose_topics
 from agenteval.records import Usage
 from tests.golden.files import published
 from tests.support.wrong_planners import wrong_planner

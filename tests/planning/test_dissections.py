@@ -9,8 +9,8 @@ import pytest
 
 from agenteval.agents import Dialogue, System, Toolbox
 from agenteval.engine import Experiment
-from agenteval.evaluators.planning.dissect import DissectionEvaluator, DissectOptions
-from agenteval.evaluators.planning.synthesis import Generator, Shape
+from agenteval.planning.dissect import DissectionEvaluator, DissectOptions
+from agenteval.planning.synthesis import Generator, Shape
 from agenteval.store import Store
 
 CASES = list(Generator(Shape((2, 2)), seed=4).cases(2))

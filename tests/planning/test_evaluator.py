@@ -10,11 +10,11 @@ import pytest
 from agenteval.agents import AgentFailure, Dialogue, System, Toolbox
 from agenteval.engine import Experiment, ExperimentResult, Progress
 from agenteval.errors import BudgetExceeded, ModelError, Unauthorized
-from agenteval.evaluators.planning.case import Case
-from agenteval.evaluators.planning.oracle import CheckRules
-from agenteval.evaluators.planning.solver import plans
-from agenteval.evaluators.planning.synthesis import Generator, Shape
-from agenteval.evaluators.planning.trials import PlanningEvaluator, Rules, as_run, load_attempts
+from agenteval.planning.case import Case
+from agenteval.planning.evaluator import PlanningEvaluator, Rules, as_run, load_attempts
+from agenteval.planning.oracle import CheckRules
+from agenteval.planning.solver import plans
+from agenteval.planning.synthesis import Generator, Shape
 from agenteval.records import Usage
 from agenteval.store import Store, Trials
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from agenteval.agents import AgentLog, ToolEvent
-from agenteval.evaluators.planning.case import Activity, Before, Case, OrderRule, TimeRule
-from agenteval.evaluators.planning.oracle import check
-from agenteval.evaluators.planning.solver import count_plans, graph_of, schedule
+from agenteval.planning.case import Activity, Before, Case, OrderRule, TimeRule
+from agenteval.planning.oracle import check
+from agenteval.planning.solver import count_plans, graph_of, schedule
 from tests.golden.files import published
 
 GOLDEN: dict[str, Any] = published("planning_cases")

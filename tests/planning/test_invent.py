@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from agenteval.errors import Filtered, ReplyError
-from agenteval.evaluators.planning.invent import Invention, checked, invent
-from agenteval.evaluators.planning.words import Topic, built_in_topics, read_words
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.openai import OpenAITransport
+from agenteval.planning.invent import Invention, checked, invent
+from agenteval.planning.words import Topic, built_in_topics, read_words
 from agenteval.testing import serve
-from tests.evaluators.planning.inventing import KEEPER, RANGER, professions, replies
+from tests.planning.inventing import KEEPER, RANGER, professions, replies
 
 GOOD = professions(("Lighthouse Keeper", KEEPER))
 BOTH = professions(("Lighthouse Keeper", KEEPER), ("Park Ranger", RANGER))

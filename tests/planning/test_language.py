@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.evaluators.planning.case import Before, Constraint, StatedConstraint, TimeLimit
-from agenteval.evaluators.planning.grammar import (
+from agenteval.planning.case import Before, Constraint, StatedConstraint, TimeLimit
+from agenteval.planning.grammar import (
     UNSET,
     Actions,
     Link,
@@ -32,8 +32,8 @@ from agenteval.evaluators.planning.grammar import (
     to_json,
     unfronted,
 )
-from agenteval.evaluators.planning.words import Lexicon, built_in
-from tests.evaluators.planning.trees import LETTERS, paragraphs, trees
+from agenteval.planning.words import Lexicon, built_in
+from tests.planning.trees import LETTERS, paragraphs, trees
 from tests.support.english import parse, parses, words_in
 from tests.thorough import often
 

@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.agents import AgentLog, ToolEvent
-from agenteval.evaluators.planning.case import (
+from agenteval.planning.case import (
     Activity,
     Case,
     OrderRule,
     TimeRule,
 )
-from agenteval.evaluators.planning.oracle import CheckRules, ParameterError, PlanStep, Slip, check
+from agenteval.planning.oracle import CheckRules, ParameterError, PlanStep, Slip, check
 from tests.thorough import often
 
 Ending = Literal["finished", "timeout", "iterations"]

@@ -7,14 +7,14 @@ import re
 import pytest
 
 from agenteval.agents import AgentFailure
-from agenteval.evaluators.planning.case import Case
-from agenteval.evaluators.planning.tallies import CaseLabel
-from agenteval.evaluators.planning.trials import Attempt
-from agenteval.evaluators.planning.words import built_in
-from agenteval.report.planning import chosen, pieces, planning_page, wrong_plan
-from tests.evaluators.planning.campaigns import attempt, campaign, case, failure
-from tests.report.conftest import Open
-from tests.report.making import Seen, assert_harmless
+from agenteval.planning.case import Case
+from agenteval.planning.evaluator import Attempt
+from agenteval.planning.page import chosen, pieces, planning_page, wrong_plan
+from agenteval.planning.tallies import CaseLabel
+from agenteval.planning.words import built_in
+from tests.planning.campaigns import attempt, campaign, case, failure
+from tests.reporting.conftest import Open
+from tests.reporting.making import Seen, assert_harmless
 
 RIGHT, WRONG = "ab", "ba"
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m$x$&amp;"

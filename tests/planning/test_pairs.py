@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agenteval.evaluators.planning.tallies import paired
-from agenteval.evaluators.planning.trials import Attempt
-from tests.evaluators.planning.campaigns import attempt, case, failure
+from agenteval.planning.evaluator import Attempt
+from agenteval.planning.tallies import paired
+from tests.planning.campaigns import attempt, case, failure
 
 RIGHT, WRONG = "ab", "ba"
 

@@ -9,10 +9,10 @@ import pytest
 from agenteval.agents import AgentFailure, AgentLimits
 from agenteval.agents.spec import system
 from agenteval.errors import InputError
-from agenteval.evaluators.planning.case import Case, OrderRule
-from agenteval.evaluators.planning.scripted import NAMES, SCRIPTED, Factory, scripted
-from agenteval.evaluators.planning.synthesis import Generator, Shape
-from agenteval.evaluators.planning.trials import run_case
+from agenteval.planning.case import Case, OrderRule
+from agenteval.planning.evaluator import run_case
+from agenteval.planning.scripted import NAMES, SCRIPTED, Factory, scripted
+from agenteval.planning.synthesis import Generator, Shape
 from tests.support.english import written
 from tests.support.wrong_planners import wrong_planner
 from tests.thorough import often

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
-from agenteval.evaluators.planning.case import Before, Constraint, Span, TimeLimit
-from agenteval.evaluators.planning.solver import (
+from agenteval.planning.case import Before, Constraint, Span, TimeLimit
+from agenteval.planning.solver import (
     Graph,
     Timed,
     Undecided,
@@ -220,5 +220,5 @@ def test_threads_do_not_disturb_each_other() -> None:
 
 
 def test_import_is_cheap() -> None:
-    code = "import sys, agenteval.evaluators.planning.solver; sys.exit('z3' in sys.modules)"
+    code = "import sys, agenteval.planning.solver; sys.exit('z3' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
-from agenteval.evaluators.planning.case import RESTART, Activity, Case, OrderRule, TimeRule
-from agenteval.evaluators.planning.grammar import strip
-from agenteval.evaluators.planning.substitute import KINDS, Choices, base_of, substitutes
-from agenteval.evaluators.planning.suite import case_line, contradiction, read_case
-from agenteval.evaluators.planning.synthesis import Generator, Shape
-from agenteval.evaluators.planning.words import built_in_topics
+from agenteval.planning.case import RESTART, Activity, Case, OrderRule, TimeRule
+from agenteval.planning.grammar import strip
+from agenteval.planning.substitute import KINDS, Choices, base_of, substitutes
+from agenteval.planning.suite import case_line, contradiction, read_case
+from agenteval.planning.synthesis import Generator, Shape
+from agenteval.planning.words import built_in_topics
 from tests.support.english import words_in, written
 from tests.thorough import often
 

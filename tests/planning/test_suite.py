@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.evaluators.planning.suite import read_suite
+from agenteval.planning.suite import read_suite
 
 WALK: dict[str, Any] = {
     "id": "walk", "actions": ["walk", "swim"], "request": "Walk, then swim.",

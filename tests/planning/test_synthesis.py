@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
-from agenteval.evaluators.planning.case import Before, Case, Constraint, TimeLimit
-from agenteval.evaluators.planning.grammar import constraints_of, demands, fill, render, strip
-from agenteval.evaluators.planning.suite import case_line, paragraph_of
-from agenteval.evaluators.planning.synthesis import Dice, Generator, Shape, resynthesize
-from agenteval.evaluators.planning.words import Topic, built_in
+from agenteval.planning.case import Before, Case, Constraint, TimeLimit
+from agenteval.planning.grammar import constraints_of, demands, fill, render, strip
+from agenteval.planning.suite import case_line, paragraph_of
+from agenteval.planning.synthesis import Dice, Generator, Shape, resynthesize
+from agenteval.planning.words import Topic, built_in
 from tests.thorough import often
 
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, norm, t
 
-from agenteval.evaluators.planning import tallies
+from agenteval.planning import tallies
 from agenteval.records import Usage
-from tests.evaluators.planning.campaigns import attempt, case, failure
+from tests.planning.campaigns import attempt, case, failure
 
 RIGHT, WRONG = "ab", "ba"
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.evaluators.planning.words import (
+from agenteval.planning.words import (
     KINDS,
     Kind,
     Lexicon,
@@ -24,7 +24,7 @@ from agenteval.evaluators.planning.words import (
     choose_topics,
     read_words,
 )
-from tests.evaluators.planning.inventing import KEEPER
+from tests.planning.inventing import KEEPER
 
 Json = dict[str, Any]
 TOPICS = built_in_topics()

@@ -8,7 +8,7 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from agenteval.evaluators.planning.grammar import (
+from agenteval.planning.grammar import (
     DIRECTIONS,
     Actions,
     Link,
@@ -20,7 +20,7 @@ from agenteval.evaluators.planning.grammar import (
     Time,
     unfronted,
 )
-from agenteval.evaluators.planning.words import Kind, Lexicon
+from agenteval.planning.words import Kind, Lexicon
 
 LETTERS = tuple("ABCDEF")
 LINKS = tuple(Link(form, d) for form in ("verb", "preposition") for d in DIRECTIONS)

@@ -11,8 +11,8 @@ import pytest
 import agenteval
 from agenteval import Criterion, Run
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.function_judge import FunctionJudge
-from agenteval.evaluators.utility.scorers import (
+from agenteval.utility.function_judge import FunctionJudge
+from agenteval.utility.scorers import (
     FRAMEWORKS,
     ScorerGrade,
     Withheld,

@@ -18,20 +18,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
-from agenteval.evaluators.planning.suite import read_suite
-from agenteval.evaluators.planning.words import read_words
-from agenteval.evaluators.traces.annotation_files import read_folder
-from agenteval.evaluators.traces.taxonomy import load_taxonomy
-from agenteval.evaluators.utility.criteria_file import load_criteria
-from agenteval.evaluators.workflows.flowbench_rows import read_rows
-from agenteval.evaluators.workflows.folder import read_role, read_tools
-from agenteval.evaluators.workflows.mermaid import parse_chart
 from agenteval.files import read_text
 from agenteval.models.replay import ReplayTransport
+from agenteval.planning.suite import read_suite
+from agenteval.planning.words import read_words
 from agenteval.readers import read_runs
 from agenteval.readers.scores import read_scores
 from agenteval.readers.tasks import load_task
 from agenteval.readers.traces import read_traces
+from agenteval.traces.annotation_files import read_folder
+from agenteval.traces.taxonomy import load_taxonomy
+from agenteval.utility.criteria_file import load_criteria
+from agenteval.workflows.flowbench_rows import read_rows
+from agenteval.workflows.folder import read_role, read_tools
+from agenteval.workflows.mermaid import parse_chart
 from tests.support.valid_files import write_valid_files
 from tests.thorough import often
 

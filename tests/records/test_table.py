@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 
-from agenteval.records.table import Column, Estimate, Form, Table, shown
-from agenteval.stats import mean_interval
+from agenteval.records.table import Column, Estimate, Form, Table, column, shown, table_of
+from agenteval.stats import Interval, mean_interval
 
 
 @pytest.mark.parametrize(
@@ -59,3 +61,24 @@ def test_an_interval_without_width_is_no_certainty() -> None:
 def test_a_row_with_a_key_of_no_column_is_refused() -> None:
     with pytest.raises(ValueError, match="no such column"):
         Table("t", "", (Column("a", "a"),), ({"b": 1},))
+
+
+@dataclass(frozen=True)
+class Rate:
+    system: str = column("system")
+    success: Interval = column("success", "share", "share of right plans")
+    note: str | None = column("note", default=None)
+    weight: float = 1.0  # no column
+
+
+def test_the_fields_of_a_row_are_the_columns_of_its_table():
+    half = Interval(0.5, 0.2, 0.8, None, 10, 4, "wilson", None)
+    table = table_of(
+        Rate, "rates", "Rates", [Rate("a", half), Rate("b", half)], drop_empty=["note"]
+    )
+    assert table.columns == (
+        Column("system", "system"),
+        Column("success", "success", "share", "share of right plans"),
+    )
+    assert table.rows[1] == {"system": "b", "success": Estimate(0.5, 0.2, 0.8, 10, "", "", 4)}
+    assert table_of(Rate, "rates", "Rates", [Rate("a", half, "late")]).columns[2].key == "note"

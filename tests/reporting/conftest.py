@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from agenteval.stats.scores import ScoreTable, score_table
-from tests.report import making
-from tests.report.making import Shape
+from tests.reporting import making
+from tests.reporting.making import Shape
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 

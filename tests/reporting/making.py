@@ -10,13 +10,13 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from agenteval.engine import Experiment, Outcome
-from agenteval.evaluators.base import JudgeUnit
-from agenteval.evaluators.utility.plan import JudgeEvaluator
-from agenteval.evaluators.utility.verify.options import VerifyOptions
+from agenteval.engine.judging import JudgeUnit
 from agenteval.records import Criterion, Run, Score, View
-from agenteval.report.material import JudgeMaterial, ReportScope, from_store
-from agenteval.report.utility import utility_page
 from agenteval.store import Store
+from agenteval.utility.evaluator import JudgeEvaluator
+from agenteval.utility.page import utility_page
+from agenteval.utility.page_data import JudgeMaterial, ReportScope, from_store
+from agenteval.utility.verify.options import VerifyOptions
 from tests.store.making import LEVELS, ScriptedJudge, failures, scores
 
 DROP = "drop_sentences:0.25:0"

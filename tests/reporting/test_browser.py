@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.report.conftest import Open, Page
-from tests.report.making import HOSTILE, Shape, refusing, saying
+from tests.reporting.conftest import Open, Page
+from tests.reporting.making import HOSTILE, Shape, refusing, saying
 
 # One worker: starting a browser costs more than these tests.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]

@@ -7,7 +7,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.report.text import Edit, edits
+from agenteval.reporting.text import Edit, edits
 
 text = st.text(st.sampled_from('ab. \n😀!é\t"12'), max_size=60) | st.text(max_size=40)
 

@@ -7,8 +7,8 @@ from xml.etree import ElementTree as Et
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.report.junit import junit_xml
-from agenteval.trust.gates import Gate
+from agenteval.analysis.gates import Gate
+from agenteval.reporting.junit import junit_xml
 
 GATES = [
     Gate("regression", "met", "not worse", "clarity", 0.05),

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.records import Criterion
 from agenteval.records.table import Estimate
-from agenteval.report.material import JudgeMaterial, ReportScope, from_store
-from agenteval.report.utility import MOST_RUNS, utility_page
-from agenteval.report.utility_tables import criteria_table
 from agenteval.stats.scores import score_table
 from agenteval.store import Store
-from tests.report.conftest import Page
-from tests.report.making import (
+from agenteval.utility.page import MOST_RUNS, utility_page
+from agenteval.utility.page_data import JudgeMaterial, ReportScope, from_store
+from agenteval.utility.page_tables import criteria_table
+from agenteval.utility.verify.options import VerifyOptions
+from tests.reporting.conftest import Page
+from tests.reporting.making import (
     HOSTILE,
     Seen,
     Shape,

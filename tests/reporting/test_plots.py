@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 
 from agenteval.errors import InputError
 from agenteval.records.verification import Check, Effect, SystemFigure, Verification
-from agenteval.report.plots import (
+from agenteval.reporting.plots import (
     correlation_map,
     coverage_bars,
     dose_lines,

@@ -8,8 +8,8 @@ import pytest
 
 from agenteval.errors import InputError
 from agenteval.records.table import Column, Estimate, Table
-from agenteval.report.page import bounded
-from agenteval.report.report import Report
+from agenteval.reporting.page import bounded
+from agenteval.reporting.report import Report
 
 COLUMNS = (Column("who", "who"), Column("rate", "rate", "share", "of <all>"),
            Column("verdict", "verdict"))  # fmt: skip

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.records import Criterion
-from agenteval.report.material import JudgeMaterial, arranged
-from agenteval.report.runs import RunLine, run_lines, worth_reading
 from agenteval.stats.scores import score_table
+from agenteval.utility.page_data import JudgeMaterial, arranged
+from agenteval.utility.page_runs import RunLine, run_lines, worth_reading
 
 SUCCESS = {"a": True, "b": False}
 ratings = st.dictionaries(

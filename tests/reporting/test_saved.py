@@ -10,7 +10,7 @@ import pytest
 
 from agenteval.errors import InputError
 from agenteval.records.table import Column, Estimate, Table
-from agenteval.report.report import Report
+from agenteval.reporting.report import Report
 
 REPORT = Report(
     title="t",

@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.readers.scores import read_scores
-from agenteval.report.material import from_ratings
-from agenteval.report.utility import utility_page
 from agenteval.store import Store
-from tests.report.conftest import Page
-from tests.report.making import Shape, fill, material_of
+from agenteval.utility.page import utility_page
+from agenteval.utility.page_data import from_ratings
+from agenteval.utility.verify.options import VerifyOptions
+from tests.reporting.conftest import Page
+from tests.reporting.making import Shape, fill, material_of
 
 EVIL = Shape(
     runs=4, criteria=1, repeats=1, copies=False,

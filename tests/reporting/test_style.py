@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from agenteval.errors import InputError
-from agenteval.report import plots, style
-from agenteval.report.style import LOOKS, n_label, plain, span, wrapped
-from agenteval.report.text import listed
+from agenteval.reporting import plots, style
+from agenteval.reporting.style import LOOKS, n_label, plain, span, wrapped
+from agenteval.reporting.text import listed
 from agenteval.stats import mean_interval as interval
 from agenteval.stats.scores import score_table
 
@@ -105,8 +105,8 @@ def test_the_same_data_give_the_same_svg(draw, small):
 @pytest.mark.parametrize("suffix", [".svg", ".png"])
 def test_files_are_equal_bytes_in_another_process(suffix, tmp_path, small):
     code = (
-        "import sys; from agenteval.report.plots import radar;"
-        "from agenteval.report.style import save;"
+        "import sys; from agenteval.reporting.plots import radar;"
+        "from agenteval.reporting.style import save;"
         "from agenteval.stats.scores import score_table;"
         "t = score_table({'run': str(i), 'criterion': c, 'value': i / 4, 'system': 's'}"
         " for c in 'abc' for i in range(4)); save(radar(t), sys.argv[1])"
@@ -130,7 +130,7 @@ def test_other_formats_and_bad_folders_are_refused(tmp_path, small):
 
 
 def test_importing_the_package_does_not_load_matplotlib():
-    code = "import sys, agenteval.report.plots; print('matplotlib' in sys.modules)"
+    code = "import sys, agenteval.reporting.plots; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "False"
 
@@ -138,7 +138,8 @@ def test_importing_the_package_does_not_load_matplotlib():
 def test_drawing_never_touches_pyplot_nor_the_settings_of_the_caller():
     code = (
         "import sys, matplotlib; before = matplotlib.rcParams.copy();"
-        "from agenteval.report import plots, style; from agenteval.stats.scores import score_table;"
+        "from agenteval.reporting import plots, style;"
+        " from agenteval.stats.scores import score_table;"
         "t = score_table({'run': str(i), 'criterion': c, 'value': i / 4, 'success': i < 2,"
         " 'system': 's'} for c in 'abc' for i in range(4));"
         "style.svg(plots.radar(t)); style.svg(plots.success_bars(t));"

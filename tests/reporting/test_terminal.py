@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
+from agenteval.analysis.gates import least_gate, unscored_gate
 from agenteval.records.table import Column, Estimate, Table
-from agenteval.report.report import Report
-from agenteval.trust.gates import least_gate, unscored_gate
+from agenteval.reporting.report import Report
 
 WIDE = Table(
     "criteria",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agenteval.report.text import cut, variant_label
+from agenteval.reporting.text import cut, variant_label
 
 
 def test_long_texts_say_what_is_left_out() -> None:

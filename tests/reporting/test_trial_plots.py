@@ -8,27 +8,23 @@ import matplotlib.colors
 import pytest
 from matplotlib.text import Text
 
+from agenteval.analysis.system_pairs import Pair
 from agenteval.errors import InputError
-from agenteval.evaluators.planning.capability import bounds
-from agenteval.evaluators.planning.tallies import SuccessTally
-from agenteval.evaluators.systems import Pair
-from agenteval.evaluators.workflows.results import (
+from agenteval.planning.capability import bounds
+from agenteval.planning.plots import success_by_actions, success_by_topic
+from agenteval.planning.tallies import SuccessTally
+from agenteval.reporting.charts import share_bars
+from agenteval.stats import Interval, proportion_interval
+from agenteval.workflows.plots import format_differences, format_points
+from agenteval.workflows.results import (
     CaseInfo,
     SessionResult,
     SessionVerdict,
     TurnResult,
 )
-from agenteval.evaluators.workflows.session import Prediction, SessionLog
-from agenteval.evaluators.workflows.tallies import Tallies
-from agenteval.evaluators.workflows.turn_score import TurnVerdict
-from agenteval.report.trial_plots import (
-    format_differences,
-    format_points,
-    share_bars,
-    success_by_actions,
-    success_by_topic,
-)
-from agenteval.stats import Interval, proportion_interval
+from agenteval.workflows.session import Prediction, SessionLog
+from agenteval.workflows.tallies import Tallies
+from agenteval.workflows.turn_score import TurnVerdict
 
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
 NOTHING = Interval(None, None, None, None, 0, None, "none", "no values")

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.engine import Experiment, Outcome, Pending
+from agenteval.engine.judging import JudgeUnit, cell_key
 from agenteval.errors import AgentevalError
-from agenteval.evaluators.base import JudgeUnit, cell_key
-from agenteval.evaluators.utility.plan import Item, JudgeEvaluator
 from agenteval.records import (
     CallRecord,
     Criterion,
@@ -28,6 +27,7 @@ from agenteval.records import (
     View,
 )
 from agenteval.store import Store
+from agenteval.utility.evaluator import Item, JudgeEvaluator
 
 LEVELS = ("poor", "fair", "good", "very good", "perfect")
 

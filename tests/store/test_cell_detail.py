@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.engine import Outcome
+from agenteval.engine.judging import JudgeUnit, cell_key
 from agenteval.errors import StoreError
-from agenteval.evaluators.base import JudgeUnit, cell_key
 from agenteval.records import CallRecord, CellKey, Failure, Score
 from agenteval.store import Store
 from agenteval.store.rows import cell_detail, result_row

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.evaluators.base import JudgeUnit
+from agenteval.engine.judging import JudgeUnit
 from agenteval.records.trial import TrialSystem
 from agenteval.store import Store, schema
 from tests.store.making import ScriptedJudge, criteria, failures, items, rank_of, scores

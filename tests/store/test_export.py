@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from agenteval.engine.judging import JudgeUnit
 from agenteval.errors import InputError, StoreError
-from agenteval.evaluators.base import JudgeUnit
 from agenteval.records import CallRecord, CellKey, Failure, Result, Run, Score, View
 from agenteval.records.export import EXPORT_COLUMNS
 from agenteval.store import Store

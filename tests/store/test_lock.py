@@ -13,9 +13,9 @@ import pytest
 
 from agenteval.engine import Experiment
 from agenteval.errors import StoreError, StoreLocked
-from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.store import Store
 from agenteval.store.export import export_cells
+from agenteval.utility.evaluator import JudgeEvaluator
 from tests.store.making import FORK, ScriptedJudge, criteria, items
 
 EXPERIMENT = "e" * 64

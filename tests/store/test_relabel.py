@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.records import CallRecord, CellKey, Criterion, Failure, Score
 from agenteval.store import Store
+from agenteval.utility.evaluator import JudgeEvaluator
 from tests.store.making import ScriptedJudge, items
 
 JUDGE = ScriptedJudge()

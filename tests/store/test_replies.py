@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from agenteval.engine.judging import JudgeUnit
 from agenteval.errors import StoreError
-from agenteval.evaluators.base import JudgeUnit
 from agenteval.records import CallRecord, Usage
 from agenteval.store import Store
 from tests.store.making import ScriptedJudge, criteria, items, scores

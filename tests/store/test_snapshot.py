@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from sqlalchemy.pool import QueuePool
 
+from agenteval.analysis.means import load_ratings
+from agenteval.analysis.scores import scores_from_store
+from agenteval.engine.judging import JudgeUnit
 from agenteval.errors import StoreError
-from agenteval.evaluators.base import JudgeUnit
 from agenteval.records import Criterion, Usage
 from agenteval.records.trial import TrialSystem
 from agenteval.store import Store, Trials
 from agenteval.store.connect import make_engine, reading, snapshot
-from agenteval.trust.means import load_ratings
-from agenteval.trust.scores import scores_from_store
 from tests.store.making import ScriptedJudge, criteria, items, scores
 from tests.store.trial_making import SYSTEM, case, key, known, trial
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agenteval.engine.judging import JudgeUnit
 from agenteval.errors import StoreError
-from agenteval.evaluators.base import JudgeUnit
 from agenteval.records import CallRecord, CellKey, Criterion, Failure, Result, Run, Score, Usage
 from agenteval.store import Store
 from tests.store.making import ScriptedJudge, criteria, failures, items, scores

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from agenteval.analysis.means import load_ratings
+from agenteval.analysis.scores import scores_from_store
 from agenteval.records import Criterion, Failure, Result, Score
 from agenteval.records.trial import Trial
 from agenteval.store import Store, Trials
 from agenteval.store.export import export_cells
-from agenteval.trust.means import load_ratings
-from agenteval.trust.scores import scores_from_store
 from tests.store.trial_making import CHECK, SYSTEM, case, failed, known, trial
 
 RIGHT = Criterion(id="right", name="right", accepted_values=("no", "yes"))

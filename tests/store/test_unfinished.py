@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.engine import Experiment, Outcome
+from agenteval.engine.judging import JudgeUnit
 from agenteval.errors import BudgetExceeded, StoreError
-from agenteval.evaluators.base import JudgeUnit
-from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.records import FailureStatus
 from agenteval.records.trial import TrialSystem, source_key
 from agenteval.store import Store, experiments
 from agenteval.store.experiments import Grid, Unfinished, short, unfinished_of, unfinished_trials
+from agenteval.utility.evaluator import JudgeEvaluator
 from tests.store.making import ScriptedJudge, criteria, failures, items
 from tests.store.test_kill import CRITERIA, REPEATS, RUNS, finish, round_of
 from tests.store.trial_making import SYSTEM, begin_trials, case, failed, key, known, trial

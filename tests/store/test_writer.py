@@ -13,12 +13,12 @@ from sqlalchemy import event, select
 from sqlalchemy.exc import OperationalError
 
 from agenteval.engine import Experiment
+from agenteval.engine.judging import JudgeUnit
 from agenteval.errors import StoreError
-from agenteval.evaluators.base import JudgeUnit
-from agenteval.evaluators.utility.plan import JudgeEvaluator
 from agenteval.store import Store, rows, schema
 from agenteval.store.export import export_cells
 from agenteval.store.writer import Waiter
+from agenteval.utility.evaluator import JudgeEvaluator
 from tests.store.making import (
     FORK,
     ScriptedJudge,

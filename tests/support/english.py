@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
-from agenteval.evaluators.planning.case import Case
-from agenteval.evaluators.planning.grammar import (
+from agenteval.planning.case import Case
+from agenteval.planning.grammar import (
     DIRECTIONS,
     SLOTS,
     Actions,
@@ -29,9 +29,9 @@ from agenteval.evaluators.planning.grammar import (
     unfronted,
     with_words,
 )
-from agenteval.evaluators.planning.suite import read_case, rules_of
-from agenteval.evaluators.planning.words import Kind, Lexicon, built_in
-from agenteval.evaluators.planning.words import action as action_of
+from agenteval.planning.suite import read_case, rules_of
+from agenteval.planning.words import Kind, Lexicon, built_in
+from agenteval.planning.words import action as action_of
 
 _ANY: tuple[Form, ...] = ("verb", "preposition", "pair")
 _CLOCK = re.compile(r"([01]\d|2[0-4]):00")

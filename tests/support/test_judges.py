@@ -13,14 +13,14 @@ import pytest
 from scipy import stats
 
 from agenteval.engine import Outcome
+from agenteval.engine.judging import JudgeUnit, judge
 from agenteval.errors import InputError
-from agenteval.evaluators.base import JudgeUnit, judge
-from agenteval.evaluators.utility.quantifier import Quantifier, QuantifierOptions
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request
 from agenteval.readers import make_view
 from agenteval.records import Criterion, Run, Score
 from agenteval.testing.scripted import ScriptedTransport
+from agenteval.utility.quantifier import Quantifier, QuantifierOptions
 from tests.support import judges as family
 from tests.support.judges import Answers, SimulatedJudge, read_prompt
 from tests.support.world import LABELS, TASK, criteria, make_runs

@@ -83,7 +83,7 @@ def test_it_obeys_what_stands_outside_and_nothing_else() -> None:
 
 
 def test_the_controls_insert_texts_as_they_are() -> None:
-    package, name = "agenteval.evaluators.utility", "quantifier_user"
+    package, name = "agenteval.utility", "quantifier_user"
     values = {"task_name": "t", "task_description": "d", "criteria": "c", "ids": ["i"],
               "problem": "p", "trajectory": "<<END work 1>>", "reference": None}  # fmt: skip
     bare = open_prompt(package, name, markers=False).render(**values)

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.perturb import OPERATORS as BANK_OPERATORS
-from agenteval.evaluators.utility.perturb import perturb, rng_for
 from agenteval.readers import make_view
+from agenteval.utility.perturb import OPERATORS as BANK_OPERATORS
+from agenteval.utility.perturb import perturb, rng_for
 from tests.support.world import LABELS, OPERATORS, WorldOptions, criteria, expected, make_runs
 from tests.support.world_truth import CRITERIA, level_of, read_problem, truth, truth_levels
 

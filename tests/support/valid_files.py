@@ -8,12 +8,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from agenteval.analysis.sampling import draw
 from agenteval.stats.scores import score_table
 from agenteval.store import Store
-from agenteval.trust.sampling import draw
 
 ROOT = Path(__file__).parents[2]
-DESK = ROOT / "tests/evaluators/workflows/library_desk"
+DESK = ROOT / "tests/workflows/library_desk"
 SHED = ROOT / "docs/tool_shed"
 _SPAN = "00000000000000a1"
 _TRACE = "0000000000000000000000000000aaaa"
@@ -72,7 +72,7 @@ def _traces(folder: Path) -> None:
             ]}  # fmt: skip
     _json(folder / "trace.json", {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
     _lines(folder / "trace.jsonl", [{"trace_id": _TRACE, "span_id": _SPAN, "name": "call"}])
-    leaf = json.loads(files("agenteval.data").joinpath("traces/taxonomy.json").read_text("utf-8"))
+    leaf = json.loads(files("agenteval.traces").joinpath("data/taxonomy.json").read_text("utf-8"))
     _json(folder / "taxonomy.json", leaf)
     (folder / "taxonomy.yaml").write_text(json.dumps(leaf, indent=1) + "\n")
     error = {"category": leaf["leaves"][0]["name"], "location": _SPAN, "evidence": "no such file",

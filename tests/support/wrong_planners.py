@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from agenteval.evaluators.planning.case import Case, Constraint, limits, orders
-from agenteval.evaluators.planning.grammar import CONJ, DIRECTIONS, forms_in
-from agenteval.evaluators.planning.oracle import PlanStep
-from agenteval.evaluators.planning.scripted import (
+from agenteval.planning.case import Case, Constraint, limits, orders
+from agenteval.planning.grammar import CONJ, DIRECTIONS, forms_in
+from agenteval.planning.oracle import PlanStep
+from agenteval.planning.scripted import (
     Factory,
     in_order,
     perfect,
@@ -18,10 +18,10 @@ from agenteval.evaluators.planning.scripted import (
     valid_order,
     wrong,
 )
-from agenteval.evaluators.planning.solver import Graph, count_plans
-from agenteval.evaluators.planning.suite import paragraph_of
-from agenteval.evaluators.planning.synthesis import Dice
-from agenteval.evaluators.planning.words import built_in, choose_topics
+from agenteval.planning.solver import Graph, count_plans
+from agenteval.planning.suite import paragraph_of
+from agenteval.planning.synthesis import Dice
+from agenteval.planning.words import built_in, choose_topics
 from tests.support.english import words_in
 
 FORMS = (

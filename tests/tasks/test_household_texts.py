@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from agenteval.evaluators.utility.bank import load_bank
-from agenteval.evaluators.utility.criteria_file import load_criteria
-from agenteval.evaluators.utility.rubric_check import check_criteria
 from agenteval.readers.view import make_view
 from agenteval.records import Run as RunRecord
+from agenteval.utility.bank import load_bank
+from agenteval.utility.criteria_file import load_criteria
+from agenteval.utility.rubric_check import check_criteria
 from tasks.household.agents import PROFILES
 from tasks.household.layout import STEP_LIMIT, make_case
 from tasks.household.make import play

@@ -18,12 +18,8 @@ from typing import Any
 
 import pytest
 
+from agenteval.analysis.means import ALL, ScoreRow, load_ratings, summarize
 from agenteval.engine import Experiment
-from agenteval.evaluators.utility.bank import load_bank
-from agenteval.evaluators.utility.criteria_file import load_criteria
-from agenteval.evaluators.utility.plan import JudgeEvaluator
-from agenteval.evaluators.utility.quantifier import Quantifier
-from agenteval.evaluators.utility.rubric_check import check_criteria
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Request
 from agenteval.readers import find_leaks, make_view, read_runs
@@ -31,7 +27,11 @@ from agenteval.readers.tasks import load_task
 from agenteval.records import Run
 from agenteval.store import Store
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.trust.means import ALL, ScoreRow, load_ratings, summarize
+from agenteval.utility.bank import load_bank
+from agenteval.utility.criteria_file import load_criteria
+from agenteval.utility.evaluator import JudgeEvaluator
+from agenteval.utility.quantifier import Quantifier
+from agenteval.utility.rubric_check import check_criteria
 
 Data = dict[str, Any]
 Check = Callable[[list[Data]], list[str]]

@@ -45,7 +45,7 @@ def test_the_start_and_the_client(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_command_of_agenteval_has_these_options() -> None:
-    from agenteval.cli.main import Commands
+    from agenteval.app.main import Commands
 
     command = shlex.split(blocks("sh")[1])
     known = Commands().get_command(None, "quantify").params

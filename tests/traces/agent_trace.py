@@ -6,8 +6,8 @@ import json
 import traceback
 from typing import Any, Literal
 
-from agenteval.evaluators.traces.detectors import detect, texts
 from agenteval.records import Finding, Message, Run, Span, SpanEvent, ToolCall, ToolSpec
+from agenteval.traces.detectors import detect, texts
 
 
 def tool_spec(

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.evaluators.traces.annotation_files import (
+from agenteval.records import Finding, Findings
+from agenteval.traces.annotation_files import (
     pair_up,
     read_folder,
     write_folder,
 )
-from agenteval.evaluators.traces.annotations import Annotation, read_annotation
-from agenteval.records import Finding, Findings
+from agenteval.traces.annotations import Annotation, read_annotation
 
 
 def made(name: str, trace: str | None = None) -> Annotation:

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.evaluators.traces.annotations import (
+from agenteval.records import Finding, Findings, Grade
+from agenteval.traces.annotations import (
     Annotation,
     official_object,
     official_text,
     read_annotation,
 )
-from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
-from agenteval.records import Finding, Findings, Grade
+from agenteval.traces.taxonomy import Leaf, Taxonomy
 from tests.thorough import often
 
 FULL = {

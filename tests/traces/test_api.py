@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.api.trace_scores import score_findings
-from agenteval.api.traces import alocate, findings_report, locate
 from agenteval.errors import InputError
-from agenteval.evaluators.traces.trials import distinct_names
 from agenteval.records.trial import TrialSystem
 from agenteval.testing import serve
+from agenteval.traces.api import alocate, findings_report, locate
+from agenteval.traces.evaluator import distinct_names
+from agenteval.traces.score_api import score_findings
 from tests.cli import traces
 from tests.cli.test_trace import judge
 

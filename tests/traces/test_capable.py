@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.evaluators.traces.official import OfficialCase, official_case, score_official
+from agenteval.traces.official import OfficialCase, official_case, score_official
 from benchmarks.detectors import DATA
 
-KEPT = Path(__file__).parents[2] / "golden/capable/locator.jsonl"
+KEPT = Path(__file__).parents[1] / "golden/capable/locator.jsonl"
 # prompts, reading: weighted F1 of categories, location, joint, Pearson's r of the overall grade
 FIGURES = {
     ("before", 1): (0.349, 0.955, 0.320, 0.691),

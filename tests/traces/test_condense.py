@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.evaluators.traces.condense import Options, condense, source_tokens
-from agenteval.evaluators.traces.pieces import Condensed
 from agenteval.records.run import Message, Run, Span, SpanEvent, ToolCall, ToolSpec
-from tests.evaluators.traces.planted_evidence import run as planted
+from agenteval.traces.condense import Options, condense, source_tokens
+from agenteval.traces.pieces import Condensed
 from tests.support.long_trace import LongTrace
 from tests.thorough import often
+from tests.traces.planted_evidence import run as planted
 
 WHOLE = Options(budget=None, piece=10**6)
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.evaluators.traces.condense import shares
-from agenteval.evaluators.traces.condense_lines import excerpt, segments
-from agenteval.evaluators.traces.condense_repeats import ranges
-from agenteval.evaluators.traces.pieces import clip, estimate_tokens, size
+from agenteval.traces.condense import shares
+from agenteval.traces.condense_lines import excerpt, segments
+from agenteval.traces.condense_repeats import ranges
+from agenteval.traces.pieces import clip, estimate_tokens, size
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from statistics import fmean
 
 import pytest
 
-from agenteval.evaluators.traces.annotation_files import read_folder
-from agenteval.evaluators.traces.condense import Options, condense
 from agenteval.readers.traces import read_traces
 from agenteval.records import Run
+from agenteval.traces.annotation_files import read_folder
+from agenteval.traces.condense import Options, condense
 from benchmarks.detectors import DATA
 
 # budget in tokens: mean over 271 quotes of the share of their five-word sequences that is shown

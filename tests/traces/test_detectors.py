@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agenteval.evaluators.traces.detectors import CATEGORY, CONFIDENCE, NAME, detect
-from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy, built_in
 from agenteval.records import Message, Run, Span, SpanEvent, ToolCall, ToolSpec
+from agenteval.traces.detectors import CATEGORY, CONFIDENCE, NAME, detect
+from agenteval.traces.taxonomy import Leaf, Taxonomy, built_in
 from benchmarks import detectors as table
-from tests.evaluators.traces.agent_trace import Trace, check, named, raised, tool_spec
 from tests.thorough import often
+from tests.traces.agent_trace import Trace, check, named, raised, tool_spec
 
 UNEXPECTED = TypeError("fetch() got an unexpected keyword argument 'commit'")
 CODE = json.dumps({"code": "print(x)"})

@@ -18,9 +18,9 @@ from agenteval.errors import (
     Transient,
     Unauthorized,
 )
-from agenteval.evaluators.traces.finders import find, finder_key
-from agenteval.evaluators.traces.locator import Located
-from agenteval.evaluators.traces.trials import (
+from agenteval.records import Finding, Findings, Run, Span, Usage
+from agenteval.store import Store, Trials
+from agenteval.traces.evaluator import (
     EVALUATOR,
     Stored,
     TraceCase,
@@ -29,8 +29,8 @@ from agenteval.evaluators.traces.trials import (
     load_findings,
     load_outlines,
 )
-from agenteval.records import Finding, Findings, Run, Span, Usage
-from agenteval.store import Store, Trials
+from agenteval.traces.finders import find, finder_key
+from agenteval.traces.locator import Located
 
 Answer = Callable[[Run], Located]
 

@@ -7,8 +7,8 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.evaluators.traces.forest import Bounds, Drawn, Forest, forest
-from agenteval.evaluators.traces.outline import OutlineSpan
+from agenteval.traces.forest import Bounds, Drawn, Forest, forest
+from agenteval.traces.outline import OutlineSpan
 from tests.thorough import often
 
 

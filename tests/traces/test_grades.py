@@ -3,14 +3,14 @@
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
-from agenteval.evaluators.traces.grades import (
+from agenteval.records import GRADES, Findings, Grade
+from agenteval.traces.grades import (
     GradeScore,
     against_length,
     score_grades,
     values,
 )
-from agenteval.evaluators.traces.score import Scoring
-from agenteval.records import GRADES, Findings, Grade
+from agenteval.traces.score import Scoring
 
 QUICK = Scoring(resamples=200).how
 

@@ -7,17 +7,17 @@ import json
 import pytest
 
 from agenteval.errors import BadRequest, InputError, StoreError, Transient, Unauthorized
-from agenteval.evaluators.traces.locator import Locator
-from agenteval.evaluators.traces.locator_prompt import LocatorOptions
-from agenteval.evaluators.traces.pieces import Condensed
-from agenteval.evaluators.traces.taxonomy import built_in
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.openai import OpenAITransport
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Finding, Run
 from agenteval.testing import Fault, Rule, serve
 from agenteval.testing.scripted import ScriptedTransport
-from tests.evaluators.traces.locator_world import (
+from agenteval.traces.locator import Locator
+from agenteval.traces.locator_prompt import LocatorOptions
+from agenteval.traces.pieces import Condensed
+from agenteval.traces.taxonomy import built_in
+from tests.traces.locator_world import (
     GRADES,
     TAXONOMY,
     entry,

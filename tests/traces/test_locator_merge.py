@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.evaluators.traces.locator_merge import PartReading, confidence, merge, with_hints
-from agenteval.evaluators.traces.locator_reply import Named
-from agenteval.evaluators.traces.pieces import TracePiece
 from agenteval.records import FailureStatus, Finding, Impact, Run, Span
-from tests.evaluators.traces.locator_world import TAXONOMY
+from agenteval.traces.locator_merge import PartReading, confidence, merge, with_hints
+from agenteval.traces.locator_reply import Named
+from agenteval.traces.pieces import TracePiece
+from tests.traces.locator_world import TAXONOMY
 
 PIECES = [TracePiece(f"S{i}", f"span-{i}", "llm", "", 1) for i in range(1, 8)]
 

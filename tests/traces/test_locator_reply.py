@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.errors import ReplyError, Transient
-from agenteval.evaluators.traces.locator_quotes import QuoteCheck, Quotes
-from agenteval.evaluators.traces.locator_reply import Named, check, read_grades, read_reply
-from agenteval.evaluators.traces.locator_text import flat, quoted_in, shorten, tokens, windows
 from agenteval.models.prompts import neutralise
 from agenteval.models.wire import Request
 from agenteval.records import GRADES, Rejected, Run, Span
-from tests.evaluators.traces.locator_world import TAXONOMY, entry, honest, locator, made, user_text
+from agenteval.traces.locator_quotes import QuoteCheck, Quotes
+from agenteval.traces.locator_reply import Named, check, read_grades, read_reply
+from agenteval.traces.locator_text import flat, quoted_in, shorten, tokens, windows
+from tests.traces.locator_world import TAXONOMY, entry, honest, locator, made, user_text
 
 TEXTS = {
     "S1": 'The tool said "no such file: birds.csv" and the agent went on\nto count nine birds.',

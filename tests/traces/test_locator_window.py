@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.errors import TooLong
-from agenteval.evaluators.traces import locator_text
-from agenteval.evaluators.traces.locator_text import tokens
 from agenteval.models.prompts import data_block
 from agenteval.models.wire import NONCE, Reply, Request
 from agenteval.records import Finding, canonical_json
-from tests.evaluators.traces.locator_world import (
+from agenteval.traces import locator_text
+from agenteval.traces.locator_text import tokens
+from tests.traces.locator_world import (
     GRADES,
     blocks,
     entry,

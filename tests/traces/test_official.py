@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.errors import ReplyError
-from agenteval.evaluators.traces.official import (
+from agenteval.traces.official import (
     CATEGORIES,
     SCORES,
     OfficialCase,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agenteval.evaluators.traces.outline import cut_short, outline, trace_key
 from agenteval.records import Message, Run, Span, SpanEvent, ToolCall, Usage
+from agenteval.traces.outline import cut_short, outline, trace_key
 
 
 def test_it_keeps_what_tells_a_span() -> None:

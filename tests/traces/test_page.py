@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from agenteval.evaluators.traces.forest import Bounds
-from agenteval.evaluators.traces.outline import Outline, OutlineSpan
-from agenteval.evaluators.traces.tables import FinderFindings, finding_tables
-from agenteval.evaluators.traces.taxonomy import built_in
 from agenteval.records import Finding, Findings, Grade, Rejected
-from agenteval.report.traces import TraceMaterial, traces_page, worth_reading
-from tests.report.conftest import Open
-from tests.report.making import Seen, assert_harmless
+from agenteval.traces.forest import Bounds
+from agenteval.traces.outline import Outline, OutlineSpan
+from agenteval.traces.page import TraceMaterial, traces_page, worth_reading
+from agenteval.traces.tables import FinderFindings, finding_tables
+from agenteval.traces.taxonomy import built_in
+from tests.reporting.conftest import Open
+from tests.reporting.making import Seen, assert_harmless
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m'\"&amp;{{ 7*7 }}"
 

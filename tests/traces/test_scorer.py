@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.evaluators.traces.score import (
+from agenteval.records import Finding, Findings, Span
+from agenteval.stats.interval import Interval
+from agenteval.traces.score import (
     LEVELS,
     PARTS,
     Level,
@@ -20,9 +22,7 @@ from agenteval.evaluators.traces.score import (
     make_case,
     score,
 )
-from agenteval.evaluators.traces.taxonomy import built_in
-from agenteval.records import Finding, Findings, Span
-from agenteval.stats.interval import Interval
+from agenteval.traces.taxonomy import built_in
 from tests.thorough import often
 
 F, G, R, H = "Formatting Errors", "Goal Deviation", "Resource Abuse", "Language-only"

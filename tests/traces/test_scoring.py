@@ -6,8 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from agenteval.evaluators.traces.annotations import Annotation, official_text, read_annotation
-from agenteval.evaluators.traces.score import (
+from agenteval.records import Finding, Findings, Grade, Span
+from agenteval.records.table import Table
+from agenteval.stats.interval import Interval
+from agenteval.traces.annotations import Annotation, official_text, read_annotation
+from agenteval.traces.score import (
     GOLD,
     Result,
     Scoring,
@@ -17,11 +20,8 @@ from agenteval.evaluators.traces.score import (
     score,
     trivial,
 )
-from agenteval.evaluators.traces.score_tables import in_words, score_tables
-from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy, built_in
-from agenteval.records import Finding, Findings, Grade, Span
-from agenteval.records.table import Table
-from agenteval.stats.interval import Interval
+from agenteval.traces.score_tables import in_words, score_tables
+from agenteval.traces.taxonomy import Leaf, Taxonomy, built_in
 
 QUICK = Scoring(resamples=100)
 KINDS = ("Goal Deviation", "Formatting Errors", "Language-only")

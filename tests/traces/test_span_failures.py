@@ -22,9 +22,9 @@ from aiohttp import ClientResponseError, RequestInfo, ServerTimeoutError
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
-from agenteval.evaluators.traces.span_failures import facts, is_service_failure
 from agenteval.records import Span, SpanEvent
-from tests.evaluators.traces.agent_trace import named, raised
+from agenteval.traces.span_failures import facts, is_service_failure
+from tests.traces.agent_trace import named, raised
 
 RATE = AUTH = MISSING = SERVICE = TIMEOUT = EXHAUSTED = CONTEXT = True
 URL_ = "http://127.0.0.1/x"

@@ -9,8 +9,8 @@ import yaml
 from pydantic import ValidationError
 
 from agenteval.errors import InputError
-from agenteval.evaluators.traces.official import CATEGORIES
-from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy, built_in, load_taxonomy
+from agenteval.traces.official import CATEGORIES
+from agenteval.traces.taxonomy import Leaf, Taxonomy, built_in, load_taxonomy
 
 GROUPS = {  # arXiv 2505.08638, section 3: leaves per group
     "Hallucinations": 2,

@@ -12,7 +12,11 @@ from autogen_agentchat.teams import RoundRobinGroupChat
 from autogen_core import CancellationToken
 
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.agents import (
+from agenteval.models.client import Client, RetryPolicy
+from agenteval.models.wire import Reply, Request
+from agenteval.records import Criterion, Failure, Run, Score, Task, Usage
+from agenteval.testing.scripted import ScriptedTransport
+from agenteval.utility.agents import (
     CriteriaMessage,
     CriticAgent,
     QuantifierAgent,
@@ -21,11 +25,7 @@ from agenteval.evaluators.utility.agents import (
     critic_team,
     quantifier_agent,
 )
-from agenteval.evaluators.utility.critic import Critic, SubCritic
-from agenteval.models.client import Client, RetryPolicy
-from agenteval.models.wire import Reply, Request
-from agenteval.records import Criterion, Failure, Run, Score, Task, Usage
-from agenteval.testing.scripted import ScriptedTransport
+from agenteval.utility.critic import Critic, SubCritic
 
 TASK = Task(name="sums", description="Add numbers.")
 LEAF = {"description": "d", "accepted_values": ["poor", "fair", "good"]}

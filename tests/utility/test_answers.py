@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from agenteval.evaluators.utility.answers import (
+from agenteval.records import Criterion
+from agenteval.utility.answers import (
     Answer,
     AnswerReader,
     NoAnswer,
     read_answers,
 )
-from agenteval.records import Criterion
 
 CLARITY = Criterion(name="Clarity", accepted_values=("unclear", "fair", "clear"))
 ACCURACY = Criterion(

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.evaluators.utility import generate_criteria, quantify_criteria
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.records import Criterion
 from agenteval.testing import serve
 from agenteval.testing.scripted import ScriptedTransport
+from agenteval.utility import generate_criteria, quantify_criteria
 
 TASK = SimpleNamespace(
     name="sums", description="Add numbers.", successful_response="Four.", failed_response="Seven."

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.bank import draw, load_bank, rank_bank, task_kinds
 from agenteval.models.embeddings import make_embedder
 from agenteval.records import Task
+from agenteval.utility.bank import draw, load_bank, rank_bank, task_kinds
 
 CORE = {"completeness", "factual-accuracy", "instruction-following"}
 

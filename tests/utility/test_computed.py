@@ -11,20 +11,20 @@ from typing import Any
 import pytest
 
 import agenteval
+from agenteval.engine.judging import JudgeUnit, judge
 from agenteval.errors import InputError
-from agenteval.evaluators.base import JudgeUnit, judge
-from agenteval.evaluators.utility.computed import (
+from agenteval.readers import make_view
+from agenteval.records import Criterion, Failure, Run, Score
+from agenteval.testing import serve
+from agenteval.utility.computed import (
     KINDS,
     WithComputed,
     check_computed,
     final_answer,
 )
-from agenteval.evaluators.utility.embedded import EmbeddedJudge
-from agenteval.readers import make_view
-from agenteval.records import Criterion, Failure, Run, Score
-from agenteval.testing import serve
+from agenteval.utility.embedded import EmbeddedJudge
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 def criterion(kind: str, **options: Any) -> Criterion:
@@ -89,7 +89,7 @@ def test_what_cannot_be_judged_has_no_score(
     kind: str, output: str, reference: str | None, status: str, told: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr("agenteval.evaluators.utility.computed.SECONDS", 1.0)
+    monkeypatch.setattr("agenteval.utility.computed.SECONDS", 1.0)
     found = result(kind, output, reference)
     assert isinstance(found, Failure)
     assert (found.status, told in found.message) == (status, True)

@@ -13,19 +13,19 @@ import numpy as np
 import pytest
 
 from agenteval.errors import ReplyError, Transient
-from agenteval.evaluators.utility.consolidate import (
-    ENTRIES,
-    Consolidation,
-    Consolidator,
-    read_ideas,
-)
-from agenteval.evaluators.utility.merge import Names
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.limits import Budget
 from agenteval.models.replay import ReplayTransport
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Criterion, Provenance, Task
 from agenteval.testing.scripted import ScriptedTransport
+from agenteval.utility.consolidate import (
+    ENTRIES,
+    Consolidation,
+    Consolidator,
+    read_ideas,
+)
+from agenteval.utility.merge import Names
 
 TASK = Task(name="sums", description="Add the numbers.")
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.bank import load_bank
-from agenteval.evaluators.utility.criteria_file import find_criteria, load_criteria, save_criteria
 from agenteval.records import CriteriaSet, Criterion
+from agenteval.utility.bank import load_bank
+from agenteval.utility.criteria_file import find_criteria, load_criteria, save_criteria
 
 
 def write(folder: Path, value: Any) -> Path:
@@ -31,7 +31,7 @@ def test_not_applicable_among_the_levels_is_no_level(tmp_path: Path) -> None:
     assert criterion.accepted_values == tuple(levels)
 
 
-PACKAGED = Path(__file__).parents[3] / "criteria"
+PACKAGED = Path(__file__).parents[2] / "criteria"
 
 
 @pytest.mark.parametrize(

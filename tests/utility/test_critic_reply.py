@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.errors import ReplyError
-from agenteval.evaluators.utility.critic_reply import CriticReading, read_criteria
 from agenteval.records import Criterion
+from agenteval.utility.critic_reply import CriticReading, read_criteria
 
 RECORDED = (
-    Path(__file__).parents[4] / "shared/reference/utility/critic_runs/notebook_critic_replies.jsonl"
+    Path(__file__).parents[3] / "shared/reference/utility/critic_runs/notebook_critic_replies.jsonl"
 )
 CLARITY = {"name": "Clarity", "description": "Easy to read.",
            "accepted_values": ["unclear", "fairly clear", "clear"]}  # fmt: skip

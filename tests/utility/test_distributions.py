@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from agenteval.engine import Outcome
-from agenteval.evaluators.base import JudgeUnit, judge
-from agenteval.evaluators.utility.distributions import DistributionJudge, Kind
-from agenteval.evaluators.utility.quantifier import QuantifierOptions
+from agenteval.engine.judging import JudgeUnit, judge
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import NONCE, Reply, Request
 from agenteval.readers import make_view
 from agenteval.records import Criterion, Failure, Run, Score, Task
 from agenteval.testing.scripted import ScriptedTransport
+from agenteval.utility.distributions import DistributionJudge, Kind
+from agenteval.utility.quantifier import QuantifierOptions
 
 CLARITY = Criterion(name="Clarity", accepted_values=("unclear", "fair", "clear"))
 KIND = Criterion(name="Kind", accepted_values=("proof", "sum"), scale="nominal")

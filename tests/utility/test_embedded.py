@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 from scipy.stats import norm, spearmanr
 
 from agenteval.engine import Outcome
-from agenteval.evaluators.base import JudgeUnit, judge
-from agenteval.evaluators.utility.bank import load_bank
-from agenteval.evaluators.utility.embedded import (
+from agenteval.engine.judging import JudgeUnit, judge
+from agenteval.readers import make_view, read_runs
+from agenteval.records import Criterion, Failure, Provenance, Run, Score
+from agenteval.utility.bank import load_bank
+from agenteval.utility.embedded import (
     CriterionKind,
     EmbeddedJudge,
     level_of,
@@ -26,10 +28,8 @@ from agenteval.evaluators.utility.embedded import (
     named_concept,
     read_prose,
 )
-from agenteval.readers import make_view, read_runs
-from agenteval.records import Criterion, Failure, Provenance, Run, Score
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 DEVSET = ROOT / "benchmarks" / "devset" / "problems.jsonl"
 LEVELS = ("bad", "fair", "good", "best")
 TEXT = "We add the numbers first. That makes 12 in all. Then we halve it. So it is 6."
@@ -111,7 +111,9 @@ def test_shortness_by_hand() -> None:
 
 def test_a_text_of_equal_sentences_has_a_known_value() -> None:
     """Drawing among equal sentences changes nothing, so the value follows from the constants."""
-    kinds = json.loads(files("agenteval.data").joinpath("embedded_judge.json").read_text("utf-8"))
+    kinds = json.loads(
+        files("agenteval.utility").joinpath("data/embedded_judge.json").read_text("utf-8")
+    )
     center, scale = (kinds["kinds"]["conciseness"][k] for k in ("center", "scale"))
     text = "Aa bbb cc. " * 40  # 120 words
     expected = 1 / (1 + math.exp(-1.702 * (-math.log(120) - center) / scale))
@@ -208,7 +210,9 @@ def test_a_concept_is_known_by_its_exact_name() -> None:
 
 
 def test_the_packaged_constants_belong_to_this_development_set() -> None:
-    record = json.loads(files("agenteval.data").joinpath("embedded_judge.json").read_text("utf-8"))
+    record = json.loads(
+        files("agenteval.utility").joinpath("data/embedded_judge.json").read_text("utf-8")
+    )
     assert record["devset_sha256"] == hashlib.sha256(DEVSET.read_bytes()).hexdigest()
     assert set(load_kinds()) <= {concept.id for concept in load_bank()}
     assert [k.name for k in load_kinds().values() if k.supported] == ["conciseness"]

@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agenteval.engine import pending
-from agenteval.evaluators.base import JudgeUnit
-from agenteval.evaluators.utility.plan import JudgeEvaluator
+from agenteval.engine.judging import JudgeUnit
 from agenteval.records import FailureStatus
 from agenteval.store import Store
+from agenteval.utility.evaluator import JudgeEvaluator
 from tests.store.making import ScriptedJudge, criteria, failures, items, left, scores
 from tests.thorough import often
 

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from agenteval.evaluators.utility.reading import read_text
 from agenteval.records import Criterion
+from agenteval.utility.reading import read_text
 from benchmarks.malformed.corpus import outcome
 
-FOLDER = Path(__file__).parents[2] / "data" / "formats"
+FOLDER = Path(__file__).parents[1] / "data" / "formats"
 CRITERIA = {
     criterion["id"]: Criterion.model_validate(criterion)
     for criterion in json.loads((FOLDER / "criteria.json").read_text("utf-8"))

@@ -14,7 +14,7 @@ import pytest
 import agenteval
 from agenteval import Criterion, Run
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.function_judge import FunctionJudge, read_judgement
+from agenteval.utility.function_judge import FunctionJudge, read_judgement
 
 MATH = Path(__file__).parents[2] / "tasks" / "math" / "runs.jsonl"
 CLEAR = Criterion(name="Clarity", accepted_values=("unclear", "partly clear", "clear"))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.evaluators.utility.labels import Label, StatedNumber, fold, read_label, stated_number
+from agenteval.utility.labels import Label, StatedNumber, fold, read_label, stated_number
 
 CLEAR = ("not at all clear", "slightly clear", "moderately clear", "very clear", "completely clear")
 CORRECT = ("completely incorrect", "mostly incorrect", "mostly correct", "completely correct")

@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.merge import Names, merge_criteria, threshold
-from agenteval.evaluators.utility.names import fold_name
 from agenteval.records import Criterion, Provenance
 from agenteval.stats import expected_unique
+from agenteval.utility.merge import Names, merge_criteria, threshold
+from agenteval.utility.names import fold_name
 
 
 def clusters(
@@ -40,7 +40,7 @@ def count_unique(
 
 
 LEVELS = ("bad", "fair", "good")
-REFERENCE = Path(__file__).resolve().parents[4] / "shared" / "reference"
+REFERENCE = Path(__file__).resolve().parents[3] / "shared" / "reference"
 CRITIC_SETS = REFERENCE / "utility" / "critic_sets" / "sets_dev.jsonl"
 
 

@@ -11,21 +11,21 @@ import pytest
 
 from agenteval.engine import Experiment
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.plan import Item
-from agenteval.evaluators.utility.quantifier import Quantifier
-from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.models.client import Client
 from agenteval.readers import make_view
 from agenteval.records.verification import VerifiedSet
 from agenteval.store import Store
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.trust.verification import (
+from agenteval.utility.evaluator import Item
+from agenteval.utility.perturbed_runs import (
     DEFAULT_OPERATORS,
     VerificationData,
     drift_warning,
     make_copies,
     verify_stored,
 )
+from agenteval.utility.quantifier import Quantifier
+from agenteval.utility.verify.options import VerifyOptions
 from tests.support.judges import Answers, SimulatedJudge, drifting, length_only, perfect, random
 from tests.support.world import TASK, criteria, make_runs
 

@@ -9,18 +9,18 @@ from collections.abc import Callable
 import pytest
 
 from agenteval.engine import Outcome
+from agenteval.engine.judging import JudgeUnit, judge
 from agenteval.errors import BadRequest, TooLong, Transient
-from agenteval.evaluators.base import JudgeUnit, judge
-from agenteval.evaluators.utility.quantifier import (
-    Guarded,
-    Quantifier,
-    QuantifierOptions,
-)
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import NONCE, Reply, Request
 from agenteval.readers import make_view
 from agenteval.records import Criterion, Failure, Run, Score, Task, Usage
 from agenteval.testing.scripted import ScriptedTransport
+from agenteval.utility.quantifier import (
+    Guarded,
+    Quantifier,
+    QuantifierOptions,
+)
 
 TASK = Task(name="sums", description="Add numbers.")
 CLARITY = Criterion(name="Clarity", accepted_values=("unclear", "fair", "clear"))

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.evaluators.utility.answers import Answer, NoAnswer
-from agenteval.evaluators.utility.reading import read_text
 from agenteval.records import Criterion
+from agenteval.utility.answers import Answer, NoAnswer
+from agenteval.utility.reading import read_text
 from benchmarks.malformed.corpus import corpus, read
 from tests.thorough import often
 

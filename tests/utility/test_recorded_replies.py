@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from agenteval.evaluators.utility.answers import Answer
-from agenteval.evaluators.utility.reading import read_text
 from agenteval.records import Criterion
+from agenteval.utility.answers import Answer
+from agenteval.utility.reading import read_text
 
-REFERENCE = Path(__file__).parents[4] / "shared" / "reference"
-PROJECT = Path(__file__).parents[3]
+REFERENCE = Path(__file__).parents[3] / "shared" / "reference"
+PROJECT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.skipif(not REFERENCE.is_dir(), reason="the recorded data is not here")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agenteval.engine import Outcome
-from agenteval.evaluators.base import JudgeUnit
-from agenteval.evaluators.renamed import Renamed
+from agenteval.engine.judging import JudgeUnit
+from agenteval.utility.renamed import Renamed
 from tests.store.making import ScriptedJudge, criteria, items
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.evaluators.utility.bank import load_bank
-from agenteval.evaluators.utility.criteria_file import load_criteria
-from agenteval.evaluators.utility.rubric_check import RubricIssue, check_criteria
 from agenteval.records import Criterion
+from agenteval.utility.bank import load_bank
+from agenteval.utility.criteria_file import load_criteria
+from agenteval.utility.rubric_check import RubricIssue, check_criteria
 
-REVIEWED = sorted((Path(__file__).parents[3] / "criteria").glob("*.reviewed.json"))
+REVIEWED = sorted((Path(__file__).parents[2] / "criteria").glob("*.reviewed.json"))
 SEEN = "What an examiner can see in the work: wording, order and symbols."
 
 

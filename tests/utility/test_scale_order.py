@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.evaluators.utility.bank import load_bank
-from agenteval.evaluators.utility.scale_order import order_of, settle
-from agenteval.evaluators.utility.scale_words import sign
+from agenteval.utility.bank import load_bank
+from agenteval.utility.scale_order import order_of, settle
+from agenteval.utility.scale_words import sign
 
 UP, DOWN, UNCLEAR, NOMINAL = "worst_to_best", "best_to_worst", "unclear", "nominal"
 
@@ -18,7 +18,7 @@ UP, DOWN, UNCLEAR, NOMINAL = "worst_to_best", "best_to_worst", "unclear", "nomin
 def tables() -> dict[str, list[str]]:
     """The lines of each section of the data file."""
     sections: dict[str, list[str]] = {}
-    text = (Path(__file__).parents[2] / "data" / "scales.txt").read_text("utf-8")
+    text = (Path(__file__).parents[1] / "data" / "scales.txt").read_text("utf-8")
     for line in text.splitlines():
         if line.startswith("["):
             section = sections.setdefault(line.strip("[]"), [])

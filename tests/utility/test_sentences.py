@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.evaluators.utility.sentences import split_sentences
 from agenteval.readers.view import HEADING, make_view
 from agenteval.records import Message, Run, ToolCall
+from agenteval.utility.sentences import split_sentences
 
-DEVSET = Path(__file__).parents[3] / "benchmarks" / "devset" / "problems.jsonl"
+DEVSET = Path(__file__).parents[2] / "benchmarks" / "devset" / "problems.jsonl"
 
 
 def parts(text: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agenteval.evaluators.workflows.scenario import Scenario, WorkflowTool
+from agenteval.workflows.scenario import Scenario, WorkflowTool
 
 CHART = """flowchart TD
 BH000(Start)--Hire a boat-->BH001>Ask which boat it shall be,

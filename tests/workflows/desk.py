@@ -8,16 +8,16 @@ from typing import Any
 
 from agenteval.agents import Dialogue, System
 from agenteval.agents.toolbox import Toolbox
-from agenteval.evaluators.workflows.backend import load_backend
-from agenteval.evaluators.workflows.cases import OpenRole
-from agenteval.evaluators.workflows.folder import read_role
-from agenteval.evaluators.workflows.recorded_agent import RecordedAgents
-from agenteval.evaluators.workflows.scenario import Profile, Role, WorkflowTool
-from agenteval.evaluators.workflows.simulated_user import UserContext
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Message
 from agenteval.testing.scripted import ScriptedTransport
+from agenteval.workflows.backend import load_backend
+from agenteval.workflows.cases import OpenRole
+from agenteval.workflows.folder import read_role
+from agenteval.workflows.recorded_agent import RecordedAgents
+from agenteval.workflows.scenario import Profile, Role, WorkflowTool
+from agenteval.workflows.simulated_user import UserContext
 
 FOLDER = Path(__file__).parent / "library_desk"
 ROLE: Role = read_role(FOLDER)

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from agenteval.evaluators.workflows.align import Call, align
-from agenteval.evaluators.workflows.chart import Chart, Edge, Node
-from agenteval.evaluators.workflows.conditions import Comparison, Condition
-from agenteval.evaluators.workflows.conformance import conformance
-from agenteval.evaluators.workflows.mermaid import parse_chart
-from agenteval.evaluators.workflows.procedure import compiled
-from agenteval.evaluators.workflows.scenario import WorkflowTool
-from tests.evaluators.workflows.boats import boats
+from agenteval.workflows.align import Call, align
+from agenteval.workflows.chart import Chart, Edge, Node
+from agenteval.workflows.conditions import Comparison, Condition
+from agenteval.workflows.conformance import conformance
+from agenteval.workflows.mermaid import parse_chart
+from agenteval.workflows.procedure import compiled
+from agenteval.workflows.scenario import WorkflowTool
+from tests.workflows.boats import boats
 
 TOOLS = {"f": "ok", "g": "fine", "h": "good"}  # what each returns
 Place = tuple[str, str, int]  # scenario, node, how many of its tools are behind

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 
 import agenteval
-from agenteval.api.stored import export_replies
-from agenteval.api.workflows import flow_results, read_roles
+from agenteval.app.stored import export_replies
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.align import Call
-from agenteval.evaluators.workflows.folder import read_role
 from agenteval.records import Run
 from agenteval.records.run import Span
 from agenteval.store import Store
 from agenteval.testing.thread import serve
+from agenteval.workflows.align import Call
+from agenteval.workflows.api import flow_results, read_roles
+from agenteval.workflows.folder import read_role
 
-DESK = Path(__file__).parents[1] / "evaluators" / "workflows" / "library_desk"
+DESK = Path(__file__).parent / "library_desk"
 LEND = {"reader_id": "R-17", "title": "Dune"}
 
 
@@ -149,13 +149,13 @@ def test_an_interrupted_experiment_keeps_what_is_done(store: Path) -> None:
         task = asyncio.create_task(agenteval.aflow_sessions(
             DESK, agent=serves, user="scripted", store=store,
             progress=lambda counts: task.cancel() if counts.done == 1 else None,
-            limits=agenteval.api.workflows.Limits(concurrency=1),
+            limits=agenteval.workflows.api.Limits(concurrency=1),
         ))  # fmt: skip
         with pytest.raises(asyncio.CancelledError) as caught:
             await task
         return caught.value
 
-    from agenteval.api.running import Stopped
+    from agenteval.cli.running import Stopped
 
     stopped = asyncio.run(cancelled())
     assert isinstance(stopped, Stopped)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.cases import (
+from agenteval.workflows.cases import (
     Choice,
     OpenRole,
     SessionCase,
@@ -18,7 +18,7 @@ from agenteval.evaluators.workflows.cases import (
     session_cases,
     turn_cases,
 )
-from agenteval.evaluators.workflows.scenario import RecordedSession
+from agenteval.workflows.scenario import RecordedSession
 
 DESK = Path(__file__).parent / "library_desk"
 OF = open_role(DESK)

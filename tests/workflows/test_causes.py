@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from agenteval.evaluators.workflows.backend import load_backend
-from agenteval.evaluators.workflows.causes import calls_of, causes, primary
-from agenteval.evaluators.workflows.conformance import Deviation
-from agenteval.evaluators.workflows.final_state import gold_state, judged
-from agenteval.evaluators.workflows.folder import read_role
-from agenteval.evaluators.workflows.mermaid import parse_chart
-from agenteval.evaluators.workflows.procedure import Procedure, compiled, procedure
-from agenteval.evaluators.workflows.scenario import Action, Goal, Profile, WorkflowTool
-from agenteval.evaluators.workflows.session import SessionCall, SessionLog, SimulatorMistake
+from agenteval.workflows.backend import load_backend
+from agenteval.workflows.causes import calls_of, causes, primary
+from agenteval.workflows.conformance import Deviation
+from agenteval.workflows.final_state import gold_state, judged
+from agenteval.workflows.folder import read_role
+from agenteval.workflows.mermaid import parse_chart
+from agenteval.workflows.procedure import Procedure, compiled, procedure
+from agenteval.workflows.scenario import Action, Goal, Profile, WorkflowTool
+from agenteval.workflows.session import SessionCall, SessionLog, SimulatorMistake
 
 DESK = Path(__file__).parent / "library_desk"
 ROLE = read_role(DESK)

@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.chart import Chart, Edge, calls_by_node, names_in
-from agenteval.evaluators.workflows.conditions import Comparison, Condition
-from agenteval.evaluators.workflows.mermaid import parse_chart
 from agenteval.readers.strict_yaml import read_yaml
-from tests.evaluators.workflows.boats import CHART
+from agenteval.workflows.chart import Chart, Edge, calls_by_node, names_in
+from agenteval.workflows.conditions import Comparison, Condition
+from agenteval.workflows.mermaid import parse_chart
+from tests.workflows.boats import CHART
 
 PAPER = Path(
     os.environ.get(
         "AGENTEVAL_REFERENCE_WORKFLOW_LISTINGS",
-        Path(__file__).parents[4] / "shared/reference/workflows/paper_listings_en.txt",
+        Path(__file__).parents[3] / "shared/reference/workflows/paper_listings_en.txt",
     )
 )
 FOREIGN = Path(__file__).parent / "foreign_charts"

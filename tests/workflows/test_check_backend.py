@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.evaluators.workflows.check import backend_defects
-from agenteval.evaluators.workflows.folder import read_role
-from tests.evaluators.workflows.boats import tool
+from agenteval.workflows.check import backend_defects
+from agenteval.workflows.folder import read_role
+from tests.workflows.boats import tool
 
 DESK = Path(__file__).parent / "library_desk"
 TOOLS = (tool("find", {}, ("title", "year"), ("title",)), tool("lend", {}, ("title",)))

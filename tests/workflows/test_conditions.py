@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.evaluators.workflows.conditions import (
+from agenteval.workflows.conditions import (
     Comparison,
     Condition,
     ConditionError,

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.align import Call
-from agenteval.evaluators.workflows.conformance import conform
-from agenteval.evaluators.workflows.folder import read_role
-from agenteval.evaluators.workflows.mermaid import parse_chart
-from agenteval.evaluators.workflows.procedure import Procedure, compiled, procedure
-from agenteval.evaluators.workflows.scenario import WorkflowTool
-from tests.evaluators.workflows.boats import tool
+from agenteval.workflows.align import Call
+from agenteval.workflows.conformance import conform
+from agenteval.workflows.folder import read_role
+from agenteval.workflows.mermaid import parse_chart
+from agenteval.workflows.procedure import Procedure, compiled, procedure
+from agenteval.workflows.scenario import WorkflowTool
+from tests.workflows.boats import tool
 
 DESK = Path(__file__).parent / "library_desk"
-PAPER = Path(__file__).resolve().parents[4] / "shared/reference/workflows/paper_listings_en.txt"
+PAPER = Path(__file__).resolve().parents[3] / "shared/reference/workflows/paper_listings_en.txt"
 
 
 @cache

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.evaluators.workflows.chart import Chart, Edge, Node
-from agenteval.evaluators.workflows.check import check_role
-from agenteval.evaluators.workflows.defects import (
+from agenteval.workflows.chart import Chart, Edge, Node
+from agenteval.workflows.check import check_role
+from agenteval.workflows.defects import (
     Defect,
     chart_defects,
     profile_defects,
     session_defects,
 )
-from agenteval.evaluators.workflows.folder import role_folders
-from agenteval.evaluators.workflows.mermaid import parse_chart
-from agenteval.evaluators.workflows.scenario import (
+from agenteval.workflows.folder import role_folders
+from agenteval.workflows.mermaid import parse_chart
+from agenteval.workflows.scenario import (
     Action,
     Goal,
     Profile,
@@ -29,7 +29,7 @@ from agenteval.evaluators.workflows.scenario import (
     Turn,
     WorkflowTool,
 )
-from tests.evaluators.workflows.boats import BOOK, CHART, CHECK, TOOLS, replaced, tool
+from tests.workflows.boats import BOOK, CHART, CHECK, TOOLS, replaced, tool
 
 HEAD = "flowchart TD\n"
 CHARTS: dict[str, Chart | None] = {"hire": parse_chart(CHART), "prose": None}

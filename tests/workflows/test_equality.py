@@ -11,18 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.errors import BudgetExceeded, Transient, Unauthorized
-from agenteval.evaluators.workflows.equality import (
-    Equality,
-    EqualityJudge,
-    Judgement,
-    ValueQuestion,
-)
-from agenteval.evaluators.workflows.values import equal_by_rule, filled, tokens
 from agenteval.models.asking import ParsedReply
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Usage
 from agenteval.testing.scripted import ScriptedTransport
+from agenteval.workflows.equality import (
+    Equality,
+    EqualityJudge,
+    Judgement,
+    ValueQuestion,
+)
+from agenteval.workflows.values import equal_by_rule, filled, tokens
 
 SCHEMAS: dict[str, Any] = {
     "book": {

@@ -15,29 +15,6 @@ from sqlalchemy import text
 from agenteval.agents import AgentFailure, System
 from agenteval.engine import Experiment, ExperimentResult, pending
 from agenteval.errors import BudgetExceeded, InputError, StoreError, Transient, Unauthorized
-from agenteval.evaluators.workflows.cases import OpenRole, open_role, session_cases, turn_cases
-from agenteval.evaluators.workflows.results import Level, SessionVerdict
-from agenteval.evaluators.workflows.run_session import SessionSettings
-from agenteval.evaluators.workflows.scenario import Format
-from agenteval.evaluators.workflows.session import (
-    Prediction,
-    SessionCall,
-    SessionFailure,
-    SessionLog,
-)
-from agenteval.evaluators.workflows.session_judge import GoalsFailure, GoalsVerdict
-from agenteval.evaluators.workflows.simulated_tools import ToolSimulator
-from agenteval.evaluators.workflows.simulated_user import ScriptedUser
-from agenteval.evaluators.workflows.stored import load_sessions, load_turns
-from agenteval.evaluators.workflows.trials import (
-    Act,
-    Candidate,
-    Case,
-    WorkflowEvaluator,
-    sessions,
-    spent,
-)
-from agenteval.evaluators.workflows.verdicts import Judges, Verdicts
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.limits import Budget
 from agenteval.models.wire import Reply, Request
@@ -46,7 +23,30 @@ from agenteval.records.trial import TrialSystem
 from agenteval.store import Store, Trials
 from agenteval.store.connect import writing
 from agenteval.testing.scripted import ScriptedTransport
-from tests.evaluators.workflows.desk import RECORDED
+from agenteval.workflows.cases import OpenRole, open_role, session_cases, turn_cases
+from agenteval.workflows.evaluator import (
+    Act,
+    Candidate,
+    Case,
+    WorkflowEvaluator,
+    sessions,
+    spent,
+)
+from agenteval.workflows.results import Level, SessionVerdict
+from agenteval.workflows.run_session import SessionSettings
+from agenteval.workflows.scenario import Format
+from agenteval.workflows.session import (
+    Prediction,
+    SessionCall,
+    SessionFailure,
+    SessionLog,
+)
+from agenteval.workflows.session_judge import GoalsFailure, GoalsVerdict
+from agenteval.workflows.simulated_tools import ToolSimulator
+from agenteval.workflows.simulated_user import ScriptedUser
+from agenteval.workflows.stored import load_sessions, load_turns
+from agenteval.workflows.verdicts import Judges, Verdicts
+from tests.workflows.desk import RECORDED
 
 DESK = Path(__file__).parent / "library_desk"
 OF = open_role(DESK)

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.backend import load_backend
-from agenteval.evaluators.workflows.final_state import (
+from agenteval.records import Message, ToolCall
+from agenteval.workflows.backend import load_backend
+from agenteval.workflows.final_state import (
     Gold,
     GoldGoal,
     StateVerdict,
@@ -20,8 +21,8 @@ from agenteval.evaluators.workflows.final_state import (
     judged,
     same,
 )
-from agenteval.evaluators.workflows.folder import read_role
-from agenteval.evaluators.workflows.scenario import (
+from agenteval.workflows.folder import read_role
+from agenteval.workflows.scenario import (
     Action,
     Goal,
     Profile,
@@ -29,8 +30,7 @@ from agenteval.evaluators.workflows.scenario import (
     Scenario,
     WorkflowTool,
 )
-from agenteval.evaluators.workflows.session import SessionCall, SessionLog
-from agenteval.records import Message, ToolCall
+from agenteval.workflows.session import SessionCall, SessionLog
 
 DESK = Path(__file__).parent / "library_desk"
 ROLE = read_role(DESK)

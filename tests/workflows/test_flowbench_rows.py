@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from agenteval.errors import InputError, Transient
-from agenteval.evaluators.workflows.flowbench_rows import Rows, read_rows, toolbox
-from agenteval.evaluators.workflows.flowbench_score import (
+from agenteval.models.client import Client, RetryPolicy
+from agenteval.models.wire import Request
+from agenteval.testing.scripted import ScriptedTransport
+from agenteval.workflows.flowbench_rows import Rows, read_rows, toolbox
+from agenteval.workflows.flowbench_score import (
     score_published,
     score_sessions,
     score_turns,
 )
-from agenteval.evaluators.workflows.rates import Resampling
-from agenteval.evaluators.workflows.verdicts import Judges
-from agenteval.models.client import Client, RetryPolicy
-from agenteval.models.wire import Request
-from agenteval.testing.scripted import ScriptedTransport
+from agenteval.workflows.rates import Resampling
+from agenteval.workflows.verdicts import Judges
 
 QUICK = Resampling(resamples=200)
 PARAMETERS = {

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.backend import backend_sha256, fresh_backend, load_backend
-from agenteval.evaluators.workflows.folder import find_role, read_role, role_folders
+from agenteval.workflows.backend import backend_sha256, fresh_backend, load_backend
+from agenteval.workflows.folder import find_role, read_role, role_folders
 
 DESK = Path(__file__).parent / "library_desk"
 

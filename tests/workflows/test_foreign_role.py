@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import agenteval
-from agenteval.api.procedures import flow_check
 from agenteval.errors import InputError
+from agenteval.workflows.procedure_api import flow_check
 
 CHART = """graph TD;
   A[Greet] --> M{What next?};

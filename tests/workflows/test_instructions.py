@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.folder import read_role
-from agenteval.evaluators.workflows.instructions import (
+from agenteval.workflows.folder import read_role
+from agenteval.workflows.instructions import (
     instructions,
     procedure_word,
     tools_given,
 )
-from agenteval.evaluators.workflows.scenario import FORMATS, Format, Role
+from agenteval.workflows.scenario import FORMATS, Format, Role
 
 DESK = Path(__file__).parent / "library_desk"
 BOTH = ("lend_book", "return_book")

@@ -7,30 +7,30 @@ import re
 import pytest
 
 from agenteval.agents import AgentFailure
-from agenteval.evaluators.workflows.conformance import Deviation
-from agenteval.evaluators.workflows.equality import Judgement
-from agenteval.evaluators.workflows.results import (
+from agenteval.records import Message, ToolCall
+from agenteval.reporting.page import Fragment
+from agenteval.workflows.conformance import Deviation
+from agenteval.workflows.equality import Judgement
+from agenteval.workflows.page import headlines, workflows_page
+from agenteval.workflows.page_sessions import MOST_ITEMS, chosen, session_items, talk, wrong_turns
+from agenteval.workflows.results import (
     CaseInfo,
     SessionResult,
     SessionVerdict,
     TurnResult,
 )
-from agenteval.evaluators.workflows.session import (
+from agenteval.workflows.session import (
     Prediction,
     SessionCall,
     SessionFailure,
     SessionLog,
     SimulatorMistake,
 )
-from agenteval.evaluators.workflows.session_judge import GoalsFailure, GoalsVerdict, GoalVerdict
-from agenteval.evaluators.workflows.tallies import Tallies
-from agenteval.evaluators.workflows.turn_score import TurnVerdict
-from agenteval.records import Message, ToolCall
-from agenteval.report.page import Fragment
-from agenteval.report.sessions import MOST_ITEMS, chosen, session_items, talk, wrong_turns
-from agenteval.report.workflows import headlines, workflows_page
-from tests.report.conftest import Open
-from tests.report.making import Seen, assert_harmless
+from agenteval.workflows.session_judge import GoalsFailure, GoalsVerdict, GoalVerdict
+from agenteval.workflows.tallies import Tallies
+from agenteval.workflows.turn_score import TurnVerdict
+from tests.reporting.conftest import Open
+from tests.reporting.making import Seen, assert_harmless
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\u200b\x1b[31m$x$&amp;"
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.evaluators.workflows.rates import Resampling, pass_powers
+from agenteval.workflows.rates import Resampling, pass_powers
 
 QUICK = Resampling(resamples=200)
 TRIES = st.lists(st.booleans(), max_size=6)

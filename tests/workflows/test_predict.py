@@ -15,12 +15,12 @@ from agenteval.agents.endpoint import Endpoint, connect
 from agenteval.agents.openai_chat import openai_chat
 from agenteval.agents.react import react
 from agenteval.errors import InputError, Transient
-from agenteval.evaluators.workflows.folder import read_role
-from agenteval.evaluators.workflows.instructions import instructions
-from agenteval.evaluators.workflows.predict import history, predict, scenarios_of
-from agenteval.evaluators.workflows.session import Prediction
-from agenteval.evaluators.workflows.templated import template_assistant
 from agenteval.testing import serve
+from agenteval.workflows.folder import read_role
+from agenteval.workflows.instructions import instructions
+from agenteval.workflows.predict import history, predict, scenarios_of
+from agenteval.workflows.session import Prediction
+from agenteval.workflows.templated import template_assistant
 from tests.agents.conftest import call, calls, instant
 
 ROLE = read_role(Path(__file__).parent / "library_desk")

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.folder import read_role
-from agenteval.evaluators.workflows.mermaid import parse_chart
-from agenteval.evaluators.workflows.procedure import (
+from agenteval.workflows.folder import read_role
+from agenteval.workflows.mermaid import parse_chart
+from agenteval.workflows.procedure import (
     Procedure,
     compiled,
     procedure,
 )
-from agenteval.evaluators.workflows.scenario import WorkflowTool
+from agenteval.workflows.scenario import WorkflowTool
 
 DESK = Path(__file__).parent / "library_desk"
 

@@ -13,20 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.equality import Same, ValueQuestion
-from agenteval.evaluators.workflows.flowbench_rows import SessionRow, TurnRow, read_rows
-from agenteval.evaluators.workflows.flowbench_score import score_turns
-from agenteval.evaluators.workflows.published import (
+from agenteval.models.asking import ParsedReply
+from agenteval.records import Usage
+from agenteval.workflows.equality import Same, ValueQuestion
+from agenteval.workflows.flowbench_rows import SessionRow, TurnRow, read_rows
+from agenteval.workflows.flowbench_score import score_turns
+from agenteval.workflows.published import (
     count_session,
     count_turn,
     f1,
     figures,
     predicted_input,
 )
-from agenteval.evaluators.workflows.rates import MatchCounts, Resampling
-from agenteval.evaluators.workflows.verdicts import Judges
-from agenteval.models.asking import ParsedReply
-from agenteval.records import Usage
+from agenteval.workflows.rates import MatchCounts, Resampling
+from agenteval.workflows.verdicts import Judges
 from tests.golden.files import published
 
 TURNS: dict[str, Any] = published("workflow_turn_cases")

@@ -10,8 +10,8 @@ import pytest
 
 import agenteval
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.folder import find_role, read_role
-from tests.evaluators.workflows.desk import FOLDER
+from agenteval.workflows.folder import find_role, read_role
+from tests.workflows.desk import FOLDER
 
 ROLES = [FOLDER, find_role("meeting_rooms"), find_role("hotel_reception")]
 

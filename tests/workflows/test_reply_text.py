@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.evaluators.workflows.reply_text import (
+from agenteval.workflows.reply_text import (
     read_actions,
     read_object,
     read_reply,

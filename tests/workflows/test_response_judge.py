@@ -9,15 +9,15 @@ import pytest
 from pydantic import ValidationError
 
 from agenteval.errors import ReplyError, TooLong, Transient, Unauthorized
-from agenteval.evaluators.workflows.response_judge import (
+from agenteval.models.client import Client, RetryPolicy
+from agenteval.models.wire import Reply
+from agenteval.testing.scripted import ScriptedTransport
+from agenteval.workflows.response_judge import (
     ReplyToGrade,
     ResponseJudge,
     ResponseVerdict,
     read_score,
 )
-from agenteval.models.client import Client, RetryPolicy
-from agenteval.models.wire import Reply
-from agenteval.testing.scripted import ScriptedTransport
 
 GIVEN = ReplyToGrade(
     reply="It is lent.", gold="Dune is yours.", workflow="Lend books.", history="user: hi"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agenteval.evaluators.workflows.results import SessionVerdict, TurnJudged
-from agenteval.evaluators.workflows.turn_score import TurnVerdict
+from agenteval.workflows.results import SessionVerdict, TurnJudged
+from agenteval.workflows.turn_score import TurnVerdict
 
 
 def session(**more: Any) -> SessionVerdict:

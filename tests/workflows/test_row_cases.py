@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from agenteval import flow_turns
-from agenteval.api.flowbench import flow_score
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.row_cases import row_cases
-from tests.evaluators.workflows.test_flowbench_rows import MESSAGES, acts, call_row, reply_row
+from agenteval.workflows.flowbench_api import flow_score
+from agenteval.workflows.row_cases import row_cases
+from tests.workflows.test_flowbench_rows import MESSAGES, acts, call_row, reply_row
 
 CALLED = [
     *MESSAGES, {"role": "assistant", "content": acts({"title": "Dune"})},

@@ -22,20 +22,20 @@ from agenteval.errors import (
     RequestTimeout,
     Unauthorized,
 )
-from agenteval.evaluators.workflows.cases import OpenRole, session_cases
-from agenteval.evaluators.workflows.run_session import SessionSettings, run_session
-from agenteval.evaluators.workflows.session import SessionFailure, SessionLog
-from agenteval.evaluators.workflows.simulated_tools import ToolSimulator
-from agenteval.evaluators.workflows.simulated_user import (
+from agenteval.models.wire import Reply
+from agenteval.records import Message, ToolCall, Usage
+from agenteval.workflows.cases import OpenRole, session_cases
+from agenteval.workflows.run_session import SessionSettings, run_session
+from agenteval.workflows.session import SessionFailure, SessionLog
+from agenteval.workflows.simulated_tools import ToolSimulator
+from agenteval.workflows.simulated_user import (
     ScriptedUser,
     UserContext,
     UserSimulator,
     UserTurn,
 )
-from agenteval.evaluators.workflows.user_model import UserOnModel
-from agenteval.models.wire import Reply
-from agenteval.records import Message, ToolCall, Usage
-from tests.evaluators.workflows.desk import (
+from agenteval.workflows.user_model import UserOnModel
+from tests.workflows.desk import (
     BACKEND,
     FOLDER,
     PROFILES,

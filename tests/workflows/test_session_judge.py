@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 
 from agenteval.errors import ReplyError, Unauthorized
-from agenteval.evaluators.workflows.rates import Resampling
-from agenteval.evaluators.workflows.session_judge import (
+from agenteval.models.client import Client, RetryPolicy
+from agenteval.models.wire import Reply
+from agenteval.records import Message, ToolCall
+from agenteval.testing.scripted import ScriptedTransport
+from agenteval.workflows.rates import Resampling
+from agenteval.workflows.session_judge import (
     GoalsFailure,
     GoalsVerdict,
     SessionJudge,
@@ -18,10 +22,6 @@ from agenteval.evaluators.workflows.session_judge import (
     goals_table,
     read_goals,
 )
-from agenteval.models.client import Client, RetryPolicy
-from agenteval.models.wire import Reply
-from agenteval.records import Message, ToolCall
-from agenteval.testing.scripted import ScriptedTransport
 
 DIALOGUE = "user: Dune, please.\nassistant calls lend_book: {}\nassistant: It is yours."
 SESSION = SessionText(DIALOGUE, "Lend books.", ("borrow Dune", "ask about parking"))

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.evaluators.workflows.align import Call
-from agenteval.evaluators.workflows.equality import Equality, EqualityJudge
-from agenteval.evaluators.workflows.rates import Resampling, rates
-from agenteval.evaluators.workflows.scenario import Action
-from agenteval.evaluators.workflows.session_score import (
-    SessionCounts,
-    score_session,
-)
 from agenteval.models.client import Client
 from agenteval.models.wire import Request
 from agenteval.testing.scripted import ScriptedTransport
+from agenteval.workflows.align import Call
+from agenteval.workflows.equality import Equality, EqualityJudge
+from agenteval.workflows.rates import Resampling, rates
+from agenteval.workflows.scenario import Action
+from agenteval.workflows.session_score import (
+    SessionCounts,
+    score_session,
+)
 
 A, B, C = (("a", {"n": 1}), ("b", {"n": 2}), ("c", {}))
 Pair = tuple[str, Any]

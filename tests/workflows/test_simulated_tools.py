@@ -13,14 +13,14 @@ import pytest
 from agenteval.agents.protocol import Tool
 from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import AgentevalError, InputError, ModelError
-from agenteval.evaluators.workflows.scenario import RecordedSession, Role, Turn
-from agenteval.evaluators.workflows.session import SimulatorMistake
-from agenteval.evaluators.workflows.simulated_tools import (
+from agenteval.workflows.scenario import RecordedSession, Role, Turn
+from agenteval.workflows.session import SimulatorMistake
+from agenteval.workflows.simulated_tools import (
     RecordedResults,
     ToolSession,
     ToolSimulator,
 )
-from tests.evaluators.workflows.desk import (
+from tests.workflows.desk import (
     BACKEND,
     PROFILES,
     ROLE,

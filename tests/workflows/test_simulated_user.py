@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.evaluators.workflows.simulated_user import (
+from agenteval.records import Message
+from agenteval.workflows.simulated_user import (
     DONE,
     ScriptedUser,
     asked_for,
@@ -15,8 +16,7 @@ from agenteval.evaluators.workflows.simulated_user import (
     says_goodbye,
     tell,
 )
-from agenteval.records import Message
-from tests.evaluators.workflows.desk import PROFILES, heard
+from tests.workflows.desk import PROFILES, heard
 
 USER = ScriptedUser()
 

@@ -5,25 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from agenteval.agents import AgentFailure
-from agenteval.evaluators.workflows.response_judge import ResponseVerdict
-from agenteval.evaluators.workflows.results import (
+from agenteval.records import Usage
+from agenteval.records.table import Table, shown
+from agenteval.workflows.response_judge import ResponseVerdict
+from agenteval.workflows.results import (
     CaseInfo,
     SessionResult,
     SessionVerdict,
     TurnResult,
 )
-from agenteval.evaluators.workflows.session import (
+from agenteval.workflows.session import (
     Prediction,
     SessionCall,
     SessionFailure,
     SessionLog,
     SimulatorMistake,
 )
-from agenteval.evaluators.workflows.session_judge import GoalsFailure
-from agenteval.evaluators.workflows.tables import result_tables
-from agenteval.evaluators.workflows.turn_score import TurnVerdict
-from agenteval.records import Usage
-from agenteval.records.table import Table, shown
+from agenteval.workflows.session_judge import GoalsFailure
+from agenteval.workflows.tables import result_tables
+from agenteval.workflows.turn_score import TurnVerdict
 
 
 def info(task: str, level: Any = "session", **more: Any) -> CaseInfo:

@@ -13,31 +13,31 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from agenteval.agents import AgentFailure
-from agenteval.evaluators.workflows.equality import Judgement
-from agenteval.evaluators.workflows.response_judge import ResponseVerdict
-from agenteval.evaluators.workflows.results import (
+from agenteval.records import Usage
+from agenteval.workflows.equality import Judgement
+from agenteval.workflows.response_judge import ResponseVerdict
+from agenteval.workflows.results import (
     CaseInfo,
     SessionResult,
     SessionVerdict,
     TurnResult,
 )
-from agenteval.evaluators.workflows.session import (
+from agenteval.workflows.session import (
     Prediction,
     SessionCall,
     SessionFailure,
     SessionLog,
     SimulatorMistake,
 )
-from agenteval.evaluators.workflows.session_judge import GoalsVerdict
-from agenteval.evaluators.workflows.tallies import (
+from agenteval.workflows.session_judge import GoalsVerdict
+from agenteval.workflows.tallies import (
     GROUPS,
     Tallies,
     causes,
     format_pairs,
     share,
 )
-from agenteval.evaluators.workflows.turn_score import TurnVerdict
-from agenteval.records import Usage
+from agenteval.workflows.turn_score import TurnVerdict
 
 Z = 1.959963984540054
 

@@ -16,14 +16,14 @@ from agenteval.agents import AgentFailure, AgentLog, Dialogue, Toolbox, drive
 from agenteval.agents.endpoint import Endpoint, connect
 from agenteval.agents.spec import AgentSettings
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.assistants import Assistants
-from agenteval.evaluators.workflows.folder import read_role
-from agenteval.evaluators.workflows.instructions import instructions, tools_given
-from agenteval.evaluators.workflows.scenario import Format
-from agenteval.evaluators.workflows.templated import again_prompt, template_assistant
 from agenteval.models.limits import Budget
 from agenteval.records import Message, ToolCall
 from agenteval.testing import Fault, serve
+from agenteval.workflows.assistants import Assistants
+from agenteval.workflows.folder import read_role
+from agenteval.workflows.instructions import instructions, tools_given
+from agenteval.workflows.scenario import Format
+from agenteval.workflows.templated import again_prompt, template_assistant
 from tests.agents.conftest import instant, script
 
 ROLE = read_role(Path(__file__).parent / "library_desk")

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.cases import open_role
-from agenteval.evaluators.workflows.final_state import changes_of, restored
-from agenteval.evaluators.workflows.session import SessionFailure, SessionLog
-from agenteval.evaluators.workflows.trajectories import (
+from agenteval.workflows.cases import open_role
+from agenteval.workflows.final_state import changes_of, restored
+from agenteval.workflows.session import SessionFailure, SessionLog
+from agenteval.workflows.trajectories import (
     TrajectoryFiles,
     case_of,
     read_trajectories,
     replayed,
 )
 
-SHED = Path(__file__).parents[3] / "docs/tool_shed"
+SHED = Path(__file__).parents[2] / "docs/tool_shed"
 ROLE = open_role(SHED)
 M1 = {"has": [], "overdue": False}
 

@@ -13,14 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.errors import Transient
-from agenteval.evaluators.workflows.equality import Equality, EqualityJudge
-from agenteval.evaluators.workflows.folder import read_role
-from agenteval.evaluators.workflows.rates import MatchCounts, Resampling, rates
-from agenteval.evaluators.workflows.reply_text import read_reply
-from agenteval.evaluators.workflows.response_judge import ResponseVerdict
-from agenteval.evaluators.workflows.scenario import Action
-from agenteval.evaluators.workflows.session import Prediction
-from agenteval.evaluators.workflows.turn_score import (
+from agenteval.models.client import Client, RetryPolicy
+from agenteval.stats import bootstrap_sums
+from agenteval.testing.scripted import ScriptedTransport
+from agenteval.workflows.equality import Equality, EqualityJudge
+from agenteval.workflows.folder import read_role
+from agenteval.workflows.rates import MatchCounts, Resampling, rates
+from agenteval.workflows.reply_text import read_reply
+from agenteval.workflows.response_judge import ResponseVerdict
+from agenteval.workflows.scenario import Action
+from agenteval.workflows.session import Prediction
+from agenteval.workflows.turn_score import (
     GoldTurn,
     TurnFailure,
     TurnTable,
@@ -29,9 +32,6 @@ from agenteval.evaluators.workflows.turn_score import (
     score_turn,
     turn_table,
 )
-from agenteval.models.client import Client, RetryPolicy
-from agenteval.stats import bootstrap_sums
-from agenteval.testing.scripted import ScriptedTransport
 
 LIBRARY = Path(__file__).parent / "library_desk"
 QUICK = Resampling(resamples=200)

@@ -7,16 +7,16 @@ import json
 import pytest
 
 from agenteval.errors import ModelError, Unauthorized
-from agenteval.evaluators.workflows.simulated_user import DONE
-from agenteval.evaluators.workflows.user_model import (
+from agenteval.records import Usage
+from agenteval.workflows.simulated_user import DONE
+from agenteval.workflows.user_model import (
     Mistake,
     UserOnModel,
     UserStuck,
     check,
     invented,
 )
-from agenteval.records import Usage
-from tests.evaluators.workflows.desk import PROFILES, client, heard, replies
+from tests.workflows.desk import PROFILES, client, heard, replies
 
 ASKED = ("Hi, a book please.", "What is your reader's number?")
 

@@ -16,31 +16,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.errors import BadRequest, InputError, Transient, Unauthorized
-from agenteval.evaluators.workflows.cases import (
+from agenteval.models.client import Client, RetryPolicy
+from agenteval.models.wire import Reply, Request
+from agenteval.records import Message, Usage
+from agenteval.testing.scripted import ScriptedTransport
+from agenteval.workflows.cases import (
     SessionCase,
     open_role,
     session_cases,
     turn_cases,
 )
-from agenteval.evaluators.workflows.results import SessionResult
-from agenteval.evaluators.workflows.session import (
+from agenteval.workflows.results import SessionResult
+from agenteval.workflows.session import (
     Prediction,
     SessionCall,
     SessionLog,
     SimulatorMistake,
 )
-from agenteval.evaluators.workflows.session_judge import GoalsFailure
-from agenteval.evaluators.workflows.tallies import session_tally
-from agenteval.evaluators.workflows.verdicts import (
+from agenteval.workflows.session_judge import GoalsFailure
+from agenteval.workflows.tallies import session_tally
+from agenteval.workflows.verdicts import (
     Judges,
     Verdicts,
     longest_common,
     order_f1,
 )
-from agenteval.models.client import Client, RetryPolicy
-from agenteval.models.wire import Reply, Request
-from agenteval.records import Message, Usage
-from agenteval.testing.scripted import ScriptedTransport
 
 OF = open_role(Path(__file__).parent / "library_desk")
 CASES = {c.profile.id: c for c in session_cases([OF])}

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from agenteval.cli import options
+from agenteval.cli import arguments as options
+from agenteval.cli.arguments import OutputOptions
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import note
-from agenteval.cli.options import OutputOptions
 from agenteval.cli.outputs import refuse_input
 
 app = typer.Typer(
@@ -100,7 +100,7 @@ def agree(
     agree --labels labels.csv              how far the judge says the same; its
                                            mean, corrected by these labels
     """
-    from agenteval.api.agreement import agree as agree_with
+    from agenteval.app.agreement import agree as agree_with
 
     if context.invoked_subcommand is not None:
         return
@@ -171,7 +171,7 @@ def sample(
     seed: options.Seed = 0,
 ) -> None:
     """Draw runs for people to label, with the weight of each, as a sheet to fill in."""
-    from agenteval.api.agreement import sample_to_label
+    from agenteval.app.agreement import sample_to_label
 
     refuse_input(output, [scores, criteria, runs], store=store)
     report = sample_to_label(

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from agenteval.cli import options
+from agenteval.cli import arguments as options
+from agenteval.cli.arguments import OutputOptions
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import note
-from agenteval.cli.options import OutputOptions
 from agenteval.cli.outputs import refuse_input
 from agenteval.errors import InputError
 
@@ -122,7 +122,7 @@ def compare(
     against -margin rejects (0.05, Holm over the criteria that could differ). Otherwise a gate is
     undecided (4). --all lists the cases behind each difference.
     """
-    from agenteval.api.comparison import compare as compare_ratings
+    from agenteval.app.comparison import compare as compare_ratings
     from agenteval.files import write_atomically
 
     refuse_input(junit, [with_, scores, criteria], store=store)

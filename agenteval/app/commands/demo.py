@@ -33,7 +33,9 @@ def demo(
     ] = False,
 ) -> None:
     """Judge solutions by a capable judge (recorded), a poor and a bad one; tell them apart."""
-    from agenteval.api import agreement, comparison, stored, utility, verifying
+    from agenteval.app import agreement, comparison, stored
+    from agenteval.utility import api as utility
+    from agenteval.utility import verifying
 
     if local:
         _step(
@@ -43,10 +45,10 @@ def demo(
         )
         utility.propose("support", model="embedded", notify=notify).print(console=out())
         return
-    from agenteval.evaluators.utility.criteria_file import criteria_named
     from agenteval.files import refused
     from agenteval.readers.tasks import find_task
-    from agenteval.report import style
+    from agenteval.reporting import style
+    from agenteval.utility.criteria_file import criteria_named
 
     task = find_task(TASK).path.resolve()
     runs, reviewed = task / "runs.jsonl", criteria_named(f"{TASK}.reviewed.json")

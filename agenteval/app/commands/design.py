@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from agenteval.cli import options
+from agenteval.cli import arguments as options
+from agenteval.cli.arguments import OutputOptions
 from agenteval.cli.command import finish, grouped
-from agenteval.cli.options import OutputOptions
 from agenteval.errors import InputError
 
 
@@ -39,7 +39,7 @@ def design(
 
     The spread is that of ratings like those to come, or the widest that there can be.
     """
-    from agenteval.api.design import design as design_for
+    from agenteval.app.design import design as design_for
 
     report = design_for(
         _numbers(cases, "--cases"),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from agenteval.cli import options
+from agenteval.cli import arguments as options
 from agenteval.cli.console import clean, out, print_json
 from agenteval.errors import AgentevalError, InputError, ModelUnavailable, NoStoreYet
 from agenteval.text import public_url
@@ -115,8 +115,8 @@ async def _ask(choice: ModelChoice) -> str:
 
 def _tasks() -> Iterator[DoctorCheck]:
     """The tasks of this folder, and what each lacks before its runs can be judged."""
-    from agenteval.evaluators.utility.criteria_file import criteria_named
     from agenteval.readers.tasks import TASK_FILE, load_task
+    from agenteval.utility.criteria_file import criteria_named
 
     files = sorted(Path("tasks").glob(f"*/{TASK_FILE}"))
     if not files:

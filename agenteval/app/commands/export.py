@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from agenteval.cli import options
+from agenteval.cli import arguments as options
 from agenteval.cli.console import Verbosity, note, warn
 from agenteval.cli.outputs import refuse_input
 from agenteval.errors import InputError
@@ -50,8 +50,8 @@ def export(
 
     Results on perturbed copies, and those of probes, are left out: a mean of them says nothing.
     """
-    from agenteval.api.stored import export as export_results
-    from agenteval.api.stored import export_replies
+    from agenteval.app.stored import export as export_results
+    from agenteval.app.stored import export_replies
 
     Verbosity.level = -1 if quiet else Verbosity.level
     if not target.startswith(("http://", "https://")):

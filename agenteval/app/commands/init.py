@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agenteval.api.options import read_columns
-from agenteval.cli import options
+from agenteval.cli import arguments as options
 from agenteval.cli.command import grouped
 from agenteval.cli.console import clean, note, notify, out, warn
+from agenteval.cli.options import read_columns
 from agenteval.errors import AgentevalError, InputError
 from agenteval.text import redacted
 
@@ -177,7 +177,8 @@ def _first_page(
 
     Raises Exit with the exit code of the judging where that is not 0.
     """
-    from agenteval.api import stored, utility
+    from agenteval.app import stored
+    from agenteval.utility import api as utility
 
     how: dict[str, Any] = {"base_url": model.base_url, "temperature": model.temperature}
     how |= {"store": store, "limits": limits.limits()}

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from agenteval.cli import options
+from agenteval.cli import arguments as options
+from agenteval.cli.arguments import OutputOptions
 from agenteval.cli.command import finish, grouped
-from agenteval.cli.options import OutputOptions
 from agenteval.cli.outputs import refuse_input
 
 
@@ -56,7 +56,7 @@ def report(
 ) -> None:
     """Write one HTML page: what can be trusted, what was measured, what is missing, every run.
     Of agents under test and finders it is that of `plan`, `flow` or `trace report`."""
-    from agenteval.api.stored import page
+    from agenteval.app.stored import page
 
     refuse_input(output, [runs, criteria, scores], store=store)
     written = page(

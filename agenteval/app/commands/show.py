@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from agenteval.cli import options
+from agenteval.cli import arguments as options
+from agenteval.cli.arguments import OutputOptions
 from agenteval.cli.command import finish, grouped
-from agenteval.cli.options import OutputOptions
 
 
 @grouped
@@ -28,7 +28,7 @@ def show(
 ) -> None:
     """Print what is stored of a judge, an agent under test or a finder: the table, all of them, or
     one run with its explanations."""
-    from agenteval.api import stored
+    from agenteval.app import stored
 
     if sources:
         finish(stored.sources(store), output)

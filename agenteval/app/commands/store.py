@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from agenteval.cli import options
+from agenteval.cli import arguments as options
+from agenteval.cli.arguments import OutputOptions
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import note
-from agenteval.cli.options import OutputOptions
 
 app = typer.Typer(
     help="Tell what a store holds, or copy it: a file to PostgreSQL, and back.",
@@ -22,7 +22,7 @@ app = typer.Typer(
 @grouped
 def info(output: OutputOptions, store: options.StorePath = None) -> None:
     """Rows of every table, who gave results, and what is not finished."""
-    from agenteval.api.stored import store_info
+    from agenteval.app.stored import store_info
 
     finish(store_info(store), output)
 

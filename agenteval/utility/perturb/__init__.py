@@ -22,22 +22,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.perturb.changes import pad, shuffle_sentences, swap_numbers
-from agenteval.evaluators.utility.perturb.controls import formatting, whitespace
-from agenteval.evaluators.utility.perturb.drops import (
+from agenteval.records import View
+from agenteval.utility.perturb.changes import pad, shuffle_sentences, swap_numbers
+from agenteval.utility.perturb.controls import formatting, whitespace
+from agenteval.utility.perturb.drops import (
     drop_middle,
     drop_sentences,
     drop_words,
     truncate,
 )
-from agenteval.evaluators.utility.perturb.layout import (
+from agenteval.utility.perturb.layout import (
     Edit,
     Layout,
     Unchanged,
     apply_edits,
     read_layout,
 )
-from agenteval.records import View
 
 SHARE = 0.25
 

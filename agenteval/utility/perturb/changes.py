@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 
-from agenteval.evaluators.utility.perturb.layout import (
+from agenteval.utility.perturb.layout import (
     Edit,
     Layout,
     Unchanged,
@@ -17,7 +17,7 @@ from agenteval.evaluators.utility.perturb.layout import (
     merged,
     protected,
 )
-from agenteval.evaluators.utility.sentences import Spans
+from agenteval.utility.sentences import Spans
 
 _FULL_MARK = re.compile(r"[.!?…。！？][)\]\"'”’»*_$]*\Z")
 _ENDS = re.compile(r".*[.!?…][)\]\"'”’»*_]*", re.S)

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from agenteval.evaluators.utility.perturb.layout import (
+from agenteval.utility.perturb.layout import (
     MARKER,
     Edit,
     Layout,

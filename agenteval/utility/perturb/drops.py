@@ -11,7 +11,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from agenteval.evaluators.utility.perturb.layout import (
+from agenteval.readers.view import HEADING
+from agenteval.utility.perturb.layout import (
     MARKER,
     Edit,
     Layout,
@@ -21,8 +22,7 @@ from agenteval.evaluators.utility.perturb.layout import (
     merged,
     protected,
 )
-from agenteval.evaluators.utility.sentences import Span
-from agenteval.readers.view import HEADING
+from agenteval.utility.sentences import Span
 
 _TOKEN = re.compile(r"\S+")
 _WORD = re.compile(r"(?P<lead>[(\"'“‘]*)(?P<core>.*?)(?P<trail>[.,;:!?…)\"'”’]*)")

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
-from agenteval.evaluators.utility.sentences import (
+from agenteval.readers.messages import STOP_WORD
+from agenteval.utility.sentences import (
     Span,
     Spans,
     TextTurn,
@@ -26,7 +27,6 @@ from agenteval.evaluators.utility.sentences import (
     split_turns,
     unbroken,
 )
-from agenteval.readers.messages import STOP_WORD
 
 PartKind = Literal["sentence", "code", "call", "fixed"]
 

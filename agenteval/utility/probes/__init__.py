@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agenteval.evaluators.utility.probes.injection import NAME as INJECTION
-from agenteval.evaluators.utility.probes.injection import Injected, injection
-from agenteval.evaluators.utility.probes.result import Probe, ProbeFinding, ProbeOptions, settle
-from agenteval.evaluators.utility.probes.ways import compare_ways, pair
 from agenteval.records import Criterion
 from agenteval.stats.scores import ScoreTable
+from agenteval.utility.probes.injection import NAME as INJECTION
+from agenteval.utility.probes.injection import Injected, injection
+from agenteval.utility.probes.result import Probe, ProbeFinding, ProbeOptions, settle
+from agenteval.utility.probes.ways import compare_ways, pair
 
 __all__ = ["INJECTION", "Injected", "Judged", "Probe", "ProbeOptions", "examine"]
 

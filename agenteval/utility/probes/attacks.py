@@ -15,8 +15,8 @@ from typing import Literal
 
 import numpy as np
 
-from agenteval.evaluators.utility.perturb.changes import FILLERS
 from agenteval.records import Criterion
+from agenteval.utility.perturb.changes import FILLERS
 
 Form = Literal["plain", "spanish", "base64", "hidden", "marked"]
 DATAMARK = "\u02c6"  # stands for spaces, as in spotlighting (arXiv 2403.14720, section 3.2)

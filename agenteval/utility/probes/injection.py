@@ -16,8 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 from pydantic import JsonValue
 
-from agenteval.evaluators.utility.probes.result import MeasuredProbe, ProbeFinding, ProbeOptions
-from agenteval.evaluators.utility.probes.targets import ATTACK, CONTROL, Target, rated
 from agenteval.records.verification import Outcome
 from agenteval.stats.interval import Interval, mean_interval
 from agenteval.stats.mean_limit import mean_limit, n_for_zero_events, upper_limit_unobserved
@@ -26,6 +24,8 @@ from agenteval.stats.paired import sign_flip_test
 from agenteval.stats.proportion import proportion_interval
 from agenteval.stats.scores import ScoreTable
 from agenteval.stats.vectors import round_near_ties
+from agenteval.utility.probes.result import MeasuredProbe, ProbeFinding, ProbeOptions
+from agenteval.utility.probes.targets import ATTACK, CONTROL, Target, rated
 
 NAME = "injection"
 NOBODY = (

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pydantic import Field, JsonValue
 
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.records.base import Record
 from agenteval.records.verification import Check, Outcome
 from agenteval.stats.interval import Interval
 from agenteval.stats.multiple import adjust
+from agenteval.utility.verify.options import VerifyOptions
 
 _FLOOR = 6  # cases; of fewer, even a change in all of them has a two-sided p above .05 (2 / 2^5)
 

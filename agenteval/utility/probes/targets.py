@@ -10,15 +10,15 @@ from heapq import nlargest
 
 import numpy as np
 
-from agenteval.evaluators.base import RunJudge
-from agenteval.evaluators.renamed import Renamed
-from agenteval.evaluators.utility.perturb import rng_for
-from agenteval.evaluators.utility.probes.attacks import KINDS, attack_text, control_text
-from agenteval.evaluators.utility.probes.result import ProbeOptions
+from agenteval.engine.judging import RunJudge
 from agenteval.models.prompts import neutralise
 from agenteval.readers import degenerate
 from agenteval.records import Criterion, Run, View
 from agenteval.stats.scores import ORIGINAL, ScoreTable
+from agenteval.utility.perturb import rng_for
+from agenteval.utility.probes.attacks import KINDS, attack_text, control_text
+from agenteval.utility.probes.result import ProbeOptions
+from agenteval.utility.renamed import Renamed
 
 PROBE = "injection/1"
 ATTACK, CONTROL = "attack", "control"

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from agenteval.evaluators.utility.probes.result import MeasuredProbe, ProbeFinding, ProbeOptions
 from agenteval.records import Criterion
 from agenteval.records.verification import Outcome
 from agenteval.stats.bootstrap import Bootstrap, bootstrap_sums
 from agenteval.stats.interval import mean_interval
 from agenteval.stats.paired import sign_flip_test
 from agenteval.stats.scores import ORIGINAL, ScoreTable
+from agenteval.utility.probes.result import MeasuredProbe, ProbeFinding, ProbeOptions
 
 Floats = NDArray[np.float64]
 _CELLS = 1 << 22  # random signs held at once

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agenteval.evaluators.utility.verify.checks import CHECKS, upside_down
-from agenteval.evaluators.utility.verify.effects import effects
-from agenteval.evaluators.utility.verify.evidence import Lengths, gather
-from agenteval.evaluators.utility.verify.judge import judge_verdict
-from agenteval.evaluators.utility.verify.options import VerifyOptions
-from agenteval.evaluators.utility.verify.redundancy import means_of, redundancy, smallest_subset
-from agenteval.evaluators.utility.verify.verdict import decide
 from agenteval.records import Criterion
 from agenteval.records.verification import VerifiedSet
 from agenteval.stats.correlation import first_component
 from agenteval.stats.scores import ScoreTable
+from agenteval.utility.verify.checks import CHECKS, upside_down
+from agenteval.utility.verify.effects import effects
+from agenteval.utility.verify.evidence import Lengths, gather
+from agenteval.utility.verify.judge import judge_verdict
+from agenteval.utility.verify.options import VerifyOptions
+from agenteval.utility.verify.redundancy import means_of, redundancy, smallest_subset
+from agenteval.utility.verify.verdict import decide
 
 __all__ = ["Lengths", "VerifyOptions", "verify"]
 

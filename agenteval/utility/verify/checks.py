@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agenteval.evaluators.utility.verify.evidence import Evidence
-from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.records.verification import Check, Outcome
 from agenteval.stats import Bootstrap, gwet_ac2, krippendorff_alpha
 from agenteval.stats.discrimination import discrimination
 from agenteval.stats.multiple import adjust
+from agenteval.utility.verify.evidence import Evidence
+from agenteval.utility.verify.options import VerifyOptions
 
 UNSUPPORTED = "this judge cannot grade it: unsupported"
 _GRID = 21  # levels that a scale of numbers is put on for the agreement of repeats

@@ -7,10 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agenteval.evaluators.utility.perturb import CONTROLS
-from agenteval.evaluators.utility.verify.evidence import Evidence
-from agenteval.evaluators.utility.verify.options import VerifyOptions
-from agenteval.evaluators.utility.verify.systems import changes_by_system
 from agenteval.records.criteria import Direction
 from agenteval.records.verification import Effect, Outcome
 from agenteval.stats import mean_interval
@@ -18,6 +14,10 @@ from agenteval.stats.multiple import adjust
 from agenteval.stats.paired import sign_flip_test
 from agenteval.stats.scores import ORIGINAL, split_variant
 from agenteval.stats.vectors import Alternative
+from agenteval.utility.perturb import CONTROLS
+from agenteval.utility.verify.evidence import Evidence
+from agenteval.utility.verify.options import VerifyOptions
+from agenteval.utility.verify.systems import changes_by_system
 
 _ALTERNATIVE: dict[Direction, Alternative] = {
     "lower": "greater",

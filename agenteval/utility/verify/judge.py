@@ -7,24 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agenteval.evaluators.utility.verify.effects import (
-    is_control,
-    is_directed,
-    named,
-    undecidable,
-)
-from agenteval.evaluators.utility.verify.evidence import Evidence, claim
-from agenteval.evaluators.utility.verify.options import VerifyOptions
-from agenteval.evaluators.utility.verify.people import PEOPLE_AGREE, people_agree
-from agenteval.evaluators.utility.verify.redundancy import means_of, overall_means
-from agenteval.evaluators.utility.verify.systems import systems_alike
-from agenteval.evaluators.utility.verify.verdict import (
-    MORE_CASES,
-    MORE_REPEATS,
-    WHY_MISSING,
-    moved_as_expected,
-    short_of_cases,
-)
 from agenteval.records.verification import (
     Check,
     Effect,
@@ -37,6 +19,24 @@ from agenteval.stats import Interval, mean_interval
 from agenteval.stats.correlation import first_component
 from agenteval.stats.discrimination import discrimination
 from agenteval.stats.scores import ScoreTable
+from agenteval.utility.verify.effects import (
+    is_control,
+    is_directed,
+    named,
+    undecidable,
+)
+from agenteval.utility.verify.evidence import Evidence, claim
+from agenteval.utility.verify.options import VerifyOptions
+from agenteval.utility.verify.people import PEOPLE_AGREE, people_agree
+from agenteval.utility.verify.redundancy import means_of, overall_means
+from agenteval.utility.verify.systems import systems_alike
+from agenteval.utility.verify.verdict import (
+    MORE_CASES,
+    MORE_REPEATS,
+    WHY_MISSING,
+    moved_as_expected,
+    short_of_cases,
+)
 
 REPEATS_AGREE = "repeats agree"
 DAMAGE_LOWERS = "damage lowers scores"

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.verify import verify
-from agenteval.evaluators.utility.verify.effects import is_directed, named
-from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.readers.logs import is_log
 from agenteval.readers.scores import score_rows
 from agenteval.records import Criterion
 from agenteval.records.verification import VerifiedSet
 from agenteval.stats.scores import ORIGINAL, Column, ScoreTable
+from agenteval.utility.verify import verify
+from agenteval.utility.verify.effects import is_directed, named
+from agenteval.utility.verify.options import VerifyOptions
 
 
 def verify_ratings(

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from agenteval.evaluators.utility.verify.evidence import Evidence, claim
-from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.records.verification import JudgeEvidence, Standing
 from agenteval.stats.correlation import spearman
 from agenteval.stats.scores import ORIGINAL, ScoreTable
+from agenteval.utility.verify.evidence import Evidence, claim
+from agenteval.utility.verify.options import VerifyOptions
 
 PEOPLE_AGREE = "people agree"
 

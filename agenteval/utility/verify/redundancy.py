@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from agenteval.evaluators.utility.verify.evidence import Evidence, Floats
-from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.records.verification import Check, Verification
 from agenteval.stats.correlation import correlation_matrix
 from agenteval.stats.discrimination import discrimination
+from agenteval.utility.verify.evidence import Evidence, Floats
+from agenteval.utility.verify.options import VerifyOptions
 
 
 def means_of(evidence: Sequence[Evidence]) -> Floats:

@@ -8,13 +8,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from agenteval.evaluators.utility.verify.evidence import Evidence, Floats, claim
-from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.records.criteria import Direction
 from agenteval.records.verification import JudgeEvidence, SystemFigure
 from agenteval.stats import Interval, mean_interval
 from agenteval.stats.discrimination import discrimination
 from agenteval.stats.multiple import adjust
+from agenteval.utility.verify.evidence import Evidence, Floats, claim
+from agenteval.utility.verify.options import VerifyOptions
 
 SYSTEMS_ALIKE = "systems are judged alike"
 Directed = tuple[Evidence, str, Direction]  # evidence, variant, expected direction

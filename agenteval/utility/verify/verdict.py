@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agenteval.evaluators.utility.verify.checks import UNSUPPORTED
-from agenteval.evaluators.utility.verify.effects import is_control, is_directed, named
-from agenteval.evaluators.utility.verify.evidence import Evidence
-from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.records.verification import Check, Effect, Verdict, Verification
 from agenteval.stats import mean_interval
+from agenteval.utility.verify.checks import UNSUPPORTED
+from agenteval.utility.verify.effects import is_control, is_directed, named
+from agenteval.utility.verify.evidence import Evidence
+from agenteval.utility.verify.options import VerifyOptions
 
 _LEAVE_OUT = "leave it out"
 OTHER_JUDGE = "choose a judge that can grade it (--model)"

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.evaluators.traces.condense import Options, condense
-from agenteval.evaluators.traces.outline import trace_key
 from agenteval.readers.gold_in_spans import MARK, without_gold
 from agenteval.readers.traces import read_traces
 from agenteval.records import Message, Run, Span, SpanEvent, ToolCall
+from agenteval.traces.condense import Options, condense
+from agenteval.traces.outline import trace_key
 from tests.readers.tracing.test_assignment import DEV
 
 ROW = {"question": "q", "true_answer": "It's 1954", "n": 3}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import JsonValue
 
-from agenteval.evaluators.workflows.scenario import WorkflowTool
+from agenteval.workflows.scenario import WorkflowTool
 from tests.tasks.flows.flow import Flow, carry_out
 from tests.thorough import often
 

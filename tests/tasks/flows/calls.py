@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.workflows.scenario import CROSS
+from agenteval.workflows.scenario import CROSS
 from tests.tasks.flows.flow import Flow, carry_out, state_after
 from tests.tasks.flows.hand import Step
 

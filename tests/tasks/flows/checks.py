@@ -17,7 +17,7 @@ import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 from pydantic import JsonValue
 
-from agenteval.evaluators.workflows.scenario import CROSS
+from agenteval.workflows.scenario import CROSS
 from tests.tasks.flows.anything import check_any_calls
 from tests.tasks.flows.calls import check_orders, check_refusals, check_whole_numbers
 from tests.tasks.flows.flow import Flow, calls_of, carry_out, load, state_after

@@ -11,11 +11,11 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.workflows.backend import StatefulBackend, load_backend
-from agenteval.evaluators.workflows.chart import Chart
-from agenteval.evaluators.workflows.folder import read_role
-from agenteval.evaluators.workflows.mermaid import parse_chart
-from agenteval.evaluators.workflows.scenario import (
+from agenteval.workflows.backend import StatefulBackend, load_backend
+from agenteval.workflows.chart import Chart
+from agenteval.workflows.folder import read_role
+from agenteval.workflows.mermaid import parse_chart
+from agenteval.workflows.scenario import (
     CROSS,
     Action,
     Profile,

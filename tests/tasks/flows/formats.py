@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
-from agenteval.evaluators.workflows.align import Call
-from agenteval.evaluators.workflows.chart import Chart
-from agenteval.evaluators.workflows.conformance import conform
-from agenteval.evaluators.workflows.defects import chart_defects
-from agenteval.evaluators.workflows.procedure import procedure
+from agenteval.workflows.align import Call
+from agenteval.workflows.chart import Chart
+from agenteval.workflows.conformance import conform
+from agenteval.workflows.defects import chart_defects
+from agenteval.workflows.procedure import procedure
 from tests.tasks.flows.flow import Flow
 
 NODES = (7, 13)

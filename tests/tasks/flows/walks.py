@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.workflows.chart import Chart, Edge
-from agenteval.evaluators.workflows.conditions import holds
-from agenteval.evaluators.workflows.scenario import RecordedSession, Turn
+from agenteval.workflows.chart import Chart, Edge
+from agenteval.workflows.conditions import holds
+from agenteval.workflows.scenario import RecordedSession, Turn
 from tests.tasks.flows.flow import Flow
 
 OUT_OF_SCOPE = "out of scope"

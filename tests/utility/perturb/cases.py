@@ -8,11 +8,11 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from agenteval.evaluators.utility.perturb import Perturbed, perturb, rng_for
 from agenteval.readers.view import make_view
 from agenteval.records import Message, Run, ToolCall, View
+from agenteval.utility.perturb import Perturbed, perturb, rng_for
 
-TASKS = Path(__file__).parents[4] / "tasks"
+TASKS = Path(__file__).parents[3] / "tasks"
 
 PROSE = (
     "There are 12 boxes with 30 pens each. So we need 12·30 = 360 pens, of which 45 are blue.\n\n"

@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from agenteval.evaluators.utility.perturb.changes import FILLERS
-from tests.evaluators.utility.perturb.cases import PROSE, do, plain, run_id, shown, tools
+from agenteval.utility.perturb.changes import FILLERS
+from tests.utility.perturb.cases import PROSE, do, plain, run_id, shown, tools
 
 
 @pytest.mark.parametrize(

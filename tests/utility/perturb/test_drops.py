@@ -8,7 +8,7 @@ import pytest
 
 from agenteval.readers.view import make_view
 from agenteval.records import Message, Run, Span
-from tests.evaluators.utility.perturb.cases import PROSE, do, plain, run_id, shown, tools
+from tests.utility.perturb.cases import PROSE, do, plain, run_id, shown, tools
 
 SENTENCES = [
     "There are 12 boxes with 30 pens each.",

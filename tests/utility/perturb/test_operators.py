@@ -13,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
-from agenteval.evaluators.utility import critic_reply
-from agenteval.evaluators.utility.perturb import (
+from agenteval.readers.view import HEADING
+from agenteval.records import View
+from agenteval.utility import critic_reply
+from agenteval.utility.perturb import (
     CONTROLS,
     OPERATORS,
     REMOVED,
@@ -22,12 +24,10 @@ from agenteval.evaluators.utility.perturb import (
     rng_for,
     variant_name,
 )
-from agenteval.evaluators.utility.perturb.layout import MARKER, read_layout
-from agenteval.evaluators.utility.sentences import split_sentences
-from agenteval.readers.view import HEADING
-from agenteval.records import View
-from tests.evaluators.utility.perturb.cases import PROSE, SEEDS, SHARES, TEXTS, do, plain, views
+from agenteval.utility.perturb.layout import MARKER, read_layout
+from agenteval.utility.sentences import split_sentences
 from tests.thorough import often
+from tests.utility.perturb.cases import PROSE, SEEDS, SHARES, TEXTS, do, plain, views
 
 KEEPING = sorted(set(OPERATORS) - {"truncate"})
 WITH_SHARE = {"drop_sentences", "drop_words", "truncate", "swap_numbers", "pad"}

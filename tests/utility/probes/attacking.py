@@ -8,18 +8,8 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
+from agenteval.analysis.scores import scores_from_store
 from agenteval.engine import Experiment
-from agenteval.evaluators.utility.plan import JudgeEvaluator
-from agenteval.evaluators.utility.probes.attacks import DATAMARK, KINDS, attack_text
-from agenteval.evaluators.utility.probes.injection import Injected
-from agenteval.evaluators.utility.probes.result import ProbeOptions
-from agenteval.evaluators.utility.probes.targets import (
-    Target,
-    add_texts,
-    choose_targets,
-    probing,
-)
-from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.prompts import neutralise
 from agenteval.models.wire import Reply, Request
@@ -28,12 +18,22 @@ from agenteval.records import Run, View
 from agenteval.stats.scores import ScoreTable, score_table
 from agenteval.store import Store
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.trust.scores import scores_from_store
-from tests.evaluators.utility.probes.making import world
+from agenteval.utility.evaluator import JudgeEvaluator
+from agenteval.utility.probes.attacks import DATAMARK, KINDS, attack_text
+from agenteval.utility.probes.injection import Injected
+from agenteval.utility.probes.result import ProbeOptions
+from agenteval.utility.probes.targets import (
+    Target,
+    add_texts,
+    choose_targets,
+    probing,
+)
+from agenteval.utility.quantifier import QuantifierOptions, chat_judge
 from tests.support import judges as family
 from tests.support.judges import Answers, SimulatedJudge, read_prompt
 from tests.support.world import TASK, criteria
 from tests.support.world_truth import CRITERIA, truth_levels
+from tests.utility.probes.making import world
 
 OPTIONS = ProbeOptions(resamples=100, draws=1000, attacked=20)
 REPEATS = 2

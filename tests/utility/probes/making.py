@@ -9,18 +9,18 @@ from pathlib import Path
 
 import numpy as np
 
+from agenteval.analysis.scores import scores_from_store
 from agenteval.engine import Experiment
-from agenteval.evaluators.utility.probes import ProbeRatings, examine
-from agenteval.evaluators.utility.probes.result import Probe, ProbeOptions
-from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request
 from agenteval.readers import make_view
 from agenteval.records import Run
 from agenteval.store import Store
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.trust.scores import scores_from_store
-from agenteval.trust.verification import VerificationData
+from agenteval.utility.perturbed_runs import VerificationData
+from agenteval.utility.probes import ProbeRatings, examine
+from agenteval.utility.probes.result import Probe, ProbeOptions
+from agenteval.utility.quantifier import QuantifierOptions, chat_judge
 from tests.support.judges import Answers, SimulatedJudge
 from tests.support.world import TASK, criteria, make_runs
 

@@ -10,14 +10,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from agenteval.evaluators.utility.probes import ProbeRatings, examine
-from agenteval.evaluators.utility.probes.attacks import KINDS
-from agenteval.evaluators.utility.probes.injection import NOBODY, Injected, injection
-from agenteval.evaluators.utility.probes.result import MeasuredProbe, Probe, ProbeOptions, settle
-from agenteval.evaluators.utility.probes.targets import Target
-from agenteval.evaluators.utility.quantifier import QuantifierOptions
 from agenteval.stats.scores import score_table
-from tests.evaluators.utility.probes.attacking import (
+from agenteval.utility.probes import ProbeRatings, examine
+from agenteval.utility.probes.attacks import KINDS
+from agenteval.utility.probes.injection import NOBODY, Injected, injection
+from agenteval.utility.probes.result import MeasuredProbe, Probe, ProbeOptions, settle
+from agenteval.utility.probes.targets import Target
+from agenteval.utility.quantifier import QuantifierOptions
+from tests.support.world import criteria
+from tests.thorough import often
+from tests.utility.probes.attacking import (
     OPTIONS,
     REPEATS,
     Swayed,
@@ -25,8 +27,6 @@ from tests.evaluators.utility.probes.attacking import (
     levels,
     run_of,
 )
-from tests.support.world import criteria
-from tests.thorough import often
 
 IDS = [c.id for c in criteria()]
 FAST = ProbeOptions(draws=200)

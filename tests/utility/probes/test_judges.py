@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agenteval.evaluators.utility.probes import NO_SCALE, ProbeRatings, examine
-from agenteval.evaluators.utility.probes.result import Probe
-from tests.evaluators.utility.probes.making import OPTIONS, Otherwise, judged, probed
+from agenteval.utility.probes import NO_SCALE, ProbeRatings, examine
+from agenteval.utility.probes.result import Probe
 from tests.support import judges as family
 from tests.support.judges import Answers
+from tests.utility.probes.making import OPTIONS, Otherwise, judged, probed
 
 WORDING_B = "without taking sides"
 REVERSED = "order of this list"

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from agenteval.evaluators.utility.probes.injection import AttackPair, one_kind, stands_out
-from agenteval.evaluators.utility.probes.result import (
+from agenteval.utility.probes.injection import AttackPair, one_kind, stands_out
+from agenteval.utility.probes.result import (
     MeasuredProbe,
     Probe,
     ProbeFinding,

@@ -7,14 +7,14 @@ import json
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.probes.result import (
+from agenteval.stats.interval import Interval
+from agenteval.utility.probes.result import (
     MeasuredProbe,
     Probe,
     ProbeFinding,
     ProbeOptions,
     settle,
 )
-from agenteval.stats.interval import Interval
 
 
 def finding(

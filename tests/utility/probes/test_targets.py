@@ -10,19 +10,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from agenteval.engine.judging import JudgeUnit
 from agenteval.errors import InputError
-from agenteval.evaluators.base import JudgeUnit
-from agenteval.evaluators.utility.probes.attacks import DATAMARK, KINDS, attack_text, control_text
-from agenteval.evaluators.utility.probes.result import ProbeOptions
-from agenteval.evaluators.utility.probes.targets import (
-    Target,
-    add_texts,
-    choose_targets,
-    most_targets,
-    probing,
-)
-from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
-from agenteval.evaluators.utility.reading import read_text
 from agenteval.models.client import Client
 from agenteval.models.prompts import neutralise
 from agenteval.models.wire import Request
@@ -30,6 +19,17 @@ from agenteval.readers import make_view
 from agenteval.records import Criterion, Run, Score, View
 from agenteval.stats.scores import score_table
 from agenteval.testing.scripted import ScriptedTransport
+from agenteval.utility.probes.attacks import DATAMARK, KINDS, attack_text, control_text
+from agenteval.utility.probes.result import ProbeOptions
+from agenteval.utility.probes.targets import (
+    Target,
+    add_texts,
+    choose_targets,
+    most_targets,
+    probing,
+)
+from agenteval.utility.quantifier import QuantifierOptions, chat_judge
+from agenteval.utility.reading import read_text
 from tests.support.obeying import Obeying, Sight
 from tests.support.world import TASK, criteria
 

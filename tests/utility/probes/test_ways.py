@@ -7,10 +7,10 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from agenteval.evaluators.utility.probes.result import ProbeFinding, ProbeOptions, settle
-from agenteval.evaluators.utility.probes.ways import WayPairs, compare_ways, lost_agreement, pair
 from agenteval.stats.agreement import krippendorff_alpha
-from tests.evaluators.utility.verify.making import criterion, table
+from agenteval.utility.probes.result import ProbeFinding, ProbeOptions, settle
+from agenteval.utility.probes.ways import WayPairs, compare_ways, lost_agreement, pair
+from tests.utility.verify.making import criterion, table
 
 OPTIONS = ProbeOptions(resamples=200, draws=2000)
 

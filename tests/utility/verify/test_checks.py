@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.verify import VerifyOptions
-from agenteval.evaluators.utility.verify.checks import agreement, coverage, separation, spread
-from agenteval.evaluators.utility.verify.effects import effects
-from agenteval.evaluators.utility.verify.evidence import Evidence, gather
 from agenteval.records.verification import Check
-from tests.evaluators.utility.verify.making import Rate, criterion, quality, table
+from agenteval.utility.verify import VerifyOptions
+from agenteval.utility.verify.checks import agreement, coverage, separation, spread
+from agenteval.utility.verify.effects import effects
+from agenteval.utility.verify.evidence import Evidence, gather
+from tests.utility.verify.making import Rate, criterion, quality, table
 
 OPTIONS = VerifyOptions()
 

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agenteval.api.reports import verify_report
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.verify import VerifyOptions, verify
 from agenteval.records.verification import JudgeVerdict, VerifiedSet
 from agenteval.stats.scores import ScoreTable, score_table
+from agenteval.utility.reports import verify_report
+from agenteval.utility.verify import VerifyOptions, verify
 from benchmarks.verdicts.kinds import KINDS, WORST, Kind
 from benchmarks.verdicts.simulate import classify, truth, verdict_of
 from benchmarks.verdicts.world import Design
-from tests.evaluators.utility.verify.making import criterion
+from tests.utility.verify.making import criterion
 
 VARIANTS = ("original", "drop_sentences:0.25:0", "swap_numbers:0.25:0", "whitespace:-:0")
 NAMES = ("complete", "accurate", "clear")

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agenteval.evaluators.utility.criteria_file import load_criteria
-from agenteval.evaluators.utility.verify import verify
 from agenteval.models.reply import parse_reply
 from agenteval.readers.scores import read_scores
 from agenteval.records import Criterion
 from agenteval.records.criteria import Direction
 from agenteval.records.verification import Verification, VerifiedSet
 from agenteval.stats.scores import Column, ScoreTable, score_table
+from agenteval.utility.criteria_file import load_criteria
+from agenteval.utility.verify import verify
 
-FOLDER = Path(__file__).parents[5] / "shared" / "reference" / "utility"
+FOLDER = Path(__file__).parents[4] / "shared" / "reference" / "utility"
 
 recorded = pytest.mark.skipif(not FOLDER.is_dir(), reason="the recorded data is not here")
 
@@ -162,8 +162,8 @@ def test_the_current_figure_with_the_groups_told_apart() -> None:
 
 # ---- a capable judge on 20 runs of tasks/math, one repeat ----------------------------------------
 
-CAPABLE = Path(__file__).parents[3] / "golden" / "data" / "ratings_math_120.jsonl"
-MATH = Path(__file__).parents[4] / "criteria" / "math.reviewed.json"
+CAPABLE = Path(__file__).parents[2] / "golden" / "data" / "ratings_math_120.jsonl"
+MATH = Path(__file__).parents[3] / "criteria" / "math.reviewed.json"
 
 
 def capable(expect: dict[str, dict[str, Direction]], *, repeats: int = 1) -> VerifiedSet:

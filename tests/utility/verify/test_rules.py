@@ -12,8 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agenteval.evaluators.utility.verify import verify
-from agenteval.evaluators.utility.verify.checks import (
+from agenteval.records import Criterion
+from agenteval.records.criteria import Direction
+from agenteval.records.verification import Check, Effect, Outcome, Verification, VerifiedSet
+from agenteval.stats.scores import score_table
+from agenteval.utility.verify import verify
+from agenteval.utility.verify.checks import (
     agreement,
     alpha,
     coverage,
@@ -21,16 +25,12 @@ from agenteval.evaluators.utility.verify.checks import (
     spread,
     upside_down,
 )
-from agenteval.evaluators.utility.verify.effects import effects
-from agenteval.evaluators.utility.verify.evidence import Evidence, gather
-from agenteval.evaluators.utility.verify.options import VerifyOptions
-from agenteval.evaluators.utility.verify.redundancy import redundancy
-from agenteval.evaluators.utility.verify.verdict import decide
-from agenteval.records import Criterion
-from agenteval.records.criteria import Direction
-from agenteval.records.verification import Check, Effect, Outcome, Verification, VerifiedSet
-from agenteval.stats.scores import score_table
-from tests.evaluators.utility.verify.making import LEVELS, criterion, quality, table
+from agenteval.utility.verify.effects import effects
+from agenteval.utility.verify.evidence import Evidence, gather
+from agenteval.utility.verify.options import VerifyOptions
+from agenteval.utility.verify.redundancy import redundancy
+from agenteval.utility.verify.verdict import decide
+from tests.utility.verify.making import LEVELS, criterion, quality, table
 
 OPTIONS = VerifyOptions(resamples=200)
 CASES = 40

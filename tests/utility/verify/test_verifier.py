@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agenteval.evaluators.utility.verify import verify
-from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.records import Criterion
 from agenteval.records.verification import VerifiedSet
-from tests.evaluators.utility.verify.making import Rate, criterion, quality, table
+from agenteval.utility.verify import verify
+from agenteval.utility.verify.options import VerifyOptions
+from tests.utility.verify.making import Rate, criterion, quality, table
 
 VARIANTS = ("original", "drop_sentences:0.25:0", "shuffle_sentences:-:0", "swap_numbers:0.25:0",
             "pad:0.25:0", "whitespace:-:0")  # fmt: skip

@@ -1,0 +1,1 @@
+"""The command line, and functions that answer questions across the rooms."""

@@ -1,0 +1,1 @@
+"""Commands that are not about one of the four systems."""

@@ -1,0 +1,224 @@
+"""Commands of AgentEval: criteria, quantify, verify, perturb."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agenteval.cli import arguments as options
+from agenteval.cli.command import finish, grouped
+from agenteval.cli.console import Verbosity, note, notify
+from agenteval.cli.options import keywords, read_columns
+from agenteval.cli.outputs import refuse_input
+from agenteval.cli.progress import following
+from agenteval.utility.options import JudgeOptions, ProposeOptions, VerifiedJudge
+
+
+@grouped
+def criteria(
+    task: Annotated[str, typer.Option("--task", help="Name of a task, or its folder.")],
+    settings: ProposeOptions,
+    reply: options.ReplyOptions,
+    limits: options.LimitOptions,
+    shown: options.OutputOptions,
+) -> None:
+    """Propose criteria, merge paraphrases, check the scales, write criteria/TASK.json."""
+    from agenteval.readers.tasks import TASK_FILE, find_task
+    from agenteval.utility import api
+
+    folder = find_task(task)
+    target = settings.output or Path("criteria") / f"{folder.task.name}.json"
+    refuse_input(target, [folder.runs, folder.path / TASK_FILE], store=settings.store)
+    if not settings.dry_run:
+        note(f"{settings.seeds} critics on task {folder.task.name}")
+    report = api.propose(
+        task, **keywords(settings, output=target, limits=limits.limits(), notify=notify)
+    )
+    if not settings.dry_run:
+        note(f"written to {target}; read it, edit it, then quantify")
+    finish(report, shown)
+
+
+@grouped
+def quantify(
+    runs: Annotated[str, typer.Argument(help="File, folder, glob in quotes, or - for stdin.")],
+    judge: JudgeOptions,
+    reply: options.ReplyOptions,
+    criteria: options.CriteriaFile = None,
+    *,
+    max_unscored: Annotated[
+        float, typer.Option(help="Exit 3 when a larger share of cells is unscored.", min=0, max=1)
+    ] = 0.1,
+    score_failed_runs: Annotated[
+        str | None,
+        typer.Option(
+            metavar="worst",
+            help="Count runs whose system failed as the worst level. Default: they are left out of "
+            "means and reported.",
+            show_default=False,
+        ),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WIDTH",
+            help="Judge cases in random order until no always-valid interval is wider (0.1), or, "
+            "of two systems, until it is decided which is better (decided).",
+            show_default=False,
+        ),
+    ] = None,
+    limits: options.LimitOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Score every run on every criterion. Stop it at any time; the same command goes on."""
+    from agenteval.utility import api
+
+    with following("judging") as progress:
+        report = api.quantify(
+            runs,
+            criteria,
+            max_unscored=max_unscored,
+            score_failed_runs=score_failed_runs,
+            until=until,
+            **keywords(judge, limits=limits.limits(), notify=notify, progress=progress),
+        )
+    finish(report, output)
+
+
+@dataclass(frozen=True)
+class ExaminationOptions:
+    """What is examined besides the ratings of runs and copies, and what is demanded."""
+
+    scores: Annotated[
+        Path | None, typer.Option(help="Examine ratings made elsewhere instead: a table or a log.")
+    ] = None
+    labels: Annotated[
+        Path | None,
+        typer.Option(help="Labels of these runs by people, as for `agree`: do people agree?"),
+    ] = None
+    min_cases: Annotated[
+        int, typer.Option(help="Below this many cases nothing is decided.", min=2)
+    ] = 20
+    deterministic: Annotated[
+        bool,
+        typer.Option(
+            "--deterministic",
+            help="The judge of --scores is a function: it needs no repeats to agree with itself.",
+        ),
+    ] = False
+    sequential: Annotated[
+        bool,
+        typer.Option(
+            "--sequential",
+            help="Cases in random order, a look after 20, 40, 80, ...; stop when no verdict is "
+            "open.",
+        ),
+    ] = False
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Where the criteria go, with what was found."),
+    ] = None
+    probes: Annotated[
+        bool,
+        typer.Option(
+            "--probes",
+            help="Also ask in other ways and with attacks in the text: what sways the judge?",
+        ),
+    ] = False
+    attacked: Annotated[
+        int | None,
+        typer.Option(
+            "--attacked", help="Most runs that --probes put an attack in. Default: 80.", min=1
+        ),
+    ] = None
+    gate: Annotated[
+        bool,
+        typer.Option(
+            "--gate",
+            help="Exit 4 (not enough data) or 5 (not trustworthy, or a criterion is refuted).",
+        ),
+    ] = False
+    allow_criterion: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-criterion", help="A refuted criterion that --gate lets pass. Repeatable."
+        ),
+    ] = None
+
+
+@grouped
+def verify(
+    judge: VerifiedJudge,
+    reply: options.ReplyOptions,
+    copies: options.CopyOptions,
+    how: ExaminationOptions,
+    runs: Annotated[
+        str | None, typer.Argument(help="File, folder, glob in quotes, or - for stdin.")
+    ] = None,
+    *,
+    criteria: options.CriteriaFile = None,
+    limits: options.LimitOptions,
+    shown: options.OutputOptions,
+) -> None:
+    """Judge every run and perturbed copies of it; say which criteria and whether to trust."""
+    from agenteval.utility import verifying
+    from agenteval.utility.verify.options import VerifyOptions
+
+    inputs = [criteria, how.scores, how.labels]
+    refuse_input(how.output, [runs, *inputs], store=judge.store)
+    thresholds = VerifyOptions(
+        min_cases=how.min_cases, seed=judge.seed, deterministic=how.deterministic
+    )
+    output = how.output
+    if how.scores is None and output is None:
+        output = Path("criteria") / "{task}.verified.json"
+    with following("judging") as progress:
+        report = verifying.verify(
+            runs,
+            criteria,
+            scores=how.scores,
+            labels=how.labels,
+            perturbations=copies.perturb or (),
+            share=copies.drop,
+            options=thresholds,
+            probes=how.probes,
+            attacked=how.attacked,
+            sequential=how.sequential,
+            output=output,
+            **keywords(judge, limits=limits.limits(), notify=notify, progress=progress),
+        )
+    if how.gate and report.estimate is None:
+        report = report.gate(how.allow_criterion or ())
+    finish(report, shown)
+
+
+@grouped
+def perturb(
+    runs: Annotated[str, typer.Argument(help="File, folder, glob in quotes, or - for stdin.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where the texts go, as JSONL.")],
+    copies: options.CopyOptions,
+    *,
+    columns: options.Columns = None,
+    seed: options.Seed = 0,
+    limit: options.FirstRuns = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Write the text of every run and of perturbed copies; rate them, then verify --scores."""
+    from agenteval.utility import api
+
+    Verbosity.level = -1 if quiet else Verbosity.level
+    refuse_input(output, [runs])
+    report = api.perturb(
+        runs,
+        copies.perturb or (),
+        share=copies.drop,
+        seed=seed,
+        limit=limit,
+        mapping=read_columns(columns),
+        notify=notify,
+    )
+    report.write(output)
+    note(f"{report.title} written to {output}")

@@ -1,0 +1,150 @@
+"""Options of the commands and functions of AgentEval; see `agenteval.cli.options`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agenteval.cli.options import (
+    CommonOptions,
+    EndpointKeywords,
+    EndpointOptions,
+    RunKeywords,
+    RunOptions,
+    option,
+    python_only,
+    to_tuple,
+    with_default,
+)
+
+if TYPE_CHECKING:
+    from agenteval.models.factory import Model
+    from agenteval.records import Task
+    from agenteval.utility.judging import AnyJudge
+
+
+@dataclass(frozen=True)
+class JudgeOptions(RunOptions, EndpointOptions):
+    """Which runs are judged, and how the judge is asked."""
+
+    judge: AnyJudge = option(
+        None,
+        "--model",
+        "--judge",
+        type=str | None,
+        help="PROVIDER:MODEL, decisions:NAME, embedded, recorded, replay:FILE, autogen:FILE, or "
+        "python:MODULE:NAME of a function (run, criterion) or of another framework's scorer. "
+        "Default: AGENTEVAL_MODEL, else embedded.",
+        show_default=False,
+    )
+    version: str | None = python_only()  # of a judge that is a function
+    task: str | Task | None = with_default(CommonOptions, "task", None)
+    with_reference: bool = option(
+        False, "--with-reference", help="Show the judge the reference answer."
+    )
+    mapping: Mapping[str, str] | None = with_default(CommonOptions, "mapping", None)
+    system: str | None = option(
+        None,
+        help="Name of the system of runs that name none, e.g. bot-v2; their ids become NAME/ID.",
+        show_default=False,
+    )
+    repeats: int = option(1, help="How often each text is judged.", min=1)
+    seed: int = with_default(CommonOptions, "seed", 0)
+    one_per_call: bool = option(
+        False, "--one-per-call", help="One criterion per request: less halo, n × cost."
+    )
+    probabilities: bool = option(
+        False,
+        "--probabilities",
+        help="A probability for each level, from the log-probabilities of a chat model.",
+    )
+    limit: int | None = with_default(CommonOptions, "limit", None)
+
+
+class JudgeKeywords(RunKeywords, EndpointKeywords, total=False):
+    """Keywords for `JudgeOptions`."""
+
+    judge: AnyJudge
+    version: str | None
+    task: str | Task | None
+    with_reference: bool
+    mapping: Mapping[str, str] | None
+    system: str | None
+    repeats: int
+    seed: int
+    one_per_call: bool
+    probabilities: bool
+    limit: int | None
+
+
+@dataclass(frozen=True)
+class VerifiedJudge(JudgeOptions):
+    """As for `quantify`; each text is judged twice, so that the judge can disagree with itself."""
+
+    repeats: int = with_default(JudgeOptions, "repeats", 2)
+
+
+@dataclass(frozen=True)
+class ProposeOptions(RunOptions, EndpointOptions):
+    """How critics propose criteria, and how proposals are merged."""
+
+    model: Model = option(
+        None,
+        type=str | None,
+        help="PROVIDER:MODEL, embedded, recorded, replay:FILE or autogen:FILE. "
+        "Default: AGENTEVAL_MODEL, else embedded.",
+        show_default=False,
+    )
+    seeds: int = option(5, help="How many critics, each with its own seed.", min=1)
+    seed: int = with_default(CommonOptions, "seed", 0)
+    tau: float | None = option(
+        None, help="Cosine from which two criteria merge; 1: only equal names.", min=0, max=1
+    )
+    embedder: str | None = option(
+        None, help="sentence-transformers name or path, or endpoint:NAME."
+    )
+    examples: bool = option(
+        True,
+        "--examples/--no-examples",
+        help="Show the critic examples; without (task-based), the description only.",
+    )
+    sub_criteria: bool = option(
+        False, "--sub-criteria", help="Have a second agent divide the criteria."
+    )
+    bank: bool = option(False, "--bank", help="Show the critic the nearest entries of the bank.")
+    kinds: Sequence[str] = option(
+        (),
+        "--kind",
+        type=list[str] | None,
+        convert=to_tuple,
+        help="Kind of task, for what comes from the bank; default: guessed, and told.",
+        show_default=False,
+    )
+    consolidate: bool = option(
+        True,
+        "--consolidate/--no-consolidate",
+        help="Ask the critic which names are the same; without, merge by embedding alone.",
+    )
+    min_seeds: int = option(1, help="Keep what at least so many seeds proposed.", min=1)
+    output: str | Path | None = option(
+        None, "-o", "--output", type=Path | None, help="Default: criteria/TASK.json."
+    )
+
+
+class ProposeKeywords(RunKeywords, EndpointKeywords, total=False):
+    """Keywords for `ProposeOptions`."""
+
+    model: Model
+    seeds: int
+    seed: int
+    tau: float | None
+    embedder: str | None
+    examples: bool
+    sub_criteria: bool
+    bank: bool
+    kinds: Sequence[str]
+    consolidate: bool
+    min_seeds: int
+    output: str | Path | None
