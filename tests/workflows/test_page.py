@@ -29,8 +29,8 @@ from agenteval.workflows.session import (
 from agenteval.workflows.session_judge import GoalsFailure, GoalsVerdict, GoalVerdict
 from agenteval.workflows.tallies import Tallies
 from agenteval.workflows.turn_score import TurnVerdict
-from tests.reporting.conftest import Open
 from tests.reporting.making import Seen, assert_harmless
+from tests.support.browser import Open
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\u200b\x1b[31m$x$&amp;"
 
