@@ -11,7 +11,6 @@ from agenteval.analysis.gates import FailIf
 from agenteval.cli.options import (
     CommonOptions,
     RunOptions,
-    StorePath,
     option,
     python_only,
     to_tuple,
@@ -20,6 +19,7 @@ from agenteval.cli.options import (
 from agenteval.stats.scores import ScoreTable
 
 if TYPE_CHECKING:
+    from agenteval.cli.options import StorePath
     from agenteval.records import Run
     from agenteval.utility.judging import Criteria
 
@@ -150,9 +150,7 @@ class ComparisonOptions:
     margin: float = option(
         0.05, help="A difference up to this share of the scale is none.", min=0, max=1
     )
-    min_cases: int = option(
-        20, help="Below this many common cases nothing is decided.", min=2
-    )
+    min_cases: int = option(20, help="Below this many common cases nothing is decided.", min=2)
     planned: int | None = option(
         None,
         "--sequential",
