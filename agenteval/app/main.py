@@ -74,7 +74,7 @@ class Commands(typer.core.TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of this name with its options; None where there is none."""
-        return _command(cmd_name) if cmd_name in COMMANDS else None
+        return command_of(cmd_name) if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Names and first sentences, without a look at the commands themselves."""
@@ -121,7 +121,7 @@ def typed(name: str) -> typer.Typer:
 
 
 @cache
-def _command(name: str | None = None) -> Any:
+def command_of(name: str | None = None) -> Any:
     """A command with its options, or the root of all; built once, which takes a while."""
     command = typer.main.get_command(app if name is None else typed(name))
     command.name = name or command.name
@@ -149,7 +149,7 @@ def _run(arguments: list[str] | None, caught: Caught) -> int:
     try:
         try:
             refuse_removed(sys.argv[1:] if arguments is None else arguments)
-            _command()(arguments)
+            command_of()(arguments)
         finally:  # what cannot be written is told here, not by Python at its end
             if (failed := output_fails()) is not None:
                 raise failed
