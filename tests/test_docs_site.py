@@ -13,27 +13,13 @@ import agenteval
 from agenteval.app.main import COMMANDS
 
 ROOT = Path(__file__).parents[1]
+BUILD = ("mkdocs", "build", "-q", "--strict", "-f", ".mkdocs.yml", "-d")
 
 
 @pytest.mark.slow
 def test_the_site_builds_and_documents_every_command_and_public_name(tmp_path: Path) -> None:
-    subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "mkdocs",
-            "build",
-            "-q",
-            "--strict",
-            "-f",
-            ".mkdocs.yml",
-            "-d",
-            str(tmp_path),
-        ],
-        cwd=ROOT,
-        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
-        check=True,
-    )
+    quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    subprocess.run([sys.executable, "-m", *BUILD, str(tmp_path)], cwd=ROOT, env=quiet, check=True)
     commands = (tmp_path / "commands" / "index.html").read_text("utf-8")
     assert all(f"agenteval {name}" in commands for name in COMMANDS)
     assert "--max-cost" in commands
