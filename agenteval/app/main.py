@@ -30,6 +30,7 @@ from agenteval.text import guard_logs, redacted, visible
 COMMANDS = {
     "demo": "Judge solutions by a capable judge (recorded), a poor and a bad one; tell them apart.",
     "init": "Make the folder of a new task; with a file of runs also criteria, and a first page.",
+    "run": "Run an evaluation file: criteria, scores, verification, comparison, report, exit code.",
     "criteria": "Propose criteria, merge paraphrases, check the scales, write criteria/TASK.json.",
     "design": "Say what cases × repeats will cost and show, before the first call.",
     "quantify": "Score every run on every criterion.",
