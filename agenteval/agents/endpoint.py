@@ -131,7 +131,7 @@ class _WriteOnly:
 
 
 @dataclass(slots=True)
-class _Attempts:
+class Attempts:
     """What the transport has done for one request so far."""
 
     clock: Callable[[], float] = time.monotonic
@@ -139,13 +139,29 @@ class _Attempts:
     since: float | None = None  # when the attempt under way was begun
 
 
-_attempts: ContextVar[_Attempts | None] = ContextVar("attempts", default=None)
+_attempts: ContextVar[Attempts | None] = ContextVar("attempts", default=None)
+
+
+def current_attempts() -> Attempts | None:
+    """Return the counts of the request that this code asks, None outside of a `Line`."""
+    return _attempts.get()
+
+
+@contextmanager
+def count_attempts() -> Iterator[Attempts]:
+    """Count what a transport does for the request that is sent within the block."""
+    attempts = Attempts()
+    token = _attempts.set(attempts)
+    try:
+        yield attempts
+    finally:
+        _attempts.reset(token)
 
 
 @contextmanager
 def attempt() -> Iterator[None]:
     """To be held by a transport while it sends: tells the case that its request is on the way."""
-    note = _attempts.get() or _Attempts()
+    note = _attempts.get() or Attempts()
     note.sent, note.since = note.sent + 1, note.clock()
     try:
         yield
@@ -178,7 +194,7 @@ class Line:
         Raises the ModelError of the client, and Filtered for a reply that a content filter of the
         endpoint withheld.
         """
-        note, began = _Attempts(self._clock), self._clock()
+        note, began = Attempts(self._clock), self._clock()
         # another attempt at a case is never answered with what was recorded of the first
         request = replace(request, repeat=self._tools.trial)
         token = _attempts.set(note)
@@ -200,7 +216,7 @@ class Line:
         self.last = replace(reply, text=reply.text or reply.refusal or "")
         return self.last
 
-    async def _in_time(self, request: Request, note: _Attempts, began: float) -> Reply:
+    async def _in_time(self, request: Request, note: Attempts, began: float) -> Reply:
         try:
             async with asyncio.timeout(self._deadline - began) as limit:
                 return await self._client.complete(request)

@@ -173,7 +173,34 @@ class EndpointKeywords(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class JudgeOptions(RunOptions, EndpointOptions):
+class ExecutorOptions:
+    """Where units are evaluated."""
+
+    workers: int | None = option(
+        None,
+        "--workers",
+        help="Evaluate in this many Ray actors, on this machine unless --ray says where. Requests "
+        "are still sent by this process. Needs agenteval[ray].",
+        min=1,
+    )
+    ray: str | None = option(
+        None,
+        "--ray",
+        metavar="ADDRESS|local",
+        help="Evaluate in a Ray cluster, e.g. auto on one of its nodes; local: on this machine.",
+        show_default=False,
+    )
+
+
+class ExecutorKeywords(TypedDict, total=False):
+    """Keywords for `ExecutorOptions`."""
+
+    workers: int | None
+    ray: str | None
+
+
+@dataclass(frozen=True)
+class JudgeOptions(RunOptions, EndpointOptions, ExecutorOptions):
     """Which runs are judged, and how the judge is asked."""
 
     judge: AnyJudge = option(
@@ -224,7 +251,7 @@ class JudgeOptions(RunOptions, EndpointOptions):
     limit: int | None = option(None, help="Only the first N runs.", min=1)
 
 
-class JudgeKeywords(RunKeywords, EndpointKeywords, total=False):
+class JudgeKeywords(RunKeywords, EndpointKeywords, ExecutorKeywords, total=False):
     """Keywords for `JudgeOptions`."""
 
     judge: AnyJudge

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agenteval.api.options import EndpointOptions, RunOptions, keywords, with_default
+from agenteval.api.options import (
+    EndpointOptions,
+    ExecutorOptions,
+    RunOptions,
+    keywords,
+    with_default,
+)
 from agenteval.api.plan_options import SuiteOptions
 from agenteval.cli import options
 from agenteval.cli.command import finish, grouped
@@ -195,6 +201,7 @@ def run_agent(
     agent: AgentOptions,
     limits: CaseLimits,
     run: RunOptions,
+    executor: ExecutorOptions,
     output: OutputOptions,
     trials: Trials = 1,
     limit: Annotated[int | None, typer.Option(help="Only the first cases.", min=1)] = None,
@@ -217,6 +224,7 @@ def run_agent(
             suite,
             agent.agent,
             **agent.how(limits, run),
+            **keywords(executor),
             trials=trials,
             limit=limit,
             lexicon=lexicon,

@@ -180,6 +180,10 @@ class Evaluator(Protocol[T]):
         evaluate a unit: nothing is sent and no code of users runs."""
         ...
 
+    def failure(self, unit: Unit[T], message: str, usage: Usage) -> Outcome:
+        """Return the outcome of a unit that the infrastructure failed (`error:infrastructure`)."""
+        ...
+
     async def evaluate(self, unit: Unit[T]) -> Outcome:
         """Evaluate one unit. Failures are outcomes; what is raised ends the experiment."""
         ...
