@@ -10,61 +10,43 @@ import asyncio
 import pickle
 import platform
 import threading
-import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
 from importlib.metadata import version
 from itertools import count
 from typing import Any, NamedTuple
 
-from agenteval.agents.endpoint import current_attempts
 from agenteval.engine.unit import Outcome
 from agenteval.errors import InputError
 
 
 class Start(NamedTuple):
-    """Leader to actor: evaluate this pickled unit. `evaluator` is None where the actor has it."""
+    """Leader to actor: evaluate this pickled unit; `evaluator` is None where the actor has it."""
 
     unit: int
     content: bytes
-    key: int
     evaluator: bytes | None
-
-
-class Stop(NamedTuple):
-    """Leader to actor: stop evaluating a unit."""
-
-    unit: int
-
-
-class Answer(NamedTuple):
-    """Leader to actor: what a call returned or raised. `sent` and `age` are of a cancelled one: how
-    often its request was sent, and since when (in seconds) the last attempt was under way."""
-
-    call: int
-    value: Any = None
-    error: Exception | None = None
-    sent: int = 0
-    age: float | None = None
 
 
 class Call(NamedTuple):
     """Actor to leader: call a method of an object that stays there."""
 
     unit: int
-    call: int
+    number: int
     target: int
     method: str
     arguments: tuple[Any, ...]
+    keywords: Mapping[str, Any]
 
 
-class Cancel(NamedTuple):
-    """Actor to leader: nobody waits for this call any more."""
+class Answer(NamedTuple):
+    """Leader to actor: what a call returned or raised."""
 
-    unit: int
     call: int
+    value: Any = None
+    error: Exception | None = None
 
 
 class Ended(NamedTuple):
@@ -75,21 +57,12 @@ class Ended(NamedTuple):
     error: BaseException | None = None
 
 
-Message = Call | Cancel | Ended
-
-
-def versions() -> str:
-    """Return the versions that leader and actors must share."""
-    return f"agenteval {version('agenteval')} on Python {platform.python_version()}"
-
-
 class Forwarded:
     """Replaces an object that stays with the leader: its `methods` are called there."""
 
     def __init__(self, target: int, methods: Sequence[str], attributes: dict[str, Any]) -> None:
-        self.__dict__.update(attributes)
-        for name in methods:
-            self.__dict__[name] = partial(_call, target, name)
+        calls = {name: partial(_call, target, name) for name in methods}
+        self.__dict__.update(attributes | calls)
 
 
 class RayActor:
@@ -99,8 +72,8 @@ class RayActor:
         self.calls: dict[int, asyncio.Future[Answer]] = {}
         self.numbers = count()
         self._evaluator: Any = None
-        self._units: dict[int, asyncio.Task[None]] = {}
-        self._messages: deque[Message] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._messages: deque[Call | Ended] = deque()
         self._ready = asyncio.Event()
         self._home: asyncio.AbstractEventLoop | None = None
         self._loop = asyncio.new_event_loop()
@@ -110,11 +83,11 @@ class RayActor:
         """Return the versions of the package and of Python here."""
         return versions()
 
-    async def give(self, messages: Sequence[Start | Stop | Answer]) -> None:
+    async def give(self, messages: Sequence[Start | Answer]) -> None:
         """Take messages of the leader."""
         self._loop.call_soon_threadsafe(self._receive, messages)
 
-    async def take(self) -> list[Message]:
+    async def take(self) -> list[Call | Ended]:
         """Return the messages for the leader, as soon as there are any."""
         self._home = asyncio.get_running_loop()
         if not self._messages:
@@ -122,76 +95,56 @@ class RayActor:
         self._ready.clear()
         return [self._messages.popleft() for _ in range(len(self._messages))]
 
-    def send(self, message: Message) -> None:
+    def send(self, message: Call | Ended) -> None:
         """Queue a message for the leader."""
         self._messages.append(message)
         if self._home is not None:
             self._home.call_soon_threadsafe(self._ready.set)
 
-    def _receive(self, messages: Sequence[Start | Stop | Answer]) -> None:
+    def _receive(self, messages: Sequence[Start | Answer]) -> None:
         for message in messages:
             if isinstance(message, Start):
-                self._units[message.unit] = self._loop.create_task(self._evaluate(message))
-            elif isinstance(message, Stop):
-                if (task := self._units.get(message.unit)) is not None:
-                    task.cancel()
-            elif (future := self.calls.get(message.call)) is not None and not future.done():
+                task = self._loop.create_task(self._evaluate(message))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+            elif (future := self.calls.pop(message.call, None)) is not None and not future.done():
                 future.set_result(message)
 
     async def _evaluate(self, start: Start) -> None:
         _unit.set((self, start.unit))
         try:
-            unit = self._loaded(start)
+            try:
+                if start.evaluator is not None:
+                    self._evaluator = pickle.loads(start.evaluator)  # noqa: S301
+                unit = pickle.loads(start.content)  # noqa: S301
+            except Exception as error:
+                problem = f"cannot be loaded in an actor ({type(error).__name__}: {error})"
+                hint = "its modules and files must exist where actors run"
+                raise InputError(f"the evaluator {problem}; {hint}") from error
             self.send(Ended(start.unit, await self._evaluator.evaluate(unit)))
         except BaseException as error:  # noqa: BLE001  raised again at the leader
-            self.send(Ended(start.unit, error=_portable(error)))
-        finally:
-            del self._units[start.unit]
-
-    def _loaded(self, start: Start) -> Any:
-        """Return the unit, and keep the evaluator. Raises InputError for what is not here."""
-        try:
-            if start.evaluator is not None:
-                self._evaluator = pickle.loads(start.evaluator)  # noqa: S301
-            return pickle.loads(start.content)  # noqa: S301
-        except Exception as error:
-            raise InputError(
-                f"the evaluator cannot be loaded in an actor ({type(error).__name__}: {error}); "
-                "its modules and files must exist where actors run"
-            ) from error
+            try:
+                pickle.loads(pickle.dumps(error))  # noqa: S301
+            except Exception:  # noqa: BLE001  whatever its class does
+                error = RuntimeError(f"{type(error).__name__}: {error}")
+            self.send(Ended(start.unit, error=error))
 
 
 _unit: ContextVar[tuple[RayActor, int]] = ContextVar("unit")  # which this code evaluates, and where
 
 
-async def _call(target: int, method: str, *arguments: Any) -> Any:
-    """Have the leader call a method; when this is cancelled, so is the call."""
+async def _call(target: int, method: str, *arguments: Any, **keywords: Any) -> Any:
+    """Have the leader call a method, and return what it returns or raise what it raises."""
     actor, unit = _unit.get()
     number = next(actor.numbers)
     future = actor.calls[number] = asyncio.get_running_loop().create_future()
-    actor.send(Call(unit, number, target, method, arguments))
-    try:
-        answer = await asyncio.shield(future)
-    except asyncio.CancelledError:
-        actor.send(Cancel(unit, number))
-        await asyncio.wait({future}, timeout=1)
-        attempts = current_attempts()
-        if future.done() and attempts is not None:
-            answer = future.result()
-            attempts.sent = answer.sent
-            attempts.since = None if answer.age is None else time.monotonic() - answer.age
-        raise
-    finally:
-        del actor.calls[number]
+    actor.send(Call(unit, number, target, method, arguments, keywords))
+    answer = await future
     if answer.error is not None:
         raise answer.error
     return answer.value
 
 
-def _portable(error: BaseException) -> BaseException:
-    """Return the error, or its text if it cannot be pickled."""
-    try:
-        pickle.loads(pickle.dumps(error))  # noqa: S301
-    except Exception:  # noqa: BLE001  whatever its class does
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return error
+def versions() -> str:
+    """Return the versions that leader and actors must share."""
+    return f"agenteval {version('agenteval')} on Python {platform.python_version()}"
