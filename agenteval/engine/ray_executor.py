@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import socket
 import time
 from contextlib import suppress
 from dataclasses import asdict
@@ -131,7 +132,14 @@ class RayExecutor:
                 "_node_ip_address": "127.0.0.1",
             }
         try:
-            if not ray.is_initialized():
+            if ray.is_initialized():
+                connected = ray.get_runtime_context().gcs_address
+                if self.address not in (None, "auto", connected):
+                    raise ValueError(f"this process is connected to the Ray at {connected}")
+            else:
+                host, _, port = (self.address or "").rpartition(":")
+                if host:  # Ray itself would try for minutes
+                    socket.create_connection((host, int(port)), timeout=10).close()
                 ray.init(**options, log_to_driver=False, logging_level="error")
                 self._connected = True
             if self.address is not None and self.workers is None:
