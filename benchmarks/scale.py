@@ -10,7 +10,8 @@ starts after a quarter of the calls: starting Ray takes seconds, which are not m
 calls per second over one process in the same round.
 
 Kills: 6 SIGKILLs of actors while `--calls` runs (12,000 cells with the default) are judged, then
-one of the command, which is started again; the same for sessions of an agent, with 2 kills. Results must equal those of one process, none stored twice; a killed actor must repeat no
+one of the command, which is started again; the same for sessions of an agent, with 2 kills of
+actors. Results must equal those of one process, none stored twice; a killed actor must repeat no
 request, a killed command at most those that were in flight.
 """
 

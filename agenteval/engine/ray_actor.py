@@ -10,12 +10,13 @@ import asyncio
 import pickle
 import platform
 import threading
-from collections import deque
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
 from importlib.metadata import version
 from itertools import count
+from queue import SimpleQueue
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from agenteval.engine.unit import Outcome
@@ -57,12 +58,10 @@ class Ended(NamedTuple):
     error: BaseException | None = None
 
 
-class Forwarded:
-    """Replaces an object that stays with the leader: its `methods` are called there."""
-
-    def __init__(self, target: int, methods: Sequence[str], attributes: dict[str, Any]) -> None:
-        calls = {name: partial(_call, target, name) for name in methods}
-        self.__dict__.update(attributes | calls)
+def forwarded(target: int, methods: Sequence[str], attributes: Mapping[str, Any]) -> Any:
+    """Return what replaces an object that stays with the leader: its `methods` are called there."""
+    calls = {name: partial(_call, target, name) for name in methods}
+    return SimpleNamespace(**attributes, **calls)
 
 
 class RayActor:
@@ -73,9 +72,8 @@ class RayActor:
         self.numbers = count()
         self._evaluator: Any = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._messages: deque[Call | Ended] = deque()
-        self._ready = asyncio.Event()
-        self._home: asyncio.AbstractEventLoop | None = None
+        self._messages: SimpleQueue[Call | Ended] = SimpleQueue()
+        self.send = self._messages.put  # a message for the leader
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
 
@@ -89,17 +87,8 @@ class RayActor:
 
     async def take(self) -> list[Call | Ended]:
         """Return the messages for the leader, as soon as there are any."""
-        self._home = asyncio.get_running_loop()
-        if not self._messages:
-            await self._ready.wait()
-        self._ready.clear()
-        return [self._messages.popleft() for _ in range(len(self._messages))]
-
-    def send(self, message: Call | Ended) -> None:
-        """Queue a message for the leader."""
-        self._messages.append(message)
-        if self._home is not None:
-            self._home.call_soon_threadsafe(self._ready.set)
+        first = await asyncio.to_thread(self._messages.get)
+        return [first, *(self._messages.get() for _ in range(self._messages.qsize()))]
 
     def _receive(self, messages: Sequence[Start | Answer]) -> None:
         for message in messages:

@@ -22,7 +22,7 @@ from typing import Any
 
 from agenteval.agents.endpoint import Endpoint
 from agenteval.engine.executor import Evaluate
-from agenteval.engine.ray_actor import Answer, Call, Ended, Forwarded, RayActor, Start, versions
+from agenteval.engine.ray_actor import Answer, Call, Ended, RayActor, Start, forwarded, versions
 from agenteval.engine.unit import Evaluator, Outcome, Unit
 from agenteval.errors import AgentevalError, InputError
 from agenteval.models.client import Client
@@ -86,6 +86,8 @@ class RayExecutor:
         """
         pickled = self._dumps(evaluator, f"the evaluator {evaluator.source.model}")
         if not self._links:
+            # In the loop's own pool: Ray's processes end with the thread that starts them, and in
+            # the main thread Ray would replace the handler of SIGTERM.
             self._links = [_Link(actor) for actor in await asyncio.to_thread(self._start)]
 
         async def evaluate(unit: Unit[Any]) -> Outcome:
@@ -121,16 +123,11 @@ class RayExecutor:
         from ray._private import ray_constants
 
         self._ray, workers = ray, self.workers or os.cpu_count() or 1
-        options: dict[str, Any] = {"address": self.address}
+        options: dict[str, Any] = {}
         if self.address is None:
             ray_constants.ENABLE_RAY_CLUSTER = False  # where Ray was imported before
-            options = {
-                "address": "local",
-                "num_cpus": workers,
-                "include_dashboard": False,
-                "object_store_memory": _OBJECT_STORE,
-                "_node_ip_address": "127.0.0.1",
-            }
+            options = {"num_cpus": workers, "object_store_memory": _OBJECT_STORE}
+            options |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
         try:
             if ray.is_initialized():
                 connected = ray.get_runtime_context().gcs_address
@@ -140,7 +137,8 @@ class RayExecutor:
                 host, _, port = (self.address or "").rpartition(":")
                 if host:  # Ray itself would try for minutes
                     socket.create_connection((host, int(port)), timeout=10).close()
-                ray.init(**options, log_to_driver=False, logging_level="error")
+                options |= {"log_to_driver": False, "logging_level": "error"}
+                ray.init(self.address or "local", **options)
                 self._connected = True
             if self.address is not None and self.workers is None:
                 workers = int(ray.cluster_resources().get("CPU", 1))
@@ -202,7 +200,7 @@ class RayExecutor:
         if not any(obj is kept for kept in self.objects):
             self.objects.append(obj)
         number = next(at for at, kept in enumerate(self.objects) if kept is obj)
-        return Forwarded, (number, methods, attributes)
+        return forwarded, (number, methods, attributes)
 
 
 class _Task:

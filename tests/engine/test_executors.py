@@ -60,10 +60,11 @@ def place(request: pytest.FixtureRequest) -> Place:
 def ray() -> Iterator[Any]:
     """A local Ray for all tests, started as the executor starts it."""
     module = pytest.importorskip("ray", reason="the extra `ray` is not installed")
-    before = dict(os.environ)
+    before, handler = dict(os.environ), signal.getsignal(signal.SIGTERM)
     with ray_executor.RayExecutor(2, "local") as executor:
-        actors = asyncio.run(asyncio.to_thread(executor._start))
-        for actor in actors:
+        started = executor._start()  # its processes end with the thread that starts them
+        signal.signal(signal.SIGTERM, handler)  # Ray sets its own in the main thread
+        for actor in started:
             module.kill(actor)
         yield module
     os.environ.clear()
