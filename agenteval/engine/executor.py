@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
-from agenteval.engine.unit import Evaluator, Outcome, Unit
+from agenteval.engine.unit import Evaluate, Evaluator
 from agenteval.errors import InputError
 from agenteval.store import Store
-
-Evaluate = Callable[[Unit[Any]], Awaitable[Outcome]]
 
 
 class Executor(AbstractContextManager[Any], Protocol):

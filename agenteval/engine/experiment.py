@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from agenteval.engine.dry_run import Estimate, estimate
-from agenteval.engine.executor import Evaluate, Executor, LocalExecutor
+from agenteval.engine.executor import Executor, LocalExecutor
 from agenteval.engine.resume import Pending, pending
-from agenteval.engine.unit import Evaluator, ExperimentResult, Outcome, Progress, T, Unit
+from agenteval.engine.unit import Evaluate, Evaluator, ExperimentResult, Outcome, Progress, T, Unit
 from agenteval.errors import StoreError, Unauthorized
 from agenteval.store import Store
 from agenteval.store.experiments import StoredExperiment, begin, finish

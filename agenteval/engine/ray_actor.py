@@ -1,7 +1,7 @@
 """The part of the Ray executor that runs in an actor: it evaluates units and sends no request.
 
-What an evaluator asks of a model, a budget or the store is a `Call`, which the process that runs
-the command (the leader) carries out.
+What an evaluator asks of a model, a budget or the store is a `ForwardedCall`, which the process
+that runs the command (the leader) carries out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Start(NamedTuple):
     evaluator: bytes | None
 
 
-class Call(NamedTuple):
+class ForwardedCall(NamedTuple):
     """Actor to leader: call a method of an object that stays there."""
 
     unit: int
@@ -42,7 +42,7 @@ class Call(NamedTuple):
     keywords: Mapping[str, Any]
 
 
-class Answer(NamedTuple):
+class CallAnswer(NamedTuple):
     """Leader to actor: what a call returned or raised."""
 
     call: int
@@ -68,11 +68,11 @@ class RayActor:
     """Evaluates units in a thread of its own, so that messages pass while a judge computes."""
 
     def __init__(self) -> None:
-        self.calls: dict[int, asyncio.Future[Answer]] = {}
+        self.calls: dict[int, asyncio.Future[CallAnswer]] = {}
         self.numbers = count()
         self._evaluator: Any = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._messages: SimpleQueue[Call | Ended] = SimpleQueue()
+        self._messages: SimpleQueue[ForwardedCall | Ended] = SimpleQueue()
         self.send = self._messages.put  # a message for the leader
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
@@ -81,16 +81,16 @@ class RayActor:
         """Return the versions of the package and of Python here."""
         return versions()
 
-    async def give(self, messages: Sequence[Start | Answer]) -> None:
+    async def give(self, messages: Sequence[Start | CallAnswer]) -> None:
         """Take messages of the leader."""
         self._loop.call_soon_threadsafe(self._receive, messages)
 
-    async def take(self) -> list[Call | Ended]:
+    async def take(self) -> list[ForwardedCall | Ended]:
         """Return the messages for the leader, as soon as there are any."""
         first = await asyncio.to_thread(self._messages.get)
         return [first, *(self._messages.get() for _ in range(self._messages.qsize()))]
 
-    def _receive(self, messages: Sequence[Start | Answer]) -> None:
+    def _receive(self, messages: Sequence[Start | CallAnswer]) -> None:
         for message in messages:
             if isinstance(message, Start):
                 task = self._loop.create_task(self._evaluate(message))
@@ -127,7 +127,7 @@ async def _call(target: int, method: str, *arguments: Any, **keywords: Any) -> A
     actor, unit = _unit.get()
     number = next(actor.numbers)
     future = actor.calls[number] = asyncio.get_running_loop().create_future()
-    actor.send(Call(unit, number, target, method, arguments, keywords))
+    actor.send(ForwardedCall(unit, number, target, method, arguments, keywords))
     answer = await future
     if answer.error is not None:
         raise answer.error

@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import signal
 import socket
+import threading
 import time
 from contextlib import suppress
 from dataclasses import asdict
@@ -21,9 +23,16 @@ from types import SimpleNamespace
 from typing import Any
 
 from agenteval.agents.endpoint import Endpoint
-from agenteval.engine.executor import Evaluate
-from agenteval.engine.ray_actor import Answer, Call, Ended, RayActor, Start, forwarded, versions
-from agenteval.engine.unit import Evaluator, Outcome, Unit
+from agenteval.engine.ray_actor import (
+    CallAnswer,
+    Ended,
+    ForwardedCall,
+    RayActor,
+    Start,
+    forwarded,
+    versions,
+)
+from agenteval.engine.unit import Evaluate, Evaluator, Outcome, Unit
 from agenteval.errors import AgentevalError, InputError
 from agenteval.models.client import Client
 from agenteval.models.limits import Budget
@@ -61,8 +70,8 @@ class RayExecutor:
         self.objects: list[Any] = []  # which actors may call
         self._ray: Any = None
         self._connected = False  # by this executor
-        self._links: list[_Link] = []
-        self._spare: _Link | None = None  # for one unit alone
+        self._links: list[_ActorLink] = []
+        self._spare: _ActorLink | None = None  # for one unit alone
         self._alone = asyncio.Lock()
         self._numbers = count()
 
@@ -86,9 +95,12 @@ class RayExecutor:
         """
         pickled = self._dumps(evaluator, f"the evaluator {evaluator.source.model}")
         if not self._links:
-            # In the loop's own pool: Ray's processes end with the thread that starts them, and in
-            # the main thread Ray would replace the handler of SIGTERM.
-            self._links = [_Link(actor) for actor in await asyncio.to_thread(self._start)]
+            # In a thread of the loop's pool: Ray's processes end with the thread that starts them.
+            actors = await asyncio.to_thread(self._start)
+            self._links = [_ActorLink(actor) for actor in actors]
+            if threading.current_thread() is threading.main_thread():
+                # Ray's own handler of SIGTERM ends the process without waiting for requests.
+                signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
 
         async def evaluate(unit: Unit[Any]) -> Outcome:
             task = _Task(self.objects, store, self._dumps(unit, "a unit"), pickled)
@@ -98,7 +110,7 @@ class RayExecutor:
                         return await self._link().evaluate(next(self._numbers), task)
                     async with self._alone:  # whether this unit kills it, and no other
                         if self._spare is None or self._spare.dead:
-                            self._spare = _Link(self._actor(cpus=0))
+                            self._spare = _ActorLink(self._actor(cpus=0))
                         return await self._spare.evaluate(next(self._numbers), task)
                 except _ActorDied as died:
                     reason = f"{MOST_DEATHS} actors died while they evaluated it: {died}"
@@ -107,11 +119,11 @@ class RayExecutor:
 
         return evaluate
 
-    def _link(self) -> _Link:
+    def _link(self) -> _ActorLink:
         """Return the link with the fewest units, to a new actor if its actor died."""
         place = min(range(len(self._links)), key=lambda at: len(self._links[at].inboxes))
         if self._links[place].dead:
-            self._links[place] = _Link(self._actor())
+            self._links[place] = _ActorLink(self._actor())
         return self._links[place]
 
     def _start(self) -> list[Any]:
@@ -212,12 +224,14 @@ class _Task:
         self.replies: list[tuple[int, tuple[Any, ...], Reply]] = []
         self._objects, self._store = objects, store
 
-    async def answer(self, call: Call, earlier: list[tuple[int, tuple[Any, ...], Reply]]) -> Answer:
+    async def answer(
+        self, call: ForwardedCall, earlier: list[tuple[int, tuple[Any, ...], Reply]]
+    ) -> CallAnswer:
         """Return the answer to a call; a reply is durable then."""
         for place, (target, arguments, reply) in enumerate(earlier):
             if (target, arguments) == (call.target, call.arguments):
                 del earlier[place]
-                return Answer(call.number, reply)
+                return CallAnswer(call.number, reply)
         try:
             method = getattr(self._objects[call.target], call.method)
             value = await method(*call.arguments, **call.keywords)
@@ -226,20 +240,20 @@ class _Task:
                 if not value.cached:
                     await self._store.flush()
         except Exception as error:  # noqa: BLE001  raised again in the actor
-            return Answer(call.number, error=error)
-        return Answer(call.number, value)
+            return CallAnswer(call.number, error=error)
+        return CallAnswer(call.number, value)
 
 
-class _Link:
+class _ActorLink:
     """The connection to one actor until it dies; `inboxes` are those of its units."""
 
     def __init__(self, actor: Any) -> None:
         self.actor = actor
-        self.inboxes: dict[int, asyncio.Queue[Call | Ended | _ActorDied]] = {}
+        self.inboxes: dict[int, asyncio.Queue[ForwardedCall | Ended | _ActorDied]] = {}
         self.dead = False
         self.pump = asyncio.create_task(self._run())
         self._evaluator = b""  # that the actor has
-        self._outbox: list[Start | Answer] = []
+        self._outbox: list[Start | CallAnswer] = []
         self._ready = asyncio.Event()
 
     async def evaluate(self, number: int, task: _Task) -> Outcome:
@@ -261,7 +275,9 @@ class _Link:
                         raise last.error
                     assert last.outcome is not None
                     return last.outcome
-                answers = [task.answer(m, earlier) for m in messages if isinstance(m, Call)]
+                answers = [
+                    task.answer(m, earlier) for m in messages if isinstance(m, ForwardedCall)
+                ]
                 # A single request is sent by this task: Client.wind_down goes by tasks.
                 one = len(answers) == 1
                 for answer in [await answers[0]] if one else await asyncio.gather(*answers):
@@ -269,7 +285,7 @@ class _Link:
         finally:
             del self.inboxes[number]
 
-    def _send(self, message: Start | Answer) -> None:
+    def _send(self, message: Start | CallAnswer) -> None:
         self._outbox.append(message)
         self._ready.set()
 

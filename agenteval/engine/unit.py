@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from agenteval.records import CallRecord, Criterion, Failure, FailureStatus, Result, Source, Usage
 from agenteval.records.score import INFRASTRUCTURE
@@ -95,6 +95,9 @@ class Outcome:
         if self.failure is not None:
             return (f"judge {self.failure[0]}",)
         return (self.call.outcome or "unchecked",)
+
+
+Evaluate = Callable[[Unit[Any]], Awaitable[Outcome]]
 
 
 @dataclass(slots=True)

@@ -60,15 +60,15 @@ def place(request: pytest.FixtureRequest) -> Place:
 def ray() -> Iterator[Any]:
     """A local Ray for all tests, started as the executor starts it."""
     module = pytest.importorskip("ray", reason="the extra `ray` is not installed")
-    before, handler = dict(os.environ), signal.getsignal(signal.SIGTERM)
+    before, handler = set(os.environ), signal.getsignal(signal.SIGTERM)
     with ray_executor.RayExecutor(2, "local") as executor:
         started = executor._start()  # its processes end with the thread that starts them
         signal.signal(signal.SIGTERM, handler)  # Ray sets its own in the main thread
         for actor in started:
             module.kill(actor)
         yield module
-    os.environ.clear()
-    os.environ.update(before)
+    for name in set(os.environ) - before:
+        del os.environ[name]
 
 
 @pytest.fixture(autouse=True)
@@ -242,6 +242,23 @@ def test_a_unit_that_kills_actors_fails_and_the_others_go_on(place: Place, tmp_p
     assert {r.status for r in failed} == {"error:infrastructure"}
     assert failed[0].message.startswith("run r7: 3 actors died while they evaluated it")
     assert len(report.ratings) - len(failed) == 22
+
+
+@on_ray
+def test_an_agent_that_kills_actors_is_a_failed_trial(place: Place, tmp_path: Path) -> None:
+    cases = agenteval.plan_suite(n="3", limits=None).cases[:3]
+    deadly = cases[1].request
+
+    def agent(request: str, tools: Any) -> str:
+        if request == deadly:
+            os._exit(5)
+        return "done"
+
+    report = agenteval.plan_test(cases, agent, store=tmp_path / "s.db", **place)
+    outcomes = {attempt.case.id: attempt.outcome for attempt in report.attempts}
+    assert outcomes.pop(cases[1].id) == "error:infrastructure"
+    assert not any(":" in outcome for outcome in outcomes.values())
+    assert "3 actors died" in report.failures[0].log.message
 
 
 def actors() -> list[psutil.Process]:
