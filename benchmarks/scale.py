@@ -208,6 +208,7 @@ def kills(name: str, words: Any, server: Server, allowed: tuple[int, int], query
             target = f"at most {most} extra, results equal"
             rows.append(Row(f"{name}: SIGKILL of {who}", measured, target,
                             same and 0 <= sent - calls <= most and count > 0))  # fmt: skip
+            print(f"{rows[-1].what}: {measured}; {'met' if rows[-1].met else 'MISSED'}: {target}")
     return rows
 
 
@@ -268,8 +269,6 @@ def main() -> int:
     if reason := postgres.why_not():
         print(f"not measured with PostgreSQL: {reason}")
     rows = crashes(options.calls, options.sessions)
-    for row in rows:
-        print(f"{row.what}: {row.measured}; {'met' if row.met else 'MISSED'}: {row.target}")
     return finish("scale", rows, sides=found)
 
 
