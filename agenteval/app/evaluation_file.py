@@ -65,7 +65,7 @@ def keys_of(
     return keys
 
 
-_RUN = {"store", "retry_failed", "dry_run"}
+_RUN = {"store", "retry_failed", "dry_run", "workers", "ray"}
 _REQUESTS = {
     "reasoning_effort": Key(
         "reasoning_effort", str | None, "How long the model thinks: low, medium, high."

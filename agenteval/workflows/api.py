@@ -22,6 +22,7 @@ from agenteval.cli.running import (
     synchronous,
     why_stopped,
 )
+from agenteval.engine.executor import make_executor
 from agenteval.errors import InputError, NoStoreYet
 from agenteval.models.limits import Limits
 from agenteval.store import Store, default_path
@@ -264,7 +265,11 @@ async def _run(campaign: Campaign, how: TurnOptions, watch: Watch) -> WorkflowRe
         with planned(how.store) as store:
             estimate = await campaign.dry_run(store, watch)
         return WorkflowReport(title=f"flow {campaign.level}", tables=(), estimate=estimate)
-    with opened(how.store) as store:
+    executor = make_executor(how.workers, how.ray)
+    if executor.distributed and how.judgements is not None:
+        raise InputError("decisions are not collected from actors", "--judgements")
+    campaign = replace(campaign, executor=executor)
+    with opened(how.store) as store, executor:
         try:
             ended = await campaign.run(store, watch, how.judgements)
         except asyncio.CancelledError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from agenteval.engine import (
     Requests,
     announcement,
 )
+from agenteval.engine.executor import Executor, LocalExecutor
 from agenteval.files import write_atomically
 from agenteval.models.asking import MOST_REQUESTS
 from agenteval.models.client import Client
@@ -63,6 +64,7 @@ class Campaign:
     simulator: ModelChoice | None = None
     demand: Demand | None = None
     turn_limits: AgentLimits = AgentLimits()  # noqa: RUF009  frozen
+    executor: Executor = field(default_factory=LocalExecutor)
 
     @cached_property
     def conditions(self) -> dict[str, JsonValue]:
@@ -146,6 +148,7 @@ class Campaign:
                 retry_failed=self.retry_failed,
                 notify=watch.note,
                 warn=watch.warn,
+                executor=self.executor,
             )
             for candidate in candidates
         ]
