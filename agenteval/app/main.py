@@ -94,7 +94,7 @@ app = typer.Typer(
     help="Find out whether an LLM agent is useful, and whether the judge that says so can be "
     "trusted.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},  # commands inherit it
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
