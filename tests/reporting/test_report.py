@@ -18,6 +18,6 @@ def test_a_report_is_shown_as_one_line_and_can_be_pickled():
     rows = tuple({"a": n} for n in range(2000))
     table = Table("scores", "Scores", (Column("a", "a"),), rows)
     report = Kind(title="a judge", tables=(table,), scores=(0.5,) * 5000, exit_code=3)
-    assert repr(report) == "<Kind 'a judge': scores (2000 rows); exit code 3>"
+    assert repr(report) == "<Kind 'a judge': scores (2,000 rows); exit code 3>"
     assert repr(Kind(title="", tables=())) == "<Kind '': no tables; exit code 0>"
     assert pickle.loads(pickle.dumps(report)) == report
