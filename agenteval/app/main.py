@@ -28,23 +28,22 @@ from agenteval.text import guard_logs, redacted, visible
 # The commands and groups, each a module of this package that is imported when it is called, with
 # the first sentence of its help.
 COMMANDS = {
-    "demo": "Judge solutions by a capable judge (recorded), a poor and a bad one; tell them apart.",
-    "init": "Make the folder of a new task; with a file of runs also criteria, and a first page.",
-    "run": "Run an evaluation file: criteria, scores, verification, comparison, report, exit code.",
+    "demo": "Compare a capable, a weak and a bad judge; needs no key.",
+    "init": "Create a task; from a file of runs also a first page.",
+    "run": "Run an evaluation file: criteria, scores, verdict, report.",
     "criteria": "Propose criteria, merge paraphrases, check the scales, write criteria/TASK.json.",
-    "design": "Say what cases × repeats will cost and show, before the first call.",
+    "design": "Plan cases and repeats: calls, cost and precision.",
     "quantify": "Score every run on every criterion.",
     "verify": "Judge every run and perturbed copies of it; say which criteria and whether to "
     "trust.",
     "perturb": "Write the text of every run and of perturbed copies; rate them, then verify.",
-    "agree": "Compare the judge with ratings by people; audit the success labels; draw what to "
-    "label.",
-    "compare": "Compare A with B on the cases that both have: difference, interval, verdict.",
-    "report": "Write one HTML page: what can be trusted, what was measured, what is missing.",
-    "show": "Print what is stored of a judge, an agent under test or a finder.",
-    "export": "Write the stored results on the runs to a file, one row per result.",
-    "store": "Tell what a store holds, or copy it: a file to PostgreSQL, and back.",
-    "doctor": "Check the extra `local`, the judge, tasks with their criteria, and the store.",
+    "agree": "Compare the judge with ratings by people.",
+    "compare": "Compare two systems, judges or stores, paired by case.",
+    "report": "Write one HTML page with all stored results of a judge.",
+    "show": "Print the stored results of a judge, agent or finder.",
+    "export": "Write the stored results to a file, one row per result.",
+    "store": "Show what a store contains, or copy it.",
+    "doctor": "Check the installation, judge, tasks and store.",
     "plan": "Test whether an agent can plan: requests with known constraints, mock tools, exact "
     "verdicts without a judge.",
     "trace": "Find, locate and grade errors in traces of agents, and measure whoever finds them.",

@@ -17,7 +17,7 @@ from agenteval.cli.options import keywords
 from agenteval.cli.outputs import refuse_input
 
 app = typer.Typer(
-    help="Compare the judge with ratings by people; audit the success labels; draw what to label.",
+    help="Compare the judge with ratings by people.",
     rich_markup_mode=None,
 )
 
@@ -37,7 +37,7 @@ def agree(
         typer.Option("-o", "--output", help="Write everything as .html, .json or .csv as well."),
     ] = None,
 ) -> None:
-    """Compare the judge with ratings by people; audit the success labels; draw what to label.
+    """Compare the judge with ratings by people.
 
     \b
     agree sample --n 100 -o labels.csv     draw what people should label
@@ -96,7 +96,7 @@ def sample(
     ] = None,
     seed: options.Seed = 0,
 ) -> None:
-    """Draw runs for people to label, with the weight of each, as a sheet to fill in."""
+    """Draw runs for people to label, and write a sheet to fill in."""
     from agenteval.app.agreement import sample_to_label
 
     refuse_input(output, [scores, criteria, runs], store=store)

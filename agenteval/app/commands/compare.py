@@ -68,7 +68,7 @@ def compare(
         Path | None, typer.Option(metavar="FILE", help="Write the gates as JUnit XML.")
     ] = None,
 ) -> None:
-    """Compare A with B on the cases that both have: difference, interval, verdict.
+    """Compare two systems, judges or stores, paired by case.
 
     \b
     compare stepwise coder                      two systems, by the latest judge

@@ -32,7 +32,10 @@ def demo(
         bool, typer.Option("--local", help="Only the critic on this machine (extra `local`).")
     ] = False,
 ) -> None:
-    """Judge solutions by a capable judge (recorded), a poor and a bad one; tell them apart."""
+    """Compare a capable, a weak and a bad judge; needs no key.
+
+    They rate 60 solutions of mathematics. The replies of the capable judge are recorded.
+    """
     from agenteval.app import agreement, comparison, stored
     from agenteval.utility import api as utility
     from agenteval.utility import verifying

@@ -35,7 +35,7 @@ def design(
     task: options.TaskName = None,
     criteria: Annotated[Path | None, typer.Option(help="Criteria file: the levels.")] = None,
 ) -> None:
-    """Say what cases × repeats will cost and show, before the first call.
+    """Plan cases and repeats: calls, cost and precision.
 
     The spread is that of ratings like those to come, or the widest that there can be.
     """

@@ -39,7 +39,7 @@ def doctor(
     store: options.StorePath = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Check the extra `local`, the judge, tasks with their criteria, and the store.
+    """Check the installation, judge, tasks and store.
 
     Exit 3 if one fails; for what is missing, print the command that makes it."""
     versions = f"{version('agenteval')}, Python {python_version()}, SQLite {sqlite_version}"

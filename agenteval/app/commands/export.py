@@ -44,11 +44,11 @@ def export(
     store: options.StorePath = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write the stored results on the runs to a file, one row per result; it appears whole or not.
+    """Write the stored results to a file, one row per result.
 
     With --replies, write the replies of all models instead, which replay:FILE reads.
 
-    Results on perturbed copies, and those of probes, are left out: a mean of them says nothing.
+    Results on perturbed copies and of probes are left out, because their mean says nothing.
     """
     from agenteval.app.stored import export as export_results
     from agenteval.app.stored import export_replies

@@ -67,7 +67,10 @@ def init(
     ] = False,
     store: options.StorePath = None,
 ) -> None:
-    """Make the folder of a new task; with a file of runs also criteria, and a first page."""
+    """Create a task; from a file of runs also a first page.
+
+    Writes task.yaml and an evaluation file, proposes criteria, judges ten runs, and writes a page.
+    """
     from agenteval.files import write_atomically
     from agenteval.models.factory import choose_model
 

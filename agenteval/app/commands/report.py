@@ -54,8 +54,11 @@ def report(
         ),
     ] = False,
 ) -> None:
-    """Write one HTML page: what can be trusted, what was measured, what is missing, every run.
-    Of agents under test and finders it is that of `plan`, `flow` or `trace report`."""
+    """Write one HTML page with all stored results of a judge.
+
+    It shows what can be trusted, what was measured, what is missing, and every run. For agents and
+    finders it is the page of `plan`, `flow` or `trace report`.
+    """
     from agenteval.app.stored import page
 
     refuse_input(output, [runs, criteria, scores], store=store)

@@ -36,9 +36,9 @@ def run(
     store: options.StorePath = None,
     output: options.OutputOptions,
 ) -> None:
-    """Run an evaluation file: criteria, scores, verification, comparison, report, exit code.
+    """Run an evaluation file: criteria, scores, verdict, report.
 
-    Interrupt it at any time; the same command continues.
+    The exit code is that of its gates. Interrupt it at any time; the same command continues.
     """
     from agenteval.app import evaluation
     from agenteval.app.evaluation_file import json_schema

@@ -26,8 +26,10 @@ def show(
     ] = False,
     store: options.StorePath = None,
 ) -> None:
-    """Print what is stored of a judge, an agent under test or a finder: the table, all of them, or
-    one run with its explanations."""
+    """Print the stored results of a judge, agent or finder.
+
+    `--all` prints all tables, `--run ID` one run with its levels and explanations.
+    """
     from agenteval.app import stored
 
     if sources:

@@ -12,7 +12,7 @@ from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import note
 
 app = typer.Typer(
-    help="Tell what a store holds, or copy it: a file to PostgreSQL, and back.",
+    help="Show what a store contains, or copy it.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -21,7 +21,7 @@ app = typer.Typer(
 @app.command("info")
 @grouped
 def info(output: OutputOptions, store: options.StorePath = None) -> None:
-    """Rows of every table, who gave results, and what is not finished."""
+    """Show the rows of every table, the sources, and what is unfinished."""
     from agenteval.app.stored import store_info
 
     finish(store_info(store), output)
@@ -34,7 +34,7 @@ def copy(
     target: Annotated[str, typer.Argument(metavar="TO", help="A new one: path or URL.")],
     quiet: options.Quiet = False,
 ) -> None:
-    """Copy everything into a new store: tables are equal then, and what is asked again is found."""
+    """Copy everything into a new store, results and replies alike."""
     from agenteval.store import Store
     from agenteval.store.copying import copy_store
 
