@@ -33,7 +33,7 @@ from agenteval.planning.agent_setup import (
     Suite,
     read_cases,
 )
-from agenteval.planning.capability import THRESHOLD, cases_for, goes_on
+from agenteval.planning.capability import THRESHOLD, cases_for, reaches
 from agenteval.planning.case import Case
 from agenteval.planning.dissect import (
     load_dissections,
@@ -49,7 +49,7 @@ from agenteval.planning.oracle import CheckRules
 from agenteval.planning.suite_api import Range, generator, span, words_of
 from agenteval.planning.synthesis import Shape
 from agenteval.planning.tables import planning_tables
-from agenteval.planning.tallies import CaseLabel
+from agenteval.planning.rates import CaseLabel
 from agenteval.planning.words import Lexicon
 from agenteval.records import Run
 from agenteval.reporting.report import Report
@@ -206,7 +206,7 @@ class Test:
         self.watch.note(
             f"{size} actions: {rate:.3f} of {len(judged)} pass, {failed} without verdict"
         )
-        return goes_on(rate, self.threshold)
+        return reaches(rate, self.threshold)
 
     def _attempts(self, store: Store, sizes: Sequence[int]) -> list[Attempt]:
         keys = [case.sha256 for size in sizes for case in self.suites[size]]
