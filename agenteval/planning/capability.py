@@ -40,11 +40,11 @@ class Bound:
     least: int | None = column("at least", "count", "the bound by the lower ends of the intervals")
     most: int | None = column("at most", "count", "the bound by their upper ends")
     certain: bool = column("certain", hint="no interval leaves it open")
-    sentence: str  # the bound in words
+    sentence: str = ""  # the bound in words
 
 
 def cases_for(n: int) -> int:
-    """Return the published number of cases with n actions, min(300, 20 C(n, 2)); ValueError for 1."""
+    """Return the published number of cases, min(300, 20 C(n, 2)). ValueError for fewer than 2."""
     if n < 2:
         raise ValueError(f"{n} actions: a plan needs at least 2")
     return min(MAX_CASES, PER_PAIR * math.comb(n, 2))

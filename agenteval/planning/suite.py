@@ -31,7 +31,6 @@ from agenteval.planning.case import (
     TimeRule,
     limits,
     mock_tools,
-    orders,
 )
 from agenteval.planning.grammar import (
     Paragraph,
@@ -44,7 +43,7 @@ from agenteval.planning.words import Lexicon, action, built_in
 from agenteval.readers.strict_json import decode_line
 from agenteval.records import canonical_json
 
-_MOST_COUNTED = 7  # actions of an extended case whose orders are tried one by one
+_MAX_COUNTED = 7  # actions of an extended case whose orders are tried one by one
 
 
 def case_line(case: Case) -> str:
@@ -243,27 +242,15 @@ def build_case(
 def count_valid(
     n: int, stated: Sequence[StatedConstraint], durations: Sequence[int] | None = None
 ) -> int | None:
-    """Number of valid plans; with durations, of orders for which start times exist.
+    """Return the number of valid plans; with durations, of orders for which start times exist.
 
-    None where it is not counted: orders beyond the graph's bound, extended cases of more than 7
+    None where it is not counted: orders beyond the graph's limit, extended cases of more than 7
     actions, and time limits without durations.
     """
     constraints = [entry.constraint for entry in stated]
     if durations is None:
         return None if limits(constraints) else solver.count_plans(n, constraints)
-    if n > _MOST_COUNTED:
-        return None
-    release, deadline = solver.windows(n, constraints)
-
-    def works(plan: Sequence[int]) -> bool:
-        now = 0  # for a given order the earliest starts are the best ones
-        for i in plan:
-            now = max(now, release[i]) + durations[i]
-            if now > deadline[i]:
-                return False
-        return True
-
-    return sum(1 for plan in solver.plans(n, orders(constraints)) if works(plan))
+    return None if n > _MAX_COUNTED else solver.count_schedulable(n, constraints, durations)
 
 
 def paragraph_of(case: Case, lexicon: Lexicon) -> Paragraph:
