@@ -83,7 +83,7 @@ async def adissect(
 
         if settings.dry_run:
             (experiment,) = experiments(run.system)
-            least, _, most = how.runs
+            least, most = how.runs
             about = (
                 f"failed cases: {len(failed)}, of them to dissect: "
                 f"{len(experiment.pending().units)}",
