@@ -105,7 +105,7 @@ def _trial_rows(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
 
 
 @dataclass
-class Campaign:
+class PlanningCampaign:
     """Trials of one agent at suites, by their number of actions (0: any).
 
     With a `threshold`, the next suite is begun only if enough trials of the one before pass.
@@ -235,7 +235,7 @@ async def aplan_test(suite: Suite, agent: Agent, **options: Unpack[PlanTestKeywo
         notes = (note, *report.notes) if same else report.notes
         return replace(report, lexicon=lexicon, notes=notes).gated(*gates)
 
-    return await Campaign(
+    return await PlanningCampaign(
         AgentRun(settings),
         {0: list(different.values())},
         settings.trials,
@@ -260,7 +260,7 @@ async def aplan_capability(agent: Agent, **options: Unpack[CapabilityKeywords]) 
         shape = Shape(actions=(size, size), extended=settings.extended)
         generated = generator(shape, settings.seed, settings.topics)
         suites[size] = list(generated.cases(settings.cases or cases_for(size)))
-    return await Campaign(
+    return await PlanningCampaign(
         AgentRun(settings),
         suites,
         settings.trials,

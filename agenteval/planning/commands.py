@@ -182,10 +182,7 @@ def dissect(
 @app.command("capability")
 @grouped
 def capability(
-    settings: CapabilityOptions,
-    request: RequestOptions,
-    limits: CaseLimits,
-    output: OutputOptions,
+    settings: CapabilityOptions, request: RequestOptions, limits: CaseLimits, output: OutputOptions
 ) -> None:
     """Raise the number of actions until success falls below the threshold."""
     from agenteval.planning.api import plan_capability

@@ -70,11 +70,7 @@ async def adissect(
 
         def experiments(system: System) -> Iterator[Experiment[Case]]:
             evaluator = DissectionEvaluator.of(
-                system,
-                failed,
-                how,
-                concurrency=run.limits.concurrency,
-                turns=settings.turns,
+                system, failed, how, concurrency=run.limits.concurrency, turns=settings.turns
             )
             yield run.experiment(store, evaluator)
 

@@ -19,14 +19,7 @@ import numpy as np
 
 from agenteval.errors import InputError
 from agenteval.planning.case import DAY, Activity, Before, Case, Constraint, TimeLimit, mock_tools
-from agenteval.planning.grammar import (
-    Paragraph,
-    constraints_of,
-    fill,
-    forms_in,
-    refill,
-    rewritten,
-)
+from agenteval.planning.grammar import Paragraph, constraints_of, fill, forms_in, refill, rewritten
 from agenteval.planning.solver import Graph, Timed, solver_for
 from agenteval.planning.suite import build_case, paragraph_of, request_text
 from agenteval.planning.synthesis import Dice, resynthesize

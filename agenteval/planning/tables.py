@@ -22,10 +22,7 @@ _EFFORT = "Means are over trials with a log; sums are over all trials."
 
 
 def planning_tables(
-    attempts: Iterable[Attempt],
-    causes: Iterable[CaseLabel] = (),
-    *,
-    threshold: float | None = None,
+    attempts: Iterable[Attempt], causes: Iterable[CaseLabel] = (), *, threshold: float | None = None
 ) -> tuple[Table, ...]:
     """Return success by system, then the tables that explain it; empty tables are left out.
 
@@ -56,11 +53,7 @@ def planning_tables(
             "cause", "Causes, as shares of a system's dissected cases", rates.cause_shares(labelled)
         ),
         table_of(
-            rates.RepeatedTrials,
-            "repeated",
-            "Repeated trials",
-            rates.repeated(trials),
-            detail=True,
+            rates.RepeatedTrials, "repeated", "Repeated trials", rates.repeated(trials), detail=True
         ),
         table_of(
             rates.Effort,
