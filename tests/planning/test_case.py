@@ -9,28 +9,14 @@ ACTIONS = (
 )
 BASE = Case(id="base", actions=ACTIONS)
 TIMED = Case(
-    id="timed", actions=ACTIONS,
+    id="timed",
+    actions=ACTIONS,
     durations={"coffee_machine_cleaning": 2, "menu_board_lettering": 1},
-)  # fmt: skip
+)
 
 
 def toolbox(case: Case) -> Toolbox:
     return Toolbox(mock_tools(case), MockBackend(case))
-
-
-def test_one_tool_per_action() -> None:
-    tools = mock_tools(BASE)
-    assert [tool.name for tool in tools] == ["coffee_machine_cleaning", "menu_board_lettering"]
-    assert "coffee machine cleaning" in tools[0].description
-    assert tools[0].parameters["properties"] == {}
-
-
-def test_extended_tools_ask_for_a_start_and_hide_the_duration() -> None:
-    tools = mock_tools(TIMED)
-    assert [tool.name for tool in tools][2:] == ["restart_plan"]
-    assert tools[0].parameters["required"] == ["start_time"]
-    assert tools[0].parameters == tools[1].parameters
-    assert "2" not in tools[0].description
 
 
 def test_a_call_claims_success() -> None:
@@ -67,13 +53,15 @@ def test_other_starts_are_refused(start: object) -> None:
 def test_refusals() -> None:
     with pytest.raises(ValueError, match="restart_plan"):
         Case(
-            id="x", actions=(Activity(phrase="plan restart", tool="restart_plan"),),
+            id="x",
+            actions=(Activity(phrase="plan restart", tool="restart_plan"),),
             durations={"restart_plan": 1},
-        )  # fmt: skip
+        )
     with pytest.raises(ValueError, match="cannot come before itself"):
         Case(
-            id="x", actions=(Activity(phrase="nap", tool="nap"),),
+            id="x",
+            actions=(Activity(phrase="nap", tool="nap"),),
             constraints=(OrderRule(first="nap", second="nap"),),
-        )  # fmt: skip
+        )
     with pytest.raises(ValueError, match="no tool 'elsewhere'"):
         MockBackend(BASE)("elsewhere", {})

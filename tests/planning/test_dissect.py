@@ -3,18 +3,19 @@
 import asyncio
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agenteval.agents import Agent, Dialogue, System, Toolbox
-from agenteval.errors import BudgetExceeded, InputError, Transient, Unauthorized
+from agenteval.engine import Experiment
+from agenteval.errors import BudgetExceeded, InputError, Transient
 from agenteval.planning.case import Case
 from agenteval.planning.dissect import (
     Dissection,
+    DissectionEvaluator,
     DissectOptions,
-    Stage,
-    Try,
     dissect,
     label,
 )
@@ -23,6 +24,7 @@ from agenteval.planning.scripted import ScriptedAgent, scripted
 from agenteval.planning.synthesis import Generator, Shape
 from agenteval.planning.words import choose_topics
 from agenteval.records import Usage
+from agenteval.store import Store
 from tests.golden.files import published
 from tests.support.wrong_planners import wrong_planner
 
@@ -60,11 +62,6 @@ NO = [False, False, False]
 )
 def test_labels_without_a_verdict(outcomes: Any, expected: str) -> None:
     assert label(outcomes) == expected
-
-
-def test_literal_label_without_a_verdict() -> None:
-    tries: Any = {"original": NO, "terminal": NO, "topic": NO, "structure": [None, True]}
-    assert label(tries, paper_literal=True) == "undecided"
 
 
 class Told(ScriptedAgent):
@@ -139,8 +136,6 @@ async def test_begun_stages_are_run_in_full_and_no_further_one() -> None:
     found = await dissect(case, told.system())
     assert tried(found) == {"original": NO, "terminal": [False, True, False]}
     assert (found.label, found.labels, found.runs) == ("Terminal", ("Terminal",), 6)
-    shares = [stage.share() for stage in found.stages]
-    assert [share and share.mean for share in shares] == [0, pytest.approx(1 / 3)]
 
 
 async def test_full_runs_all_stages_and_tells_several_causes() -> None:
@@ -148,8 +143,11 @@ async def test_full_runs_all_stages_and_tells_several_causes() -> None:
     told = Told(lambda request, number: case.text not in request)
     found = await dissect(case, told.system(), DissectOptions(full=True, tries=2))
     assert tried(found) == {
-        "original": NO, "terminal": [True] * 2, "topic": [True] * 2, "structure": [True] * 2,
-    }  # fmt: skip
+        "original": NO,
+        "terminal": [True] * 2,
+        "topic": [True] * 2,
+        "structure": [True] * 2,
+    }
     assert found.label == "Terminal"
     assert found.labels == ("Terminal", "Topic", "Structure")
     assert Dissection.model_validate_json(found.model_dump_json()) == found
@@ -161,7 +159,6 @@ async def test_paper_literal_stops_at_the_first_success_and_decides_structure_at
     found = await dissect(a_case(), told.system(), options)
     assert tried(found) == {"original": [False, True]}
     assert found.stages[0].stopped
-    assert found.stages[0].share() is None
     told = Told(lambda request, number: number > 10)  # the second structure would pass
     found = await dissect(a_case(), told.system(), options)
     assert tried(found)["structure"] == [False]
@@ -170,28 +167,18 @@ async def test_paper_literal_stops_at_the_first_success_and_decides_structure_at
 
 async def test_failures_of_the_endpoint_are_repeated_and_never_count() -> None:
     case = a_case()
-    found = await dissect(case, Told(lambda _, number: Transient("down")
-                                     if number <= 4 else number > 8).system())  # fmt: skip
-    original = found.stage("original")
-    assert original is not None
-    assert sum(one.runs for one in original.tries) == 4 + 3
+    found = await dissect(
+        case, Told(lambda _, number: Transient("down") if number <= 4 else number > 8).system()
+    )
+    assert sum(one.runs for one in found.stages[0].tries) == 4 + 3
     assert found.label == "Terminal"
     assert found.unknown == 0
     dead = Told(lambda _, __: Transient("down"))
     found = await dissect(case, dead.system(), DissectOptions(retries=1))
     assert (found.label, found.unknown, found.runs) == ("undecided", 3, 6)
     (stage,) = found.stages  # what follows could decide nothing
-    share = stage.share()
-    assert share is not None
-    assert share.mean is None
-    assert share.n == 0
     assert {one.outcome for one in stage.tries} == {"error:infrastructure"}
     assert all("down" in one.message for one in stage.tries)
-
-
-async def test_what_would_fail_every_case_is_raised_as_it_is() -> None:
-    with pytest.raises(Unauthorized):
-        await dissect(a_case(), Told(lambda _, __: Unauthorized("no key")).system())
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -205,22 +192,6 @@ async def test_what_was_spent_is_known_at_the_end_and_at_the_cap(full: bool) -> 
     assert stopped.value.spent == Usage(requests=5)
 
 
-async def test_slots_bound_what_runs_at_once() -> None:
-    told = Told(lambda _, __: False, together=2)
-    await dissect(a_case(), told.system(), DissectOptions(full=True), slots=asyncio.Semaphore(2))
-    assert (told.runs, told.most) == (12, 2)
-    free = Told(lambda _, __: False, together=12)
-    await dissect(a_case(), free.system(), DissectOptions(full=True))
-    assert free.most == 12
-
-
-def test_share_leaves_out_what_has_no_verdict() -> None:
-    tries = tuple(Try(case="c", request="r", outcome="x", passed=p) for p in (True, False, None))
-    share = Stage(name="topic", tries=tries).share()
-    assert share is not None
-    assert (share.mean, share.n) == (0.5, 2)
-
-
 async def test_a_case_that_cannot_be_read_is_refused_before_anything_runs() -> None:
     told = Told(lambda _, __: False)
     case = a_case().model_copy(update={"text": "Do what you like."})
@@ -229,8 +200,9 @@ async def test_a_case_that_cannot_be_read_is_refused_before_anything_runs() -> N
     assert told.runs == 0
 
 
-@pytest.mark.parametrize("bad", [{"tries": 0}, {"retries": -1},
-                                 {"full": True, "paper_literal": True}])  # fmt: skip
+@pytest.mark.parametrize(
+    "bad", [{"tries": 0}, {"retries": -1}, {"full": True, "paper_literal": True}]
+)
 def test_bad_options(bad: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         DissectOptions(**bad)
@@ -272,6 +244,48 @@ async def test_planted_causes_are_found(agent: str, cause: str, extended: bool) 
     assert found[cause] >= 7
 
 
-async def test_chance_is_mostly_called_probability() -> None:
-    """p = .8: 1 - .2^3 = .992 of the labels, so 3 others among 20 have probability .0004."""
-    assert (await found_causes("chance=0.8", 20))["Probability"] >= 18
+class Idle:
+    """Fails every try, once `go` is set."""
+
+    def __init__(self, begun: asyncio.Event, go: asyncio.Event) -> None:
+        self.begun, self.go = begun, go
+
+    async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
+        self.begun.set()
+        await self.go.wait()
+        return "done"
+
+
+@pytest.mark.parametrize("in_time", [True, False])
+def test_an_interrupt_stores_what_is_running_and_begins_nothing(
+    tmp_path: Path, in_time: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = list(Generator(Shape((2, 2)), seed=4).cases(2))
+    lines: list[str] = []
+
+    async def work(store: Store) -> None:
+        begun, go = asyncio.Event(), asyncio.Event()
+
+        def notify(line: str) -> None:
+            lines.append(line)
+            if in_time:
+                go.set()
+
+        options = DissectOptions(tries=1, original=1)
+        system = System("idle", lambda: Idle(begun, go), {})
+        evaluator = DissectionEvaluator.of(system, cases, options, concurrency=1)
+        if not in_time:
+            monkeypatch.setattr(DissectionEvaluator, "grace", 0.0)
+        experiment = Experiment(evaluator, store, concurrency=1, notify=notify, announce=False)
+        running = asyncio.create_task(experiment.run())
+        await begun.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        missing = [unit.content for unit in experiment.pending().units]
+        assert missing == (cases[1:] if in_time else cases)
+
+    with Store(tmp_path / "s.db") as store:
+        asyncio.run(work(store))
+    assert lines[0].startswith("interrupted: finishing 1 dissection in progress")
+    assert len(lines) == (1 if in_time else 2)

@@ -14,7 +14,6 @@ from agenteval.planning.evaluator import run_case
 from agenteval.planning.scripted import NAMES, SCRIPTED, Factory, scripted
 from agenteval.planning.synthesis import Generator, Shape
 from tests.support.english import written
-from tests.support.wrong_planners import wrong_planner
 from tests.thorough import often
 
 CHAIN = "Tea precedes soup. Soup precedes cake."
@@ -45,17 +44,6 @@ def share_of_orders(case: Case) -> float:
 async def test_perfect_passes_every_base_case() -> None:
     cases = list(Generator(Shape(actions=(2, 8)), seed=11).cases(200))
     assert await outcomes("perfect", cases) == {"pass": 200}
-
-
-async def test_perfect_passes_every_extended_case() -> None:
-    cases = list(Generator(Shape(actions=(2, 6), times=(1, 3), extended=True), seed=11).cases(50))
-    assert await outcomes("perfect", cases) == {"pass": 50}
-
-
-async def test_chance_0_fails_wherever_something_is_ordered() -> None:
-    cases = list(Generator(Shape(), seed=12).cases(200))
-    assert all(case.constraints for case in cases)
-    assert await outcomes("chance=0", cases) == {"order_error": 200}
 
 
 async def test_random_succeeds_as_often_as_valid_orders_are_met() -> None:
@@ -91,36 +79,14 @@ async def test_what_each_agent_calls() -> None:
 
 async def test_wrong_violates_a_time_limit_where_there_is_no_order() -> None:
     hours = {"tea": 2, "soup": 3}
-    for text in ("Tea happens before 10:00. Soup is done before 23:00.",
-                 "Tea happens after 12:00. Soup is done after 03:00."):  # fmt: skip
+    for text in (
+        "Tea happens before 10:00. Soup is done before 23:00.",
+        "Tea happens after 12:00. Soup is done after 03:00.",
+    ):
         case = written(text, ["tea", "soup"], durations=hours)
         assert await outcome(case, scripted("chance=1")) == "pass"
         for _ in range(5):
             assert await outcome(case, scripted("chance=0")) == "order_error"
-
-
-@pytest.mark.parametrize(
-    ("agent", "there", "elsewhere"),
-    [
-        ("wrong-word=P_prec/before", "Tea happens before soup.", "Tea happens before soup occurs."),
-        ("wrong-word=VP_none/is done", "Tea and soup are done before cake.", CHAIN),
-        ("wrong-word=CONJ/, yet", "Tea precedes soup, yet soup precedes cake.", CHAIN),
-        ("wrong-form=relative prec", "Tea, which precedes soup, precedes cake.", CHAIN),
-        ("wrong-form=conjunction", "Tea precedes soup; soup precedes cake.", CHAIN),
-        ("wrong-form=plural", "Tea and soup precede cake.", CHAIN),
-        ("wrong-pattern=chain3", CHAIN, "Tea precedes soup and cake."),
-        ("wrong-pattern=fan-out", "Tea precedes soup and cake.", "Tea and soup precede cake."),
-        ("wrong-pattern=fan-in", "Tea and soup precede cake.", "Tea precedes soup and cake."),
-        ("wrong-pattern=total", CHAIN, "Tea and soup precede cake."),
-        ("wrong-pattern=partial", "Tea and soup precede cake.", CHAIN),
-    ],
-)
-async def test_a_planted_fault_is_where_it_was_planted(
-    agent: str, there: str, elsewhere: str
-) -> None:
-    for text, expected in ((there, "order_error"), (elsewhere, "pass")):
-        named = [name for name in ("tea", "soup", "cake") if name in text.lower()]
-        assert await outcome(written(text, named), wrong_planner(agent)) == expected, text
 
 
 async def test_tries_of_one_request_differ_and_can_be_repeated() -> None:

@@ -1,10 +1,8 @@
-"""Trees of the language for tests: paragraphs drawn by hypothesis, and every small tree."""
+"""Paragraphs of the language, drawn by hypothesis."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
-from itertools import product
 
 from hypothesis import strategies as st
 
@@ -70,25 +68,3 @@ def paragraphs(lexicon: Lexicon, actions: int, *, deep: int = 3) -> st.SearchStr
         return RequestSentence(tuple(some), tuple(draw(joint) for _ in some[1:]))
 
     return st.lists(sentences(), min_size=1, max_size=3).map(lambda s: Paragraph(tuple(s)))
-
-
-def trees(shapes: list[tuple[int, ...]], others: list[tuple[int, ...]]) -> Iterator[SubSentence]:
-    """Every skeleton whose subject and object are of these shapes: numbers of actions of a list,
-    of the list in its relative clause, and so on. No two actions are the same."""
-    for first, second in product(shapes, others):
-        for subject in _nouns(first, 0):
-            for object_ in _nouns(second, sum(first)):
-                for link in (*LINKS, *PAIRS):
-                    for fronted in (False, True)[: 1 if link.form == "verb" else 2]:
-                        part = SubSentence(subject, link, object_, fronted)
-                        if unfronted(part) is part:
-                            yield part
-
-
-def _nouns(sizes: tuple[int, ...], start: int) -> Iterator[Actions]:
-    ids = tuple(range(start, start + sizes[0]))
-    if len(sizes) == 1:
-        yield Actions(ids)
-    else:
-        for link, inner in product(LINKS, list(_nouns(sizes[1:], start + sizes[0]))):
-            yield Actions(ids, Relative(link, inner))
