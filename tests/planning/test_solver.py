@@ -17,6 +17,7 @@ from agenteval.planning.case import Before, Constraint, Span, TimeLimit
 from agenteval.planning.solver import (
     Graph,
     Timed,
+    Undecided,
     contradiction,
     count_plans,
     graph_of,
@@ -171,6 +172,14 @@ def test_refusals() -> None:
         with pytest.raises(ValueError, match=message):
             Timed(2, durations)
     assert schedule(2, [], [20, 5]) is None
+
+
+def test_an_unknown_of_z3_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    import z3
+
+    monkeypatch.setattr(z3.Solver, "check", lambda *_: z3.unknown)
+    with pytest.raises(Undecided):
+        Timed(2, [3, 4]).allows([TimeLimit(1, "before", 3)])
 
 
 def test_orders_need_no_z3_and_hours_without_it_name_the_extra(
