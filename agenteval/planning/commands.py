@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,6 +25,7 @@ from agenteval.planning.options import (
 )
 
 if TYPE_CHECKING:
+    from agenteval.cli.running import Progress
     from agenteval.planning.api import PlanReport
     from agenteval.planning.case import Case
 
@@ -123,6 +124,18 @@ def _print_case(case: Case) -> None:
     out().print()
 
 
+def _agent_keywords(
+    settings: AgentOptions, limits: CaseLimits, progress: Progress
+) -> dict[str, Any]:
+    return keywords(
+        settings,
+        seconds=limits.timeout,
+        limits=limits.limits(),
+        notify=notify,
+        progress=progress,
+    )
+
+
 @app.command("test")
 @grouped
 def run_agent(
@@ -140,13 +153,7 @@ def run_agent(
     with following("planning", "trials") as progress:
         report = plan_test(
             suite,
-            **keywords(
-                settings,
-                seconds=limits.timeout,
-                limits=limits.limits(),
-                notify=notify,
-                progress=progress,
-            ),
+            **_agent_keywords(settings, limits, progress),
         )
     if report.estimate is None:
         _write(runs, report)
@@ -168,13 +175,7 @@ def dissect(
     with following("dissecting", "cases") as progress:
         report = find_causes(
             suite,
-            **keywords(
-                settings,
-                seconds=limits.timeout,
-                limits=limits.limits(),
-                notify=notify,
-                progress=progress,
-            ),
+            **_agent_keywords(settings, limits, progress),
         )
     finish(report, output)
 
@@ -188,15 +189,7 @@ def capability(
     from agenteval.planning.api import plan_capability
 
     with following("planning", "trials") as progress:
-        report = plan_capability(
-            **keywords(
-                settings,
-                seconds=limits.timeout,
-                limits=limits.limits(),
-                notify=notify,
-                progress=progress,
-            )
-        )
+        report = plan_capability(**_agent_keywords(settings, limits, progress))
     finish(report, output)
 
 

@@ -157,7 +157,7 @@ def check(case: Case, log: AgentLog, rules: CheckRules = _DEFAULT) -> Verdict:
     by_action = [[c for c in calls if c.action == i] for i in range(case.n)]
     violated = _violations(case, by_action)
     errors = _parameter_errors(calls)
-    lost = tuple(a.tool for a, made in zip(case.actions, by_action, strict=True) if not made)
+    lost = tuple(a.tool for a, some in zip(case.actions, by_action, strict=True) if not some)
     possible: tuple[tuple[Outcome, object], ...] = (
         ("timeout", log.ending != "finished"),
         ("act_error", slips if rules.strict else lost and graded_slips),
@@ -170,7 +170,7 @@ def check(case: Case, log: AgentLog, rules: CheckRules = _DEFAULT) -> Verdict:
         sequence=tuple(PlanStep(tool=c.tool, start=c.hours and c.hours[0]) for c in calls),
         violated=tuple(violated),
         lost=lost,
-        repeated=tuple(made[0].tool for made in by_action if len(made) > 1),
+        repeated=tuple(some[0].tool for some in by_action if len(some) > 1),
         slips=tuple(slips),
         parameter_errors=tuple(errors),
         attempts=attempts,

@@ -104,9 +104,7 @@ def planning_page(
 
 def headlines(attempts: Sequence[Attempt]) -> list[str]:
     """Return a sentence per system: success, guessing, the bound, the most common error."""
-    bound_of = {
-        b.system: b.sentence for b in bounds(rates.success_rates(attempts, rates.by_actions))
-    }
+    bound_of = {b.system: b.sentence for b in bounds(rates.by_actions(attempts))}
     errors = by_system(rates.error_shares(attempts))
     lines = []
     for row in rates.success_rates(attempts):
@@ -145,7 +143,7 @@ def _tiles(attempts: Sequence[Attempt], causes: Sequence[CaseLabel]) -> list[Til
 
 
 def _figures(attempts: Sequence[Attempt], causes: Sequence[CaseLabel]) -> Plan:
-    by_actions = rates.success_rates(attempts, rates.by_actions)
+    by_actions = rates.by_actions(attempts)
     drawn_causes = (
         "Causes",
         "What made the same constraints solvable: chance, other words, another topic, another "
@@ -172,7 +170,7 @@ def _figures(attempts: Sequence[Attempt], causes: Sequence[CaseLabel]) -> Plan:
         (
             "Topics",
             "Topics should not matter for planning; intervals of few cases are wide.",
-            lambda: plots.success_by_topic(rates.success_rates(attempts, rates.by_topic)),
+            lambda: plots.success_by_topic(rates.success_rates(attempts, rates.FEATURES["topic"])),
         ),
     ]
 

@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from agenteval.agents import AgentLog
 from agenteval.analysis.system_pairs import Pair, by_system, holm, pairs
@@ -27,8 +28,7 @@ _BIN_WIDTHS = (5, 10, 20, 25, 50, 100, 250, 500)
 _MAX_BINS = 8
 _EVERY_K = 5  # every k of pass^k up to this one, beyond it only the largest
 
-Group = tuple[str, float]  # name, and position among the groups
-Feature = Callable[[Case], Group | None]
+Feature = Callable[[Case], int | str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class SuccessRate:
         "random\norders", "share", "right plans among random orders of all tools"
     )
     group: str = "all"
-    place: float = 0.0  # position of the group; the number of actions where grouped by it
+    place: float = 0.0  # the value where groups are numbers, such as the number of actions
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,19 +157,25 @@ def guess_rate(case: Case) -> float | None:
     return None if case.valid_plans is None else case.valid_plans / math.factorial(case.n)
 
 
-def success_rates(attempts: Iterable[Attempt], feature: Feature | None = None) -> list[SuccessRate]:
-    """Return a rate per system, or per system and group of the feature, groups in their order.
+def success_rates(
+    attempts: Iterable[Attempt],
+    feature: Feature | None = None,
+    label: Callable[[Any], str] = str,
+) -> list[SuccessRate]:
+    """Return a rate per system, or per system and value of the feature, values in ascending order.
 
-    Cases for which the feature is None form the group "not known", at the end.
+    `label` makes the name of a group from the value. Cases for which the feature is None form the
+    group "not known", at the end.
     """
     rates = []
     for system, trials in by_system(attempts).items():
-        groups: dict[Group, list[Attempt]] = {}
+        groups: dict[tuple[float, str], list[Attempt]] = {}
         for trial in trials:
-            group = (feature(trial.case) or ("not known", math.inf)) if feature else ("all", 0.0)
+            value = feature(trial.case) if feature else "all"
+            place = math.inf if value is None else 0.0 if isinstance(value, str) else float(value)
+            group = (place, "not known" if value is None else label(value))
             groups.setdefault(group, []).append(trial)
-        for name, place in sorted(groups, key=lambda g: (g[1], g[0])):
-            rates.append(_success(system, name, place, groups[name, place]))
+        rates += [_success(system, name, at, groups[at, name]) for at, name in sorted(groups)]
     return rates
 
 
@@ -191,48 +197,38 @@ def _success(system: str, group: str, place: float, trials: Sequence[Attempt]) -
     )
 
 
-def by_actions(case: Case) -> Group:
-    """Group by number of actions."""
-    return str(case.n), float(case.n)
+FEATURES: dict[str, Feature] = {
+    "actions": lambda case: case.n,
+    "constraints": lambda case: len(case.constraints),  # different ones, time limits included
+    "sub-sentences": lambda case: None if case.size is None else case.size.sub_sentences,
+    "topic": lambda case: case.topic or "(no topic)",
+}
 
 
-def by_constraints(case: Case) -> Group:
-    """Group by number of different constraints, time limits included."""
-    return str(len(case.constraints)), float(len(case.constraints))
+def by_actions(attempts: Iterable[Attempt]) -> list[SuccessRate]:
+    """Return a rate per system and number of actions."""
+    return success_rates(attempts, FEATURES["actions"])
 
 
-def by_sub_sentences(case: Case) -> Group | None:
-    """Group by number of sub-sentences; None for texts that were not generated."""
-    return (str(case.size.sub_sentences), float(case.size.sub_sentences)) if case.size else None
-
-
-def by_topic(case: Case) -> Group:
-    """Group by profession."""
-    return case.topic or "(no topic)", 0.0
-
-
-def by_words(attempts: Iterable[Attempt]) -> Feature:
-    """Return the feature that groups by number of words, in at most 8 bins of one width.
+def by_words(attempts: Sequence[Attempt]) -> list[SuccessRate]:
+    """Return a rate per system and number of words, in at most 8 bins of one width.
 
     The width is at most 500, so more than 4,000 words give more bins.
     """
-    counts = [w for a in attempts if (w := _words(a.case)) is not None]
+
+    def words(case: Case) -> int | None:
+        return case.size.words if case.size is not None else len(case.text.split()) or None
+
+    counts = [w for a in attempts if (w := words(a.case)) is not None]
     low, high = min(counts, default=1), max(counts, default=1)
     fits = (w for w in _BIN_WIDTHS if (high - 1) // w - (low - 1) // w < _MAX_BINS)
     width = next(fits, _BIN_WIDTHS[-1])
 
-    def feature(case: Case) -> Group | None:
-        words = _words(case)
-        if words is None:
-            return None
-        start = (words - 1) // width * width
-        return f"{start + 1} to {start + width}", float(start)
+    def bin_start(case: Case) -> int | None:
+        count = words(case)
+        return None if count is None else (count - 1) // width * width
 
-    return feature
-
-
-def _words(case: Case) -> int | None:
-    return case.size.words if case.size is not None else len(case.text.split()) or None
+    return success_rates(attempts, bin_start, lambda start: f"{start + 1} to {start + width}")
 
 
 def error_shares(attempts: Iterable[Attempt]) -> list[LabelShare]:

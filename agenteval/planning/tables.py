@@ -31,7 +31,7 @@ def planning_tables(
     because a common rate of easy and hard cases would mean nothing.
     """
     trials, labelled = by_kind(tuple(attempts), tuple(causes))
-    by_actions = rates.success_rates(trials, rates.by_actions)
+    features = {name: rates.success_rates(trials, rates.FEATURES[name]) for name in rates.FEATURES}
     tables = [
         table_of(
             SuccessRate,
@@ -40,12 +40,12 @@ def planning_tables(
             rates.success_rates(trials),
             notes=[_INTERVALS],
         ),
-        _groups("actions", by_actions),
+        _groups("actions", features["actions"]),
         _pairs(trials),
-        _groups("constraints", rates.success_rates(trials, rates.by_constraints)),
-        _groups("sub-sentences", rates.success_rates(trials, rates.by_sub_sentences)),
-        _groups("words", rates.success_rates(trials, rates.by_words(trials))),
-        _groups("topic", rates.success_rates(trials, rates.by_topic)),
+        _groups("constraints", features["constraints"]),
+        _groups("sub-sentences", features["sub-sentences"]),
+        _groups("words", rates.by_words(trials)),
+        _groups("topic", features["topic"]),
         _shares(
             "error", "Types of errors, as shares of a system's errors", rates.error_shares(trials)
         ),
@@ -64,7 +64,7 @@ def planning_tables(
             detail=True,
         ),
     ]
-    bound = bounds(by_actions, THRESHOLD if threshold is None else threshold)
+    bound = bounds(features["actions"], THRESHOLD if threshold is None else threshold)
     tables.insert(3 if threshold is None else 0, _bounds(bound, threshold))
     always = ("systems", "effort")
     return tuple(table for table in tables if table.rows or table.key in always)

@@ -93,13 +93,13 @@ def test_guessing_is_the_mean_of_valid_plans_over_all_orders() -> None:
 
 def test_groups_are_in_the_order_of_numbers_and_unknown_ones_last() -> None:
     trials = [attempt(case(f"c{n}", n, ("ab",), valid=None), RIGHT) for n in (10, 9, 2)]
-    assert [r.group for r in rates.success_rates(trials, rates.by_actions)] == ["2", "9", "10"]
+    assert [r.group for r in rates.by_actions(trials)] == ["2", "9", "10"]
     no_size = attempt(case("bare").model_copy(update={"size": None}), RIGHT)
-    rows = rates.success_rates([no_size, *trials], rates.by_sub_sentences)
+    rows = rates.success_rates([no_size, *trials], rates.FEATURES["sub-sentences"])
     assert [(r.group, r.trials) for r in rows] == [("1", 3), ("not known", 1)]
     words = [attempt(case(f"c{w}", words=w), RIGHT) for w in (3, 20, 21, 40, 41, 99)]
     # width 20 gives 5 bins, width 10 would give 10
-    assert [(r.group, r.trials) for r in rates.success_rates(words, rates.by_words(words))] == [
+    assert [(r.group, r.trials) for r in rates.by_words(words)] == [
         ("1 to 20", 2),
         ("21 to 40", 2),
         ("41 to 60", 1),
@@ -172,7 +172,7 @@ def test_every_trial_is_counted_once(drawn: list[tuple[int, str | None]]) -> Non
         for i, (n, calls) in enumerate(drawn)
     ]
     total = rates.success_rates(trials)
-    groups = rates.success_rates(trials, rates.by_actions)
+    groups = rates.by_actions(trials)
     for name in ("right", "trials", "failures"):
         assert sum(getattr(r, name) for r in groups) == sum(getattr(r, name) for r in total)
     assert sum(r.trials + r.failures for r in groups) == len(trials)
