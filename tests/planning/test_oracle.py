@@ -6,12 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.agents import AgentLog, ToolEvent
-from agenteval.planning.case import (
-    Activity,
-    Case,
-    OrderRule,
-    TimeRule,
-)
+from agenteval.planning.case import Activity, Case, OrderRule, TimeRule
 from agenteval.planning.oracle import CheckRules, ParameterError, PlanStep, Slip, check
 from tests.thorough import often
 
