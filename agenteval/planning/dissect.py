@@ -44,6 +44,7 @@ from agenteval.planning.oracle import CheckRules
 from agenteval.planning.substitute import Choices, base_of, substitutes
 from agenteval.records import Criterion, FailureStatus, Record, Usage, content_hash
 from agenteval.records.trial import source_key
+from agenteval.stats import Interval, proportion_interval
 from agenteval.store import Store, Trials
 
 StageName = Literal["original", "terminal", "topic", "structure"]
@@ -125,6 +126,15 @@ class Stage(Record):
         """Tries without a verdict."""
         return sum(1 for attempt in self.tries if attempt.passed is None)
 
+    def share(self, level: float = 0.95) -> Interval | None:
+        """Return the share of successes among the verdicts, with Wilson's interval.
+
+        None if the stage stopped at a success, which would bias the share.
+        """
+        if self.stopped:
+            return None
+        return proportion_interval(self.passes, len(self.tries) - self.unknown, level=level)
+
 
 class Dissection(Record):
     """The dissection of one failed case.
@@ -145,6 +155,10 @@ class Dissection(Record):
     seed: int
     paper_literal: bool = False
     usage: Usage = Usage()
+
+    def stage(self, name: StageName) -> Stage | None:
+        """Return the stage of this name, None if it was not run."""
+        return next((stage for stage in self.stages if stage.name == name), None)
 
 
 def label(

@@ -95,6 +95,9 @@ async def test_begun_stages_are_completed_and_no_further_one_is_run() -> None:
     dissection = await dissect(CASE, system(lambda _, number: number == 5))
     assert passed(dissection) == {"original": NO, "terminal": [False, True, False]}
     assert (dissection.label, dissection.labels, dissection.runs) == ("Terminal", ("Terminal",), 6)
+    share = dissection.stage("terminal").share()
+    assert (share.mean, share.n) == (pytest.approx(1 / 3), 3)
+    assert dissection.stage("topic") is None
 
 
 async def test_full_runs_all_stages_and_reports_several_causes() -> None:
@@ -112,6 +115,7 @@ async def test_paper_literal_stops_at_a_success_and_decides_structure_at_its_fir
     dissection = await dissect(CASE, system(lambda _, number: number == 2), options)
     assert passed(dissection) == {"original": [False, True]}
     assert dissection.stages[0].stopped
+    assert dissection.stages[0].share() is None
     dissection = await dissect(CASE, system(lambda _, number: number > 10), options)
     assert passed(dissection)["structure"] == [False]  # a second one would pass
     assert (dissection.label, dissection.runs) == ("Constraint", 10)
