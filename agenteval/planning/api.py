@@ -111,19 +111,19 @@ class PlanningCampaign:
     With a `threshold`, the next suite is begun only if enough trials of the one before pass.
     """
 
-    agent: AgentRun
+    options: PlanTestOptions | CapabilityOptions
     suites: Mapping[int, Sequence[Case]]
-    trials: int
-    retry_failed: bool
-    store: StorePath
     threshold: float | None = None
     finish: Callable[[PlanReport], PlanReport] = lambda report: report
+
+    def __post_init__(self) -> None:
+        self.agent = AgentRun(self.options)
 
     async def run(self) -> PlanReport:
         """Run the missing trials. Raises Stopped with a report when cancelled."""
         system = self.agent.system  # before a store is made, so that a wrong agent leaves none
-        if self.agent.options.dry_run:
-            with planned(self.store) as store:
+        if self.options.dry_run:
+            with planned(self.options.store) as store:
                 return PlanReport(title="", tables=(), estimate=await self._estimate(store, system))
         begun: list[int] = []
 
@@ -134,14 +134,16 @@ class PlanningCampaign:
                 if not self._goes_on(store, size):
                     break
 
-        with opened(self.store) as store:
+        with opened(self.options.store) as store:
             return await self.agent.run(
                 store, experiments, lambda result: self._report(store, begun, result)
             )
 
     def _experiment(self, store: Store, system: System, size: int) -> Experiment[Case]:
-        evaluator = PlanningEvaluator.of(system, self.suites[size], self.trials, self.agent.rules)
-        return self.agent.experiment(store, evaluator, retry_failed=self.retry_failed)
+        evaluator = PlanningEvaluator.of(
+            system, self.suites[size], self.options.trials, self.agent.rules
+        )
+        return self.agent.experiment(store, evaluator, retry_failed=self.options.retry_failed)
 
     async def _estimate(self, store: Store, system: System) -> Estimate:
         """The requests of the missing trials. Only those of the first suite with missing trials are
@@ -185,7 +187,7 @@ class PlanningCampaign:
         systems = [self.agent.system.sha256]
         with store.snapshot():
             stored = load_attempts(store, self.agent.rules.check, cases=keys, systems=systems)
-        return [a for a in stored if a.trial < self.trials]
+        return [a for a in stored if a.trial < self.options.trials]
 
     def _report(
         self, store: Store, sizes: Sequence[int], result: ExperimentResult | None
@@ -235,14 +237,7 @@ async def aplan_test(suite: Suite, agent: Agent, **options: Unpack[PlanTestKeywo
         notes = (note, *report.notes) if same else report.notes
         return replace(report, lexicon=lexicon, notes=notes).gated(*gates)
 
-    return await PlanningCampaign(
-        AgentRun(settings),
-        {0: list(different.values())},
-        settings.trials,
-        settings.retry_failed,
-        settings.store,
-        finish=finish,
-    ).run()
+    return await PlanningCampaign(settings, {0: list(different.values())}, finish=finish).run()
 
 
 async def aplan_capability(agent: Agent, **options: Unpack[CapabilityKeywords]) -> PlanReport:
@@ -260,14 +255,7 @@ async def aplan_capability(agent: Agent, **options: Unpack[CapabilityKeywords]) 
         shape = Shape(actions=(size, size), extended=settings.extended)
         generated = generator(shape, settings.seed, settings.topics)
         suites[size] = list(generated.cases(settings.cases or cases_for(size)))
-    return await PlanningCampaign(
-        AgentRun(settings),
-        suites,
-        settings.trials,
-        settings.retry_failed,
-        settings.store,
-        settings.threshold,
-    ).run()
+    return await PlanningCampaign(settings, suites, settings.threshold).run()
 
 
 def plan_report(
