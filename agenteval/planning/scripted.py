@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
 import numpy as np
@@ -169,7 +169,7 @@ def scripted(spec: str) -> Factory:
     raise InputError(f"no such scripted agent{hint} (known: {', '.join(NAMES)})", where)
 
 
-class _Scripted(dict[str, Callable[[], Agent]]):
+class _Scripted(Mapping[str, Callable[[], Agent]]):
     """`SCRIPTED[spec]` for every spec that `scripted` reads; iterating gives the documented names.
 
     A name with a bad value is contained, so that looking it up can say what is wrong with it.
@@ -183,5 +183,11 @@ class _Scripted(dict[str, Callable[[], Agent]]):
             raise KeyError(spec)
         return scripted(spec)
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(NAMES)
 
-SCRIPTED: Mapping[str, Callable[[], Agent]] = _Scripted(dict.fromkeys(NAMES, Factory(perfect)))
+    def __len__(self) -> int:
+        return len(NAMES)
+
+
+SCRIPTED: Mapping[str, Callable[[], Agent]] = _Scripted()
