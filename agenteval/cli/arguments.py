@@ -31,13 +31,6 @@ Model = Annotated[
         show_default=False,
     ),
 ]
-ChatModel = Annotated[
-    str | None,
-    typer.Option(
-        help="PROVIDER:MODEL, replay:FILE or autogen:FILE. Default: AGENTEVAL_MODEL.",
-        show_default=False,
-    ),
-]
 BaseUrl = Annotated[str | None, flag(EndpointOptions, "base_url")]
 StorePath = Annotated[str | None, flag(RunOptions, "store")]
 TaskName = Annotated[str | None, flag(CommonOptions, "task")]
@@ -161,13 +154,6 @@ class AskingOptions(RequestOptions, EndpointOptions):
 @dataclass(frozen=True)
 class ModelOptions(ReplyOptions, AskingOptions):
     """The same, with a limit on replies."""
-
-
-@dataclass(frozen=True)
-class AgentModelOptions(AskingOptions):
-    """The model of an agent under test."""
-
-    model: ChatModel = None
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,7 @@
 """Planning tests: requests with exact demands, agents on mock tools, verdicts, causes of failures
 (arXiv 2404.17833)."""
 
-from agenteval.planning.case import (
-    Activity,
-    Before,
-    Case,
-    OrderRule,
-    TimeLimit,
-    TimeRule,
-)
+from agenteval.planning.case import Activity, Before, Case, OrderRule, TimeLimit, TimeRule
 from agenteval.planning.dissect import Dissection, DissectOptions
 from agenteval.planning.evaluator import Attempt, load_attempts, run_case
 from agenteval.planning.oracle import CheckRules, Verdict, check

@@ -1,43 +1,23 @@
-"""Planning tests: agents on suites, how much they can plan, and why their plans failed."""
+"""Planning tests: agents on suites, how much they can plan, and the stored results."""
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from agenteval.agents import AgentFailure, System
-from agenteval.agents.spec import uncounted
-from agenteval.analysis.gates import Gate, least_gate, unscored_gate
+from agenteval.analysis.gates import least_gate, unscored_gate
 from agenteval.cli.options import read_options
-from agenteval.cli.running import (
-    Notify,
-    Progress,
-    Stopped,
-    Watch,
-    how_it_ended,
-    opened,
-    planned,
-    synchronous,
-)
+from agenteval.cli.running import how_it_ended, opened, planned, synchronous
 from agenteval.engine import Estimate, Experiment, ExperimentResult
 from agenteval.errors import InputError
-from agenteval.planning.agent_setup import (
-    Agent,
-    AgentSetup,
-    How,
-    StorePath,
-    Suite,
-    read_cases,
-)
-from agenteval.planning.capability import THRESHOLD, cases_for, goes_on
+from agenteval.planning.agent_run import AgentRun, Suite, read_cases
+from agenteval.planning.capability import cases_for, reaches
 from agenteval.planning.case import Case
-from agenteval.planning.dissect import (
-    load_dissections,
-)
+from agenteval.planning.dissect import load_dissections
 from agenteval.planning.evaluator import (
     EVALUATOR,
     Attempt,
@@ -45,16 +25,26 @@ from agenteval.planning.evaluator import (
     as_run,
     load_attempts,
 )
+from agenteval.planning.options import (
+    Agent,
+    CapabilityKeywords,
+    CapabilityOptions,
+    PlanTestKeywords,
+    PlanTestOptions,
+)
 from agenteval.planning.oracle import CheckRules
-from agenteval.planning.suite_api import Range, generator, span, words_of
+from agenteval.planning.rates import CaseLabel
+from agenteval.planning.suite_api import generator, span
 from agenteval.planning.synthesis import Shape
 from agenteval.planning.tables import planning_tables
-from agenteval.planning.tallies import CaseLabel
-from agenteval.planning.words import Lexicon
+from agenteval.planning.words import Lexicon, read_words
 from agenteval.records import Run
 from agenteval.reporting.report import Report
 from agenteval.store import Store
 from agenteval.store.experiments import unfinished_trials
+
+if TYPE_CHECKING:
+    from agenteval.cli.options import StorePath
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,18 +61,18 @@ class PlanReport(Report):
         return tuple(a for a in self.attempts if a.verdict is None)
 
     def runs(self) -> list[Run]:
-        """The trials with a verdict as runs, which `quantify` grades."""
+        """Return the trials with a verdict as runs, which `quantify` grades."""
         return [as_run(a) for a in self.attempts if a.verdict is not None]
 
     def records(self) -> list[dict[str, Any]]:
-        """A row per trial."""
+        """Return a row per trial."""
         return [
             {**_trial_row(a), "success": None if a.verdict is None else a.verdict.passed}
             for a in self.attempts
         ]
 
     def page(self) -> str:
-        """A self-contained HTML page with figures and failures."""
+        """Return a self-contained HTML page with figures and failures."""
         from agenteval.planning.page import planning_page
 
         return planning_page(
@@ -101,8 +91,8 @@ def _trial_row(attempt: Attempt) -> dict[str, Any]:
     }
 
 
-def trial_rows(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
-    """Every trial as JSON: case, system, outcome, and the verdict or what failed."""
+def _trial_rows(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
+    """Every trial as JSON: case, system, outcome, and the verdict or the failure."""
     rows = []
     for a in attempts:
         row = _trial_row(a)
@@ -115,223 +105,157 @@ def trial_rows(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
 
 
 @dataclass
-class Test:
-    """Trials of one system at suites, by their number of actions or 0. Each is begun when the one
-    before it is done and enough of its trials pass."""
+class PlanningCampaign:
+    """Trials of one agent at suites, by their number of actions (0: any).
 
-    setup: AgentSetup
+    With a `threshold`, the next suite is begun only if enough trials of the one before pass.
+    """
+
+    options: PlanTestOptions | CapabilityOptions
     suites: Mapping[int, Sequence[Case]]
-    trials: int
-    retry_failed: bool
-    store: StorePath
-    watch: Watch
-    lexicon: Lexicon | None = None
-    threshold: float | None = None  # success rate below which no further suite is begun
-    gates: Callable[[PlanReport], Sequence[Gate]] = lambda _: ()
-    notes: tuple[str, ...] = ()
+    threshold: float | None = None
+    finish: Callable[[PlanReport], PlanReport] = lambda report: report
+
+    def __post_init__(self) -> None:
+        self.agent = AgentRun(self.options)
 
     async def run(self) -> PlanReport:
-        """Run what is missing. Raises Stopped with what is there when it is cancelled."""
-        if self.setup.dry_run:
-            return PlanReport(title="", tables=(), estimate=await self._estimate())
-        result = None
-        reached: list[int] = []
-        self.setup.system()  # before a store is made, so that a wrong agent leaves none
-        with opened(self.store) as store, self.setup.executor:
-            try:
-                async with self.setup.opened(store) as system:
-                    for size in self.suites:
-                        reached.append(size)
-                        experiment = self._experiment(store, system, size)
-                        result = await experiment.run(self.watch.progress)
-                        if result.stopped or not self.goes_on(store, size):
-                            break
-            except asyncio.CancelledError:
-                raise Stopped(self._report(store, reached, None)) from None
-            return self._report(store, reached, result)
+        """Run the missing trials. Raises Stopped with a report when cancelled."""
+        system = self.agent.system  # before a store is made, so that a wrong agent leaves none
+        if self.options.dry_run:
+            with planned(self.options.store) as store:
+                return PlanReport(title="", tables=(), estimate=await self._estimate(store, system))
+        begun: list[int] = []
+
+        def experiments(opened_system: System) -> Iterator[Experiment[Case]]:
+            for size in self.suites:
+                begun.append(size)
+                yield self._experiment(store, opened_system, size)
+                if not self._goes_on(store, size):
+                    break
+
+        with opened(self.options.store) as store:
+            return await self.agent.run(
+                store, experiments, lambda result: self._report(store, begun, result)
+            )
 
     def _experiment(self, store: Store, system: System, size: int) -> Experiment[Case]:
-        return Experiment(
-            PlanningEvaluator.of(system, self.suites[size], self.trials, self.setup.rules),
-            store,
-            concurrency=self.setup.limits.concurrency,
-            retry_failed=self.retry_failed,
-            notify=self.watch.note,
-            warn=self.watch.warn,
-            executor=self.setup.executor,
+        evaluator = PlanningEvaluator.of(
+            system, self.suites[size], self.options.trials, self.agent.rules
         )
+        return self.agent.experiment(store, evaluator, retry_failed=self.options.retry_failed)
 
-    async def _estimate(self) -> Estimate:
-        """What the missing trials would ask. Of several suites the next is begun as long as enough
-        trials pass: certain is the first one that is not stored whole."""
-        system, total, certain = self.setup.system(), Estimate(), True
+    async def _estimate(self, store: Store, system: System) -> Estimate:
+        """The requests of the missing trials. Only those of the first suite with missing trials are
+        certain, because the next one depends on their outcomes."""
+        total, certain = Estimate(), True
         sizes = Counter[int]()
-        with planned(self.store) as store:
-            about = [f"agent: {system.name}"]
-            for size, cases in self.suites.items():
-                experiment = self._experiment(store, system, size)
-                left = len(experiment.pending().units)
-                sizes.update(case.n for case in cases)
-                if not left and certain and not self.goes_on(store, size):
-                    break
-                if left:
-                    estimate = await experiment.dry_run()
-                    total += estimate if certain else estimate.uncertain()
-                    certain = False
-                about.append(
-                    f"{len(cases)} cases"
-                    + (f" of {size} actions" if size else "")
-                    + f"; trials to run: {left}"
-                )
-            budget = self.setup.limits.budget(self.setup.spent(store))
-        about.append(
-            "cases by actions: " + ", ".join(f"{n}: {k}" for n, k in sorted(sizes.items()))
-        )
-        return replace(
-            total,
-            about=tuple(about),
-            notes=uncounted(system.parameters),
-            budget=budget,
-            command="plan test" if self.threshold is None else "plan capability",
-        )
+        about = []
+        for size, cases in self.suites.items():
+            experiment = self._experiment(store, system, size)
+            missing = len(experiment.pending().units)
+            sizes.update(case.n for case in cases)
+            if not missing and certain and not self._goes_on(store, size):
+                break
+            if missing:
+                estimate = await experiment.dry_run()
+                total += estimate if certain else estimate.uncertain()
+                certain = False
+            of = f" of {size} actions" if size else ""
+            about.append(f"{len(cases)} cases{of}; trials to run: {missing}")
+        by_actions = ", ".join(f"{n}: {k}" for n, k in sorted(sizes.items()))
+        about.append(f"cases by actions: {by_actions}")
+        command = "plan test" if self.threshold is None else "plan capability"
+        return self.agent.estimate(store, total, command, about)
 
-    def goes_on(self, store: Store, size: int) -> bool:
+    def _goes_on(self, store: Store, size: int) -> bool:
         """Whether enough of the stored trials of this size pass for the next suite."""
         if self.threshold is None:
             return True
         attempts = self._attempts(store, [size])
-        judged = [a.verdict.passed for a in attempts if a.verdict is not None]
-        if not judged:
+        passed = [a.verdict.passed for a in attempts if a.verdict is not None]
+        if not passed:
             return False
-        rate, failed = sum(judged) / len(judged), len(attempts) - len(judged)
-        self.watch.note(
-            f"{size} actions: {rate:.3f} of {len(judged)} pass, {failed} without verdict"
+        rate, failed = sum(passed) / len(passed), len(attempts) - len(passed)
+        self.agent.watch.note(
+            f"{size} actions: {rate:.3f} of {len(passed)} pass, {failed} without verdict"
         )
-        return goes_on(rate, self.threshold)
+        return reaches(rate, self.threshold)
 
     def _attempts(self, store: Store, sizes: Sequence[int]) -> list[Attempt]:
         keys = [case.sha256 for size in sizes for case in self.suites[size]]
-        key = self.setup.system().sha256
+        systems = [self.agent.system.sha256]
         with store.snapshot():
-            stored = load_attempts(store, self.setup.rules.check, cases=keys, systems=[key])
-        return [a for a in stored if a.trial < self.trials]
+            stored = load_attempts(store, self.agent.rules.check, cases=keys, systems=systems)
+        return [a for a in stored if a.trial < self.options.trials]
 
     def _report(
-        self, store: Store, sizes: Sequence[int], ended: ExperimentResult | None
+        self, store: Store, sizes: Sequence[int], result: ExperimentResult | None
     ) -> PlanReport:
         attempts = tuple(self._attempts(store, sizes))
-        tables = planning_tables(attempts, (), threshold=self.threshold)
-        unfinished, code = how_it_ended(ended, "trials not run")
+        tables = planning_tables(attempts, threshold=self.threshold)
+        unfinished, code = how_it_ended(result, "trials not run")
         report = PlanReport(
-            title=f"Planning tests of {self.setup.system().name}",
+            title=f"Planning tests of {self.agent.system.name}",
             tables=tables if attempts else (),
-            notes=self.notes if attempts else (*self.notes, "no trial has been run"),
+            notes=() if attempts else ("no trial has been run",),
             unfinished=unfinished,
-            data={"trials": trial_rows(attempts)},
+            data={"trials": _trial_rows(attempts)},
             exit_code=code,
             attempts=attempts,
-            lexicon=self.lexicon,
         )
-        return report.gated(*self.gates(report))
+        return self.finish(report)
 
 
-async def aplan_test(
-    suite: Suite,
-    agent: Agent,
-    *,
-    trials: int = 1,
-    limit: int | None = None,
-    lexicon: str | Path | None = None,
-    gate: float | None = None,
-    max_unscored: float = 0.1,
-    store: StorePath = None,
-    retry_failed: bool = False,
-    notify: Notify | None = None,
-    progress: Progress | None = None,
-    **how: Unpack[How],
-) -> PlanReport:
+async def aplan_test(suite: Suite, agent: Agent, **options: Unpack[PlanTestKeywords]) -> PlanReport:
     """Run an agent on every case of a suite (file or cases), `trials` times, and check its plans.
 
-    Only what `store` lacks is run; `retry_failed` runs again what failed for good. `limit`: only
-    the first cases. `lexicon`: word lists the suite was made with. `gate` is the share of passes
-    that is demanded, `max_unscored` the share without verdict that is allowed. `how`: see
-    `AgentSetup`.
+    Only trials that `store` lacks are run; `retry_failed` runs permanent failures again. `limit`:
+    only the first cases. `lexicon`: word lists the suite was made with. `gate` is the least share
+    of passes, `max_unscored` the largest share without verdict. Other options: `AgentOptions`.
 
     Raises InputError for a suite or agent that cannot be used, Unauthorized, StoreError.
     """
-    words = words_of(lexicon)[0]
-    cases = read_cases(suite)[:limit]
+    settings = read_options(PlanTestOptions, {"agent": agent, **options}, aplan_test)
+    lexicon, _ = read_words(settings.lexicon)
+    cases = read_cases(suite)[: settings.limit]
     different: dict[str, Case] = {}
     for case in cases:
         different.setdefault(case.sha256, case)
     same = len(cases) - len(different)
-    told = f"{same} of {len(cases)} cases are another one again but for the id: left out"
+    note = f"{same} of {len(cases)} cases are another one again but for the id: left out"
 
-    def gates(report: PlanReport) -> list[Gate]:
+    def finish(report: PlanReport) -> PlanReport:
         total, failed = len(report.attempts), len(report.failures)
-        asked = [unscored_gate(total, failed, max_unscored, "trials have no verdict")]
-        if gate is not None:
-            judged = [a.verdict.passed for a in report.attempts if a.verdict is not None]
-            rate = sum(judged) / len(judged) if judged else None
-            of = f"of {len(judged)} trials, {failed} without verdict"
+        gates = [unscored_gate(total, failed, settings.max_unscored, "trials have no verdict")]
+        if settings.gate is not None:
+            passed = [a.verdict.passed for a in report.attempts if a.verdict is not None]
+            share = sum(passed) / len(passed) if passed else None
+            of = f"of {len(passed)} trials, {failed} without verdict"
             unknown = "no trial has a verdict"
-            asked.append(least_gate("success", rate, gate, of, unknown=unknown))
-        return asked
+            gates.append(least_gate("success", share, settings.gate, of, unknown=unknown))
+        notes = (note, *report.notes) if same else report.notes
+        return replace(report, lexicon=lexicon, notes=notes).gated(*gates)
 
-    setup = read_options(AgentSetup, {"agent": agent, **how}, aplan_test)
-    test = Test(
-        setup,
-        {0: list(different.values())},
-        trials,
-        retry_failed,
-        store,
-        Watch(notify, progress),
-        words,
-        gates=gates,
-        notes=(told,) if same else (),
-    )
-    return await test.run()
+    return await PlanningCampaign(settings, {0: list(different.values())}, finish=finish).run()
 
 
-async def aplan_capability(
-    agent: Agent,
-    *,
-    n: Range = "2-9",
-    cases: int | None = None,
-    threshold: float = THRESHOLD,
-    seed: int = 0,
-    extended: bool = False,
-    topics: Sequence[str] = (),
-    trials: int = 1,
-    store: StorePath = None,
-    retry_failed: bool = False,
-    notify: Notify | None = None,
-    progress: Progress | None = None,
-    **how: Unpack[How],
-) -> PlanReport:
+async def aplan_capability(agent: Agent, **options: Unpack[CapabilityKeywords]) -> PlanReport:
     """Raise the number of actions until an agent's success falls below the threshold.
 
     `cases` at each number of actions, by default min(300, 20·n(n-1)/2), as published (arXiv
-    2404.17833, section 6.2). Raises as `plan_test`.
+    2404.17833, section 6.2). Other options and errors are those of `plan_test`.
     """
-    first, last = span(n, "--n")
+    settings = read_options(CapabilityOptions, {"agent": agent, **options}, aplan_capability)
+    first, last = span(settings.n, "--n")
     if first > last or first < 2:
-        raise InputError(f"must be a range of 2 actions or more, not {n!r}", "--n")
+        raise InputError(f"must be a range of 2 actions or more, not {settings.n!r}", "--n")
     suites = {}
     for size in range(first, last + 1):
-        shape = Shape(actions=(size, size), extended=extended)
-        suites[size] = list(generator(shape, seed, topics).cases(cases or cases_for(size)))
-    setup = read_options(AgentSetup, {"agent": agent, **how}, aplan_capability)
-    test = Test(
-        setup,
-        suites,
-        trials,
-        retry_failed,
-        store,
-        Watch(notify, progress),
-        threshold=threshold,
-    )
-    return await test.run()
+        shape = Shape(actions=(size, size), extended=settings.extended)
+        generated = generator(shape, settings.seed, settings.topics)
+        suites[size] = list(generated.cases(settings.cases or cases_for(size)))
+    return await PlanningCampaign(settings, suites, settings.threshold).run()
 
 
 def plan_report(
@@ -342,12 +266,12 @@ def plan_report(
     log_order: bool = False,
     lexicon: str | Path | None = None,
 ) -> PlanReport:
-    """What the stored trials of all systems tell (at the cases of a suite), with the causes of the
-    dissections by the options under which most cases were dissected.
+    """Return the stored trials of all systems (at the cases of a suite) with the causes.
 
+    Causes are those of the dissections by the options under which most cases were dissected.
     Raises InputError when there is no trial.
     """
-    words = words_of(lexicon)[0]
+    words, _ = read_words(lexicon)
     keys = None if suite is None else [case.sha256 for case in read_cases(suite)]
     with opened(store, create=False) as stored, stored.snapshot():
         unfinished = unfinished_trials(stored, [EVALUATOR], keys)
@@ -355,23 +279,23 @@ def plan_report(
         attempts = tuple(load_attempts(stored, rules, cases=keys))
         dissections = load_dissections(stored, cases=keys)
     if not attempts:
-        told = "".join(f"; {one.line}" for one in unfinished)
+        lines = "".join(f"; {experiment.line}" for experiment in unfinished)
         raise InputError(
-            f"no planning trial is stored here yet; run `agenteval plan test` first{told}"
+            f"no planning trial is stored here yet; run `agenteval plan test` first{lines}"
         )
     chosen = max(sorted(dissections), key=lambda name: len(dissections[name]), default="")
-    causes = tuple(CaseLabel(d.case, d.system, d.label) for d in dissections.get(chosen, ()))
-    left_out = [(len(dissections[name]), name) for name in sorted(dissections) if name != chosen]
+    causes = tuple(CaseLabel(d.case, d.system, d.label) for d in dissections.pop(chosen, ()))
     return PlanReport(
         title="Planning tests",
         tables=planning_tables(attempts, causes),
         notes=tuple(
-            f"{n} dissections by other options are left out: {name}" for n, name in left_out
+            f"{len(dissections[name])} dissections by other options are left out: {name}"
+            for name in sorted(dissections)
         ),
-        unfinished=tuple(one.line for one in unfinished),
+        unfinished=tuple(experiment.line for experiment in unfinished),
         data={
-            "trials": trial_rows(attempts),
-            "unfinished": [one.json() for one in unfinished],
+            "trials": _trial_rows(attempts),
+            "unfinished": [experiment.json() for experiment in unfinished],
         },
         attempts=attempts,
         causes=causes,

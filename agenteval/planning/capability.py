@@ -1,8 +1,8 @@
-"""How many actions an agent can plan: the capability upper bound of arXiv 2404.17833, section 6.2.
+"""The capability bound: how many actions an agent can plan (arXiv 2404.17833, section 6.2).
 
 The number of actions n rises from 2; the campaign stops where success falls below 20%. The paper
-does not say whether its bound is the last n at or above the threshold or the first below: both
-are given, and the bound that is named is the last one, reached without a gap from the smallest n.
+does not say whether its bound is the last n at or above the threshold or the first one below. Both
+are reported; the bound is the last one that is reached without a gap from the smallest n.
 """
 
 from __future__ import annotations
@@ -11,144 +11,114 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agenteval.planning.tallies import SuccessTally
+from agenteval.analysis.system_pairs import by_system
+from agenteval.planning.rates import SuccessRate
+from agenteval.records.table import column
 
 THRESHOLD = 0.20
 PER_PAIR = 20
-MOST_CASES = 300
-
-
-@dataclass(frozen=True, slots=True)
-class Capability:
-    """Both readings of the bound; None where there is no such n among those tested.
-
-    `last`: the largest n such that every number from the smallest tested up to it reaches the
-    threshold. `below`: the smallest n that does not. `above_again`: larger ones that reach it
-    after all, which the idea of a bound does not foresee.
-    """
-
-    last: int | None
-    below: int | None
-    above_again: tuple[int, ...] = ()
+MAX_CASES = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The bound of one system with what its intervals leave open.
+    """The capability bound of one system, as a row of a table.
 
-    `found` is read from the rates, `least` from the lower and `most` from the upper ends of their
-    95% intervals, so the bound lies between `least.last` and `most.last`. It is `certain` if each
-    interval up to the bound lies at or above the threshold and that of the next n below it.
-    `smallest` and `largest` are the numbers of actions tested; `untested` those without a verdict.
+    `bound` is the largest n such that every number from the smallest tested up to it reaches the
+    threshold, `below` the smallest n that does not; None where there is none. `least` and `most`
+    are the bound by the lower and upper ends of the 95% intervals. It is `certain` if each
+    interval up to the bound lies at or above the threshold and the next one below it.
     """
 
-    system: str
-    found: Capability
-    least: Capability
-    most: Capability
-    certain: bool
-    smallest: int
-    largest: int
-    untested: tuple[int, ...]
-    threshold: float = THRESHOLD
-
-    @property
-    def sentence(self) -> str:
-        """The bound in words."""
-        found, share = self.found, f"{100 * self.threshold:g}%"
-        if found.last is None:
-            text = f"no bound: below {share} already at {_actions(self.smallest)}"
-        elif found.below is None:
-            text = f"capability bound at least {_actions(found.last)}"
-            text += ", the most tested" if found.last == self.largest else ""
-        else:
-            text = f"capability bound {_actions(found.last)} (first below {share} at {found.below})"
-        if self._gap is not None:
-            text += f"; nothing is known of {_actions(self._gap)}"
-        text += self._open
-        if found.above_again:
-            text += f"; at or above {share} again at {', '.join(map(str, found.above_again))}"
-        return text
-
-    @property
-    def _gap(self) -> int | None:
-        """The number of actions that is missing behind the last one."""
-        last = self.found.last
-        if last is None or last == self.largest or self.found.below == last + 1:
-            return None
-        return last + 1
-
-    @property
-    def _open(self) -> str:
-        low, high = self.least.last, self.most.last
-        if low == high:
-            return ""
-        least = f"fewer than {self.smallest}" if low is None else str(low)
-        most = f"{high} or more" if self.most.below is None else str(high)
-        return f"; the 95% intervals allow {least} to {most}"
+    system: str = column("system")
+    bound: int | None = column(
+        "actions",
+        "count",
+        "most actions, from the fewest tested on without a gap, with that success",
+    )
+    below: int | None = column("first\nbelow", "count", "fewest actions with less")
+    least: int | None = column("at least", "count", "the bound by the lower ends of the intervals")
+    most: int | None = column("at most", "count", "the bound by their upper ends")
+    certain: bool = column("certain", hint="no interval leaves it open")
+    sentence: str = ""  # the bound in words
 
 
 def cases_for(n: int) -> int:
-    """Cases to run with n actions: min(300, 20 C(n, 2)). ValueError below 2 actions."""
+    """Return the published number of cases, min(300, 20 C(n, 2)). ValueError for fewer than 2."""
     if n < 2:
         raise ValueError(f"{n} actions: a plan needs at least 2")
-    return min(MOST_CASES, PER_PAIR * math.comb(n, 2))
+    return min(MAX_CASES, PER_PAIR * math.comb(n, 2))
 
 
-def goes_on(rate: float, threshold: float = THRESHOLD) -> bool:
-    """Does a campaign go on to n + 1 actions after this rate at n? ValueError outside [0, 1]."""
+def reaches(rate: float, threshold: float = THRESHOLD) -> bool:
+    """Whether a success rate reaches the threshold. ValueError for a rate outside [0, 1]."""
     if not 0 <= rate <= 1:
         raise ValueError(f"rate {rate} is not in [0, 1]")
     return rate >= threshold
 
 
-def capability(rates: Mapping[int, float], threshold: float = THRESHOLD) -> Capability:
-    """Both readings of the bound from success rates by number of actions.
+def last_and_below(
+    rates: Mapping[int, float], threshold: float = THRESHOLD
+) -> tuple[int | None, int | None]:
+    """Return both readings of the bound from rates by number of actions; a missing n is a gap.
 
-    A missing n ends what is contiguous. Raises ValueError for rates outside [0, 1].
+    The last n that is reached without a gap, and the first n below the threshold. Raises ValueError
+    for rates outside [0, 1].
     """
-    reach = {n: goes_on(rates[n], threshold) for n in sorted(rates)}
-    last: int | None = None
-    for n, reaches in reach.items():
-        if not reaches or (last is not None and n != last + 1):
+    last = None
+    for n in sorted(rates):
+        if not reaches(rates[n], threshold) or (last is not None and n != last + 1):
             break
         last = n
-    below = next((n for n, reaches in reach.items() if not reaches), None)
-    again = tuple(n for n, reaches in reach.items() if reaches and below is not None and n > below)
-    return Capability(last, below, again)
+    return last, min((n for n in rates if not reaches(rates[n], threshold)), default=None)
 
 
-def bounds(tallies: Sequence[SuccessTally], threshold: float = THRESHOLD) -> list[Bound]:
-    """The bound of every system from its tallies by number of actions (`tallies.actions`).
+def bounds(rates: Sequence[SuccessRate], threshold: float = THRESHOLD) -> list[Bound]:
+    """Return the bound of every system from its rates by number of actions (`rates.by_actions`).
 
-    Numbers of actions without a verdict are not taken for 0: they are a gap. A system without
-    any verdict has no bound and no row.
+    A number of actions without a verdict is a gap, not a rate of 0. A system without any verdict
+    has no bound.
     """
-    systems = dict.fromkeys(t.system for t in tallies)
-    bounds = (_bound(s, [t for t in tallies if t.system == s], threshold) for s in systems)
-    return [bound for bound in bounds if bound is not None]
+    return [
+        _bound(system, tested, threshold)
+        for system, rows in by_system(rates).items()
+        if (tested := [row for row in rows if row.success.mean is not None])
+    ]
 
 
-def _bound(system: str, tallies: Sequence[SuccessTally], threshold: float) -> Bound | None:
-    rates: dict[int, float] = {}
-    lows: dict[int, float] = {}
-    highs: dict[int, float] = {}
-    for t in tallies:
-        n, rate = int(t.place), t.rate
-        if rate.mean is not None:
-            rates[n] = rate.mean
-            lows[n] = 0.0 if rate.low is None else rate.low  # no interval excludes nothing
-            highs[n] = 1.0 if rate.high is None else rate.high
-    if not rates:
-        return None
-    found, least, most = (capability(r, threshold) for r in (rates, lows, highs))
-    certain = (
-        least.last == most.last
-        and least.below == most.below
-        and found.below == (min(rates) if found.last is None else found.last + 1)
+def _bound(system: str, rows: Sequence[SuccessRate], threshold: float) -> Bound:
+    means = {int(r.place): r.success.mean or 0.0 for r in rows}
+    # a rate without an interval excludes nothing
+    lows = {int(r.place): 0.0 if r.success.low is None else r.success.low for r in rows}
+    highs = {int(r.place): 1.0 if r.success.high is None else r.success.high for r in rows}
+    last, below = last_and_below(means, threshold)
+    least, least_below = last_and_below(lows, threshold)
+    most, most_below = last_and_below(highs, threshold)
+    certain = (least, least_below) == (most, most_below) and below == (
+        min(means) if last is None else last + 1
     )
-    untested = tuple(int(t.place) for t in tallies if t.rate.mean is None)
-    return Bound(system, found, least, most, certain, min(rates), max(rates), untested, threshold)
+    sentence = _reading(means, last, below, f"{100 * threshold:g}%")
+    if least != most:
+        low = f"fewer than {min(means)}" if least is None else f"{least}"
+        high = f"{most} or more" if most_below is None else f"{most}"
+        sentence += f"; the 95% intervals allow {low} to {high}"
+    again = [n for n in sorted(means) if below and n > below and reaches(means[n], threshold)]
+    if again:
+        sentence += f"; at or above {100 * threshold:g}% again at {', '.join(map(str, again))}"
+    return Bound(system, last, below, least, most, certain, sentence)
+
+
+def _reading(tested: Mapping[int, float], last: int | None, below: int | None, share: str) -> str:
+    if last is None:
+        return f"no bound: below {share} already at {_actions(min(tested))}"
+    if below is None:
+        text = f"capability bound at least {_actions(last)}"
+        text += ", the most tested" if last == max(tested) else ""
+    else:
+        text = f"capability bound {_actions(last)} (first below {share} at {below})"
+    if last == max(tested) or below == last + 1:
+        return text
+    return f"{text}; nothing is known of {_actions(last + 1)}"
 
 
 def _actions(n: int) -> str:

@@ -1,7 +1,6 @@
-"""One planning test: a request in English, mock tools, and what a valid plan must satisfy.
+"""One planning test: a request in English, mock tools, and the constraints on a valid plan.
 
-Constraints are orders of actions and limits of time, by action numbers from 0; a span says where an
-action lies in a sequence or in a day. A tool only claims to have done its work.
+Constraints are orders of actions and limits of time, by action numbers from 0.
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ from agenteval.agents import Tool
 from agenteval.records import Record, content_hash
 
 Side = Literal["before", "after"]
-DAY = 24  # hours
 Span = tuple[int, int]  # from, until; position p of a sequence is (p, p + 1)
+DAY = 24  # hours
 RESTART = "restart_plan"  # tool of extended cases that undoes everything
-GENERATOR = 1  # raised when the same seed would give another suite
 START = "start_time"
+GENERATOR = 1  # raise it when the same seed would give another suite
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Before:
-    """Action `first` is over before action `second` starts (numbers from 0)."""
+    """Action `first` is over before action `second` starts."""
 
     first: int
     second: int
@@ -46,41 +45,31 @@ Constraint = Before | TimeLimit
 
 @dataclass(frozen=True, slots=True)
 class StatedConstraint:
-    """A constraint and the numbers of the sub-sentences that state it, rising."""
+    """A constraint and the numbers of the sub-sentences that state it, ascending."""
 
     constraint: Constraint
     sentences: tuple[int, ...]
 
 
-def stated(pairs: Iterable[tuple[Constraint, int]]) -> tuple[StatedConstraint, ...]:
-    """Constraints with their sub-sentences, each constraint once, in order of first mention."""
-    sentences: dict[Constraint, list[int]] = {}
-    for constraint, sentence in pairs:
-        where = sentences.setdefault(constraint, [])
-        if sentence not in where:
-            where.append(sentence)
-    return tuple(StatedConstraint(c, tuple(sorted(s))) for c, s in sentences.items())
-
-
 def orders(constraints: Iterable[Constraint]) -> list[Before]:
-    """The orders among them."""
+    """Return the orders among the constraints."""
     return [c for c in constraints if isinstance(c, Before)]
 
 
 def limits(constraints: Iterable[Constraint]) -> list[TimeLimit]:
-    """The time limits among them."""
+    """Return the time limits among the constraints."""
     return [c for c in constraints if isinstance(c, TimeLimit)]
 
 
 def actions(constraint: Constraint) -> tuple[int, ...]:
-    """The actions a constraint is about."""
+    """Return the actions that a constraint is about."""
     if isinstance(constraint, Before):
         return (constraint.first, constraint.second)
     return (constraint.action,)
 
 
 def holds(constraint: Constraint, spans: Sequence[Span]) -> bool:
-    """Does the constraint hold where action i lasts from `spans[i][0]` until `spans[i][1]`?"""
+    """Whether the constraint holds if action i lasts from `spans[i][0]` until `spans[i][1]`."""
     if isinstance(constraint, Before):
         return spans[constraint.first][1] <= spans[constraint.second][0]
     start, end = spans[constraint.action]
@@ -88,18 +77,26 @@ def holds(constraint: Constraint, spans: Sequence[Span]) -> bool:
 
 
 class Activity(Record):
-    """An activity as a noun phrase, and the tool that stands for it."""
+    """An activity as a noun phrase, and the name of its tool."""
 
     phrase: str = Field(min_length=1)
     tool: str = Field(pattern=r"^[a-z0-9_]{1,60}$")
 
 
 class OrderRule(Record):
-    """`first` is over before `second` starts; both are tool names. `sentences` says where from."""
+    """`first` is over before `second` starts; both are tool names.
+
+    `sentences` are the numbers of the sub-sentences that state it, from 0.
+    """
 
     first: str
     second: str
     sentences: tuple[int, ...] = ()
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The tools of its actions."""
+        return (self.first, self.second)
 
 
 class TimeRule(Record):
@@ -110,9 +107,14 @@ class TimeRule(Record):
     hour: int = Field(ge=0, le=24)
     sentences: tuple[int, ...] = ()
 
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The tool of its action."""
+        return (self.tool,)
+
 
 class Size(Record):
-    """What makes a case hard, each by itself; `words` counts the synthesized text alone."""
+    """Dimensions of difficulty; `words` counts the synthesized text without its frame."""
 
     actions: int
     sub_sentences: int
@@ -121,13 +123,12 @@ class Size(Record):
 
 
 class Case(Record):
-    """A planning test as a suite's line holds it.
+    """A planning test, one line of a suite.
 
-    `text` is the synthesized paragraph, `request` the complete prompt of the agent. Numbers in
-    `sentences` count the sub-sentences of `text` from 0. `durations` (hours by tool name) makes
-    the case an extended one; they are hidden from the agent. `valid_plans` is None if it was not
-    counted. `tree` is the syntax tree of `text` (see `grammar.to_json`): dissections and the
-    report page need it, `sha256` does not cover it.
+    `text` is the synthesized paragraph, `request` the complete prompt of the agent. `durations`
+    (hours by tool name) make the case an extended one; they are hidden from the agent.
+    `valid_plans` is None if it was not counted. `tree` is the syntax tree of `text` (see
+    `grammar.to_json`), for dissections and the page; `sha256` does not cover it.
     """
 
     id: str = Field(min_length=1)
@@ -152,18 +153,25 @@ class Case(Record):
         if len(set(tools)) < len(tools):
             raise ValueError("two actions have the same tool")
         for rule in self.constraints:
-            for name in (rule.first, rule.second) if isinstance(rule, OrderRule) else (rule.tool,):
-                if isinstance(rule, OrderRule) and rule.first == rule.second:
+            for name in rule.tools:
+                if rule.tools == (name, name):
                     raise ValueError(f"{name!r} cannot come before itself")
                 if name not in tools:
                     raise ValueError(f"a constraint names {name!r}, which is no action's tool")
-        if self.durations is None and any(isinstance(r, TimeRule) for r in self.constraints):
-            raise ValueError("a time limit needs the durations of all actions")
-        if self.durations is not None and RESTART in tools:
+        return self
+
+    @model_validator(mode="after")
+    def _durations_fit(self) -> Case:
+        tools = {action.tool for action in self.actions}
+        if self.durations is None:
+            if any(isinstance(rule, TimeRule) for rule in self.constraints):
+                raise ValueError("a time limit needs the durations of all actions")
+            return self
+        if RESTART in tools:
             raise ValueError(f"{RESTART!r} is the tool for planning again; no action can have it")
-        if self.durations is not None and set(self.durations) != set(tools):
+        if set(self.durations) != tools:
             raise ValueError("durations must name every action's tool, and no other")
-        if any(hours < 1 for hours in (self.durations or {}).values()):
+        if any(hours < 1 for hours in self.durations.values()):
             raise ValueError("a duration is at least 1 hour")
         return self
 
@@ -181,29 +189,26 @@ class Case(Record):
     def stated(self) -> tuple[StatedConstraint, ...]:
         """The constraints by action numbers, in their order."""
         return tuple(
-            StatedConstraint(self._constraint(rule), rule.sentences) for rule in self.constraints
+            StatedConstraint(
+                Before(self.index[rule.first], self.index[rule.second])
+                if isinstance(rule, OrderRule)
+                else TimeLimit(self.index[rule.tool], rule.side, rule.hour),
+                rule.sentences,
+            )
+            for rule in self.constraints
         )
 
     @property
     def hours(self) -> tuple[int, ...] | None:
         """Durations in the order of the actions; None for a base case."""
-        return (
-            None if self.durations is None else tuple(self.durations[a.tool] for a in self.actions)
-        )
+        durations = self.durations
+        return None if durations is None else tuple(durations[a.tool] for a in self.actions)
 
     @cached_property
     def sha256(self) -> str:
-        """Content hash (hex) of what the agent sees and what it is checked against."""
-        return content_hash(
-            self.model_dump(
-                mode="json", include={"actions", "constraints", "request", "tools", "durations"}
-            )
-        )
-
-    def _constraint(self, rule: OrderRule | TimeRule) -> Constraint:
-        if isinstance(rule, OrderRule):
-            return Before(self.index[rule.first], self.index[rule.second])
-        return TimeLimit(self.index[rule.tool], rule.side, rule.hour)
+        """Content hash (hex) of the agent's input and the constraints."""
+        covered = {"actions", "constraints", "request", "tools", "durations"}
+        return content_hash(self.model_dump(mode="json", include=covered))
 
 
 _START_PARAMETERS: dict[str, Any] = {
@@ -219,22 +224,33 @@ _START_PARAMETERS: dict[str, Any] = {
     "required": [START],
     "additionalProperties": False,
 }
+_RESTART_TOOL = Tool(
+    name=RESTART,
+    description="Undo everything done so far and start the day afresh, to follow another plan.",
+)
 
 
 def mock_tools(case: Case) -> tuple[Tool, ...]:
-    """One tool per action; an extended case's take a start hour, and `restart_plan` is added."""
-    tools = tuple(_tool(action, timed=case.durations is not None) for action in case.actions)
+    """Return one tool per action; those of an extended case take a start hour, and `restart_plan`
+    is added."""
+    about = {a.tool: f"Carry out the activity: {a.phrase}." for a in case.actions}
     if case.durations is None:
-        return tools
-    text = "Undo everything done so far and start the day afresh, to follow another plan."
-    return (*tools, Tool(name=RESTART, description=text))
+        return tuple(Tool(name=name, description=text) for name, text in about.items())
+    timed = (
+        Tool(
+            name=name,
+            description=f"{text} The answer says how many hours it took.",
+            parameters=_START_PARAMETERS,
+        )
+        for name, text in about.items()
+    )
+    return (*timed, _RESTART_TOOL)
 
 
 class MockBackend:
-    """What stands behind the tools; it keeps nothing, since the toolbox keeps the log.
+    """Answers the calls of a case's tools. Every call succeeds; nothing is checked or stored.
 
-    Every call succeeds: the agent is never told that an order or a time was wrong. In an extended
-    case the answer says when the activity started, how long it took and when it was over.
+    The answer of an extended case gives the start, duration and end of the activity.
     """
 
     def __init__(self, case: Case) -> None:
@@ -242,7 +258,7 @@ class MockBackend:
         self._durations = case.durations
 
     def __call__(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """The tool's answer. ValueError for a name that is no tool of the case."""
+        """Return the answer. Raises ValueError for a name that is no tool of the case."""
         if self._durations is not None and name == RESTART:
             return "Everything is undone. The day starts afresh; no activity has been done yet."
         if name not in self._phrases:
@@ -256,13 +272,5 @@ class MockBackend:
 
 
 def clock(hour: int) -> str:
-    """An hour as a person reads it; past 24 it is said to be the next day's."""
+    """Return an hour as people read it; past 24 it is one of the next day."""
     return f"{hour}:00" if hour <= DAY else f"{hour - DAY}:00 on the next day"
-
-
-def _tool(action: Activity, *, timed: bool) -> Tool:
-    text = f"Carry out the activity: {action.phrase}."
-    if not timed:
-        return Tool(name=action.tool, description=text)
-    text += " The answer says how many hours it took."
-    return Tool(name=action.tool, description=text, parameters=_START_PARAMETERS)

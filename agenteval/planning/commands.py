@@ -5,31 +5,27 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agenteval.cli import arguments as options
-from agenteval.cli.arguments import (
-    AgentModelOptions,
-    LimitOptions,
-    OutputOptions,
-)
+from agenteval.cli.arguments import LimitOptions, OutputOptions, RequestOptions, flag
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import clean, clean_lines, json_text, note, notify, out, warn
-from agenteval.cli.options import (
-    EndpointOptions,
-    ExecutorOptions,
-    RunOptions,
-    keywords,
-    with_default,
-)
+from agenteval.cli.options import keywords
 from agenteval.cli.outputs import refuse_input, write_runs
 from agenteval.cli.progress import following
-from agenteval.planning.options import SuiteOptions
+from agenteval.planning.options import (
+    AgentOptions,
+    CapabilityOptions,
+    DissectionOptions,
+    PlanTestOptions,
+    SuiteOptions,
+)
 
 if TYPE_CHECKING:
-    from agenteval.planning.agent_setup import How
+    from agenteval.cli.running import Progress
     from agenteval.planning.api import PlanReport
     from agenteval.planning.case import Case
 
@@ -41,89 +37,24 @@ app = typer.Typer(
 )
 
 Suite = Annotated[Path, typer.Argument(help="Suite of `plan synth`, or written by hand.")]
-Lexicon = Annotated[Path | None, typer.Option(help="Word lists the suite was made with.")]
-Trials = Annotated[int, typer.Option(help="Attempts at each case.", min=1)]
-AtOnce = Annotated[
-    int, typer.Option("-j", "--concurrency", help="Cases run at once.", min=1, max=512)
-]
-MaxTokens = Annotated[
-    int | None, typer.Option(help="Tokens of one reply of the agent's model.", min=1)
-]
-Strict = Annotated[
-    bool,
-    typer.Option(
-        "--strict",
-        help="Any call that could not be carried out fails the case, and attempts "
-        "before a restart count as well.",
-    ),
-]
-LogOrder = Annotated[
-    bool,
-    typer.Option(
-        "--log-order",
-        help="Calls made at once count in the order of the log, as in the paper; else there is no "
-        "order between them.",
-    ),
-]
 RunsFile = Annotated[
     Path | None, typer.Option("--runs", help="Write the trials as runs, which quantify reads.")
 ]
-Extended = Annotated[bool, options.flag(SuiteOptions, "extended")]
-Topics = Annotated[list[str] | None, options.flag(SuiteOptions, "topics")]
-
-
-@dataclass(frozen=True)
-class TrialOptions:
-    """Where trials are kept."""
-
-    store: options.StorePath = None
-    dry_run: options.DryRun = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class AgentOptions(AgentModelOptions):
-    """The agent under test."""
-
-    agent: Annotated[
-        str,
-        typer.Option(
-            help="openai, responses, react or autogen (with --model), python:MODULE:FUNCTION, "
-            "command:CMD, mcp:CMD, scripted:NAME."
-        ),
-    ]
-    temperature: float | None = with_default(EndpointOptions, "temperature", 0.0)
-    max_tokens: MaxTokens = None
-    turns: Annotated[int, typer.Option(help="Turns of the agent for one case.", min=1)] = 50
-    strict: Strict = False
-    log_order: LogOrder = False
-
-    def how(self, limits: LimitOptions, run: TrialOptions | RunOptions) -> How:
-        """What an experiment is told of it. Raises InputError for bounds that cannot hold."""
-        return {
-            "model": self.model,
-            "base_url": self.base_url,
-            "temperature": self.temperature,
-            "max_tokens": self.max_tokens,
-            "seconds": limits.timeout,
-            "turns": self.turns,
-            "strict": self.strict,
-            "log_order": self.log_order,
-            "limits": limits.limits(),
-            "dry_run": run.dry_run,
-        }
 
 
 @dataclass(frozen=True)
 class CaseLimits(LimitOptions):
-    """Bounds of a command that runs agents."""
+    """Limits of a command that runs agents."""
 
-    concurrency: AtOnce = 4
+    concurrency: Annotated[
+        int, typer.Option("-j", "--concurrency", help="Cases run at once.", min=1, max=512)
+    ] = 4
     timeout: Annotated[float, typer.Option(help="Seconds for one case.", min=0.01)] = 180.0
 
 
 @dataclass(frozen=True)
 class InventLimits(LimitOptions):
-    """Bounds of `--invent`: a long reply of a model on this machine takes its time."""
+    """Limits of `--invent`: a local model needs minutes for a long reply."""
 
     timeout: options.Timeout = 600.0
 
@@ -152,7 +83,7 @@ def synth(
     if settings.invent is not None and lexicon is not None and not Path(lexicon).exists():
         refuse_input(lexicon, store=settings.store)
     if dry_run:
-        _show_asked(count, settings)
+        _print_estimate(count, settings)
         return
     with following("writing", "cases") as progress:
         report = plan_suite(
@@ -171,17 +102,16 @@ def synth(
         _print_case(case)
 
 
-def _show_asked(count: int, settings: SuiteOptions) -> None:
-    """Print what `--invent` would ask."""
+def _print_estimate(count: int, settings: SuiteOptions) -> None:
+    """Print the requests of `--invent`."""
     from agenteval.engine.dry_run import LOCAL
-    from agenteval.planning.suite_api import invention_estimate, inventor
+    from agenteval.planning.suite_api import invention_estimate
     from agenteval.reporting.estimate import print_estimate
 
     if settings.invent is None:
         out().print(f"{count} cases; {LOCAL}")
-        return
-    _, choice = inventor(settings.lexicon, settings.model, settings.base_url, need_key=False)
-    print_estimate(invention_estimate(choice, settings.invent), out())
+    else:
+        print_estimate(invention_estimate(settings, settings.invent), out())
 
 
 def _print_case(case: Case) -> None:
@@ -194,46 +124,36 @@ def _print_case(case: Case) -> None:
     out().print()
 
 
+def _agent_keywords(
+    settings: AgentOptions, limits: CaseLimits, progress: Progress
+) -> dict[str, Any]:
+    return keywords(
+        settings,
+        seconds=limits.timeout,
+        limits=limits.limits(),
+        notify=notify,
+        progress=progress,
+    )
+
+
 @app.command("test")
 @grouped
 def run_agent(
     suite: Suite,
-    agent: AgentOptions,
+    settings: PlanTestOptions,
+    request: RequestOptions,
     limits: CaseLimits,
-    run: RunOptions,
-    executor: ExecutorOptions,
     output: OutputOptions,
-    trials: Trials = 1,
-    limit: Annotated[int | None, typer.Option(help="Only the first cases.", min=1)] = None,
-    lexicon: Lexicon = None,
-    gate: Annotated[
-        float | None,
-        typer.Option(help="Exit with 1 when a smaller share passes.", min=0.0, max=1.0),
-    ] = None,
-    max_unscored: Annotated[
-        float, typer.Option(help="Exit with 3 above this share without verdict.", min=0, max=1)
-    ] = 0.1,
     runs: RunsFile = None,
 ) -> None:
     """Run an agent on every case. Stop it at any time; the same command goes on."""
     from agenteval.planning.api import plan_test
 
-    refuse_input(runs, [suite, lexicon], store=run.store)
+    refuse_input(runs, [suite, settings.lexicon], store=settings.store)
     with following("planning", "trials") as progress:
         report = plan_test(
             suite,
-            agent.agent,
-            **agent.how(limits, run),
-            **keywords(executor),
-            trials=trials,
-            limit=limit,
-            lexicon=lexicon,
-            gate=gate,
-            max_unscored=max_unscored,
-            store=run.store,
-            retry_failed=run.retry_failed,
-            notify=notify,
-            progress=progress,
+            **_agent_keywords(settings, limits, progress),
         )
     if report.estimate is None:
         _write(runs, report)
@@ -244,40 +164,18 @@ def run_agent(
 @grouped
 def dissect(
     suite: Suite,
-    agent: AgentOptions,
+    settings: DissectionOptions,
+    request: RequestOptions,
     limits: CaseLimits,
-    run: TrialOptions,
     output: OutputOptions,
-    tries: Annotated[int, typer.Option("-k", "--tries", help="Tries of a stage.", min=1)] = 3,
-    full: Annotated[
-        bool, typer.Option("--full", help="Run all stages, also after a success.")
-    ] = False,
-    literal: Annotated[
-        bool, typer.Option("--paper-literal", help="The algorithm as printed.")
-    ] = False,
-    limit: Annotated[
-        int | None, typer.Option(help="Only so many of the failed cases.", min=1)
-    ] = 100,
-    seed: options.Seed = 0,
-    lexicon: Lexicon = None,
 ) -> None:
     """Find the causes of the failures that `plan test` has stored for this agent and suite."""
-    from agenteval.planning.dissect_api import dissect as planning_dissect
+    from agenteval.planning.dissect_api import dissect as find_causes
 
     with following("dissecting", "cases") as progress:
-        report = planning_dissect(
+        report = find_causes(
             suite,
-            agent.agent,
-            **agent.how(limits, run),
-            tries=tries,
-            full=full,
-            literal=literal,
-            limit=limit,
-            seed=seed,
-            lexicon=lexicon,
-            store=run.store,
-            notify=notify,
-            progress=progress,
+            **_agent_keywords(settings, limits, progress),
         )
     finish(report, output)
 
@@ -285,47 +183,13 @@ def dissect(
 @app.command("capability")
 @grouped
 def capability(
-    agent: AgentOptions,
-    limits: CaseLimits,
-    run: RunOptions,
-    output: OutputOptions,
-    n: Annotated[
-        str, typer.Option("--n", help="Actions, FROM-TO; it stops where the agent does.")
-    ] = "2-9",
-    seed: options.Seed = 0,
-    cases: Annotated[
-        int | None,
-        typer.Option(
-            help="Cases at each number of actions. Default: min(300, 20·n(n-1)/2), as published.",
-            min=1,
-        ),
-    ] = None,
-    threshold: Annotated[
-        float, typer.Option(help="Success rate below which it ends.", min=0.0, max=1.0)
-    ] = 0.2,
-    extended: Extended = False,
-    topic: Topics = None,
-    trials: Trials = 1,
+    settings: CapabilityOptions, request: RequestOptions, limits: CaseLimits, output: OutputOptions
 ) -> None:
     """Raise the number of actions until success falls below the threshold."""
     from agenteval.planning.api import plan_capability
 
     with following("planning", "trials") as progress:
-        report = plan_capability(
-            agent.agent,
-            **agent.how(limits, run),
-            n=n,
-            cases=cases,
-            threshold=threshold,
-            seed=seed,
-            extended=extended,
-            topics=topic or (),
-            trials=trials,
-            store=run.store,
-            retry_failed=run.retry_failed,
-            notify=notify,
-            progress=progress,
-        )
+        report = plan_capability(**_agent_keywords(settings, limits, progress))
     finish(report, output)
 
 
@@ -338,9 +202,9 @@ def report(
     ] = None,
     page: Annotated[Path | None, typer.Option("-o", "--output", help="HTML page to write.")] = None,
     runs: RunsFile = None,
-    strict: Strict = False,
-    log_order: LogOrder = False,
-    lexicon: Lexicon = None,
+    strict: Annotated[bool, flag(AgentOptions, "strict")] = False,
+    log_order: Annotated[bool, flag(AgentOptions, "log_order")] = False,
+    lexicon: Annotated[Path | None, flag(PlanTestOptions, "lexicon")] = None,
     store: options.StorePath = None,
 ) -> None:
     """Tables of all systems tried; with -o a self-contained page with figures and failures."""

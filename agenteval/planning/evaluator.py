@@ -1,8 +1,8 @@
-"""Trials of agents under test: what is missing is run, what was done is kept and never run again.
+"""Trials of agents under test, run, checked and stored; and read again from the store.
 
 A trial is one attempt of one system at one planning case: a fresh agent on the case's mock tools.
-Its log is stored with the verdict of the oracle; a verdict by other rules, or by an older oracle,
-is made anew from the log when it is read.
+Its log is stored with the verdict of the oracle. A verdict by other rules, or by an older oracle,
+is computed again from the log when it is read.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 from agenteval.agents import Agent, AgentFailure, AgentLimits, AgentLog, System, Toolbox, drive
 from agenteval.agents.spec import uncounted
@@ -46,10 +46,10 @@ def check_key(rules: CheckRules, version: int = CHECKER) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One trial of one system at a case: what it did, and the verdict.
+    """One trial of one system at a case: its log and the verdict.
 
     `verdict` is None where `log` is an AgentFailure: the endpoint or the adapter failed, and
-    nothing is known of the agent.
+    nothing is known about the agent.
     """
 
     case: Case
@@ -74,7 +74,7 @@ async def run_case(
     *,
     trial: int = 0,
 ) -> tuple[AgentLog | AgentFailure, Verdict | None]:
-    """What the agent did and the verdict, None for an AgentFailure.
+    """Run an agent on a case; return its log and the verdict, None for an AgentFailure.
 
     Raises what `drive` raises: Unauthorized, BudgetExceeded, InputError.
     """
@@ -88,7 +88,7 @@ async def run_case(
 
 
 def as_run(attempt: Attempt) -> Run:
-    """The trial as a Run, which `agenteval quantify` reads. ValueError for an AgentFailure."""
+    """Return the trial as a Run, which `quantify` reads. Raises ValueError for an AgentFailure."""
     if isinstance(attempt.log, AgentFailure) or attempt.verdict is None:
         raise ValueError("nothing is known of an agent whose endpoint failed")
     return Run(
@@ -116,10 +116,49 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class PlanningEvaluator(AttemptEvaluator[Case]):
-    """An agent at planning cases; each attempt is checked by the oracle."""
+class AgentEvaluator(AttemptEvaluator[Case]):
+    """An agent at planning cases, under a name of the evaluator."""
 
     agent: System = field(kw_only=True)
+
+    @classmethod
+    def of_agent(
+        cls, evaluator: str, agent: System, cases: Iterable[Case], trials: int, **fields: Any
+    ) -> Self:
+        """Return the evaluator of an agent at these cases."""
+        system = TrialSystem(key=agent.sha256, name=agent.name, parameters=agent.parameters)
+        by_key = {case.sha256: case for case in cases}
+        return cls(evaluator, system, by_key, trials, agent=agent, **fields)
+
+    @property
+    def sends_by_client(self) -> bool:
+        """Whether the agent runs on a model of this package."""
+        return not uncounted(self.agent.parameters)
+
+    def stored_case(self, key: str, case: Case) -> TrialCase:
+        """Return the case as the store keeps it."""
+        body = case.model_dump(mode="json", exclude_none=True)
+        return TrialCase(key=case.sha256, id=case.id, body=body)
+
+    def trial(self, unit: Unit[Case], started: float, log: Any, **fields: Any) -> Trial:
+        """Return the trial of a unit, without failure or verdict unless given in `fields`."""
+        return Trial(
+            evaluator=self.evaluator,
+            system_key=self.system.key,
+            case_key=unit.content.sha256,
+            trial=unit.repeat,
+            case_id=unit.content.id,
+            log=log.model_dump(mode="json"),
+            started=started,
+            usage=log.usage,
+            **fields,
+        )
+
+
+@dataclass(frozen=True)
+class PlanningEvaluator(AgentEvaluator):
+    """An agent at planning cases; each attempt is checked by the oracle."""
+
     rules: Rules = field(kw_only=True)
 
     measures: ClassVar[tuple[Criterion, ...]] = MEASURES
@@ -129,31 +168,50 @@ class PlanningEvaluator(AttemptEvaluator[Case]):
         cls, agent: System, cases: Iterable[Case], trials: int, rules: Rules
     ) -> PlanningEvaluator:
         """Return the evaluator of an agent at these cases."""
-        by_key = {case.sha256: case for case in cases}
-        return cls(EVALUATOR, stored_system(agent), by_key, trials, agent=agent, rules=rules)
-
-    @property
-    def sends_by_client(self) -> bool:
-        """Whether the agent runs on a model of this package."""
-        return not uncounted(self.agent.parameters)
-
-    def stored_case(self, key: str, case: Case) -> TrialCase:
-        """Return the case as the store keeps it."""
-        return stored_case(case)
+        return cls.of_agent(EVALUATOR, agent, cases, trials, rules=rules)
 
     def requests(self, unit: Unit[Case]) -> Requests:
-        """One request at least, at most one for each turn and one for the last words."""
+        """One request at least; at most one for each turn and one for the last words."""
         return {"agent": RequestBounds(1, self.rules.limits.turns + 1)}
 
     async def evaluate(self, unit: Unit[Case]) -> Outcome:
         """Run a fresh agent on the case. Raises Unauthorized and InputError."""
-        return await _run(self.agent, unit.content, unit.repeat, self.rules)
+        started, rules = time.time(), self.rules
+        log: AgentLog | AgentFailure
+        try:
+            log, verdict = await run_case(
+                unit.content, self.agent.make(), rules.limits, rules.check, trial=unit.repeat
+            )
+        except BudgetExceeded as error:
+            log, verdict = over_budget(error, time.time() - started), None
+        checked = (
+            {}
+            if verdict is None
+            else {
+                "outcome": verdict.outcome,
+                "check_key": check_key(rules.check),
+                "verdict": verdict.model_dump(mode="json"),
+            }
+        )
+        status = log.status if isinstance(log, AgentFailure) else "done"
+        trial = self.trial(
+            unit, started, log, status=status, ended=started + log.seconds, **checked
+        )
+        return Outcome(measured(trial, log, verdict), trial)
+
+
+def over_budget(error: BudgetExceeded, seconds: float = 0.0) -> AgentFailure:
+    """Return the failure of an attempt that the budget ended, with what it had used."""
+    usage = error.spent if isinstance(error.spent, Usage) else Usage()
+    return AgentFailure(
+        status="error:budget", message=str(error)[:500], seconds=seconds, usage=usage
+    )
 
 
 def measured(
     trial: Trial, log: AgentLog | AgentFailure, verdict: Verdict | None
 ) -> tuple[Result, ...]:
-    """The results of a trial: those of its verdict, or the failure on each measure."""
+    """Return the results of a trial: those of its verdict, or the failure on each measure."""
     if isinstance(log, AgentFailure):
         return failed(trial, MEASURES, log.status, log.message)
     if verdict is None:
@@ -164,38 +222,6 @@ def measured(
     )
 
 
-async def _run(system: System, case: Case, number: int, rules: Rules) -> Outcome:
-    """One trial; what it took is kept also where the cap broke it off."""
-    started = time.time()
-    log: AgentLog | AgentFailure
-    verdict = None
-    try:
-        log, verdict = await run_case(case, system.make(), rules.limits, rules.check, trial=number)
-    except BudgetExceeded as error:
-        log = AgentFailure(
-            status="error:budget",
-            message=str(error)[:500],
-            seconds=time.time() - started,
-            usage=error.spent if isinstance(error.spent, Usage) else Usage(),
-        )
-    trial = Trial(
-        evaluator=EVALUATOR,
-        system_key=system.sha256,
-        case_key=case.sha256,
-        trial=number,
-        case_id=case.id,
-        status=log.status if isinstance(log, AgentFailure) else "done",
-        log=log.model_dump(mode="json"),
-        outcome=verdict.outcome if verdict else None,
-        check_key=check_key(rules.check) if verdict else None,
-        verdict=verdict.model_dump(mode="json") if verdict else None,
-        started=started,
-        ended=started + log.seconds,
-        usage=log.usage,
-    )
-    return Outcome(measured(trial, log, verdict), trial)
-
-
 @of_one_state
 def load_attempts(
     store: Store,
@@ -204,28 +230,26 @@ def load_attempts(
     cases: Iterable[str] | None = None,
     systems: Iterable[str] | None = None,
 ) -> list[Attempt]:
-    """Stored trials (of these case and system keys), by system, case and number.
+    """Return stored trials (of these case and system keys), by system, case and number.
 
-    Different cases of one id, as of a suite that was changed, get a piece of their key behind it.
-    A verdict that other rules or an older oracle made is made anew, and not written back.
+    Different cases of one id, as of a suite that was changed, get a piece of their key in the id.
+    A verdict by other rules or an older oracle is computed again, and not written back.
     """
     rules = rules or CheckRules()
-    tables = Trials(store)
-    chosen = None if cases is None else frozenset(cases)
-    known = {
+    trials = Trials(store)
+    wanted = None if cases is None else frozenset(cases)
+    case_of = {
         c.key: Case.model_validate(c.body)
-        for c in tables.cases(EVALUATOR)
-        if chosen is None or c.key in chosen
+        for c in trials.cases(EVALUATOR)
+        if wanted is None or c.key in wanted
     }
-    ids = distinct({key: case.id for key, case in known.items()})
-    known = {
-        key: case if case.id == ids[key] else case.model_copy(update={"id": ids[key]})
-        for key, case in known.items()
-    }
-    names = distinct({s.key: s.name for s in tables.systems(EVALUATOR)})
+    for key, name in distinct({key: case.id for key, case in case_of.items()}).items():
+        if case_of[key].id != name:
+            case_of[key] = case_of[key].model_copy(update={"id": name})
+    names = distinct({s.key: s.name for s in trials.systems(EVALUATOR)})
     attempts = []
-    for trial in tables.trials(EVALUATOR, chosen, systems):
-        case = known[trial.case_key]
+    for trial in trials.trials(EVALUATOR, wanted, systems):
+        case = case_of[trial.case_key]
         log: AgentLog | AgentFailure
         verdict: Verdict | None = None
         if trial.status != "done":
@@ -236,14 +260,3 @@ def load_attempts(
             verdict = Verdict.model_validate(trial.verdict) if current else check(case, log, rules)
         attempts.append(Attempt(case, names[trial.system_key], trial.trial, log, verdict))
     return attempts
-
-
-def stored_case(case: Case) -> TrialCase:
-    """The case as the store keeps it."""
-    body = case.model_dump(mode="json", exclude_none=True)
-    return TrialCase(key=case.sha256, id=case.id, body=body)
-
-
-def stored_system(system: System) -> TrialSystem:
-    """The system as the store keeps it."""
-    return TrialSystem(key=system.sha256, name=system.name, parameters=system.parameters)

@@ -3,15 +3,15 @@
 A leaf is an action (its number, from 0, in the case's list) or a point of time (an hour). A tree
 without words is a skeleton: every word number is UNSET. Word numbers index the lists of a Lexicon.
 
-What a tree demands (section 4.1): a part binds every action of its subject to every action of its
-object. A relative clause binds the actions it stands behind in the same way, whatever the part
-says, and so do relative clauses inside it. Fronting does not change the meaning: the order is
-always read from the subject to the object. The words themselves carry nothing more.
+The constraints of a tree (section 4.1): a part binds every action of its subject to every action
+of its object. A relative clause binds the actions before it in the same way, and so do relative
+clauses inside it. Fronting does not change the meaning: the order is always read from the subject
+to the object. The words themselves add no constraint.
 
-In English verbs agree with the number of actions in their subject, also behind "which". Lists are
-"a", "a and b", "a, b and c". A relative clause stands in commas; its closing comma merges with the
-next mark, so nested clauses close with one: "a, which follows b, which precedes c, happens before
-d". One shape of the grammar is never generated, because its text is ambiguous: see `unfronted`.
+In English, verbs agree with the number of actions in their subject, also after "which". Lists are
+"a", "a and b", "a, b and c". A relative clause stands between commas; its closing comma merges with
+the next mark, so nested clauses close with one: "a, which follows b, which precedes c, happens
+before d". One shape is never generated because its text is ambiguous: see `unfronted`.
 """
 
 from __future__ import annotations
@@ -23,19 +23,13 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import NonNegativeInt, TypeAdapter, ValidationError
 
-from agenteval.planning.case import (
-    Before,
-    Constraint,
-    StatedConstraint,
-    TimeLimit,
-    stated,
-)
+from agenteval.planning.case import Before, Constraint, Side, StatedConstraint, TimeLimit
 from agenteval.planning.words import Kind, Lexicon
 
 Direction = Literal["prec", "succ"]  # subject before object; subject after object
 Form = Literal["verb", "preposition", "pair"]
 DIRECTIONS: tuple[Direction, Direction] = ("prec", "succ")
-CONJ: Literal["CONJ"] = "CONJ"  # the conjunctions between parts
+CONJ: Literal["CONJ"] = "CONJ"  # the slot of a conjunction between parts
 Slot = Kind | Literal["CONJ"]
 UNSET = -1
 SLOTS: dict[tuple[Form, Direction], tuple[Kind, ...]] = {
@@ -50,11 +44,11 @@ SLOTS: dict[tuple[Form, Direction], tuple[Kind, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What binds subject and object, with a word for each of its `slots`.
+    """The connection of subject and object, with a word for each of its `slots`.
 
     "verb": a verb phrase that carries the order itself ("precedes"). "preposition": a neutral verb
     phrase and a preposition ("occurs" + "before"). "pair": two dependent clauses, each with its
-    neutral verb phrase, and a conjunction ("A happens before B happens"); in parts only.
+    neutral verb phrase, and a conjunction ("A happens before B happens"); not in relative clauses.
     """
 
     form: Form
@@ -73,7 +67,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Relative:
-    """A "which" clause on the actions it stands behind, all of them."""
+    """A "which" clause about all actions before it."""
 
     link: Link
     object: Object
@@ -81,7 +75,7 @@ class Relative:
 
 @dataclass(frozen=True, slots=True)
 class Actions:
-    """One or more different actions, and what a relative clause says of them."""
+    """One or more different actions, optionally with a relative clause."""
 
     ids: tuple[NonNegativeInt, ...]
     relative: Relative | None = None
@@ -110,7 +104,7 @@ class SubSentence:
 
 @dataclass(frozen=True, slots=True)
 class RequestSentence:
-    """Parts joined by conjunctions without meaning for the order ("and", "while")."""
+    """Parts joined by conjunctions that do not affect the order ("and", "while")."""
 
     parts: tuple[SubSentence, ...]
     conjunctions: tuple[int, ...] = ()  # one less than parts, in CONJ
@@ -133,8 +127,8 @@ class Paragraph:
 
 
 def bonds(part: SubSentence) -> Iterator[tuple[Actions, Link, Object]]:
-    """(subject, link, object) of the part, then of the relative clauses of its subject from the
-    outside inwards, then of those of its object."""
+    """Yield (subject, link, object) of the part, then of the relative clauses of its subject from
+    the outside inwards, then of those of its object."""
     yield part.subject, part.link, part.object
     for node in (part.subject, part.object):
         while isinstance(node, Actions) and node.relative is not None:
@@ -143,29 +137,36 @@ def bonds(part: SubSentence) -> Iterator[tuple[Actions, Link, Object]]:
 
 
 def demands(part: SubSentence) -> list[Constraint]:
-    """All constraints of one part, each once, in the order of `bonds`."""
-    made: dict[Constraint, None] = {}
+    """Return all constraints of one part, each once, in the order of `bonds`."""
+    constraints: dict[Constraint, None] = {}
     for subject, link, object_ in bonds(part):
         before = link.direction == "prec"
         for action in subject.ids:
             if isinstance(object_, Time):
-                made[TimeLimit(action, "before" if before else "after", object_.hour)] = None
+                side: Side = "before" if before else "after"
+                constraints[TimeLimit(action, side, object_.hour)] = None
                 continue
             for other in object_.ids:
-                made[Before(action, other) if before else Before(other, action)] = None
-    return list(made)
+                constraints[Before(action, other) if before else Before(other, action)] = None
+    return list(constraints)
 
 
 def constraints_of(paragraph: Paragraph) -> tuple[StatedConstraint, ...]:
-    """Every constraint of the paragraph once, in order of first mention, with the numbers (from 0,
-    over the whole paragraph) of the parts stating it."""
-    return stated((c, i) for i, part in enumerate(paragraph.parts()) for c in demands(part))
+    """Return every constraint once, in order of first mention.
+
+    Its `sentences` are the numbers of the parts that state it, over the whole paragraph.
+    """
+    sentences: dict[Constraint, list[int]] = {}
+    for number, part in enumerate(paragraph.parts()):
+        for constraint in demands(part):
+            sentences.setdefault(constraint, []).append(number)
+    return tuple(StatedConstraint(c, tuple(numbers)) for c, numbers in sentences.items())
 
 
 def forms_in(paragraph: Paragraph) -> set[str]:
-    """Names of the clause forms in use.
+    """Return the names of the clause forms in use.
 
-    With the direction prec or succ behind it: "verb", "preposition", "fronted preposition", "pair",
+    Followed by the direction, prec or succ: "verb", "preposition", "fronted preposition", "pair",
     "fronted pair" (parts), "relative" (each "which" clause), "time" (a time as object). Without:
     "plural" (a list of actions), "conjunction" (a sentence of several parts).
     """
@@ -200,26 +201,28 @@ def from_json(value: object) -> Paragraph:
         raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
 
 
-# -- words -----------------------------------------------------------------------------------------
+# -- words and hours -------------------------------------------------------------------------------
+
+ChooseWord = Callable[[Slot, int, bool], int]
 
 
 def fill(paragraph: Paragraph, lexicon: Lexicon, rng: np.random.Generator) -> Paragraph:
     """Give every slot without a word one, uniformly; a time gets a preposition that fits it."""
-    return _drawn(paragraph, lexicon, rng, lambda word, options: options if word == UNSET else [])
+    return _drawn(paragraph, lexicon, rng, lambda word, every: every if word == UNSET else [])
 
 
 def refill(paragraph: Paragraph, lexicon: Lexicon, rng: np.random.Generator) -> Paragraph:
-    """The same skeleton with another word in every slot, uniform over the other words.
+    """Return the skeleton with another word in every slot, uniform over the other words.
 
-    A slot whose list holds no other word that fits keeps its own. That is never so for all slots,
-    as a lexicon has at least two phrases of each kind and every part has a verb phrase.
+    A slot without another word that fits keeps its word. That never concerns all slots, as a
+    lexicon has at least two phrases of each kind and every part has a verb phrase.
     """
-    return _drawn(paragraph, lexicon, rng, lambda word, all_: [i for i in all_ if i != word])
+    return _drawn(paragraph, lexicon, rng, lambda word, every: [i for i in every if i != word])
 
 
 def strip(paragraph: Paragraph) -> Paragraph:
-    """The skeleton: every word UNSET."""
-    return with_words(paragraph, lambda _slot, _word, _time: UNSET)
+    """Return the skeleton: every word UNSET."""
+    return rewritten(paragraph, lambda _slot, _word, _time: UNSET)
 
 
 def _drawn(
@@ -236,30 +239,34 @@ def _drawn(
 
     def choose(slot: Slot, word: int, time: bool) -> int:
         share = next(draw)
-        if slot == CONJ:
-            options = among(word, range(len(lexicon.conjunctions)))
-        else:
-            options = among(word, lexicon.allowed(slot, time=time))
+        conjunctions = range(len(lexicon.conjunctions))
+        options = among(word, conjunctions if slot == CONJ else lexicon.allowed(slot, time=time))
         return options[int(share * len(options))] if options else word
 
-    return with_words(paragraph, choose)
+    return rewritten(paragraph, choose)
 
 
-def with_words(paragraph: Paragraph, choose: Callable[[Slot, int, bool], int]) -> Paragraph:
-    """Return the paragraph with every word replaced by choose(slot, word, must it fit a time)."""
+def rewritten(
+    paragraph: Paragraph,
+    word: ChooseWord = lambda _slot, word, _time: word,
+    hour: Callable[[int], int] = lambda hour: hour,
+) -> Paragraph:
+    """Return the paragraph with other words and hours, chosen in the order of the text.
+
+    A word is replaced by word(slot, word, whether it must fit a time), an hour by hour(hour).
+    """
 
     def actions(node: Actions) -> Actions:
         if node.relative is None:
             return node
-        link, object_ = bond(node.relative.link, node.relative.object)
-        return Actions(node.ids, Relative(link, object_))
+        return Actions(node.ids, Relative(*bond(node.relative.link, node.relative.object)))
 
     def bond(link: Link, object_: Object) -> tuple[Link, Object]:
         time = isinstance(object_, Time)
         slots = list(zip(link.slots, link.words, strict=True))
-        words = [choose(k, w, time and k.startswith("P_")) for k, w in slots[:2]]
-        other = object_ if isinstance(object_, Time) else actions(object_)
-        words += [choose(k, w, False) for k, w in slots[2:]]  # the verb of a pair's second clause
+        words = [word(kind, w, time and kind.startswith("P_")) for kind, w in slots[:2]]
+        other = Time(hour(object_.hour)) if isinstance(object_, Time) else actions(object_)
+        words += [word(kind, w, False) for kind, w in slots[2:]]  # the verb of the second clause
         return Link(link.form, link.direction, tuple(words)), other
 
     sentences = []
@@ -268,7 +275,7 @@ def with_words(paragraph: Paragraph, choose: Callable[[Slot, int, bool], int]) -
             SubSentence(actions(p.subject), *bond(p.link, p.object), p.fronted)
             for p in sentence.parts
         ]
-        conjunctions = [choose(CONJ, word, False) for word in sentence.conjunctions]
+        conjunctions = [word(CONJ, w, False) for w in sentence.conjunctions]
         sentences.append(RequestSentence(tuple(parts), tuple(conjunctions)))
     return Paragraph(tuple(sentences))
 
@@ -279,9 +286,9 @@ def with_words(paragraph: Paragraph, choose: Callable[[Slot, int, bool], int]) -
 def render(paragraph: Paragraph, phrases: Sequence[str], lexicon: Lexicon) -> str:
     """Return the paragraph in English, sentences separated by one space.
 
-    `phrases` are the activities' noun phrases by action number. That they are fit is not checked
-    here, since that is done once for a list of activities: `Lexicon.check_activities`. Raises
-    ValueError for a tree without words or outside the grammar, IndexError for an unknown action.
+    `phrases` are the activities' noun phrases by action number; `Lexicon.check_activities` checks
+    them. Raises ValueError for a tree without words or outside the grammar, IndexError for an
+    unknown action.
     """
     sentences = []
     for sentence in paragraph.sentences:
@@ -296,7 +303,7 @@ def render(paragraph: Paragraph, phrases: Sequence[str], lexicon: Lexicon) -> st
 
 
 def render_part(part: SubSentence, phrases: Sequence[str], lexicon: Lexicon) -> str:
-    """One part, without capital and period; raises as `render` does."""
+    """Return one part, without capital and period; raises as `render` does."""
     link, object_ = part.link, part.object
     words = _forms(link, part.subject, object_, lexicon)
     subject = _english(part.subject, phrases, lexicon)
@@ -330,13 +337,6 @@ def unfronted(part: SubSentence) -> SubSentence:
     return replace(part, fronted=False) if ambiguous else part
 
 
-def clock(hour: int) -> str:
-    """An hour as it stands in a request: 9 is "09:00". Raises ValueError outside 0 to 24."""
-    if not 0 <= hour <= 24:
-        raise ValueError(f"{hour} is not an hour from 0 to 24")
-    return f"{hour:02d}:00"
-
-
 def _forms(link: Link, subject: Actions, object_: Object, lexicon: Lexicon) -> list[str]:
     """The words of a link; verbs in the number of their subject, a pair's second of the object."""
     time = isinstance(object_, Time)
@@ -356,7 +356,9 @@ def _forms(link: Link, subject: Actions, object_: Object, lexicon: Lexicon) -> l
 
 def _english(node: Object, phrases: Sequence[str], lexicon: Lexicon) -> str:
     if isinstance(node, Time):
-        return clock(node.hour)
+        if not 0 <= node.hour <= 24:
+            raise ValueError(f"{node.hour} is not an hour from 0 to 24")
+        return f"{node.hour:02d}:00"
     if len(set(node.ids)) < len(node.ids) or not node.ids:
         raise ValueError("a list holds one or more different actions")
     *most, last = [phrases[i] for i in node.ids]

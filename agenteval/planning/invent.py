@@ -1,7 +1,7 @@
 """Professions and activities proposed by a chat model, as in arXiv 2404.17833, section 4.2.
 
-A program refuses activities that would make a text ambiguous, with the reason. It does not see
-overlaps or a natural order, so the file says that no person has reviewed it.
+Activities that would make a text ambiguous are refused, with the reason. Overlaps and a natural
+order are not detected, so the file says that no person has reviewed it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from agenteval.records import content_hash
 PER_REQUEST = 4  # professions
 ACTIVITIES = 20  # requested per profession
 FEWEST = 12  # a profession with fewer usable activities is refused
-_PROMPTS = [load_prompt("agenteval.planning", n) for n in ("invent", "invent_repair")]
+_PROMPT = load_prompt("agenteval.planning", "invent")
+_REPAIR = load_prompt("agenteval.planning", "invent_repair")
 _SCHEMA = json.loads("""{
  "type": "object", "required": ["professions"], "additionalProperties": false,
  "properties": {"professions": {"type": "array", "items": {
@@ -36,7 +37,7 @@ _SCHEMA = json.loads("""{
                  "activities": {"type": "array", "items": {"type": "string"}}}}}}}""")
 _ROLE = re.compile(r"[A-Za-z'-]+(?: [A-Za-z'-]+){0,3}")
 _ACTIVITY = re.compile(r"(?!(?:a|an|the) )(?=.{,60}\Z)[A-Za-z-]+(?: [A-Za-z-]+){1,4}")
-_ORDER = re.compile(  # words that speak of the plan, beside those of the word lists
+_ORDER = re.compile(  # words about the plan, in addition to those of the word lists
     r"(?i)\b(?:then|next|first|last|once|earl(?:y|ier)|later?|end(?:s|ed|ing)?"
     r"|(?:before|after|follow|preced|prior|start|begin|finish|complet|schedul)\w*)\b"
 )
@@ -44,7 +45,7 @@ _ORDER = re.compile(  # words that speak of the plan, beside those of the word l
 
 @dataclass(frozen=True, slots=True)
 class Invention:
-    """The professions that can be used, and a line with the reason for every refusal."""
+    """The usable professions, and a line with the reason for every refusal."""
 
     model: str
     topics: tuple[Topic, ...]
@@ -57,10 +58,15 @@ class Invention:
             "person has reviewed whether activities of a profession overlap or have a natural "
             "order."
         )
-        prompts = content_hash([prompt.sha256 for prompt in _PROMPTS])
-        topics = [topic.model_dump(mode="json") for topic in self.topics]
-        value = {"schema": 1, "note": note, "model": self.model, "reviewed": False}
-        value |= {"prompts_sha256": prompts, "topics": topics, "refused": self.refused}
+        value = {
+            "schema": 1,
+            "note": note,
+            "model": self.model,
+            "reviewed": False,
+            "prompts_sha256": content_hash([_PROMPT.sha256, _REPAIR.sha256]),
+            "topics": [topic.model_dump(mode="json") for topic in self.topics],
+            "refused": self.refused,
+        }
         write_atomically(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -70,23 +76,23 @@ def requests_for(professions: int) -> int:
 
 
 async def invent(
-    client: Client, professions: int, tell: Callable[[str], None] = lambda _: None
+    client: Client, professions: int, notify: Callable[[str], None] = lambda _: None
 ) -> Invention:
     """Ask for new professions, a few per request; each request names those accepted so far.
 
-    A request without a usable reply is listed among the refusals. When every request is such, the
-    last error is raised; other errors of the client are raised at once.
+    A request without a usable reply is listed among the refusals. If there is no other, its error
+    is raised; other errors of the client are raised at once.
     """
-    known = list(built_in_topics())
-    new: list[Topic] = []
+    topics = list(built_in_topics())
+    built_in_count = len(topics)
     refused: list[str] = []
     failures: list[Exception] = []
     for number in range(requests_for(professions)):
         count = min(PER_REQUEST, professions - number * PER_REQUEST)
-        label = f"professions, request {number + 1}"
-        tell(label)
-        roles = [topic.role for topic in (*known, *new)]
-        text = _PROMPTS[0].render(count=count, activities=ACTIVITIES, known=roles)
+        name = f"professions, request {number + 1}"
+        notify(name)
+        roles = [topic.role for topic in topics]
+        text = _PROMPT.render(count=count, activities=ACTIVITIES, known=roles)
         request = Request(
             messages=({"role": "user", "content": text},),
             schema=_SCHEMA,
@@ -96,24 +102,25 @@ async def invent(
         )
         try:
             answer = await asking.ask(
-                client, request, read_professions, lambda wrong: _PROMPTS[1].render(problem=wrong)
+                client, request, read_professions, lambda problem: _REPAIR.render(problem=problem)
             )
         except (ReplyError, Filtered, TooLong) as error:
             failures.append(error)
-            refused.append(f"{label}: {': '.join(classify(error))}")
+            refused.append(f"{name}: {': '.join(classify(error))}")
             continue
         for entry in answer.value:
-            topic, reasons = checked(entry, (*known, *new))
+            topic, reasons = checked(entry, topics)
             refused += reasons
-            new += [topic] if topic else []
+            topics += [topic] if topic else []
     if len(failures) == requests_for(professions):
         raise failures[-1]
-    surplus = (f"{topic.role}: more than were requested" for topic in new[professions:])
-    return Invention(client.model, tuple(new[:professions]), (*refused, *surplus))
+    new = topics[built_in_count:]
+    refused += (f"{topic.role}: more than were requested" for topic in new[professions:])
+    return Invention(client.model, tuple(new[:professions]), tuple(refused))
 
 
 def read_professions(text: str) -> list[Any]:
-    """Return the entries of {"professions": [...]}; of a reply that breaks off, those before it.
+    """Return the entries of {"professions": [...]}; of a reply that breaks off, the complete ones.
 
     Raises ReplyError when no entry has a role and activities.
     """
@@ -132,14 +139,17 @@ def _is_profession(entry: Any) -> bool:
     return isinstance(entry, dict) and all(isinstance(entry.get(k), t) for k, t in keys.items())
 
 
-def checked(entry: Any, known: Sequence[Topic]) -> tuple[Topic | None, list[str]]:
-    """Return the profession with its usable activities, or None; and the reasons of refusals."""
+def checked(entry: Any, topics: Sequence[Topic]) -> tuple[Topic | None, list[str]]:
+    """Return the profession with its usable activities, or None; and the reasons of refusals.
+
+    It must differ from `topics`, also in its tools.
+    """
     role = entry["role"] if _is_profession(entry) else ""
     if not _ROLE.fullmatch(role):
         return None, [f"{str(entry)[:80]!r}: must have a role of 1 to 4 words, and activities"]
-    if role.casefold() in {topic.role.casefold() for topic in known}:
+    if role.casefold() in {topic.role.casefold() for topic in topics}:
         return None, [f"{role}: this profession exists already"]
-    tools = {action(phrase).tool for topic in known for phrase in topic.activities}
+    tools = {action(phrase).tool for topic in topics for phrase in topic.activities}
     usable: list[str] = []
     refused: list[str] = []
     for phrase in map(str, entry["activities"]):
@@ -155,7 +165,7 @@ def checked(entry: Any, known: Sequence[Topic]) -> tuple[Topic | None, list[str]
 
 
 def _fault(phrase: str, others: Sequence[str], tools: set[str]) -> str | None:
-    """Return the first rule that an activity breaks."""
+    """The first rule that an activity breaks."""
     if not _ACTIVITY.fullmatch(phrase):
         return "must be 2 to 5 words without an article, at most 60 characters"
     if order := _ORDER.search(phrase):

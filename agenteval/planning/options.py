@@ -1,15 +1,17 @@
-"""Options of `plan_suite`, on the command line and in Python."""
+"""Options of planning tests, on the command line and in Python."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from agenteval.cli.options import (
     CommonOptions,
     EndpointOptions,
+    ExecutorKeywords,
+    ExecutorOptions,
     RunOptions,
     option,
     python_only,
@@ -22,14 +24,15 @@ if TYPE_CHECKING:
     from agenteval.cli.running import Notify, Progress
     from agenteval.models.factory import Model
     from agenteval.models.limits import Limits
-    from agenteval.planning.suite_api import Range
 
+Agent = str | Callable[..., Any]
+Range = str | int | tuple[int, int]
 RANGE = "a number or FROM-TO"
 
 
 @dataclass(frozen=True)
 class SuiteOptions:
-    """The shape of planning tests, and who invents words for them."""
+    """The shape of planning tests, and the model that invents words for them."""
 
     n: Range = option("3-5", "--n", type=str, help=f"Actions of a case, {RANGE}.")
     seed: int = with_default(CommonOptions, "seed", 0)
@@ -90,3 +93,145 @@ class SuiteKeywords(TypedDict, total=False):
     limits: Limits | None
     notify: Notify | None
     progress: Progress | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentOptions:
+    """The agent under test, and how each case is run.
+
+    `agent` can also be a function (request, tools), plain or async. `seconds` and `turns` limit one
+    case. A dry run sends and stores nothing and needs no key; its report has an `estimate`.
+    """
+
+    agent: Agent = option(
+        MISSING,
+        type=str,
+        help="openai, responses, react or autogen (with --model), python:MODULE:FUNCTION, "
+        "command:CMD, mcp:CMD, scripted:NAME.",
+    )
+    model: Model = with_default(SuiteOptions, "model", None)
+    base_url: str | None = with_default(EndpointOptions, "base_url", None)
+    temperature: float | None = with_default(EndpointOptions, "temperature", 0.0)
+    max_tokens: int | None = option(None, help="Tokens of one reply of the agent's model.", min=1)
+    turns: int = option(50, help="Turns of the agent for one case.", min=1)
+    strict: bool = option(
+        False,
+        "--strict",
+        help="Any call that could not be carried out fails the case, and attempts before a restart "
+        "count as well.",
+    )
+    log_order: bool = option(
+        False,
+        "--log-order",
+        help="Calls made at once count in the order of the log, as in the paper; else there is no "
+        "order between them.",
+    )
+    store: StorePath = with_default(RunOptions, "store", None)
+    dry_run: bool = with_default(RunOptions, "dry_run", False)
+    seconds: float = python_only(180.0)
+    limits: Limits | None = python_only()
+    notify: Notify | None = python_only()
+    progress: Progress | None = python_only()
+
+
+class AgentKeywords(TypedDict, total=False):
+    """Keywords for `AgentOptions` without `agent`."""
+
+    model: Model
+    base_url: str | None
+    temperature: float | None
+    max_tokens: int | None
+    turns: int
+    strict: bool
+    log_order: bool
+    store: StorePath
+    dry_run: bool
+    seconds: float
+    limits: Limits | None
+    notify: Notify | None
+    progress: Progress | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanTestOptions(AgentOptions, ExecutorOptions):
+    """How an agent is tested on a suite."""
+
+    trials: int = option(1, help="Attempts at each case.", min=1)
+    limit: int | None = option(None, help="Only the first cases.", min=1)
+    lexicon: str | Path | None = option(
+        None, "--lexicon", type=Path | None, help="Word lists the suite was made with."
+    )
+    gate: float | None = option(
+        None, help="Exit with 1 when a smaller share passes.", min=0.0, max=1.0
+    )
+    max_unscored: float = option(
+        0.1, help="Exit with 3 above this share without verdict.", min=0, max=1
+    )
+    retry_failed: bool = with_default(RunOptions, "retry_failed", False)
+
+
+class PlanTestKeywords(AgentKeywords, ExecutorKeywords, total=False):
+    """Keywords for `PlanTestOptions` without `agent`."""
+
+    trials: int
+    limit: int | None
+    lexicon: str | Path | None
+    gate: float | None
+    max_unscored: float
+    retry_failed: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class DissectionOptions(AgentOptions):
+    """How the failures of an agent are dissected."""
+
+    tries: int = option(3, "-k", "--tries", help="Tries of a stage.", min=1)
+    full: bool = option(False, "--full", help="Run all stages, also after a success.")
+    literal: bool = option(False, "--paper-literal", help="The algorithm as printed.")
+    limit: int | None = option(100, help="Only so many of the failed cases.", min=1)
+    seed: int = with_default(CommonOptions, "seed", 0)
+    lexicon: str | Path | None = with_default(PlanTestOptions, "lexicon", None)
+
+
+class DissectionKeywords(AgentKeywords, total=False):
+    """Keywords for `DissectionOptions` without `agent`."""
+
+    tries: int
+    full: bool
+    literal: bool
+    limit: int | None
+    seed: int
+    lexicon: str | Path | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CapabilityOptions(AgentOptions, ExecutorOptions):
+    """How the capability bound of an agent is searched for."""
+
+    n: Range = option(
+        "2-9", "--n", type=str, help="Actions, FROM-TO; it stops where the agent does."
+    )
+    seed: int = with_default(CommonOptions, "seed", 0)
+    cases: int | None = option(
+        None,
+        help="Cases at each number of actions. Default: min(300, 20·n(n-1)/2), as published.",
+        min=1,
+    )
+    threshold: float = option(0.2, help="Success rate below which it ends.", min=0.0, max=1.0)
+    extended: bool = with_default(SuiteOptions, "extended", False)
+    topics: Sequence[str] = with_default(SuiteOptions, "topics", ())
+    trials: int = with_default(PlanTestOptions, "trials", 1)
+    retry_failed: bool = with_default(RunOptions, "retry_failed", False)
+
+
+class CapabilityKeywords(AgentKeywords, ExecutorKeywords, total=False):
+    """Keywords for `CapabilityOptions` without `agent`."""
+
+    n: Range
+    seed: int
+    cases: int | None
+    threshold: float
+    extended: bool
+    topics: Sequence[str]
+    trials: int
+    retry_failed: bool

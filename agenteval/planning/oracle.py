@@ -1,22 +1,21 @@
 """The oracle: from the log of an agent's tool calls to an exact verdict.
 
-Outcome, the first that applies (arXiv 2404.17833, section 5, names the types but no precedence):
+The outcome is the first that applies (arXiv 2404.17833, section 5, names the types but no order):
 
 1. Timeout: the agent was stopped at the limit of time or turns.
 2. Act Error: it ended by itself, calls of the graded attempt could not be carried out, and some
-   action is missing. Slips that were made good leave the verdict to what follows.
+   action is missing. Failed calls that were repeated successfully do not matter.
 3. Action Lost: some action was not carried out.
-4. Parameter Error (extended): a start hour before all that was called earlier is over, or from
-   which the activity does not end by 24.
+4. Parameter Error (extended): a start hour before all earlier calls are over, or from which the
+   activity does not end by 24.
 5. Order Error: a constraint is violated.
 
-A constraint is judged whenever all its actions were carried out, whatever the outcome. An order
+A constraint is checked whenever all its actions were carried out, whatever the outcome. An order
 holds iff every call of the first action comes before every call of the second. In a base case the
 turns of the agent count: calls of one turn are simultaneous, so there is no order between them
-(`CheckRules.log_order` takes the places in the log instead, as the paper does).
-In an extended case the calls count in the order of the log, also within a turn, because the agent
-says itself when each starts and overlaps are Parameter Errors already; without Parameter Errors,
-order of calls and order of times are the same. A time limit holds iff every call keeps it.
+(`CheckRules.log_order` uses the places in the log instead, as the paper does). In an extended case
+the places in the log count, also within a turn, because the agent itself states when each call
+starts, and overlaps are Parameter Errors already. A time limit holds iff every call keeps it.
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ from agenteval.planning.case import (
     START,
     Before,
     Case,
-    Constraint,
     OrderRule,
     Span,
     TimeLimit,
@@ -43,10 +41,8 @@ from agenteval.planning.case import (
 )
 from agenteval.records import Record
 
-Outcome = Literal[
-    "pass", "timeout", "act_error", "action_lost", "parameter_error", "order_error"
-]  # errors in order of precedence: the first that applies is the outcome
-OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+Outcome = Literal["pass", "timeout", "act_error", "action_lost", "parameter_error", "order_error"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)  # errors in order of precedence
 _SLIPS = {
     "unknown_tool": "there is no such tool",
     "bad_arguments": "its arguments were refused",
@@ -58,8 +54,8 @@ class CheckRules(Record):
     """How a log is read where arXiv 2404.17833 leaves it open.
 
     `strict`: any call that could not be carried out makes the outcome an Act Error, and the whole
-    log is graded as one, not only what followed the last restart. `log_order`: the position of an
-    action is its place in the log, as there, also among calls that were made at once.
+    log is graded, not only the attempt after the last restart. `log_order`: the position of an
+    action is its place in the log, as in the paper, also among calls of one turn.
     """
 
     strict: bool = False
@@ -67,7 +63,7 @@ class CheckRules(Record):
 
 
 class Violation(Record):
-    """A constraint that does not hold: its place in the case (from 0), itself, and why.
+    """A violated constraint: its number in the case (from 0), itself, and the reason.
 
     The sub-sentences that state it are `rule.sentences`.
     """
@@ -88,8 +84,8 @@ class Slip(Record):
 class ParameterError(Record):
     """A start hour at which the tool could not be started.
 
-    `earliest` is when all that was called before is over, `latest` the last hour from which the
-    activity would still end by 24; `given` lies outside of the two.
+    `given` is before `earliest`, when all earlier calls are over, or after `latest`, the last hour
+    from which the activity would end by 24.
     """
 
     call: int
@@ -109,7 +105,7 @@ class PlanStep(Record):
 class Verdict(Record):
     """The outcome and all errors, including those that did not decide the outcome.
 
-    `sequence` holds the calls that were graded, in order.
+    `sequence` holds the graded calls, in order.
     """
 
     outcome: Outcome
@@ -123,7 +119,7 @@ class Verdict(Record):
 
     @property
     def passed(self) -> bool:
-        """Was the plan right?"""
+        """Whether the plan was right."""
         return self.outcome == "pass"
 
 
@@ -136,12 +132,13 @@ class _Call:
 
     number: int
     action: int
+    tool: str
     place: int  # calls at the same place are simultaneous
     hours: Span | None
 
 
 def check(case: Case, log: AgentLog, rules: CheckRules = _DEFAULT) -> Verdict:
-    """Return the verdict on what the agent did. Raises nothing for any log."""
+    """Return the verdict on a log. Raises nothing for any log."""
     calls: list[_Call] = []
     slips: list[Slip] = []
     graded_slips, attempts = 0, 1  # slips of the attempt that is graded
@@ -151,16 +148,16 @@ def check(case: Case, log: AgentLog, rules: CheckRules = _DEFAULT) -> Verdict:
             if not rules.strict:
                 calls, graded_slips = [], 0
             continue
-        read = _call(case, event, number, number if rules.log_order else event.turn)
-        if isinstance(read, _Call):
-            calls.append(read)
+        call = _call(case, event, number, rules)
+        if isinstance(call, _Call):
+            calls.append(call)
         else:
-            slips.append(Slip(call=number, name=event.name, why=read))
+            slips.append(Slip(call=number, name=event.name, why=call))
             graded_slips += 1
     by_action = [[c for c in calls if c.action == i] for i in range(case.n)]
-    violated = tuple(_violations(case, by_action))
-    errors = tuple(_parameter_errors(case, calls))
-    lost = tuple(a.tool for a, own in zip(case.actions, by_action, strict=True) if not own)
+    violated = _violations(case, by_action)
+    errors = _parameter_errors(calls)
+    lost = tuple(a.tool for a, some in zip(case.actions, by_action, strict=True) if not some)
     possible: tuple[tuple[Outcome, object], ...] = (
         ("timeout", log.ending != "finished"),
         ("act_error", slips if rules.strict else lost and graded_slips),
@@ -168,69 +165,61 @@ def check(case: Case, log: AgentLog, rules: CheckRules = _DEFAULT) -> Verdict:
         ("parameter_error", errors),
         ("order_error", violated),
     )
-    outcome = next((name for name, applies in possible if applies), "pass")
     return Verdict(
-        outcome=outcome,
-        sequence=tuple(_step(case, c.action, c.hours and c.hours[0]) for c in calls),
-        violated=violated,
+        outcome=next((name for name, applies in possible if applies), "pass"),
+        sequence=tuple(PlanStep(tool=c.tool, start=c.hours and c.hours[0]) for c in calls),
+        violated=tuple(violated),
         lost=lost,
-        repeated=tuple(
-            a.tool for a, own in zip(case.actions, by_action, strict=True) if len(own) > 1
-        ),
+        repeated=tuple(some[0].tool for some in by_action if len(some) > 1),
         slips=tuple(slips),
-        parameter_errors=errors,
+        parameter_errors=tuple(errors),
         attempts=attempts,
     )
 
 
-def _call(case: Case, event: ToolEvent, number: int, place: int) -> _Call | str:
-    """The call, or why it was none; `place` is where it stands in a base case."""
-    if event.status != "ok":
-        return _SLIPS[event.status]
+def _call(case: Case, event: ToolEvent, number: int, rules: CheckRules) -> _Call | str:
+    """The call, or why it could not be carried out."""
     action = case.index.get(event.name)
-    if action is None:
-        return _SLIPS["unknown_tool"]
+    if event.status != "ok" or action is None:
+        return _SLIPS["unknown_tool" if event.status == "ok" else event.status]
     if case.hours is None:
-        return _Call(number, action, place, None)
-    start = _start(event)
-    if start is None:
+        place = number if rules.log_order else event.turn
+        return _Call(number, action, event.name, place, None)
+    start = event.arguments.get(START) if isinstance(event.arguments, dict) else None
+    if isinstance(start, float) and start.is_integer():  # JSON does not distinguish 10 and 10.0
+        start = int(start)
+    if not isinstance(start, int) or isinstance(start, bool):
         return "it has no start hour"
-    return _Call(number, action, number, (start, start + case.hours[action]))
+    return _Call(number, action, event.name, number, (start, start + case.hours[action]))
 
 
-def _start(event: ToolEvent) -> int | None:
-    """The start hour; JSON knows no difference between 10 and 10.0."""
-    given = event.arguments.get(START) if isinstance(event.arguments, dict) else None
-    if isinstance(given, float) and given.is_integer():
-        return int(given)
-    return given if isinstance(given, int) and not isinstance(given, bool) else None
-
-
-def _violations(case: Case, by_action: list[list[_Call]]) -> list[Violation]:
-    """All violated constraints whose actions were all carried out, by direct evaluation."""
-    places, hours = [(0, 0)] * case.n, [(0, 0)] * case.n  # from the first call until the last
-    for i, calls in enumerate(by_action):
-        if calls:
-            places[i] = min(c.place for c in calls), max(c.place for c in calls) + 1
-            if case.hours is not None:
-                spans = [c.hours for c in calls if c.hours]
-                hours[i] = min(s for s, _ in spans), max(e for _, e in spans)
+def _violations(case: Case, by_action: Sequence[Sequence[_Call]]) -> list[Violation]:
+    """All violated constraints whose actions were all carried out."""
+    # from the first call of each action until the last
+    places = [_extent([(c.place, c.place + 1) for c in calls]) for calls in by_action]
+    hours = [_extent([c.hours for c in calls if c.hours]) for calls in by_action]
     violations = []
-    for number, item in enumerate(case.stated):
-        spans = places if isinstance(item.constraint, Before) else hours
-        called = all(by_action[i] for i in actions(item.constraint))
-        if called and not holds(item.constraint, spans):
-            why = _why(case, item.constraint, by_action)
+    for number, stated in enumerate(case.stated):
+        constraint = stated.constraint
+        spans = places if isinstance(constraint, Before) else hours
+        if all(by_action[i] for i in actions(constraint)) and not holds(constraint, spans):
+            why = (
+                _why_order(constraint, by_action)
+                if isinstance(constraint, Before)
+                else _why_time(constraint, by_action[constraint.action][0].tool, hours)
+            )
             violations.append(Violation(constraint=number, rule=case.constraints[number], why=why))
     return violations
 
 
-def _why(case: Case, constraint: Constraint, by_action: list[list[_Call]]) -> str:
-    if isinstance(constraint, TimeLimit):
-        return _why_time(case, constraint, by_action[constraint.action])
-    first, second = (f"'{case.actions[i].tool}'" for i in actions(constraint))
-    last = max(by_action[constraint.first], key=lambda c: c.place)
-    early = min(by_action[constraint.second], key=lambda c: c.place)
+def _extent(spans: Sequence[Span]) -> Span:
+    return min((s for s, _ in spans), default=0), max((e for _, e in spans), default=0)
+
+
+def _why_order(order: Before, by_action: Sequence[Sequence[_Call]]) -> str:
+    last = max(by_action[order.first], key=lambda c: c.place)
+    early = min(by_action[order.second], key=lambda c: c.place)
+    first, second = f"'{last.tool}'", f"'{early.tool}'"
     if last.place == early.place:
         return (
             f"{first} and {second} were called in the same turn (calls {last.number} and "
@@ -242,17 +231,15 @@ def _why(case: Case, constraint: Constraint, by_action: list[list[_Call]]) -> st
     )
 
 
-def _why_time(case: Case, limit: TimeLimit, calls: list[_Call]) -> str:
-    tool, spans = case.actions[limit.action].tool, [c.hours for c in calls if c.hours]
+def _why_time(limit: TimeLimit, tool: str, hours: Sequence[Span]) -> str:
+    start, end = hours[limit.action]
     if limit.side == "before":
-        end = max(end for _, end in spans)
         return f"'{tool}' ended at {clock(end)}, but must end by {clock(limit.hour)}"
-    start = min(start for start, _ in spans)
     return f"'{tool}' started at {clock(start)}, but must not start before {clock(limit.hour)}"
 
 
-def _parameter_errors(case: Case, calls: Sequence[_Call]) -> list[ParameterError]:
-    """Starts outside of what was possible: one at a time, all within the day."""
+def _parameter_errors(calls: Sequence[_Call]) -> list[ParameterError]:
+    """Starts outside of the possible hours: one activity at a time, all within the day."""
     errors, now = [], 0
     for call in calls:
         if call.hours is None:
@@ -260,15 +247,10 @@ def _parameter_errors(case: Case, calls: Sequence[_Call]) -> list[ParameterError
         start, end = call.hours
         latest = DAY - (end - start)
         if not now <= start <= latest:
-            tool = case.actions[call.action].tool
             errors.append(
                 ParameterError(
-                    call=call.number, tool=tool, given=start, earliest=now, latest=latest
+                    call=call.number, tool=call.tool, given=start, earliest=now, latest=latest
                 )
             )
         now = max(now, end)
     return errors
-
-
-def _step(case: Case, action: int, start: int | None = None) -> PlanStep:
-    return PlanStep(tool=case.actions[action].tool, start=start)

@@ -6,97 +6,86 @@ the success of random orders.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from agenteval.analysis.system_pairs import by_system
 from agenteval.errors import InputError
-from agenteval.planning.capability import Bound
-from agenteval.planning.tallies import SuccessTally
+from agenteval.planning.capability import THRESHOLD, Bound
+from agenteval.planning.rates import SuccessRate
 from agenteval.reporting import charts
 from agenteval.reporting.charts import Series
 from agenteval.reporting.style import n_label
-from agenteval.stats import Interval
 from agenteval.text import plural
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_MOST_TOPICS = 60
-_THRESHOLD = 0.2
+_MAX_TOPICS = 60
 
 
-def success_by_actions(rates: Sequence[SuccessTally], bounds: Sequence[Bound] = ()) -> Figure:
-    """Success against number of actions, a line per system; its capability bound is in the legend.
-    Dashed is the threshold of 20%, dotted what random orders would reach (mean over all trials).
+def success_by_actions(rates: Sequence[SuccessRate], bounds: Sequence[Bound] = ()) -> Figure:
+    """Draw success against number of actions, a line per system with its bound in the legend.
 
+    The threshold of 20% is dashed, the success of random orders (mean over all trials) dotted.
     Raises InputError without any rate, and for more systems than can be told apart.
     """
-    known = _known(rates)
-    places = sorted({t.place for t in known})
-    legend = dict.fromkeys((t.system for t in known), "")
-    for bound in bounds:
-        least = "at least " if bound.found.below is None else ""
-        last = bound.found.last
-        legend[bound.system] = ", no bound" if last is None else f", bound {least}{last}"
+    graded = _graded(rates)
+    legend = {
+        b.system: ", no bound"
+        if b.bound is None
+        else f", bound {'at least ' if b.below is None else ''}{b.bound}"
+        for b in bounds
+    }
     series = []
-    for system, some in by_system(known).items():
-        own = sorted(some, key=lambda t: t.place)
-        series.append(
-            Series(
-                system, [t.rate for t in own], system + legend[system], at=[t.place for t in own]
-            )
-        )
+    for system, rows in by_system(graded).items():
+        rows.sort(key=lambda r: r.place)
+        label = system + legend.get(system, "")
+        series.append(Series(system, [r.success for r in rows], label, at=[r.place for r in rows]))
     ticks, guesses = {}, []
-    for place in places:
-        own = [t for t in known if t.place == place]
-        cases = {t.rate.n_clusters or t.rate.n for t in own}
+    for place in sorted({r.place for r in graded}):
+        rows = [r for r in graded if r.place == place]
+        cases = {r.cases or r.trials for r in rows}
         low, high = min(cases), max(cases)
         ticks[place] = f"{place:g}\n{low:,}" + ("" if low == high else f"–{high:,}")
-        trials = sum(t.rate.n for t in own)
+        trials = sum(r.trials for r in rows)
         guesses.append(
-            sum((np.nan if t.guess is None else t.guess) * t.rate.n / trials for t in own)
+            sum((np.nan if r.guess is None else r.guess) * r.trials / trials for r in rows)
         )
     return charts.lines(
         {"": series},
         title="Success by number of actions",
         ticks=ticks,
         x="number of actions; below it, cases per system",
-        level=_THRESHOLD,
+        level=THRESHOLD,
         level_name="20%",
         y="share of plans that are right\nbands: 95%",
-        guess=None if np.isnan(guesses).all() else (places, guesses),
+        guess=None if np.isnan(guesses).all() else (list(ticks), guesses),
     )
 
 
-def _known(rates: Sequence[SuccessTally]) -> list[SuccessTally]:
-    known = [t for t in rates if t.rate.mean is not None]
-    if not known:
-        raise InputError("there is no verdict to draw")
-    return known
+def success_by_topic(rates: Sequence[SuccessRate]) -> Figure:
+    """Draw success by topic, the least successful on top.
 
-
-def _in_rows(rows: Sequence[str], values: Mapping[str, Mapping[str, Interval]]) -> list[Series]:
-    return [Series(name, [own.get(row) for row in rows]) for name, own in values.items()]
-
-
-def success_by_topic(rates: Sequence[SuccessTally]) -> Figure:
-    """Success by topic, the least successful on top; beyond 60 topics those with the most success
-    are left out and counted. Raises InputError without any rate."""
-    known = _known(rates)
+    Beyond 60 topics those with the most success are left out and counted. Raises InputError
+    without any rate.
+    """
+    graded = _graded(rates)
     totals: dict[str, tuple[int, int]] = {}
-    for t in known:
-        passes, n = totals.get(t.group, (0, 0))
-        totals[t.group] = passes + t.passes, n + t.rate.n
+    for r in graded:
+        right, trials = totals.get(r.group, (0, 0))
+        totals[r.group] = right + r.right, trials + r.trials
     ordered = sorted(totals, key=lambda g: (totals[g][0] / totals[g][1], g))
-    topics, rest = ordered[:_MOST_TOPICS], len(ordered) - _MOST_TOPICS
-    notes = [f"each mark: {n_label([t.rate for t in known if t.group in topics], 'trial')}"]
-    notes += [f"not shown: {plural(rest, 'topic')} with more success"] if rest > 0 else []
-    series = _in_rows(
-        topics, {system: {t.group: t.rate for t in own} for system, own in by_system(known).items()}
-    )
+    topics, hidden = ordered[:_MAX_TOPICS], len(ordered) - _MAX_TOPICS
+    notes = [f"each mark: {n_label([r.success for r in graded if r.group in topics], 'trial')}"]
+    if hidden > 0:
+        notes.append(f"not shown: {plural(hidden, 'topic')} with more success")
+    series = []
+    for system, rows in by_system(graded).items():
+        by_group = {r.group: r.success for r in rows}
+        series.append(Series(system, [by_group.get(topic) for topic in topics]))
     return charts.rows(
         topics,
         {"": series},
@@ -104,3 +93,10 @@ def success_by_topic(rates: Sequence[SuccessTally]) -> Figure:
         notes=notes,
         x="share of plans that are right; whiskers: 95%",
     )
+
+
+def _graded(rates: Sequence[SuccessRate]) -> list[SuccessRate]:
+    graded = [r for r in rates if r.success.mean is not None]
+    if not graded:
+        raise InputError("there is no verdict to draw")
+    return graded

@@ -2,9 +2,9 @@
 
     --agent scripted:NAME            --agent "scripted:chance=0.6,seed=7"
 
-They are given the case and do not read the request. `seed` is a whole number, 0 without it. Chance
-depends on the seed, the request, and how often an agent of the same factory was given this request;
-never on what else runs.
+They are given the case and do not read the request. `seed` is a whole number, 0 by default. Chance
+depends on the seed, the request, and how often an agent of the same factory was given this request,
+never on other agents that run.
 
 perfect        a valid plan
 random         any order of the tools, all equally likely
@@ -23,19 +23,27 @@ import numpy as np
 
 from agenteval.agents import Agent, Dialogue, Toolbox
 from agenteval.errors import AgentevalError, InputError
-from agenteval.planning.case import DAY, START, Case, TimeLimit, limits, orders
+from agenteval.planning.case import DAY, START, Case, limits, orders
 from agenteval.planning.oracle import PlanStep
 from agenteval.planning.solver import plans, schedule
 from agenteval.planning.synthesis import Dice
 from agenteval.records import content_hash
 
 Script = Callable[[Case, Dice], Sequence[PlanStep]]
-"""The calls to make in a case, in their order."""
+"""Returns the calls to make in a case, in their order."""
 
 
-def in_order(case: Case, order: Sequence[int]) -> list[PlanStep]:
-    """Return the actions in this order; in an extended case each starts when the last is over."""
-    return _timed(case, list(order), 0)
+def in_order(case: Case, order: Sequence[int], start: int = 0) -> list[PlanStep]:
+    """Return the actions in this order.
+
+    In an extended case the first one starts at `start`, each further one when the last is over.
+    """
+    steps = []
+    for i in order:
+        hour = None if case.hours is None else min(start, DAY - 1)
+        steps.append(PlanStep(tool=case.actions[i].tool, start=hour))
+        start += 0 if case.hours is None else case.hours[i]
+    return steps
 
 
 def valid_order(case: Case) -> list[int]:
@@ -49,7 +57,7 @@ def valid_order(case: Case) -> list[int]:
 
 
 def perfect(case: Case, _: Dice) -> list[PlanStep]:
-    """Return a valid plan."""
+    """Return a valid plan. Raises AgentevalError without one."""
     if case.hours is None:
         return in_order(case, valid_order(case))
     starts = schedule(case.n, [s.constraint for s in case.stated], case.hours)
@@ -62,39 +70,28 @@ def perfect(case: Case, _: Dice) -> list[PlanStep]:
 def wrong(case: Case, dice: Dice) -> list[PlanStep]:
     """Return a complete plan that violates a constraint, or a valid one if there is none.
 
-    The orders are reversed; without orders, a time limit is violated.
+    The orders are reversed; without orders, an action takes place at the wrong end of the day.
     """
     rules = [s.constraint for s in case.stated]
     if orders(rules):
         return in_order(case, valid_order(case)[::-1])
-    real = [limit for limit in limits(rules) if limit.hour not in (0, DAY)]
-    return _at_wrong_hour(case, dice.choice(real)) if real else perfect(case, dice)
-
-
-def _at_wrong_hour(case: Case, limit: TimeLimit) -> list[PlanStep]:
-    """All actions in turn, the limited one at the wrong end of the day."""
+    violable = [limit for limit in limits(rules) if limit.hour not in (0, DAY)]
+    if not violable or case.hours is None:
+        return perfect(case, dice)
+    limit = dice.choice(violable)
     others = [i for i in range(case.n) if i != limit.action]
     if limit.side == "after":
-        return _timed(case, [limit.action, *others], 0)
-    assert case.hours is not None  # a time limit needs durations
-    return _timed(case, others, 0) + _timed(case, [limit.action], DAY - case.hours[limit.action])
-
-
-def _timed(case: Case, order: list[int], start: int) -> list[PlanStep]:
-    steps = []
-    for action in order:
-        hour = None if case.hours is None else min(start, DAY - 1)
-        steps.append(PlanStep(tool=case.actions[action].tool, start=hour))
-        start += 0 if case.hours is None else case.hours[action]
-    return steps
-
-
-def _random(case: Case, dice: Dice) -> list[PlanStep]:
-    return in_order(case, dice.shuffled(range(case.n)))
+        return in_order(case, [limit.action, *others])
+    last = in_order(case, [limit.action], DAY - case.hours[limit.action])
+    return in_order(case, others) + last
 
 
 def _chance(p: float) -> Script:
     return lambda case, dice: perfect(case, dice) if dice.unit() < p else wrong(case, dice)
+
+
+def _random(case: Case, dice: Dice) -> list[PlanStep]:
+    return in_order(case, dice.shuffled(range(case.n)))
 
 
 def _crash(_case: Case, _dice: Dice) -> list[PlanStep]:
@@ -145,9 +142,9 @@ NAMES = (*_SCRIPTS, "chance=P")
 
 
 def scripted(spec: str) -> Factory:
-    """Return the factory of "NAME" or "chance=P", either with ",seed=N" behind it.
+    """Return the factory of "NAME" or "chance=P", either optionally followed by ",seed=N".
 
-    Raises InputError for an unknown name (all are listed) and for a value that does not fit.
+    Raises InputError for an unknown name (all are listed) and for a bad value.
     """
     where = f"scripted:{spec}"
     body, seed = spec, 0
@@ -175,16 +172,16 @@ def scripted(spec: str) -> Factory:
 class _Scripted(Mapping[str, Callable[[], Agent]]):
     """`SCRIPTED[spec]` for every spec that `scripted` reads; iterating gives the documented names.
 
-    A name with a bad value counts as known, so that looking it up can say what is wrong with it.
+    A name with a bad value is contained, so that looking it up can say what is wrong with it.
     """
+
+    def __contains__(self, spec: object) -> bool:
+        return isinstance(spec, str) and re.split("[=,]", spec)[0] in (*_SCRIPTS, "chance")
 
     def __getitem__(self, spec: str) -> Factory:
         if spec not in self:
             raise KeyError(spec)
         return scripted(spec)
-
-    def __contains__(self, spec: object) -> bool:
-        return isinstance(spec, str) and re.split("[=,]", spec)[0] in (*_SCRIPTS, "chance")
 
     def __iter__(self) -> Iterator[str]:
         return iter(NAMES)

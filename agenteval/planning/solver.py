@@ -1,10 +1,9 @@
-"""Deciding constraints: orders on their graph, times with Z3.
+"""Satisfiability of constraints: orders on their graph, times with Z3.
 
 A set of orders is satisfiable iff its graph has no cycle, and implies exactly the orders of its
-transitive closure. Masks are Python integers, bit i stands for action i. Valid plans are the
-linear extensions of the closure; every prefix of one is a *down-set*, a set of actions that holds
-all actions its members need, and what is said of plans here is found by going over the down-sets
-instead of the plans.
+transitive closure. Masks are Python integers, bit i for action i. Valid plans are the linear
+extensions of the closure. Every prefix of a plan is a *down-set*, a set of actions that contains
+all actions its members need; plans are counted over the down-sets.
 
 With durations the model is that of arXiv 2404.17833, section 4.4: whole hours 0 <= start < end
 <= 24, no two actions overlap, an order demands end <= start, a time limit end <= hour or start >=
@@ -29,22 +28,24 @@ _local = threading.local()
 
 
 class Undecided(AgentevalError):
-    """Z3 found no answer within its time limit. It is never read as an answer."""
+    """Z3 found no answer within its time limit. It is never treated as an answer."""
 
     exit_code = 3
 
 
 def solver_for(n: int, durations: Sequence[int] | None = None) -> Graph | Timed:
-    """An empty set of constraints over n actions: a `Graph`, which refuses time limits with a
-    TypeError, or with durations a `Timed`. ValueError for durations too long for a day."""
+    """Return an empty set of constraints over n actions, with durations one that takes time limits.
+
+    Raises ValueError for durations too long for a day.
+    """
     return Graph(n) if durations is None else Timed(n, durations)
 
 
 class Graph:
-    """A growing, satisfiable set of orders over n actions, each of which takes place once.
+    """A growing, satisfiable set of orders over n actions.
 
     `after[i]` and `before[i]` are the masks of all actions that must come after and before i,
-    transitively closed at every moment. Raises ValueError for contradictory orders.
+    transitively closed. Raises ValueError for contradictory orders, TypeError for time limits.
     """
 
     __slots__ = ("after", "before", "n")
@@ -55,26 +56,24 @@ class Graph:
         self.add(tuple(constraints))
 
     def allows(self, constraints: Sequence[Constraint]) -> bool:
-        """Would there be no cycle with all of these added?"""
-        if len(constraints) == 1:
-            return not self._contradicts(_order(constraints[0]))
+        """Whether there would be no cycle with all of these added."""
         try:
-            self._with(constraints)
+            self._closure(constraints)
         except ValueError:
             return False
         return True
 
     def implies(self, constraint: Constraint) -> bool:
-        """Is the order in the transitive closure?"""
+        """Whether the order is in the transitive closure."""
         order = _order(constraint)
         return bool(self.after[order.first] >> order.second & 1)
 
     def add(self, constraints: Sequence[Constraint]) -> None:
-        """Add the orders. ValueError at a cycle or an unknown action; nothing is added then."""
-        self.after, self.before = self._with(constraints)
+        """Add the orders. ValueError at a cycle or an unknown action; then nothing is added."""
+        self.after, self.before = self._closure(constraints)
 
     def reduction(self) -> list[Before]:
-        """The transitive reduction, sorted: the fewest orders with the same valid plans."""
+        """Return the transitive reduction, sorted: the fewest orders with the same valid plans."""
         after, before = self.after, self.before
         return [
             Before(a, b)
@@ -83,15 +82,7 @@ class Graph:
             if not after[a] & before[b]
         ]
 
-    def ready(self, done: int) -> list[int]:
-        """The actions that may come next."""
-        before = self.before
-        return [i for i in range(self.n) if not done >> i & 1 and not before[i] & ~done]
-
-    def _contradicts(self, order: Before) -> bool:
-        return order.first == order.second or bool(self.after[order.second] >> order.first & 1)
-
-    def _with(self, constraints: Sequence[Constraint]) -> tuple[list[int], list[int]]:
+    def _closure(self, constraints: Sequence[Constraint]) -> tuple[list[int], list[int]]:
         after, before = self.after[:], self.before[:]
         for constraint in constraints:
             first, second = _order(constraint).first, _order(constraint).second
@@ -122,33 +113,30 @@ def _members(mask: int) -> list[int]:
     return members
 
 
-def graph_of(n: int, orders: Iterable[Constraint]) -> Graph | None:
-    """The graph of these orders; None if they contradict each other."""
-    graph = Graph(n)
-    constraints = tuple(orders)
-    if not graph.allows(constraints):
+def graph_of(n: int, constraints: Iterable[Constraint]) -> Graph | None:
+    """Return the graph of these orders; None if they contradict each other."""
+    try:
+        return Graph(n, constraints)
+    except ValueError:
         return None
-    graph.add(constraints)
-    return graph
 
 
-def count_plans(n: int, orders: Iterable[Constraint]) -> int | None:
-    """Number of valid plans (linear extensions), exact; 0 for contradictory orders.
+def count_plans(n: int, constraints: Iterable[Constraint]) -> int | None:
+    """Return the exact number of valid plans (linear extensions); 0 for contradictory orders.
 
-    Actions without any order between them are counted apart and interleaved by binomials, so only
-    a connected group with more than `MAX_DOWN_SETS` down-sets (none with up to 16 actions) is
-    beyond the bound; it gives None.
+    Actions without any order between them are counted separately and interleaved by binomials.
+    None for a connected group of more than `MAX_DOWN_SETS` down-sets (none up to 16 actions).
     """
-    graph = graph_of(n, orders)
+    graph = graph_of(n, constraints)
     if graph is None:
         return 0
-    near = [a | b for a, b in zip(graph.after, graph.before, strict=True)]
-    total, placed, rest = 1, 0, (1 << n) - 1
-    while rest:
-        group, grown = 0, rest & -rest
+    related = [a | b for a, b in zip(graph.after, graph.before, strict=True)]
+    total, placed, remaining = 1, 0, (1 << n) - 1
+    while remaining:
+        group, grown = 0, remaining & -remaining
         while grown != group:
-            group, grown = grown, reduce(or_, (near[i] for i in _members(grown)), grown)
-        rest &= ~group
+            group, grown = grown, reduce(or_, (related[i] for i in _members(grown)), grown)
+        remaining &= ~group
         placed += group.bit_count()
         members = [(1 << i, graph.before[i]) for i in _members(group)]
         ways, visited = {0: 1}, 1  # ways to reach each down-set, smallest first
@@ -165,38 +153,31 @@ def count_plans(n: int, orders: Iterable[Constraint]) -> int | None:
     return total
 
 
-def plans(n: int, orders: Iterable[Constraint]) -> Iterator[tuple[int, ...]]:
-    """All valid plans, lazily, in lexical order; none for contradictory orders."""
-    graph = graph_of(n, orders)
+def plans(n: int, constraints: Iterable[Constraint]) -> Iterator[tuple[int, ...]]:
+    """Return all valid plans, lazily, in lexical order; none for contradictory orders."""
+    graph = graph_of(n, constraints)
+    if graph is None:
+        return iter(())
+    before = graph.before
 
-    def longer(graph: Graph, plan: tuple[int, ...], done: int) -> Iterator[tuple[int, ...]]:
+    def longer(plan: tuple[int, ...], done: int) -> Iterator[tuple[int, ...]]:
         if len(plan) == n:
             yield plan
-        for action in graph.ready(done):
-            yield from longer(graph, (*plan, action), done | 1 << action)
+        for i in range(n):
+            if not done >> i & 1 and not before[i] & ~done:
+                yield from longer((*plan, i), done | 1 << i)
 
-    return iter(()) if graph is None else longer(graph, (), 0)
-
-
-def windows(n: int, constraints: Iterable[Constraint]) -> tuple[list[int], list[int]]:
-    """For each action the hour before which it may not start, and by which it must be over."""
-    release, deadline = [0] * n, [DAY] * n
-    for limit in limits(constraints):
-        if limit.side == "before":
-            deadline[limit.action] = min(deadline[limit.action], limit.hour)
-        else:
-            release[limit.action] = max(release[limit.action], limit.hour)
-    return release, deadline
+    return longer((), 0)
 
 
 class Timed:
-    """A growing, satisfiable set of orders and time limits over actions whose durations are known:
-    action i ends at start_i + durations[i], all within 0 to 24 and without overlap.
+    """A growing, satisfiable set of orders and time limits over actions with durations.
 
-    A cycle of orders is found on the graph. As long as there is no time limit the graph decides
-    orders for good: actions that fit into the day fit into it in every order. Everything else is
-    put to Z3, unless the last solution answers it. Raises ValueError for durations that are not n,
-    not positive, or too long for a day, and `Undecided` where Z3 gives up.
+    Action i ends at start_i + durations[i], all within 0 to 24 and without overlap. A cycle of
+    orders is found on the graph. Without a time limit the graph decides orders alone: actions that
+    fit into the day fit into it in every order. All other questions go to Z3, unless the last
+    solution answers them. Raises ValueError for durations that are not n, not positive, or too long
+    for a day, and `Undecided` where Z3 gives up.
     """
 
     def __init__(self, n: int, durations: Sequence[int], timeout: float = TIMEOUT) -> None:
@@ -207,27 +188,27 @@ class Timed:
         self.n, self._timeout, self._durations = n, timeout, durations
         self._graph = Graph(n)
         self._added: list[Constraint] = []
-        self._known: tuple[Span, ...] | None = None
+        self._solution: tuple[Span, ...] | None = None  # of what was added
         self._solver: Any = None
 
     def allows(self, constraints: Sequence[Constraint]) -> bool:
-        """Would the set stay satisfiable with all of these added?"""
+        """Whether the set would stay satisfiable with all of these added."""
         if not self._graph.allows(orders(constraints)):
             return False
         if not limits([*self._added, *constraints]):
             return True
-        if self._known and all(holds(c, self._known) for c in constraints):
+        if self._solution and all(holds(c, self._solution) for c in constraints):
             return True
         return self._satisfiable([self._formula(c) for c in constraints])
 
     def implies(self, constraint: Constraint) -> bool:
-        """Does it follow from the set?"""
+        """Whether it follows from the set."""
         if isinstance(constraint, Before):
             if self._graph.implies(constraint):
                 return True
             if not limits(self._added):
                 return False
-        if self._known and not holds(constraint, self._known):
+        if self._solution and not holds(constraint, self._solution):
             return False
         formula = self._formula(constraint)
         import z3
@@ -235,32 +216,33 @@ class Timed:
         return not self._satisfiable([z3.Not(formula)])
 
     def add(self, constraints: Sequence[Constraint]) -> None:
-        """Add them. ValueError if the set were unsatisfiable; it is then as it was."""
+        """Add them. Raises ValueError if the set became unsatisfiable; then nothing is added."""
         if not self.allows(constraints):
             raise ValueError(f"{', '.join(map(str, constraints))}: contradicts what was there")
         self._graph.add(orders(constraints))
         self._added += constraints
         if self._solver is not None:
             self._solver.add(*map(self._formula, constraints))
-        if self._known and not all(holds(c, self._known) for c in constraints):
-            self._known = None
+        if self._solution and not all(holds(c, self._solution) for c in constraints):
+            self._solution = None
 
     def solution(self) -> tuple[Span, ...]:
-        """One solution: the hours at which each action begins and ends."""
-        if self._known is None:
+        """Return one solution: start and end of each action in hours."""
+        if self._solution is None:
             self._satisfiable([])
-        assert self._known is not None  # what was added is satisfiable
-        return self._known
+        assert self._solution is not None  # all added constraints are satisfiable together
+        return self._solution
 
     def _formula(self, constraint: Constraint) -> Any:
-        self._model()
+        self._build()
         if isinstance(constraint, Before):
             return self._ends[constraint.first] <= self._starts[constraint.second]
         if constraint.side == "before":
             return self._ends[constraint.action] <= constraint.hour
         return self._starts[constraint.action] >= constraint.hour
 
-    def _model(self) -> None:
+    def _build(self) -> None:
+        """Make the Z3 solver at its first use."""
         if self._solver is not None:
             return
         try:
@@ -281,7 +263,7 @@ class Timed:
         solver.add(*map(self._formula, self._added))
 
     def _satisfiable(self, formulas: Sequence[Any]) -> bool:
-        self._model()
+        self._build()
         import z3
 
         self._solver.push()
@@ -294,7 +276,7 @@ class Timed:
                 return False
             model = self._solver.model()
             starts = [model.eval(s, model_completion=True).as_long() for s in self._starts]
-            self._known = tuple((s, s + d) for s, d in zip(starts, self._durations, strict=True))
+            self._solution = tuple((s, s + d) for s, d in zip(starts, self._durations, strict=True))
             return True
         finally:
             self._solver.pop()
@@ -303,7 +285,7 @@ class Timed:
 def schedule(
     n: int, constraints: Sequence[Constraint], durations: Sequence[int]
 ) -> tuple[int, ...] | None:
-    """Start hours that satisfy everything; None if there are none. `Undecided` at the timeout."""
+    """Return start hours that satisfy everything, None without. Raises `Undecided` at timeout."""
     try:
         solver = Timed(n, durations)
         solver.add(constraints)
@@ -312,14 +294,35 @@ def schedule(
     return tuple(start for start, _ in solver.solution())
 
 
+def count_schedulable(n: int, constraints: Sequence[Constraint], durations: Sequence[int]) -> int:
+    """Return the number of orders of all actions for which valid start hours exist."""
+    release, deadline = [0] * n, [DAY] * n
+    for limit in limits(constraints):
+        i, hour = limit.action, limit.hour
+        if limit.side == "before":
+            deadline[i] = min(deadline[i], hour)
+        else:
+            release[i] = max(release[i], hour)
+
+    def works(plan: Sequence[int]) -> bool:
+        now = 0  # for a given order the earliest starts are the best ones
+        for i in plan:
+            now = max(now, release[i]) + durations[i]
+            if now > deadline[i]:
+                return False
+        return True
+
+    return sum(map(works, plans(n, orders(constraints))))
+
+
 def contradiction(
     n: int, constraints: Sequence[Constraint], durations: Sequence[int] | None = None
 ) -> tuple[int, ...] | None:
-    """Why the constraints contradict each other: a core of them, as indices, rising.
+    """Return a minimal contradictory set of the constraints, as ascending indices.
 
-    Minimal: without any one of them the rest of the core can be satisfied; of several reasons the
-    one given first remains. Empty when the durations alone are too long for a day; None when there
-    is no contradiction. `Undecided` at the timeout, TypeError for limits without durations.
+    Without any one of them the others can be satisfied; of several such sets, the one stated first
+    remains. Empty when the durations alone are too long for a day; None when there is no
+    contradiction. Raises `Undecided` at the timeout, TypeError for limits without durations.
     """
     if durations is not None and sum(durations) > DAY:
         return ()

@@ -31,42 +31,31 @@ from agenteval.planning.case import (
     TimeRule,
     limits,
     mock_tools,
-    orders,
 )
-from agenteval.planning.grammar import (
-    Paragraph,
-    constraints_of,
-    from_json,
-    render,
-    to_json,
-)
+from agenteval.planning.grammar import Paragraph, constraints_of, from_json, render, to_json
 from agenteval.planning.words import Lexicon, action, built_in
 from agenteval.readers.strict_json import decode_line
 from agenteval.records import canonical_json
 
-_MOST_COUNTED = 7  # actions of an extended case whose orders are tried one by one
+_MAX_COUNTED = 7  # actions of an extended case whose orders are tried one by one
 
 
 def case_line(case: Case) -> str:
-    """The case as one line of a suite, without the line's end."""
+    """Return the case as one line of a suite, without the line's end."""
     return json.dumps(case.model_dump(mode="json", exclude_none=True), ensure_ascii=False)
 
 
-def write_suite(path: Path, cases: Iterable[Case]) -> int:
-    """Write a suite whole or not at all; returns the number of cases."""
-    count = 0
+def write_suite(path: Path, cases: Iterable[Case]) -> None:
+    """Write a suite whole or not at all."""
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as out:
-        for case in cases:
-            out.write(case_line(case) + "\n")
-            count += 1
-    return count
+        out.writelines(f"{case_line(case)}\n" for case in cases)
 
 
 def read_suite(path: Path) -> Iterator[Case]:
-    """Cases of a suite in its order, line by line, completed and checked.
+    """Yield the cases of a suite in its order, line by line, completed and checked.
 
-    Raises InputError, with file and line, for what cannot be read, for two cases of one id, for
-    contradictory constraints (naming a smallest contradictory set) and infeasible times.
+    Raises InputError, with file and line, for unreadable lines, two cases of one id, contradictory
+    constraints (naming a smallest contradictory set) and infeasible times.
     """
     seen: set[str] = set()
     for number, line in text_lines(path, most_line=SMALL):
@@ -81,17 +70,17 @@ def read_suite(path: Path) -> Iterator[Case]:
 
 
 def read_case(line: str, place: str) -> Case:
-    """The case of one line, completed and checked. InputError as `read_suite` raises it."""
+    """Return the case of one line, completed and checked. Raises InputError as `read_suite`."""
     value: Any = decode_line(line, place)
     if not isinstance(value, dict):
         raise InputError("a case is a JSON object", place)
     entries = value.get("actions")
     if isinstance(entries, list):
-        value["actions"] = [_entry(e, n, place) for n, e in enumerate(entries)]
+        value["actions"] = [_action(e, n, place) for n, e in enumerate(entries)]
     try:
         case = Case.model_validate(value)
     except ValidationError as error:
-        # A constraint is tried as either kind: what is missing of the other one tells nothing.
+        # A constraint is tried as both kinds: keys that one of them lacks say nothing.
         errors = error.errors(include_url=False, include_context=False)
         telling = (e for e in errors if e["type"] not in ("missing", "extra_forbidden"))
         first = next(telling, errors[0])
@@ -101,15 +90,15 @@ def read_case(line: str, place: str) -> Case:
     case = _completed(case, place)
     _check_tools(case, place)
     try:
-        wrong = contradiction(case)
+        core = contradiction(case)
     except ValueError as error:
         raise InputError(str(error), place) from None
-    if wrong:
-        raise InputError(f"the constraints contradict each other: {'; '.join(wrong)}", place)
+    if core:
+        raise InputError(f"the constraints contradict each other: {'; '.join(core)}", place)
     return case
 
 
-def _entry(entry: Any, number: int, place: str) -> Any:
+def _action(entry: Any, number: int, place: str) -> Any:
     """An action as an object, where it was given as a phrase."""
     if not (isinstance(entry, str) and entry.strip()):
         return entry
@@ -121,6 +110,25 @@ def _entry(entry: Any, number: int, place: str) -> Any:
             "`phrase` and `tool`",
             place,
         ) from None
+
+
+def _completed(case: Case, place: str) -> Case:
+    """The case with its request, tools and number of valid plans."""
+    if case.text and not case.constraints:
+        raise InputError(
+            "constraints: list what the text demands; agenteval does not read it", place
+        )
+    changes: dict[str, Any] = {}
+    if not case.request:
+        if not case.text:
+            raise InputError("a case needs a text or a request", place)
+        extended = case.durations is not None
+        changes["request"] = request_text(case.topic, case.n, case.text, extended=extended)
+    if not case.tools:
+        changes["tools"] = mock_tools(case)
+    if case.valid_plans is None:
+        changes["valid_plans"] = count_valid(case.n, case.stated, case.hours)
+    return case.model_copy(update=changes)
 
 
 def _check_tools(case: Case, place: str) -> None:
@@ -143,47 +151,9 @@ def _check_tools(case: Case, place: str) -> None:
                 raise InputError(f"tools: {tool.name!r} must require {START!r}", place)
 
 
-def contradiction(case: Case) -> tuple[str, ...]:
-    """A smallest contradictory set of the case's constraints in words; empty if satisfiable."""
-    core = solver.contradiction(case.n, [s.constraint for s in case.stated], case.hours)
-    if core == ():
-        return ("the durations alone are longer than a day",)
-    return tuple(in_words(case.constraints[i]) for i in core or ())
-
-
-def in_words(rule: OrderRule | TimeRule) -> str:
-    """A constraint in words, with the numbers of the sub-sentences it comes from, from 1."""
-    source = f" (clause {', '.join(str(s + 1) for s in rule.sentences)})" if rule.sentences else ""
-    if isinstance(rule, OrderRule):
-        return f"{rule.first} before {rule.second}{source}"
-    return f"{rule.tool} {rule.side} {rule.hour}:00{source}"
-
-
-def _completed(case: Case, place: str) -> Case:
-    """With everything that follows from what was given."""
-    more: dict[str, Any] = {}
-    if case.text and not case.constraints:
-        raise InputError(
-            "constraints: list what the text demands; agenteval does not read it", place
-        )
-    if not case.request:
-        if not case.text:
-            raise InputError("a case needs a text or a request", place)
-        more["request"] = request_text(
-            case.topic or "assistant", case.n, case.text, extended=case.durations is not None
-        )
-    case = case.model_copy(update=more)
-    if not case.tools:
-        case = case.model_copy(update={"tools": mock_tools(case)})
-    if case.valid_plans is None:
-        valid = count_valid(case.n, case.stated, case.hours)
-        case = case.model_copy(update={"valid_plans": valid})
-    return case
-
-
 @functools.lru_cache(maxsize=64)  # the tools of a suite share a few schemas
 def _schema_error(schema: str) -> str:
-    """What is wrong with a JSON schema; "" if nothing is."""
+    """The error of a JSON schema; "" without."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
 
@@ -194,14 +164,30 @@ def _schema_error(schema: str) -> str:
     return ""
 
 
+def contradiction(case: Case) -> tuple[str, ...]:
+    """Return a smallest contradictory set of the case's constraints in words; empty without."""
+    core = solver.contradiction(case.n, [s.constraint for s in case.stated], case.hours)
+    if core == ():
+        return ("the durations alone are longer than a day",)
+    return tuple(in_words(case.constraints[i]) for i in core or ())
+
+
+def in_words(rule: OrderRule | TimeRule) -> str:
+    """Return a constraint in words, with the numbers of its sub-sentences from 1."""
+    source = f" (clause {', '.join(str(s + 1) for s in rule.sentences)})" if rule.sentences else ""
+    if isinstance(rule, OrderRule):
+        return f"{rule.first} before {rule.second}{source}"
+    return f"{rule.tool} {rule.side} {rule.hour}:00{source}"
+
+
 def template(*, extended: bool) -> Prompt:
-    """The frame of a request, around the synthesized text."""
+    """Return the frame of a request, around the synthesized text."""
     return load_prompt("agenteval.planning", "extended" if extended else "base")
 
 
 def request_text(role: str, n: int, text: str, *, extended: bool) -> str:
-    """What the agent is asked."""
-    return template(extended=extended).render(role=role, n=n, text=text)
+    """Return the prompt of the agent; without a role it is for an assistant."""
+    return template(extended=extended).render(role=role or "assistant", n=n, text=text)
 
 
 def build_case(
@@ -212,7 +198,7 @@ def build_case(
     lexicon: Lexicon,
     durations: Sequence[int] | None = None,
 ) -> Case:
-    """The case of a paragraph with words; durations (hours by action) make it an extended one."""
+    """Return the case of a paragraph; durations (hours by action) make it an extended one."""
     text = render(paragraph, [action.phrase for action in actions], lexicon)
     stated = constraints_of(paragraph)
     extended = durations is not None
@@ -240,36 +226,40 @@ def build_case(
     return case.model_copy(update={"tools": mock_tools(case)})
 
 
+def rules_of(
+    stated: Sequence[StatedConstraint], actions: Sequence[Activity]
+) -> tuple[OrderRule | TimeRule, ...]:
+    """Return the constraints with tool names, as a case has them."""
+    rules: list[OrderRule | TimeRule] = []
+    for entry in stated:
+        c, where = entry.constraint, entry.sentences
+        if isinstance(c, Before):
+            first, second = actions[c.first].tool, actions[c.second].tool
+            rules.append(OrderRule(first=first, second=second, sentences=where))
+        else:
+            tool = actions[c.action].tool
+            rules.append(TimeRule(tool=tool, side=c.side, hour=c.hour, sentences=where))
+    return tuple(rules)
+
+
 def count_valid(
     n: int, stated: Sequence[StatedConstraint], durations: Sequence[int] | None = None
 ) -> int | None:
-    """Number of valid plans; with durations, of orders for which start times exist.
+    """Return the number of valid plans; with durations, of orders for which start times exist.
 
-    None where it is not counted: orders beyond the graph's bound, extended cases of more than 7
+    None where it is not counted: orders beyond the graph's limit, extended cases of more than 7
     actions, and time limits without durations.
     """
     constraints = [entry.constraint for entry in stated]
     if durations is None:
         return None if limits(constraints) else solver.count_plans(n, constraints)
-    if n > _MOST_COUNTED:
-        return None
-    release, deadline = solver.windows(n, constraints)
-
-    def works(plan: Sequence[int]) -> bool:
-        now = 0  # for a given order the earliest starts are the best ones
-        for i in plan:
-            now = max(now, release[i]) + durations[i]
-            if now > deadline[i]:
-                return False
-        return True
-
-    return sum(1 for plan in solver.plans(n, orders(constraints)) if works(plan))
+    return None if n > _MAX_COUNTED else solver.count_schedulable(n, constraints, durations)
 
 
 def paragraph_of(case: Case, lexicon: Lexicon) -> Paragraph:
     """Return the syntax tree of a case's text.
 
-    Raises InputError if the case holds none, or if the tree does not give the text in the words of
+    Raises InputError if the case has none, or if the tree does not give the text in the words of
     the lexicon.
     """
     if case.tree is None:
@@ -286,19 +276,3 @@ def paragraph_of(case: Case, lexicon: Lexicon) -> Paragraph:
             "its `tree` and its `text` differ; give the suite's word lists with --lexicon", case.id
         )
     return paragraph
-
-
-def rules_of(
-    stated: Sequence[StatedConstraint], actions: Sequence[Activity]
-) -> tuple[OrderRule | TimeRule, ...]:
-    """The constraints with tool names, as a case holds them."""
-    rules: list[OrderRule | TimeRule] = []
-    for entry in stated:
-        c = entry.constraint
-        if isinstance(c, Before):
-            first, second = actions[c.first].tool, actions[c.second].tool
-            rules.append(OrderRule(first=first, second=second, sentences=entry.sentences))
-        else:
-            tool = actions[c.action].tool
-            rules.append(TimeRule(tool=tool, side=c.side, hour=c.hour, sentences=entry.sentences))
-    return tuple(rules)

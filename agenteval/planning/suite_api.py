@@ -10,39 +10,30 @@ from statistics import median_high
 from typing import Any, Unpack
 
 from agenteval.cli.options import read_options
-from agenteval.cli.running import (
-    Stopped,
-    Watch,
-    opened,
-    planned,
-    run_sync,
-    synchronous,
-)
+from agenteval.cli.running import Stopped, Watch, opened, planned, run_sync, synchronous
 from agenteval.engine import Estimate, RequestBounds, RequestCounter, answered, first_requests
 from agenteval.engine import Progress as Counts
 from agenteval.errors import InputError, ModelError
 from agenteval.models.asking import MOST_REQUESTS
-from agenteval.models.factory import Model, ModelChoice, choose_model, make_client, notes_on
+from agenteval.models.factory import ModelChoice, choose_model, make_client, notes_on
 from agenteval.models.limits import Limits
 from agenteval.planning.case import Case
-from agenteval.planning.invent import Invention, requests_for
-from agenteval.planning.invent import invent as invent_professions
-from agenteval.planning.options import SuiteKeywords, SuiteOptions
+from agenteval.planning.invent import Invention, invent, requests_for
+from agenteval.planning.options import Range, SuiteKeywords, SuiteOptions
 from agenteval.planning.suite import write_suite
 from agenteval.planning.synthesis import Generator, Shape
-from agenteval.planning.words import Lexicon, Topic, choose_topics, read_words
-from agenteval.records.table import Cell, Column, Table
+from agenteval.planning.words import choose_topics, read_words
+from agenteval.records.table import column, table_of
 from agenteval.reporting.report import Report
-from agenteval.store import Store
 
-Range = str | int | tuple[int, int]
-SLOW = Limits(timeout=600.0)  # a long reply of a model on this machine
+SLOW = Limits(timeout=600.0)  # a local model needs minutes for a long reply
 _SIZES = ("actions", "sub_sentences", "constraints", "words")
+_MAX_REFUSED = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteReport(Report):
-    """Cases that were made, and what a model invented for them."""
+    """Generated cases, and the professions that a model invented for them."""
 
     cases: tuple[Case, ...] = ()
 
@@ -52,60 +43,58 @@ class SuiteReport(Report):
         return Path(path)
 
     def records(self) -> list[dict[str, Any]]:
-        """A row per case."""
+        """Return a row per case."""
         return [
             {"case": c.id, "topic": c.topic, "request": c.request, **_sizes(c)} for c in self.cases
         ]
 
 
 async def aplan_suite(count: int = 100, **options: Unpack[SuiteKeywords]) -> SuiteReport:
-    """Planning tests from a seed: the same seed and shape give the same suite, byte by byte.
+    """Generate planning tests. The same seed and shape give the same suite, byte by byte.
 
     `n` actions, distinct `constraints` (by default n - 1 to 2n), `words` and clauses with a point
     of time (`times`, with `extended`) are numbers or ranges: 4, "3-5" or (3, 5). `topics` are
-    professions. `lexicon` is a file of words and topics; `invent` asks `model` for so many new
-    professions first and writes them there, with its replies kept in `store`.
+    professions. `lexicon` is a file of words and topics; `invent` first asks `model` for this many
+    new professions and writes them there, with its replies kept in `store`.
 
-    Raises InputError for a shape that no case can have, and ModelError when nothing of what a
-    model invented could be kept.
+    Raises InputError for a shape that no case can have, and ModelError when none of the invented
+    professions can be used.
     """
-    how = read_options(SuiteOptions, options, aplan_suite)
+    settings = read_options(SuiteOptions, options, aplan_suite)
     shape = Shape(
-        actions=span(how.n, "--n"),
-        constraints=None if how.constraints is None else span(how.constraints, "--constraints"),
-        words=None if how.words is None else span(how.words, "--words"),
-        times=span(how.times, "--times"),
-        extended=how.extended,
+        actions=span(settings.n, "--n"),
+        constraints=_optional(settings.constraints, "--constraints"),
+        words=_optional(settings.words, "--words"),
+        times=span(settings.times, "--times"),
+        extended=settings.extended,
     )
-    watch = Watch(how.notify, how.progress)
+    watch = Watch(settings.notify, settings.progress)
     notes: list[str] = []
-    refused: tuple[str, ...] = ()
-    if how.invent is not None:
-        path, choice = inventor(how.lexicon, how.model, how.base_url)
-        with opened(how.store) as store:
-            try:
-                invention = await _invented(choice, how.invent, how.limits or SLOW, store, watch)
-            except asyncio.CancelledError:
-                told = "interrupted: the replies that came are stored; the same command goes on"
-                report = SuiteReport(
-                    title="Planning tests", tables=(), unfinished=(told,), exit_code=130
-                )
-                raise Stopped(report) from None
+    data: dict[str, Any] = {}
+    if settings.invent is not None:
+        path, choice = _inventor(settings, need_key=True)
+        try:
+            invention = await _invent(settings, settings.invent, choice, watch)
+        except asyncio.CancelledError:
+            line = "interrupted: the replies that came are stored; the same command goes on"
+            raise Stopped(
+                SuiteReport(title="Planning tests", tables=(), unfinished=(line,), exit_code=130)
+            ) from None
         invention.save(path)
-        refused = invention.refused
-        notes = [*watch.notes, *_told(invention, how.invent, path)]
+        data = {"refused": list(invention.refused)}
+        notes = [*watch.notes, *_invention_notes(invention, settings.invent, path)]
     cases = []
     counts = Counts(count)
-    for case in generator(shape, how.seed, how.topics, how.lexicon).cases(count):
+    for case in generator(shape, settings.seed, settings.topics, settings.lexicon).cases(count):
         cases.append(case)
         counts.done += 1
         watch.progress(counts)
-        await asyncio.sleep(0)  # an interrupt is heard here
+        await asyncio.sleep(0)  # allows an interrupt
     return SuiteReport(
         title=f"{len(cases)} planning tests",
-        tables=(_size_table(cases),),
+        tables=(table_of(_SizeRow, "sizes", "Sizes of the cases", _size_rows(cases)),),
         notes=tuple(notes),
-        data={"refused": list(refused)} if how.invent is not None else {},
+        data=data,
         cases=tuple(cases),
     )
 
@@ -114,7 +103,7 @@ plan_suite = synchronous(aplan_suite)
 
 
 def span(value: Range, option: str) -> tuple[int, int]:
-    """The two ends of a range. InputError for what is none."""
+    """Return both ends of a range. Raises InputError for anything else."""
     if isinstance(value, tuple):
         return value
     low, dash, high = str(value).partition("-")
@@ -124,45 +113,24 @@ def span(value: Range, option: str) -> tuple[int, int]:
         raise InputError(f"must be a number or FROM-TO, not {value!r}", option) from None
 
 
+def _optional(value: Range | None, option: str) -> tuple[int, int] | None:
+    return None if value is None else span(value, option)
+
+
 def generator(
     shape: Shape, seed: int, topics: Sequence[str] = (), lexicon: str | Path | None = None
 ) -> Generator:
-    """The generator; a lexicon's file replaces the built-in words, and the topics if it has any."""
-    words, known = words_of(lexicon)
-    return Generator(shape, seed=seed, topics=choose_topics(topics, known), lexicon=words)
+    """Return the generator of a suite; the words and topics of a file replace the built-in ones."""
+    words, all_topics = read_words(lexicon)
+    return Generator(shape, seed=seed, topics=choose_topics(topics, all_topics), lexicon=words)
 
 
-def words_of(path: str | Path | None) -> tuple[Lexicon | None, tuple[Topic, ...] | None]:
-    """Words and topics of a file; None where the built-in ones are to be used."""
-    return (None, None) if path is None else read_words(Path(path))
-
-
-def inventor(
-    lexicon: str | Path | None,
-    model: Model,
-    base_url: str | None,
-    *,
-    need_key: bool = True,
-) -> tuple[Path, ModelChoice]:
-    """The file to be written and the model to be asked. Raises InputError without a new file and
-    for a model that does not chat."""
-    if lexicon is None:
-        raise InputError("--invent needs a file to write to", "--lexicon")
-    if Path(lexicon).exists():
-        raise InputError(
-            f"{lexicon} exists; leave out --invent to use it, or name another file", "--lexicon"
-        )
-    choice = choose_model(model, base_url, need_key=need_key)
-    if choice.kind == "embedded":
-        raise InputError("inventing needs a chat model: PROVIDER:MODEL, or --base-url", "--model")
-    return Path(lexicon), choice
-
-
-def invention_estimate(choice: ModelChoice, professions: int) -> Estimate:
-    """Return what inventing so many professions would ask, one question after another."""
+def invention_estimate(settings: SuiteOptions, professions: int) -> Estimate:
+    """Return the requests for this many new professions. Raises InputError for a wrong use."""
+    _, choice = _inventor(settings, need_key=False)
     counter = RequestCounter()
     with planned() as store:
-        work = invent_professions(make_client(choice, Limits(), store), professions)
+        work = invent(make_client(choice, Limits(), store), professions)
         if first := run_sync(first_requests(work)):
             bounds = RequestBounds(1, MOST_REQUESTS * requests_for(professions))
             counter.count({"model": bounds}, first)
@@ -170,71 +138,77 @@ def invention_estimate(choice: ModelChoice, professions: int) -> Estimate:
     return Estimate(tuple(counter.lines.values()), about, notes_on(choice), "plan synth")
 
 
-async def _invented(
-    choice: ModelChoice,
-    count: int,
-    limits: Limits,
-    store: Store,
-    watch: Watch,
+def _inventor(settings: SuiteOptions, *, need_key: bool) -> tuple[Path, ModelChoice]:
+    """The new file and the chat model of an invention. Raises InputError without them."""
+    if settings.lexicon is None:
+        raise InputError("--invent needs a file to write to", "--lexicon")
+    if Path(settings.lexicon).exists():
+        raise InputError(
+            f"{settings.lexicon} exists; leave out --invent to use it, or name another file",
+            "--lexicon",
+        )
+    choice = choose_model(settings.model, settings.base_url, need_key=need_key)
+    if choice.kind == "embedded":
+        raise InputError("inventing needs a chat model: PROVIDER:MODEL, or --base-url", "--model")
+    return Path(settings.lexicon), choice
+
+
+async def _invent(
+    settings: SuiteOptions, count: int, choice: ModelChoice, watch: Watch
 ) -> Invention:
-    """Professions from the model; its replies are kept, so that nothing is asked twice. Raises
-    ModelError when none can be used."""
+    """Ask the model for professions; its replies are stored, so nothing is asked twice.
+
+    Raises ModelError when none can be used.
+    """
     requests = requests_for(count)
     watch.note(f"{choice.name}: {requests} requests, at most {2 * requests} with repairs")
-    client = make_client(choice, limits, store)
-    asking = invent_professions(client, count, lambda what: watch.note(f"asking for {what}"))
-    try:
-        invention = await answered(asking, client, watch.waiting)
-    finally:
-        await client.close()
+    with opened(settings.store) as store:
+        client = make_client(choice, settings.limits or SLOW, store)
+        asking = invent(client, count, lambda part: watch.note(f"asking for {part}"))
+        try:
+            invention = await answered(asking, client, watch.waiting)
+        finally:
+            await client.close()
     if not invention.topics:
-        for line in _refused(invention):
+        for line in _refused_lines(invention):
             watch.warn(line)
         raise ModelError("none of the proposed professions can be used; no file was written")
     return invention
 
 
-def _told(invention: Invention, asked: int, path: Path) -> Iterator[str]:
+def _invention_notes(invention: Invention, requested: int, path: Path) -> Iterator[str]:
     named = ", ".join(f"{topic.role} ({len(topic.activities)})" for topic in invention.topics)
     yield f"new professions (activities): {named}"
-    if len(invention.topics) < asked:
-        yield f"{len(invention.topics)} of {asked} professions can be used"
-    yield from _refused(invention)
+    if len(invention.topics) < requested:
+        yield f"{len(invention.topics)} of {requested} professions can be used"
+    yield from _refused_lines(invention)
     yield f"written to {path}; no person has reviewed it for overlap and natural order"
 
 
-def _refused(invention: Invention, most: int = 20) -> Iterator[str]:
-    """Return the first refusals; the file holds all of them."""
+def _refused_lines(invention: Invention) -> Iterator[str]:
+    """The first refusals; the file has all of them."""
     if invention.refused:
         yield f"refused: {len(invention.refused)}"
-        yield from (f"  {line}" for line in invention.refused[:most])
-    if len(invention.refused) > most:
-        yield f"  ... and {len(invention.refused) - most} more"
+        yield from (f"  {line}" for line in invention.refused[:_MAX_REFUSED])
+    if len(invention.refused) > _MAX_REFUSED:
+        yield f"  ... and {len(invention.refused) - _MAX_REFUSED} more"
 
 
 def _sizes(case: Case) -> dict[str, int | None]:
-    stated = {name: getattr(case.size, name) if case.size else None for name in _SIZES[1:]}
-    return {"actions": case.n, **stated}
+    return {"actions": case.n} | {name: getattr(case.size, name, None) for name in _SIZES[1:]}
 
 
-def _size_table(cases: Sequence[Case]) -> Table:
-    columns = (
-        Column("size", "size"),
-        Column("least", "least", "count"),
-        Column("median", "median", "count"),
-        Column("most", "most", "count"),
-    )
-    rows: list[dict[str, Cell]] = []
+@dataclass(frozen=True)
+class _SizeRow:
+    size: str = column("size")
+    least: int = column("least", "count")
+    median: int = column("median", "count")
+    most: int = column("most", "count")
+
+
+def _size_rows(cases: Sequence[Case]) -> Iterator[_SizeRow]:
     for name in _SIZES:
         values = [v for case in cases if (v := _sizes(case)[name]) is not None]
         if values:
-            middle = median_high(values)
-            rows.append(
-                {
-                    "size": name.replace("_", "-"),
-                    "least": min(values),
-                    "median": middle,
-                    "most": max(values),
-                }
-            )
-    return Table("sizes", "Sizes of the cases", columns, tuple(rows))
+            name = name.replace("_", "-")
+            yield _SizeRow(name, min(values), median_high(values), max(values))

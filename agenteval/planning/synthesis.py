@@ -1,33 +1,25 @@
-"""Synthesis of cases: paragraphs grown at random, or made anew for demands that are given.
+"""Synthesis of cases: paragraphs grown at random, or written anew for given constraints.
 
 Random ones follow algorithm 1 of arXiv 2404.17833 and its grammar (figure 4): parts are grown from
-the top down, one by one, as long as they can be satisfied. Beyond the paper every action is
+the top down, one by one, as long as they can be satisfied. Beyond the paper, every action is
 mentioned, no part says only what is implied already, and the number of constraints is a target of
-its own, apart from the number of actions. Case k of a seed is the same however many are asked for.
+its own. Case k of a seed is the same however many are requested.
 
 `resynthesize` (QuerySynthesize in algorithm 2) emits the transitive reduction of the orders edge by
 edge, in random order and clause form; edges that share a source or a target are gathered into
-lists, others hang on as relative clauses. Every time limit is said once.
+lists, others become relative clauses. Every time limit is stated once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 
 from agenteval.errors import InputError
-from agenteval.planning.case import (
-    Before,
-    Case,
-    Constraint,
-    TimeLimit,
-    actions,
-    limits,
-    orders,
-)
+from agenteval.planning.case import Before, Case, Constraint, TimeLimit, actions, limits, orders
 from agenteval.planning.grammar import (
     DIRECTIONS,
     UNSET,
@@ -48,16 +40,10 @@ from agenteval.planning.grammar import (
 )
 from agenteval.planning.solver import Graph, Timed, solver_for
 from agenteval.planning.suite import build_case
-from agenteval.planning.words import (
-    Lexicon,
-    Topic,
-    action,
-    built_in,
-    built_in_topics,
-)
+from agenteval.planning.words import Lexicon, Topic, action, built_in, built_in_topics
 
 T = TypeVar("T")
-Range = tuple[int, int]  # from, to, both included
+MinMax = tuple[int, int]  # both included
 TRIES = 20  # K of algorithm 1: draws for one part
 _BLOCK = 64
 _FORMS: tuple[tuple[Form, bool], ...] = (
@@ -70,40 +56,42 @@ _FORMS: tuple[tuple[Form, bool], ...] = (
 # The ten patterns of a part without relative clauses, all equally likely.
 _PATTERNS = tuple((form, fronted, d) for form, fronted in _FORMS for d in DIRECTIONS)
 _FRESH = 0.7  # preference for actions that are not mentioned yet
+_JOIN = 0.35  # chance that a part joins the sentence before it
 _GATHER, _HANG = 0.5, 0.3  # chances of a list, and of a relative clause, in `resynthesize`
+_FRONTED_TIME = 0.4
 _ATTEMPTS = 500
 _LONGEST_HOURS, _HOURS_IN_ALL = 4, 18
 
 
 class Dice:
-    """Uniform choices; the same generator state gives the same row of choices."""
+    """Uniform choices; the same generator state gives the same sequence of choices."""
 
-    __slots__ = ("_left", "_rng")
+    __slots__ = ("_numbers", "_rng")
 
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
-        self._left: list[float] = []
+        self._numbers: list[float] = []
 
     def unit(self) -> float:
-        """A number in [0, 1)."""
-        if not self._left:
-            self._left = self._rng.random(_BLOCK).tolist()
-        return self._left.pop()
+        """Return a number in [0, 1)."""
+        if not self._numbers:
+            self._numbers = self._rng.random(_BLOCK).tolist()
+        return self._numbers.pop()
 
     def below(self, n: int) -> int:
-        """An integer in [0, n)."""
+        """Return an integer in [0, n)."""
         return int(self.unit() * n)
 
     def between(self, low: int, high: int) -> int:
-        """An integer from low to high, both possible."""
+        """Return an integer from low to high, both possible."""
         return low + self.below(high - low + 1)
 
     def choice(self, values: Sequence[T]) -> T:
-        """One of the values."""
+        """Return one of the values."""
         return values[self.below(len(values))]
 
     def shuffled(self, values: Sequence[T]) -> list[T]:
-        """The values in random order."""
+        """Return the values in random order."""
         mixed = list(values)
         for i in range(len(mixed) - 1, 0, -1):
             j = self.below(i + 1)
@@ -113,8 +101,8 @@ class Dice:
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How rich the sentences are: chances of a further action in a list, of a relative clause,
-    and of one inside it."""
+    """Richness of sentences: chances of a further action in a list, of a relative clause, and of
+    one inside it."""
 
     plural: float = 0.25
     relative: float = 0.2
@@ -126,68 +114,55 @@ _STYLES = tuple(Style(p, r) for p in (0.1, 0.25, 0.5) for r in (0.08, 0.2, 0.35)
 _TERSE, _WORDY = Style(0.65, 0.05), Style(0.0, 0.0, 0.0)
 
 
-class Picker:
-    """Hands out different actions for one part, preferring those not mentioned yet."""
-
-    __slots__ = ("_fresh", "_known", "_preference", "dice", "left")
+class _PartDrawer:
+    """Draws the skeleton of one part over different actions, preferring those not mentioned yet."""
 
     def __init__(
-        self, dice: Dice, fresh: Iterable[int], known: Iterable[int], preference: float
+        self, dice: Dice, fresh: Iterable[int], mentioned: Iterable[int], style: Style
     ) -> None:
-        self.dice = dice
-        self._fresh = dice.shuffled(list(fresh))
-        self._known = dice.shuffled(list(known))
-        self._preference = preference
-        self.left = len(self._fresh) + len(self._known)
+        self.dice, self.style = dice, style
+        self.fresh = dice.shuffled(list(fresh))
+        self.mentioned = dice.shuffled(list(mentioned))
 
-    def take(self, count: int) -> tuple[int, ...]:
-        """`count` actions that were not handed out before."""
-        taken = []
-        for _ in range(count):
-            first = self._fresh and (not self._known or self.dice.unit() < self._preference)
-            taken.append((self._fresh if first else self._known).pop())
-        self.left -= count
-        return tuple(taken)
+    def part(self) -> SubSentence:
+        """Return a part over at least two actions."""
+        form, fronted, direction = self.dice.choice(_PATTERNS)
+        subject = self._actions(reserve=1)
+        other = self._actions(reserve=0)
+        return unfronted(SubSentence(subject, Link(form, direction), other, fronted))
 
+    def time_part(self) -> SubSentence:
+        """Return a part with a point of time (figure 6); times take prepositions."""
+        subject = self._actions(reserve=0)
+        time = Time(self.dice.between(1, 23))
+        link = Link("preposition", self.dice.choice(DIRECTIONS))
+        return SubSentence(subject, link, time, fronted=self.dice.unit() < _FRONTED_TIME)
 
-def draw_part(picker: Picker, style: Style) -> SubSentence:
-    """One skeleton of a part over at least two different actions, each at most once."""
-    form, fronted, direction = picker.dice.choice(_PATTERNS)
-    subject = _entity(picker, style, reserve=1)
-    other = _entity(picker, style, reserve=0)
-    return unfronted(SubSentence(subject, Link(form, direction), other, fronted))
+    def _actions(self, *, reserve: int, nested: bool = False) -> Actions:
+        """Actions with or without a relative clause; `reserve` actions remain for what follows."""
+        dice, style = self.dice, self.style
+        most = min(4, len(self.fresh) + len(self.mentioned) - reserve)
+        count = 1
+        while count < most and dice.unit() < style.plural:
+            count += 1
+        ids = tuple(self._take() for _ in range(count))
+        chance = style.nested if nested else style.relative
+        if len(self.fresh) + len(self.mentioned) <= reserve or dice.unit() >= chance:
+            return Actions(ids)
+        form: Form = "verb" if dice.unit() < 0.5 else "preposition"
+        link = Link(form, dice.choice(DIRECTIONS))
+        return Actions(ids, Relative(link, self._actions(reserve=reserve, nested=True)))
 
-
-def draw_time_part(picker: Picker, style: Style) -> SubSentence:
-    """A skeleton that holds actions to a point of time (figure 6); times take prepositions."""
-    dice = picker.dice
-    subject = _entity(picker, style, reserve=0)
-    time = Time(dice.between(1, 23))
-    link = Link("preposition", dice.choice(DIRECTIONS))
-    return SubSentence(subject, link, time, fronted=dice.unit() < 0.4)
-
-
-def _entity(picker: Picker, style: Style, *, reserve: int, nested: bool = False) -> Actions:
-    """Actions with or without a relative clause; `reserve` actions are left for what follows."""
-    dice = picker.dice
-    most = picker.left - reserve
-    count = 1
-    while count < most and count < 4 and dice.unit() < style.plural:
-        count += 1
-    ids = picker.take(count)
-    chance = style.nested if nested else style.relative
-    if picker.left <= reserve or dice.unit() >= chance:
-        return Actions(ids)
-    form: Form = "verb" if dice.unit() < 0.5 else "preposition"
-    link = Link(form, dice.choice(DIRECTIONS))
-    return Actions(ids, Relative(link, _entity(picker, style, reserve=reserve, nested=True)))
+    def _take(self) -> int:
+        fresh = self.fresh and (not self.mentioned or self.dice.unit() < _FRESH)
+        return (self.fresh if fresh else self.mentioned).pop()
 
 
 @dataclass(frozen=True, slots=True)
 class GrowthGoal:
-    """What a paragraph must reach: distinct constraints from `least` to `most`, in at most `parts`
+    """The goal of a paragraph: distinct constraints from `least` to `most`, in at most `parts`
     parts, `times` of which set a point of time. Growth ends once all actions are mentioned and the
-    rest is reached."""
+    goal is reached."""
 
     least: int
     most: int
@@ -198,7 +173,7 @@ class GrowthGoal:
 def grow(
     dice: Dice, solver: Graph | Timed, goal: GrowthGoal, style: Style
 ) -> list[SubSentence] | None:
-    """Parts whose constraints are satisfiable together; None if this attempt got stuck.
+    """Return parts whose constraints are satisfiable together; None if this attempt got stuck.
 
     `solver` is empty at first and holds all constraints at the end.
     """
@@ -208,10 +183,10 @@ def grow(
     times = goal.times
     while fresh or times or len(stated) < goal.least:
         timed = times > 0 and (dice.unit() < 0.4 or not (fresh or len(stated) < goal.least))
-        known = [i for i in range(solver.n) if i not in fresh]
+        mentioned = [i for i in range(solver.n) if i not in fresh]
         for _ in range(TRIES):
-            picker = Picker(dice, sorted(fresh), known, _FRESH)
-            part = draw_time_part(picker, style) if timed else draw_part(picker, style)
+            drawer = _PartDrawer(dice, sorted(fresh), mentioned, style)
+            part = drawer.time_part() if timed else drawer.part()
             new = demands(part)
             if (
                 len(new) <= goal.most - len(stated)
@@ -232,11 +207,11 @@ def grow(
     return parts
 
 
-def join(dice: Dice, parts: Sequence[SubSentence], chance: float = 0.35) -> Paragraph:
-    """Sentences of one to three parts in the order given."""
+def join(dice: Dice, parts: Sequence[SubSentence]) -> Paragraph:
+    """Return sentences of one to three parts in the given order."""
     sentences: list[list[SubSentence]] = []
     for part in parts:
-        if sentences and len(sentences[-1]) < 3 and dice.unit() < chance:
+        if sentences and len(sentences[-1]) < 3 and dice.unit() < _JOIN:
             sentences[-1].append(part)
         else:
             sentences.append([part])
@@ -249,7 +224,7 @@ def join(dice: Dice, parts: Sequence[SubSentence], chance: float = 0.35) -> Para
 def resynthesize(
     dice: Dice, n: int, constraints: Sequence[Constraint], unlike: Paragraph | None = None
 ) -> Paragraph:
-    """A skeleton whose constraints are equivalent to the given, satisfiable ones.
+    """Return a skeleton whose constraints are equivalent to the given, satisfiable ones.
 
     It differs from the skeleton of `unlike` (for a single order there are ten to choose from).
     Raises ValueError for contradictory orders and for no constraint at all.
@@ -273,8 +248,8 @@ def _parts(dice: Dice, n: int, constraints: Sequence[Constraint]) -> list[SubSen
     parts: list[SubSentence] = []
     while edges:
         first, second = _gathered(dice, edges)
-        subject = _hung(dice, Actions(first), {*first, *second}, edges, times)
         used = {*first, *second}
+        subject = _hung(dice, Actions(first), used, edges, times)
         if subject.relative is not None and isinstance(subject.relative.object, Actions):
             used.update(subject.relative.object.ids)
         other = _hung(dice, Actions(second), used, edges, times)
@@ -285,8 +260,8 @@ def _parts(dice: Dice, n: int, constraints: Sequence[Constraint]) -> list[SubSen
             part = SubSentence(subject, Link(form, "prec"), other, fronted)
         parts.append(unfronted(part))
     for limit in times:
-        part = SubSentence(Actions((limit.action,)), *_limit(limit))
-        parts.append(SubSentence(part.subject, part.link, part.object, dice.unit() < 0.4))
+        fronted = dice.unit() < _FRONTED_TIME
+        parts.append(SubSentence(Actions((limit.action,)), *_limit(limit), fronted))
     return dice.shuffled(parts)
 
 
@@ -295,7 +270,8 @@ def _limit(limit: TimeLimit) -> tuple[Link, Time]:
 
 
 def _gathered(dice: Dice, edges: list[Before]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Sources and targets of the next part: one edge, or several with a common end."""
+    """Remove the edges of the next part, one or several with a common end; return their sources
+    and targets."""
     edge = edges.pop()
     if dice.unit() >= _GATHER:
         return (edge.first,), (edge.second,)
@@ -313,23 +289,23 @@ def _gathered(dice: Dice, edges: list[Before]) -> tuple[tuple[int, ...], tuple[i
 def _hung(
     dice: Dice, node: Actions, used: set[int], edges: list[Before], times: list[TimeLimit]
 ) -> Actions:
-    """The actions with a relative clause that says a further edge or limit, now and then."""
+    """The actions, sometimes with a relative clause that states (and removes) a further edge or
+    limit."""
     if len(node.ids) > 1 or dice.unit() >= _HANG:
         return node
     (action,) = node.ids
     for limit in times:
         if limit.action == action:
             times.remove(limit)
-            return Actions(node.ids, Relative(*_limit(limit)))
+            return replace(node, relative=Relative(*_limit(limit)))
     for edge in edges:
         ends = {edge.first, edge.second}
         if action in ends and len(ends & used) == 1:
             edges.remove(edge)
             direction: Direction = "prec" if edge.first == action else "succ"
             form: Form = "verb" if dice.unit() < 0.5 else "preposition"
-            return Actions(
-                node.ids, Relative(Link(form, direction), Actions(tuple(ends - {action})))
-            )
+            other = Actions(tuple(ends - {action}))
+            return replace(node, relative=Relative(Link(form, direction), other))
     return node
 
 
@@ -338,18 +314,30 @@ def _hung(
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How hard the cases are; each range by itself, both ends included.
+    """Difficulty of cases; each range by itself, both ends included.
 
-    constraints: distinct constraints of the text, time limits included. Default: by the number of
-    actions, from n - 1 to 2n. words: of the text, without the frame of the request. times: number
-    of parts with a point of time, in extended cases.
+    `constraints`: distinct constraints of the text, time limits included; by default n - 1 to 2n.
+    `words`: of the text, without the frame of the request. `times`: number of parts with a point of
+    time, in extended cases.
     """
 
-    actions: Range = (3, 5)
-    constraints: Range | None = None
-    words: Range | None = None
-    times: Range = (1, 2)
+    actions: MinMax = (3, 5)
+    constraints: MinMax | None = None
+    words: MinMax | None = None
+    times: MinMax = (1, 2)
     extended: bool = False
+
+    def goal(self, n: int) -> MinMax:
+        """Return the number of constraints to generate for n actions."""
+        low, high = self.possible(n)
+        least, most = self.constraints or (n - 1, 2 * n)
+        return max(low, least), min(high, most)
+
+    def possible(self, n: int) -> MinMax:
+        """Return the fewest and most constraints of n actions: each is mentioned, each pair is
+        ordered once."""
+        times = self.times[1] if self.extended else 0
+        return (n + 1) // 2, n * (n - 1) // 2 + 2 * n * bool(times)
 
 
 class Generator:
@@ -372,71 +360,53 @@ class Generator:
         _check(shape, self.topics)
 
     def cases(self, count: int) -> Iterator[Case]:
-        """The first `count` cases."""
+        """Return the first `count` cases."""
         return (self.case(number) for number in range(count))
 
     def case(self, number: int) -> Case:
-        """Case `number`, from 0. InputError where no text of the shape was found."""
+        """Return case `number`, from 0. Raises InputError where no text of the shape was found."""
         shape = self.shape
         rng = np.random.default_rng([self.seed, number])
         dice = Dice(rng)
         n = dice.between(*shape.actions)
         topic = dice.choice(self.topics)
         chosen = [action(phrase) for phrase in dice.shuffled(topic.activities)[:n]]
+        phrases = [activity.phrase for activity in chosen]
         style = None
         for _ in range(_ATTEMPTS):
             durations = None
             if shape.extended:
                 longest = max(1, min(_LONGEST_HOURS, _HOURS_IN_ALL // n))
                 durations = [dice.between(1, longest) for _ in range(n)]
-            paragraph = self.skeleton(dice, n, durations, style)
+            paragraph = self._skeleton(dice, n, durations, style)
             if paragraph is None:
                 continue
             filled = fill(paragraph, self.lexicon, rng)
-            style = self._other_style(filled, [a.phrase for a in chosen])
-            if style is None:
-                name = f"{'x' if shape.extended else 'n'}{n}-{self.seed}-{number:05d}"
-                case = build_case(name, topic.role, chosen, filled, self.lexicon, durations)
-                # Another shape makes another case of the same seed and number.
-                more = {"seed": self.seed, "id": f"{name}-{case.sha256[:4]}"}
-                return case.model_copy(update=more)
-        length = f" and {_told(shape.words)} words" if shape.words else ""
+            if shape.words:
+                words = len(render(filled, phrases, self.lexicon).split())
+                if not shape.words[0] <= words <= shape.words[1]:
+                    style = _TERSE if words > shape.words[1] else _WORDY
+                    continue
+            name = f"{'x' if shape.extended else 'n'}{n}-{self.seed}-{number:05d}"
+            case = build_case(name, topic.role, chosen, filled, self.lexicon, durations)
+            # Another shape makes another case of the same seed and number.
+            identity = f"{name}-{case.sha256[:4]}"
+            return case.model_copy(update={"seed": self.seed, "id": identity})
+        length = f" and {_range(shape.words)} words" if shape.words else ""
         raise InputError(
-            f"no text of {n} actions with {_told(self._goal_range(n))} constraints"
+            f"no text of {n} actions with {_range(shape.goal(n))} constraints"
             f"{length} was found in {_ATTEMPTS} attempts; widen the ranges"
         )
 
-    def skeleton(
-        self, dice: Dice, n: int, durations: Sequence[int] | None = None, style: Style | None = None
+    def _skeleton(
+        self, dice: Dice, n: int, durations: Sequence[int] | None, style: Style | None
     ) -> Paragraph | None:
         """One attempt at a paragraph without words; None if it got stuck."""
-        least, most = self._goal_range(n)
+        least, most = self.shape.goal(n)
         times = dice.between(*self.shape.times) if self.shape.extended else 0
         goal = GrowthGoal(dice.between(least, most), most, max(7, n + 2), times)
         parts = grow(dice, solver_for(n, durations), goal, style or dice.choice(_STYLES))
         return None if parts is None else join(dice, parts)
-
-    def _other_style(self, filled: Paragraph, phrases: Sequence[str]) -> Style | None:
-        """Return the style to try next if the text has too few or too many words, else None."""
-        if self.shape.words is None:
-            return None
-        low, high = self.shape.words
-        words = len(render(filled, phrases, self.lexicon).split())
-        if low <= words <= high:
-            return None
-        return _TERSE if words > high else _WORDY
-
-    def _goal_range(self, n: int) -> Range:
-        """Constraints from, to: as asked, cut to what n actions can have."""
-        low, high = _possible(n, self.shape)
-        least, most = self.shape.constraints or (n - 1, 2 * n)
-        return max(low, least), min(high, most)
-
-
-def _possible(n: int, shape: Shape) -> Range:
-    """Fewest and most constraints of n actions: each is mentioned, each pair is ordered once."""
-    times = shape.times[1] if shape.extended else 0
-    return (n + 1) // 2, n * (n - 1) // 2 + 2 * n * bool(times)
 
 
 def _check(shape: Shape, topics: Sequence[Topic]) -> None:
@@ -448,7 +418,7 @@ def _check(shape: Shape, topics: Sequence[Topic]) -> None:
         ("times", shape.times),
     ):
         if span is not None and (span[0] > span[1] or span[0] < 0):
-            raise InputError(f"{_told(span)} is no range", f"--{name}")
+            raise InputError(f"{_range(span)} is no range", f"--{name}")
     if low < 2:
         raise InputError("a plan needs at least 2 actions", "--n")
     if not topics:
@@ -463,13 +433,13 @@ def _check(shape: Shape, topics: Sequence[Topic]) -> None:
     if shape.extended and high > _HOURS_IN_ALL:
         raise InputError(f"a day holds at most {_HOURS_IN_ALL} activities", "--n")
     for n in range(low, high + 1):
-        least, most = _possible(n, shape)
+        least, most = shape.possible(n)
         if shape.constraints and (shape.constraints[1] < least or shape.constraints[0] > most):
             raise InputError(
-                f"{n} actions have {least} to {most} constraints, not {_told(shape.constraints)}",
+                f"{n} actions have {least} to {most} constraints, not {_range(shape.constraints)}",
                 "--constraints",
             )
 
 
-def _told(span: Range) -> str:
+def _range(span: MinMax) -> str:
     return str(span[0]) if span[0] == span[1] else f"{span[0]} to {span[1]}"

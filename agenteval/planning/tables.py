@@ -1,38 +1,28 @@
-"""What planning tests and dissections have shown, as tables for terminal, page, JSON and export."""
+"""Results of planning tests and dissections as tables for terminal, page, JSON and export."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from agenteval.planning import tallies
-from agenteval.planning.capability import THRESHOLD, bounds
+from agenteval.planning import rates
+from agenteval.planning.capability import THRESHOLD, Bound, bounds
 from agenteval.planning.dissect import STAGES, Dissection
 from agenteval.planning.evaluator import Attempt
-from agenteval.planning.tallies import CaseLabel, LabelShares, SuccessTally
-from agenteval.records.table import Cell, Column, Estimate, Table
+from agenteval.planning.rates import CaseLabel, LabelShare, SuccessRate
+from agenteval.records.table import Cell, Column, Estimate, Table, cells_of, columns_of, table_of
 
 EXTENDED = " (extended)"
 _SYSTEM = Column("system", "system")
-_RATES = (
-    Column("success", "success", "share", "share of right plans among trials with a verdict"),
-    Column("right", "right", "count", "trials whose plan is right"),
-    Column("trials", "trials", "count", "trials with a verdict"),
-    Column("cases", "cases", "count", "different cases among them: the units of the interval"),
-    Column("failures", "no verdict", "count", "the endpoint or adapter failed: in no rate"),
-    Column("guess", "random\norders", "share", "right plans among random orders of all tools"),
-)
 _INTERVALS = (
     "Intervals of 95% are Wilson's, over cases: repeated trials of a case do not add to their n."
 )
 _EXCLUSIVE = "Exclusive: the shares of a system add up to 100%; brackets hold 95% intervals."
+_EFFORT = "Means are over trials with a log; sums are over all trials."
 
 
 def planning_tables(
-    attempts: Iterable[Attempt],
-    causes: Iterable[CaseLabel] = (),
-    *,
-    threshold: float | None = None,
+    attempts: Iterable[Attempt], causes: Iterable[CaseLabel] = (), *, threshold: float | None = None
 ) -> tuple[Table, ...]:
     """Return success by system, then the tables that explain it; empty tables are left out.
 
@@ -41,48 +31,51 @@ def planning_tables(
     because a common rate of easy and hard cases would mean nothing.
     """
     trials, labelled = by_kind(tuple(attempts), tuple(causes))
-    by_actions = tallies.tallies(trials, tallies.actions)
-    bound = _bounds(by_actions, threshold)
-    made = [
-        bound if threshold is not None else None,
-        _systems(trials),
-        _groups("actions", by_actions, always=True),
+    features = {name: rates.success_rates(trials, rates.FEATURES[name]) for name in rates.FEATURES}
+    tables = [
+        table_of(
+            SuccessRate,
+            "systems",
+            "Success by system",
+            rates.success_rates(trials),
+            notes=[_INTERVALS],
+        ),
+        _groups("actions", features["actions"]),
         _pairs(trials),
-        bound if threshold is None else None,
-        _groups("constraints", tallies.tallies(trials, tallies.constraints)),
-        _groups("sub-sentences", tallies.tallies(trials, tallies.sub_sentences)),
-        _groups("words", tallies.tallies(trials, tallies.word_bins(trials))),
-        _groups("topic", tallies.tallies(trials, tallies.topic)),
+        _groups("constraints", features["constraints"]),
+        _groups("sub-sentences", features["sub-sentences"]),
+        _groups("words", rates.by_words(trials)),
+        _groups("topic", features["topic"]),
         _shares(
-            "errors",
-            "Types of errors, as shares of a system's errors",
-            "error",
-            tallies.errors(trials),
+            "error", "Types of errors, as shares of a system's errors", rates.error_shares(trials)
         ),
         _shares(
-            "causes",
-            "Causes, as shares of a system's dissected cases",
-            "cause",
-            tallies.causes(labelled),
+            "cause", "Causes, as shares of a system's dissected cases", rates.cause_shares(labelled)
         ),
-        _repeated(trials),
-        _effort(trials),
+        table_of(
+            rates.RepeatedTrials, "repeated", "Repeated trials", rates.repeated(trials), detail=True
+        ),
+        table_of(
+            rates.Effort,
+            "effort",
+            "What the trials took",
+            rates.effort(trials),
+            notes=[_EFFORT],
+            detail=True,
+        ),
     ]
-    return tuple(table for table in made if table is not None)
+    bound = bounds(features["actions"], THRESHOLD if threshold is None else threshold)
+    tables.insert(3 if threshold is None else 0, _bounds(bound, threshold))
+    always = ("systems", "effort")
+    return tuple(table for table in tables if table.rows or table.key in always)
 
 
 def dissection_tables(dissections: Sequence[Dissection]) -> tuple[Table, ...]:
-    """The causes of failures with their shares; then each case with the successes of its stages."""
+    """Return the causes of failures with their shares, and the stages of each case."""
     if not dissections:
         return ()
-    causes = tallies.causes([CaseLabel(d.case, d.system, d.label) for d in dissections])
-    shares = _shares(
-        "causes",
-        "Causes of failures, as shares of the dissected cases",
-        "cause",
-        causes,
-        detail=False,
-    )
+    causes = rates.cause_shares([CaseLabel(d.case, d.system, d.label) for d in dissections])
+    title = "Causes of failures, as shares of the dissected cases"
     columns = (
         Column("case", "case"),
         _SYSTEM,
@@ -94,26 +87,21 @@ def dissection_tables(dissections: Sequence[Dissection]) -> tuple[Table, ...]:
     )
     rows = []
     for dissection in dissections:
-        row: dict[str, Cell] = {
-            "case": dissection.case,
-            "system": dissection.system,
-            "cause": dissection.label,
-            "also": ", ".join(name for name in dissection.labels if name != dissection.label),
-            "unknown": dissection.unknown,
-            "runs": dissection.runs,
+        stages: dict[str, Cell] = {
+            stage.name: f"{stage.passes}/{len(stage.tries) - stage.unknown}"
+            for stage in dissection.stages
         }
-        for stage in dissection.stages:
-            row[stage.name] = f"{stage.passes}/{len(stage.tries) - stage.unknown}"
-        rows.append(row)
+        also = ", ".join(name for name in dissection.labels if name != dissection.label)
+        rows.append(cells_of(dissection, columns, cause=dissection.label, also=also, **stages))
     cases = Table("cases", "Dissected cases", columns, tuple(rows), detail=True)
-    return (cases,) if shares is None else (shares, cases)
+    return replace(_shares("cause", title, causes), detail=False), cases
 
 
 def by_kind(
     attempts: tuple[Attempt, ...], causes: tuple[CaseLabel, ...]
 ) -> tuple[tuple[Attempt, ...], tuple[CaseLabel, ...]]:
-    """Trials and causes; of base and extended cases together, the latter under a name of their
-    own."""
+    """Return trials and causes; where there are base and extended cases, systems of extended ones
+    are renamed."""
     extended = {a.case.id for a in attempts if a.case.durations is not None}
     if not extended or all(a.case.id in extended for a in attempts):
         return attempts, causes
@@ -125,70 +113,29 @@ def by_kind(
     )
 
 
-def _rates(tally: SuccessTally) -> dict[str, Cell]:
-    return {
-        "system": tally.system,
-        "success": Estimate.of(tally.rate),
-        "right": tally.passes,
-        "trials": tally.rate.n,
-        "cases": tally.rate.n_clusters or 0,
-        "failures": tally.failures,
-        "guess": tally.guess,
-    }
-
-
-def _systems(attempts: Sequence[Attempt]) -> Table:
-    rows = tuple(_rates(tally) for tally in tallies.tallies(attempts))
-    return Table("systems", "Success by system", (_SYSTEM, *_RATES), rows, (_INTERVALS,))
-
-
-def _bounds(by_actions: Sequence[SuccessTally], threshold: float | None) -> Table | None:
-    known = bounds(by_actions, THRESHOLD if threshold is None else threshold)
-    if not known:
-        return None
-    columns = (
-        _SYSTEM,
-        Column(
-            "bound",
-            "actions",
-            "count",
-            "most actions, from the fewest tested on without a gap, with that success",
-        ),
-        Column("below", "first\nbelow", "count", "fewest actions with less"),
-        Column("least", "at least", "count", "the bound by the lower ends of the intervals"),
-        Column("most", "at most", "count", "the bound by their upper ends"),
-        Column("certain", "certain", hint="no interval leaves it open"),
+def _bounds(rows: Sequence[Bound], threshold: float | None) -> Table:
+    share = 100 * (THRESHOLD if threshold is None else threshold)
+    return table_of(
+        Bound,
+        "capability",
+        f"Capability bound: most actions with a success of {share:g}%",
+        rows,
+        notes=[f"{row.system}: {row.sentence}" for row in rows],
+        detail=threshold is None,
     )
-    rows = tuple(
-        {
-            "system": b.system,
-            "bound": b.found.last,
-            "below": b.found.below,
-            "least": b.least.last,
-            "most": b.most.last,
-            "certain": b.certain,
-        }
-        for b in known
-    )
-    title = f"Capability bound: most actions with a success of {100 * known[0].threshold:g}%"
-    notes = tuple(f"{b.system}: {b.sentence}" for b in known)
-    return Table("capability", title, columns, rows, notes, detail=threshold is None)
 
 
-def _groups(name: str, groups: Sequence[SuccessTally], *, always: bool = False) -> Table | None:
-    """Success by groups of cases; None where all cases are of one group."""
-    if not groups or (len({t.group for t in groups}) < 2 and not always):
-        return None
-    rows = tuple({"group": t.group, **_rates(t)} for t in groups)
+def _groups(name: str, groups: Sequence[SuccessRate]) -> Table:
+    """Success by groups of cases; without rows where all cases are of one group, except that the
+    number of actions is always shown."""
+    columns = (Column("group", name), *columns_of(SuccessRate))
+    several = name == "actions" or len({row.group for row in groups}) > 1
+    rows = tuple(cells_of(row, columns) for row in groups if several)
     title = f"Success by {'' if name == 'topic' else 'number of '}{name}"
-    columns = (Column("group", name), _SYSTEM, *_RATES)
     return Table(f"by-{name}", title, columns, rows, group="system", detail=True)
 
 
-def _pairs(attempts: Sequence[Attempt]) -> Table | None:
-    pairs = tallies.paired(attempts)
-    if not pairs:
-        return None
+def _pairs(attempts: Sequence[Attempt]) -> Table:
     columns = (
         Column("first", "first"),
         Column("second", "second"),
@@ -202,28 +149,19 @@ def _pairs(attempts: Sequence[Attempt]) -> Table | None:
         Column("test", "test"),
     )
     rows = tuple(
-        {
-            "first": p.first,
-            "second": p.second,
-            "difference": Estimate.of(p.difference),
-            "only_first": p.only_first,
-            "only_second": p.only_second,
-            "cases": p.tasks,
-            "left_out": p.left_out,
-            "p": p.p,
-            "p_holm": p.corrected,
-            "test": p.method + (f"; {p.reason}" if p.reason else ""),
-        }
-        for p in pairs
+        cells_of(
+            pair,
+            columns,
+            cases=pair.tasks,
+            p_holm=pair.corrected,
+            test=pair.method + (f"; {pair.reason}" if pair.reason else ""),
+        )
+        for pair in rates.system_pairs(attempts)
     )
     return Table("pairs", "Two systems on the same cases", columns, rows, detail=True)
 
 
-def _shares(
-    key: str, title: str, label: str, systems: Sequence[LabelShares], *, detail: bool = True
-) -> Table | None:
-    if not systems:
-        return None
+def _shares(label: str, title: str, shares: Sequence[LabelShare]) -> Table:
     columns = (
         Column(label, label),
         _SYSTEM,
@@ -233,46 +171,12 @@ def _shares(
     )
     rows = tuple(
         {
-            "system": system.system,
-            label: part.label.replace("_", " "),
-            "count": part.count,
-            "share": Estimate.of(part.share),
-            "cases": part.share.n_clusters,
+            "system": row.system,
+            label: row.label.replace("_", " "),
+            "count": row.count,
+            "share": Estimate.of(row.share),
+            "cases": row.share.n_clusters,
         }
-        for system in systems
-        for part in system.parts
+        for row in shares
     )
-    return Table(key, title, columns, rows, (_EXCLUSIVE,), group="system", detail=detail)
-
-
-def _repeated(attempts: Sequence[Attempt]) -> Table | None:
-    rows = tuple(tallies.repeated(attempts))
-    if not rows:
-        return None
-    columns = (
-        _SYSTEM,
-        Column("k", "k", "count"),
-        Column("all_right", "all k right,\npass^k", "share"),
-        Column("one_right", "one of k right,\npass@k", "share"),
-        Column("cases", "cases", "count", "with k trials or more"),
-        Column("left_out", "left out", "count", "cases with fewer than k trials with a verdict"),
-    )
-    return Table("repeated", "Repeated trials", columns, rows, detail=True)
-
-
-def _effort(attempts: Sequence[Attempt]) -> Table:
-    columns = (
-        _SYSTEM,
-        Column("seconds", "seconds", "seconds", "mean per trial"),
-        Column("turns", "turns", "seconds", "mean per trial"),
-        Column("plans", "plans", "number", "attempts at a plan: 1 + restarts; mean per trial"),
-        Column("tokens", "tokens", "count", "mean per trial, where the endpoint states them"),
-        Column("stated", "stated\nfor", "count", "trials whose tokens are known"),
-        Column("trials", "trials", "count"),
-        Column("requests", "requests", "count", "in all"),
-        Column("total_seconds", "seconds\nin all", "seconds"),
-        Column("cost", "cost\nin all", "money", "in the currency of the prices given"),
-    )
-    rows = tuple(tallies.effort(attempts))
-    note = "Means are over trials with a log; sums are over all trials."
-    return Table("effort", "What the trials took", columns, rows, (note,), detail=True)
+    return Table(f"{label}s", title, columns, rows, (_EXCLUSIVE,), group="system", detail=True)

@@ -2,8 +2,8 @@
 
 Kinds are those of arXiv 2404.17833, figure 4: verb phrases (VP), prepositions (P) and conjunctions
 of two dependent clauses (SC), each with the subject before (prec) or after (succ) its object; VP
-also without order (none). A tree cites a word by its number in these lists. All activities of one
-case come from one profession, its topic.
+also without order (none). A tree refers to a word by its number in these lists. All activities of
+one case come from one profession, its topic.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
@@ -38,7 +38,6 @@ _NOT_STRICT = frozenset(
 )
 _PHRASE = re.compile(r"[a-z]+(?:[ '-][a-z]+)*")
 _ACTIVITY = re.compile(r"[\w'’/&-]+(?: [\w'’/&-]+)*")
-_OPPOSITE = {"prec": "succ", "succ": "prec"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +48,18 @@ class Phrase:
     plural: str
     time: bool = False
 
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """The different forms."""
+        return tuple(dict.fromkeys((self.singular, self.plural)))
+
 
 @dataclass(frozen=True)
 class Lexicon:
     """Phrase lists per kind and the clause conjunctions.
 
-    Raises InputError, naming the kind and the phrase, for lists whose phrases join clauses, do not
-    mean strictly before or after, stand twice, or hold a phrase of the other direction.
+    Raises InputError, naming the kind and the phrase, for phrases that join clauses, do not mean
+    strictly before or after, occur twice, or contain a phrase of the other direction.
     """
 
     words: Mapping[Kind, tuple[Phrase, ...]] = field(hash=False)
@@ -77,14 +81,14 @@ class Lexicon:
 
     def _check_forms(self) -> None:
         seen: dict[tuple[str, str], Kind] = {}
-        for kind, form in self._forms():
+        for kind, form in self._forms:
             _check_form(kind, form)
-        for kind, form in self._forms():
+        for kind, form in self._forms:
             if other := seen.get((kind[:2], form)):
                 raise InputError(f"{form!r} stands twice (also in {other})", kind)
             seen[kind[:2], form] = kind
-            for against, inner in self._forms():
-                if _other_direction(kind, against) and f" {inner} " in f" {form} ":
+            for against, inner in self._forms:
+                if _conflict(kind, against) and f" {inner} " in f" {form} ":
                     raise InputError(f"{form!r} holds {inner!r} of {against}", kind)
 
     @cached_property
@@ -93,7 +97,7 @@ class Lexicon:
         return content_hash(self.to_json())
 
     def allowed(self, kind: Kind, *, time: bool = False) -> tuple[int, ...]:
-        """Numbers of the phrases of this kind; with `time`, of those that fit a clock time."""
+        """Return the numbers of the phrases of this kind; with `time`, those that fit a time."""
         return self._allowed[kind, time]
 
     @cached_property
@@ -104,22 +108,20 @@ class Lexicon:
             for time in (False, True)
         }
 
-    def _forms(self) -> Iterator[tuple[Kind, str]]:
-        for kind, phrases in self.words.items():
-            for phrase in phrases:
-                for form in dict.fromkeys((phrase.singular, phrase.plural)):
-                    yield kind, form
+    @cached_property
+    def _forms(self) -> list[tuple[Kind, str]]:
+        return [(kind, form) for kind in self.words for p in self.words[kind] for form in p.forms]
 
     @cached_property
     def _any_form(self) -> re.Pattern[str]:
-        options = "|".join(re.escape(form) for form in sorted({f for _, f in self._forms()}))
+        options = "|".join(re.escape(form) for form in sorted({f for _, f in self._forms}))
         return re.compile(rf"(?<!\S)(?:{options})(?!\S)")
 
     def check_activities(self, phrases: Sequence[str]) -> None:
         """Raise InputError for an activity phrase that would make a text ambiguous.
 
-        Activities are different (whatever their case), hold no punctuation but hyphen and
-        apostrophe, none of the words that join clauses, and no phrase of this lexicon.
+        Activities differ (ignoring case), contain no punctuation but hyphen and apostrophe, no
+        words that join clauses, and no phrase of this lexicon.
         """
         seen: set[str] = set()
         for phrase in phrases:
@@ -137,7 +139,7 @@ class Lexicon:
                 )
 
     def to_json(self) -> dict[str, Any]:
-        """The lists as plain JSON values, which `from_json` reads."""
+        """Return the lists as plain JSON values, which `from_json` reads."""
 
         def entry(kind: Kind, phrase: Phrase) -> dict[str, Any]:
             if kind.startswith("VP"):
@@ -150,7 +152,7 @@ class Lexicon:
 
     @classmethod
     def from_json(cls, value: object, where: str = "phrases") -> Lexicon:
-        """Read what `to_json` writes; further keys of the outer object are ignored.
+        """Read the output of `to_json`; further keys of the outer object are ignored.
 
         Raises InputError for another form, and for lists that cannot be used.
         """
@@ -169,7 +171,7 @@ class Lexicon:
 
 
 def _phrase(kind: str, entry: object) -> Phrase:
-    """One entry of a list: {"singular", "plural"} for verbs, {"text", "time"} for the others."""
+    """Read an entry of a list: {"singular", "plural"} for verbs, {"text", "time"} for others."""
     keys = ("singular", "plural") if kind.startswith("VP") else ("text", "text")
     if not isinstance(entry, dict) or not all(isinstance(entry.get(key), str) for key in keys):
         raise InputError(f"an entry must have the text {' and '.join(dict.fromkeys(keys))}", kind)
@@ -193,19 +195,21 @@ def _check_form(kind: Kind, form: str) -> None:
         raise InputError(f"{form!r}: does not mean strictly before or after", kind)
 
 
-def _other_direction(kind: Kind, other: Kind) -> bool:
-    """May a phrase of `kind` not hold one of `other`? A neutral verb holds no preposition."""
-    direction = kind.split("_")[1]
-    if direction == "none":
+def _conflict(kind: Kind, other: Kind) -> bool:
+    """Whether a phrase of `kind` must not contain one of `other`."""
+    if kind == "VP_none":  # a neutral verb contains no preposition
         return not other.startswith("VP")
-    return other.endswith(_OPPOSITE[direction])
+    return other.endswith("succ" if kind.endswith("prec") else "prec")
 
 
 @functools.cache
 def built_in() -> Lexicon:
-    """The lexicon that travels with the package, written by the maintainers."""
-    text = files("agenteval.planning").joinpath("data/phrases.json").read_text("utf-8")
-    return Lexicon.from_json(json.loads(text), "planning/phrases.json")
+    """Return the lexicon of the package."""
+    return Lexicon.from_json(_data("phrases"), "planning/phrases.json")
+
+
+def _data(name: str) -> Any:
+    return json.loads(files("agenteval.planning").joinpath(f"data/{name}.json").read_text("utf-8"))
 
 
 class Topic(Record):
@@ -217,39 +221,41 @@ class Topic(Record):
 
 @functools.cache
 def built_in_topics() -> tuple[Topic, ...]:
-    """50 professions with 20 activities each, written and reviewed by the maintainers."""
-    folder = files("agenteval.planning").joinpath("data")
-    lists = [json.loads(folder.joinpath(f"topics_{part}.json").read_text("utf-8")) for part in "ab"]
-    return tuple(Topic.model_validate(entry) for lexicon in lists for entry in lexicon["topics"])
+    """Return 50 professions with 20 activities each, written and reviewed by the maintainers."""
+    lists = (_data("topics_a"), _data("topics_b"))
+    return tuple(Topic.model_validate(entry) for part in lists for entry in part["topics"])
 
 
-def choose_topics(names: Sequence[str], known: Sequence[Topic] | None = None) -> tuple[Topic, ...]:
-    """The topics of these roles (any case); all of them for no name. InputError for others."""
-    known = built_in_topics() if known is None else tuple(known)
-    if not names:
-        return tuple(known)
-    by_name = {topic.role.casefold(): topic for topic in known}
+def choose_topics(names: Sequence[str], topics: Sequence[Topic] | None = None) -> tuple[Topic, ...]:
+    """Return the topics of these roles (any case), all for no name. Raises InputError for others.
+
+    `topics` are the ones to choose from, by default the built-in ones.
+    """
+    topics = built_in_topics() if topics is None else tuple(topics)
+    by_name = {topic.role.casefold(): topic for topic in topics}
     for name in names:
         if name.casefold() not in by_name:
             raise InputError(
-                f"no topic {name!r}; there are {', '.join(t.role for t in known)}", "--topic"
+                f"no topic {name!r}; there are {', '.join(t.role for t in topics)}", "--topic"
             )
-    return tuple(by_name[name] for name in dict.fromkeys(n.casefold() for n in names))
+    return tuple(by_name[n] for n in dict.fromkeys(n.casefold() for n in names)) or topics
 
 
 def action(phrase: str) -> Activity:
-    """The action of an activity; its tool is the phrase in snake case."""
+    """Return the action of an activity; its tool is the phrase in snake case."""
     return Activity(phrase=phrase, tool=re.sub(r"[^a-z0-9]+", "_", phrase.lower()).strip("_")[:60])
 
 
-def read_words(path: Path) -> tuple[Lexicon | None, tuple[Topic, ...] | None]:
-    """Words and topics of a file; None for what it does not hold, where the built-in ones serve.
+def read_words(path: str | Path | None) -> tuple[Lexicon | None, tuple[Topic, ...] | None]:
+    """Read words and topics from a file; None for what it lacks, to be replaced by the built-in.
 
     The file is {"schema": 1, "note", "model", "words": a lexicon or null, "topics": [...]}; further
     keys are ignored. Raises InputError, naming the file and the key, for another form, word lists
     and activities that cannot be used, and a file that holds neither.
     """
-    value = read_json(path)
+    if path is None:
+        return None, None
+    value = read_json(path := Path(path))
     if not isinstance(value, dict) or value.get("schema") != 1:
         raise InputError('must be an object with "schema": 1', str(path))
     for key in ("note", "model"):
@@ -259,11 +265,11 @@ def read_words(path: Path) -> tuple[Lexicon | None, tuple[Topic, ...] | None]:
     lexicon = None if words is None else Lexicon.from_json(words, f"{path}, words")
     if not isinstance(entries, list | None):
         raise InputError("must be a list", f"{path}, topics")
-    topics = [_topic(entry, f"{path}, topics[{i}]") for i, entry in enumerate(entries or ())]
+    topics = tuple(_topic(entry, f"{path}, topics[{i}]") for i, entry in enumerate(entries or ()))
     if lexicon is None and not topics:
         raise InputError("holds neither words nor topics", str(path))
     _check_topics(topics or built_in_topics(), lexicon or built_in(), path)
-    return lexicon, tuple(topics) or None
+    return lexicon, topics or None
 
 
 def _check_topics(topics: Sequence[Topic], lexicon: Lexicon, path: Path) -> None:
@@ -278,11 +284,11 @@ def _check_topics(topics: Sequence[Topic], lexicon: Lexicon, path: Path) -> None
             lexicon.check_activities(topic.activities)
         except InputError as error:
             raise InputError(str(error), where) from None
-        owners: dict[str, str] = {}
+        phrases: dict[str, str] = {}  # by tool
         for phrase in topic.activities:
             tool = action(phrase).tool
-            if owners.setdefault(tool, phrase) != phrase:
-                raise InputError(f"{phrase!r} and {owners[tool]!r} have one tool", where)
+            if phrases.setdefault(tool, phrase) != phrase:
+                raise InputError(f"{phrase!r} and {phrases[tool]!r} have one tool", where)
 
 
 def _topic(entry: object, where: str) -> Topic:

@@ -44,9 +44,13 @@ def test_every_attempt_is_recorded_and_replayed_as_itself(
     recording = tmp_path / "replies.jsonl"
     with serve(answer=lambda _, n: f"reply {n}") as server:
         first = plan_test(
-            cases[:2], "openai", trials=2, model="m", base_url=server.base_url,
+            cases[:2],
+            "openai",
+            trials=2,
+            model="m",
+            base_url=server.base_url,
             store=tmp_path / "a.db",
-        )  # fmt: skip
+        )
     export_replies(recording, tmp_path / "a.db")
     again = plan_test(
         cases[:2], "openai", trials=2, model=f"replay:{recording}", store=tmp_path / "b.db"

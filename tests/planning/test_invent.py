@@ -52,15 +52,6 @@ async def test_an_unreadable_reply_is_repaired_or_listed() -> None:
         await invented(lambda body, n: {"refusal": "not that", "content": None}, 1)
 
 
-async def test_cut_replies_and_surplus_professions_are_listed() -> None:
-    cut, _ = await invented(replies(BOTH[: BOTH.index("poacher interview")]), 2)
-    assert [len(topic.activities) for topic in cut.topics] == [20, 17]
-    assert len(cut.refused) == 1
-    surplus, _ = await invented(replies(BOTH), 1)
-    assert [topic.role for topic in surplus.topics] == ["Lighthouse Keeper"]
-    assert surplus.refused[0].startswith("Park Ranger")
-
-
 def test_every_built_in_profession_can_be_used() -> None:
     for i, topic in enumerate(built_in_topics()):
         assert checked(topic.model_dump(mode="json"), built_in_topics()[:i]) == (topic, [])
@@ -68,10 +59,21 @@ def test_every_built_in_profession_can_be_used() -> None:
 
 @pytest.mark.parametrize(
     "phrase",
-    ["gull nest survey", "lamp lighting before dusk", "early bird feed", "a door lamp repair",
-     "light & lamp", "lamp  oil", "lamps", "door lamp repair at the quiet harbour", "tea tasting",
-     "b" * 30 + " " + "c" * 30, "rope which hangs", 7],
-)  # fmt: skip
+    [
+        "gull nest survey",
+        "lamp lighting before dusk",
+        "early bird feed",
+        "a door lamp repair",
+        "light & lamp",
+        "lamp  oil",
+        "lamps",
+        "door lamp repair at the quiet harbour",
+        "tea tasting",
+        "b" * 30 + " " + "c" * 30,
+        "rope which hangs",
+        7,
+    ],
+)
 def test_an_unusable_activity_is_refused(phrase: Any) -> None:
     waiter = Topic(role="Waiter", activities=("wasp removal", "tea tasting"))
     entry = {"role": "Lighthouse Keeper", "activities": [*KEEPER[:15], phrase]}

@@ -1,20 +1,21 @@
-"""The page and the tables of a planning campaign: what they say, bound, escape and mark."""
+"""The page of planning trials: what it says, limits, escapes and marks."""
 
 from __future__ import annotations
 
 import re
 
 import pytest
-from tests.support.browser import Open
 
 from agenteval.agents import AgentFailure
+from agenteval.planning import page
 from agenteval.planning.case import Case
 from agenteval.planning.evaluator import Attempt
-from agenteval.planning.page import chosen, pieces, planning_page, wrong_plan
-from agenteval.planning.tallies import CaseLabel
+from agenteval.planning.page import marked_request, planning_page, wrong_plans
+from agenteval.planning.rates import CaseLabel
 from agenteval.planning.words import built_in
 from tests.planning.campaigns import attempt, campaign, case, failure
 from tests.reporting.making import Seen, assert_harmless
+from tests.support.browser import Open
 
 RIGHT, WRONG = "ab", "ba"
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m$x$&amp;"
@@ -25,10 +26,10 @@ def mixed() -> list[Attempt]:
     return list(campaign({2: 12, 3: 12, 4: 12}, {"one": 0.8, "two": 0.4}))
 
 
-def test_the_head_says_what_was_found() -> None:
-    """3 of 4 right, one failure; 2 of 2! orders by chance are right in half the cases."""
+def test_the_head_has_rates_guessing_errors_and_failures() -> None:
+    """3 of 4 right, one failure; random orders of two actions are right in half the cases."""
     trials = [attempt(case(f"c{i}"), RIGHT if i else WRONG) for i in range(4)]
-    words = Seen(planning_page([*trials, failure(case("x"))], title="May")).words
+    words = Seen(planning_page([*trials, failure(case("x"))])).words
     assert "s plans right in 75% (95% interval 30 to 95%) of 4 cases" in words
     assert "random orders would in 50%" in words
     assert "1 of 1 errors are of type order error" in words
@@ -36,68 +37,58 @@ def test_the_head_says_what_was_found() -> None:
     assert "connection <refused>" in words
 
 
-def test_a_campaign_without_a_verdict_or_a_trial_is_a_page_too() -> None:
+def test_without_a_verdict_or_a_trial_there_is_a_page_too() -> None:
     words = Seen(planning_page([failure(case("x"))])).words
     assert "s: no verdict (1 trial without a verdict)" in words
     assert "there is no verdict to draw" in words
     assert "There is no trial." in Seen(planning_page([])).words
 
 
-def test_the_same_trials_give_the_same_page(mixed: list[Attempt]) -> None:
-    causes = [CaseLabel("n2-1-00000", "one", "Topic")]
-    assert planning_page(mixed, causes) == planning_page(mixed, causes)
-
-
-def test_wrong_plans_are_bounded_and_counted(mixed: list[Attempt]) -> None:
+def test_wrong_plans_are_limited_and_counted(
+    mixed: list[Attempt], monkeypatch: pytest.MonkeyPatch
+) -> None:
     wrong = [a for a in mixed if a.verdict is not None and a.outcome != "pass"]
-    some, in_all = chosen(mixed, 6)
-    assert in_all == len(wrong)
-    assert [a.system for a in some] == ["one", "two"] * 3
+    listed = wrong_plans(mixed)
+    assert len(listed) == len(wrong)
+    assert [a.system for a in listed[:6]] == ["one", "two"] * 3
     for system in ("one", "two"):
-        sizes = [a.case.n for a in some if a.system == system]
-        assert sizes == sorted(a.case.n for a in wrong if a.system == system)[:3]
-    page = planning_page(mixed, most_wrong=6)
-    seen = Seen(page)
-    assert page.count('<details class="plan">') == 6
-    assert f"6 of {in_all} wrong plans" in seen.words
+        sizes = [a.case.n for a in listed if a.system == system]
+        assert sizes == sorted(sizes)
+    monkeypatch.setattr(page, "MAX_WRONG", 6)
+    html = planning_page(mixed)
+    assert html.count('<details class="plan">') == 6
+    assert f"6 of {len(wrong)} wrong plans" in Seen(html).words
 
 
-def spoken(one: Case, numbers: set[int]) -> list[str]:
-    return [p.text for p in pieces(one, frozenset(numbers), built_in()) if p.note]
+def marked(tested: Case, numbers: set[int]) -> list[str]:
+    return [p.text for p in marked_request(tested, numbers, built_in()) if p.note]
 
 
-def test_every_sub_sentence_is_found_in_the_request() -> None:
-    """Sub-sentences with what joins them are the text; each one is marked where it stands."""
-    for trial in campaign({3: 15, 5: 15, 7: 10}, {"s": 1.0}):
-        one = trial.case
-        assert one.size is not None
-        marked = spoken(one, set(range(one.size.sub_sentences)))
-        assert len(marked) == one.size.sub_sentences
-        rest = one.text
-        for part in marked:
-            before, _, rest = rest.partition(part)
+def test_every_sub_sentence_is_marked_in_the_request() -> None:
+    """Sub-sentences and what joins them are the whole text."""
+    for trial in campaign({3: 10, 5: 10, 7: 5}, {"s": 1.0}):
+        tested = trial.case
+        assert tested.size is not None
+        parts = marked(tested, set(range(tested.size.sub_sentences)))
+        assert len(parts) == tested.size.sub_sentences
+        remaining = tested.text
+        for part in parts:
+            before, _, remaining = remaining.partition(part)
             assert re.fullmatch(r"(\. |; |, (and|but|yet|while|whereas) )?", before)
-        assert rest == "."
-        whole = "".join(p.text for p in pieces(one, frozenset({0}), built_in()))
-        assert whole == one.request
+        assert remaining == "."
+        pieces = marked_request(tested, {0}, built_in())
+        assert "".join(p.text for p in pieces) == tested.request
+    by_hand = case("k").model_copy(
+        update={"text": "First b, then a.", "request": "First b, then a."}
+    )
+    assert [p.text for p in marked_request(by_hand, {0}, built_in())] == ["First b, then a."]
 
 
-def test_the_violated_clause_is_marked_and_said(mixed: list[Attempt]) -> None:
+def test_a_wrong_plan_says_why(mixed: list[Attempt]) -> None:
     trial = next(a for a in mixed if a.outcome == "order_error" and a.case.n == 4)
-    assert trial.verdict is not None
-    item = wrong_plan(trial, built_in())
-    request, said, plan = item.blocks[:3]
-    clauses = {s + 1 for v in trial.verdict.violated for s in v.rule.sentences}
-    assert {int(p.note) for p in request.text if p.note} == clauses
-    assert len(plan.lines) == 4
+    words = Seen(planning_page([trial])).words
     for violation in trial.verdict.violated:
-        assert any(violation.why in line for line in said.lines)
-    assert wrong_plan(trial, built_in()).id == item.id
-
-
-def test_a_text_outside_of_the_language_is_shown_whole() -> None:
-    one = case("k").model_copy(update={"text": "First b, then a.", "request": "x First b, then a."})
-    assert [p.text for p in pieces(one, frozenset({0}), built_in())] == ["x First b, then a."]
+        assert violation.why in words
 
 
 def test_hostile_words_stay_words() -> None:
@@ -108,24 +99,17 @@ def test_hostile_words_stay_words() -> None:
         Attempt(bad, HOSTILE, 1, gone, None),
         attempt(case("l"), RIGHT, system="other"),
     ]
-    page = planning_page(
-        trials, [CaseLabel(HOSTILE, HOSTILE, HOSTILE)], title=HOSTILE, facts=[(HOSTILE, HOSTILE)]
-    )
-    assert_harmless(page)
-
-
-# In a browser
+    assert_harmless(planning_page(trials, [CaseLabel(HOSTILE, HOSTILE, HOSTILE)]))
 
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("browser")
 @pytest.mark.parametrize("width", [390, 1400])
-def test_nothing_sticks_out_and_nobody_is_asked(
+def test_the_page_fits_and_requests_nothing(
     open_page: Open, mixed: list[Attempt], width: int
 ) -> None:
     trials = [*mixed, attempt(case("k", topic="x" * 300), WRONG, system="y" * 300)]
     watched = open_page(planning_page(trials), width=width)
     assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
     assert watched.page.locator("#figures figure img").count() == 3
-    assert watched.page.locator("nav").evaluate("e => getComputedStyle(e).position") == "sticky"
     assert watched.quiet, (watched.console, watched.requests)

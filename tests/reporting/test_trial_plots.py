@@ -12,7 +12,7 @@ from agenteval.analysis.system_pairs import Pair
 from agenteval.errors import InputError
 from agenteval.planning.capability import bounds
 from agenteval.planning.plots import success_by_actions, success_by_topic
-from agenteval.planning.tallies import SuccessTally
+from agenteval.planning.rates import SuccessRate
 from agenteval.reporting.charts import share_bars
 from agenteval.stats import Interval, proportion_interval
 from agenteval.workflows.plots import format_differences, format_points
@@ -82,9 +82,8 @@ def whiskers(ax, colour):
 
 def tally(system, group, passes, cases, *, guess=None, place=None):
     spot = float(group) if place is None else place
-    return SuccessTally(
-        system, str(group), spot, proportion_interval(passes, cases), passes, 0, guess
-    )
+    rate = proportion_interval(passes, cases)
+    return SuccessRate(system, rate, passes, cases, cases, 0, guess, str(group), spot)
 
 
 @pytest.fixture
@@ -103,7 +102,7 @@ def line_of(ax, colour):
 
 
 def test_curves_show_rates_with_their_bands_and_the_bound_in_words(falling, words):
-    unknown = SuccessTally("a", "5", 5.0, NOTHING, 0, 300, None)  # no point
+    unknown = SuccessRate("a", NOTHING, 0, 0, 0, 300, None, "5", 5.0)  # no point
     (ax,) = success_by_actions([*falling, unknown], bounds(falling)).axes
     assert list(line_of(ax, BLUE).get_ydata()) == [0.95, 0.8, 0.5]
     assert list(line_of(ax, ORANGE).get_ydata()) == [0.5, 0.3, 0.12]
@@ -152,7 +151,7 @@ def test_topics_are_sorted_and_apart_and_counted_beyond_sixty(overlapping, words
         for i, topic in enumerate(topics)
     ]
     (ax,) = success_by_topic(rows).axes
-    pooled = {g: sum(r.passes for r in rows if r.group == g) for g in topics}
+    pooled = {g: sum(r.right for r in rows if r.group == g) for g in topics}
     assert [pooled[n] for n in rows_of(ax)] == sorted(pooled.values())[:60]
     assert ax.yaxis_inverted()  # the least successful on top
     assert "not shown: 5 topics with more success" in words(ax)
@@ -161,7 +160,7 @@ def test_topics_are_sorted_and_apart_and_counted_beyond_sixty(overlapping, words
 
 
 def test_what_cannot_be_drawn_is_refused():
-    gone = SuccessTally("a", "2", 2.0, NOTHING, 0, 3, None)
+    gone = SuccessRate("a", NOTHING, 0, 0, 0, 3, None, "2", 2.0)
     for draw in (success_by_actions, success_by_topic):
         with pytest.raises(InputError, match="no verdict"):
             draw([gone])

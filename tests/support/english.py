@@ -25,9 +25,9 @@ from agenteval.planning.grammar import (
     SubSentence,
     Time,
     constraints_of,
+    rewritten,
     to_json,
     unfronted,
-    with_words,
 )
 from agenteval.planning.suite import read_case, rules_of
 from agenteval.planning.words import Kind, Lexicon, built_in
@@ -207,7 +207,7 @@ def words_in(paragraph: Paragraph) -> list[tuple[Slot, int]]:
         words.append((slot, word))
         return word
 
-    with_words(paragraph, note)
+    rewritten(paragraph, note)
     return words
 
 
