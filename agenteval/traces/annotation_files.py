@@ -27,22 +27,21 @@ class Pairing:
 
 
 def read_folder(source: str | Path, taxonomy: Taxonomy | None = None) -> list[Annotation]:
-    """Annotations of all .json files of a folder (and its folders), or of one file, by path.
+    """Read all .json files of a folder and its subfolders, or one file, by path.
 
-    Raises InputError when there is no such file, a file is too large, or two files annotate the
-    same trace, since which of them counts would be a guess.
+    Raises InputError if there is no such file, a file is too large, or two files annotate the same
+    trace.
     """
-    files = [
-        source_file.path
-        for source_file in find(source).files
-        if source_file.path.suffix.lower() == ".json"
-    ]
+    files = [f.path for f in find(source).files if f.path.suffix.lower() == ".json"]
     if not files:
         raise InputError("no .json file, one per trace, is here", str(source))
     read: dict[str, Path] = {}
     annotations = []
     for path in files:
-        annotation = read_annotation(_read(path), path.stem, taxonomy)
+        data = read_bytes(path)
+        refuse_other_kinds(data, str(path))
+        text = data.decode("utf-8-sig", "replace")  # people and models may write anything
+        annotation = read_annotation(text, path.stem, taxonomy)
         other = read.setdefault(annotation.trace, path)
         if other is not path:
             raise InputError(f"trace {annotation.trace!r} stands in {other} already", str(path))
@@ -51,9 +50,9 @@ def read_folder(source: str | Path, taxonomy: Taxonomy | None = None) -> list[An
 
 
 def write_folder(folder: Path, findings: Iterable[Findings], *, extra: bool = False) -> list[Path]:
-    """One file per trace, named after it; see `official_text`. Paths written.
+    """Write one file per trace, named after it (see `official_text`), and return the paths.
 
-    Raises InputError for an id that is no file name and for what the system refuses.
+    Raises InputError for an id that cannot name a file, and if the system refuses to write.
     """
     paths, taken = [], set[str]()
     for findings_of_trace in findings:
@@ -64,7 +63,7 @@ def write_folder(folder: Path, findings: Iterable[Findings], *, extra: bool = Fa
 
 
 def pair_up(gold: Sequence[Annotation], predicted: Sequence[Annotation]) -> Pairing:
-    """Predictions by the id of their trace, else by the file name, as the official scorer does."""
+    """Match predictions by trace id, else by file name, as the official scorer does."""
     by_trace = {annotation.trace: annotation for annotation in predicted}
     matched = {annotation.trace for annotation in gold} & set(by_trace)
     by_name = {
@@ -78,10 +77,3 @@ def pair_up(gold: Sequence[Annotation], predicted: Sequence[Annotation]) -> Pair
     return Pairing(
         pairs, tuple(annotation for annotation in predicted if annotation.trace not in used)
     )
-
-
-def _read(path: Path) -> str:
-    """The text as far as it is UTF-8: models and people write what they like, see `annotations`."""
-    data = read_bytes(path)
-    refuse_other_kinds(data, str(path))
-    return data.decode("utf-8-sig", "replace")

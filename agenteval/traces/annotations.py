@@ -5,9 +5,9 @@
     {"trace_id": ..., "errors": [{"category", "location", "evidence", "description", "impact"}],
      "scores": [{"reliability_score", "reliability_reasoning", ..., "overall"}]}
 
-People and models write these by hand, so nearly everything may be wrong. What can be understood
-is kept and the defect told as a warning with its place; what cannot becomes a status, never an
-empty list of errors. The raw text is kept, because the official scorer reads less than this does.
+People and models write these by hand, so nearly everything may be wrong. A text that can be
+understood is read, with a warning for each defect; any other becomes a status, never an empty list
+of errors. The raw text is kept, because the official scorer reads less than this reader.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ LOWEST, HIGHEST = 0.0, 5.0  # grades: prompts of the data set say 0 to 5, its gu
 _GRADE_KEYS = {**{name: f"{name}_score" for name in GRADES}, OVERALL: OVERALL}
 _FIELDS = ("category", "location", "evidence", "description", "impact", "confidence", "source")
 _NEEDED = ("category", "location")
-_SAID = 2000  # characters kept of what was not taken
+_MAX_REJECTED = 2000  # characters
 _NOT_FINITE = re.compile(r"(?<=[:\[,])\s*-?(?:NaN|Infinity)\b")
-_IMPACTS: dict[str, Impact] = {"HIGH": "HIGH", "MEDIUM": "MEDIUM", "LOW": "LOW"}
+IMPACTS: dict[str, Impact] = {"HIGH": "HIGH", "MEDIUM": "MEDIUM", "LOW": "LOW"}
 
 
 @dataclass(frozen=True)
 class Annotation:
-    """What one file says of one trace.
+    """The annotation of one trace.
 
-    `name` is the file name without its suffix, `text` the raw text (what the official scorer
-    reads). Where nothing could be read `findings.status` is "unscored:parse".
+    `name` is the file name without its suffix, `text` the raw text for the official scorer. If
+    nothing could be read, `findings.status` is "unscored:parse".
     """
 
     name: str
@@ -57,11 +57,11 @@ class Annotation:
 
 
 def read_annotation(text: str, name: str, taxonomy: Taxonomy | None = None) -> Annotation:
-    """Annotation of one text, whatever its state; nothing is raised.
+    """Return the annotation of any text; nothing is raised.
 
     Categories that `taxonomy` (default: the built-in one) knows get the name of their leaf, others
-    stay as written. An error that names several locations becomes one finding for each. Grades
-    outside 0 to 5 or not finite have no value.
+    stay as written. An error with several locations becomes one finding for each. Grades outside 0
+    to 5 or not finite have no value.
     """
     try:
         return _AnnotationReader(taxonomy or built_in()).annotation(text, name)
@@ -70,11 +70,11 @@ def read_annotation(text: str, name: str, taxonomy: Taxonomy | None = None) -> A
 
 
 def official_object(findings: Findings, *, extra: bool = False) -> dict[str, Any]:
-    """`findings` as an object of the official layout, ready for JSON.
+    """Return `findings` as an object of the official layout, ready for JSON.
 
-    `extra` adds what the layout has no place for: confidence and source of each finding. Grades
-    without a value are left out. Raises ValueError for findings with a status: in this layout
-    "not known" would look like "no errors".
+    `extra` adds confidence and source of each finding, which the layout does not have. Grades
+    without a value are left out. Raises ValueError for findings with a status: in this layout they
+    would look like "no errors".
     """
     if findings.status is not None:
         raise ValueError(f"{findings.trace}: {findings.status}, there are no findings to write")
@@ -101,8 +101,10 @@ def official_object(findings: Findings, *, extra: bool = False) -> dict[str, Any
 
 
 def official_text(findings: Findings, *, extra: bool = False) -> str:
-    """Text of a file in the official layout; of findings with a status, words that no reader
-    takes for a list of errors, so that a failure stays one."""
+    """Return the text of a file in the official layout.
+
+    Findings with a status become words that no reader takes for a list of errors.
+    """
     if findings.status is not None:
         return f"{findings.status}. No output generated.\n"
     return json.dumps(official_object(findings, extra=extra), ensure_ascii=False, indent=1) + "\n"
@@ -122,7 +124,7 @@ def _is_annotation(value: Any) -> bool:
 
 
 class _AnnotationReader:
-    """Reads one annotation; `notes` says what was put right or left out, and where."""
+    """Reads one annotation; `notes` are the corrections and omissions with their place."""
 
     def __init__(self, taxonomy: Taxonomy) -> None:
         self.taxonomy = taxonomy
@@ -178,7 +180,7 @@ class _AnnotationReader:
             place = f"error {number}"
             if not isinstance(error, dict) or not error:
                 why = f"{place} is no object"
-                rejected.append(Rejected(why=why, said=_text(error)[:_SAID]))
+                rejected.append(Rejected(why=why, said=_text(error)[:_MAX_REJECTED]))
                 self.notes.append(why)
                 continue
             fields = self._fields(error, place)
@@ -186,14 +188,14 @@ class _AnnotationReader:
             locations = self._locations(fields.get("location"), place)
             if not category and locations == [""]:
                 why = f"{place}: no category, no place"
-                rejected.append(Rejected(why=why, said=_text(error)[:_SAID]))
+                rejected.append(Rejected(why=why, said=_text(error)[:_MAX_REJECTED]))
                 continue
-            rest = self._rest(fields, place)
-            findings += [Finding(span=span, category=category, **rest) for span in locations]
+            more = self._details(fields, place)
+            findings += [Finding(span=span, category=category, **more) for span in locations]
         return {"findings": tuple(findings), "rejected": tuple(rejected)}
 
     def _fields(self, error: Mapping[str, Any], place: str) -> dict[str, Any]:
-        """Values under the proper keys; another spelling counts where the proper key is absent."""
+        """Values under the proper keys; another spelling counts if the proper key is absent."""
         fields = {key: error[key] for key in _FIELDS if key in error}
         for key, value in error.items():
             if key in _FIELDS:
@@ -226,16 +228,16 @@ class _AnnotationReader:
             self.notes.append(f"{place}: location {text[:80]!r} is no span id")
         return [text]
 
-    def _rest(self, fields: Mapping[str, Any], place: str) -> dict[str, Any]:
+    def _details(self, fields: Mapping[str, Any], place: str) -> dict[str, Any]:
         impact = _text(fields.get("impact")).strip().upper()
-        if impact and impact not in _IMPACTS:
+        if impact and impact not in IMPACTS:
             self.notes.append(f"{place}: impact {impact[:80]!r} is not HIGH, MEDIUM or LOW")
         confidence = to_number(fields.get("confidence"))
         if confidence is not None and not 0 <= confidence <= 1:
             self.notes.append(f"{place}: confidence {confidence:g} is not within 0 and 1")
             confidence = None
         texts = {key: _text(fields.get(key)) for key in ("evidence", "description", "source")}
-        return {**texts, "impact": _IMPACTS.get(impact), "confidence": confidence}
+        return {**texts, "impact": IMPACTS.get(impact), "confidence": confidence}
 
     def _grades(self, scores: Any) -> dict[str, Grade]:
         if isinstance(scores, list) and scores:
@@ -265,7 +267,7 @@ class _AnnotationReader:
 
 
 def to_number(value: Any) -> float | None:
-    """A finite number, given as one or as its text; None otherwise."""
+    """Return a finite number, also from its text; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:

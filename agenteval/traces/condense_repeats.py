@@ -1,4 +1,4 @@
-"""Repetition in a trace: wrappers around spans, and texts, messages and calls seen before."""
+"""Find repetition in a trace: wrappers around spans, and repeated texts, messages and calls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from agenteval.records.run import Message, Span
-from agenteval.traces.condense_lines import ERROR
+from agenteval.traces.excerpt import ERROR
 
 # Keys of attributes of a wrapper that a reader of the trace may need
 TELLING = re.compile(
@@ -152,22 +152,22 @@ class Seen:
                 self.folded += 1
                 text = text.replace(self.task, f"[the task: {len(self.task):,} characters]")
             self._task_shown = True
-        whole = text.strip()
-        if len(whole) < FOLD:
+        stripped = text.strip()
+        if len(stripped) < FOLD:
             return text
-        if where := self._texts.get(whole):
+        if where := self._texts.get(stripped):
             self.folded += 1
-            return f"[same as {where}: {len(whole):,} characters]"
-        self._texts[whole] = here
+            return f"[same as {where}: {len(stripped):,} characters]"
+        self._texts[stripped] = here
         for other, where in self._recent:
-            if whole in other:
+            if stripped in other:
                 self.folded += 1
-                return f"[stands within {where}: {len(whole):,} characters]"
+                return f"[stands within {where}: {len(stripped):,} characters]"
         for other, where in sorted(self._recent, key=lambda r: -len(r[0])):
             if len(other) < len(text) and other in text:
                 self.folded += 1
                 text = text.replace(other, f"[{where}: {len(other):,} characters]")
-        self._recent.append((whole, here))
+        self._recent.append((stripped, here))
         return text
 
     def fold_start(self, text: str, here: str) -> str:
