@@ -18,10 +18,10 @@ from agenteval.models.client import Client, RetryPolicy
 from agenteval.planning.invent import read_professions
 from agenteval.records import Run
 from agenteval.testing.scripted import ScriptedTransport
+from agenteval.traces.condense import Condensed, TracePiece
 from agenteval.traces.locator_quotes import Quotes
 from agenteval.traces.locator_reply import CheckedFinding, check, read_grades
 from agenteval.traces.locator_reply import read_reply as read_findings
-from agenteval.traces.condense import Condensed, TracePiece
 from agenteval.traces.taxonomy import Leaf, Taxonomy
 from agenteval.utility.critic_reply import read_criteria
 from agenteval.workflows.equality import read_equal

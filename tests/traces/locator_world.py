@@ -11,9 +11,9 @@ from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Finding, Run, Span
 from agenteval.testing.scripted import ScriptedTransport
+from agenteval.traces.condense import Condensed, TracePiece, estimate_tokens
 from agenteval.traces.locator import Locator
 from agenteval.traces.locator_prompt import LocatorOptions
-from agenteval.traces.pieces import Condensed, TracePiece, estimate_tokens
 from agenteval.traces.taxonomy import Leaf, Taxonomy
 
 Answer = Callable[[Request], str | Reply | Exception]

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.records.run import Message, Run, Span, SpanEvent, ToolCall, ToolSpec
-from agenteval.traces.condense import Options, condense, source_tokens
-from agenteval.traces.pieces import Condensed
+from agenteval.traces.condense import Condensed, Options, condense, source_tokens
 from tests.support.long_trace import LongTrace
 from tests.thorough import often
 from tests.traces.planted_evidence import run as planted
@@ -67,13 +66,6 @@ def test_a_growing_history_stands_once() -> None:
     assert condensed.folded == 3
 
 
-def test_equal_messages_of_different_objects_are_one() -> None:
-    first = [said("user", "one"), said("user", "two")]
-    again = [said("user", "one"), said("user", "two")]
-    shown = texts(condense(trace(llm("a", first, said("assistant", "x")),
-                                 llm("b", again, said("assistant", "y"))), WHOLE))  # fmt: skip
-    assert "messages: M1-M2 as before" in shown["b"]
-    assert "one" not in shown["b"]
 
 
 def test_messages_that_are_no_longer_sent_are_named() -> None:
@@ -87,14 +79,6 @@ def test_messages_that_are_no_longer_sent_are_named() -> None:
     assert "no longer sent" not in shown["a"]
 
 
-def test_a_tool_output_is_not_told_again_as_a_message() -> None:
-    spans = (
-        tool("a", PARAGRAPH),
-        llm("b", [said("tool", f"Observation: {PARAGRAPH}")], said("assistant", "x")),
-    )
-    shown = texts(condense(trace(*spans), WHOLE))
-    assert PARAGRAPH in shown["a"]
-    assert f"M1 tool: Observation: [output of S1: {len(PARAGRAPH)} characters]" in shown["b"]
 
 
 def test_a_repeated_call_and_its_output() -> None:
@@ -111,14 +95,6 @@ def test_a_repeated_call_and_its_output() -> None:
     assert all('"q": "mill"' in text for text in shown.values())
 
 
-def test_texts_without_messages_that_grow() -> None:
-    start = PARAGRAPH + LONG[0]
-    first = Span(id="a", kind="llm", input=start, output="x")
-    second = Span(id="b", kind="llm", input=f"{start} and new words", output="y")
-    shown = texts(condense(trace(first, second), WHOLE))
-    assert (
-        f"[begins with the same {len(start)} characters as input of S1] and new words" in shown["b"]
-    )
 
 
 def test_tools_stand_once() -> None:
@@ -180,30 +156,10 @@ def test_a_wrapper_that_says_more_stays(more: dict[str, object]) -> None:
     assert "Step 3" in texts(wrapped(step("Step 3", **more)))
 
 
-def test_of_wrappers_that_repeat_one_another_one_stays() -> None:
-    spans = [
-        Span(id=str(k), parent_id=str(k - 1) if k else None, input="the goal") for k in range(9)
-    ]
-    condensed = condense(trace(*spans), WHOLE)
-    assert "input: the goal" in "\n".join(texts(condensed).values())
-    assert condensed.dropped == {"repeats": 8}
 
 
-def test_an_agent_stays_at_its_first_mention_only() -> None:
-    def agent(id_: str, goal: str) -> tuple[Span, Span]:
-        inner = llm(f"m{id_}", [said("user", goal)], said("assistant", "x"), parent_id=id_)
-        return Span(id=id_, name="Clerk", kind="agent", input=goal), inner
-
-    spans = [*agent("a", "first"), *agent("b", "first"), *agent("c", "second thing")]
-    kept = list(texts(condense(trace(*spans), WHOLE)))
-    # c's goal is told by its model's message, so nothing is lost by leaving c out as well.
-    assert kept == ["a", "ma", "mb", "mc"]
 
 
-def test_model_tool_and_user_spans_always_stay() -> None:
-    kinds = ("llm", "tool", "user")
-    spans = [Span.model_validate({"id": f"{k}{n}", "kind": k}) for n in "12" for k in kinds]
-    assert list(texts(condense(trace(*spans)))) == [span.id for span in spans]
 
 
 # Budgets and cuts
@@ -243,22 +199,8 @@ def cuts(text: str) -> list[str]:
     return [n.replace(",", "") for n in re.findall(r"\[cut: ([\d,]+) characters\]", text)]
 
 
-def test_pieces_keep_to_their_size() -> None:
-    run = LongTrace(60_000, seed=3).run()
-    for size in (400, 1000):
-        condensed = condense(run, Options(budget=None, piece=size))
-        assert max(p.tokens for p in condensed.pieces[3:]) <= size
-        assert condensed.cut > 0
-    assert condense(run, WHOLE).cut == 0
 
 
-def test_what_is_told_above_the_texts_counts_as_part_of_a_piece() -> None:
-    turns = [said("user", f"turn {k}") for k in range(120)]
-    answer = said("assistant", PARAGRAPH * 20)
-    run = trace(llm("a", turns, said("assistant", "x")), llm("b", turns[::2], answer))
-    pieces = condense(run, Options(budget=None, piece=400)).pieces
-    assert "no longer sent: M2, M4, M6" in pieces[1].text
-    assert len(pieces[1].text) <= 4 * 400  # four bytes to a token
 
 
 def test_a_cut_keeps_the_end_and_says_how_much_is_gone() -> None:
@@ -272,10 +214,6 @@ def test_a_cut_keeps_the_end_and_says_how_much_is_gone() -> None:
     assert condensed.pieces[0].tokens <= 300
 
 
-def test_options_that_cannot_work() -> None:
-    for bad in ({"budget": 0}, {"piece": 10}):
-        with pytest.raises(ValueError):
-            Options(**bad)
 
 
 # Evidence
@@ -298,15 +236,9 @@ def test_the_evidence_of_every_kind_survives(seed: int, budget: int | None, lost
     shown = texts(condensed)
     missing = [(kind, words) for kind, span, words in evidence if words not in shown[span]]
     assert [row for row in missing if row[0] not in lost] == []
-    assert condensed.ratio < 0.02
+    assert condensed.tokens < 0.02 * condensed.source_tokens
 
 
-def test_most_survives_even_below_the_least() -> None:
-    run, evidence = planted(0)
-    condensed = condense(run, Options(budget=1))
-    assert 0 < condensed.tokens < 15_000  # no span vanishes: that many tokens are the least
-    shown = texts(condensed)
-    assert sum(words in shown[span] for _, span, words in evidence) >= 18
 
 
 @pytest.mark.parametrize("seed", [0, 1])

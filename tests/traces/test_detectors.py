@@ -43,10 +43,6 @@ def test_a_failed_step_is_one_error_where_the_agent_is_told(error: Exception, to
     assert (finding.span, finding.evidence) == (told, str(error))
 
 
-def test_the_last_step_has_nobody_to_tell() -> None:
-    trace, wrote, told = step(UNEXPECTED)
-    trace.spans = [span for span in trace.spans if span.id != told]
-    assert [f.span for f in trace.found()] == [wrote]
 
 
 def test_the_next_request_is_one_of_the_same_agent() -> None:
@@ -93,15 +89,6 @@ def test_what_the_model_did_not_write(refused: str) -> None:
     assert trace.found() == []
 
 
-def test_chance_is_that_of_drawing_spans() -> None:
-    """By hand: 2 flags on 4 spans of which 2 are marked hit both in 1 of 6 draws."""
-    marks = frozenset((span, "Formatting Errors") for span in "ab")
-    case = table.Case(6, {"llm": ["a", "b", "c", "d"], "tool": ["e"]}, marks, {"r": marks})
-    got = table.measure([case], "Formatting Errors", ["r"])
-    assert (got.flags, got.hits, got.gold, got.chance) == (2, 2, 2, 1.0)
-    assert got.p == pytest.approx(1 / 6)
-    assert table.measure([case] * 2, "Formatting Errors", ["r"]).p == pytest.approx(1 / 36)
-    assert not got.better
 
 
 @pytest.mark.skipif(not table.DATA.is_dir(), reason="needs TRAIL's annotated traces")
@@ -214,52 +201,10 @@ def test_any_run_at_all(spans: list[Span]) -> None:
     assert before == run
 
 
-def long_trace(requests: int) -> Run:
-    """Flat conversations of 50 requests each, with cumulative messages; errors here and there."""
-    spec = tool_spec("search", required=("q",), q={"type": "string"})
-    spans: list[Span] = [Span(id="root", kind="agent")]
-    for start in range(0, requests, 50):
-        trace = Trace(tools=(spec,))
-        for n in range(start, min(start + 50, requests)):
-            trace.step("search", {"q": f"page {n % 7}"}, f"text of page {n % 7} " * 20)
-        trace.ask("Done. OVER")
-        agent = Span(id=f"agent{start}", parent_id="root", kind="agent")
-        spans.append(agent)
-        spans += [
-            s.model_copy(update={"id": f"{start}/{s.id}", "parent_id": agent.id})
-            for s in trace.spans[1:]
-        ]
-    return Run(id="long", spans=tuple(spans))
 
 
-@pytest.mark.slow
-def test_time_grows_with_size() -> None:
-    seconds = []
-    for requests in (1_250, 5_000):
-        run = long_trace(requests)
-        begun = time.process_time()
-        detect(run)
-        seconds.append(time.process_time() - begun)
-    assert seconds[1] < 12 * max(seconds[0], 0.05)  # 4 times the spans; quadratic would be 16
 
 
-@pytest.mark.slow
-def test_many_spans_in_one_conversation() -> None:
-    """Requests without cumulative messages, one parent: 30,000 spans, or 100,000."""
-    count = often(15_000, 50_000)
-    spans = [Span(id="root", kind="agent")]
-    for n in range(count):
-        call = ToolCall(name="get_x", arguments={"n": n % 3}, id=f"c{n}")
-        reply = Message(role="assistant", tool_calls=(call,))
-        spans.append(Span(id=f"l{n}", parent_id="root", kind="llm", reply=(reply,)))
-        spans.append(Span(
-            id=f"t{n}", parent_id="root", kind="tool", tool="get_x", status="error",
-            input=json.dumps({"n": n % 3}), output="KeyError: no such thing",
-        ))  # fmt: skip
-    begun = time.process_time()
-    found = detect(Run(id="many", spans=tuple(spans)))
-    assert time.process_time() - begun < count * 30 / 50_000  # of the processor: a tenth of it
-    assert found == ()  # the tools failed, not what the model wrote
 
 
 @pytest.mark.parametrize(

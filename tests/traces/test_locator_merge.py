@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.records import FailureStatus, Finding, Impact, Run, Span
+from agenteval.traces.condense import TracePiece
 from agenteval.traces.locator_merge import PartReading, confidence, merge, with_hints
-from agenteval.traces.locator_reply import Named
-from agenteval.traces.pieces import TracePiece
+from agenteval.traces.locator_reply import CheckedFinding
 from tests.traces.locator_world import TAXONOMY
 
 PIECES = [TracePiece(f"S{i}", f"span-{i}", "llm", "", 1) for i in range(1, 8)]
@@ -23,13 +23,13 @@ def named(
     sure: float | None = 0.8,
     evidence: str | None = None,
     impact: Impact | None = None,
-) -> Named:
+) -> CheckedFinding:
     words = evidence or f"what stands in {index} {'abcdefgh'[int(index[1:])] * 30}"
-    return Named(index, category, words, "", impact, sure)
+    return CheckedFinding(index, category, words, "", impact, sure)
 
 
 def reading(
-    *found: Named, repeat: int = 0, shown: str = "S1 S2 S3", area: str | None = None,
+    *found: CheckedFinding, repeat: int = 0, shown: str = "S1 S2 S3", area: str | None = None,
     failed: bool = False,
 ) -> PartReading:  # fmt: skip
     status: FailureStatus | None = "error:timeout" if failed else None
@@ -134,23 +134,18 @@ def test_a_description_tells_errors_apart_only_when_it_says_something(
 ) -> None:
     rows = [
         reading(
-            Named("S1", "Bad Form", "the plan is to count", description, None, 0.5),
-            Named("S2", "Bad Form", "now we go to the lake", description, None, 0.5),
+            CheckedFinding("S1", "Bad Form", "the plan is to count", description, None, 0.5),
+            CheckedFinding("S2", "Bad Form", "now we go to the lake", description, None, 0.5),
         )
     ]
     assert len(merged(*rows)) == count
 
 
-def test_the_same_words_under_two_kinds_are_two_findings() -> None:
-    rows = [
-        reading(named("S1", "Invention", evidence=AGAIN), named("S2", "Bad Form", evidence=AGAIN))
-    ]
-    assert len(merged(*rows)) == 2
 
 
 words = st.sampled_from(["nine birds were seen", "nine birds were seen!", "quite other words", ""])
 some = st.builds(
-    Named,
+    CheckedFinding,
     index=st.sampled_from([piece.index for piece in PIECES]),
     category=st.sampled_from([leaf.name for leaf in TAXONOMY.assigned]),
     evidence=words,
@@ -165,7 +160,7 @@ some = st.builds(
     st.randoms(use_true_random=False),
 )
 def test_the_order_of_readings_does_not_matter_and_nothing_is_lost_or_doubled(
-    rows: list[tuple[list[Named], int, bool]], rng: random.Random
+    rows: list[tuple[list[CheckedFinding], int, bool]], rng: random.Random
 ) -> None:
     readings = [
         reading(*([] if bad else found), repeat=repeat, shown="S1 S2 S3 S4 S5 S6 S7", failed=bad)
@@ -175,7 +170,7 @@ def test_the_order_of_readings_does_not_matter_and_nothing_is_lost_or_doubled(
     shuffled = readings[:]
     rng.shuffle(shuffled)
     assert merge(shuffled, PIECES, TAXONOMY) == (findings, left_out)
-    said = {(f"span-{n.index[1:]}", n.category) for r in readings for n in r.named}
+    said = {(f"span-{n.index[1:]}", n.category) for r in readings for n in r.findings}
     kept = [(f.span, f.category) for f in findings]
     assert len(kept) == len(set(kept))
     assert set(kept) <= said

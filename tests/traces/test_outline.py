@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agenteval.records import Message, Run, Span, SpanEvent, ToolCall, Usage
-from agenteval.traces.outline import cut_short, outline, trace_key
+from agenteval.traces.outline import outline, trace_key
 
 
 def test_it_keeps_what_tells_a_span() -> None:
@@ -35,10 +35,6 @@ def test_a_large_trace_is_cut_and_counted() -> None:
     assert "[... 910 characters ...]" in made.spans[0].output
 
 
-def test_cut_short_keeps_both_ends() -> None:
-    text = "a" * 60 + "b" * 60
-    assert cut_short(text, 30) == "a" * 20 + " [... 90 characters ...] " + "b" * 10
-    assert cut_short(text, 120) == text
 
 
 def test_the_key_changes_with_what_a_finder_sees_and_with_nothing_else() -> None:
