@@ -54,9 +54,9 @@ def write_folder(folder: Path, findings: Iterable[Findings], *, extra: bool = Fa
 
     Raises InputError for an id that cannot name a file, and if the system refuses to write.
     """
-    paths, taken = [], set[str]()
+    paths, names = [], set[str]()
     for findings_of_trace in findings:
-        path = file_in(folder, findings_of_trace.trace, ".json", taken)
+        path = file_in(folder, findings_of_trace.trace, ".json", names)
         write_atomically(path, official_text(findings_of_trace, extra=extra))
         paths.append(path)
     return paths

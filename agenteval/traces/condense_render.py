@@ -123,16 +123,16 @@ class Writer:
 
     def _event(self, draft: SpanDraft, event: SpanEvent) -> None:
         texts = {key: plain(value) for key, value in event.attributes.items()}
-        named = {key.rsplit(".", 1)[-1]: key for key in texts if key.startswith("exception.")}
-        if not named:
+        keys = {key.rsplit(".", 1)[-1]: key for key in texts if key.startswith("exception.")}
+        if not keys:
             draft.head.append(f"event {one_line(event.name, 80)}")
             draft.add("", self.seen.fold(_listed(texts), draft.index), "data")
             return
-        draft.head.append(f"exception {one_line(texts.pop(named.get('type', ''), ''), 80)}")
-        message = texts.pop(named.get("message", ""), "")
+        draft.head.append(f"exception {one_line(texts.pop(keys.get('type', ''), ''), 80)}")
+        message = texts.pop(keys.get("message", ""), "")
         if message.strip() and message.strip() not in draft.span.status_message:
             draft.add("", self.seen.fold(message, f"exception of {draft.index}"), "data")
-        stack = texts.pop(named.get("stacktrace", ""), "")
+        stack = texts.pop(keys.get("stacktrace", ""), "")
         draft.add("", self.seen.fold(stack, f"stack of {draft.index}"), "data")
         draft.add("", self.seen.fold(_listed(texts), draft.index), "rest", _REST)
 

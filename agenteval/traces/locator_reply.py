@@ -34,7 +34,7 @@ class Unreadable(ReplyError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Generic[T]):
+class LocatorAnswer(Generic[T]):
     """A reply that was understood. `gap` says what is missing of it, None if it is complete."""
 
     value: T
@@ -45,19 +45,19 @@ class Answer(Generic[T]):
 async def ask(
     client: Client,
     request: Request,
-    read: Callable[[str], Answer[T]],
+    read: Callable[[str], LocatorAnswer[T]],
     repair: Callable[[str], str],
     show: Callable[[str], str],
-) -> Answer[T]:
+) -> LocatorAnswer[T]:
     """Return what the reply says, or its repair if the reply is unreadable or has a gap.
 
     A reply with a gap counts if its repair is no better. Raises Unreadable, Filtered, and what the
     client raises; `spent` is what both requests took.
     """
     texts: list[str] = []
-    partial: list[Answer[T]] = []
+    partial: list[LocatorAnswer[T]] = []
 
-    def read_all(text: str) -> Answer[T]:
+    def read_all(text: str) -> LocatorAnswer[T]:
         texts.append(text)
         answer = read(text)
         if answer.gap is not None:
@@ -126,7 +126,7 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def read_reply(text: str) -> Answer[tuple[list[Any], str]]:
+def read_reply(text: str) -> LocatorAnswer[tuple[list[Any], str]]:
     """Return the unchecked entries and the summary ("" for none) of a reply.
 
     Accepts {"findings": [...]} (also "errors", "issues"), a list of such objects, and a list of
@@ -140,7 +140,7 @@ def read_reply(text: str) -> Answer[tuple[list[Any], str]]:
     outer = parsed.value[0] if isinstance(parsed.value, list) and items else parsed.value
     summary = outer.get("summary") if isinstance(outer, dict) else None
     cut = "the reply broke off: what came after is not known"
-    return Answer((items, _text(summary)), cut if parsed.rung == "salvaged" else None)
+    return LocatorAnswer((items, _text(summary)), cut if parsed.rung == "salvaged" else None)
 
 
 def _entries(value: Any) -> list[Any] | None:
@@ -238,7 +238,7 @@ def grades_schema() -> dict[str, Any]:
     return _object({**dict.fromkeys(GRADES, grade), OVERALL: {"type": "number"}})
 
 
-def read_grades(text: str) -> Answer[dict[str, Grade]]:
+def read_grades(text: str) -> LocatorAnswer[dict[str, Grade]]:
     """Return a Grade for each name in GRADES and for "overall".
 
     A score that is missing or not within 1 and 5 is a Grade without value whose reason says so.
@@ -258,7 +258,8 @@ def read_grades(text: str) -> Answer[dict[str, Grade]]:
         reason = f"mean of the {len(stated)} grades given; not stated by the judge"
         grades[OVERALL] = Grade(value=math.fsum(stated) / len(stated), reason=reason)
     missing = [name for name, grade in grades.items() if grade.value is None]
-    return Answer(grades, f"no score from 1 to 5 for {', '.join(missing)}" if missing else None)
+    gap = f"no score from 1 to 5 for {', '.join(missing)}" if missing else None
+    return LocatorAnswer(grades, gap)
 
 
 def _members(value: Any) -> dict[str, Any] | None:

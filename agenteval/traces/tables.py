@@ -206,9 +206,9 @@ def trace_stats(run: Run, budget: int | None = None) -> TraceStats:
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:
-    """The sum of the numbers that are known; None without any."""
-    known = [n for n in numbers if n is not None]
-    return sum(known) if known else None
+    """The sum of the stated numbers; None without any."""
+    stated = [n for n in numbers if n is not None]
+    return sum(stated) if stated else None
 
 
 def stats_tables(stats: Sequence[TraceStats]) -> tuple[Table, ...]:

@@ -81,7 +81,7 @@ class Taxonomy(Record):
         return tuple(dict.fromkeys(leaf.area for leaf in self.leaves))
 
     def find(self, text: str) -> Leaf | None:
-        """Return the leaf of a name or alias, ignoring case, blanks and hyphens; None if unknown."""
+        """Return the leaf of a name or alias, ignoring case, blanks and hyphens, or None."""
         return self._by_name.get(_plain(text))
 
     @cached_property

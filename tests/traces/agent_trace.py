@@ -97,9 +97,11 @@ class Trace:
         """The execution of the oldest call of `name` that has no answer yet."""
         answered = {m.tool_call_id for m in self.messages}
         open_calls = [
-            c for m in self.messages for c in m.tool_calls if c.name == name
-            and c.id not in answered
-        ]  # fmt: skip
+            c
+            for m in self.messages
+            for c in m.tool_calls
+            if c.name == name and c.id not in answered
+        ]
         given = open_calls[0].arguments if open_calls else arguments
         if open_calls:
             self.messages.append(

@@ -36,10 +36,6 @@ def test_one_file_per_trace_is_written_and_read(tmp_path: Path) -> None:
     assert read[2].findings.status == "unscored:parse"
 
 
-
-
-
-
 def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no \.json file"):
         read_folder(tmp_path)
@@ -51,8 +47,6 @@ def test_refusals(tmp_path: Path) -> None:
         read_folder(tmp_path)
 
 
-
-
 def test_pairs_by_id_then_by_file_name_each_once() -> None:
     gold = [made("g1", "t1"), made("f2"), made("f3", "t3"), made("f4")]
     predicted = [made("p1", "t1"), made("f2", "other"), made("t3"), made("stray")]
@@ -60,5 +54,3 @@ def test_pairs_by_id_then_by_file_name_each_once() -> None:
     names = [(g.name, p.name if p else None) for g, p in found.pairs]
     assert names == [("g1", "p1"), ("f2", "f2"), ("f3", "t3"), ("f4", None)]
     assert [p.name for p in found.without_gold] == ["stray"]
-
-

@@ -75,14 +75,6 @@ def test_a_whole_file() -> None:
     )
 
 
-def test_what_is_written_is_the_layout_and_is_read_again() -> None:
-    findings = read(FULL).findings
-    assert official_object(findings) == FULL
-    assert read(official_text(findings)).findings == findings
-
-
-
-
 def test_a_failure_is_never_written_as_no_errors() -> None:
     failed = Findings(trace="t1", status="unscored:parse", message='got {"errors": []}')
     with pytest.raises(ValueError, match="unscored:parse"):
@@ -128,14 +120,6 @@ def test_nothing_readable_is_a_status_never_an_empty_list(text: str, why: str) -
     assert any(w.startswith("unreadable") for w in found.warnings)
 
 
-
-
-
-
-
-
-
-
 @pytest.mark.parametrize(
     ("written", "category", "warned"),
     [
@@ -150,8 +134,6 @@ def test_categories(written: Any, category: str, warned: bool) -> None:
     found = one(category=written)
     assert found.findings.findings[0].category == category
     assert any("unknown category" in w for w in found.warnings) is warned
-
-
 
 
 @pytest.mark.parametrize(
@@ -173,8 +155,14 @@ def test_locations(location: Any, spans: list[str], says: str | None) -> None:
 
 
 def test_garbled_and_missing_keys() -> None:
-    found = read({"errors": [{"Category": "Goal Deviation", "locaton": "a", "desciption ": "d",
-                              "whatever": 1}, {"location": "b"}]})  # fmt: skip
+    found = read(
+        {
+            "errors": [
+                {"Category": "Goal Deviation", "locaton": "a", "desciption ": "d", "whatever": 1},
+                {"location": "b"},
+            ]
+        }
+    )
     first, second = found.findings.findings
     assert (first.category, first.span, first.description) == ("Goal Deviation", "a", "d")
     assert (second.category, second.span) == ("", "b")
@@ -183,38 +171,27 @@ def test_garbled_and_missing_keys() -> None:
     assert "error 2: no category" in found.warnings
 
 
-
-
-
-
-
-
 @pytest.mark.parametrize(
     ("value", "kept"),
-    [(3, 3.0), ("4", 4.0), (0, 0.0), (5, 5.0), (5.1, None), (-1, None), (float("nan"), None),
-     (float("inf"), None), ("4/5", None), (None, None), (True, None), ([4], None)],
-)  # fmt: skip
+    [
+        (3, 3.0),
+        ("4", 4.0),
+        (0, 0.0),
+        (5, 5.0),
+        (5.1, None),
+        (-1, None),
+        (float("nan"), None),
+        (float("inf"), None),
+        ("4/5", None),
+        (None, None),
+        (True, None),
+        ([4], None),
+    ],
+)
 def test_grades_lie_within_0_and_5_or_have_no_value(value: Any, kept: float | None) -> None:
     found = read({"errors": [], "scores": [{"overall": value}]})
     assert found.findings.grades["overall"].value == kept
     assert bool(found.warnings) == (kept is None)
-
-
-
-
-
-
-def test_trace_ids() -> None:
-    assert read({"errors": []}, "file").trace == "file"
-    other = read({"errors": [], "trace_id": "field"}, "file")
-    assert (other.trace, other.name) == ("field", "file")
-    assert "is not the file name" in other.warnings[0]
-    assert read({"errors": [], "trace_id": 5}, "file").trace == "file"
-    assert read({"errors": [], "trace_id": "a\nb"}, "file").trace == "file"
-
-
-
-
 
 
 json_values = st.recursive(

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.traces.condense import shares
-from agenteval.traces.condense_repeats import ranges
 from agenteval.traces.excerpt import excerpt, size
 
 
@@ -54,24 +53,6 @@ def test_shares_are_max_min_fair(rows: list[tuple[int, int, float]], room: int) 
         assert max(growing) <= min(lacking) + 2.01  # one byte at the least weight
 
 
-@pytest.mark.parametrize(
-    ("numbers", "text"),
-    [
-        ([], ""),
-        ([4], "M4"),
-        ([1, 2, 3, 7, 9, 10], "M1-M3, M7, M9-M10"),
-        ([1, 1, 1], "M1 x3"),
-        ([3, 2, 1], "M3, M2, M1"),
-    ],
-)
-def test_ranges_by_hand(numbers: list[int], text: str) -> None:
-    assert ranges(numbers) == text
-
-
-
-
-
-
 LINES = st.lists(
     st.sampled_from(
         ["", "short", "Error: it broke", "word " * 90, "x" * 700, "漢字 " * 60, "must end 17"]
@@ -108,11 +89,3 @@ def test_an_error_a_rule_or_a_claim_in_the_middle_stays(line: str) -> None:
     lines = [f"worker {k}: 0 errors, 0 failed" for k in range(2000)]
     lines[777] = line
     assert line in excerpt("\n".join(lines), 400)[0]
-
-
-
-
-
-
-
-

@@ -4,7 +4,6 @@ where these are at hand; no crash, true quotes and linear time for any run."""
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from agenteval.traces.detectors import CATEGORY, CONFIDENCE, NAME, detect
 from agenteval.traces.taxonomy import Leaf, Taxonomy, built_in
 from benchmarks import detectors as table
 from tests.thorough import often
-from tests.traces.agent_trace import Trace, check, named, raised, tool_spec
+from tests.traces.agent_trace import Trace, check, named, raised
 
 UNEXPECTED = TypeError("fetch() got an unexpected keyword argument 'commit'")
 CODE = json.dumps({"code": "print(x)"})
@@ -41,17 +40,6 @@ def test_a_failed_step_is_one_error_where_the_agent_is_told(error: Exception, to
     (finding,) = trace.found()
     assert (finding.source, finding.category) == ("detector:failed-code", "Formatting Errors")
     assert (finding.span, finding.evidence) == (told, str(error))
-
-
-
-
-def test_the_next_request_is_one_of_the_same_agent() -> None:
-    trace, _, told = step(UNEXPECTED)
-    helper = trace.add(kind="agent", name="helper")
-    other = Span(id="other", parent_id=helper, kind="llm", reply=trace.spans[2].reply)
-    trace.spans.insert(3, trace.spans.pop())  # the helper works between the two requests
-    trace.spans.insert(4, other)
-    assert [f.span for f in trace.found()] == [told]
 
 
 @pytest.mark.parametrize(
@@ -89,8 +77,6 @@ def test_what_the_model_did_not_write(refused: str) -> None:
     assert trace.found() == []
 
 
-
-
 @pytest.mark.skipif(not table.DATA.is_dir(), reason="needs TRAIL's annotated traces")
 def test_precision_on_annotated_traces() -> None:
     cases = table.read_cases(table.DATA)
@@ -120,21 +106,38 @@ def test_categories_of_a_taxonomy() -> None:
 
 TEXTS = st.one_of(
     st.text(max_size=20),
-    st.sampled_from([
-        "Error code: 429", "End every reply with the word OVER.", "reply with JSON only", "{", "",
-        '{"isError": true}', "Answer in at most 1 words.", "I called do_it", "\ud800", "null",
-        "Error: tool 'do_it' not found in any workbench", "[Errno 28] x",
-        "Action: x\nObservation: y",
-        "<tool_call>{", "missing 1 required positional argument: 'a'", "a" * 400,
-        "No such file or directory: 'x'", "[" * 2000,
-    ]),
-)  # fmt: skip
+    st.sampled_from(
+        [
+            "Error code: 429",
+            "End every reply with the word OVER.",
+            "reply with JSON only",
+            "{",
+            "",
+            '{"isError": true}',
+            "Answer in at most 1 words.",
+            "I called do_it",
+            "\ud800",
+            "null",
+            "Error: tool 'do_it' not found in any workbench",
+            "[Errno 28] x",
+            "Action: x\nObservation: y",
+            "<tool_call>{",
+            "missing 1 required positional argument: 'a'",
+            "a" * 400,
+            "No such file or directory: 'x'",
+            "[" * 2000,
+        ]
+    ),
+)
 VALUES: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
     | TEXTS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
     max_leaves=6,
-)  # fmt: skip
+)
 NAMES = st.sampled_from(["do_it", "get_x", "wait", "", "ä", "f"])
 CALLS = st.builds(ToolCall, name=NAMES, arguments=VALUES, id=st.sampled_from([None, "a", "b", ""]))
 MESSAGES = st.builds(
@@ -145,24 +148,56 @@ MESSAGES = st.builds(
     tool_calls=st.lists(CALLS, max_size=3).map(tuple),
     tool_call_id=st.sampled_from([None, "a", "b"]),
 )
-KEYS = st.sampled_from([
-    "exception.type", "exception.message", "exception.escaped", "exception.stacktrace",
-    "error.type", "http.status_code", "llm.invocation_parameters", "tool_call.id", "stop",
-    "graph.node.id", "x",
-])  # fmt: skip
+KEYS = st.sampled_from(
+    [
+        "exception.type",
+        "exception.message",
+        "exception.escaped",
+        "exception.stacktrace",
+        "error.type",
+        "http.status_code",
+        "llm.invocation_parameters",
+        "tool_call.id",
+        "stop",
+        "graph.node.id",
+        "x",
+    ]
+)
 ATTRIBUTES = st.dictionaries(
     KEYS,
-    VALUES | st.sampled_from([429, "503", "TimeoutError", "FileNotFoundError", "SyntaxError",
-                              "x.AgentParsingError", '{"response_format": {"type": "json_object"}}'
-                              ]),
+    VALUES
+    | st.sampled_from(
+        [
+            429,
+            "503",
+            "TimeoutError",
+            "FileNotFoundError",
+            "SyntaxError",
+            "x.AgentParsingError",
+            '{"response_format": {"type": "json_object"}}',
+        ]
+    ),
     max_size=4,
-)  # fmt: skip
+)
 SCHEMAS = st.none() | st.dictionaries(
-    st.sampled_from(["type", "properties", "required", "additionalProperties", "$ref", "$schema",
-                     "allOf", "items", "enum", "multipleOf", "pattern"]),
+    st.sampled_from(
+        [
+            "type",
+            "properties",
+            "required",
+            "additionalProperties",
+            "$ref",
+            "$schema",
+            "allOf",
+            "items",
+            "enum",
+            "multipleOf",
+            "pattern",
+        ]
+    ),
     VALUES | st.sampled_from(["object", "#", {"a": {"type": "integer"}}, ["a"]]),
     max_size=4,
-)  # fmt: skip
+)
 IDS = st.sampled_from(["1", "2", "3", "4", "5"])
 SPANS = st.builds(
     Span,
@@ -199,32 +234,3 @@ def test_any_run_at_all(spans: list[Span]) -> None:
     positions = [next(i for i, s in enumerate(spans) if s.id == f.span) for f in found]
     assert positions == sorted(positions)
     assert before == run
-
-
-
-
-
-
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<text>" * 30_000, "```x\n" * 30_000, "-" * 200_000, "a" * 200_000, " " * 200_000 + "x",
-        "<tool_call>" + " " * 200_000 + "{", "'" * 200_000, "I used " * 30_000, "{[" * 100_000,
-        "Action: x\n" * 20_000, "End your reply with the " * 8_000, "Observation:\n" * 20_000,
-    ],
-    ids=range(12),
-)  # fmt: skip
-def test_hostile_texts_take_no_longer_than_others(text: str) -> None:
-    trace = Trace(
-        system=text,
-        user=text,
-        tools=(tool_spec("search_web"),),
-    )
-    trace.ask(text + " search_web OVER")
-    trace.step("search_web", {"q": text}, text)
-    trace.add(kind="tool", tool="f", status="error", status_message=text, output=text)
-    begun = time.process_time()
-    trace.found()
-    assert time.process_time() - begun < 5

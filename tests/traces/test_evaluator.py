@@ -10,7 +10,6 @@ import pytest
 
 from agenteval.engine import Experiment, ExperimentResult
 from agenteval.errors import (
-    BudgetExceeded,
     ReplyError,
     RequestTimeout,
     StoreError,
@@ -125,8 +124,6 @@ async def test_each_trace_is_examined_once(store: Store) -> None:
     assert found["t3"].findings.findings[0].span == "s3"
 
 
-
-
 async def test_another_version_of_a_finder_is_another_finder(store: Store) -> None:
     await go(store, Scripted(one_error), cases(1))
     newer = Scripted(one_error, version=2)
@@ -163,36 +160,20 @@ async def test_failures_are_kept_apart_and_retried_where_that_can_heal(
 
 
 async def test_only_what_failed_in_content_is_asked_afresh(store: Store) -> None:
-    kinds = [Transient("gone"), ReplyError("no JSON"), Transient("gone"), Transient("gone"),
-             ReplyError("no JSON"), Transient("gone")]  # fmt: skip
+    kinds = [
+        Transient("gone"),
+        ReplyError("no JSON"),
+        Transient("gone"),
+        Transient("gone"),
+        ReplyError("no JSON"),
+        Transient("gone"),
+    ]
     seen = []
     for kind in kinds:
         finder = Scripted(raising(kind))
         await go(store, finder, cases(1), retry_failed=True)
         seen += finder.attempts
     assert seen == [0, 0, 1, 1, 1, 2]
-
-
-
-
-async def test_the_budget_stops_everything_and_loses_nothing(store: Store) -> None:
-    def answer(run: Run) -> FinderResult:
-        if run.id == "t2":
-            raise BudgetExceeded("2 of 2 requests are used")
-        return one_error(run)
-
-    ended = await go(store, Scripted(answer), cases(6), workers=1)
-    assert "2 of 2 requests" in (ended.stopped or "")
-    assert ended.left_out == 4
-    later = Scripted(one_error)
-    await go(store, later, cases(6))
-    assert later.asked == ["t2", "t3", "t4", "t5"]
-
-
-
-
-
-
 
 
 async def test_a_damaged_row_is_no_empty_result(store: Store) -> None:
@@ -203,5 +184,3 @@ async def test_a_damaged_row_is_no_empty_result(store: Store) -> None:
     await tables.store.save((), wrong)
     with pytest.raises(StoreError, match="damaged"):
         load_findings(store)
-
-

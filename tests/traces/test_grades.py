@@ -36,21 +36,11 @@ def test_by_hand_and_scipy() -> None:
     assert (found.pearson.n, found.missing, found.no_gold) == (5, 1, 1)
 
 
-
-
-
-
-
-
-
-
 def test_overall_is_the_mean_of_four_where_it_is_not_given() -> None:
     four = dict(zip(GRADES, (1.0, 2.0, 4.0, 5.0), strict=True))
     assert values(graded("a", **four))["overall"] == 3
     assert values(graded("a", **four, overall=1))["overall"] == 1
     assert "overall" not in values(graded("a", reliability=4))
-
-
 
 
 LENGTHS = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 5000]
@@ -74,20 +64,11 @@ def test_bins_are_quartiles_by_hand() -> None:
     answered = {f"t{i}": i < 8 for i in range(12)}
     found = against_length("joint", scores, tokens, answered, QUICK)
     assert [(b.low, b.high, b.traces) for b in found.bins] == [
-        (10, 30, 3), (40, 60, 3), (70, 90, 3), (100, 5000, 3)
-    ]  # fmt: skip
+        (10, 30, 3),
+        (40, 60, 3),
+        (70, 90, 3),
+        (100, 5000, 3),
+    ]
     assert [b.score.mean for b in found.bins] == pytest.approx([0.9, 2 / 3, 0.4, 0.5 / 3])
     assert all(b.score.low is None for b in found.bins)  # three traces each
     assert [b.answered for b in found.bins] == [3, 3, 2, 0]
-
-
-def test_traces_of_one_length_stay_together() -> None:
-    scores = {f"t{i}": float(i % 2) for i in range(10)}
-    found = against_length(
-        "x", scores, dict.fromkeys(scores, 7), dict.fromkeys(scores, True), QUICK
-    )
-    assert [(b.low, b.high, b.traces) for b in found.bins] == [(7, 7, 10)]
-    assert (found.pearson.mean, found.pearson.reason) == (None, "constant")
-    assert found.spearman.mean is None
-
-

@@ -29,9 +29,12 @@ def named(
 
 
 def reading(
-    *found: CheckedFinding, repeat: int = 0, shown: str = "S1 S2 S3", area: str | None = None,
+    *found: CheckedFinding,
+    repeat: int = 0,
+    shown: str = "S1 S2 S3",
+    area: str | None = None,
     failed: bool = False,
-) -> PartReading:  # fmt: skip
+) -> PartReading:
     status: FailureStatus | None = "error:timeout" if failed else None
     return PartReading("part", area, repeat, frozenset(shown.split()), found, status=status)
 
@@ -87,18 +90,6 @@ def test_unstated_confidences() -> None:
     assert confidence({0: [unsure], 1: [named("S1", sure=0.6)]}, 4) == pytest.approx(0.3)
 
 
-def test_the_words_are_those_of_the_surest_vote_and_the_impact_the_most_frequent() -> None:
-    rows = [
-        reading(named("S1", sure=0.5, evidence="first words", impact="LOW")),
-        reading(named("S1", sure=0.9, evidence="second words", impact="LOW"), repeat=1),
-        reading(named("S1", sure=0.7, evidence="third words", impact="HIGH"), repeat=2),
-    ]
-    (found,), _ = merge(rows, PIECES, TAXONOMY)
-    assert (found.evidence, found.impact) == ("second words", "LOW")
-    (found,), _ = merge(rows[1:], PIECES, TAXONOMY)
-    assert found.impact == "HIGH"  # one each: the graver
-
-
 AGAIN = "page_down() was called and gave the page that was there before"
 
 
@@ -118,13 +109,6 @@ def test_the_same_again_is_marked_first_or_last(category: str, kept: str) -> Non
     ] * 2
 
 
-@pytest.mark.parametrize(("category", "count"), [("Invention", 3), ("Waste", 1)])
-def test_other_numbers_make_another_error_but_for_repetitions(category: str, count: int) -> None:
-    claims = [f"it is a fact that {n} birds were counted at the lake" for n in (9, 12, 31)]
-    rows = [reading(*(named(f"S{i}", category, evidence=c) for i, c in enumerate(claims, 1)))]
-    assert len(merged(*rows)) == count
-
-
 @pytest.mark.parametrize(
     ("description", "count"),
     [("Wrong format.", 2), ("The plan does not end with the tag that the prompt demands.", 1)],
@@ -139,8 +123,6 @@ def test_a_description_tells_errors_apart_only_when_it_says_something(
         )
     ]
     assert len(merged(*rows)) == count
-
-
 
 
 words = st.sampled_from(["nine birds were seen", "nine birds were seen!", "quite other words", ""])

@@ -58,13 +58,16 @@ def test_an_index_may_be_dressed(said: str) -> None:
 
 def test_words_of_the_step_count_half_and_words_of_the_span_whole() -> None:
     step = {"parent_id": "step", "kind": "llm"}
-    run = Run(id="t", spans=(
-        Span(id="root", kind="agent"),
-        Span(id="step", parent_id="root", kind="chain", output="The step gave up at once."),
-        Span(id="span-1", input="what it was sent before", output="what it gave back", **step),
-        Span(id="span-2", **step),
-        Span(id="span-3", parent_id="root", kind="llm", output="words of a later step"),
-    ))  # fmt: skip
+    run = Run(
+        id="t",
+        spans=(
+            Span(id="root", kind="agent"),
+            Span(id="step", parent_id="root", kind="chain", output="The step gave up at once."),
+            Span(id="span-1", input="what it was sent before", output="what it gave back", **step),
+            Span(id="span-2", **step),
+            Span(id="span-3", parent_id="root", kind="llm", output="words of a later step"),
+        ),
+    )
 
     def finding(words: str, rule: QuoteCheck = "step") -> CheckedFinding | Rejected:
         return of(entry("S1", "Invention", words) | {"confidence": 0.8}, run, rule)
@@ -85,8 +88,6 @@ def test_words_of_the_step_count_half_and_words_of_the_span_whole() -> None:
         assert isinstance(finding(words), Rejected)
         assert isinstance(finding(words, "off"), CheckedFinding)
     assert isinstance(finding("gave up at once", "span"), Rejected)
-
-
 
 
 @pytest.mark.parametrize(
@@ -173,8 +174,10 @@ plain = st.text(
 )
 
 
-@given(st.lists(st.one_of(plain, st.just("\u200b"), st.just("<<END S1")), min_size=1, max_size=6),
-       st.data())  # fmt: skip
+@given(
+    st.lists(st.one_of(plain, st.just("\u200b"), st.just("<<END S1")), min_size=1, max_size=6),
+    st.data(),
+)
 def test_whatever_is_copied_from_what_the_judge_saw_is_found(
     parts: list[str], data: st.DataObject
 ) -> None:
@@ -185,21 +188,6 @@ def test_whatever_is_copied_from_what_the_judge_saw_is_found(
     assert quoted_in(quote, flat(seen)) in (None, "no words are quoted")
     if len(flat(quote)) >= 3:
         assert quoted_in(f"{quote} and then the sky fell", flat(seen)) is not None
-
-
-@pytest.mark.parametrize(
-    ("said", "read"),
-    [(0.5, 0.5), ("0.5", 0.5), (0, 0.0), (1, 1.0), (85, None), (-0.1, None), ("high", None),
-     (None, None), (True, None), ([0.5], None), ("nan", None), (10**400, None)],
-)  # fmt: skip
-def test_a_confidence_is_a_number_from_0_to_1_or_unknown(said: Any, read: float | None) -> None:
-    found = checked(confidence=said)
-    assert isinstance(found, CheckedFinding)
-    assert found.confidence == read
-
-
-
-
 
 
 ITEM = entry("S1", "Invention", "nine birds")
@@ -227,9 +215,21 @@ def test_replies_that_can_be_read(text: str, count: int, summary: str, gap: bool
 
 @pytest.mark.parametrize(
     "text",
-    ["", "No errors.", "[]", "{}", '{"findings": null}', '{"findings": "none"}',
-     '{"summary": "ok"}', '["S1"]', '{"findings": {"span": "S1"}}', '{"finding', "null", "0"],
-)  # fmt: skip
+    [
+        "",
+        "No errors.",
+        "[]",
+        "{}",
+        '{"findings": null}',
+        '{"findings": "none"}',
+        '{"summary": "ok"}',
+        '["S1"]',
+        '{"findings": {"span": "S1"}}',
+        '{"finding',
+        "null",
+        "0",
+    ],
+)
 def test_a_reply_without_a_list_never_means_no_errors(text: str) -> None:
     with pytest.raises(ReplyError):
         read_reply(text)
@@ -279,9 +279,12 @@ def test_overall_is_the_mean_of_those_given_when_it_is_not_said() -> None:
     assert values(FOUR)["overall"] == 3.5  # (2 + 5 + 3 + 4) / 4
     three = {k: v for k, v in FOUR.items() if k != "security"}
     assert values(three) == {
-        "reliability": 2.0, "security": None, "instruction_adherence": 3.0, "plan_opt": 4.0,
+        "reliability": 2.0,
+        "security": None,
+        "instruction_adherence": 3.0,
+        "plan_opt": 4.0,
         "overall": 3.0,
-    }  # fmt: skip
+    }
     assert "mean of the 3" in read_grades(json.dumps(three)).value["overall"].reason
 
 
@@ -295,18 +298,6 @@ def test_off_the_scale_is_missing_and_says_why(score: Any) -> None:
     assert read.gap == "no score from 1 to 5 for plan_opt"
     assert read.value["plan_opt"].reason.endswith("r")
     assert read.value["overall"].value == 2.0
-
-
-
-
-
-
-def test_other_layouts_and_fractions() -> None:
-    flat = {f"{n}_score": 2.5 for n in GRADES} | {f"{n}_reasoning": "r" for n in GRADES}
-    assert values({"errors": [], "scores": [{**flat, "overall": 2.5}]}) == dict.fromkeys(
-        (*GRADES, "overall"), 2.5
-    )
-    assert values(dict.fromkeys(GRADES, "4"))["security"] == 4.0
 
 
 @pytest.mark.parametrize(
@@ -336,9 +327,12 @@ async def test_the_grades_are_asked_once_from_notes_and_findings() -> None:
     for needed in ("Count the birds.", "seen up to S3", "S1 Invention (HIGH)", "nine birds."):
         assert needed in text
     assert {n: g.value for n, g in findings.grades.items()} == {
-        "reliability": 2.0, "security": 5.0, "instruction_adherence": 3.0, "plan_opt": 4.0,
+        "reliability": 2.0,
+        "security": 5.0,
+        "instruction_adherence": 3.0,
+        "plan_opt": 4.0,
         "overall": 3.0,
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("what", ["none", "{}"])
@@ -349,15 +343,3 @@ async def test_grades_that_fail_leave_the_findings_and_are_told(what: Any) -> No
     assert findings.grades == {}
     assert findings.status is None
     assert any(r.why.startswith("no grades: ") for r in findings.rejected)
-
-
-async def test_a_grade_off_the_scale_is_asked_for_again_and_then_missing() -> None:
-    bad = json.dumps({**FOUR, "security": {"reason": "r", "score": 11}})
-    judge, transport = locator(grading(bad), grades=True)
-    findings = (await judge.examine(*PLANTED)).findings
-    assert [r.role for r in transport.requests][-2:] == ["locator:grades", "locator:grades:repair"]
-    assert findings.grades["security"].value is None
-    assert findings.grades["overall"].value == 3.0  # (2 + 3 + 4) / 3
-    assert any("no score from 1 to 5 for security" in r.why for r in findings.rejected)
-
-

@@ -61,8 +61,12 @@ text = st.text(
     said=text,
 )
 def test_prompt_and_reply_never_exceed_the_context(
-    texts: list[str], context: int, reply_tokens: int, mode: str, said: str,
-) -> None:  # fmt: skip
+    texts: list[str],
+    context: int,
+    reply_tokens: int,
+    mode: str,
+    said: str,
+) -> None:
     """Also with repairs, full notes, hints and grades; and every span is shown."""
 
     def answer(request: Request) -> str:
@@ -90,10 +94,6 @@ def test_prompt_and_reply_never_exceed_the_context(
     assert seen == {p.index for p in condensed.pieces}
 
 
-
-
-
-
 def long_trace(spans: int = 10, words: int = 400) -> tuple[list[str], list[tuple[str, str]]]:
     facts = {i: f"PLANT(Invention) fact {chr(96 + i) * 12}" for i in range(1, spans + 1)}
     texts = [f"{filler(words, i)}\n{fact}\n{filler(words, i + 50)}" for i, fact in facts.items()]
@@ -117,8 +117,6 @@ async def test_an_endpoint_that_takes_nothing_is_not_asked_for_ever() -> None:
     assert len(transport.requests) < 12
 
 
-
-
 async def test_what_is_left_out_of_a_giant_span_is_told_to_judge_and_user() -> None:
     text = "\n".join(f"line {i} {filler(6, i)}" for i in range(1500))
     judge, transport = locator(honest, context=6000)
@@ -129,5 +127,3 @@ async def test_what_is_left_out_of_a_giant_span_is_told_to_judge_and_user() -> N
     assert sum("what follows is left out" in user_text(r) for r in asked) == 1
     assert "line 0 " in user_text(asked[0])
     assert "line 1499 " in user_text(asked[-1])
-
-

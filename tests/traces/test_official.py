@@ -131,8 +131,6 @@ def test_weighted_f1_is_that_of_scikit_learn(
         assert one.support == each[3][i]
 
 
-
-
 numbers = st.one_of(st.integers(0, 5), st.floats(0.5, 5, allow_subnormal=False))
 
 
@@ -157,49 +155,26 @@ def test_correlation_is_that_of_scipy(pairs: list[tuple[float, float]]) -> None:
 # --- quirks, by hand ------------------------------------------------------------------------
 
 
-
-
-
-
-
-
-
-
-
-
-
-
-def test_what_is_left_out_is_counted_by_reason() -> None:
-    good = text((FORMAT, "a"))
-    found = scored(
-        case(good, good, "1"),
-        case(good, None, "2"),
-        case(good, "Context window exceeded. No output generated.", "3"),
-        case(good[:-1] + ",}", good, "4"),
-        case(good, '{"errors": [{"category": ["x"], "location": "a"}]}', "5"),
-        case('{"errors": 1}', good, "6"),
-        case('{"errors": [], "scores": {"overall": 3}}', good, "7"),
-    )
-    assert found.traces == 1
-    assert found.location.mean == 1.0
-    assert found.skipped == {
-        "prediction missing": 1,
-        "prediction unreadable": 1,
-        "gold unreadable": 1,
-        "prediction not in form": 1,
-        "gold not in form": 2,
-    }
-
-
 @pytest.mark.parametrize(
     ("errors", "scores", "read"),  # None: the program stops, and leaves the trace out
     [
-        ("{}", "[]", {}), ('""', "[]", {}), ("[]", "[]", {}), ("0", "[]", None),
-        ("null", "[]", None), ('{"category": "x"}', "[]", None), ('["x"]', "[]", None),
+        ("{}", "[]", {}),
+        ('""', "[]", {}),
+        ("[]", "[]", {}),
+        ("0", "[]", None),
+        ("null", "[]", None),
+        ('{"category": "x"}', "[]", None),
+        ('["x"]', "[]", None),
         ('[{"location": ["a"], "category": "x"}]', "[]", None),
-        ("[]", "{}", {}), ("[]", '""', {}), ("[]", "null", {}), ("[]", "0", {}),
-        ("[]", '{"overall": 3}', None), ("[]", "3", None), ("[]", "[3]", None),
-        ("[]", "[null]", None), ("[]", '[{"overall": 3}, "x"]', {"overall": 3.0}),
+        ("[]", "{}", {}),
+        ("[]", '""', {}),
+        ("[]", "null", {}),
+        ("[]", "0", {}),
+        ("[]", '{"overall": 3}', None),
+        ("[]", "3", None),
+        ("[]", "[3]", None),
+        ("[]", "[null]", None),
+        ("[]", '[{"overall": 3}, "x"]', {"overall": 3.0}),
         *(("[]", f'[{{"{key}": [4]}}]', None) for key in SCORES.values()),
         ("[]", '[{"plan_opt_score": {"score": 4}}]', None),
         ("[]", '[{"plan_opt_score": [], "overall": {}}]', {"plan_opt": -1.0, "overall": -1.0}),
@@ -208,22 +183,27 @@ def test_what_is_left_out_is_counted_by_reason() -> None:
         ("[]", '[{"overall": Infinity}]', {"overall": float("inf")}),
         ("[]", '[{"overall": "inf"}]', {"overall": float("inf")}),
     ],
-)  # fmt: skip
+)
 def test_what_is_in_form(errors: str, scores: str, read: dict[str, float] | None) -> None:
     one = case(text((FORMAT, "a")), f'{{"errors": {errors}, "scores": {scores}}}')
     assert one.skipped == ("prediction not in form" if read is None else None)
     assert (one.predicted and one.predicted.scores) == read
 
 
-
-
-
-
 @pytest.mark.parametrize(
     ("value", "reliability", "other"),
-    [(1.9, 1, 1.9), (0, -1, -1), ("", -1, -1), (None, -1, -1), ("good", -1, -1), ("3", 3, 3),
-     ("2.5", -1, 2.5), (True, 1, 1), (float("nan"), -1, None)],
-)  # fmt: skip
+    [
+        (1.9, 1, 1.9),
+        (0, -1, -1),
+        ("", -1, -1),
+        (None, -1, -1),
+        ("good", -1, -1),
+        ("3", 3, 3),
+        ("2.5", -1, 2.5),
+        (True, 1, 1),
+        (float("nan"), -1, None),
+    ],
+)
 def test_scores_are_read_with_their_quirks(value: Any, reliability: float, other: float) -> None:
     from scipy.stats import pearsonr
 
@@ -239,8 +219,6 @@ def test_scores_are_read_with_their_quirks(value: Any, reliability: float, other
             assert (found[name].r, found[name].reason) == (None, "not finite")
         else:
             assert found[name].r == pytest.approx(pearsonr(gold, [read, *rest]).statistic)
-
-
 
 
 # --- parsing --------------------------------------------------------------------------------
@@ -270,8 +248,4 @@ def test_parsing_is_that_of_dropping_characters(whole: str) -> None:
         assert parse(whole) == expected
 
 
-
-
 # --- properties -----------------------------------------------------------------------------
-
-

@@ -39,15 +39,26 @@ def reported(*finders: FinderFindings, outlines: Sequence[Outline] = ()) -> Find
 
 def small() -> FindingsReport:
     """Three traces; rules see two, a judge fails on one, a person did one."""
-    rules = FinderFindings("rules", {
-        "t1": said("t1", ("b", "Rate Limiting"), ("c", "rate limiting")), "t2": said("t2"),
-    })  # fmt: skip
-    judge = FinderFindings("judge", {
-        "t1": said("t1", ("b", "Goal Deviation"), grades={"overall": Grade(value=2, reason="so")},
-                   rejected=(Rejected(why="no such span"),)),
-        "t2": Findings(trace="t2", status="error:timeout", message="slow"),
-        "t3": said("t3", ("x", "Odd")),
-    })  # fmt: skip
+    rules = FinderFindings(
+        "rules",
+        {
+            "t1": said("t1", ("b", "Rate Limiting"), ("c", "rate limiting")),
+            "t2": said("t2"),
+        },
+    )
+    judge = FinderFindings(
+        "judge",
+        {
+            "t1": said(
+                "t1",
+                ("b", "Goal Deviation"),
+                grades={"overall": Grade(value=2, reason="so")},
+                rejected=(Rejected(why="no such span"),),
+            ),
+            "t2": Findings(trace="t2", status="error:timeout", message="slow"),
+            "t3": said("t3", ("x", "Odd")),
+        },
+    )
     person = FinderFindings("person", {"t1": said("t1", ("c", "Rate Limiting"))}, gold=True)
     spans = (span("a", kind="agent"), span("b", "a", kind="llm"), span("c", "a", kind="tool"))
     made = [outline("t1", *spans), outline("t2", *spans)]
@@ -57,16 +68,33 @@ def small() -> FindingsReport:
 def test_the_tables_count_by_hand() -> None:
     coverage, categories, grades = finding_tables(small().finders, built_in(), 3)
     assert coverage.title == "Finders on 3 traces"
-    names = ("finder", "examined", "failed", "not_tried", "errors", "per_trace", "clean",
-             "rejected", "why")  # fmt: skip
+    names = (
+        "finder",
+        "examined",
+        "failed",
+        "not_tried",
+        "errors",
+        "per_trace",
+        "clean",
+        "rejected",
+        "why",
+    )
     assert [tuple(row[name] for name in names) for row in coverage.rows] == [
         ("rules", 2, 0, 1, 2, 1.0, 1, 0, ""),
         ("judge", 2, 1, 0, 2, 1.0, 0, 1, "error:timeout 1"),
         ("person (gold)", 1, 0, 2, 1, 1.0, 0, 0, ""),
     ]
     heads = [column.head for column in categories.columns]
-    assert heads == ["category", "area", "rules", "traces", "judge", "traces", "person (gold)",
-                     "traces"]  # fmt: skip
+    assert heads == [
+        "category",
+        "area",
+        "rules",
+        "traces",
+        "judge",
+        "traces",
+        "person (gold)",
+        "traces",
+    ]
     area = built_in().find("Rate Limiting").area  # type: ignore[union-attr]
     rows = [tuple(row.values()) for row in categories.rows]
     assert ("Rate Limiting", area, 2, 1, 0, 0, 1, 1) in rows
@@ -100,19 +128,19 @@ def test_findings_stand_at_their_spans() -> None:
     assert "the trace itself is not stored" in beside
 
 
-def test_most_findings_first_and_the_rest_is_counted() -> None:
-    page = small().page()
-    places = [page.index(f">{trace}<") for trace in ("t1", "t3", "t2")]
-    assert places == sorted(places)
-    assert "1 of 3 traces." in Seen(small().page(most_traces=1)).words
-
-
 def test_everything_from_outside_is_text() -> None:
     made = span(HOSTILE, kind="tool", status="error", note=HOSTILE, input=HOSTILE, output=HOSTILE)
-    finding = Finding(span=HOSTILE, category=HOSTILE, evidence=HOSTILE, description=HOSTILE,
-                      source=HOSTILE, impact="HIGH")  # fmt: skip
-    findings = Findings(trace=HOSTILE, findings=(finding,),
-                        grades={HOSTILE: Grade(value=1, reason=HOSTILE)})  # fmt: skip
+    finding = Finding(
+        span=HOSTILE,
+        category=HOSTILE,
+        evidence=HOSTILE,
+        description=HOSTILE,
+        source=HOSTILE,
+        impact="HIGH",
+    )
+    findings = Findings(
+        trace=HOSTILE, findings=(finding,), grades={HOSTILE: Grade(value=1, reason=HOSTILE)}
+    )
     lost = Findings(trace="u" + HOSTILE, status="error:timeout", message=HOSTILE)
     finder = FinderFindings(HOSTILE, {HOSTILE: findings, "u" + HOSTILE: lost})
     one = Outline(trace=HOSTILE, task=HOSTILE, spans=(made,), kinds={"tool": 1})
@@ -136,10 +164,6 @@ def test_a_large_trace_is_bounded_and_counted() -> None:
     drawn = page.count('<details class="span llm"')
     assert drawn == 25
     assert f"{9001 - 1 - drawn:,} more spans not drawn" in page
-
-
-
-
 
 
 @pytest.mark.xdist_group("browser")

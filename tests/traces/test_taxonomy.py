@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from agenteval.errors import InputError
 from agenteval.traces.official import CATEGORIES
@@ -26,10 +25,16 @@ OWN = {
     "name": "ours",
     "leaves": [
         {"name": "Rude answer", "area": "Tone", "group": "Words", "definition": "Insults."},
-        {"name": "Too late", "area": "Time", "group": "Time", "definition": "Late.",
-         "aliases": ["Tardy"], "locate": "last"},
+        {
+            "name": "Too late",
+            "area": "Time",
+            "group": "Time",
+            "definition": "Late.",
+            "aliases": ["Tardy"],
+            "locate": "last",
+        },
     ],
-}  # fmt: skip
+}
 
 
 def test_built_in_has_20_leaves_in_3_areas_and_9_groups() -> None:
@@ -45,8 +50,6 @@ def test_built_in_knows_the_scorers_21_labels_one_of_them_unassigned() -> None:
     assert {leaf.name for leaf in taxonomy.leaves} == set(CATEGORIES)
     unassigned = [leaf.name for leaf in taxonomy.leaves if not leaf.assigned]
     assert unassigned == ["Incorrect Memory Usage"]
-
-
 
 
 @pytest.mark.parametrize(
@@ -71,20 +74,6 @@ def test_spellings_seen_in_annotations_are_known(written: str, leaf: str) -> Non
     found = built_in().find(written)
     assert found is not None
     assert found.name == leaf
-
-
-
-
-@pytest.mark.parametrize("suffix", [".json", ".yaml", ".yml"])
-def test_a_teams_own(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"own{suffix}"
-    path.write_text(json.dumps(OWN) if suffix == ".json" else yaml.safe_dump(OWN), "utf-8")
-    taxonomy = load_taxonomy(path)
-    assert [leaf.name for leaf in taxonomy.leaves] == ["Rude answer", "Too late"]
-    assert taxonomy.find("tardy") == taxonomy.leaves[1]
-    assert taxonomy.areas == ("Tone", "Time")
-
-
 
 
 def changed(**leaf: Any) -> dict[str, Any]:
@@ -125,5 +114,3 @@ def test_broken_files(tmp_path: Path, name: str, content: bytes, says: str) -> N
     with pytest.raises(InputError) as caught:
         load_taxonomy(path)
     assert says in str(caught.value)
-
-
