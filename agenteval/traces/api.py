@@ -32,21 +32,21 @@ from agenteval.records.table import Table
 from agenteval.reporting.report import Report
 from agenteval.store import Store, Trials, default_path, is_there
 from agenteval.store.experiments import Unfinished, unfinished_trials
-from agenteval.traces.annotation_files import write_folder
-from agenteval.traces.annotations import Annotation, official_text, read_annotation
+from agenteval.traces.annotations import Annotation, official_text, read_annotation, write_folder
 from agenteval.traces.condense import Options
 from agenteval.traces.detectors import detect as detect_errors
 from agenteval.traces.evaluation import evaluate
 from agenteval.traces.evaluator import (
     EVALUATOR,
+    DetectorsFinder,
     StoredFindings,
     TraceCase,
     TracesEvaluator,
     case_of,
+    finder_key,
     load_findings,
     load_outlines,
 )
-from agenteval.traces.finders import DetectorsFinder, finder_key
 from agenteval.traces.input import (
     TaxonomyLike,
     Traces,

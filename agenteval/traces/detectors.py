@@ -92,27 +92,22 @@ class _Tree:
     """
 
     def __init__(self, run: Run) -> None:
-        self.spans: list[Span] = []
+        first: dict[str, Span] = {}
+        for span in run.spans:
+            first.setdefault(span.id, span)
+        self.spans = list(first.values())
         self.parents: list[int | None] = []
         self.agents: list[int | None] = []  # nearest agent span at or above each span
         self._actors: list[int | None] = []  # nearest llm, tool or agent span above each span
-        self._position: dict[str, int] = {}
-        for span in run.spans:
-            if span.id not in self._position:
-                self._add(span)
-
-    def _add(self, span: Span) -> None:
-        position = len(self.spans)
-        parent = None if span.parent_id is None else self._position.get(span.parent_id)
-        self._position[span.id] = position
-        self.spans.append(span)
-        self.parents.append(parent)
-        inherited = None if parent is None else self.agents[parent]
-        self.agents.append(position if span.kind == "agent" else inherited)
-        if parent is not None and self.spans[parent].kind not in ("llm", "tool", "agent"):
-            self._actors.append(self._actors[parent])
-        else:
-            self._actors.append(parent)
+        positions: dict[str, int] = {}
+        for i, span in enumerate(self.spans):
+            parent = None if span.parent_id is None else positions.get(span.parent_id)
+            positions[span.id] = i
+            self.parents.append(parent)
+            inherited = None if parent is None else self.agents[parent]
+            self.agents.append(i if span.kind == "agent" else inherited)
+            passive = parent is not None and self.spans[parent].kind in ("chain", "user")
+            self._actors.append(self._actors[parent] if parent is not None and passive else parent)
 
     def requests(self) -> dict[int | None, list[int]]:
         """Positions of the model requests by agent.

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any
 
 from agenteval.records import Span
 from agenteval.records.run import SpanKind
-from agenteval.traces.annotation_files import Pairing, pair_up
-from agenteval.traces.annotations import Annotation
+from agenteval.traces.annotations import Annotation, Pairing, pair_up
 from agenteval.traces.grades import GradeScore, LengthScore, against_length, score_grades
 from agenteval.traces.official import (
     CATEGORIES,
@@ -204,21 +203,15 @@ def as_json(evaluation: Evaluation) -> dict[str, Any]:
 
     Figures of single traces are given for the finder only, not for the reference predictors.
     """
-    figures: dict[str, Any] = _plain(evaluation)
+    taxonomy = evaluation.how.taxonomy
+    figures = asdict(evaluation)
+    figures["how"]["taxonomy"] = {
+        "name": taxonomy.name,
+        "version": taxonomy.version,
+        "sha256": taxonomy.sha256,
+    }
     for predictor in figures["beside"]:
         predictor["scores"].pop("per_trace")
         if predictor["official"] is not None:
             predictor["official"].pop("per_trace")
     return figures
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Taxonomy):
-        return {"name": value.name, "version": value.version, "sha256": value.sha256}
-    if is_dataclass(value) and not isinstance(value, type):
-        return {part.name: _plain(getattr(value, part.name)) for part in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    return value

@@ -16,8 +16,7 @@ from agenteval.readers.source_files import find
 from agenteval.readers.strict_json import Notes
 from agenteval.readers.traces import read_file, read_traces
 from agenteval.records import Run
-from agenteval.traces.annotation_files import read_folder
-from agenteval.traces.annotations import Annotation
+from agenteval.traces.annotations import Annotation, read_folder
 from agenteval.traces.outline import Outline
 from agenteval.traces.taxonomy import Taxonomy, built_in, load_taxonomy
 

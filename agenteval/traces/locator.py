@@ -31,7 +31,7 @@ from agenteval.records import Finding, Findings, Grade, Rejected, Run, Source, U
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.traces import detectors
 from agenteval.traces.condense import CONDENSE_VERSION, LEGEND, Condensed, Options, condense
-from agenteval.traces.finders import FinderResult
+from agenteval.traces.evaluator import FinderResult
 from agenteval.traces.locator_merge import PartReading, merge, with_hints
 from agenteval.traces.locator_prompt import (
     LONGEST_NOTES,

@@ -204,7 +204,7 @@ def score_official(
         categories=_categories(gold, predicted),
         pearson=_correlations(list(read.values())),
         traces=len(read),
-        skipped=Counter(case.skipped or "" for case in every if case.trace not in read),
+        skipped=dict(Counter(case.skipped or "" for case in every if case.trace not in read)),
         per_trace=per_trace,
     )
 

@@ -9,12 +9,13 @@ import pytest
 
 from agenteval.errors import InputError
 from agenteval.records import Finding, Findings
-from agenteval.traces.annotation_files import (
+from agenteval.traces.annotations import (
+    Annotation,
     pair_up,
+    read_annotation,
     read_folder,
     write_folder,
 )
-from agenteval.traces.annotations import Annotation, read_annotation
 
 
 def made(name: str, trace: str | None = None) -> Annotation:

@@ -19,13 +19,14 @@ from agenteval.records import Finding, Findings, Run, Span, Usage
 from agenteval.store import Store, Trials
 from agenteval.traces.evaluator import (
     EVALUATOR,
+    FinderResult,
     StoredFindings,
     TraceCase,
     TracesEvaluator,
     case_of,
+    finder_key,
     load_findings,
 )
-from agenteval.traces.finders import FinderResult, finder_key
 
 Answer = Callable[[Run], FinderResult]
 
