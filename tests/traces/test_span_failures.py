@@ -118,8 +118,8 @@ def test_statuses_of_http_clients(
     ("message", "status"),
     [
         (
-            "This model's maximum context length is 8192 tokens. However, your messages resulted in "
-            "9000 tokens.",
+            "This model's maximum context length is 8192 tokens. However, your messages "
+            "resulted in 9000 tokens.",
             400,
         ),
         ("prompt is too long: 210000 tokens > 200000 maximum", 400),
