@@ -10,15 +10,6 @@ from agenteval.records import Finding, Message, Run, Span, SpanEvent, ToolCall, 
 from agenteval.traces.detectors import detect, texts
 
 
-def tool_spec(
-    name: str, description: str = "", required: tuple[str, ...] = (), **properties: Any
-) -> ToolSpec:
-    schema: dict[str, Any] = {"type": "object", "properties": properties}
-    if required:
-        schema["required"] = list(required)
-    return ToolSpec(name=name, description=description, parameters=schema)
-
-
 def raised(exception: BaseException, escaped: bool | str = "False") -> SpanEvent:
     """The event that OpenTelemetry's SDK records for an exception."""
     kind = type(exception)

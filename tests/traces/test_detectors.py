@@ -1,9 +1,9 @@
 """Steps that failed by what the model wrote, in two conventions; precision on annotated traces,
-where these are at hand; no crash, true quotes and linear time for any run."""
+where these are at hand; no crash and true quotes for any run, and no slow pattern."""
 
 from __future__ import annotations
 
-import json
+import time
 from typing import Any
 
 import pytest
@@ -18,7 +18,6 @@ from tests.thorough import often
 from tests.traces.agent_trace import Trace, check, named, raised
 
 UNEXPECTED = TypeError("fetch() got an unexpected keyword argument 'commit'")
-CODE = json.dumps({"code": "print(x)"})
 
 
 def step(error: Exception, tool: bool = False) -> tuple[Trace, str, str]:
@@ -234,3 +233,34 @@ def test_any_run_at_all(spans: list[Span]) -> None:
     positions = [next(i for i, s in enumerate(spans) if s.id == f.span) for f in found]
     assert positions == sorted(positions)
     assert before == run
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<text>" * 30_000,
+        "```x\n" * 30_000,
+        "-" * 200_000,
+        "a" * 200_000,
+        " " * 200_000 + "x",
+        "<tool_call>" + " " * 200_000 + "{",
+        "'" * 200_000,
+        "I used " * 30_000,
+        "{[" * 100_000,
+        "Action: x\n" * 20_000,
+        "End your reply with the " * 8_000,
+        "Observation:\n" * 20_000,
+    ],
+    ids=range(12),
+)
+def test_hostile_texts_take_no_longer_than_others(text: str) -> None:
+    trace = Trace(
+        system=text,
+        user=text,
+    )
+    trace.ask(text + " search_web OVER")
+    trace.step("search_web", {"q": text}, text)
+    trace.add(kind="tool", tool="f", status="error", status_message=text, output=text)
+    begun = time.process_time()
+    trace.found()
+    assert time.process_time() - begun < 5
