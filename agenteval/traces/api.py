@@ -1,4 +1,4 @@
-"""Errors in traces: read traces, find errors by rules or by a judge, show what is stored."""
+"""Errors in traces: read traces, find errors by rules or with a judge, show stored findings."""
 
 from __future__ import annotations
 
@@ -250,8 +250,8 @@ async def alocate(traces: Traces, **options: Unpack[LocateKeywords]) -> Findings
     `mode`: one question for each area of errors, or one for all ("broad"). `context` and
     `reply_tokens` are those of the model (None: the window of a well-known one, else 8,192),
     `budget` the tokens of a condensed trace; each part is judged `repeats` times. `quotes` says
-    where quoted words must occur (see `Quotes`). With `hints` the judge is told the findings of
-    rules; `with_reference` shows it the gold answers in spans, which are withheld otherwise.
+    where quoted words must occur (see `Quotes`). With `hints` the prompts contain the findings of
+    rules, with `with_reference` the gold answers in spans, which are withheld otherwise.
     `limit`: only the first traces. `output` is a folder for findings. Only traces that are not in
     `store` are examined; `max_unscored` is the share that may fail. With `dry_run` nothing is sent
     or stored, and the report has an `estimate`. `agenteval.traces.options` lists all keywords.

@@ -122,12 +122,12 @@ def _values(text: str, numbers: bool) -> Iterator[str]:
 
 @dataclass(slots=True)
 class Seen:
-    """Texts by where they stand, messages by number. Each distinct text is held once.
+    """The place of each text, and the number of each message. Distinct texts are held once.
 
     `folded` counts the texts and messages that were replaced by a reference.
     """
 
-    task: str = ""  # what the agent was asked: shown once, then as a reference
+    task: str = ""  # the agent's request: shown once, then as a reference
     folded: int = 0
     _task_shown: bool = False
     _texts: dict[str, str] = field(default_factory=dict)
@@ -185,8 +185,8 @@ class Seen:
     def number(self, message: Message) -> tuple[int, bool]:
         """Return the number of a message, and whether it is new.
 
-        Messages of the same role and content are one, whatever the ids of their calls. Keep the
-        messages alive: they are recognized by identity, which spares hashing what spans share.
+        Messages of the same role and content are one, even if the ids of their calls differ. Keep
+        the messages alive: they are recognized by identity, so that shared ones are hashed once.
         """
         number = self._by_id.get(id(message))
         if number is None:

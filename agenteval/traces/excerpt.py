@@ -75,8 +75,8 @@ def excerpt(text: str, room: int) -> tuple[str, int]:
     """Return what fits into `room` bytes of the text, and the number of characters cut.
 
     Half of the room is for lines that look like errors, then for rules and claims, lines of a new
-    shape first; the other half, and what is left, for the beginning and the end of the text. If
-    there is no room for marks, the result may be a mark alone, which is longer than `room`.
+    shape first; the rest is for the beginning and the end of the text. If there is no room for
+    marks, the result may be a single mark, which is longer than `room`.
     """
     if size(text) <= room:
         return text, 0

@@ -70,8 +70,8 @@ class LocatorPlan:
 class Locator:
     """A finder that asks a chat model; see the module.
 
-    With `hints` the judge is told what rules have found. `with_reference`: the runs are read with
-    the gold answers in their spans.
+    With `hints` the prompts contain the findings of rules. `with_reference` says that the runs were
+    read with the gold answers in their spans.
     """
 
     client: Client

@@ -41,7 +41,7 @@ class PartReading:
     """One part of a trace, read once, for one question.
 
     `status` and `message` say why a reading failed; `entries` counts the entries in the reply,
-    `gap` is what is missing of one that could be read in part.
+    `gap` says what is missing from a reply that was read in part.
     """
 
     part: str  # "S4 to S9"
