@@ -28,8 +28,7 @@ from rich.table import Table
 from agenteval.readers.traces import read_traces
 from agenteval.records import Findings, Run
 from agenteval.stats.bootstrap import Bootstrap, bootstrap_sums
-from agenteval.traces.annotation_files import pair_up, read_folder
-from agenteval.traces.annotations import Annotation
+from agenteval.traces.annotations import Annotation, pair_up, read_folder
 from agenteval.traces.detectors import (
     CATEGORY,
     CONFIDENCE,

@@ -71,8 +71,8 @@ async def ask(
         return ParsedReply(
             _read(second, read), second.text, _cost(first) + _cost(second), repaired=True
         )
-    except BadRequest:  # the repair cannot be asked for here: a recording, a full context
-        problem.spent = _cost(first)
+    except BadRequest as refused:  # no repair can be asked for here: a recording, a full context
+        problem.spent = _cost(first) + (refused.spent or Usage())
         raise problem from None
     except AgentevalError as error:
         error.spent = _cost(first) + (error.spent or Usage())

@@ -5,9 +5,9 @@
     {"trace_id": ..., "errors": [{"category", "location", "evidence", "description", "impact"}],
      "scores": [{"reliability_score", "reliability_reasoning", ..., "overall"}]}
 
-People and models write these by hand, so nearly everything may be wrong. What can be understood
-is kept and the defect told as a warning with its place; what cannot becomes a status, never an
-empty list of errors. The raw text is kept, because the official scorer reads less than this does.
+People and models write these by hand, so nearly everything may be wrong. A text that can be
+understood is read, with a warning for each defect; any other becomes a status, never an empty list
+of errors. The raw text is kept, because the official scorer reads less than this reader.
 """
 
 from __future__ import annotations
@@ -16,13 +16,16 @@ import difflib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from agenteval.errors import ReplyError
+from agenteval.errors import InputError, ReplyError
+from agenteval.files import file_in, read_bytes, refuse_other_kinds, write_atomically
 from agenteval.models.reply import parse_reply
 from agenteval.models.wire import printable
+from agenteval.readers.source_files import find
 from agenteval.records import GRADES, Finding, Findings, Grade, Impact, Rejected
 from agenteval.traces.taxonomy import Taxonomy, built_in
 
@@ -32,17 +35,17 @@ LOWEST, HIGHEST = 0.0, 5.0  # grades: prompts of the data set say 0 to 5, its gu
 _GRADE_KEYS = {**{name: f"{name}_score" for name in GRADES}, OVERALL: OVERALL}
 _FIELDS = ("category", "location", "evidence", "description", "impact", "confidence", "source")
 _NEEDED = ("category", "location")
-_SAID = 2000  # characters kept of what was not taken
+_MAX_REJECTED = 2000  # characters
 _NOT_FINITE = re.compile(r"(?<=[:\[,])\s*-?(?:NaN|Infinity)\b")
-_IMPACTS: dict[str, Impact] = {"HIGH": "HIGH", "MEDIUM": "MEDIUM", "LOW": "LOW"}
+IMPACTS: dict[str, Impact] = {"HIGH": "HIGH", "MEDIUM": "MEDIUM", "LOW": "LOW"}
 
 
 @dataclass(frozen=True)
 class Annotation:
-    """What one file says of one trace.
+    """The annotation of one trace.
 
-    `name` is the file name without its suffix, `text` the raw text (what the official scorer
-    reads). Where nothing could be read `findings.status` is "unscored:parse".
+    `name` is the file name without its suffix, `text` the raw text for the official scorer. If
+    nothing could be read, `findings.status` is "unscored:parse".
     """
 
     name: str
@@ -57,11 +60,11 @@ class Annotation:
 
 
 def read_annotation(text: str, name: str, taxonomy: Taxonomy | None = None) -> Annotation:
-    """Annotation of one text, whatever its state; nothing is raised.
+    """Return the annotation of any text; nothing is raised.
 
     Categories that `taxonomy` (default: the built-in one) knows get the name of their leaf, others
-    stay as written. An error that names several locations becomes one finding for each. Grades
-    outside 0 to 5 or not finite have no value.
+    stay as written. An error with several locations becomes one finding for each. Grades outside 0
+    to 5 or not finite have no value.
     """
     try:
         return _AnnotationReader(taxonomy or built_in()).annotation(text, name)
@@ -70,11 +73,11 @@ def read_annotation(text: str, name: str, taxonomy: Taxonomy | None = None) -> A
 
 
 def official_object(findings: Findings, *, extra: bool = False) -> dict[str, Any]:
-    """`findings` as an object of the official layout, ready for JSON.
+    """Return `findings` as an object of the official layout, ready for JSON.
 
-    `extra` adds what the layout has no place for: confidence and source of each finding. Grades
-    without a value are left out. Raises ValueError for findings with a status: in this layout
-    "not known" would look like "no errors".
+    `extra` adds confidence and source of each finding, which the layout does not have. Grades
+    without a value are left out. Raises ValueError for findings with a status: in this layout they
+    would look like "no errors".
     """
     if findings.status is not None:
         raise ValueError(f"{findings.trace}: {findings.status}, there are no findings to write")
@@ -101,8 +104,10 @@ def official_object(findings: Findings, *, extra: bool = False) -> dict[str, Any
 
 
 def official_text(findings: Findings, *, extra: bool = False) -> str:
-    """Text of a file in the official layout; of findings with a status, words that no reader
-    takes for a list of errors, so that a failure stays one."""
+    """Return the text of a file in the official layout.
+
+    Findings with a status become words that no reader takes for a list of errors.
+    """
     if findings.status is not None:
         return f"{findings.status}. No output generated.\n"
     return json.dumps(official_object(findings, extra=extra), ensure_ascii=False, indent=1) + "\n"
@@ -122,7 +127,7 @@ def _is_annotation(value: Any) -> bool:
 
 
 class _AnnotationReader:
-    """Reads one annotation; `notes` says what was put right or left out, and where."""
+    """Reads one annotation; `notes` are the corrections and omissions with their place."""
 
     def __init__(self, taxonomy: Taxonomy) -> None:
         self.taxonomy = taxonomy
@@ -178,7 +183,7 @@ class _AnnotationReader:
             place = f"error {number}"
             if not isinstance(error, dict) or not error:
                 why = f"{place} is no object"
-                rejected.append(Rejected(why=why, said=_text(error)[:_SAID]))
+                rejected.append(Rejected(why=why, said=_text(error)[:_MAX_REJECTED]))
                 self.notes.append(why)
                 continue
             fields = self._fields(error, place)
@@ -186,14 +191,14 @@ class _AnnotationReader:
             locations = self._locations(fields.get("location"), place)
             if not category and locations == [""]:
                 why = f"{place}: no category, no place"
-                rejected.append(Rejected(why=why, said=_text(error)[:_SAID]))
+                rejected.append(Rejected(why=why, said=_text(error)[:_MAX_REJECTED]))
                 continue
-            rest = self._rest(fields, place)
-            findings += [Finding(span=span, category=category, **rest) for span in locations]
+            more = self._details(fields, place)
+            findings += [Finding(span=span, category=category, **more) for span in locations]
         return {"findings": tuple(findings), "rejected": tuple(rejected)}
 
     def _fields(self, error: Mapping[str, Any], place: str) -> dict[str, Any]:
-        """Values under the proper keys; another spelling counts where the proper key is absent."""
+        """Values under the proper keys; another spelling counts if the proper key is absent."""
         fields = {key: error[key] for key in _FIELDS if key in error}
         for key, value in error.items():
             if key in _FIELDS:
@@ -226,16 +231,16 @@ class _AnnotationReader:
             self.notes.append(f"{place}: location {text[:80]!r} is no span id")
         return [text]
 
-    def _rest(self, fields: Mapping[str, Any], place: str) -> dict[str, Any]:
+    def _details(self, fields: Mapping[str, Any], place: str) -> dict[str, Any]:
         impact = _text(fields.get("impact")).strip().upper()
-        if impact and impact not in _IMPACTS:
+        if impact and impact not in IMPACTS:
             self.notes.append(f"{place}: impact {impact[:80]!r} is not HIGH, MEDIUM or LOW")
         confidence = to_number(fields.get("confidence"))
         if confidence is not None and not 0 <= confidence <= 1:
             self.notes.append(f"{place}: confidence {confidence:g} is not within 0 and 1")
             confidence = None
         texts = {key: _text(fields.get(key)) for key in ("evidence", "description", "source")}
-        return {**texts, "impact": _IMPACTS.get(impact), "confidence": confidence}
+        return {**texts, "impact": IMPACTS.get(impact), "confidence": confidence}
 
     def _grades(self, scores: Any) -> dict[str, Grade]:
         if isinstance(scores, list) and scores:
@@ -265,7 +270,7 @@ class _AnnotationReader:
 
 
 def to_number(value: Any) -> float | None:
-    """A finite number, given as one or as its text; None otherwise."""
+    """Return a finite number, also from its text; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -281,3 +286,67 @@ def _text(value: Any) -> str:
     if isinstance(value, str):
         return printable(value)
     return printable(json.dumps(value, ensure_ascii=False))
+
+
+# -- folders, one file per trace -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Each gold annotation with its prediction (None: missing), and predictions without gold."""
+
+    pairs: tuple[tuple[Annotation, Annotation | None], ...]
+    without_gold: tuple[Annotation, ...]
+
+
+def read_folder(source: str | Path, taxonomy: Taxonomy | None = None) -> list[Annotation]:
+    """Read all .json files of a folder and its subfolders, or one file, by path.
+
+    Raises InputError if there is no such file, a file is too large, or two files annotate the same
+    trace.
+    """
+    files = [f.path for f in find(source).files if f.path.suffix.lower() == ".json"]
+    if not files:
+        raise InputError("no .json file, one per trace, is here", str(source))
+    read: dict[str, Path] = {}
+    annotations = []
+    for path in files:
+        data = read_bytes(path)
+        refuse_other_kinds(data, str(path))
+        text = data.decode("utf-8-sig", "replace")  # people and models may write anything
+        annotation = read_annotation(text, path.stem, taxonomy)
+        other = read.setdefault(annotation.trace, path)
+        if other is not path:
+            raise InputError(f"trace {annotation.trace!r} stands in {other} already", str(path))
+        annotations.append(annotation)
+    return annotations
+
+
+def write_folder(folder: Path, findings: Iterable[Findings], *, extra: bool = False) -> list[Path]:
+    """Write one file per trace, named after it (see `official_text`), and return the paths.
+
+    Raises InputError for an id that cannot name a file, and if the system refuses to write.
+    """
+    paths, names = [], set[str]()
+    for findings_of_trace in findings:
+        path = file_in(folder, findings_of_trace.trace, ".json", names)
+        write_atomically(path, official_text(findings_of_trace, extra=extra))
+        paths.append(path)
+    return paths
+
+
+def pair_up(gold: Sequence[Annotation], predicted: Sequence[Annotation]) -> Pairing:
+    """Match predictions by trace id, else by file name, as the official scorer does."""
+    by_trace = {annotation.trace: annotation for annotation in predicted}
+    matched = {annotation.trace for annotation in gold} & set(by_trace)
+    by_name = {
+        annotation.name: annotation for annotation in predicted if annotation.trace not in matched
+    }
+    pairs = tuple(
+        (annotation, by_trace.get(annotation.trace) or by_name.pop(annotation.name, None))
+        for annotation in gold
+    )
+    used = {match.trace for _, match in pairs if match is not None}
+    return Pairing(
+        pairs, tuple(annotation for annotation in predicted if annotation.trace not in used)
+    )

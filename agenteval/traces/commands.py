@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 import typer
 
@@ -31,7 +31,7 @@ Paths = Annotated[
 
 
 class WithoutErrors(StrEnum):
-    """What a trace without errors in gold is worth."""
+    """The worth of a trace without gold errors."""
 
     correct = "correct"
     zero = "zero"
@@ -103,17 +103,12 @@ def score(
     """Score a folder of findings against a folder of annotations."""
     from agenteval.traces.score_api import score_findings
 
-    worth: dict[WithoutErrors, Literal["correct", "zero", "leave_out"]] = {
-        WithoutErrors.correct: "correct",
-        WithoutErrors.zero: "zero",
-        WithoutErrors.leave_out: "leave_out",
-    }
     report = score_findings(
         gold,
         pred,
         traces=traces,
         official=official,
-        without_errors=worth[without_errors],
+        without_errors=cast(Literal["correct", "zero", "leave_out"], without_errors.name),
         leave_out_missing=leave_out_missing,
         taxonomy=taxonomy,
         seed=seed,
@@ -158,6 +153,7 @@ def report(
     store: options.StorePath = None,
 ) -> None:
     """Errors by category and finder; with -o a page that shows them on the spans."""
+    from agenteval.files import write_atomically
     from agenteval.traces.api import findings_report
 
     refuse_input(page, [*(paths or ()), gold, taxonomy], store=store)
@@ -165,8 +161,6 @@ def report(
         paths, findings=findings or (), gold=gold, taxonomy=taxonomy, store=store, notify=notify
     )
     if page is not None:
-        from agenteval.files import write_atomically
-
         write_atomically(page, report.page(most_traces=most, spans=spans))
         note(f"written: {page}")
     finish(report, output)

@@ -1,25 +1,25 @@
-"""Condensing a trace: each thing once, wrappers out, long texts cut to what shows errors.
+"""Condense a trace: show each text once, omit wrappers, excerpt long texts.
 
-Agents send their whole history with every request, so most of a trace repeats what stood before.
-Here every message stands in the span where it comes first; later spans name it (M1-M12). What
-remains is shared out within a budget, and no span, error or call ever falls out of it.
+Agents send their history with every request, so most of a trace is repetition. Here every message
+is shown in the span where it comes first; later spans name it (M1-M12). The rest is fitted into a
+budget, which never drops a span, error or call.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from agenteval.readers.assignment import assignment
-from agenteval.records.run import Message, Run, Span
-from agenteval.traces.condense_lines import excerpt
+from agenteval.records.run import Run, Span, SpanKind
 from agenteval.traces.condense_render import SpanDraft, TextSection, Writer, one_line
 from agenteval.traces.condense_repeats import plain, wrappers
-from agenteval.traces.pieces import Condensed, TracePiece, estimate_tokens, size
+from agenteval.traces.excerpt import estimate_tokens, excerpt, size
 
-_PATH = 3  # names of left-out wrappers that are told of a span
-_FEWEST = 64  # tokens of a piece
+_MAX_PATH = 3  # names of omitted wrappers above a span
+_MIN_PIECE = 64  # tokens of a piece
 # Part of the key of stored findings; raise it when `condense` shows a judge something else.
 CONDENSE_VERSION = 2
 
@@ -34,12 +34,47 @@ same ...], [and so on ...] and [output of S5: N characters] stand in place of te
 gold answers. They are marks of this view, no part of the trace and no error of the agent."""
 
 
+@dataclass(frozen=True, slots=True)
+class TracePiece:
+    """What a judge reads of one span. `tokens` is an estimate (see `estimate_tokens`)."""
+
+    index: str  # S1 ... Sn, in the order of the trace
+    span: str  # id of the span
+    kind: SpanKind
+    text: str
+    tokens: int
+
+
+@dataclass(frozen=True)
+class Condensed:
+    """The pieces of a trace in its order.
+
+    `source_tokens` estimates the whole trace. `dropped` counts omitted spans by reason; `folded`
+    messages and texts that were replaced by a reference; `cut` the omitted characters, each cut
+    being marked in its text. `over` is by how many tokens the pieces exceed the budget because
+    less would hide a span, an error or a call.
+    """
+
+    trace: str
+    pieces: tuple[TracePiece, ...]
+    source_tokens: int
+    dropped: dict[str, int] = field(default_factory=dict)
+    folded: int = 0
+    cut: int = 0
+    over: int = 0
+
+    @cached_property
+    def tokens(self) -> int:
+        """Estimated tokens of all pieces."""
+        return sum(piece.tokens for piece in self.pieces)
+
+
 @dataclass(frozen=True)
 class Options:
-    """How much may stay, in estimated tokens.
+    """How much is shown, in estimated tokens.
 
-    `budget` is for the whole trace (None: no limit), `piece` for each span. Both are kept unless
-    the least that must stay of every span is more; `Condensed.over` tells.
+    `budget` is for the whole trace (None: no limit), `piece` for each span. Both hold unless the
+    minimum of every span is more; see `Condensed.over`.
     """
 
     budget: int | None = 200_000
@@ -48,8 +83,8 @@ class Options:
     def __post_init__(self) -> None:
         if self.budget is not None and self.budget < 1:
             raise ValueError(f"budget must be at least 1 token or None: {self.budget}")
-        if self.piece < _FEWEST:
-            raise ValueError(f"piece must be at least {_FEWEST} tokens: {self.piece}")
+        if self.piece < _MIN_PIECE:
+            raise ValueError(f"piece must be at least {_MIN_PIECE} tokens: {self.piece}")
 
 
 def condense(run: Run, options: Options | None = None) -> Condensed:
@@ -62,7 +97,7 @@ def condense(run: Run, options: Options | None = None) -> Condensed:
     parents = _parents(run.spans)
     reasons = wrappers(run.spans, parents)
     drafts, folded = _drafts(run, parents, reasons)
-    rooms = iter(_rooms(drafts, options))
+    rooms = _rooms(drafts, options)
     pieces, cut = [], 0
     for draft in drafts:
         lines = list(draft.head)
@@ -87,28 +122,25 @@ def condense(run: Run, options: Options | None = None) -> Condensed:
 
 
 def source_tokens(run: Run) -> int:
-    """Estimated tokens of all that the spans hold, each repetition counted."""
+    """Estimate the tokens of everything in the spans, each repetition counted."""
     sizes: dict[int, int] = {}
-
-    def of(message: Message) -> int:
-        if id(message) not in sizes:
-            calls = "".join(c.name + plain(c.arguments) for c in message.tool_calls)
-            sizes[id(message)] = estimate_tokens(message.content + calls)
-        return sizes[id(message)]
-
     total = 0
     for span in run.spans:
-        total += sum(map(of, span.messages)) + sum(map(of, span.reply))
+        for message in (*span.messages, *span.reply):
+            if id(message) not in sizes:  # spans share messages
+                calls = "".join(c.name + plain(c.arguments) for c in message.tool_calls)
+                sizes[id(message)] = estimate_tokens(message.content + calls)
+            total += sizes[id(message)]
         texts = [span.input, span.output, span.status_message]
         texts += [t.description + plain(t.parameters) for t in span.tools]
         texts += [k + plain(v) for k, v in span.attributes.items()]
         texts += [plain(dict(event.attributes)) for event in span.events]
-        total += sum(size(t) for t in texts) // 4 + 1
+        total += sum(map(size, texts)) // 4 + 1
     return total
 
 
 def _parents(spans: Sequence[Span]) -> list[int | None]:
-    """The position of each span's parent; None for roots, and for parents that come later."""
+    """The position of each span's parent; None for roots and parents that come later."""
     first: dict[str, int] = {}
     parents: list[int | None] = []
     for i, span in enumerate(spans):
@@ -129,7 +161,7 @@ def _drafts(
         above, path = ("", ()) if parent is None else (indices[parent], names[parent])
         if reasons[i]:
             indices.append(above)
-            names.append((*path, one_line(span.name, 60))[-_PATH:])
+            names.append((*path, one_line(span.name, 60))[-_MAX_PATH:])
             continue
         place = " > ".join(filter(None, (above, *path)))
         index = f"S{len(drafts) + 1}"
@@ -139,20 +171,21 @@ def _drafts(
     return drafts, writer.seen.folded
 
 
-def _rooms(drafts: Sequence[SpanDraft], options: Options) -> list[int]:
-    """Bytes for each section: first within each piece, then within the budget."""
+def _rooms(drafts: Sequence[SpanDraft], options: Options) -> Iterator[int]:
+    """Yield bytes for each section: first within each piece, then within the budget."""
     for draft in drafts:
         room = 4 * options.piece - draft.fixed - 4
         for section, most in zip(draft.sections, _share(draft.sections, room), strict=True):
             section.wanted, section.fair = most, min(section.fair, most)
     sections = [section for draft in drafts for section in draft.sections]
     if options.budget is None:
-        return [section.wanted for section in sections]
-    return _share(sections, 4 * options.budget - sum(draft.fixed + 4 for draft in drafts))
+        yield from (section.wanted for section in sections)
+    else:
+        yield from _share(sections, 4 * options.budget - sum(draft.fixed + 4 for draft in drafts))
 
 
 def _share(sections: Sequence[TextSection], room: int) -> list[int]:
-    """From least to fair for all, then from there to what is wanted."""
+    """Share room between least and fair, or if it is enough, between fair and wanted."""
     weights = [s.weight for s in sections]
     least, fair = [s.least for s in sections], [s.fair for s in sections]
     if sum(fair) >= room:
@@ -163,11 +196,11 @@ def _share(sections: Sequence[TextSection], room: int) -> list[int]:
 def shares(
     least: Sequence[int], wanted: Sequence[int], weights: Sequence[float], room: int
 ) -> list[int]:
-    """What each gets of `room`: between its least and what it wants, in proportion to its weight.
+    """Divide `room` by weighted max-min fairness.
 
-    Weighted max-min fairness: share i is min(wanted, max(least, level * weight)) at the highest
-    level at which the sum stays within `room`. When the least is more than the room, everyone
-    gets the least. All four are in the same unit, weights above 0, least <= wanted.
+    Share i is min(wanted, max(least, level * weight)) at the highest level at which the sum stays
+    within `room`; all get the least if that is more than the room. All arguments have the same
+    unit, weights are above 0, least <= wanted.
     """
     if sum(wanted) <= room:
         return list(wanted)

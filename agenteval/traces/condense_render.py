@@ -1,4 +1,4 @@
-"""What is written of one span: lines that always stay, and sections that may be shortened."""
+"""Draft the text of one span: lines that are always shown, and sections that may be cut."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from agenteval.records.run import Message, Span, SpanEvent, ToolCall
-from agenteval.traces.condense_lines import ERROR
 from agenteval.traces.condense_repeats import TELLING, Seen, plain, ranges
-from agenteval.traces.pieces import size
+from agenteval.traces.excerpt import ERROR, size
 
 Role = Literal["rules", "tools", "talk", "agent", "call", "data", "rest"]
 
-_REST = 240  # bytes of attributes that tell nothing in particular
-# Bytes by role: what always stays, what stays while the budget has room for all of these; and the
-# weight by which the rest is shared out
+_REST = 240  # bytes of attributes of no particular meaning
+# Bytes by role: the minimum, and the share that comes before anything more; and the weight by which
+# the remaining room is divided
 _LEAST: dict[Role, tuple[int, int, float]] = {
     "rules": (480, 1600, 3.0),
     "tools": (96, 200, 0.5),
@@ -27,12 +26,12 @@ _LEAST: dict[Role, tuple[int, int, float]] = {
     "rest": (48, 80, 0.5),
 }
 _TINY = 64  # bytes; cutting less than this, with its mark, saves nothing
-_ALARM = (400, 800)  # of any text with signs of an error
+_ALARM = (400, 800)  # the same of any text with signs of an error
 
 
 @dataclass(slots=True)
 class TextSection:
-    """A text under a label. `least` always stays, `fair` comes before anyone's `wanted` (bytes)."""
+    """A text under a label. `least` is always shown, `fair` comes before any `wanted` (bytes)."""
 
     label: str
     text: str
@@ -44,7 +43,7 @@ class TextSection:
 
 @dataclass(slots=True)
 class SpanDraft:
-    """One span to be written: `head` whole, then the sections."""
+    """The text of one span: complete lines in `head`, then the sections."""
 
     index: str
     span: Span
@@ -66,20 +65,20 @@ class SpanDraft:
 
     @property
     def fixed(self) -> int:
-        """Bytes of what is written whatever the room: head, labels, line breaks."""
+        """Bytes that do not depend on the room: head, labels, line breaks."""
         return sum(size(h) + 1 for h in self.head) + sum(size(s.label) + 2 for s in self.sections)
 
 
 class Writer:
-    """Drafts of spans in their order; texts that came before, such as `task`, become references."""
+    """Drafts spans in their order; repeated texts, such as `task`, become references."""
 
     def __init__(self, task: str = "") -> None:
         self.seen = Seen(task)
         self._histories: dict[int, tuple[list[int], str]] = {}  # by first message
-        self._current: dict[str, str] = {}  # models, tools and limits as last shown
+        self._current: dict[str, str] = {}  # models, tools and limits as shown last
 
     def draft(self, index: str, span: Span, place: str) -> SpanDraft:
-        """Return the draft of a span; `place` says below which other spans it is."""
+        """Return the draft of a span; `place` names the spans above it."""
         draft = SpanDraft(index, span)
         draft.head.append(_headline(index, span, place, list(self._settings(span))))
         self._errors(draft)
@@ -100,13 +99,13 @@ class Writer:
         return draft
 
     def _changed(self, name: str, value: str) -> bool:
-        """Whether `value` differs from the one last shown; it holds until it changes."""
+        """Whether `value` differs from the one shown last."""
         changed = self._current.get(name) != value
         self._current[name] = value
         return changed
 
     def _settings(self, span: Span) -> Iterator[str]:
-        """The model and the limit of tokens, where they change."""
+        """The model and the limit of tokens, if they changed."""
         if span.model and self._changed("model", span.model):
             yield f"model {one_line(span.model, 60)}"
         if span.limit is not None and self._changed("limit", str(span.limit)):
@@ -124,16 +123,16 @@ class Writer:
 
     def _event(self, draft: SpanDraft, event: SpanEvent) -> None:
         texts = {key: plain(value) for key, value in event.attributes.items()}
-        named = {key.rsplit(".", 1)[-1]: key for key in texts if key.startswith("exception.")}
-        if not named:
+        keys = {key.rsplit(".", 1)[-1]: key for key in texts if key.startswith("exception.")}
+        if not keys:
             draft.head.append(f"event {one_line(event.name, 80)}")
             draft.add("", self.seen.fold(_listed(texts), draft.index), "data")
             return
-        draft.head.append(f"exception {one_line(texts.pop(named.get('type', ''), ''), 80)}")
-        message = texts.pop(named.get("message", ""), "")
+        draft.head.append(f"exception {one_line(texts.pop(keys.get('type', ''), ''), 80)}")
+        message = texts.pop(keys.get("message", ""), "")
         if message.strip() and message.strip() not in draft.span.status_message:
             draft.add("", self.seen.fold(message, f"exception of {draft.index}"), "data")
-        stack = texts.pop(named.get("stacktrace", ""), "")
+        stack = texts.pop(keys.get("stacktrace", ""), "")
         draft.add("", self.seen.fold(stack, f"stack of {draft.index}"), "data")
         draft.add("", self.seen.fold(_listed(texts), draft.index), "rest", _REST)
 

@@ -1,4 +1,4 @@
-"""Repetition in a trace: wrappers around spans, and texts, messages and calls seen before."""
+"""Find repetition in a trace: wrappers around spans, and repeated texts, messages and calls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from agenteval.records.run import Message, Span
-from agenteval.traces.condense_lines import ERROR
+from agenteval.traces.excerpt import ERROR
 
 # Keys of attributes of a wrapper that a reader of the trace may need
 TELLING = re.compile(
@@ -122,12 +122,12 @@ def _values(text: str, numbers: bool) -> Iterator[str]:
 
 @dataclass(slots=True)
 class Seen:
-    """Texts by where they stand, messages by number. Each distinct text is held once.
+    """The place of each text, and the number of each message. Distinct texts are held once.
 
     `folded` counts the texts and messages that were replaced by a reference.
     """
 
-    task: str = ""  # what the agent was asked: shown once, then as a reference
+    task: str = ""  # the agent's request: shown once, then as a reference
     folded: int = 0
     _task_shown: bool = False
     _texts: dict[str, str] = field(default_factory=dict)
@@ -152,22 +152,22 @@ class Seen:
                 self.folded += 1
                 text = text.replace(self.task, f"[the task: {len(self.task):,} characters]")
             self._task_shown = True
-        whole = text.strip()
-        if len(whole) < FOLD:
+        stripped = text.strip()
+        if len(stripped) < FOLD:
             return text
-        if where := self._texts.get(whole):
+        if where := self._texts.get(stripped):
             self.folded += 1
-            return f"[same as {where}: {len(whole):,} characters]"
-        self._texts[whole] = here
+            return f"[same as {where}: {len(stripped):,} characters]"
+        self._texts[stripped] = here
         for other, where in self._recent:
-            if whole in other:
+            if stripped in other:
                 self.folded += 1
-                return f"[stands within {where}: {len(whole):,} characters]"
+                return f"[stands within {where}: {len(stripped):,} characters]"
         for other, where in sorted(self._recent, key=lambda r: -len(r[0])):
             if len(other) < len(text) and other in text:
                 self.folded += 1
                 text = text.replace(other, f"[{where}: {len(other):,} characters]")
-        self._recent.append((whole, here))
+        self._recent.append((stripped, here))
         return text
 
     def fold_start(self, text: str, here: str) -> str:
@@ -185,8 +185,8 @@ class Seen:
     def number(self, message: Message) -> tuple[int, bool]:
         """Return the number of a message, and whether it is new.
 
-        Messages of the same role and content are one, whatever the ids of their calls. Keep the
-        messages alive: they are recognized by identity, which spares hashing what spans share.
+        Messages of the same role and content are one, even if the ids of their calls differ. Keep
+        the messages alive: they are recognized by identity, so that shared ones are hashed once.
         """
         number = self._by_id.get(id(message))
         if number is None:

@@ -1,7 +1,7 @@
 """Finds steps that failed because of the code or the call that the model wrote, without a model.
 
-This is the only rule that people's annotations have shown to be better than chance; twelve others
-were tried and removed (`python -m benchmarks.detectors` measures it).
+This is the only rule that is better than chance on annotated traces; twelve others were tried and
+removed (`python -m benchmarks.detectors` measures it).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from agenteval.records import Finding, Message, Run, Span
-from agenteval.traces.span_failures import Fact, facts, failed, is_service_failure
+from agenteval.traces.service_failures import is_service_failure
+from agenteval.traces.span_failures import Fact, facts, failed
 from agenteval.traces.taxonomy import Taxonomy
 
 NAME = "failed-code"
@@ -42,8 +43,8 @@ _CODE = re.compile(r'"\w*(?:code|script|python|program)\w*"\s*:', re.IGNORECASE)
 class FailedStep:
     """A step whose code or call could not be run.
 
-    `writer` is the model request that wrote it, `reader` the agent's next request, which was the
-    first to be told (None when there is none), `fact` how the failed span describes the failure.
+    `writer` is the model request that wrote it, `reader` the agent's next request, if any, which
+    was the first to see the failure, `fact` the failure as the failed span describes it.
     """
 
     writer: Span
@@ -54,9 +55,9 @@ class FailedStep:
 def detect(run: Run, taxonomy: Taxonomy | None = None) -> tuple[Finding, ...]:
     """Return one finding per failed step, in the order of the steps.
 
-    A finding stands at the agent's next request, where annotators mark it because it is the first
-    that is told of the failure; without a next request, at the request that wrote the code. With a
-    taxonomy, findings carry the name of its leaf; nothing is found if it has no such leaf.
+    A finding is at the agent's next request, where annotators mark it because it is the first that
+    sees the failure; without a next request, at the request that wrote the code. With a taxonomy,
+    findings have the name of its leaf; there are none if it has no such leaf.
     """
     leaf = None if taxonomy is None else taxonomy.find(CATEGORY)
     if taxonomy is not None and (leaf is None or not leaf.assigned):
@@ -91,27 +92,22 @@ class _Tree:
     """
 
     def __init__(self, run: Run) -> None:
-        self.spans: list[Span] = []
+        first: dict[str, Span] = {}
+        for span in run.spans:
+            first.setdefault(span.id, span)
+        self.spans = list(first.values())
         self.parents: list[int | None] = []
         self.agents: list[int | None] = []  # nearest agent span at or above each span
         self._actors: list[int | None] = []  # nearest llm, tool or agent span above each span
-        self._position: dict[str, int] = {}
-        for span in run.spans:
-            if span.id not in self._position:
-                self._add(span)
-
-    def _add(self, span: Span) -> None:
-        position = len(self.spans)
-        parent = None if span.parent_id is None else self._position.get(span.parent_id)
-        self._position[span.id] = position
-        self.spans.append(span)
-        self.parents.append(parent)
-        inherited = None if parent is None else self.agents[parent]
-        self.agents.append(position if span.kind == "agent" else inherited)
-        if parent is not None and self.spans[parent].kind not in ("llm", "tool", "agent"):
-            self._actors.append(self._actors[parent])
-        else:
-            self._actors.append(parent)
+        positions: dict[str, int] = {}
+        for i, span in enumerate(self.spans):
+            parent = None if span.parent_id is None else positions.get(span.parent_id)
+            positions[span.id] = i
+            self.parents.append(parent)
+            inherited = None if parent is None else self.agents[parent]
+            self.agents.append(i if span.kind == "agent" else inherited)
+            passive = parent is not None and self.spans[parent].kind in ("chain", "user")
+            self._actors.append(self._actors[parent] if parent is not None and passive else parent)
 
     def requests(self) -> dict[int | None, list[int]]:
         """Positions of the model requests by agent.

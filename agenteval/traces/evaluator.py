@@ -1,7 +1,7 @@
-"""Finders of errors over traces: what is missing is located, what was found is kept.
+"""Finders of errors over traces: missing traces are examined, findings are stored.
 
-A trial is one finder's work on one trace. Its log is the Findings, also where the finder failed:
-then it has a status and no findings, and is done again on resume or on `retry_failed`.
+A trial is one finder's work on one trace. Its log is the Findings, also if the finder failed: then
+it has a status and no findings, and is repeated on resume or on `retry_failed`.
 """
 
 from __future__ import annotations
@@ -10,30 +10,118 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from pydantic import JsonValue, ValidationError
 
 from agenteval.engine import Outcome, Requests, Unit
 from agenteval.engine.attempts import AttemptEvaluator
-from agenteval.errors import InputError, StoreError
-from agenteval.records import Criterion, Findings, Record, Run, Usage
+from agenteval.engine.judging import classify
+from agenteval.engine.measures import failed, level, levels, number, place
+from agenteval.errors import InputError, StoreError, Unauthorized
+from agenteval.records import GRADES, Criterion, Findings, Record, Result, Run, Usage, content_hash
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.records.trial import Trial, TrialCase, TrialSystem, distinct
 from agenteval.store import Store, Trials, of_one_state
-from agenteval.traces.finders import TraceFinder, find, finder_key
-from agenteval.traces.measures import GRADE_MEASURES, MEASURES, of_findings
+from agenteval.traces import detectors
+from agenteval.traces.annotations import OVERALL
 from agenteval.traces.outline import Outline, outline, trace_key
+from agenteval.traces.taxonomy import Taxonomy
 
 EVALUATOR = "traces"
 _ATTEMPT = "attempt"  # in a log, beside the fields of Findings
+CLEAN = levels("clean", "Whether nothing was found in the trace.", "no", "yes")
+NO_HIGH_IMPACT = levels(
+    "no_high_impact", "Whether no error of high impact was found in the trace.", "no", "yes"
+)
+MEASURES: tuple[Criterion, ...] = (CLEAN, NO_HIGH_IMPACT)
+GRADE_MEASURES = {
+    name: number(name, "A grade of the whole trace.", 1, 5) for name in (*GRADES, OVERALL)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FinderResult:
+    """The findings of one trace, and the usage that was paid for them."""
+
+    findings: Findings
+    usage: Usage = Usage()  # noqa: RUF009  frozen
+
+
+class TraceFinder(Protocol):
+    """Anything that finds errors in traces.
+
+    `parameters` is everything that can change the findings (model, prompts, taxonomy, options):
+    its hash with the name is the key under which findings are stored.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def parameters(self) -> Mapping[str, JsonValue]: ...
+    def requests(self, run: Run) -> Requests:
+        """Return the number of requests for a trace, for the dry run."""
+        ...
+
+    async def find(self, run: Run, attempt: int = 0) -> FinderResult:
+        """Return the findings; with a status, or an exception, if the trace was not examined.
+
+        `attempt` counts earlier tries that ended in a failure of content; it is part of the
+        requests, so that no stored reply to an earlier try is used.
+        """
+        ...
+
+
+def finder_key(finder: TraceFinder) -> str:
+    """Return the content hash (hex) of name and parameters."""
+    return content_hash({"name": finder.name, "parameters": dict(finder.parameters)})
+
+
+async def find(finder: TraceFinder, run: Run, attempt: int = 0) -> FinderResult:
+    """Return the findings of one trace; an exception becomes Findings with its status.
+
+    Raises Unauthorized, which concerns all further traces.
+    """
+    try:
+        return await finder.find(run, attempt)
+    except Unauthorized:
+        raise
+    except Exception as error:  # noqa: BLE001  a crash of a finder is a failure of this trace
+        status, message = classify(error)
+        spent = getattr(error, "spent", None)
+        failed = Findings(trace=run.id, status=status, message=message[:500])
+        return FinderResult(failed, spent if isinstance(spent, Usage) else Usage())
+
+
+@dataclass(frozen=True)
+class DetectorsFinder:
+    """The rule that needs no model (`detectors.detect`)."""
+
+    taxonomy: Taxonomy
+
+    @property
+    def name(self) -> str:
+        return "detectors"
+
+    @property
+    def parameters(self) -> Mapping[str, JsonValue]:
+        return {"rules": detectors.VERSION, "taxonomy": self.taxonomy.sha256}
+
+    def requests(self, run: Run) -> Requests:
+        """Rules send no requests."""
+        return {}
+
+    async def find(self, run: Run, attempt: int = 0) -> FinderResult:
+        """Return the findings; none if the taxonomy lacks the rule's category."""
+        findings = await asyncio.to_thread(detectors.detect, run, self.taxonomy)
+        return FinderResult(Findings(trace=run.id, findings=tuple(findings)))
 
 
 @dataclass(frozen=True, slots=True)
 class TraceCase:
-    """A trace to be examined: its key, its outline, and where to get all of it again.
+    """A trace to examine: its key, its outline, and a function that reads it again.
 
-    Traces are large: a campaign holds those it works on, not all.
+    Traces are large, so only those that are being examined are in memory.
     """
 
     key: str
@@ -55,29 +143,22 @@ def _loaded(key: str, outline: Outline, run: Run) -> TraceCase:
 
 
 def case_of(run: Run, load: Callable[[], Run] | None = None) -> TraceCase:
-    """The case of a trace; `load` reads it again (default: it is kept)."""
+    """Return the case of a trace; without `load` the run stays in memory."""
     return TraceCase(trace_key(run), outline(run), load or (lambda: run))
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """Findings as stored: by which finder (name distinct among those read, and key), of what."""
+class StoredFindings:
+    """The stored findings of one trace; names of finders are distinct (see `distinct_names`)."""
 
     finder: str
-    finder_key: str
     trace_key: str
     findings: Findings
-    usage: Usage | None
-    seconds: float | None
 
 
 @dataclass(frozen=True)
 class TracesEvaluator(AttemptEvaluator[TraceCase]):
-    """A finder of errors over traces.
-
-    `attempts` are the earlier tries of each trace whose content could not be used (see
-    `attempts_of`): none of them is repeated.
-    """
+    """A finder of errors over traces; `attempts` by trace key are those of `attempts_of`."""
 
     finder: TraceFinder = field(kw_only=True)
     attempts: Mapping[str, int] = field(kw_only=True)
@@ -90,8 +171,7 @@ class TracesEvaluator(AttemptEvaluator[TraceCase]):
     def of(cls, store: Store, cases: Sequence[TraceCase], finder: TraceFinder) -> TracesEvaluator:
         """Return the evaluator of a finder over these traces.
 
-        Raises InputError when two traces have one id but not one content: findings name their
-        trace by its id.
+        Raises InputError for different traces of one id: findings name their trace by its id.
         """
         by_key = {case.key: case for case in cases}
         names: dict[str, str] = {}
@@ -113,15 +193,20 @@ class TracesEvaluator(AttemptEvaluator[TraceCase]):
         return Findings(trace=case.trace, status="error:infrastructure", message=message)
 
     def requests(self, unit: Unit[TraceCase]) -> Requests:
-        """Return what the finder asks about the trace, read again."""
+        """Return the finder's requests for the trace, which is read again."""
         return self.finder.requests(unit.content.load())
 
     async def evaluate(self, unit: Unit[TraceCase]) -> Outcome:
-        """Examine one trace, read again. Raises Unauthorized, StoreError, and InputError for a
-        trace that has changed since it was read."""
+        """Read one trace again and examine it.
+
+        Raises Unauthorized, StoreError, and InputError for a trace that has changed.
+        """
         case, attempt, started = unit.content, self.attempts.get(unit.key, 0), time.time()
-        found = await find(self.finder, await asyncio.to_thread(_same, case), attempt)
-        findings = found.findings
+        run = await asyncio.to_thread(case.load)
+        if await asyncio.to_thread(trace_key, run) != case.key:
+            raise InputError("the trace has changed since it was read; start again", case.trace)
+        result = await find(self.finder, run, attempt)
+        findings = result.findings
         trial = Trial(
             evaluator=EVALUATOR,
             system_key=self.system.key,
@@ -132,59 +217,82 @@ class TracesEvaluator(AttemptEvaluator[TraceCase]):
             log={**findings.model_dump(mode="json"), _ATTEMPT: attempt},
             started=started,
             ended=time.time(),
-            usage=found.usage,
+            usage=result.usage,
         )
         return Outcome(of_findings(trial, findings), trial)
 
 
-def attempts_of(tables: Trials, key: str, cases: Sequence[str]) -> dict[str, int]:
-    """By trace key, how many tries ended in a failure of content: none of them is repeated.
+def of_findings(trial: Trial, findings: Findings) -> tuple[Result, ...]:
+    """Return the results of a trace: whether it is clean, and its grades."""
+    if findings.status is not None:
+        return failed(trial, MEASURES, findings.status, findings.message)
+    high = any(finding.impact == "HIGH" for finding in findings.findings)
+    grades = [
+        place(trial, GRADE_MEASURES[name], grade.value)
+        for name, grade in findings.grades.items()
+        if name in GRADE_MEASURES and grade.value is not None
+    ]
+    return (
+        level(trial, CLEAN, not findings.findings),
+        level(trial, NO_HIGH_IMPACT, not high),
+        *grades,
+    )
 
-    Where the infrastructure failed the number stays, so that what was answered is not asked again.
+
+def attempts_of(tables: Trials, key: str, cases: Sequence[str]) -> dict[str, int]:
+    """Return by trace key how many tries ended in a failure of content; none of them is repeated.
+
+    After a failure of the infrastructure the number stays, so that stored replies are used.
     """
-    stored = {}
+    attempts = {}
     for trial in tables.trials(EVALUATOR, cases, [key]):
         before = trial.log.get(_ATTEMPT)
-        content = trial.status != "done" and trial.status not in INFRASTRUCTURE
-        stored[trial.case_key] = (before if isinstance(before, int) else 0) + content
-    return stored
+        repeat = trial.status != "done" and trial.status not in INFRASTRUCTURE
+        attempts[trial.case_key] = (before if isinstance(before, int) else 0) + repeat
+    return attempts
 
 
 @of_one_state
 def load_findings(
     store: Store, *, traces: Iterable[str] | None = None, finders: Iterable[str] | None = None
-) -> list[Stored]:
-    """Stored findings (of these trace and finder keys), by finder, then trace key.
+) -> list[StoredFindings]:
+    """Return stored findings (of these trace and finder keys), by finder, then trace key.
 
-    Two finders of one name get what differs between them behind it (see `distinct_names`). Raises
-    StoreError for a damaged row.
+    Raises StoreError for a damaged row.
     """
     tables = Trials(store)
     names = distinct_names(tables.systems(EVALUATOR))
     rows = []
-    for t in tables.trials(EVALUATOR, traces, finders):
-        seconds = None if t.started is None or t.ended is None else t.ended - t.started
-        name = names[t.system_key]
-        rows.append(Stored(name, t.system_key, t.case_key, _findings(t), t.usage, seconds))
-    return sorted(rows, key=lambda r: (r.finder, r.trace_key))
+    for trial in tables.trials(EVALUATOR, traces, finders):
+        log = {key: value for key, value in trial.log.items() if key != _ATTEMPT}
+        try:
+            findings = Findings.model_validate(log)
+        except ValidationError as error:
+            what = f"the findings of {trial.case_id!r} are damaged in the store"
+            raise StoreError(what) from error
+        rows.append(StoredFindings(names[trial.system_key], trial.case_key, findings))
+    return sorted(rows, key=lambda row: (row.finder, row.trace_key))
 
 
 def distinct_names(systems: Iterable[TrialSystem]) -> dict[str, str]:
-    """Names of finders by key. Those of one name are told apart by the options in which they
-    differ, at most three, and by a piece of their key where that does not do."""
-    alike: dict[str, list[TrialSystem]] = {}
+    """Return names of finders by key.
+
+    Finders of one name get the options in which they differ, at most three, and a part of their key
+    if that is not enough.
+    """
+    by_name: dict[str, list[TrialSystem]] = {}
     for system in systems:
-        alike.setdefault(system.name, []).append(system)
+        by_name.setdefault(system.name, []).append(system)
     names = {}
-    for name, group in alike.items():
+    for name, group in by_name.items():
         options = [dict(_leaves(system.parameters)) for system in group]
         differing = [
             key
-            for key in dict.fromkeys(key for chosen in options for key in chosen)
-            if len({str(chosen.get(key)) for chosen in options}) > 1
+            for key in dict.fromkeys(key for of_system in options for key in of_system)
+            if len({str(of_system.get(key)) for of_system in options}) > 1
         ]
-        for system, own in zip(group, options, strict=True):
-            listed = ", ".join(f"{key} {_brief(own.get(key))}" for key in differing[:3])
+        for system, of_system in zip(group, options, strict=True):
+            listed = ", ".join(f"{key} {_brief(of_system.get(key))}" for key in differing[:3])
             names[system.key] = f"{name} [{listed}]" if listed else name
     return distinct(names)
 
@@ -199,33 +307,19 @@ def _leaves(value: JsonValue, name: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _brief(value: str | None) -> str:
-    """Of a hash its beginning."""
+    """An option in short: the beginning of a hash."""
     text = "none" if value is None else value
     return text[:6] if len(text) in (40, 64) and text.isalnum() else text[:30]
 
 
 def load_outlines(store: Store, traces: Iterable[str] | None = None) -> dict[str, Outline]:
-    """Outlines of the stored traces by trace key. Raises StoreError for a damaged one."""
-    wanted = None if traces is None else set(traces)
+    """Return outlines of stored traces by trace key. Raises StoreError for a damaged one."""
+    keys = None if traces is None else set(traces)
     outlines = {}
     for case in Trials(store).cases(EVALUATOR):
-        if wanted is None or case.key in wanted:
+        if keys is None or case.key in keys:
             try:
                 outlines[case.key] = Outline.model_validate(case.body)
             except ValidationError as error:
                 raise StoreError(f"the trace {case.id!r} is damaged in the store") from error
     return outlines
-
-
-def _findings(trial: Trial) -> Findings:
-    try:
-        return Findings.model_validate({k: v for k, v in trial.log.items() if k != _ATTEMPT})
-    except ValidationError as error:
-        raise StoreError(f"the findings of {trial.case_id!r} are damaged in the store") from error
-
-
-def _same(case: TraceCase) -> Run:
-    run = case.load()
-    if trace_key(run) != case.key:
-        raise InputError("the trace has changed since it was read; start again", case.trace)
-    return run

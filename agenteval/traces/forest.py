@@ -1,9 +1,9 @@
-"""Which spans of a trace are drawn: trees within bounds, with everything left out counted."""
+"""Choose the spans of a trace that are drawn: trees within bounds, with omitted spans counted."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from agenteval.traces.outline import OutlineSpan
@@ -11,7 +11,7 @@ from agenteval.traces.outline import OutlineSpan
 
 @dataclass(frozen=True)
 class Drawn:
-    """A span to be drawn, its children, and below it what is left out, counted by kind."""
+    """A span to draw, its drawn children, and the number of omitted ones by kind."""
 
     span: OutlineSpan
     depth: int
@@ -21,20 +21,10 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Forest:
-    """The roots of what is drawn, and how many spans beside them are left out, by kind."""
+    """The roots of what is drawn, and the number of omitted spans beside them by kind."""
 
-    roots: list[Drawn]
-    hidden: Counter[str]
-
-    @property
-    def drawn(self) -> int:
-        """Number of spans drawn."""
-        count, stack = 0, list(self.roots)
-        while stack:
-            node = stack.pop()
-            count += 1
-            stack.extend(node.children)
-        return count
+    roots: list[Drawn] = field(default_factory=list)
+    hidden: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)
@@ -46,34 +36,40 @@ class Bounds:
     depth: int = 24
 
 
-DEFAULT = Bounds()
+def nodes(roots: Iterable[Drawn]) -> Iterator[Drawn]:
+    """Yield these nodes and all below them."""
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(node.children)
 
 
 def forest(
-    spans: Sequence[OutlineSpan], marked: Collection[str] = (), bounds: Bounds = DEFAULT
+    spans: Sequence[OutlineSpan], marked: Collection[str] = (), bounds: Bounds = Bounds()
 ) -> Forest:
-    """The spans as trees within `bounds`; all others are counted where they would stand.
+    """Return the spans as trees within `bounds`; the others are counted at their place.
 
-    Spans in `marked`, then those with an error, come first, with the spans above them, so that
-    they are seen in a trace of any size. A span whose parent does not stand before it is a root,
-    as is one more than `bounds.depth` below its own: a broken or endless chain draws no loop.
+    Spans in `marked`, then those with an error, come first, with the spans above them, so that they
+    are visible in a trace of any size. A span whose parent does not come before it is a root, as is
+    one more than `bounds.depth` below its own: a broken or endless chain draws no loop.
     """
     parents, depths = _places(spans, bounds.depth)
-    chosen = _chosen(spans, parents, set(marked), bounds)
-    nodes: dict[int, Drawn] = {}
-    anchors: list[int | None] = []
-    result = Forest([], Counter())
+    chosen = _chosen(spans, parents, marked, bounds)
+    drawn: dict[int, Drawn] = {}
+    anchors: list[int | None] = []  # the drawn span at or above each span
+    result = Forest()
     for i, span in enumerate(spans):
-        above = parents[i]
-        anchor = None if above is None else anchors[above]
-        into = result if anchor is None else nodes[anchor]
+        parent = parents[i]
+        anchor = None if parent is None else anchors[parent]
+        above = None if anchor is None else drawn[anchor]
         if i in chosen:
-            nodes[i] = Drawn(span, depths[i])
-            (into.roots if isinstance(into, Forest) else into.children).append(nodes[i])
-            anchors.append(i)
+            drawn[i] = Drawn(span, depths[i])
+            (above.children if above else result.roots).append(drawn[i])
+            anchor = i
         else:
-            into.hidden[span.kind] += 1
-            anchors.append(anchor)
+            (above or result).hidden[span.kind] += 1
+        anchors.append(anchor)
     return result
 
 
@@ -100,7 +96,8 @@ def _chosen(
 ) -> set[int]:
     """Positions of the spans to draw: marked ones, errors, then from the beginning."""
     chosen: set[int] = set()
-    for i in _first(spans, marked):
+    first = [i for i, span in enumerate(spans) if span.id in marked]
+    for i in [*first, *(i for i, span in enumerate(spans) if span.status == "error")]:
         path, above = [i], parents[i]
         while above is not None and above not in chosen:
             path.append(above)
@@ -108,15 +105,9 @@ def _chosen(
         if i not in chosen and len(chosen) + len(path) <= bounds.spans:
             chosen.update(path)
     siblings: Counter[int | None] = Counter(parents[i] for i in chosen)
-    for i in range(len(spans)):
-        above = parents[i]
+    for i, above in enumerate(parents):
         fits = siblings[above] < bounds.children and (above is None or above in chosen)
         if i not in chosen and fits and len(chosen) < bounds.spans:
             chosen.add(i)
             siblings[above] += 1
     return chosen
-
-
-def _first(spans: Sequence[OutlineSpan], marked: Collection[str]) -> Iterator[int]:
-    yield from (i for i, span in enumerate(spans) if span.id in marked)
-    yield from (i for i, span in enumerate(spans) if span.status == "error")

@@ -1,5 +1,4 @@
-"""Grades of whole traces (1 to 5) against gold, correlation and distance with what is missing; and
-scores of traces against their length: do long traces make a finder fail?"""
+"""Score grades of whole traces (1 to 5) against gold, and scores of traces against their length."""
 
 from __future__ import annotations
 
@@ -24,10 +23,10 @@ _BINS = 4
 class GradeScore:
     """One grade over the `pearson.n` traces that have it on both sides.
 
-    `error` is the mean absolute difference in points; `constant` what it would be if every trace
-    were given the median of gold: a grader that is not better says nothing. `missing` counts
-    traces with gold but without a prediction of it, `no_gold` traces whose gold lacks it.
-    `pearson.mean` is None with the reason where a side does not vary.
+    `error` is the mean absolute difference in points; `constant` the same if every trace got the
+    median of gold: a grader that is not better is useless. `missing` counts traces with gold but
+    without a prediction, `no_gold` traces without gold. `pearson.mean` is None, with a reason, if
+    a side does not vary.
     """
 
     grade: str
@@ -39,7 +38,7 @@ class GradeScore:
 
 
 def values(findings: Findings | None) -> Mapping[str, float]:
-    """The grades that have a value; overall, where it is not given, as the mean of all four."""
+    """Return the grades with a value; a missing `overall` is the mean of the other four."""
     grades = findings.grades if findings else {}
     by_name = {name: grade.value for name, grade in grades.items() if grade.value is not None}
     four = [by_name[name] for name in GRADES if name in by_name]
@@ -74,7 +73,7 @@ def score_grades(
 
 
 def _correlation(first: _Floats, second: _Floats, how: How) -> Interval:
-    """Pearson's r with an interval by resampling pairs; None with the reason where undefined."""
+    """Pearson's r with an interval by resampling pairs; None, with a reason, if undefined."""
     n = len(first)
     if n < 3:
         return Interval(None, None, None, None, n, None, "none", f"{n} traces have both")
@@ -91,8 +90,7 @@ def _pearson(first: _Floats, second: _Floats) -> float | None:
 
 @dataclass(frozen=True)
 class LengthBin:
-    """Traces of a range of lengths: `low` and `high` in tokens, both included; `answered` of them
-    have a readable prediction."""
+    """Traces of `low` to `high` tokens, both included; `answered` have a readable prediction."""
 
     low: int
     high: int
@@ -107,7 +105,7 @@ class LengthBin:
 
 @dataclass(frozen=True)
 class LengthScore:
-    """One score against length. `unknown` counts traces whose length is not known."""
+    """One score against length; `unknown` counts traces of unknown length."""
 
     score: str
     pearson: Interval
@@ -123,10 +121,10 @@ def against_length(
     answered: Mapping[str, bool],
     how: How,
 ) -> LengthScore:
-    """`scores` by trace against `tokens` by trace.
+    """Compare `scores` by trace with `tokens` by trace.
 
-    Pearson with a bootstrap interval, Spearman with Bonett and Wright's, and the mean in bins of
-    about equal numbers of traces (quartiles of length; traces of one length stay together).
+    Computes Pearson with a bootstrap interval, Spearman with Bonett and Wright's, and the mean in
+    bins of about equal numbers of traces (quartiles of length; equal lengths stay together).
     """
     ordered = sorted((tokens[trace], trace) for trace in scores if trace in tokens)
     lengths = np.array([length for length, _ in ordered], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Traces, taxonomies and findings as people hand them over, and what in them talks to a judge."""
+"""Traces, taxonomies and findings as people pass them, and the signs of text for the judge."""
 
 from __future__ import annotations
 
@@ -16,29 +16,28 @@ from agenteval.readers.source_files import find
 from agenteval.readers.strict_json import Notes
 from agenteval.readers.traces import read_file, read_traces
 from agenteval.records import Run
-from agenteval.traces.annotation_files import read_folder
-from agenteval.traces.annotations import Annotation
+from agenteval.traces.annotations import Annotation, read_folder
 from agenteval.traces.outline import Outline
 from agenteval.traces.taxonomy import Taxonomy, built_in, load_taxonomy
 
 Traces = str | Path | Sequence[str | Path | Run]
 TaxonomyLike = str | Path | Taxonomy | None
-_MANY = 1000  # spans from which a trace is read anew rather than kept
+_MANY = 1000  # spans from which a trace is read again instead of being kept in memory
 
 
 def read_each(
     traces: Traces, watch: Watch, *, with_gold: bool = False
 ) -> Iterator[tuple[Run, Callable[[], Run]]]:
-    """Every trace, one file in memory at a time, with a way to read it again.
+    """Yield every trace, one file in memory at a time, with a function that reads it again.
 
-    `traces` are files, folders, globs or runs. `watch` hears what was passed over and put right.
-    Gold answers in spans are withheld unless `with_gold`.
-    Raises InputError for what cannot be read, for an id used twice, and when there is none at all.
+    `traces` are files, folders, globs or runs. `watch` receives skipped files and corrections. Gold
+    answers in spans are withheld unless `with_gold`. Raises InputError for unreadable traces, for
+    an id used twice, and if there are no traces.
     """
-    given = [traces] if isinstance(traces, str | Path) else traces
+    sources = [traces] if isinstance(traces, str | Path) else traces
     seen: dict[str, str] = {}
 
-    def once(run: Run, where: str) -> Run:
+    def unique(run: Run, where: str) -> Run:
         if run.id in seen:
             raise InputError(f"the trace id {run.id!r} was already used in {seen[run.id]}", where)
         seen[run.id] = where
@@ -46,24 +45,24 @@ def read_each(
 
     notes = Notes()
     try:
-        for source in given:
+        for source in sources:
             if isinstance(source, Run):
-                run = once(source if with_gold else without_gold(source), "the runs given")
+                run = unique(source if with_gold else without_gold(source), "the runs given")
                 yield run, lambda run=run: run  # type: ignore[misc]
                 continue
             files = find(str(source))
             for file in files.files:
                 for run in read_file(file, files, notes, with_gold=with_gold):
-                    yield once(run, str(file.path)), _reader(file.path, run, with_gold)
+                    yield unique(run, str(file.path)), _reader(file.path, run, with_gold)
             for skipped in files.skipped:
                 watch.note(f"skipped {skipped.path}: {skipped.reason}")
     except InputError:
-        notes = Notes()  # what is wrong is one line
+        notes = Notes()  # an error is one line
         raise
     finally:
         watch.warn_list("warnings while reading:", notes.lines(), most=10)
     if not seen:
-        raise InputError("no trace found", ", ".join(map(str, given)))
+        raise InputError("no trace found", ", ".join(map(str, sources)))
 
 
 def _reader(path: Path, run: Run, with_gold: bool) -> Callable[[], Run]:
@@ -71,55 +70,56 @@ def _reader(path: Path, run: Run, with_gold: bool) -> Callable[[], Run]:
         return lambda: run
     name = run.id
 
-    def again() -> Run:
-        for one in read_traces(path, with_gold=with_gold).runs:
-            if one.id == name:
-                return one
-        raise InputError(f"trace {name!r} is gone; start again", str(path))
+    def read_again() -> Run:
+        runs = read_traces(path, with_gold=with_gold).runs
+        if (run := next((run for run in runs if run.id == name), None)) is None:
+            raise InputError(f"trace {name!r} is gone; start again", str(path))
+        return run
 
-    return again
+    return read_again
 
 
 def read_taxonomy(taxonomy: TaxonomyLike) -> Taxonomy:
-    """The taxonomy of a file, or the built-in one."""
+    """Return the taxonomy of a file, or the built-in one."""
     if isinstance(taxonomy, Taxonomy):
         return taxonomy
     return built_in() if taxonomy is None else load_taxonomy(Path(taxonomy))
 
 
 def read_findings(
-    folder: str | Path, taxonomy: Taxonomy, watch: Watch, what: str = ""
+    folder: str | Path, taxonomy: Taxonomy, watch: Watch, what: str
 ) -> list[Annotation]:
-    """Annotations of a folder or file; `watch` hears what was put right, named as `what`."""
+    """Return annotations of a folder or file; `watch` receives corrections, titled `what`."""
     annotations = read_folder(Path(folder), taxonomy)
-    lines = [f"{one.name}: {text}" for one in annotations for text in one.warnings]
-    watch.warn_list(f"{what or folder}, read with changes:", lines, most=5)
+    lines = [f"{a.name}: {text}" for a in annotations for text in a.warnings]
+    watch.warn_list(f"{what}, read with changes:", lines, most=5)
     return annotations
 
 
 def name_of(folder: str | Path) -> str:
-    """What a folder of findings is called in tables."""
+    """Return the name of a folder of findings in tables."""
     return Path(folder).resolve().name or str(folder)
 
 
 def flags_of(runs: Iterable[Run]) -> Flags:
-    """The flags of traces, from all that a judge would see of them."""
+    """Return the flags of traces, from everything that a judge would see of them."""
     return flags_of_views((run, make_view(run)) for run in runs)
 
 
 def flags_of_outlines(outlines: Iterable[Outline]) -> Flags:
-    """The flags of stored traces, as far as their excerpts tell: of inputs those of tools."""
+    """Return the flags of stored traces, from their excerpts (of inputs those of tools)."""
     flags, examined = [], 0
-    for one in outlines:
+    for outline in outlines:
         examined += 1
-        texts = [one.task]
-        for span in one.spans:
+        texts = [outline.task]
+        for span in outline.spans:
             texts += [span.input if span.kind == "tool" else "", span.output, span.note]
         if signs := texts_signs(dict.fromkeys(filter(None, texts))):
-            flags.append(Flag(one.trace, None, tuple(s.name for s in signs)))
+            flags.append(Flag(outline.trace, None, tuple(sign.name for sign in signs)))
     return Flags(tuple(flags), examined)
 
 
-def together(several: Iterable[Flags]) -> Flags:
-    every = list(several)
-    return Flags(tuple(f for one in every for f in one.found), sum(one.examined for one in every))
+def combined(flags: Sequence[Flags]) -> Flags:
+    """Return the flags of several groups of traces as one."""
+    every = tuple(flag for group in flags for flag in group.found)
+    return Flags(every, sum(group.examined for group in flags))

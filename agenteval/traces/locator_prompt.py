@@ -1,4 +1,4 @@
-"""How a locator asks: its options, its requests, and how much of the window is left for spans."""
+"""The requests of a locator: its options, its prompts, and the room they leave for spans."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from agenteval.errors import InputError
 from agenteval.models.prompts import load_prompt, neutralise
 from agenteval.models.wire import NONCE, Request
-from agenteval.readers.assignment import Assignment, Passage, assignment
+from agenteval.readers.assignment import Passage, assignment
 from agenteval.records import Run, content_hash
 from agenteval.traces.locator_quotes import QuoteCheck
 from agenteval.traces.locator_reply import grades_schema, reply_schema
@@ -25,8 +25,8 @@ SUMMARY = 300  # tokens of the notes carried from part to part
 # and of the agent's instructions
 _TASK, _RULES = (400, 2000), (150, 1500)
 _NO_RULES = 6000  # a context below this has no room for the agent's instructions
-_GUIDED = 24  # how to tell kinds apart is said where the context has room for it so many times
-_LEAST_ROOM = 200  # tokens for spans; less would be one sentence at a time
+_GUIDED = 24  # the guidance is shown if it fits into the context so many times
+_MIN_ROOM = 200  # tokens for spans; less would be one sentence at a time
 _SHOWN_AGAIN = 120  # tokens of a reply that is to be repaired
 _PROBLEM = 300  # characters
 _PROMPTS = {
@@ -38,7 +38,7 @@ PROMPTS_SHA256 = content_hash([prompt.sha256 for prompt in _PROMPTS.values()])
 
 @dataclass(frozen=True)
 class LocatorOptions:
-    """How a model is asked. All of it is part of the source of every finding.
+    """How a model is asked; part of the source of every finding.
 
     Raises InputError for values that cannot work.
     """
@@ -50,7 +50,7 @@ class LocatorOptions:
     temperature: float | None = 1.0  # None leaves it to the endpoint
     seed: int = 0
     grades: bool = True
-    quotes: QuoteCheck = "step"  # where quoted words must stand
+    quotes: QuoteCheck = "step"  # where quoted words must occur
 
     def __post_init__(self) -> None:
         for name, least in {"context": 512, "reply_tokens": 64, "repeats": 1}.items():
@@ -58,26 +58,28 @@ class LocatorOptions:
                 raise InputError(f"must be at least {least}", name)
 
     def parameters(self) -> dict[str, JsonValue]:
-        """Everything but the seed, for a Source."""
+        """Return everything but the seed, for a Source."""
         return {k: v for k, v in asdict(self).items() if k != "seed"}
 
 
 @dataclass(frozen=True, slots=True)
 class RunningNotes:
-    """What is known of the earlier parts: the judge's notes, and lines of what was found."""
+    """The judge's notes on the earlier parts, and lines on the errors found in them."""
 
     notes: str = ""
-    found: str = ""
+    errors: str = ""
 
 
-FULL = RunningNotes("x" * 3 * SUMMARY, "x" * 3 * SUMMARY)  # as long as it may get
+LONGEST_NOTES = RunningNotes("x" * 3 * SUMMARY, "x" * 3 * SUMMARY)
 
 
 @dataclass(frozen=True, slots=True)
 class LocatorQuestion:
-    """One question over a trace: an area or all, its leaves, its fixed text, and the room that
-    it leaves for spans, in tokens. `rules` are the agent's instructions in short, told with parts
-    that do not hold the span `rules_at`, where they stand whole."""
+    """One question over a trace: an area or all, and its leaves.
+
+    `room` is the number of tokens that its fixed text leaves for spans. `rules` are the agent's
+    instructions in short, shown with parts that do not hold the span `rules_at`, their source.
+    """
 
     area: str | None
     leaves: tuple[Leaf, ...]
@@ -91,7 +93,7 @@ class LocatorQuestion:
 
 
 class PromptBuilder:
-    """Makes the requests of one locator. All texts of a trace go in through data blocks."""
+    """Makes the requests of one locator. All texts of a trace go into data blocks."""
 
     def __init__(self, taxonomy: Taxonomy, options: LocatorOptions, legend: str) -> None:
         self.taxonomy = taxonomy
@@ -99,16 +101,15 @@ class PromptBuilder:
         self._legend = legend
 
     def questions(self, run: Run, indices: Mapping[str, str] = {}) -> list[LocatorQuestion]:
-        """One question, or one for each area that has leaves to find. `indices` are those of the
-        spans by id.
+        """Return one question, or one for each area with leaves; `indices` of spans are by id.
 
-        Raises InputError when the context leaves no room for spans.
+        Raises InputError if the context leaves no room for spans.
         """
         leaves = self.taxonomy.assigned
         if self.options.mode == "broad":
             return [self._question(run, None, leaves, indices)]
-        mine = {area: tuple(x for x in leaves if x.area == area) for area in self.taxonomy.areas}
-        return [self._question(run, area, some, indices) for area, some in mine.items() if some]
+        by_area = {a: tuple(x for x in leaves if x.area == a) for a in self.taxonomy.areas}
+        return [self._question(run, area, some, indices) for area, some in by_area.items() if some]
 
     def _question(
         self, run: Run, area: str | None, leaves: tuple[Leaf, ...], indices: Mapping[str, str]
@@ -133,33 +134,33 @@ class PromptBuilder:
             system=system,
             task=self._short(assigned.task.text, _TASK),
             task_from=_origin(run, assigned.task),
-            rules=self._rules(assigned),
+            rules=self._rules(assigned.instructions.text),
             rules_at=indices.get(assigned.instructions.span or "", ""),
             run_id=run.id,
             room=0,
         )
-        room = self._room(self.part(question, SliceRow((), again=9_999), FULL, 0, ("x",)))
-        if room < _LEAST_ROOM:
+        longest = self.part(question, SliceRow((), again=9_999), LONGEST_NOTES, 0, ("x",))
+        room = self._room(longest)
+        if room < _MIN_ROOM:
             raise InputError(
                 f"a context of {self.options.context} tokens leaves {max(room, 0)} for the spans "
                 f"beside the instructions and a reply of {self.options.reply_tokens}; "
-                f"at least {_LEAST_ROOM} are needed (or ask by areas)",
+                f"at least {_MIN_ROOM} are needed (or ask by areas)",
                 "context",
             )
         return replace(question, room=room)
 
     def _short(self, text: str, bounds: tuple[int, int]) -> str:
-        """The text within its share of the context: the first bound at 8,000 tokens, in proportion
-        above, the second at most."""
+        """Cut a text to the first bound at a context of 8,192, in proportion above, the second at
+        most."""
         least, most = bounds
-        return shorten(
-            neutralise(text), max(least, min(most, least * self.options.context // 8192))
-        )
+        room = max(least, min(most, least * self.options.context // 8192))
+        return shorten(neutralise(text), room)
 
-    def _rules(self, assigned: Assignment) -> str:
+    def _rules(self, instructions: str) -> str:
         if self.options.context < _NO_RULES:
             return ""
-        return self._short(rules_of(assigned.instructions.text), _RULES)
+        return self._short(rules_of(instructions), _RULES)
 
     def _room(self, request: Request) -> int:
         """Tokens that are left beside a request, its repair and their replies."""
@@ -174,20 +175,20 @@ class PromptBuilder:
         self,
         question: LocatorQuestion,
         row: SliceRow,
-        carry: RunningNotes,
+        notes: RunningNotes,
         repeat: int,
         hints: Sequence[str] | None = None,
     ) -> Request:
-        """The request on one part; `hints` default to those of its slices."""
+        """Return the request on one part; `hints` default to those of its slices."""
         if hints is None:
             hints = [line for part in row.slices for line in part.hints]
-        whole = any(s.index == question.rules_at and len(s.text) == s.total for s in row.slices)
+        shown = any(s.index == question.rules_at and len(s.text) == s.total for s in row.slices)
         user = _PROMPTS["locator_user"].render(
             task=question.task,
             task_from=question.task_from,
-            rules="" if whole else question.rules,
-            notes=carry.notes,
-            found=carry.found,
+            rules="" if shown else question.rules,
+            notes=notes.notes,
+            found=notes.errors,
             parts=row.slices,
             again=row.again,
             hints="\n".join(hints) if hints else None,
@@ -222,29 +223,29 @@ class PromptBuilder:
         ending: Passage,
         unread: str,
     ) -> Request:
-        """The request for the grades. `errors` are lines with the gravest first; as many are told
-        as the context leaves room for."""
+        """Return the request for the grades, with as many lines of `errors`, gravest first, as the
+        context has room for."""
         system = _PROMPTS["grades_system"].render(nonce=NONCE)
         assigned = assignment(run)
 
-        def make(found: str) -> Request:
+        def with_errors(lines: str) -> Request:
             user = _PROMPTS["grades_user"].render(
                 task=self._short(assigned.task.text, _TASK),
-                rules=self._rules(assigned),
+                rules=self._rules(assigned.instructions.text),
                 task_from=_origin(run, assigned.task),
                 notes=[(name, shorten(neutralise(text), SUMMARY)) for name, text in notes],
-                found=found,
+                found=lines,
                 ending=self._short(ending.text, _TASK),
                 ending_from=_origin(run, ending),
                 unread=unread,
             )
             return self._request("locator:grades", run.id, (system, user), grades_schema(), 0)
 
-        return make(_listed(errors, self._room(make(""))))
+        return with_errors(_listed(errors, self._room(with_errors(""))))
 
 
 def shown_again(text: str) -> str:
-    """Return what is repeated of a reply that is to be repaired."""
+    """Return the part of a reply that is shown to the judge for repair."""
     return shorten(neutralise(text), _SHOWN_AGAIN)
 
 
@@ -252,17 +253,17 @@ def _listed(lines: Sequence[str], room: int) -> str:
     """As many lines as fit, and how many more there are."""
     if not lines:
         return "(none)"
-    chosen: list[str] = []
+    listed: list[str] = []
     used = 8  # the last line
     for line in map(neutralise, lines):
         used += tokens(line) + 1
         if used > room:
-            return "\n".join([*chosen, f"... and {len(lines) - len(chosen)} more"])
-        chosen.append(line)
-    return "\n".join(chosen)
+            return "\n".join([*listed, f"... and {len(lines) - len(listed)} more"])
+        listed.append(line)
+    return "\n".join(listed)
 
 
-_A_RULE = re.compile(
+_RULE = re.compile(
     r"^\s*(?:[-*•]|\d{1,2}[.)])\s"
     r"|\b(?:must|never|always|only|do not|don't|should|required|forbidden)\b",
     re.IGNORECASE,
@@ -272,18 +273,20 @@ _CODE = re.compile(r"^\s*(```|~~~)")
 
 
 def rules_of(instructions: str) -> str:
-    """Of an agent's instructions the lines that say what it may use and must keep to: items of
-    lists outside of code, and sentences that command or forbid; all of them where there are none.
-    A mark stands for what is left out."""
-    chosen: list[str] = []
+    """Return the lines of an agent's instructions that permit or forbid something.
+
+    These are items of lists outside of code, and sentences with words such as "must"; all lines if
+    there are none. A mark replaces omitted lines.
+    """
+    lines: list[str] = []
     code = False
     for line in instructions.splitlines():
         code ^= _CODE.match(line) is not None
-        if not code and _A_RULE.search(line):
-            chosen.append(line if len(line) <= _RULE_LINE else f"{line[:_RULE_LINE]} [...]")
-        elif line.strip() and (not chosen or chosen[-1] != "[...]"):
-            chosen.append("[...]")
-    return "\n".join(chosen) if any(line != "[...]" for line in chosen) else instructions
+        if not code and _RULE.search(line):
+            lines.append(line if len(line) <= _RULE_LINE else f"{line[:_RULE_LINE]} [...]")
+        elif line.strip() and (not lines or lines[-1] != "[...]"):
+            lines.append("[...]")
+    return "\n".join(lines) if any(line != "[...]" for line in lines) else instructions
 
 
 def _origin(run: Run, passage: Passage) -> str:

@@ -1,5 +1,4 @@
-"""One question to the judge of a trace, with one repair round; and what its reply says: findings,
-checked against the spans it read, and the grades of the run."""
+"""Ask the judge of a trace one question, and read its reply: findings, and grades of the run."""
 
 from __future__ import annotations
 
@@ -16,9 +15,9 @@ from agenteval.errors import AgentevalError, ReplyError
 from agenteval.models import asking
 from agenteval.models.client import Client
 from agenteval.models.reply import parse_reply
-from agenteval.models.wire import Reply, Request
+from agenteval.models.wire import Request
 from agenteval.records import GRADES, Grade, Impact, Rejected, Usage
-from agenteval.traces.annotations import OVERALL, to_number
+from agenteval.traces.annotations import IMPACTS, OVERALL, to_number
 from agenteval.traces.locator_quotes import Quotes
 from agenteval.traces.taxonomy import Leaf, Taxonomy
 
@@ -28,61 +27,37 @@ T = TypeVar("T")
 class Unreadable(ReplyError):
     """Neither the reply nor its repair could be read. `raw` is the last text."""
 
-    def __init__(self, message: str, raw: str) -> None:
+    def __init__(self, message: str, raw: str, spent: Usage) -> None:
         super().__init__(message)
         self.raw = raw
-
-
-class UsageTracker:
-    """A client that counts: `calls` are questions, cached ones as well, `usage` what was paid for.
-
-    Every request is asked as this `attempt`: no reply to an earlier one answers it from the cache.
-    """
-
-    def __init__(self, client: Client, attempt: int = 0) -> None:
-        self._client = client
-        self._attempt = attempt
-        self.calls = 0
-        self.usage = Usage()
-
-    async def complete(self, request: Request) -> Reply:
-        """Return the client's reply. Raises what it raises."""
-        self.calls += 1
-        try:
-            reply = await self._client.complete(
-                replace(request, attempt=request.attempt + self._attempt)
-            )
-        except AgentevalError as error:
-            self.usage += error.spent or Usage()
-            raise
-        self.usage += Usage() if reply.cached else reply.usage
-        return reply
+        self.spent = spent
 
 
 @dataclass(frozen=True, slots=True)
-class Read(Generic[T]):
-    """A reply that was understood. `gap` says what is missing of it, None for a whole one."""
+class LocatorAnswer(Generic[T]):
+    """A reply that was understood. `gap` says what is missing of it, None if it is complete."""
 
     value: T
     gap: str | None = None
+    usage: Usage = Usage()  # noqa: RUF009  frozen
 
 
 async def ask(
-    tracker: UsageTracker,
+    client: Client,
     request: Request,
-    read: Callable[[str], Read[T]],
+    read: Callable[[str], LocatorAnswer[T]],
     repair: Callable[[str], str],
     show: Callable[[str], str],
-) -> Read[T]:
+) -> LocatorAnswer[T]:
     """Return what the reply says, or its repair if the reply is unreadable or has a gap.
 
-    A first reply with a gap counts if its repair is no better. Raises Unreadable, Filtered, and
-    what the client raises.
+    A reply with a gap counts if its repair is no better. Raises Unreadable, Filtered, and what the
+    client raises; `spent` is what both requests took.
     """
     texts: list[str] = []
-    partial: list[Read[T]] = []
+    partial: list[LocatorAnswer[T]] = []
 
-    def whole(text: str) -> Read[T]:
+    def read_all(text: str) -> LocatorAnswer[T]:
         texts.append(text)
         answer = read(text)
         if answer.gap is not None:
@@ -91,12 +66,14 @@ async def ask(
         return answer
 
     try:
-        return (await asking.ask(tracker, request, whole, repair, show)).value
+        parsed = await asking.ask(client, request, read_all, repair, show)
+        return replace(parsed.value, usage=parsed.usage)
     except AgentevalError as error:
+        spent = error.spent or Usage()
         if partial:
-            return partial[0]  # what could be read is not lost with its repair
+            return replace(partial[0], usage=spent)
         if isinstance(error, ReplyError):
-            raise Unreadable(str(error), texts[-1]) from error
+            raise Unreadable(str(error), texts[-1], spent) from error
         raise
 
 
@@ -104,18 +81,18 @@ async def ask(
 
 _LISTS = ("findings", "errors", "issues")
 _SPAN = ("span", "location", "index", "span_index", "span_id")
-_IMPACTS: Mapping[str, Impact] = {"HIGH": "HIGH", "MEDIUM": "MEDIUM", "LOW": "LOW"}
 # An index, or the heading it stands in, copied: "S7 llm, characters 1 to 900 of 1200".
 _INDEX = re.compile(
     r"\W*(?:span\s+)?(\w+)(?:\s+(?:agent|llm|tool|chain|user)\b.*)?\W*", re.I | re.S
 )
-_KEPT_CHARACTERS = 600  # of something rejected
+_MAX_REJECTED = 600  # characters of something rejected
 _PLACEHOLDER = "<index>"  # as in the prompt
+_NEAR = 0.5  # of a confidence remains if the words occur in another span of the step
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """A finding that passed the checks; `near`: its words stand in another span of its step."""
+class CheckedFinding:
+    """A finding that passed the checks; `near`: its words occur in another span of its step."""
 
     index: str
     category: str
@@ -127,13 +104,13 @@ class Named:
 
 
 def reply_schema(leaves: Sequence[Leaf]) -> dict[str, Any]:
-    """JSON schema of a reply on these leaves."""
+    """Return the JSON schema of a reply on these leaves."""
     finding = {
         "span": {"type": "string"},
         "evidence": {"type": "string"},
         "description": {"type": "string"},
         "category": {"type": "string", "enum": [leaf.name for leaf in leaves]},
-        "impact": {"type": "string", "enum": list(_IMPACTS)},
+        "impact": {"type": "string", "enum": list(IMPACTS)},
         "confidence": {"type": "number"},
     }
     findings = {"type": "array", "items": _object(finding)}
@@ -149,78 +126,78 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def read_reply(text: str) -> Read[tuple[list[Any], str]]:
-    """The entries and the summary ("" for none) in a reply, the entries not yet checked.
+def read_reply(text: str) -> LocatorAnswer[tuple[list[Any], str]]:
+    """Return the unchecked entries and the summary ("" for none) of a reply.
 
-    Read are {"findings": [...]} (also "errors", "issues"), a list of such objects and a list of
-    findings. No list is no answer: only an empty list says that there are no errors. Nor is the
-    form of the prompt, repeated. Raises ReplyError.
+    Accepts {"findings": [...]} (also "errors", "issues"), a list of such objects, and a list of
+    findings. Only an empty list says that there are no errors. Raises ReplyError for no list, and
+    for the form of the prompt, repeated.
     """
-    parsed = parse_reply(text, lambda value: _listed(value) is not None)
-    items = _listed(parsed.value) or []
+    parsed = parse_reply(text, lambda value: _entries(value) is not None)
+    items = _entries(parsed.value) or []
     if items and all(isinstance(i, dict) and _first(i, _SPAN) == _PLACEHOLDER for i in items):
         raise ReplyError("the reply repeats the form instead of filling it in")
     outer = parsed.value[0] if isinstance(parsed.value, list) and items else parsed.value
     summary = outer.get("summary") if isinstance(outer, dict) else None
     cut = "the reply broke off: what came after is not known"
-    return Read((items, _text(summary)), cut if parsed.rung == "salvaged" else None)
+    return LocatorAnswer((items, _text(summary)), cut if parsed.rung == "salvaged" else None)
 
 
-def _listed(value: Any) -> list[Any] | None:
+def _entries(value: Any) -> list[Any] | None:
     if isinstance(value, dict):
         return next((value[key] for key in _LISTS if isinstance(value.get(key), list)), None)
     if not isinstance(value, list) or not value:
         return None
-    inner = [_listed(item) if isinstance(item, dict) else None for item in value]
+    inner = [_entries(item) if isinstance(item, dict) else None for item in value]
     if all(items is not None for items in inner):
         return [item for items in inner for item in items or ()]
-    spans = [_first(item, _SPAN) if isinstance(item, dict) else None for item in value]
-    return value if all(span is not None for span in spans) else None
-
-
-_NEAR = 0.5  # what is left of a confidence where the words stand in another span of the step
+    are_findings = all(isinstance(i, dict) and _first(i, _SPAN) is not None for i in value)
+    return value if are_findings else None
 
 
 def check(
     item: Any, asked: Collection[str], taxonomy: Taxonomy, quotes: Quotes
-) -> Named | Rejected:
-    """The finding that an entry states, or why it is none. Nothing is guessed.
+) -> CheckedFinding | Rejected:
+    """Return the finding that an entry states, or why it does not count. Nothing is guessed.
 
-    The index must exist in the trace, the category must be a leaf that was `asked` for (or another
-    spelling of one), and the quoted words must stand in the span; where they stand in its step,
-    the finding has half its confidence and is `near`, unless `quotes` has another rule.
+    The index must exist in the trace, the category must be a leaf in `asked` (or another spelling
+    of one), and the quoted words must occur in the span. If they occur in its step only, the
+    finding is `near` and has half its confidence, unless `quotes` has another rule.
     """
+
+    def rejected(why: str) -> Rejected:
+        return Rejected(why=why, said=abridged(item))
+
     if not isinstance(item, dict):
-        return _rejected("not an object", item)
+        return rejected("not an object")
     span, label = _first(item, _SPAN), item.get("category")
     match = _INDEX.fullmatch(span) if isinstance(span, str) else None
     index = match[1].upper() if match else ""
     if index not in quotes:
-        return _rejected(f"there is no span {span!r:.60}", item)
+        return rejected(f"there is no span {span!r:.60}")
     leaf = _leaf_of(label, taxonomy)
     if leaf is None:
-        return _rejected(f"{label!r:.80} is no kind of error in the taxonomy", item)
+        return rejected(f"{label!r:.80} is no kind of error in the taxonomy")
     if leaf.name not in asked:
-        return _rejected(f"{leaf.name} was not asked for", item)
+        return rejected(f"{leaf.name} was not asked for")
     evidence = _first(item, ("evidence", "quote"))
     evidence = evidence.strip() if isinstance(evidence, str) else ""
     problem = quotes.problem(index, evidence)
-    near = problem is not None and quotes.stands_near(index, evidence)
-    if problem is not None and not near:
-        return _rejected(problem, item)
+    if problem is not None and not quotes.is_near(index, evidence):
+        return rejected(problem)
     # 0 to 1; anything else is unknown, since 85 may mean many things
     number = to_number(item.get("confidence"))
     confidence = number if number is not None and 0 <= number <= 1 else None
-    if confidence is not None and near:
+    if confidence is not None and problem is not None:
         confidence *= _NEAR
-    return Named(
+    return CheckedFinding(
         index=index,
         category=leaf.name,
         evidence=evidence,
         description=_text(item.get("description")),
-        impact=_IMPACTS.get(_text(item.get("impact")).upper()),
+        impact=IMPACTS.get(_text(item.get("impact")).upper()),
         confidence=confidence,
-        near=near,
+        near=problem is not None,
     )
 
 
@@ -229,12 +206,12 @@ def _first(item: Mapping[Any, Any], names: Sequence[str]) -> Any:
 
 
 def _leaf_of(label: Any, taxonomy: Taxonomy) -> Leaf | None:
-    """The leaf named, alone, at the end of its path ("Planning > Goal Deviation"), or before an
+    """Find the leaf named alone, at the end of a path ("Planning > Goal Deviation"), or before an
     explanation in brackets ("Tool-related (makes up a result)")."""
     if not isinstance(label, str):
         return None
-    bare = re.sub(r"[(\[].*", "", label, flags=re.DOTALL)
-    names = (label, re.split(r"[>/:]", label)[-1], bare, re.split(r"[>/:]", bare)[-1])
+    short = re.sub(r"[(\[].*", "", label, flags=re.DOTALL)
+    names = (label, re.split(r"[>/:]", label)[-1], short, re.split(r"[>/:]", short)[-1])
     leaf = next(filter(None, map(taxonomy.find, names)), None)
     return leaf if leaf is not None and leaf.assigned else None
 
@@ -243,17 +220,10 @@ def _text(value: Any) -> str:
     return value.strip()[:2000] if isinstance(value, str) else ""
 
 
-def _rejected(why: str, said: Any) -> Rejected:
-    return Rejected(why=why, said=abridged(said))
-
-
-def abridged(said: Any) -> JsonValue:
-    """What was said, as it is while it is short, else the beginning of its text."""
-    text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
-    if len(text) > _KEPT_CHARACTERS:
-        return f"{text[:_KEPT_CHARACTERS]}..."
-    value: JsonValue = said
-    return value
+def abridged(value: JsonValue) -> JsonValue:
+    """Return a short value unchanged, else the beginning of its text."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return f"{text[:_MAX_REJECTED]}..." if len(text) > _MAX_REJECTED else value
 
 
 # -- grades ----------------------------------------------------------------------------------------
@@ -263,19 +233,18 @@ WORST, BEST = 1.0, 5.0
 
 
 def grades_schema() -> dict[str, Any]:
-    """JSON schema of the grades: a reason before each score, and the overall score."""
+    """Return the JSON schema of the grades: a reason before each score, and the overall score."""
     grade = _object({"reason": {"type": "string"}, "score": {"type": "number"}})
     return _object({**dict.fromkeys(GRADES, grade), OVERALL: {"type": "number"}})
 
 
-def read_grades(text: str) -> Read[dict[str, Grade]]:
-    """A Grade for each name in GRADES and for "overall".
+def read_grades(text: str) -> LocatorAnswer[dict[str, Grade]]:
+    """Return a Grade for each name in GRADES and for "overall".
 
-    A score that is missing or off the scale of 1 to 5 is a Grade without value whose reason says
-    so. `overall` is the mean of those given where the reply does not state it (the rule of the
-    annotations of TRAIL, arXiv 2505.08638), and has no value where what it states is off the
-    scale, or where it would stand alone. The gap names the grades without a value. Raises
-    ReplyError when none is there.
+    A score that is missing or not within 1 and 5 is a Grade without value whose reason says so.
+    If the reply does not state `overall`, it is the mean of the other grades (the rule of the
+    annotations of TRAIL, arXiv 2505.08638); it has no value if it would be the only grade. The gap
+    names the grades without a value. Raises ReplyError for a reply without any grade.
     """
     parsed = parse_reply(text, lambda value: _members(value) is not None)
     members = _members(parsed.value) or {}
@@ -289,11 +258,12 @@ def read_grades(text: str) -> Read[dict[str, Grade]]:
         reason = f"mean of the {len(stated)} grades given; not stated by the judge"
         grades[OVERALL] = Grade(value=math.fsum(stated) / len(stated), reason=reason)
     missing = [name for name, grade in grades.items() if grade.value is None]
-    return Read(grades, f"no score from 1 to 5 for {', '.join(missing)}" if missing else None)
+    gap = f"no score from 1 to 5 for {', '.join(missing)}" if missing else None
+    return LocatorAnswer(grades, gap)
 
 
 def _members(value: Any) -> dict[str, Any] | None:
-    """The object that holds at least one of the grades, also one level down or in a list."""
+    """Find the object with at least one of the grades, also one level down or in a list."""
     for row in value if isinstance(value, list) else [value]:
         if not isinstance(row, dict):
             continue

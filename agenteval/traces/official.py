@@ -1,7 +1,7 @@
 """TRAIL's own scorer, with its quirks, so that figures can be compared with published ones.
 
-A rewriting of what calculate_scores.py of patronus-ai/trail-benchmark (commit 0ffbed9) computes;
-no code of it is used. It works on the raw texts of gold and prediction. Its quirks, all kept:
+This computes the same figures as calculate_scores.py of patronus-ai/trail-benchmark (commit
+0ffbed9), without its code, from the raw texts of gold and prediction. Its quirks, all preserved:
 
 - location and joint count recall only, and a trace without gold errors is worth 0;
 - missing and unreadable predictions and unreadable gold files are left out, not penalised;
@@ -9,9 +9,8 @@ no code of it is used. It works on the raw texts of gold and prediction. Its qui
 - an empty category shifts the categories of all later errors to the place before;
 - a score that is 0, empty or no number is -1, and predicted reliability is cut to an integer.
 
-Where that program would stop with an exception (a category that is a list, scores that are no
-list, a score that is a list or too large to be cut) the trace is left out and counted as "not in
-form".
+If that program would stop with an exception (a category that is a list, scores that are no list, a
+score that is a list or too large to be cut), the trace is left out and counted as "not in form".
 """
 
 from __future__ import annotations
@@ -28,30 +27,9 @@ from numpy.typing import NDArray
 from agenteval.errors import ReplyError
 from agenteval.stats.bootstrap import Bootstrap, bootstrap_mean, bootstrap_sums
 from agenteval.stats.interval import Interval
+from agenteval.traces.taxonomy import built_in
 
-CATEGORIES = (
-    "Language-only",
-    "Tool-related",
-    "Poor Information Retrieval",
-    "Incorrect Memory Usage",
-    "Tool Output Misinterpretation",
-    "Incorrect Problem Identification",
-    "Tool Selection Errors",
-    "Formatting Errors",
-    "Instruction Non-compliance",
-    "Tool Definition Issues",
-    "Environment Setup Errors",
-    "Rate Limiting",
-    "Authentication Errors",
-    "Service Errors",
-    "Resource Not Found",
-    "Resource Exhaustion",
-    "Timeout Issues",
-    "Context Handling Failures",
-    "Resource Abuse",
-    "Goal Deviation",
-    "Task Orchestration",
-)
+CATEGORIES = tuple(leaf.name for leaf in built_in().leaves)  # in the order of the scorer
 SCORES = {
     "reliability": "reliability_score",
     "security": "security_score",
@@ -65,7 +43,7 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class AnnotationSets:
-    """What the official scorer takes from one object. `scores` are numbers by name."""
+    """The labels and scores (by name) that the official scorer takes from one object."""
 
     locations: frozenset[str]
     pairs: frozenset[tuple[str, str]]
@@ -78,7 +56,7 @@ NOTHING = AnnotationSets(frozenset(), frozenset(), frozenset())
 
 @dataclass(frozen=True)
 class OfficialCase:
-    """Gold and prediction of one trace; where one is missing, why it is left out (`skipped`)."""
+    """Gold and prediction of one trace; `skipped` says why one is missing."""
 
     trace: str
     gold: AnnotationSets | None
@@ -99,7 +77,7 @@ class OfficialCategory:
 
 @dataclass(frozen=True)
 class Correlation:
-    """Pearson's r over `n` traces; None with the reason where it is not defined."""
+    """Pearson's r over `n` traces; None with the reason if it is not defined."""
 
     r: float | None
     n: int
@@ -108,8 +86,10 @@ class Correlation:
 
 @dataclass(frozen=True)
 class OfficialScores:
-    """All official figures. `skipped` counts traces left out by reason; per trace: (location,
-    joint). Means are None where no trace is left."""
+    """All official figures; means are None without traces.
+
+    `skipped` counts omitted traces by reason; `per_trace` is (location, joint).
+    """
 
     weighted_f1: Interval
     location: Interval
@@ -122,22 +102,22 @@ class OfficialScores:
 
 
 def normalize(category: str) -> str:
-    """The label that the official scorer takes `category` for; lowercase text if for none."""
+    """Return the label that the official scorer reads `category` as, else lowercase text."""
     if not category:
         return ""
     lower = category.lower().strip()
-    bare = lower.replace(" ", "")
+    squeezed = lower.replace(" ", "")
     labels = {name: name.lower().replace(" ", "") for name in CATEGORIES}
-    equal = (name for name in CATEGORIES if bare == labels[name])
-    part = (name for name in CATEGORIES if bare in labels[name])
+    equal = (name for name in CATEGORIES if squeezed == labels[name])
+    part = (name for name in CATEGORIES if squeezed in labels[name])
     return next(equal, None) or next(part, lower)
 
 
 def parse(text: str) -> Any:
-    """The object of a prediction: from the first "{", whatever follows its end.
+    """Return the object that begins at the first "{" of a prediction, whatever follows it.
 
     The original drops characters from the end until the rest is JSON. An object has one end only,
-    so that is the object that begins there. Raises ReplyError where there is none.
+    so both agree. Raises ReplyError if there is none.
     """
     start = text.find("{")
     if start < 0:
@@ -148,9 +128,12 @@ def parse(text: str) -> Any:
         raise ReplyError(f"no JSON object: {error}") from error
 
 
-def said(value: Any, *, gold: bool) -> AnnotationSets:
-    """What the scorer takes from a decoded object. Raises what the original would raise:
-    AttributeError, IndexError, KeyError, OverflowError or TypeError."""
+def annotation_sets(value: Any, *, gold: bool) -> AnnotationSets:
+    """Return what the scorer takes from a decoded object.
+
+    Raises what the original would raise: AttributeError, IndexError, KeyError, OverflowError or
+    TypeError.
+    """
     errors = list(value.get("errors", []))
     locations = [error.get("location", "") for error in errors]
     categories = [normalize(error["category"]) for error in errors if error.get("category", "")]
@@ -176,10 +159,9 @@ def official_case(trace: str, gold: str, predicted: str | None) -> OfficialCase:
 
 
 def _taken(text: str, side: str) -> tuple[AnnotationSets | None, str | None]:
-    """What the scorer takes from a text, or why nothing."""
     try:
         value = json.loads(text) if side == "gold" else parse(text)
-        return said(value, gold=side == "gold"), None
+        return annotation_sets(value, gold=side == "gold"), None
     except (ReplyError, ValueError, RecursionError):
         return None, f"{side} unreadable"
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError):
@@ -222,7 +204,7 @@ def score_official(
         categories=_categories(gold, predicted),
         pearson=_correlations(list(read.values())),
         traces=len(read),
-        skipped=Counter(case.skipped or "" for case in every if case.trace not in read),
+        skipped=dict(Counter(case.skipped or "" for case in every if case.trace not in read)),
         per_trace=per_trace,
     )
 

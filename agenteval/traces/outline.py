@@ -11,15 +11,15 @@ from agenteval.readers.gold_in_spans import withheld_from, without_gold
 from agenteval.records import Message, Record, Run, Span, canonical_json
 from agenteval.records.run import SpanKind
 
-MOST_SPANS = 3000  # kept of one trace
+MAX_SPANS = 3000  # of one trace
 EXCERPT = 400  # characters of an input or output
-_MOST_NAME = 200
+_MAX_NAME = 200
 
 
 class OutlineSpan(Record):
-    """One span, cut short. `seconds` and `tokens` are None where the trace does not tell them.
+    """One span, cut short. `seconds` and `tokens` are None if the trace does not state them.
 
-    `note` is what an error said: the status message, else the first exception's.
+    `note` is the message of an error: the status message, else the first exception's.
     """
 
     id: str
@@ -37,10 +37,10 @@ class OutlineSpan(Record):
 class Outline(Record):
     """Spans in the order of the trace, a parent before its children.
 
-    `kinds` counts all spans of the trace, also those left out of a large one; `errors` those with
-    status error, `tokens` sums what LLM spans report (None when none does). `task` and `ending` are
-    what the agent was asked and its last answer, with the ids of their spans where spans tell them;
-    `withheld` are the paths of gold that the reader took out of the spans.
+    `kinds` counts all spans of the trace, also those omitted from a large one; `errors` those with
+    status error, `tokens` sums what LLM spans report (None if none does). `task` and `ending` are
+    the agent's request and its last answer, with the ids of their spans if spans hold them;
+    `withheld` are the paths of gold that the reader removed from the spans.
     """
 
     trace: str
@@ -60,13 +60,13 @@ class Outline(Record):
         return sum(self.kinds.values())
 
 
-def outline(run: Run, *, most: int = MOST_SPANS, excerpt: int = EXCERPT) -> Outline:
-    """The outline of a trace: its first `most` spans, texts cut to `excerpt` characters (task and
-    ending to eight times as many).
+def outline(run: Run, *, most: int = MAX_SPANS, excerpt: int = EXCERPT) -> Outline:
+    """Return the first `most` spans, with texts cut to `excerpt` characters.
 
-    The input of an LLM span is the last message it was sent, its output the reply.
+    Task and ending may have eight times as many. The input of an LLM span is the last message it
+    was sent, its output the reply.
     """
-    used = [n for n in map(tokens_of, run.spans) if n is not None]
+    reported = [n for n in map(tokens_of, run.spans) if n is not None]
     assigned = assignment(run)
     return Outline(
         trace=run.id,
@@ -78,50 +78,42 @@ def outline(run: Run, *, most: int = MOST_SPANS, excerpt: int = EXCERPT) -> Outl
         spans=tuple(_span(span, excerpt) for span in run.spans[:most]),
         kinds=dict(Counter(span.kind for span in run.spans)),
         errors=sum(span.status == "error" for span in run.spans),
-        tokens=sum(used) if used else None,
+        tokens=sum(reported) if reported else None,
     )
 
 
 def trace_key(run: Run) -> str:
-    """Content hash (hex) of what a finder can see: id, input, output and spans without gold.
+    """Return the content hash (hex) of id, input, output and spans, all without gold.
 
     A message that many spans share is hashed once, so the time is linear in the distinct text.
     """
     run = without_gold(run)
-    whole = hashlib.sha256(canonical_json([run.id, run.input, run.output]).encode(*_BYTES))
+    total = hashlib.sha256(_bytes([run.id, run.input, run.output]))
     digests: dict[int, bytes] = {}
     for span in run.spans:
-        plain = span.model_dump(mode="json", exclude={"messages"})
-        whole.update(canonical_json(plain).encode(*_BYTES))
+        total.update(_bytes(span.model_dump(mode="json", exclude={"messages"})))
         for message in span.messages:
-            whole.update(digests.get(id(message)) or _remember(digests, message))
-    return whole.hexdigest()
+            if id(message) not in digests:
+                data = _bytes(message.model_dump(mode="json"))
+                digests[id(message)] = hashlib.sha256(data).digest()
+            total.update(digests[id(message)])
+    return total.hexdigest()
 
 
-_BYTES = ("utf-8", "surrogatepass")
-
-
-def _remember(digests: dict[int, bytes], message: Message) -> bytes:
-    text = canonical_json(message.model_dump(mode="json"))
-    digests[id(message)] = hashlib.sha256(text.encode(*_BYTES)).digest()
-    return digests[id(message)]
+def _bytes(value: object) -> bytes:
+    return canonical_json(value).encode("utf-8", "surrogatepass")
 
 
 def tokens_of(span: Span) -> int | None:
-    """Prompt and completion tokens that an LLM span reports; None when it reports neither."""
+    """Return prompt and completion tokens of an LLM span; None if it reports neither."""
     if span.usage is None or span.kind != "llm":
         return None
     counts = (span.usage.prompt_tokens, span.usage.completion_tokens)
     return None if counts == (None, None) else sum(n or 0 for n in counts)
 
 
-def seconds_of(span: Span) -> float | None:
-    """Duration in seconds; None where start or end is unknown."""
-    return None if span.start is None or span.end is None else span.end - span.start
-
-
 def cut_short(text: str, most: int) -> str:
-    """Beginning and end of a long text, with the number of characters between them."""
+    """Return beginning and end of a long text, with the number of characters between them."""
     if len(text) <= most:
         return text
     head = most * 2 // 3
@@ -134,13 +126,13 @@ def _span(span: Span, excerpt: int) -> OutlineSpan:
         id=span.id,
         parent_id=span.parent_id,
         kind=span.kind,
-        name=(span.name or span.tool or "")[:_MOST_NAME],
-        seconds=seconds_of(span),
+        name=(span.name or span.tool or "")[:_MAX_NAME],
+        seconds=None if span.start is None or span.end is None else span.end - span.start,
         tokens=tokens_of(span),
         status=span.status,
         note=cut_short(_note(span), excerpt),
-        input=cut_short(_said(span.messages[-1:]) or span.input, excerpt),
-        output=cut_short(_said(span.reply) or span.output, excerpt),
+        input=cut_short(_text(span.messages[-1:]) or span.input, excerpt),
+        output=cut_short(_text(span.reply) or span.output, excerpt),
     )
 
 
@@ -154,7 +146,7 @@ def _note(span: Span) -> str:
     return ""
 
 
-def _said(messages: Iterable[Message]) -> str:
+def _text(messages: Iterable[Message]) -> str:
     parts = []
     for message in messages:
         if message.content:

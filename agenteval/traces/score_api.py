@@ -6,22 +6,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from agenteval.analysis.gates import Gate, least_gate, unscored_gate
+from agenteval.analysis.gates import least_gate, unscored_gate
 from agenteval.cli.running import Notify, Watch
 from agenteval.errors import InputError
 from agenteval.records import Span
 from agenteval.reporting.report import Report
 from agenteval.traces.condense import source_tokens
+from agenteval.traces.evaluation import Evaluation, as_json, evaluate
 from agenteval.traces.input import TaxonomyLike, Traces, read_each, read_findings, read_taxonomy
-from agenteval.traces.score import Result, Scoring, as_json, evaluate
+from agenteval.traces.score import Scoring
 from agenteval.traces.score_tables import score_tables
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreReport(Report):
-    """How well findings meet gold; `result` has every figure."""
+class FindingsScoreReport(Report):
+    """Scores of findings against gold; `result` has every figure."""
 
-    result: Result
+    result: Evaluation
 
 
 def score_findings(
@@ -37,14 +38,14 @@ def score_findings(
     gate: float | None = None,
     max_unscored: float = 0.1,
     notify: Notify | None = None,
-) -> ScoreReport:
+) -> FindingsScoreReport:
     """Score a folder of findings against a folder of annotations.
 
     `official`: the scores of TRAIL exactly, with their quirks. A trace without gold errors is worth
-    1 if nothing is said of it ("correct"), always 0, or nothing. Traces without a readable
+    1 if its prediction is empty ("correct"), always 0, or is left out. Traces without a readable
     prediction count as empty, or are left out. With the `traces`, predictors that read nothing are
-    scored beside. `gate` is the least joint F1 (officially: joint), `max_unscored` the share of
-    traces that may lack a prediction.
+    scored too. `gate` is the least joint F1 (officially: joint), `max_unscored` the share of traces
+    that may lack a prediction.
 
     Raises InputError for what cannot be read or scored.
     """
@@ -56,42 +57,33 @@ def score_findings(
         seed=seed,
     )
     truth = read_findings(gold, labels, watch, "gold")
-    said = read_findings(findings, labels, watch, "findings")
+    predicted = read_findings(findings, labels, watch, "findings")
     spans: dict[str, tuple[Span, ...]] = {}
     tokens: dict[str, int] = {}
     for run, _ in read_each(traces, watch) if traces else ():
         spans[run.id] = tuple(Span(id=s.id, parent_id=s.parent_id, kind=s.kind) for s in run.spans)
         tokens[run.id] = source_tokens(run)
     try:
-        result = evaluate(truth, said, how, spans, tokens)
+        result = evaluate(truth, predicted, how, spans, tokens)
     except ValueError as error:
         raise InputError(str(error), str(gold)) from error
-    if traces and not any(one.trace in spans for one in truth):
+    if traces and not any(annotation.trace in spans for annotation in truth):
         watch.warn("none of the traces given is annotated in gold: their ids differ")
     if official and result.official is None:
         raise InputError("official scores are for the categories of TRAIL alone", "--taxonomy")
-    report = ScoreReport(
+    coverage = result.scores.coverage
+    lost, what = coverage.traces - coverage.answered, "traces have no readable prediction"
+    gates = [unscored_gate(coverage.traces, lost, max_unscored, what)]
+    if gate is not None and result.official is not None and official:
+        gates.append(least_gate("joint", result.official.joint.mean, gate))
+    elif gate is not None:
+        joint = next(level for level in result.scores.levels if level.level == "joint")
+        gates.append(least_gate("joint F1", joint.micro.f1.mean, gate))
+    report = FindingsScoreReport(
         title="",
         tables=score_tables(result, official=official),
         notes=tuple(watch.notes),
         data=as_json(result),
         result=result,
     )
-    return report.gated(*_gates(result, gate, max_unscored, official=official))
-
-
-def _gates(
-    result: Result, least: float | None, max_unscored: float, *, official: bool
-) -> list[Gate]:
-    coverage = result.scores.coverage
-    lost = coverage.traces - coverage.answered
-    what = "traces have no readable prediction"
-    gates = [unscored_gate(coverage.traces, lost, max_unscored, what)]
-    if least is None:
-        return gates
-    if official:
-        name, value = "joint", result.official.joint.mean if result.official else None
-    else:
-        level = next(one for one in result.scores.levels if one.level == "joint")
-        name, value = "joint F1", level.micro.f1.mean
-    return [*gates, least_gate(name, value, least)]
+    return report.gated(*gates)

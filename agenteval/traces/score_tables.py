@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from agenteval.records.table import Cell, Column, Estimate, Table, cells_of
+from agenteval.records.table import Column, Estimate, Table, cells_of, column, table_of
 from agenteval.stats.interval import Interval
+from agenteval.traces.evaluation import Evaluation
+from agenteval.traces.grades import GradeScore
 from agenteval.traces.official import OfficialScores
-from agenteval.traces.score import Result, ScoreCounts, Scores
+from agenteval.traces.score import CategoryScore, Scores
 
 THIS = "this result"
-_COUNTS = tuple(Column(name, name, "count") for name in ("hits", "predicted", "gold"))
-_TRACES = Column("traces", "traces", "count")
-_PREDICTOR = Column("predictor", "predictor")
 
 
-def score_tables(result: Result, *, official: bool = False) -> tuple[Table, ...]:
+def score_tables(result: Evaluation, *, official: bool = False) -> tuple[Table, ...]:
     """Return the tables of `result`: the first has the figures, the others are details.
 
     By default the figures that count precision, and the official ones in one table; with
-    `official` those alone, with their categories and correlations (none where they do not apply).
+    `official` those alone, with their categories and correlations (none if they do not apply).
     The trivial predictors are in both.
     """
     figures = result.official
     if official:
         if figures is None:
-            return (Table("official", "Official figures", (_PREDICTOR,), (), result.notes),)
+            columns = (Column("predictor", "predictor"),)
+            return (Table("official", "Official figures", columns, (), result.notes),)
         tables = [_official(result, figures), _official_categories(figures), _correlations(figures)]
     else:
         tables = [_levels(result), _beside(result), _categories(result.scores)]
@@ -46,25 +46,28 @@ def _with_reasons(table: Table) -> Table:
     return replace(table, notes=(*table.notes, *(f"no interval: {why}" for why in reasons)))
 
 
-def _figures(*names: str) -> tuple[Column, ...]:
-    return tuple(Column(name.lower().replace(" ", "_"), name, "precise") for name in names)
+@dataclass(frozen=True)
+class _LevelRow:
+    over: str = column("over")
+    level: str = column("level")
+    precision: Interval = column("precision", "precise")
+    recall: Interval = column("recall", "precise")
+    f1: Interval = column("F1", "precise")
+    hits: int | None = column("hits", "count", default=None)
+    predicted: int | None = column("predicted", "count", default=None)
+    gold: int | None = column("gold", "count", default=None)
 
 
-_PRF = _figures("precision", "recall", "F1")
-
-
-def _levels(result: Result) -> Table:
+def _levels(result: Evaluation) -> Table:
     rows = []
     for level in result.scores.levels:
-        counts = cells_of(level.counts, _COUNTS)
-        rows.append(cells_of(level.micro, _PRF, level=level.level, over="errors", **counts))
-        rows.append(cells_of(level.macro, _PRF, level=level.level, over="traces"))
-    columns = (Column("over", "over"), Column("level", "level"), *_PRF, *_COUNTS)
+        rows.append(_LevelRow("errors", level.level, **vars(level.micro), **vars(level.counts)))
+        rows.append(_LevelRow("traces", level.level, **vars(level.macro)))
     notes = (*_notes(result), *result.notes)
-    return Table("levels", "Findings against gold", columns, tuple(rows), notes, "level")
+    return table_of(_LevelRow, "levels", "Findings against gold", rows, notes=notes, group="level")
 
 
-def _notes(result: Result) -> Iterator[str]:
+def _notes(result: Evaluation) -> Iterator[str]:
     coverage, how = result.scores.coverage, result.how
     lost = ", ".join(f"{n} {status}" for status, n in coverage.lost.items())
     yield (
@@ -90,114 +93,149 @@ def _notes(result: Result) -> Iterator[str]:
             yield f"{sum(labels.values())} labels in {side} are not in the taxonomy: {some}"
 
 
-def _beside(result: Result) -> Table:
-    columns = (
-        _PREDICTOR,
-        *_figures("location F1", "category F1", "joint precision", "joint recall", "joint F1"),
-        Column("per_trace", "findings\nper trace", "seconds"),
-        _TRACES,
-    )
-    rows: list[dict[str, Cell]] = []
-    for name, scores in [(THIS, result.scores), *((b.name, b.scores) for b in result.beside)]:
+@dataclass(frozen=True)
+class _PredictorRow:
+    predictor: str = column("predictor")
+    location_f1: Interval = column("location F1", "precise")
+    category_f1: Interval = column("category F1", "precise")
+    joint_precision: Interval = column("joint precision", "precise")
+    joint_recall: Interval = column("joint recall", "precise")
+    joint_f1: Interval = column("joint F1", "precise")
+    per_trace: float | None = column("findings\nper trace", "seconds")
+    traces: int = column("traces", "count")
+
+    @classmethod
+    def of(cls, predictor: str, scores: Scores) -> _PredictorRow:
         location, category, joint = (level.micro for level in scores.levels)
-        row: dict[str, Cell] = {f"joint_{key}": cell for key, cell in cells_of(joint, _PRF).items()}
-        row |= {"location_f1": Estimate.of(location.f1), "category_f1": Estimate.of(category.f1)}
-        row |= {"per_trace": scores.predictions.mean, "traces": len(scores.per_trace)}
-        rows.append({"predictor": name, **row})
+        levels = (location.f1, category.f1, joint.precision, joint.recall, joint.f1)
+        return cls(predictor, *levels, scores.predictions.mean, len(scores.per_trace))
+
+
+def _beside(result: Evaluation) -> Table:
+    every = [(THIS, result.scores), *((b.name, b.scores) for b in result.beside)]
+    rows = [_PredictorRow.of(name, scores) for name, scores in every]
     note = (
         "over errors; the trivial predictors read nothing and know how frequent gold's categories "
         "are"
     )
-    return Table("beside", "Beside predictors that read nothing", columns, tuple(rows), (note,))
+    title = "Beside predictors that read nothing"
+    return table_of(_PredictorRow, "beside", title, rows, notes=[note])
+
+
+@dataclass(frozen=True)
+class _CategoryRow:
+    category: str = column("category")
+    precision: float | None = column("precision", "precise")
+    recall: float | None = column("recall", "precise")
+    f1: Interval = column("F1", "precise")
+    hits: int = column("hits", "count")
+    predicted: int = column("predicted", "count")
+    gold: int = column("gold", "count")
+    traces_found: int = column("traces\nfound", "count")
+    traces_predicted: int = column("traces\npredicted", "count")
+    traces_gold: int = column("traces\nin gold", "count")
+
+    @classmethod
+    def of(cls, score: CategoryScore) -> _CategoryRow:
+        pairs, traces = score.pairs, score.traces
+        ratios = (pairs.precision, pairs.recall, score.f1)
+        counts = (*vars(pairs).values(), *vars(traces).values())
+        return cls(score.category, *ratios, *counts)
 
 
 def _categories(scores: Scores) -> Table:
-    columns = (
-        Column("category", "category"),
-        *_PRF,
-        *_COUNTS,
-        Column("traces_found", "traces\nfound", "count"),
-        Column("traces_predicted", "traces\npredicted", "count"),
-        Column("traces_gold", "traces\nin gold", "count"),
-    )
-
-    def traces(counts: ScoreCounts) -> dict[str, Cell]:
-        return {
-            "traces_found": counts.hits,
-            "traces_predicted": counts.predicted,
-            "traces_gold": counts.gold,
-        }
-
-    rows = tuple(
-        cells_of(c.pairs, columns, category=c.category, f1=Estimate.of(c.f1), **traces(c.traces))
-        for c in scores.categories
-    )
-    return Table("by-category", "By category (pairs of span and category)", columns, rows)
+    rows = map(_CategoryRow.of, scores.categories)
+    title = "By category (pairs of span and category)"
+    return table_of(_CategoryRow, "by-category", title, rows)
 
 
-def _grades(result: Result) -> Table:
-    columns = (
-        Column("grade", "grade"),
-        *_figures("Pearson", "mean error", "of a constant"),
-        _TRACES,
-        Column("missing", "missing", "count"),
-    )
-    rows = []
-    for grade in result.grades:
-        more: dict[str, Cell] = {"mean_error": Estimate.of(grade.error)}
-        more |= {"of_a_constant": grade.constant, "traces": grade.error.n}
-        rows.append(cells_of(grade, columns, **more))
+@dataclass(frozen=True)
+class _GradeRow:
+    grade: str = column("grade")
+    pearson: Interval = column("Pearson", "precise")
+    mean_error: Interval = column("mean error", "precise")
+    of_a_constant: float | None = column("of a constant", "precise")
+    traces: int = column("traces", "count")
+    missing: int = column("missing", "count")
+
+    @classmethod
+    def of(cls, score: GradeScore) -> _GradeRow:
+        figures = (score.pearson, score.error, score.constant, score.error.n)
+        return cls(score.grade, *figures, score.missing)
+
+
+def _grades(result: Evaluation) -> Table:
+    rows = map(_GradeRow.of, result.grades)
     note = "mean error in points; of a constant: the median of gold, given to every trace"
-    return Table("grades", "Grades of whole traces", columns, tuple(rows), (note,))
+    return table_of(_GradeRow, "grades", "Grades of whole traces", rows, notes=[note])
 
 
-def _official(result: Result, figures: OfficialScores) -> Table:
-    columns = (
-        _PREDICTOR,
-        *_figures("category F1", "location", "joint"),
-        _TRACES,
-        Column("skipped", "skipped", "count"),
-    )
-    every = [(THIS, figures)]
+@dataclass(frozen=True)
+class _OfficialRow:
+    predictor: str = column("predictor")
+    category_f1: Interval = column("category F1", "precise")
+    location: Interval = column("location", "precise")
+    joint: Interval = column("joint", "precise")
+    traces: int = column("traces", "count")
+    skipped: int = column("skipped", "count")
+
+    @classmethod
+    def of(cls, predictor: str, scores: OfficialScores) -> _OfficialRow:
+        figures = (scores.weighted_f1, scores.location, scores.joint, scores.traces)
+        return cls(predictor, *figures, sum(scores.skipped.values()))
+
+
+def _official(result: Evaluation, figures: OfficialScores) -> Table:
+    rows = [_OfficialRow.of(THIS, figures)]
     if figures.skipped and result.penalised is not None:
-        every.append((f"{THIS}, missing as empty", result.penalised))
-    every += [(b.name, b.official) for b in result.beside if b.official is not None]
-    rows = []
-    for name, scores in every:
-        more: dict[str, Cell] = {"predictor": name, "category_f1": Estimate.of(scores.weighted_f1)}
-        rows.append(cells_of(scores, columns, **more, skipped=sum(scores.skipped.values())))
+        rows.append(_OfficialRow.of(f"{THIS}, missing as empty", result.penalised))
+    rows += [_OfficialRow.of(b.name, b.official) for b in result.beside if b.official is not None]
     notes = [
         "official figures (TRAIL): recall only, skipped traces are not counted",
         "intervals: 95%, bootstrap over traces (not part of the official scorer)",
     ]
     if skipped := ", ".join(f"{n} {reason}" for reason, n in sorted(figures.skipped.items())):
         notes.append(f"skipped: {skipped}")
-    return Table("official", "Official figures", columns, tuple(rows), (*notes, *result.notes))
+    notes += result.notes
+    return table_of(_OfficialRow, "official", "Official figures", rows, notes=notes)
+
+
+@dataclass(frozen=True)
+class _OfficialCategoryRow:
+    category: str = column("category")
+    precision: float = column("precision", "precise")
+    recall: float = column("recall", "precise")
+    f1: float = column("F1", "precise")
+    traces: int = column("traces", "count")
 
 
 def _official_categories(figures: OfficialScores) -> Table:
-    columns = (Column("category", "category"), *_PRF, _TRACES)
-    rows = tuple(cells_of(c, columns, traces=c.support) for c in figures.categories if c.support)
+    rows = [_OfficialCategoryRow(*vars(c).values()) for c in figures.categories if c.support]
     title = "Official figures by category (presence in a trace)"
-    return Table("official-categories", title, columns, rows)
+    return table_of(_OfficialCategoryRow, "official-categories", title, rows)
+
+
+@dataclass(frozen=True)
+class _CorrelationRow:
+    grade: str = column("grade")
+    pearson: float | None = column("Pearson", "precise")
+    traces: int = column("traces", "count")
+    why: str | None = column("why not")
 
 
 def _correlations(figures: OfficialScores) -> Table:
-    columns = (Column("grade", "grade"), *_figures("Pearson"), _TRACES, Column("why", "why not"))
-    rows: tuple[dict[str, Cell], ...] = tuple(
-        {"grade": name, "pearson": pearson.r, "traces": pearson.n, "why": pearson.reason}
-        for name, pearson in figures.pearson.items()
-    )
-    notes = ("0, empty or no number is -1; predicted reliability is cut to an integer",)
-    return Table("official-correlations", "Official correlations of grades", columns, rows, notes)
+    rows = [_CorrelationRow(name, p.r, p.n, p.reason) for name, p in figures.pearson.items()]
+    note = "0, empty or no number is -1; predicted reliability is cut to an integer"
+    title = "Official correlations of grades"
+    return table_of(_CorrelationRow, "official-correlations", title, rows, notes=[note])
 
 
-def _lengths(result: Result) -> Iterator[Table]:
+def _lengths(result: Evaluation) -> Iterator[Table]:
     for length in result.lengths:
         columns = (
             Column("tokens", "tokens"),
             Column("mean", f"mean {length.score}", "precise"),
-            _TRACES,
+            Column("traces", "traces", "count"),
             Column("answered", "with a\nprediction", "count"),
         )
         rows = []

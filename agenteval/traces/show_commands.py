@@ -1,8 +1,9 @@
-"""agenteval trace show: a trace as a tree in the terminal, with what was found in it."""
+"""agenteval trace show: a trace as a tree in the terminal, with the findings at their spans."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
     from rich.tree import Tree
 
     from agenteval.records import Finding, Findings, Run
-    from agenteval.traces.forest import Drawn
+    from agenteval.traces.forest import Drawn, Forest
     from agenteval.traces.outline import Outline, OutlineSpan
 
-_COLOURS = {"llm": "cyan", "tool": "yellow", "agent": "magenta", "user": "green", "chain": "dim"}
+_COLORS = {"llm": "cyan", "tool": "yellow", "agent": "magenta", "user": "green", "chain": "dim"}
 _NAME, _WORDS = 60, 240
 TaxonomyFile = Annotated[
     Path | None, typer.Option("--taxonomy", help="Your own kinds of errors (JSON or YAML).")
@@ -58,61 +59,54 @@ def show(
 ) -> None:
     """Print a trace as a tree: kind, name, duration, tokens, status, and findings at their span."""
     from agenteval.cli.running import Watch, opened
-    from agenteval.traces.api import detect as detected
+    from agenteval.traces.api import detect as detect_errors
     from agenteval.traces.evaluator import load_findings
-    from agenteval.traces.input import (
-        flags_of,
-        name_of,
-        read_findings,
-        read_taxonomy,
-    )
+    from agenteval.traces.input import flags_of, name_of, read_findings, read_taxonomy
     from agenteval.traces.outline import outline, trace_key
 
     labels = read_taxonomy(taxonomy)
     run = _chosen(path, trace)
-    by_finder: list[tuple[str, Findings]] = []
+    results: list[tuple[str, Findings]] = []
     if detect:
-        report = detected([run], taxonomy=labels)
-        by_finder += [("detectors", one) for one in report.findings]
+        report = detect_errors([run], taxonomy=labels)
+        results += [("detectors", of_run) for of_run in report.findings]
     for folder in findings or ():
         every = read_findings(folder, labels, Watch(notify), f"findings {folder}")
-        own = [(name_of(folder), one.findings) for one in every if one.trace == run.id]
-        by_finder += own
-        if not own:
+        in_folder = [(name_of(folder), a.findings) for a in every if a.trace == run.id]
+        results += in_folder
+        if not in_folder:
             note(f"{folder} has nothing about trace {run.id}")
     if stored:
-        with opened(store, create=False) as kept, kept.snapshot():
-            own = [
-                (one.finder, one.findings) for one in load_findings(kept, traces=[trace_key(run)])
-            ]
-        by_finder += own
-        if not own:
+        with opened(store, create=False) as opened_store, opened_store.snapshot():
+            rows = load_findings(opened_store, traces=[trace_key(run)])
+        results += [(row.finder, row.findings) for row in rows]
+        if not rows:
             note("nothing is stored of this trace; run `agenteval trace locate`")
-    known = {span.id for span in run.spans}
-    for _, one in by_finder:
-        lost = [f"{f.category} at {f.span!r}" for f in one.findings if f.span not in known]
+    ids = {span.id for span in run.spans}
+    for _, of_finder in results:
+        lost = [f"{f.category} at {f.span!r}" for f in of_finder.findings if f.span not in ids]
         if lost:
             warn(f"{len(lost)} findings stand at no span of this trace: {'; '.join(lost[:3])}")
     # all spans, so that a finding far down is drawn; texts only as long as they are shown
-    seen = outline(run, most=len(run.spans), excerpt=max(chars, 200))
+    shown = outline(run, most=len(run.spans), excerpt=max(chars, 200))
     signs = [sign for flag in flags_of([run]).found for sign in flag.signs]
     if as_json:
         print_json(
             {
-                "trace": seen.model_dump(mode="json"),
+                "trace": shown.model_dump(mode="json"),
                 "signs": signs,
-                "findings": [{"finder": n, **f.model_dump(mode="json")} for n, f in by_finder],
+                "findings": [{"finder": n, **f.model_dump(mode="json")} for n, f in results],
             }
         )
         return
-    print_trace(seen, by_finder, most=spans, chars=chars)
+    print_trace(shown, results, spans=spans, chars=chars)
     if signs:
         listed = clean(", ".join(signs))
         out().print(f"[yellow]its text seems to talk to the judge: {listed}[/yellow]")
 
 
 def _chosen(path: str, trace: str | None) -> Run:
-    """The trace of this id, or the only one. Raises InputError where there is none, or several."""
+    """The trace of this id, or the only one. Raises InputError for none or several."""
     from agenteval.cli.running import Watch
     from agenteval.traces.input import read_each
 
@@ -129,74 +123,77 @@ def _chosen(path: str, trace: str | None) -> Run:
     return next(iter(runs.values()))
 
 
-def print_trace(seen: Outline, found: list[tuple[str, Findings]], *, most: int, chars: int) -> None:
-    """The tree with its head, and how many findings there are."""
+def print_trace(
+    trace: Outline, results: Sequence[tuple[str, Findings]], *, spans: int, chars: int
+) -> None:
+    """Print the tree with its head, and a line for each finder."""
     from rich.tree import Tree
 
     from agenteval.traces.forest import Bounds, forest
     from agenteval.traces.page import brief, kinds_of
 
-    at: defaultdict[str, list[tuple[str, Finding]]] = defaultdict(list)
-    for finder, one in found:
-        for finding in one.findings:
-            at[finding.span].append((finder, finding))
-    drawn = forest(seen.spans, set(at), Bounds(spans=most))
-    kinds = _safe(kinds_of(seen.kinds))
-    head = f"[bold]trace {_safe(seen.trace)}[/bold]  {seen.total:,} spans ({kinds})"
-    if seen.tokens is not None:
-        head += f", {seen.tokens:,} tokens reported"
-    if seen.errors:
-        head += f", [red]{seen.errors:,} with status error[/red]"
-    for name, text in brief(seen) if chars else ():
+    lines: defaultdict[str, list[str]] = defaultdict(list)
+    for finder, findings in results:
+        for finding in findings.findings:
+            lines[finding.span].append(_finding_line(finder, finding))
+    drawn = forest(trace.spans, set(lines), Bounds(spans=spans))
+    kinds = _safe(kinds_of(trace.kinds))
+    head = f"[bold]trace {_safe(trace.trace)}[/bold]  {trace.total:,} spans ({kinds})"
+    if trace.tokens is not None:
+        head += f", {trace.tokens:,} tokens reported"
+    if trace.errors:
+        head += f", [red]{trace.errors:,} with status error[/red]"
+    for name, text in brief(trace) if chars else ():
         head += f"\n[dim]{_short(name, _WORDS)}:[/dim] {_short(text, 16 * chars)}"
     root = Tree(head, guide_style="dim")
-    for node in drawn.roots:
-        _add(root, node, at, chars)
-    _rest(root, drawn.hidden)
+    _add(root, drawn, drawn.roots, lines, chars)
     out().print(root, soft_wrap=False)
-    for finder, one in found:
-        out().print(_summary(finder, one))
-        if finder == "detectors" and (failed := _unexplained(seen, one)):
+    for finder, findings in results:
+        out().print(_summary(finder, findings))
+        if finder == "detectors" and (failed := _unexplained(trace, findings)):
             out().print(
                 f"[yellow]{plural(len(failed), 'span')} with status error that no rule explains: "
                 f"{_short(', '.join(failed), _WORDS)}; trace locate --model reads them[/yellow]"
             )
 
 
-def _unexplained(seen: Outline, found: Findings) -> list[str]:
-    """Ids of spans with an error without a finding at them, or below, from where it rises."""
-    above = {span.id: span.parent_id for span in seen.spans}
+def _add(
+    branch: Tree,
+    above: Drawn | Forest,
+    children: Sequence[Drawn],
+    lines: dict[str, list[str]],
+    chars: int,
+) -> None:
+    """Add children with their findings, and the number of omitted spans."""
+    from agenteval.traces.page import kinds_of
+
+    for child in children:
+        leaf = branch.add(_span_line(child.span, chars))
+        for line in lines.get(child.span.id, ()):
+            leaf.add(line, guide_style="red")
+        _add(leaf, child, child.children, lines, chars)
+    if above.hidden:
+        count = plural(above.hidden.total(), "more span")
+        branch.add(f"[dim]… {count} ({_safe(kinds_of(above.hidden))})[/dim]")
+
+
+def _unexplained(trace: Outline, findings: Findings) -> list[str]:
+    """Ids of spans with an error that have no finding at them or at a span below."""
+    parents = {span.id: span.parent_id for span in trace.spans}
     explained: set[str] = set()
-    for finding in found.findings:
+    for finding in findings.findings:
         span: str | None = finding.span
         while span is not None and span not in explained:
             explained.add(span)
-            span = above.get(span)
-    return [s.id for s in seen.spans if s.status == "error" and s.id not in explained]
-
-
-def _add(above: Tree, node: Drawn, at: dict[str, list[tuple[str, Finding]]], chars: int) -> None:
-    branch = above.add(_span_line(node.span, chars))
-    for finder, finding in at.get(node.span.id, ()):
-        branch.add(_finding_line(finder, finding), guide_style="red")
-    for child in node.children:
-        _add(branch, child, at, chars)
-    _rest(branch, node.hidden)
-
-
-def _rest(branch: Tree, hidden: dict[str, int]) -> None:
-    from agenteval.traces.page import kinds_of
-
-    if hidden:
-        count = plural(sum(hidden.values()), "more span")
-        branch.add(f"[dim]… {count} ({_safe(kinds_of(hidden))})[/dim]")
+            span = parents.get(span)
+    return [s.id for s in trace.spans if s.status == "error" and s.id not in explained]
 
 
 def _span_line(span: OutlineSpan, chars: int) -> str:
     from agenteval.traces.page import facts_of
 
-    colour = _COLOURS.get(span.kind, "dim")
-    parts = [f"[{colour}]{_safe(span.kind)}[/{colour}] [bold]{_short(span.name, _NAME)}[/bold]"]
+    color = _COLORS.get(span.kind, "dim")
+    parts = [f"[{color}]{_safe(span.kind)}[/{color}] [bold]{_short(span.name, _NAME)}[/bold]"]
     if facts := facts_of(span):
         parts.append(f"[dim]{facts}[/dim]")
     if span.status == "error":
@@ -221,31 +218,29 @@ def _finding_line(finder: str, finding: Finding) -> str:
     return text
 
 
-def _summary(finder: str, said: Findings) -> str:
-
-    if said.status is not None:
-        why = f": {_safe(said.message)}" if said.message else ""
-        return f"[yellow]{_safe(finder)}: no findings are known, {said.status}{why}[/yellow]"
-    text = f"{_safe(finder)}: {plural(len(said.findings), 'finding')}"
+def _summary(finder: str, findings: Findings) -> str:
+    if findings.status is not None:
+        why = f": {_safe(findings.message)}" if findings.message else ""
+        return f"[yellow]{_safe(finder)}: no findings are known, {findings.status}{why}[/yellow]"
+    text = f"{_safe(finder)}: {plural(len(findings.findings), 'finding')}"
     grades = [
         f"{name.replace('_', ' ')} {grade.value:g}"
-        for name, grade in said.grades.items()
+        for name, grade in findings.grades.items()
         if grade.value is not None
     ]
     if grades:
         text += f"; grades: {_safe(', '.join(grades))}"
-    if said.rejected:
-        text += f"; {len(said.rejected):,} not taken"
-    return text + (f" ({_safe(said.message)})" if said.message else "")
+    if findings.rejected:
+        text += f"; {len(findings.rejected):,} not taken"
+    return text + (f" ({_safe(findings.message)})" if findings.message else "")
 
 
 def _short(text: str, most: int) -> str:
-    """On one line, nothing hidden, markup escaped, at most `most` characters."""
+    """One line of at most `most` characters, with hidden characters visible and markup escaped."""
     line = " ".join(text[: 8 * most].split())
     return _safe(line if len(line) <= most else line[: most - 1] + "…")
 
 
 def _safe(text: str) -> str:
-    """Nothing hidden or reordered, markup escaped."""
-
+    """Make hidden characters visible and escape markup."""
     return clean(visible(text))

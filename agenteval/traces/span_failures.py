@@ -1,11 +1,4 @@
-"""What a span says about its own failure, and whether a service rather than the agent failed.
-
-Service failures (rate limits, refused keys, missing resources, 5xx, timeouts, exhausted memory or
-disk, context overflow) are recognized by the names and forms that libraries give their errors.
-Names of types are those of openai, anthropic, google-api-core, google-genai, botocore, httpx,
-requests, urllib3, aiohttp, grpc, litellm and the standard library; forms of messages are those of
-their `__str__`. Free words count only in the message of a failed span.
-"""
+"""The failures that a span records about itself."""
 
 from __future__ import annotations
 
@@ -13,8 +6,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from http import HTTPStatus
 
 from pydantic import JsonValue
 
@@ -29,7 +20,7 @@ _CODES = (
     "error.code",
 )
 _MARKS = ("isError", "is_error")  # MCP's and Anthropic's word for a result that is an error
-_GENERIC = {"tool_error", "_OTHER", "error"}  # values of `error.type` that say no type
+_GENERIC = {"tool_error", "_OTHER", "error"}  # values of `error.type` that are no type
 # This instrumentation sets the status to ok before it knows better, and OpenTelemetry's SDK keeps
 # the first ok: there it says nothing, and a tool that raised has the bare text of its exception.
 _ALWAYS_OK = "openinference.instrumentation.autogen_agentchat"
@@ -49,13 +40,13 @@ _BARE = re.compile(
     r"|[^\n]*\(<\w+>, line \d+\)",
     re.DOTALL,
 )
-_BARE_MOST = 4000  # characters of such a text
-_MOST = 200_000  # characters of an output that are read as JSON
+_MAX_BARE = 4000  # characters of such a text
+_MAX_JSON = 200_000  # characters of an output that are read as JSON
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One failure as its span describes it; `type` is "" where only a text is known."""
+    """One failure as its span describes it; `type` is "" if only a text is known."""
 
     type: str
     message: str
@@ -74,11 +65,11 @@ def failed(span: Span) -> bool:
 
 
 def facts(span: Span) -> list[Fact]:
-    """Return the failures of a span; empty when it did not fail."""
+    """Return the failures of a span; empty if it did not fail."""
     marked = span.kind == "tool" and any(mark in span.output for mark in _MARKS)
     value = _object(span.output) if marked else None
     if not failed(span) and not (value and any(value.get(mark) is True for mark in _MARKS)):
-        return [Fact("", span.output)] if _bare(span) else []
+        return [Fact("", span.output)] if _is_bare(span) else []
     if raised := list(_exceptions(span)):
         return raised
     kind = span.attributes.get("error.type")
@@ -90,9 +81,9 @@ def facts(span: Span) -> list[Fact]:
     return [*stated, _from_output(span.output)] if span.kind == "tool" else stated
 
 
-def _bare(span: Span) -> bool:
-    """Whether the whole output of a tool is an exception's text, where the status says nothing."""
-    if span.kind != "tool" or span.status != "ok" or len(span.output) > _BARE_MOST:
+def _is_bare(span: Span) -> bool:
+    """Whether the output of a tool is only an exception's text and the status says nothing."""
+    if span.kind != "tool" or span.status != "ok" or len(span.output) > _MAX_BARE:
         return False
     scoped = span.attributes.get("scope_name") == _ALWAYS_OK
     return scoped and _BARE.fullmatch(span.output.strip()) is not None
@@ -126,7 +117,7 @@ def _as_code(value: JsonValue) -> int | None:
 
 
 def _object(text: str) -> dict[str, JsonValue] | None:
-    if text.lstrip()[:1] != "{" or len(text) > _MOST:
+    if text.lstrip()[:1] != "{" or len(text) > _MAX_JSON:
         return None
     try:
         value = json.loads(text)
@@ -147,176 +138,6 @@ def _from_output(text: str) -> Fact:
     code = code or _as_code(value.get("code") or value.get("status"))
     content = value.get("content")
     first = content[0] if isinstance(content, list) and content else None
-    words = (
-        inner,
-        value.get("message"),
-        value.get("detail"),
-        content,
-        first.get("text") if isinstance(first, dict) else None,
-    )
-    return Fact("", next((w for w in words if isinstance(w, str) and w), text), code)
-
-
-def _re(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE | re.VERBOSE)
-
-
-_CONTEXT_TYPE = _re(r"ContextWindowExceeded|ContextLengthExceeded|ContextOverflow")
-# OpenAI, vLLM, llama.cpp, llama-cpp-python, Anthropic, Google, Bedrock, Mistral
-_CONTEXT = _re(r"""
-    context_length_exceeded | exceed_context_size | context_window_exceeded
-    | maximum\ context\ length\ (?:is|of)\ \d+
-    | exceeds?\ (?:the\ |your\ )?(?:available\ )?context\ (?:size|window|length|limit)
-    | prompt\ is\ too\ long | longer\ than\ the\ maximum\ model\ length
-    | too\ long\ to\ fit\ into\ the\ model | input\ token\ count.{0,30}exceeds\ the\ maximum
-    | input\ is\ too\ long\ for\ requested\ model
-    | exceeds\ (?:the\ )?model'?s?\ (?:maximum\ )?context
-    | too\ large\ for\ model\ with\ \d+\ maximum\ context""")
-_TYPES = (
-    _re(r"""rate_?limit | too_?many_?requests | throttl | ^SlowDown$
-        | ^RequestLimitExceeded$"""),
-    _re(r"time_?d?_?out | deadline_?exceeded"),
-    _re(r"""authentication | unauthori[sz]ed | unauthenticated | ^(?:HTTP)?Forbidden
-        | PermissionDenied | AccessDenied | invalid_?api_?key | ^OAuthError$ | ExpiredToken
-        | InvalidClientTokenId | UnrecognizedClient | SignatureDoesNotMatch | ^AuthError$"""),
-    _re(r"""^(?:HTTP|Resource|Page)?NotFound(?:Error|Exception)?$
-        | ^NoSuch(?:Key|Bucket|Entity)$ | ^(?:HTTP)?Gone$"""),
-    _re(r"""^(?:HTTP)?InternalServer(?:Error|Exception)$ | ServiceUnavailable
-        | BadGateway | ^(?:Model)?Overloaded(?:Error)?$ | ^InternalFailure$
-        | ^InternalServiceError(?:Exception)?$ | ^ServerError$"""),
-    _re(r"MemoryError$ | OutOfMemory | ^ResourceExhausted(?:Error)?$ | ^DiskFull$"),
-)
-_UNREACHABLE = _re(r"""^(?:API)?ConnectionError$ | ^ConnectError$
-    | ^Connection(?:Refused|Reset)Error$ | ^ClientConnector(?:DNS)?Error$ | ^NewConnectionError$
-    | ^NameResolutionError$ | ^ServerDisconnectedError$ | ^RemoteProtocolError$
-    | ^RemoteDisconnected$ | ^EndpointConnectionError$""")
-# These speak of data that could not be processed; numbers and words in their messages are data.
-_DATA = {
-    "ValueError",
-    "TypeError",
-    "KeyError",
-    "IndexError",
-    "AssertionError",
-    "AttributeError",
-    "NameError",
-    "LookupError",
-    "SyntaxError",
-    "JSONDecodeError",
-    "UnicodeDecodeError",
-    "UnicodeEncodeError",
-    "ZeroDivisionError",
-    "ValidationError",
-    "StopIteration",
-    "ArithmeticError",
-}
-# The name of a type within a message: "litellm.RateLimitError: ...", "... due to: HTTPError: ..."
-_NAMED = re.compile(
-    r"(?:^|[:\n] ?|\()((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Timeout|Exhausted|NotFound"
-    r"|Forbidden|Unauthorized|TooManyRequests|Expired|Exceeded|Unavailable))(?=:|\(|\s*$)"
-)
-# openai and anthropic, httpx, requests, urllib, aiohttp, google-genai, and a common wording
-_SDK_STATUS = re.compile(
-    r"\bError code: (\d{3})\b|\b(?:Client|Server) error '(\d{3}) "
-    r"|\b(\d{3}) (?:Client|Server) Error: |\bHTTP Error (\d{3}): "
-    r"|(?:^|: )(\d{3}), message='|(?:^|: )(\d{3}) [A-Z_]{6,}\. \{"
-    r"|\bwith status code (\d{3})\b"
-)
-_ANY_STATUS = re.compile(
-    r"\bHTTP(?:/\d(?:\.\d)?)?[ :]+(?:status |error |response |code )*(\d{3})\b"
-    r"|\bstatus(?:[ _]?code)?\s?[:=]?\s?(\d{3})\b",
-    re.IGNORECASE,
-)
-_PHRASES = {
-    phrase.lower(): s.value
-    for s in HTTPStatus
-    if s.value >= 400
-    for phrase in (f"{s.value} {s.phrase}", f"{s.phrase} ({s.value})")
-}
-_PHRASE = re.compile("|".join(map(re.escape, _PHRASES)), re.IGNORECASE)
-_BOTO = re.compile(r"An error occurred \(([\w.]+)\) when calling the \w+ operation")
-_GRPC = re.compile(r"StatusCode\.([A-Z_]+)")
-_GRPC_CODES = {
-    "RESOURCE_EXHAUSTED",
-    "UNAUTHENTICATED",
-    "PERMISSION_DENIED",
-    "NOT_FOUND",
-    "UNAVAILABLE",
-    "INTERNAL",
-    "DEADLINE_EXCEEDED",
-}
-# Linux: no space, disk quota, no memory, too many open files (process, system), timed out,
-# connection refused, connection reset
-_ERRNO = re.compile(r"\[Errno (?:28|122|12|24|23|110|111|104)\]")
-_QUOTED = re.compile(  # what stands within quotation marks or backticks on one line
-    r"\"[^\"\n]{1,400}\"|“[^”\n]{1,400}”|(?<!\w)'[^'\n]{1,400}'(?!\w)|`[^`\n]{1,400}`"
-)
-_WORDS = (
-    _re(r"""\brate[-\ ]?limit(?:s|ed|ing)?\b[^.]{0,40}\b(?:exceed|reach|hit)
-        | \b(?:exceed|reach|hit)(?:ed|ing)?\b[^.]{0,40}\brate[-\ ]?limit | \brate[-\ ]?limited\b
-        | \btoo\ many\ requests\b | \bquota\ exceeded\b"""),
-    _re(r"""\btimed\ out\b | \btime-?out\ (?:after|of|exceeded|reached)\b
-        | \btimeout\ expired\b"""),
-    _re(r"""\bauthentication\ (?:failed|required)\b | ^unauthori[sz]ed\b
-        | \b(?:invalid|incorrect|expired)\ (?:api[\ _-]?key|access\ token|bearer\ token
-        |credentials)\b"""),
-    _re(r"""\binternal\ server\ error\b | \bbad\ gateway\b
-        | \bservice\ (?:is\ )?(?:temporarily\ )?unavailable\b"""),
-    _re(r"""\bout\ of\ memory\b | \bno\ space\ left\ on\ device\b
-        | \bcannot\ allocate\ memory\b | \bdatabase\ or\ disk\ is\ full\b"""),
-)
-_HEAD = 800  # characters of a message that are read
-_SERVICE_CODES = {401, 403, 404, 407, 408, 410, 429}
-
-
-@lru_cache(maxsize=1024)
-def is_service_failure(fact: Fact) -> bool:
-    """Return whether the form of a failure says that a service or resource failed."""
-    head = fact.message.strip()
-    if "Traceback (most recent call last)" in head[: 4 * _HEAD]:
-        head = head.rpartition("\n")[2]  # the line with the exception
-    head = head[:_HEAD]
-    type_name = fact.type.rpartition(".")[2]
-    if _CONTEXT_TYPE.search(type_name) or _CONTEXT.search(head):
-        return True
-    if _is_service_type(type_name) or _is_service_code(fact.code) or _has_service_form(head):
-        return True
-    if type_name not in _DATA and (_has_status_words(head) or _has_service_words(head)):
-        return True
-    return _UNREACHABLE.search(type_name) is not None
-
-
-def _is_service_type(type_name: str) -> bool:
-    return any(pattern.search(type_name) for pattern in _TYPES)
-
-
-def _is_service_code(code: int | None) -> bool:
-    """Return whether an HTTP status speaks of the service; 400 and 422 speak of the request."""
-    return code is not None and (code in _SERVICE_CODES or 500 <= code <= 599)
-
-
-def _has_service_form(head: str) -> bool:
-    """Return whether the message has the fixed form that a library gives to service failures."""
-    if match := _SDK_STATUS.search(head):
-        return _is_service_code(int(next(filter(None, match.groups()))))
-    if match := _BOTO.search(head):
-        code = match[1]
-        return _is_service_type(code) or _is_service_code(int(code) if code.isdigit() else None)
-    if (match := _GRPC.search(head)) and match[1] in _GRPC_CODES:
-        return True
-    if _ERRNO.search(head):
-        return True
-    return any(_is_service_type(named[1].rpartition(".")[2]) for named in _NAMED.finditer(head))
-
-
-def _has_status_words(head: str) -> bool:
-    unquoted = _QUOTED.sub(" ", head)
-    if match := _PHRASE.search(unquoted):
-        return _is_service_code(_PHRASES[match[0].lower()])
-    if match := _ANY_STATUS.search(unquoted):
-        return _is_service_code(int(match[1] or match[2]))
-    return False
-
-
-def _has_service_words(head: str) -> bool:
-    first_line = _QUOTED.sub(" ", head.partition("\n")[0])
-    return any(pattern.search(first_line) for pattern in _WORDS)
+    nested = first.get("text") if isinstance(first, dict) else None
+    texts = (inner, value.get("message"), value.get("detail"), content, nested)
+    return Fact("", next((w for w in texts if isinstance(w, str) and w), text), code)

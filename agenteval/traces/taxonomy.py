@@ -1,4 +1,4 @@
-"""The kinds of errors: areas, groups and leaves, with definitions; only leaves are assigned."""
+"""The kinds of errors: areas, groups and leaves with definitions; findings name leaves."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from agenteval.records import Record, content_hash
 class Leaf(Record):
     """One kind of error.
 
-    `definition` says what it is, `signs` what a reader looks for. `aliases` are other spellings.
-    `locate` says which span is marked when it occurs several times. `assigned` is False for a
-    label that a scorer knows but that no finder is asked for.
+    `signs` are what a reader looks for, `aliases` other spellings. `locate` says which span is
+    marked if the error occurs several times. `assigned` is False for a label that a scorer knows
+    but no finder is asked for.
     """
 
     name: str = Field(min_length=1)
@@ -35,14 +35,14 @@ class Leaf(Record):
 
 
 class Guidance(Record):
-    """How kinds that lie close together are told apart; `kinds` are the leaves it is about."""
+    """How to distinguish similar kinds; `kinds` are leaves."""
 
     kinds: tuple[str, ...] = Field(min_length=1)
     text: str = Field(min_length=1)
 
 
 class Taxonomy(Record):
-    """Leaves in their order, under a name, and how to tell apart those that lie close together."""
+    """Leaves in their order, with guidance on similar ones."""
 
     name: str
     version: int = 1
@@ -81,7 +81,7 @@ class Taxonomy(Record):
         return tuple(dict.fromkeys(leaf.area for leaf in self.leaves))
 
     def find(self, text: str) -> Leaf | None:
-        """The leaf of a name or alias, whatever its case, blanks and hyphens; None if unknown."""
+        """Return the leaf of a name or alias, ignoring case, blanks and hyphens, or None."""
         return self._by_name.get(_plain(text))
 
     @cached_property
@@ -96,27 +96,24 @@ def _plain(text: str) -> str:
 
 @cache
 def built_in() -> Taxonomy:
-    """The 20 leaves of TRAIL (arXiv 2505.08638) in 3 areas and 9 groups, in our own words.
+    """Return the 20 leaves of TRAIL (arXiv 2505.08638) in 3 areas, in our own words.
 
-    With the 21st label that its scorer knows and its finders are not asked for.
+    The 21st label is known to its scorer, but no finder is asked for it.
     """
     text = files("agenteval.traces").joinpath("data/taxonomy.json").read_text("utf-8")
     return Taxonomy.model_validate_json(text)
 
 
 def load_taxonomy(path: Path) -> Taxonomy:
-    """A team's own taxonomy, from JSON or YAML (.yaml, .yml) in the form of the built-in one.
+    """Read a taxonomy from JSON or YAML (.yaml, .yml) in the form of the built-in one.
 
-    Raises InputError naming the line of a defect of syntax, else the key.
+    Raises InputError with the line of a syntax error, else with the key.
     """
-    data = _document(path)
+    is_yaml = path.suffix.lower() in (".yaml", ".yml")
+    data: Any = read_yaml(path) if is_yaml else read_json(path)
     if not isinstance(data, dict):
         raise InputError("a taxonomy is a mapping with name and leaves", str(path))
     try:
         return Taxonomy.model_validate(data)
     except ValidationError as error:
         raise InputError(first_problem(error), str(path)) from error
-
-
-def _document(path: Path) -> Any:
-    return read_yaml(path) if path.suffix.lower() in (".yaml", ".yml") else read_json(path)

@@ -40,9 +40,9 @@ IMPORTS = (
     "agenteval.store.export", "agenteval.utility.verify", "filelock",
     "agenteval.utility.quantifier",
     "agenteval.workflows.api", "agenteval.traces.commands", "agenteval.traces.api",
-    "agenteval.traces.annotation_files", "agenteval.traces.detectors",
+    "agenteval.traces.annotations", "agenteval.traces.detectors",
     "agenteval.workflows.recorded_agent",
-    "agenteval.traces.finders", "agenteval.workflows.evaluator",
+    "agenteval.traces.evaluator", "agenteval.workflows.evaluator",
     "agenteval.readers.tasks", "agenteval.agents.spec",
     "agenteval.workflows.equality", "h11", "httpcore2", "jsonschema",
 )  # fmt: skip

@@ -18,10 +18,10 @@ from agenteval.models.client import Client, RetryPolicy
 from agenteval.planning.invent import read_professions
 from agenteval.records import Run
 from agenteval.testing.scripted import ScriptedTransport
+from agenteval.traces.condense import Condensed, TracePiece
 from agenteval.traces.locator_quotes import Quotes
-from agenteval.traces.locator_reply import Named, check, read_grades
+from agenteval.traces.locator_reply import CheckedFinding, check, read_grades
 from agenteval.traces.locator_reply import read_reply as read_findings
-from agenteval.traces.pieces import Condensed, TracePiece
 from agenteval.traces.taxonomy import Leaf, Taxonomy
 from agenteval.utility.critic_reply import read_criteria
 from agenteval.workflows.equality import read_equal
@@ -70,7 +70,7 @@ def locator(text: str) -> Any:
     pieces = tuple(TracePiece(index, index, "llm", text, 0) for index, text in SPANS.items())
     quotes = Quotes(Run(id="t"), Condensed("t", pieces, 0))
     checked = [check(item, ASKED, TAXONOMY, quotes) for item in read.value[0]]
-    named = [f"{one.index} {one.category}" for one in checked if isinstance(one, Named)]
+    named = [f"{one.index} {one.category}" for one in checked if isinstance(one, CheckedFinding)]
     return {"found": named, "rejected": len(checked) - len(named), "cut": read.gap is not None}
 
 

@@ -9,7 +9,7 @@ from agenteval.planning import evaluator as planning
 from agenteval.planning.oracle import Verdict
 from agenteval.records import Failure, Finding, Findings, Grade, Result
 from agenteval.records.trial import Trial
-from agenteval.traces import measures as traces
+from agenteval.traces import evaluator as traces
 from agenteval.workflows import measures as workflows
 from agenteval.workflows.equality import Judgement, Same
 from agenteval.workflows.response_judge import ResponseVerdict

@@ -26,7 +26,7 @@ from agenteval.readers import read_runs
 from agenteval.readers.scores import read_scores
 from agenteval.readers.tasks import load_task
 from agenteval.readers.traces import read_traces
-from agenteval.traces.annotation_files import read_folder
+from agenteval.traces.annotations import read_folder
 from agenteval.traces.taxonomy import load_taxonomy
 from agenteval.utility.criteria_file import load_criteria
 from agenteval.workflows.flowbench_rows import read_rows

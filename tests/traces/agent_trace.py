@@ -10,15 +10,6 @@ from agenteval.records import Finding, Message, Run, Span, SpanEvent, ToolCall, 
 from agenteval.traces.detectors import detect, texts
 
 
-def tool_spec(
-    name: str, description: str = "", required: tuple[str, ...] = (), **properties: Any
-) -> ToolSpec:
-    schema: dict[str, Any] = {"type": "object", "properties": properties}
-    if required:
-        schema["required"] = list(required)
-    return ToolSpec(name=name, description=description, parameters=schema)
-
-
 def raised(exception: BaseException, escaped: bool | str = "False") -> SpanEvent:
     """The event that OpenTelemetry's SDK records for an exception."""
     kind = type(exception)
@@ -97,9 +88,11 @@ class Trace:
         """The execution of the oldest call of `name` that has no answer yet."""
         answered = {m.tool_call_id for m in self.messages}
         open_calls = [
-            c for m in self.messages for c in m.tool_calls if c.name == name
-            and c.id not in answered
-        ]  # fmt: skip
+            c
+            for m in self.messages
+            for c in m.tool_calls
+            if c.name == name and c.id not in answered
+        ]
         given = open_calls[0].arguments if open_calls else arguments
         if open_calls:
             self.messages.append(

@@ -11,9 +11,9 @@ from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Finding, Run, Span
 from agenteval.testing.scripted import ScriptedTransport
+from agenteval.traces.condense import Condensed, TracePiece, estimate_tokens
 from agenteval.traces.locator import Locator
 from agenteval.traces.locator_prompt import LocatorOptions
-from agenteval.traces.pieces import Condensed, TracePiece, estimate_tokens
 from agenteval.traces.taxonomy import Leaf, Taxonomy
 
 Answer = Callable[[Request], str | Reply | Exception]
@@ -21,24 +21,37 @@ Answer = Callable[[Request], str | Reply | Exception]
 TAXONOMY = Taxonomy(
     name="small",
     leaves=(
-        Leaf(name="Invention", area="Thought", group="Claims", definition="Says what is not so.",
-             aliases=("made up",)),
+        Leaf(
+            name="Invention",
+            area="Thought",
+            group="Claims",
+            definition="Says what is not so.",
+            aliases=("made up",),
+        ),
         Leaf(name="Bad Form", area="Thought", group="Output", definition="Breaks the form."),
         Leaf(name="Rate Limiting", area="System", group="API", definition="Asked too often (429)."),
-        Leaf(name="Waste", area="System", group="Means", definition="Does the same over and over.",
-             locate="last"),
-        Leaf(name="Old Label", area="System", group="Means", definition="Not used.",
-             assigned=False),
+        Leaf(
+            name="Waste",
+            area="System",
+            group="Means",
+            definition="Does the same over and over.",
+            locate="last",
+        ),
+        Leaf(
+            name="Old Label", area="System", group="Means", definition="Not used.", assigned=False
+        ),
     ),
-)  # fmt: skip
+)
 
-GRADES = json.dumps({
-    "reliability": {"reason": "detours", "score": 3},
-    "security": {"reason": "harmless", "score": 5},
-    "instruction_adherence": {"reason": "kept", "score": 4},
-    "plan_opt": {"reason": "no plan", "score": 2},
-    "overall": 3.5,
-})  # fmt: skip
+GRADES = json.dumps(
+    {
+        "reliability": {"reason": "detours", "score": 3},
+        "security": {"reason": "harmless", "score": 5},
+        "instruction_adherence": {"reason": "kept", "score": 4},
+        "plan_opt": {"reason": "no plan", "score": 2},
+        "overall": 3.5,
+    }
+)
 
 _BLOCK = re.compile(r"<<BEGIN (S\d+) ([^\n]*?)(?: )?([0-9a-f]{24})>>\n(.*?)\n<<END \1", re.S)
 _PLANT = re.compile(r"PLANT\((.+?)\) (.+)")

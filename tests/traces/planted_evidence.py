@@ -43,8 +43,11 @@ class Story:
     def prose(self, characters: int) -> str:
         words, length = [], 0
         while length < characters:
-            noun, verb, last = (NOUNS[self.rng.integers(12)], VERBS[self.rng.integers(10)],
-                                NOUNS[self.rng.integers(12)])  # fmt: skip
+            noun, verb, last = (
+                NOUNS[self.rng.integers(12)],
+                VERBS[self.rng.integers(10)],
+                NOUNS[self.rng.integers(12)],
+            )
             words.append(f"The {noun} {verb} {self.rng.integers(2, 99)} times by the {last}.")
             length += len(words[-1]) + 1
         return " ".join(words)
@@ -70,9 +73,17 @@ class Story:
         reply = Message(role="assistant", content=text, tool_calls=calls)
         id_ = f"llm{len(self.spans)}"
         self.spans.append(
-            Span(id=id_, parent_id="agent", name="Model", kind="llm", status="ok",
-                 messages=tuple(self.history), reply=(reply,), tools=self.tools)
-        )  # fmt: skip
+            Span(
+                id=id_,
+                parent_id="agent",
+                name="Model",
+                kind="llm",
+                status="ok",
+                messages=tuple(self.history),
+                reply=(reply,),
+                tools=self.tools,
+            )
+        )
         self.history.append(reply)
         return id_
 
@@ -81,10 +92,19 @@ class Story:
         id_ = f"tool{len(self.spans)}"
         self.spans.append(
             Span.model_validate(
-                {"id": id_, "parent_id": "agent", "name": tool, "kind": "tool", "tool": tool,
-                 "input": arguments, "output": output, "status": "ok", **more}
+                {
+                    "id": id_,
+                    "parent_id": "agent",
+                    "name": tool,
+                    "kind": "tool",
+                    "tool": tool,
+                    "input": arguments,
+                    "output": output,
+                    "status": "ok",
+                    **more,
+                }
             )
-        )  # fmt: skip
+        )
         self.history.append(Message(role="tool", content=output or "no answer"))
         return id_
 
@@ -173,8 +193,10 @@ def _breaking(s: Story) -> None:
     s.noise(3)
     message = "RemoteServiceError: 500 Internal Server Error of the map service"
     stack = s.middle(message, "\n".join(f'  File "lib{k}.py", line {k}' for k in range(600)))
-    event = SpanEvent(name="exception", attributes={
-        "exception.type": "RemoteServiceError", "exception.stacktrace": stack})  # fmt: skip
+    event = SpanEvent(
+        name="exception",
+        attributes={"exception.type": "RemoteServiceError", "exception.stacktrace": stack},
+    )
     span = s.step("fetch", '{"what": "map"}', "", status="error", events=(event,))
     s.plant("Service Errors", span, message)
     s.noise(3)
@@ -188,13 +210,22 @@ def _planning(s: Story) -> None:
     s.noise(3)
     asked = s.says(s.prose(100), ToolCall(name="ask", arguments='{"task": "Kelm"}'))
     nothing = "Nothing on Kelm stands anywhere."
-    agent = Span(id="helper", parent_id="agent", name="Helper.run", kind="agent",
-                 input="When was Kelm named first?", output=nothing)  # fmt: skip
+    agent = Span(
+        id="helper",
+        parent_id="agent",
+        name="Helper.run",
+        kind="agent",
+        input="When was Kelm named first?",
+        output=nothing,
+    )
     s.spans.append(agent)
     s.history.append(Message(role="tool", content=nothing))
     told = s.says(s.middle("The helper dates Kelm to 1902.", s.prose(900)))
-    for span, words in ((asked, "Kelm"), ("helper", nothing),
-                        (told, "The helper dates Kelm to 1902.")):  # fmt: skip
+    for span, words in (
+        (asked, "Kelm"),
+        ("helper", nothing),
+        (told, "The helper dates Kelm to 1902."),
+    ):
         s.plant("Task Orchestration", span, words)
     s.noise(3)
     away = "Now the yearly report shall be put into Finnish."

@@ -48,12 +48,14 @@ def test_finders_of_one_name_are_told_apart_by_their_options() -> None:
     def finder(key: str, name: str = "locator (m)", **source: object) -> TrialSystem:
         return TrialSystem(key=key * 64, name=name, parameters={"source": {"parameters": source}})
 
-    names = distinct_names([
-        finder("a", mode="broad", prompt_sha256="1" * 64),
-        finder("b", mode="areas", prompt_sha256="2" * 64),
-        finder("c", mode="areas", prompt_sha256="2" * 64),
-        finder("d", name="detectors"),
-    ])  # fmt: skip
+    names = distinct_names(
+        [
+            finder("a", mode="broad", prompt_sha256="1" * 64),
+            finder("b", mode="areas", prompt_sha256="2" * 64),
+            finder("c", mode="areas", prompt_sha256="2" * 64),
+            finder("d", name="detectors"),
+        ]
+    )
     assert names == {
         "a" * 64: "locator (m) [mode broad, prompt 111111]",
         "b" * 64: "locator (m) [mode areas, prompt 222222] [bbbbbb]",

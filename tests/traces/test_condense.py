@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.records.run import Message, Run, Span, SpanEvent, ToolCall, ToolSpec
-from agenteval.traces.condense import Options, condense, source_tokens
-from agenteval.traces.pieces import Condensed
+from agenteval.records.run import Message, Run, Span, SpanEvent
+from agenteval.traces.condense import Condensed, Options, condense
 from tests.support.long_trace import LongTrace
 from tests.thorough import often
 from tests.traces.planted_evidence import run as planted
@@ -67,41 +66,14 @@ def test_a_growing_history_stands_once() -> None:
     assert condensed.folded == 3
 
 
-def test_equal_messages_of_different_objects_are_one() -> None:
-    first = [said("user", "one"), said("user", "two")]
-    again = [said("user", "one"), said("user", "two")]
-    shown = texts(condense(trace(llm("a", first, said("assistant", "x")),
-                                 llm("b", again, said("assistant", "y"))), WHOLE))  # fmt: skip
-    assert "messages: M1-M2 as before" in shown["b"]
-    assert "one" not in shown["b"]
-
-
-def test_messages_that_are_no_longer_sent_are_named() -> None:
-    turns = [said("user", f"turn {k}") for k in range(5)]
-    spans = (
-        llm("a", turns, said("assistant", "x")),
-        llm("b", [turns[0], turns[4]], said("assistant", "y")),
-    )
-    shown = texts(condense(trace(*spans), WHOLE))
-    assert "no longer sent: M2-M4, which S1 was sent" in shown["b"]
-    assert "no longer sent" not in shown["a"]
-
-
-def test_a_tool_output_is_not_told_again_as_a_message() -> None:
-    spans = (
-        tool("a", PARAGRAPH),
-        llm("b", [said("tool", f"Observation: {PARAGRAPH}")], said("assistant", "x")),
-    )
-    shown = texts(condense(trace(*spans), WHOLE))
-    assert PARAGRAPH in shown["a"]
-    assert f"M1 tool: Observation: [output of S1: {len(PARAGRAPH)} characters]" in shown["b"]
-
-
 def test_a_repeated_call_and_its_output() -> None:
     given_ = {"input": '{"q": "mill",  "n": 1}'}
-    spans = [tool("a", PARAGRAPH, **given_), tool("b", PARAGRAPH, input='{"n": 1, "q": "mill"}'),
-             tool("c", PARAGRAPH.replace("sentence c", "sentence z"), **given_),
-             tool("d", PARAGRAPH, tool="other", **given_)]  # fmt: skip
+    spans = [
+        tool("a", PARAGRAPH, **given_),
+        tool("b", PARAGRAPH, input='{"n": 1, "q": "mill"}'),
+        tool("c", PARAGRAPH.replace("sentence c", "sentence z"), **given_),
+        tool("d", PARAGRAPH, tool="other", **given_),
+    ]
     shown = texts(condense(trace(*spans), WHOLE))
     assert "same tool and arguments as S1 (call number 2 of these)" in shown["b"]
     assert f"output: [same as output of S1: {len(PARAGRAPH)} characters]" in shown["b"]
@@ -109,32 +81,6 @@ def test_a_repeated_call_and_its_output() -> None:
     assert "sentence z" in shown["c"]  # nearly the same is not the same
     assert "same tool" not in shown["d"]
     assert all('"q": "mill"' in text for text in shown.values())
-
-
-def test_texts_without_messages_that_grow() -> None:
-    start = PARAGRAPH + LONG[0]
-    first = Span(id="a", kind="llm", input=start, output="x")
-    second = Span(id="b", kind="llm", input=f"{start} and new words", output="y")
-    shown = texts(condense(trace(first, second), WHOLE))
-    assert (
-        f"[begins with the same {len(start)} characters as input of S1] and new words" in shown["b"]
-    )
-
-
-def test_tools_stand_once() -> None:
-    tools = tuple(
-        ToolSpec(name=n, description=f"Does {n}.", parameters={"x": 1}) for n in ("p", "q")
-    )
-    changed = (tools[0], ToolSpec(name="q", description="Does something else."))
-    message = [said("user", "go")]
-    spans = [llm(i, message, said("assistant", i), tools=t)
-             for i, t in (("a", tools), ("b", tools), ("c", changed))]  # fmt: skip
-    shown = texts(condense(trace(*spans), WHOLE))
-    assert "tools offered: p, q" in shown["a"]
-    assert 'tool q: Does q.\nparameters: {"x": 1}'.replace("tool q: ", "tool q:\n") in shown["a"]
-    assert "tool" not in shown["b"]
-    assert "Does something else." in shown["c"]
-    assert "Does p." not in shown["c"]
 
 
 # Wrappers
@@ -148,19 +94,12 @@ def wrapped(step_: Span, agent: Span | None = None) -> Condensed:
     inner = llm(
         "model", [said("user", "the goal")], said("assistant", "the answer"), parent_id=step_.id
     )
-    return condense(trace(agent or Span(id="agent", name="Clerk", kind="agent", input="the goal"),
-                          step_, inner), WHOLE)  # fmt: skip
-
-
-def test_a_wrapper_is_left_out_and_its_name_told() -> None:
-    condensed = wrapped(step("Step 3", input="the goal", output="the answer"))
-    assert list(texts(condensed)) == ["agent", "model"]
-    assert condensed.dropped == {"repeats": 1}
-    assert texts(condensed)["model"].startswith("S2 llm Model in S1 > Step 3")
-    assert texts(condensed)["agent"] == "S1 agent Clerk\ninput: the goal"
-    assert wrapped(step("Step 3")).dropped == {"empty": 1}
-    inside = step("Step 3", input='{"task": "the goal", "stream": false}', output='["the answer"]')
-    assert wrapped(inside).dropped == {"repeats": 1}
+    return condense(
+        trace(
+            agent or Span(id="agent", name="Clerk", kind="agent", input="the goal"), step_, inner
+        ),
+        WHOLE,
+    )
 
 
 @pytest.mark.parametrize(
@@ -180,41 +119,23 @@ def test_a_wrapper_that_says_more_stays(more: dict[str, object]) -> None:
     assert "Step 3" in texts(wrapped(step("Step 3", **more)))
 
 
-def test_of_wrappers_that_repeat_one_another_one_stays() -> None:
-    spans = [
-        Span(id=str(k), parent_id=str(k - 1) if k else None, input="the goal") for k in range(9)
-    ]
-    condensed = condense(trace(*spans), WHOLE)
-    assert "input: the goal" in "\n".join(texts(condensed).values())
-    assert condensed.dropped == {"repeats": 8}
-
-
-def test_an_agent_stays_at_its_first_mention_only() -> None:
-    def agent(id_: str, goal: str) -> tuple[Span, Span]:
-        inner = llm(f"m{id_}", [said("user", goal)], said("assistant", "x"), parent_id=id_)
-        return Span(id=id_, name="Clerk", kind="agent", input=goal), inner
-
-    spans = [*agent("a", "first"), *agent("b", "first"), *agent("c", "second thing")]
-    kept = list(texts(condense(trace(*spans), WHOLE)))
-    # c's goal is told by its model's message, so nothing is lost by leaving c out as well.
-    assert kept == ["a", "ma", "mb", "mc"]
-
-
-def test_model_tool_and_user_spans_always_stay() -> None:
-    kinds = ("llm", "tool", "user")
-    spans = [Span.model_validate({"id": f"{k}{n}", "kind": k}) for n in "12" for k in kinds]
-    assert list(texts(condense(trace(*spans)))) == [span.id for span in spans]
-
-
 # Budgets and cuts
 
 
 @pytest.mark.parametrize(
     ("budget", "piece"),
-    [(None, 300), (40_000, 300), (5_000, 300), (1, 300),
-     (200_000, 3000), (20_000, 3000), (5_000, 3000), (1, 3000)]
+    [
+        (None, 300),
+        (40_000, 300),
+        (5_000, 300),
+        (1, 300),
+        (200_000, 3000),
+        (20_000, 3000),
+        (5_000, 3000),
+        (1, 3000),
+    ]
     + [(200_000, 300), (20_000, 300), (None, 3000), (40_000, 3000)] * often(0, 1),
-)  # fmt: skip
+)
 def test_no_span_and_no_error_falls_out_of_any_budget(budget: int | None, piece: int) -> None:
     run, _ = planted(0)
     condensed = condense(run, Options(budget=budget, piece=piece))
@@ -243,41 +164,6 @@ def cuts(text: str) -> list[str]:
     return [n.replace(",", "") for n in re.findall(r"\[cut: ([\d,]+) characters\]", text)]
 
 
-def test_pieces_keep_to_their_size() -> None:
-    run = LongTrace(60_000, seed=3).run()
-    for size in (400, 1000):
-        condensed = condense(run, Options(budget=None, piece=size))
-        assert max(p.tokens for p in condensed.pieces[3:]) <= size
-        assert condensed.cut > 0
-    assert condense(run, WHOLE).cut == 0
-
-
-def test_what_is_told_above_the_texts_counts_as_part_of_a_piece() -> None:
-    turns = [said("user", f"turn {k}") for k in range(120)]
-    answer = said("assistant", PARAGRAPH * 20)
-    run = trace(llm("a", turns, said("assistant", "x")), llm("b", turns[::2], answer))
-    pieces = condense(run, Options(budget=None, piece=400)).pieces
-    assert "no longer sent: M2, M4, M6" in pieces[1].text
-    assert len(pieces[1].text) <= 4 * 400  # four bytes to a token
-
-
-def test_a_cut_keeps_the_end_and_says_how_much_is_gone() -> None:
-    text = "".join(f"row {k} of the table\n" for k in range(4000)) + "sum 17"
-    condensed = condense(trace(tool("a", text)), Options(budget=None, piece=300))
-    shown = texts(condensed)["a"]
-    assert "row 0 of" in shown
-    assert shown.endswith("sum 17")
-    kept = re.sub(r" ?\[cut: [\d,]+ characters\][ \n]", "", shown.split("output:\n")[1])
-    assert len(kept) + condensed.cut == len(text)
-    assert condensed.pieces[0].tokens <= 300
-
-
-def test_options_that_cannot_work() -> None:
-    for bad in ({"budget": 0}, {"piece": 10}):
-        with pytest.raises(ValueError):
-            Options(**bad)
-
-
 # Evidence
 
 
@@ -298,15 +184,7 @@ def test_the_evidence_of_every_kind_survives(seed: int, budget: int | None, lost
     shown = texts(condensed)
     missing = [(kind, words) for kind, span, words in evidence if words not in shown[span]]
     assert [row for row in missing if row[0] not in lost] == []
-    assert condensed.ratio < 0.02
-
-
-def test_most_survives_even_below_the_least() -> None:
-    run, evidence = planted(0)
-    condensed = condense(run, Options(budget=1))
-    assert 0 < condensed.tokens < 15_000  # no span vanishes: that many tokens are the least
-    shown = texts(condensed)
-    assert sum(words in shown[span] for _, span, words in evidence) >= 18
+    assert condensed.tokens < 0.02 * condensed.source_tokens
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -325,26 +203,6 @@ def test_planted_facts_survive_in_a_long_trace(seed: int) -> None:
 # Odd traces
 
 
-def test_source_tokens_by_hand() -> None:
-    message = said("user", "x" * 40)  # 11 tokens each time it is sent
-    reply = Message(
-        role="assistant", content="y" * 8, tool_calls=(ToolCall(name="abcd", arguments="efgh"),)
-    )
-    spans = [llm("a", [message, message], reply, output="z" * 20, status_message="w" * 8)]
-    assert source_tokens(trace(*spans)) == 2 * 11 + 5 + (28 // 4 + 1)
-
-
-def test_empty_and_odd_traces() -> None:
-    assert condense(Run(id="none")).pieces == ()
-    odd = trace(
-        Span(id="a", parent_id="b"), Span(id="b", parent_id="a"), Span(id="a", parent_id="a"),
-        Span(id="c", parent_id="missing", output="\ud800 漢字 [cut: 9 characters]"),
-    )  # fmt: skip
-    condensed = condense(odd)
-    assert "漢字 [cut: 9 characters]" in texts(condensed)["c"]
-    assert condensed.cut == 0
-
-
 @settings(max_examples=60)
 @given(st.data())
 def test_any_trace_is_condensed(data: st.DataObject) -> None:
@@ -354,15 +212,17 @@ def test_any_trace_is_condensed(data: st.DataObject) -> None:
     pool = [Message(role="user", content=data.draw(word)) for _ in range(4)]
     spans = [
         Span(
-            id=str(k), parent_id=data.draw(st.sampled_from([None, "0", "1", "9"])),
+            id=str(k),
+            parent_id=data.draw(st.sampled_from([None, "0", "1", "9"])),
             kind=data.draw(st.sampled_from(["agent", "llm", "tool", "chain", "user"])),
-            input=data.draw(word), output=data.draw(word),
+            input=data.draw(word),
+            output=data.draw(word),
             messages=tuple(data.draw(st.lists(st.sampled_from(pool), max_size=5))),
             status=data.draw(st.sampled_from(["ok", "error", "unset"])),
             attributes={"note": data.draw(word)},
         )
         for k in range(data.draw(st.integers(0, 8)))
-    ]  # fmt: skip
+    ]
     budget = data.draw(st.sampled_from([None, 1, 500, 5000]))
     condensed = condense(trace(*spans), Options(budget=budget, piece=200))
     kept = [p.span for p in condensed.pieces]

@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.traces.condense import shares
-from agenteval.traces.condense_lines import excerpt, segments
-from agenteval.traces.condense_repeats import ranges
-from agenteval.traces.pieces import clip, estimate_tokens, size
+from agenteval.traces.excerpt import excerpt, size
 
 
 @pytest.mark.parametrize(
@@ -55,39 +53,6 @@ def test_shares_are_max_min_fair(rows: list[tuple[int, int, float]], room: int) 
         assert max(growing) <= min(lacking) + 2.01  # one byte at the least weight
 
 
-@pytest.mark.parametrize(
-    ("numbers", "text"),
-    [
-        ([], ""),
-        ([4], "M4"),
-        ([1, 2, 3, 7, 9, 10], "M1-M3, M7, M9-M10"),
-        ([1, 1, 1], "M1 x3"),
-        ([3, 2, 1], "M3, M2, M1"),
-    ],
-)
-def test_ranges_by_hand(numbers: list[int], text: str) -> None:
-    assert ranges(numbers) == text
-
-
-@given(st.lists(st.integers(1, 5), max_size=20))
-def test_ranges_can_be_read_back(numbers: list[int]) -> None:
-    found: list[int] = []
-    for item in filter(None, ranges(numbers).split(", ")):
-        match = re.fullmatch(r"M(\d+)(?:-M(\d+))?(?: x(\d+))?", item)
-        assert match
-        first, last, times = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
-        assert first == last or times == 1
-        found += list(range(first, last + 1)) * times
-    assert found == numbers
-
-
-@given(st.text(st.sampled_from("ab1 .,\n漢\u2028"), max_size=900), st.sampled_from([60, 120]))
-def test_segments_are_the_text(text: str, width: int) -> None:
-    parts = segments(text, width)
-    assert "".join(parts) == text
-    assert all(part and len(part.rstrip("\n\u2028")) <= 2 * width for part in parts)
-
-
 LINES = st.lists(
     st.sampled_from(
         ["", "short", "Error: it broke", "word " * 90, "x" * 700, "漢字 " * 60, "must end 17"]
@@ -124,33 +89,3 @@ def test_an_error_a_rule_or_a_claim_in_the_middle_stays(line: str) -> None:
     lines = [f"worker {k}: 0 errors, 0 failed" for k in range(2000)]
     lines[777] = line
     assert line in excerpt("\n".join(lines), 400)[0]
-
-
-def test_a_frequent_error_does_not_hide_a_rare_one() -> None:
-    lines = [f"TypeError: row {k}" for k in range(2000)]
-    lines[777] = "KeyError: 'gate'"
-    assert lines[777] in excerpt("\n".join(lines), 400)[0]
-
-
-def test_both_ends_stay() -> None:
-    text = "here it starts " + "word " * 2000 + "and here it stops"
-    for room in (200, 400, 2000):
-        shown, _ = excerpt(text, room)
-        assert shown.startswith("here it starts")
-        assert shown.endswith("it stops")
-
-
-@given(st.text(max_size=60), st.integers(1, 80), st.booleans())
-def test_clip_is_the_longest_that_fits(text: str, most: int, end: bool) -> None:
-    taken = clip(text, most, end)
-    assert (text.endswith if end else text.startswith)(taken)
-    if size(taken) > most:
-        assert len(taken) == 1
-    elif taken != text:  # at most one character of up to four bytes more would have fitted
-        assert size(taken) > most - 8
-
-
-def test_a_lone_surrogate_is_counted() -> None:
-    assert size("a\ud800b") == 3
-    assert estimate_tokens("") == 1
-    assert estimate_tokens("漢" * 4) == 4

@@ -9,7 +9,7 @@ import pytest
 
 from agenteval.readers.traces import read_traces
 from agenteval.records import Run
-from agenteval.traces.annotation_files import read_folder
+from agenteval.traces.annotations import read_folder
 from agenteval.traces.condense import Options, condense
 from benchmarks.detectors import DATA
 

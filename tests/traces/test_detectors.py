@@ -1,9 +1,8 @@
 """Steps that failed by what the model wrote, in two conventions; precision on annotated traces,
-where these are at hand; no crash, true quotes and linear time for any run."""
+where these are at hand; no crash and true quotes for any run, and no slow pattern."""
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Any
 
@@ -16,10 +15,9 @@ from agenteval.traces.detectors import CATEGORY, CONFIDENCE, NAME, detect
 from agenteval.traces.taxonomy import Leaf, Taxonomy, built_in
 from benchmarks import detectors as table
 from tests.thorough import often
-from tests.traces.agent_trace import Trace, check, named, raised, tool_spec
+from tests.traces.agent_trace import Trace, check, named, raised
 
 UNEXPECTED = TypeError("fetch() got an unexpected keyword argument 'commit'")
-CODE = json.dumps({"code": "print(x)"})
 
 
 def step(error: Exception, tool: bool = False) -> tuple[Trace, str, str]:
@@ -41,21 +39,6 @@ def test_a_failed_step_is_one_error_where_the_agent_is_told(error: Exception, to
     (finding,) = trace.found()
     assert (finding.source, finding.category) == ("detector:failed-code", "Formatting Errors")
     assert (finding.span, finding.evidence) == (told, str(error))
-
-
-def test_the_last_step_has_nobody_to_tell() -> None:
-    trace, wrote, told = step(UNEXPECTED)
-    trace.spans = [span for span in trace.spans if span.id != told]
-    assert [f.span for f in trace.found()] == [wrote]
-
-
-def test_the_next_request_is_one_of_the_same_agent() -> None:
-    trace, _, told = step(UNEXPECTED)
-    helper = trace.add(kind="agent", name="helper")
-    other = Span(id="other", parent_id=helper, kind="llm", reply=trace.spans[2].reply)
-    trace.spans.insert(3, trace.spans.pop())  # the helper works between the two requests
-    trace.spans.insert(4, other)
-    assert [f.span for f in trace.found()] == [told]
 
 
 @pytest.mark.parametrize(
@@ -93,17 +76,6 @@ def test_what_the_model_did_not_write(refused: str) -> None:
     assert trace.found() == []
 
 
-def test_chance_is_that_of_drawing_spans() -> None:
-    """By hand: 2 flags on 4 spans of which 2 are marked hit both in 1 of 6 draws."""
-    marks = frozenset((span, "Formatting Errors") for span in "ab")
-    case = table.Case(6, {"llm": ["a", "b", "c", "d"], "tool": ["e"]}, marks, {"r": marks})
-    got = table.measure([case], "Formatting Errors", ["r"])
-    assert (got.flags, got.hits, got.gold, got.chance) == (2, 2, 2, 1.0)
-    assert got.p == pytest.approx(1 / 6)
-    assert table.measure([case] * 2, "Formatting Errors", ["r"]).p == pytest.approx(1 / 36)
-    assert not got.better
-
-
 @pytest.mark.skipif(not table.DATA.is_dir(), reason="needs TRAIL's annotated traces")
 def test_precision_on_annotated_traces() -> None:
     cases = table.read_cases(table.DATA)
@@ -133,21 +105,38 @@ def test_categories_of_a_taxonomy() -> None:
 
 TEXTS = st.one_of(
     st.text(max_size=20),
-    st.sampled_from([
-        "Error code: 429", "End every reply with the word OVER.", "reply with JSON only", "{", "",
-        '{"isError": true}', "Answer in at most 1 words.", "I called do_it", "\ud800", "null",
-        "Error: tool 'do_it' not found in any workbench", "[Errno 28] x",
-        "Action: x\nObservation: y",
-        "<tool_call>{", "missing 1 required positional argument: 'a'", "a" * 400,
-        "No such file or directory: 'x'", "[" * 2000,
-    ]),
-)  # fmt: skip
+    st.sampled_from(
+        [
+            "Error code: 429",
+            "End every reply with the word OVER.",
+            "reply with JSON only",
+            "{",
+            "",
+            '{"isError": true}',
+            "Answer in at most 1 words.",
+            "I called do_it",
+            "\ud800",
+            "null",
+            "Error: tool 'do_it' not found in any workbench",
+            "[Errno 28] x",
+            "Action: x\nObservation: y",
+            "<tool_call>{",
+            "missing 1 required positional argument: 'a'",
+            "a" * 400,
+            "No such file or directory: 'x'",
+            "[" * 2000,
+        ]
+    ),
+)
 VALUES: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
     | TEXTS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
     max_leaves=6,
-)  # fmt: skip
+)
 NAMES = st.sampled_from(["do_it", "get_x", "wait", "", "ä", "f"])
 CALLS = st.builds(ToolCall, name=NAMES, arguments=VALUES, id=st.sampled_from([None, "a", "b", ""]))
 MESSAGES = st.builds(
@@ -158,24 +147,56 @@ MESSAGES = st.builds(
     tool_calls=st.lists(CALLS, max_size=3).map(tuple),
     tool_call_id=st.sampled_from([None, "a", "b"]),
 )
-KEYS = st.sampled_from([
-    "exception.type", "exception.message", "exception.escaped", "exception.stacktrace",
-    "error.type", "http.status_code", "llm.invocation_parameters", "tool_call.id", "stop",
-    "graph.node.id", "x",
-])  # fmt: skip
+KEYS = st.sampled_from(
+    [
+        "exception.type",
+        "exception.message",
+        "exception.escaped",
+        "exception.stacktrace",
+        "error.type",
+        "http.status_code",
+        "llm.invocation_parameters",
+        "tool_call.id",
+        "stop",
+        "graph.node.id",
+        "x",
+    ]
+)
 ATTRIBUTES = st.dictionaries(
     KEYS,
-    VALUES | st.sampled_from([429, "503", "TimeoutError", "FileNotFoundError", "SyntaxError",
-                              "x.AgentParsingError", '{"response_format": {"type": "json_object"}}'
-                              ]),
+    VALUES
+    | st.sampled_from(
+        [
+            429,
+            "503",
+            "TimeoutError",
+            "FileNotFoundError",
+            "SyntaxError",
+            "x.AgentParsingError",
+            '{"response_format": {"type": "json_object"}}',
+        ]
+    ),
     max_size=4,
-)  # fmt: skip
+)
 SCHEMAS = st.none() | st.dictionaries(
-    st.sampled_from(["type", "properties", "required", "additionalProperties", "$ref", "$schema",
-                     "allOf", "items", "enum", "multipleOf", "pattern"]),
+    st.sampled_from(
+        [
+            "type",
+            "properties",
+            "required",
+            "additionalProperties",
+            "$ref",
+            "$schema",
+            "allOf",
+            "items",
+            "enum",
+            "multipleOf",
+            "pattern",
+        ]
+    ),
     VALUES | st.sampled_from(["object", "#", {"a": {"type": "integer"}}, ["a"]]),
     max_size=4,
-)  # fmt: skip
+)
 IDS = st.sampled_from(["1", "2", "3", "4", "5"])
 SPANS = st.builds(
     Span,
@@ -214,68 +235,28 @@ def test_any_run_at_all(spans: list[Span]) -> None:
     assert before == run
 
 
-def long_trace(requests: int) -> Run:
-    """Flat conversations of 50 requests each, with cumulative messages; errors here and there."""
-    spec = tool_spec("search", required=("q",), q={"type": "string"})
-    spans: list[Span] = [Span(id="root", kind="agent")]
-    for start in range(0, requests, 50):
-        trace = Trace(tools=(spec,))
-        for n in range(start, min(start + 50, requests)):
-            trace.step("search", {"q": f"page {n % 7}"}, f"text of page {n % 7} " * 20)
-        trace.ask("Done. OVER")
-        agent = Span(id=f"agent{start}", parent_id="root", kind="agent")
-        spans.append(agent)
-        spans += [
-            s.model_copy(update={"id": f"{start}/{s.id}", "parent_id": agent.id})
-            for s in trace.spans[1:]
-        ]
-    return Run(id="long", spans=tuple(spans))
-
-
-@pytest.mark.slow
-def test_time_grows_with_size() -> None:
-    seconds = []
-    for requests in (1_250, 5_000):
-        run = long_trace(requests)
-        begun = time.process_time()
-        detect(run)
-        seconds.append(time.process_time() - begun)
-    assert seconds[1] < 12 * max(seconds[0], 0.05)  # 4 times the spans; quadratic would be 16
-
-
-@pytest.mark.slow
-def test_many_spans_in_one_conversation() -> None:
-    """Requests without cumulative messages, one parent: 30,000 spans, or 100,000."""
-    count = often(15_000, 50_000)
-    spans = [Span(id="root", kind="agent")]
-    for n in range(count):
-        call = ToolCall(name="get_x", arguments={"n": n % 3}, id=f"c{n}")
-        reply = Message(role="assistant", tool_calls=(call,))
-        spans.append(Span(id=f"l{n}", parent_id="root", kind="llm", reply=(reply,)))
-        spans.append(Span(
-            id=f"t{n}", parent_id="root", kind="tool", tool="get_x", status="error",
-            input=json.dumps({"n": n % 3}), output="KeyError: no such thing",
-        ))  # fmt: skip
-    begun = time.process_time()
-    found = detect(Run(id="many", spans=tuple(spans)))
-    assert time.process_time() - begun < count * 30 / 50_000  # of the processor: a tenth of it
-    assert found == ()  # the tools failed, not what the model wrote
-
-
 @pytest.mark.parametrize(
     "text",
     [
-        "<text>" * 30_000, "```x\n" * 30_000, "-" * 200_000, "a" * 200_000, " " * 200_000 + "x",
-        "<tool_call>" + " " * 200_000 + "{", "'" * 200_000, "I used " * 30_000, "{[" * 100_000,
-        "Action: x\n" * 20_000, "End your reply with the " * 8_000, "Observation:\n" * 20_000,
+        "<text>" * 30_000,
+        "```x\n" * 30_000,
+        "-" * 200_000,
+        "a" * 200_000,
+        " " * 200_000 + "x",
+        "<tool_call>" + " " * 200_000 + "{",
+        "'" * 200_000,
+        "I used " * 30_000,
+        "{[" * 100_000,
+        "Action: x\n" * 20_000,
+        "End your reply with the " * 8_000,
+        "Observation:\n" * 20_000,
     ],
     ids=range(12),
-)  # fmt: skip
+)
 def test_hostile_texts_take_no_longer_than_others(text: str) -> None:
     trace = Trace(
         system=text,
         user=text,
-        tools=(tool_spec("search_web"),),
     )
     trace.ask(text + " search_web OVER")
     trace.step("search_web", {"q": text}, text)

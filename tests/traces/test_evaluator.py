@@ -10,29 +10,25 @@ import pytest
 
 from agenteval.engine import Experiment, ExperimentResult
 from agenteval.errors import (
-    BudgetExceeded,
-    InputError,
     ReplyError,
     RequestTimeout,
     StoreError,
     Transient,
-    Unauthorized,
 )
 from agenteval.records import Finding, Findings, Run, Span, Usage
 from agenteval.store import Store, Trials
 from agenteval.traces.evaluator import (
     EVALUATOR,
-    Stored,
+    FinderResult,
+    StoredFindings,
     TraceCase,
     TracesEvaluator,
     case_of,
+    finder_key,
     load_findings,
-    load_outlines,
 )
-from agenteval.traces.finders import find, finder_key
-from agenteval.traces.locator import Located
 
-Answer = Callable[[Run], Located]
+Answer = Callable[[Run], FinderResult]
 
 
 class Scripted:
@@ -43,7 +39,7 @@ class Scripted:
         self.asked: list[str] = []
         self.attempts: list[int] = []
 
-    async def find(self, run: Run, attempt: int = 0) -> Located:
+    async def find(self, run: Run, attempt: int = 0) -> FinderResult:
         self.asked.append(run.id)
         self.attempts.append(attempt)
         return self.answer(run)
@@ -57,7 +53,7 @@ class Meeting(Scripted):
         self.together, self.at_once, self.most = together, 0, 0
         self.met = asyncio.Event()
 
-    async def find(self, run: Run, attempt: int = 0) -> Located:
+    async def find(self, run: Run, attempt: int = 0) -> FinderResult:
         self.at_once += 1
         self.most = max(self.most, self.at_once)
         if self.at_once == self.together:
@@ -67,14 +63,14 @@ class Meeting(Scripted):
         return await super().find(run, attempt)
 
 
-def one_error(run: Run) -> Located:
+def one_error(run: Run) -> FinderResult:
     finding = Finding(span=run.spans[0].id, category="Goal Deviation")
     usage = Usage(requests=2, prompt_tokens=10, completion_tokens=3, cost=0.5)
-    return Located(Findings(trace=run.id, findings=(finding,)), usage)
+    return FinderResult(Findings(trace=run.id, findings=(finding,)), usage)
 
 
 def raising(error: Exception) -> Answer:
-    def answer(run: Run) -> Located:
+    def answer(run: Run) -> FinderResult:
         raise error
 
     return answer
@@ -112,7 +108,7 @@ def left(store: Store, all_of: list[TraceCase], finder: Scripted) -> int:
     return len(Experiment(TracesEvaluator.of(store, all_of, finder), store).pending().units)
 
 
-def by_trace(store: Store) -> dict[str, Stored]:
+def by_trace(store: Store) -> dict[str, StoredFindings]:
     return {one.findings.trace: one for one in load_findings(store)}
 
 
@@ -127,16 +123,6 @@ async def test_each_trace_is_examined_once(store: Store) -> None:
     assert left(store, all_of, finder) == 0
     found = by_trace(store)
     assert found["t3"].findings.findings[0].span == "s3"
-    assert found["t3"].usage == Usage(requests=2, prompt_tokens=10, completion_tokens=3, cost=0.5)
-
-
-async def test_the_store_alone_tells_what_the_spans_were(store: Store) -> None:
-    await go(store, Scripted(one_error), cases(2))
-    outlines = load_outlines(store)
-    assert {o.trace for o in outlines.values()} == {"t0", "t1"}
-    assert [s.name for o in outlines.values() for s in o.spans if not s.parent_id] == ["root"] * 2
-    keys = {one.trace_key for one in load_findings(store)}
-    assert keys == set(outlines)
 
 
 async def test_another_version_of_a_finder_is_another_finder(store: Store) -> None:
@@ -148,7 +134,7 @@ async def test_another_version_of_a_finder_is_another_finder(store: Store) -> No
     assert len(names) == 2
     assert all(name.startswith("scripted [") for name in names)
     only = load_findings(store, finders=[finder_key(newer)])
-    assert [one.finder_key for one in only] == [finder_key(newer)]
+    assert len(only) == 1
 
 
 @pytest.mark.parametrize(
@@ -175,56 +161,20 @@ async def test_failures_are_kept_apart_and_retried_where_that_can_heal(
 
 
 async def test_only_what_failed_in_content_is_asked_afresh(store: Store) -> None:
-    kinds = [Transient("gone"), ReplyError("no JSON"), Transient("gone"), Transient("gone"),
-             ReplyError("no JSON"), Transient("gone")]  # fmt: skip
+    kinds = [
+        Transient("gone"),
+        ReplyError("no JSON"),
+        Transient("gone"),
+        Transient("gone"),
+        ReplyError("no JSON"),
+        Transient("gone"),
+    ]
     seen = []
     for kind in kinds:
         finder = Scripted(raising(kind))
         await go(store, finder, cases(1), retry_failed=True)
         seen += finder.attempts
     assert seen == [0, 0, 1, 1, 1, 2]
-
-
-async def test_what_a_failure_has_spent_counts(store: Store) -> None:
-    error = Transient("gone")
-    error.spent = Usage(requests=3, prompt_tokens=30)
-    await go(store, Scripted(raising(error)), cases(1))
-    await go(store, Scripted(one_error), cases(1))
-    spent = Trials(store).usage(EVALUATOR, finder_key(Scripted(one_error)))
-    assert (spent.requests, spent.prompt_tokens) == (5, 40)
-
-
-async def test_the_budget_stops_everything_and_loses_nothing(store: Store) -> None:
-    def answer(run: Run) -> Located:
-        if run.id == "t2":
-            raise BudgetExceeded("2 of 2 requests are used")
-        return one_error(run)
-
-    ended = await go(store, Scripted(answer), cases(6), workers=1)
-    assert "2 of 2 requests" in (ended.stopped or "")
-    assert ended.left_out == 4
-    later = Scripted(one_error)
-    await go(store, later, cases(6))
-    assert later.asked == ["t2", "t3", "t4", "t5"]
-
-
-async def test_a_refused_key_is_raised_at_once(store: Store) -> None:
-    with pytest.raises(Unauthorized):
-        await go(store, Scripted(raising(Unauthorized("401"))), cases(4), workers=1)
-    assert load_findings(store) == []
-
-
-async def test_two_traces_of_one_id_are_refused(store: Store) -> None:
-    twins = [case_of(run_of(1)), case_of(run_of(2).model_copy(update={"id": "t1"}))]
-    with pytest.raises(InputError, match="t1: two different traces have this id"):
-        left(store, twins, Scripted(one_error))
-    assert left(store, [twins[0], twins[0]], Scripted(one_error)) == 1
-
-
-async def test_a_file_that_changed_meanwhile_is_told(store: Store) -> None:
-    case = case_of(run_of(0), lambda: run_of(0).model_copy(update={"output": "edited"}))
-    with pytest.raises(InputError, match="has changed"):
-        await go(store, Scripted(one_error), [case])
 
 
 async def test_a_damaged_row_is_no_empty_result(store: Store) -> None:
@@ -235,9 +185,3 @@ async def test_a_damaged_row_is_no_empty_result(store: Store) -> None:
     await tables.store.save((), wrong)
     with pytest.raises(StoreError, match="damaged"):
         load_findings(store)
-
-
-async def test_find_gives_a_status_for_every_exception() -> None:
-    found = await find(Scripted(raising(ValueError("x" * 2000))), run_of(0))
-    assert found.findings.status == "error:infrastructure"
-    assert len(found.findings.message) == 500

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.records import FailureStatus, Finding, Impact, Run, Span
+from agenteval.traces.condense import TracePiece
 from agenteval.traces.locator_merge import PartReading, confidence, merge, with_hints
-from agenteval.traces.locator_reply import Named
-from agenteval.traces.pieces import TracePiece
+from agenteval.traces.locator_reply import CheckedFinding
 from tests.traces.locator_world import TAXONOMY
 
 PIECES = [TracePiece(f"S{i}", f"span-{i}", "llm", "", 1) for i in range(1, 8)]
@@ -23,15 +23,18 @@ def named(
     sure: float | None = 0.8,
     evidence: str | None = None,
     impact: Impact | None = None,
-) -> Named:
+) -> CheckedFinding:
     words = evidence or f"what stands in {index} {'abcdefgh'[int(index[1:])] * 30}"
-    return Named(index, category, words, "", impact, sure)
+    return CheckedFinding(index, category, words, "", impact, sure)
 
 
 def reading(
-    *found: Named, repeat: int = 0, shown: str = "S1 S2 S3", area: str | None = None,
+    *found: CheckedFinding,
+    repeat: int = 0,
+    shown: str = "S1 S2 S3",
+    area: str | None = None,
     failed: bool = False,
-) -> PartReading:  # fmt: skip
+) -> PartReading:
     status: FailureStatus | None = "error:timeout" if failed else None
     return PartReading("part", area, repeat, frozenset(shown.split()), found, status=status)
 
@@ -87,18 +90,6 @@ def test_unstated_confidences() -> None:
     assert confidence({0: [unsure], 1: [named("S1", sure=0.6)]}, 4) == pytest.approx(0.3)
 
 
-def test_the_words_are_those_of_the_surest_vote_and_the_impact_the_most_frequent() -> None:
-    rows = [
-        reading(named("S1", sure=0.5, evidence="first words", impact="LOW")),
-        reading(named("S1", sure=0.9, evidence="second words", impact="LOW"), repeat=1),
-        reading(named("S1", sure=0.7, evidence="third words", impact="HIGH"), repeat=2),
-    ]
-    (found,), _ = merge(rows, PIECES, TAXONOMY)
-    assert (found.evidence, found.impact) == ("second words", "LOW")
-    (found,), _ = merge(rows[1:], PIECES, TAXONOMY)
-    assert found.impact == "HIGH"  # one each: the graver
-
-
 AGAIN = "page_down() was called and gave the page that was there before"
 
 
@@ -118,13 +109,6 @@ def test_the_same_again_is_marked_first_or_last(category: str, kept: str) -> Non
     ] * 2
 
 
-@pytest.mark.parametrize(("category", "count"), [("Invention", 3), ("Waste", 1)])
-def test_other_numbers_make_another_error_but_for_repetitions(category: str, count: int) -> None:
-    claims = [f"it is a fact that {n} birds were counted at the lake" for n in (9, 12, 31)]
-    rows = [reading(*(named(f"S{i}", category, evidence=c) for i, c in enumerate(claims, 1)))]
-    assert len(merged(*rows)) == count
-
-
 @pytest.mark.parametrize(
     ("description", "count"),
     [("Wrong format.", 2), ("The plan does not end with the tag that the prompt demands.", 1)],
@@ -134,23 +118,16 @@ def test_a_description_tells_errors_apart_only_when_it_says_something(
 ) -> None:
     rows = [
         reading(
-            Named("S1", "Bad Form", "the plan is to count", description, None, 0.5),
-            Named("S2", "Bad Form", "now we go to the lake", description, None, 0.5),
+            CheckedFinding("S1", "Bad Form", "the plan is to count", description, None, 0.5),
+            CheckedFinding("S2", "Bad Form", "now we go to the lake", description, None, 0.5),
         )
     ]
     assert len(merged(*rows)) == count
 
 
-def test_the_same_words_under_two_kinds_are_two_findings() -> None:
-    rows = [
-        reading(named("S1", "Invention", evidence=AGAIN), named("S2", "Bad Form", evidence=AGAIN))
-    ]
-    assert len(merged(*rows)) == 2
-
-
 words = st.sampled_from(["nine birds were seen", "nine birds were seen!", "quite other words", ""])
 some = st.builds(
-    Named,
+    CheckedFinding,
     index=st.sampled_from([piece.index for piece in PIECES]),
     category=st.sampled_from([leaf.name for leaf in TAXONOMY.assigned]),
     evidence=words,
@@ -165,7 +142,7 @@ some = st.builds(
     st.randoms(use_true_random=False),
 )
 def test_the_order_of_readings_does_not_matter_and_nothing_is_lost_or_doubled(
-    rows: list[tuple[list[Named], int, bool]], rng: random.Random
+    rows: list[tuple[list[CheckedFinding], int, bool]], rng: random.Random
 ) -> None:
     readings = [
         reading(*([] if bad else found), repeat=repeat, shown="S1 S2 S3 S4 S5 S6 S7", failed=bad)
@@ -175,7 +152,7 @@ def test_the_order_of_readings_does_not_matter_and_nothing_is_lost_or_doubled(
     shuffled = readings[:]
     rng.shuffle(shuffled)
     assert merge(shuffled, PIECES, TAXONOMY) == (findings, left_out)
-    said = {(f"span-{n.index[1:]}", n.category) for r in readings for n in r.named}
+    said = {(f"span-{n.index[1:]}", n.category) for r in readings for n in r.findings}
     kept = [(f.span, f.category) for f in findings]
     assert len(kept) == len(set(kept))
     assert set(kept) <= said

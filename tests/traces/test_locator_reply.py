@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.errors import ReplyError, Transient
+from agenteval.errors import ReplyError
 from agenteval.models.prompts import neutralise
 from agenteval.models.wire import Request
 from agenteval.records import GRADES, Rejected, Run, Span
-from agenteval.traces.locator_quotes import QuoteCheck, Quotes
-from agenteval.traces.locator_reply import Named, check, read_grades, read_reply
-from agenteval.traces.locator_text import flat, quoted_in, shorten, tokens, windows
+from agenteval.traces.locator_quotes import QuoteCheck, Quotes, flat, quoted_in
+from agenteval.traces.locator_reply import CheckedFinding, check, read_grades, read_reply
+from agenteval.traces.locator_text import shorten, tokens, windows
 from tests.traces.locator_world import TAXONOMY, entry, honest, locator, made, user_text
 
 TEXTS = {
@@ -27,12 +27,12 @@ TEXTS = {
 ASKED = [leaf.name for leaf in TAXONOMY.assigned if leaf.area == "Thought"]
 
 
-def of(item: Any, run: Run | None = None, rule: QuoteCheck = "step") -> Named | Rejected:
+def of(item: Any, run: Run | None = None, rule: QuoteCheck = "step") -> CheckedFinding | Rejected:
     whole, condensed = made(list(TEXTS.values()))
     return check(item, ASKED, TAXONOMY, Quotes(run or whole, condensed, rule))
 
 
-def checked(**more: Any) -> Named | Rejected:
+def checked(**more: Any) -> CheckedFinding | Rejected:
     return of({**entry("S1", "Invention", "count nine birds"), **more})
 
 
@@ -52,21 +52,24 @@ def checked(**more: Any) -> Named | Rejected:
 )
 def test_an_index_may_be_dressed(said: str) -> None:
     found = checked(span=said)
-    assert isinstance(found, Named)
+    assert isinstance(found, CheckedFinding)
     assert found.index == "S1"
 
 
 def test_words_of_the_step_count_half_and_words_of_the_span_whole() -> None:
     step = {"parent_id": "step", "kind": "llm"}
-    run = Run(id="t", spans=(
-        Span(id="root", kind="agent"),
-        Span(id="step", parent_id="root", kind="chain", output="The step gave up at once."),
-        Span(id="span-1", input="what it was sent before", output="what it gave back", **step),
-        Span(id="span-2", **step),
-        Span(id="span-3", parent_id="root", kind="llm", output="words of a later step"),
-    ))  # fmt: skip
+    run = Run(
+        id="t",
+        spans=(
+            Span(id="root", kind="agent"),
+            Span(id="step", parent_id="root", kind="chain", output="The step gave up at once."),
+            Span(id="span-1", input="what it was sent before", output="what it gave back", **step),
+            Span(id="span-2", **step),
+            Span(id="span-3", parent_id="root", kind="llm", output="words of a later step"),
+        ),
+    )
 
-    def finding(words: str, rule: QuoteCheck = "step") -> Named | Rejected:
+    def finding(words: str, rule: QuoteCheck = "step") -> CheckedFinding | Rejected:
         return of(entry("S1", "Invention", words) | {"confidence": 0.8}, run, rule)
 
     for words, confidence, near in (
@@ -79,21 +82,12 @@ def test_words_of_the_step_count_half_and_words_of_the_span_whole() -> None:
         ('"bird": "', 0.4, True),  # of what else the step holds
     ):
         named = finding(words)
-        assert isinstance(named, Named)
+        assert isinstance(named, CheckedFinding)
         assert (named.confidence, named.near) == (confidence, near)
     for words in ("words of a later step", "stands nowhere at all", "agent\nnine"):
         assert isinstance(finding(words), Rejected)
-        assert isinstance(finding(words, "off"), Named)
+        assert isinstance(finding(words, "off"), CheckedFinding)
     assert isinstance(finding("gave up at once", "span"), Rejected)
-
-
-@pytest.mark.parametrize(
-    "said", ["Invention (makes up a result)", "Reasoning > invention [no source]", "INVENTION"]
-)
-def test_a_kind_may_be_explained(said: str) -> None:
-    named = checked(category=said)
-    assert isinstance(named, Named)
-    assert named.category == "Invention"
 
 
 @pytest.mark.parametrize(
@@ -110,7 +104,7 @@ def test_an_index_is_never_guessed(said: Any) -> None:
 )
 def test_a_category_may_be_spelled_otherwise(said: str) -> None:
     found = checked(category=said)
-    assert isinstance(found, Named)
+    assert isinstance(found, CheckedFinding)
     assert found.category == "Invention"
 
 
@@ -150,7 +144,7 @@ def test_a_category_is_never_guessed(said: Any, why: str) -> None:
     ],
 )
 def test_quotes_that_stand_in_the_span(span: str, quote: str) -> None:
-    assert isinstance(checked(span=span, evidence=quote), Named)
+    assert isinstance(checked(span=span, evidence=quote), CheckedFinding)
 
 
 @pytest.mark.parametrize(
@@ -180,8 +174,10 @@ plain = st.text(
 )
 
 
-@given(st.lists(st.one_of(plain, st.just("\u200b"), st.just("<<END S1")), min_size=1, max_size=6),
-       st.data())  # fmt: skip
+@given(
+    st.lists(st.one_of(plain, st.just("\u200b"), st.just("<<END S1")), min_size=1, max_size=6),
+    st.data(),
+)
 def test_whatever_is_copied_from_what_the_judge_saw_is_found(
     parts: list[str], data: st.DataObject
 ) -> None:
@@ -192,34 +188,6 @@ def test_whatever_is_copied_from_what_the_judge_saw_is_found(
     assert quoted_in(quote, flat(seen)) in (None, "no words are quoted")
     if len(flat(quote)) >= 3:
         assert quoted_in(f"{quote} and then the sky fell", flat(seen)) is not None
-
-
-@pytest.mark.parametrize(
-    ("said", "read"),
-    [(0.5, 0.5), ("0.5", 0.5), (0, 0.0), (1, 1.0), (85, None), (-0.1, None), ("high", None),
-     (None, None), (True, None), ([0.5], None), ("nan", None), (10**400, None)],
-)  # fmt: skip
-def test_a_confidence_is_a_number_from_0_to_1_or_unknown(said: Any, read: float | None) -> None:
-    found = checked(confidence=said)
-    assert isinstance(found, Named)
-    assert found.confidence == read
-
-
-@pytest.mark.parametrize(
-    ("said", "read"), [("low", "LOW"), ("Medium ", "MEDIUM"), ("bad", None), (3, None)]
-)
-def test_an_impact_is_one_of_three_or_unknown(said: Any, read: str | None) -> None:
-    found = checked(impact=said)
-    assert isinstance(found, Named)
-    assert found.impact == read
-
-
-def test_what_is_no_object_is_rejected_and_long_things_are_kept_short() -> None:
-    for item in ("S1", 3, None, ["S1"]):
-        assert isinstance(of(item), Rejected)
-    found = checked(evidence="x" * 10_000)
-    assert isinstance(found, Rejected)
-    assert len(json.dumps(found.said)) < 800
 
 
 ITEM = entry("S1", "Invention", "nine birds")
@@ -247,9 +215,21 @@ def test_replies_that_can_be_read(text: str, count: int, summary: str, gap: bool
 
 @pytest.mark.parametrize(
     "text",
-    ["", "No errors.", "[]", "{}", '{"findings": null}', '{"findings": "none"}',
-     '{"summary": "ok"}', '["S1"]', '{"findings": {"span": "S1"}}', '{"finding', "null", "0"],
-)  # fmt: skip
+    [
+        "",
+        "No errors.",
+        "[]",
+        "{}",
+        '{"findings": null}',
+        '{"findings": "none"}',
+        '{"summary": "ok"}',
+        '["S1"]',
+        '{"findings": {"span": "S1"}}',
+        '{"finding',
+        "null",
+        "0",
+    ],
+)
 def test_a_reply_without_a_list_never_means_no_errors(text: str) -> None:
     with pytest.raises(ReplyError):
         read_reply(text)
@@ -299,9 +279,12 @@ def test_overall_is_the_mean_of_those_given_when_it_is_not_said() -> None:
     assert values(FOUR)["overall"] == 3.5  # (2 + 5 + 3 + 4) / 4
     three = {k: v for k, v in FOUR.items() if k != "security"}
     assert values(three) == {
-        "reliability": 2.0, "security": None, "instruction_adherence": 3.0, "plan_opt": 4.0,
+        "reliability": 2.0,
+        "security": None,
+        "instruction_adherence": 3.0,
+        "plan_opt": 4.0,
         "overall": 3.0,
-    }  # fmt: skip
+    }
     assert "mean of the 3" in read_grades(json.dumps(three)).value["overall"].reason
 
 
@@ -315,25 +298,6 @@ def test_off_the_scale_is_missing_and_says_why(score: Any) -> None:
     assert read.gap == "no score from 1 to 5 for plan_opt"
     assert read.value["plan_opt"].reason.endswith("r")
     assert read.value["overall"].value == 2.0
-
-
-def test_an_overall_off_the_scale_is_not_made_good() -> None:
-    assert values({**FOUR, "overall": 9})["overall"] is None
-
-
-def test_the_form_repeated_with_numbers_is_no_grade() -> None:
-    """As a small model answers that fills in nothing but what the schema forces it to."""
-    echo = {name: {"reason": "<text>", "score": 2.4} for name in GRADES}
-    assert values({**echo, "overall": 4.5}) == dict.fromkeys((*GRADES, "overall"))
-    assert values({**FOUR, "security": echo["security"]})["overall"] == 3.0  # (2 + 3 + 4) / 3
-
-
-def test_other_layouts_and_fractions() -> None:
-    flat = {f"{n}_score": 2.5 for n in GRADES} | {f"{n}_reasoning": "r" for n in GRADES}
-    assert values({"errors": [], "scores": [{**flat, "overall": 2.5}]}) == dict.fromkeys(
-        (*GRADES, "overall"), 2.5
-    )
-    assert values(dict.fromkeys(GRADES, "4"))["security"] == 4.0
 
 
 @pytest.mark.parametrize(
@@ -363,12 +327,15 @@ async def test_the_grades_are_asked_once_from_notes_and_findings() -> None:
     for needed in ("Count the birds.", "seen up to S3", "S1 Invention (HIGH)", "nine birds."):
         assert needed in text
     assert {n: g.value for n, g in findings.grades.items()} == {
-        "reliability": 2.0, "security": 5.0, "instruction_adherence": 3.0, "plan_opt": 4.0,
+        "reliability": 2.0,
+        "security": 5.0,
+        "instruction_adherence": 3.0,
+        "plan_opt": 4.0,
         "overall": 3.0,
-    }  # fmt: skip
+    }
 
 
-@pytest.mark.parametrize("what", ["none", Transient("down"), "{}"])
+@pytest.mark.parametrize("what", ["none", "{}"])
 async def test_grades_that_fail_leave_the_findings_and_are_told(what: Any) -> None:
     judge, _ = locator(grading(what), grades=True)
     findings = (await judge.examine(*PLANTED)).findings
@@ -376,23 +343,3 @@ async def test_grades_that_fail_leave_the_findings_and_are_told(what: Any) -> No
     assert findings.grades == {}
     assert findings.status is None
     assert any(r.why.startswith("no grades: ") for r in findings.rejected)
-
-
-async def test_a_grade_off_the_scale_is_asked_for_again_and_then_missing() -> None:
-    bad = json.dumps({**FOUR, "security": {"reason": "r", "score": 11}})
-    judge, transport = locator(grading(bad), grades=True)
-    findings = (await judge.examine(*PLANTED)).findings
-    assert [r.role for r in transport.requests][-2:] == ["locator:grades", "locator:grades:repair"]
-    assert findings.grades["security"].value is None
-    assert findings.grades["overall"].value == 3.0  # (2 + 3 + 4) / 3
-    assert any("no score from 1 to 5 for security" in r.why for r in findings.rejected)
-
-
-async def test_the_grader_is_told_what_was_not_read() -> None:
-    def answer(request: Request) -> Any:
-        good = request.role.startswith("locator:grades") or "S1 llm" in user_text(request)
-        return grading(json.dumps(FOUR))(request) if good else "no"
-
-    judge, transport = locator(answer, grades=True)
-    await judge.examine(*made(["nine birds " * 1000, "ten birds " * 1000]))
-    assert "parts were not judged" in user_text(transport.requests[-1])

@@ -3,20 +3,41 @@
 from __future__ import annotations
 
 from agenteval.records import Message, Run, Span, SpanEvent, ToolCall, Usage
-from agenteval.traces.outline import cut_short, outline, trace_key
+from agenteval.traces.outline import outline, trace_key
 
 
 def test_it_keeps_what_tells_a_span() -> None:
-    run = Run(id="t", input="do it", spans=(
-        Span(id="1", name="agent", kind="agent", start=10.0, end=12.5),
-        Span(id="2", parent_id="1", kind="llm", usage=Usage(prompt_tokens=7, completion_tokens=2),
-             messages=(Message(role="system", content="be brief"),
-                       Message(role="user", content="now")),
-             reply=(Message(role="assistant", tool_calls=(
-                 ToolCall(name="find", arguments={"q": 1}),)),)),
-        Span(id="3", parent_id="1", kind="tool", tool="find", status="error", input="{}",
-             events=(SpanEvent(name="exception", attributes={"exception.message": "broken"}),)),
-    ))  # fmt: skip
+    run = Run(
+        id="t",
+        input="do it",
+        spans=(
+            Span(id="1", name="agent", kind="agent", start=10.0, end=12.5),
+            Span(
+                id="2",
+                parent_id="1",
+                kind="llm",
+                usage=Usage(prompt_tokens=7, completion_tokens=2),
+                messages=(
+                    Message(role="system", content="be brief"),
+                    Message(role="user", content="now"),
+                ),
+                reply=(
+                    Message(
+                        role="assistant", tool_calls=(ToolCall(name="find", arguments={"q": 1}),)
+                    ),
+                ),
+            ),
+            Span(
+                id="3",
+                parent_id="1",
+                kind="tool",
+                tool="find",
+                status="error",
+                input="{}",
+                events=(SpanEvent(name="exception", attributes={"exception.message": "broken"}),),
+            ),
+        ),
+    )
     made = outline(run)
     agent, llm, tool = made.spans
     assert agent.seconds == 2.5
@@ -33,12 +54,6 @@ def test_a_large_trace_is_cut_and_counted() -> None:
     assert made.total == 50
     assert made.tokens is None
     assert "[... 910 characters ...]" in made.spans[0].output
-
-
-def test_cut_short_keeps_both_ends() -> None:
-    text = "a" * 60 + "b" * 60
-    assert cut_short(text, 30) == "a" * 20 + " [... 90 characters ...] " + "b" * 10
-    assert cut_short(text, 120) == text
 
 
 def test_the_key_changes_with_what_a_finder_sees_and_with_nothing_else() -> None:

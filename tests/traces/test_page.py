@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from tests.support.browser import Open
 
 from agenteval.records import Finding, Findings, Grade, Rejected
-from agenteval.traces.forest import Bounds
+from agenteval.traces.api import FindingsReport
 from agenteval.traces.outline import Outline, OutlineSpan
-from agenteval.traces.page import TraceMaterial, traces_page, worth_reading
 from agenteval.traces.tables import FinderFindings, finding_tables
 from agenteval.traces.taxonomy import built_in
 from tests.reporting.making import Seen, assert_harmless
+from tests.support.browser import Open
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m'\"&amp;{{ 7*7 }}"
 
@@ -34,41 +33,68 @@ def said(trace: str, *marks: tuple[str, str], **more: object) -> Findings:
     return Findings.model_validate({"trace": trace, "findings": found, **more})
 
 
-def material(*finders: FinderFindings, outlines: Sequence[Outline] = ()) -> TraceMaterial:
-    return TraceMaterial({o.trace: o for o in outlines}, finders, built_in())
+def reported(*finders: FinderFindings, outlines: Sequence[Outline] = ()) -> FindingsReport:
+    return FindingsReport(title="", tables=(), finders=finders, outlines=tuple(outlines))
 
 
-def small() -> TraceMaterial:
+def small() -> FindingsReport:
     """Three traces; rules see two, a judge fails on one, a person did one."""
-    rules = FinderFindings("rules", {
-        "t1": said("t1", ("b", "Rate Limiting"), ("c", "rate limiting")), "t2": said("t2"),
-    })  # fmt: skip
-    judge = FinderFindings("judge", {
-        "t1": said("t1", ("b", "Goal Deviation"), grades={"overall": Grade(value=2, reason="so")},
-                   rejected=(Rejected(why="no such span"),)),
-        "t2": Findings(trace="t2", status="error:timeout", message="slow"),
-        "t3": said("t3", ("x", "Odd")),
-    })  # fmt: skip
+    rules = FinderFindings(
+        "rules",
+        {
+            "t1": said("t1", ("b", "Rate Limiting"), ("c", "rate limiting")),
+            "t2": said("t2"),
+        },
+    )
+    judge = FinderFindings(
+        "judge",
+        {
+            "t1": said(
+                "t1",
+                ("b", "Goal Deviation"),
+                grades={"overall": Grade(value=2, reason="so")},
+                rejected=(Rejected(why="no such span"),),
+            ),
+            "t2": Findings(trace="t2", status="error:timeout", message="slow"),
+            "t3": said("t3", ("x", "Odd")),
+        },
+    )
     person = FinderFindings("person", {"t1": said("t1", ("c", "Rate Limiting"))}, gold=True)
     spans = (span("a", kind="agent"), span("b", "a", kind="llm"), span("c", "a", kind="tool"))
     made = [outline("t1", *spans), outline("t2", *spans)]
-    return material(rules, judge, person, outlines=made)
+    return reported(rules, judge, person, outlines=made)
 
 
 def test_the_tables_count_by_hand() -> None:
-    made = small()
-    coverage, categories, grades = finding_tables(made.finders, made.taxonomy, len(made.traces))
+    coverage, categories, grades = finding_tables(small().finders, built_in(), 3)
     assert coverage.title == "Finders on 3 traces"
-    names = ("finder", "examined", "failed", "not_tried", "errors", "per_trace", "clean",
-             "rejected", "why")  # fmt: skip
+    names = (
+        "finder",
+        "examined",
+        "failed",
+        "not_tried",
+        "errors",
+        "per_trace",
+        "clean",
+        "rejected",
+        "why",
+    )
     assert [tuple(row[name] for name in names) for row in coverage.rows] == [
         ("rules", 2, 0, 1, 2, 1.0, 1, 0, ""),
         ("judge", 2, 1, 0, 2, 1.0, 0, 1, "error:timeout 1"),
         ("person (gold)", 1, 0, 2, 1, 1.0, 0, 0, ""),
     ]
     heads = [column.head for column in categories.columns]
-    assert heads == ["category", "area", "rules", "traces", "judge", "traces", "person (gold)",
-                     "traces"]  # fmt: skip
+    assert heads == [
+        "category",
+        "area",
+        "rules",
+        "traces",
+        "judge",
+        "traces",
+        "person (gold)",
+        "traces",
+    ]
     area = built_in().find("Rate Limiting").area  # type: ignore[union-attr]
     rows = [tuple(row.values()) for row in categories.rows]
     assert ("Rate Limiting", area, 2, 1, 0, 0, 1, 1) in rows
@@ -80,7 +106,7 @@ def test_the_tables_count_by_hand() -> None:
 
 
 def test_a_failure_is_said_and_is_no_trace_without_errors() -> None:
-    words = Seen(traces_page(small())).words
+    words = Seen(small().page()).words
     assert "judge found 2 errors in 2 of 2 traces examined; could not examine 1." in words
     assert "rules found 2 errors in 1 of 2 traces examined; has not tried 1." in words
     assert "judge: failed" in words
@@ -89,7 +115,7 @@ def test_a_failure_is_said_and_is_no_trace_without_errors() -> None:
 
 
 def test_findings_stand_at_their_spans() -> None:
-    page = traces_page(small())
+    page = small().page()
     tree = page[page.index('<ul class="tree">') :]
     at_b = tree[tree.index("<strong>b</strong>") : tree.index("<strong>c</strong>")]
     assert "Goal Deviation" in at_b
@@ -102,22 +128,23 @@ def test_findings_stand_at_their_spans() -> None:
     assert "the trace itself is not stored" in beside
 
 
-def test_most_findings_first_and_the_rest_is_counted() -> None:
-    assert worth_reading(small()) == ["t1", "t3", "t2"]
-    page = Seen(traces_page(small(), most_traces=1)).words
-    assert "1 of 3 traces." in page
-
-
 def test_everything_from_outside_is_text() -> None:
     made = span(HOSTILE, kind="tool", status="error", note=HOSTILE, input=HOSTILE, output=HOSTILE)
-    finding = Finding(span=HOSTILE, category=HOSTILE, evidence=HOSTILE, description=HOSTILE,
-                      source=HOSTILE, impact="HIGH")  # fmt: skip
-    findings = Findings(trace=HOSTILE, findings=(finding,),
-                        grades={HOSTILE: Grade(value=1, reason=HOSTILE)})  # fmt: skip
+    finding = Finding(
+        span=HOSTILE,
+        category=HOSTILE,
+        evidence=HOSTILE,
+        description=HOSTILE,
+        source=HOSTILE,
+        impact="HIGH",
+    )
+    findings = Findings(
+        trace=HOSTILE, findings=(finding,), grades={HOSTILE: Grade(value=1, reason=HOSTILE)}
+    )
     lost = Findings(trace="u" + HOSTILE, status="error:timeout", message=HOSTILE)
     finder = FinderFindings(HOSTILE, {HOSTILE: findings, "u" + HOSTILE: lost})
     one = Outline(trace=HOSTILE, task=HOSTILE, spans=(made,), kinds={"tool": 1})
-    page = traces_page(material(finder, outlines=[one]), title=HOSTILE, facts=[(HOSTILE, HOSTILE)])
+    page = reported(finder, outlines=[one]).page()
     assert_harmless(page)
     assert page.count("Found at spans that are not drawn") == 0  # the odd id is drawn
     assert "{{ 7*7 }}" in Seen(page).words
@@ -130,7 +157,7 @@ def test_a_large_trace_is_bounded_and_counted() -> None:
     ]
     one = outline("t", *spans)
     finder = FinderFindings("rules", {"t": said("t", ("s8999", "Goal Deviation"))})
-    page = traces_page(material(finder, outlines=[one]), bounds=Bounds(spans=50))
+    page = reported(finder, outlines=[one]).page(spans=50)
     assert len(page) < 100_000
     assert "<strong>s8999</strong>" in page
     # root, s8999, and as many of the first as the bound of children lets in: 25 in all
@@ -139,25 +166,14 @@ def test_a_large_trace_is_bounded_and_counted() -> None:
     assert f"{9001 - 1 - drawn:,} more spans not drawn" in page
 
 
-def test_spans_left_out_of_a_stored_outline_are_counted() -> None:
-    one = Outline(trace="t", spans=(span("a"),), kinds={"llm": 41})
-    assert "40 more spans not drawn" in traces_page(material(outlines=[one]))
-
-
-def test_nobody_has_looked_yet() -> None:
-    words = Seen(traces_page(material(outlines=[outline("t", span("a"))]))).words
-    assert "No finder has examined these traces." in words
-
-
 @pytest.mark.xdist_group("browser")
 @pytest.mark.parametrize("width", [390, 1400])
 def test_it_works_in_a_browser_without_script(open_page: Open, width: int) -> None:
     deep = [span("0"), *(span(str(i), str(i - 1), output=HOSTILE * 3) for i in range(1, 40))]
     finder = FinderFindings("rules", {"t": said("t", ("20", "Goal Deviation"))})
     made = small()
-    whole = TraceMaterial({**made.outlines, "t": outline("t", *deep)}, [*made.finders, finder],
-                     made.taxonomy)  # fmt: skip
-    watched = open_page(traces_page(whole), width=width, javascript=True)
+    report = reported(*made.finders, finder, outlines=[*made.outlines, outline("t", *deep)])
+    watched = open_page(report.page(), width=width, javascript=True)
     page = watched.page
     assert watched.quiet, (watched.console, watched.requests)
     assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import json
 import os
-import socket
-import subprocess
-import sys
 import urllib.error
 from collections.abc import Callable
 from email.message import Message as Headers
@@ -18,12 +14,13 @@ import httpx2
 import openai
 import pytest
 import requests
-from aiohttp import ClientResponseError, RequestInfo, ServerTimeoutError
+from aiohttp import ClientResponseError, RequestInfo
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from agenteval.records import Span, SpanEvent
-from agenteval.traces.span_failures import facts, is_service_failure
+from agenteval.traces.service_failures import is_service_failure
+from agenteval.traces.span_failures import facts
 from tests.traces.agent_trace import named, raised
 
 RATE = AUTH = MISSING = SERVICE = TIMEOUT = EXHAUSTED = CONTEXT = True
@@ -40,9 +37,16 @@ def service_failed(
 ) -> bool:
     """Whether one span with these fields says that a service failed."""
     span = Span(
-        id="s", kind=kind, name="work", tool="fetch" if kind == "tool" else None, status=status,
-        status_message=message, output=output, events=events, attributes=attributes or {},
-    )  # fmt: skip
+        id="s",
+        kind=kind,
+        name="work",
+        tool="fetch" if kind == "tool" else None,
+        status=status,
+        status_message=message,
+        output=output,
+        events=events,
+        attributes=attributes or {},
+    )
     return any(map(is_service_failure, facts(span)))
 
 
@@ -84,11 +88,21 @@ def from_aiohttp(status: int) -> BaseException:
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
-        (429, RATE), (401, AUTH), (403, AUTH), (404, MISSING), (410, MISSING), (500, SERVICE),
-        (502, SERVICE), (503, SERVICE), (408, TIMEOUT), (504, TIMEOUT), (400, False), (409, False),
+        (429, RATE),
+        (401, AUTH),
+        (403, AUTH),
+        (404, MISSING),
+        (410, MISSING),
+        (500, SERVICE),
+        (502, SERVICE),
+        (503, SERVICE),
+        (408, TIMEOUT),
+        (504, TIMEOUT),
+        (400, False),
+        (409, False),
         (422, False),
     ],
-)  # fmt: skip
+)
 def test_statuses_of_http_clients(
     library: Callable[[int], BaseException], status: int, expected: bool
 ) -> None:
@@ -101,76 +115,23 @@ def test_statuses_of_http_clients(
 
 
 @pytest.mark.parametrize(
-    ("status", "expected"),
-    [(429, RATE), (401, AUTH), (403, AUTH), (404, MISSING), (500, SERVICE), (503, SERVICE)],
-)
-def test_errors_of_openai(status: int, expected: bool) -> None:
-    error = from_openai(status, {"error": {"message": "No.", "code": None}})
-    assert service_failed(raised(error), kind="llm", message=str(error)) == expected
-    assert service_failed(kind="llm", message=str(error)) == expected
-
-
-@pytest.mark.parametrize(
     ("message", "status"),
     [
-        ("This model's maximum context length is 8192 tokens. However, your messages resulted in "
-         "9000 tokens.", 400),
+        (
+            "This model's maximum context length is 8192 tokens. However, your messages "
+            "resulted in 9000 tokens.",
+            400,
+        ),
         ("prompt is too long: 210000 tokens > 200000 maximum", 400),
         ("input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000", 400),
         ("the request exceeds the available context size. try increasing it", 400),
         ("Requested tokens (5000) exceed context window of 4096", 500),
         ("Your input exceeds the context window of this model.", 400),
     ],
-)  # fmt: skip
+)
 def test_context_overflow_is_no_other_error(message: str, status: int) -> None:
     error = from_openai(status, {"error": {"message": message, "code": 400}})
     assert service_failed(raised(error), kind="llm", message=str(error)) == CONTEXT
-
-
-def real_timeouts() -> list[BaseException]:
-    async def wait() -> None:
-        await asyncio.wait_for(asyncio.sleep(5), 0.001)
-
-    server = socket.create_server(("127.0.0.1", 0))
-    url = f"http://127.0.0.1:{server.getsockname()[1]}/"
-    errors = [
-        thrown(lambda: asyncio.run(wait())),
-        thrown(lambda: subprocess.run([sys.executable, "-c", "import time; time.sleep(60)"],
-                                      timeout=0.01, stdout=subprocess.DEVNULL)),
-        thrown(lambda: requests.get(url, timeout=0.02)),
-        thrown(lambda: httpx2.get(url, timeout=0.02)),
-        openai.APITimeoutError(httpx2.Request("GET", URL_)),
-        ServerTimeoutError(),
-        OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT)),
-    ]  # fmt: skip
-    server.close()
-    return errors
-
-
-def test_timeouts() -> None:
-    for error in real_timeouts():
-        assert service_failed(raised(error), message=str(error)) == TIMEOUT, error
-    for text in (
-        "Request timed out.",
-        "Timed out while waiting for response to ClientRequest. Waited 5.0 seconds.",
-        "HTTPSConnectionPool(host='a.example', port=443): Read timed out. (read timeout=5)",
-        "Command 'sleep 9' timed out after 5 seconds",
-    ):
-        assert service_failed(message="Tool execution failed", output=text) == TIMEOUT, text
-
-
-def test_exhaustion() -> None:
-    for error in (
-        MemoryError(),
-        OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
-        OSError(errno.EMFILE, os.strerror(errno.EMFILE)),
-        OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
-    ):
-        assert service_failed(raised(error), message=str(error)) == EXHAUSTED
-    text = "CUDA out of memory. Tried to allocate 20.00 MiB"
-    assert service_failed(named("torch.cuda.OutOfMemoryError", text)) == EXHAUSTED
-    assert service_failed(named("torch.OutOfMemoryError", text)) == EXHAUSTED
-    assert service_failed(named("RuntimeError", text)) == EXHAUSTED
 
 
 @pytest.mark.parametrize(
@@ -185,25 +146,50 @@ def test_exhaustion() -> None:
         ("google.api_core.exceptions.Unauthenticated", "401 Request had invalid", AUTH),
         ("google.genai.errors.ClientError", "429 RESOURCE_EXHAUSTED. {'error': {}}", RATE),
         ("google.genai.errors.ServerError", "503 UNAVAILABLE. {'error': {}}", SERVICE),
-        ("botocore.exceptions.ClientError", "An error occurred (ThrottlingException) when calling "
-         "the InvokeModel operation: Too many requests", RATE),
-        ("botocore.exceptions.ClientError", "An error occurred (AccessDeniedException) when calling"
-         " the GetItem operation: no", AUTH),
-        ("botocore.exceptions.ClientError", "An error occurred (ResourceNotFoundException) when "
-         "calling the GetItem operation: no", MISSING),
-        ("botocore.exceptions.ClientError", "An error occurred (404) when calling the HeadObject "
-         "operation: Not Found", MISSING),
+        (
+            "botocore.exceptions.ClientError",
+            "An error occurred (ThrottlingException) when calling "
+            "the InvokeModel operation: Too many requests",
+            RATE,
+        ),
+        (
+            "botocore.exceptions.ClientError",
+            "An error occurred (AccessDeniedException) when calling the GetItem operation: no",
+            AUTH,
+        ),
+        (
+            "botocore.exceptions.ClientError",
+            "An error occurred (ResourceNotFoundException) when calling the GetItem operation: no",
+            MISSING,
+        ),
+        (
+            "botocore.exceptions.ClientError",
+            "An error occurred (404) when calling the HeadObject operation: Not Found",
+            MISSING,
+        ),
         ("litellm.exceptions.RateLimitError", "litellm.RateLimitError: OpenAIException - x", RATE),
         ("litellm.exceptions.ContextWindowExceededError", "litellm.BadRequestError: x", CONTEXT),
         ("duckduckgo_search.exceptions.RatelimitException", "202 Ratelimit", RATE),
-        ("grpc._channel._InactiveRpcError", '<_InactiveRpcError of RPC that terminated with:\n\t'
-         'status = StatusCode.UNAVAILABLE\n\tdetails = "x"', SERVICE),
-        ("smolagents.utils.AgentExecutionError", "Code execution failed at line 'p = visit(u)' due "
-         "to: HTTPError: 404 Client Error: Not Found for url: https://a.example/", MISSING),
-        ("mcp.shared.exceptions.McpError", "Error executing tool f: Client error '429 Too Many "
-         "Requests' for url 'https://a.example/'", RATE),
+        (
+            "grpc._channel._InactiveRpcError",
+            "<_InactiveRpcError of RPC that terminated with:\n\t"
+            'status = StatusCode.UNAVAILABLE\n\tdetails = "x"',
+            SERVICE,
+        ),
+        (
+            "smolagents.utils.AgentExecutionError",
+            "Code execution failed at line 'p = visit(u)' due "
+            "to: HTTPError: 404 Client Error: Not Found for url: https://a.example/",
+            MISSING,
+        ),
+        (
+            "mcp.shared.exceptions.McpError",
+            "Error executing tool f: Client error '429 Too Many "
+            "Requests' for url 'https://a.example/'",
+            RATE,
+        ),
     ],
-)  # fmt: skip
+)
 def test_errors_by_the_names_of_other_libraries(kind: str, message: str, expected: bool) -> None:
     assert service_failed(named(kind, message), message=message) == expected
 
@@ -215,10 +201,13 @@ def test_errors_by_the_names_of_other_libraries(kind: str, message: str, expecte
         ('{"error": "Unauthorized", "status": 401}', AUTH),
         ('{"message": "upstream answered HTTP 503", "ok": false}', SERVICE),
         ("RuntimeError: the weather service answered HTTP 429", RATE),
-        ("Traceback (most recent call last):\n  File 'a.py', line 404\n"
-         "requests.exceptions.HTTPError: 500 Server Error: x for url: y", SERVICE),
+        (
+            "Traceback (most recent call last):\n  File 'a.py', line 404\n"
+            "requests.exceptions.HTTPError: 500 Server Error: x for url: y",
+            SERVICE,
+        ),
     ],
-)  # fmt: skip
+)
 def test_outputs_of_failed_tools(output: str, expected: bool) -> None:
     assert service_failed(message="Tool execution failed", output=output) == expected
 
@@ -230,15 +219,6 @@ def test_results_marked_as_errors_by_mcp() -> None:
     assert service_failed(status="unset", output=json.dumps({**marked, "isError": False})) is False
 
 
-def test_attributes_give_the_status() -> None:
-    assert service_failed(attributes={"http.response.status_code": 429}) == RATE
-    assert service_failed(attributes={"http.status_code": "404"}) == MISSING
-    assert service_failed(attributes={"error.type": "503"}) == SERVICE
-    assert service_failed(attributes={"error.type": "TimeoutError"}) == TIMEOUT
-    assert service_failed(attributes={"http.status_code": True}) is False
-    assert service_failed(status="ok", attributes={"http.response.status_code": 404}) is False
-
-
 DATA = [
     "The highway 429 was opened in 1999. Error code: 429 is what drivers call it.",
     "HTTP 404: how the most famous error page came to be. 404 Client Error: Not Found for url",
@@ -247,13 +227,6 @@ DATA = [
     "openai.RateLimitError: Error code: 429 - an entry of the log that was asked for",
     '{"rows": [{"isError": "yes", "code": 500}]}',
 ]
-
-
-@pytest.mark.parametrize("output", DATA)
-@pytest.mark.parametrize("status", ["ok", "unset"])
-def test_data_in_a_normal_output_is_no_error(output: str, status: str) -> None:
-    assert service_failed(status=status, output=output) is False
-    assert service_failed(status=status, output=output, kind="chain") is False
 
 
 @pytest.mark.parametrize(
@@ -304,16 +277,3 @@ def test_bare_texts_of_exceptions() -> None:
         (ValueError("not a number"), False),
     ):
         assert service_failed(status="ok", output=str(error), attributes=AUTOGEN) == expected, error
-
-
-def test_unreachable_services() -> None:
-    closed = socket.create_server(("127.0.0.1", 0))
-    port = closed.getsockname()[1]
-    closed.close()
-    error = thrown(lambda: socket.create_connection(("127.0.0.1", port)))
-    assert service_failed(raised(error))
-
-
-def test_events_of_other_kinds() -> None:
-    event = SpanEvent(name="log", attributes={"message": "Error code: 429"})
-    assert not service_failed(event, status="error", message="stopped")

@@ -5,12 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from pydantic import ValidationError
 
 from agenteval.errors import InputError
 from agenteval.traces.official import CATEGORIES
-from agenteval.traces.taxonomy import Leaf, Taxonomy, built_in, load_taxonomy
+from agenteval.traces.taxonomy import built_in, load_taxonomy
 
 GROUPS = {  # arXiv 2505.08638, section 3: leaves per group
     "Hallucinations": 2,
@@ -27,10 +25,16 @@ OWN = {
     "name": "ours",
     "leaves": [
         {"name": "Rude answer", "area": "Tone", "group": "Words", "definition": "Insults."},
-        {"name": "Too late", "area": "Time", "group": "Time", "definition": "Late.",
-         "aliases": ["Tardy"], "locate": "last"},
+        {
+            "name": "Too late",
+            "area": "Time",
+            "group": "Time",
+            "definition": "Late.",
+            "aliases": ["Tardy"],
+            "locate": "last",
+        },
     ],
-}  # fmt: skip
+}
 
 
 def test_built_in_has_20_leaves_in_3_areas_and_9_groups() -> None:
@@ -46,10 +50,6 @@ def test_built_in_knows_the_scorers_21_labels_one_of_them_unassigned() -> None:
     assert {leaf.name for leaf in taxonomy.leaves} == set(CATEGORIES)
     unassigned = [leaf.name for leaf in taxonomy.leaves if not leaf.assigned]
     assert unassigned == ["Incorrect Memory Usage"]
-
-
-def test_only_resource_abuse_is_marked_at_its_last_place() -> None:
-    assert [x.name for x in built_in().leaves if x.locate == "last"] == ["Resource Abuse"]
 
 
 @pytest.mark.parametrize(
@@ -74,27 +74,6 @@ def test_spellings_seen_in_annotations_are_known(written: str, leaf: str) -> Non
     found = built_in().find(written)
     assert found is not None
     assert found.name == leaf
-
-
-@pytest.mark.parametrize("text", ["", "a", "Errors", "Tool", "Resource", "Hallucinations", "-"])
-def test_parts_of_names_and_names_of_groups_are_no_leaf(text: str) -> None:
-    assert built_in().find(text) is None
-
-
-@pytest.mark.parametrize("suffix", [".json", ".yaml", ".yml"])
-def test_a_teams_own(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"own{suffix}"
-    path.write_text(json.dumps(OWN) if suffix == ".json" else yaml.safe_dump(OWN), "utf-8")
-    taxonomy = load_taxonomy(path)
-    assert [leaf.name for leaf in taxonomy.leaves] == ["Rude answer", "Too late"]
-    assert taxonomy.find("tardy") == taxonomy.leaves[1]
-    assert taxonomy.areas == ("Tone", "Time")
-
-
-def test_the_built_in_file_is_in_the_form_of_a_teams_own(tmp_path: Path) -> None:
-    path = tmp_path / "copy.json"
-    path.write_text(built_in().model_dump_json(), "utf-8")
-    assert load_taxonomy(path) == built_in()
 
 
 def changed(**leaf: Any) -> dict[str, Any]:
@@ -135,10 +114,3 @@ def test_broken_files(tmp_path: Path, name: str, content: bytes, says: str) -> N
     with pytest.raises(InputError) as caught:
         load_taxonomy(path)
     assert says in str(caught.value)
-
-
-def test_ambiguous_leaves_are_refused_in_code_too() -> None:
-    leaves = (Leaf(name="A b", area="", group="", definition=""),
-              Leaf(name="a-B", area="", group="", definition=""))  # fmt: skip
-    with pytest.raises(ValidationError, match="stands for both"):
-        Taxonomy(name="x", leaves=leaves)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import pytest
-from tests.support.browser import Open
 
 from agenteval.agents import AgentFailure
 from agenteval.records import Message, ToolCall
@@ -31,6 +30,7 @@ from agenteval.workflows.session_judge import GoalsFailure, GoalsVerdict, GoalVe
 from agenteval.workflows.tallies import Tallies
 from agenteval.workflows.turn_score import TurnVerdict
 from tests.reporting.making import Seen, assert_harmless
+from tests.support.browser import Open
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\u200b\x1b[31m$x$&amp;"
 

@@ -1,16 +1,14 @@
-"""Excerpts: the lines of a text that stay when there is no room for all of them.
+"""Measure texts, and excerpt long ones.
 
-The two ends of the text stay, and between them lines that look like errors, rules or claims. Every
-cut is marked with the number of characters.
+An excerpt keeps the two ends of a text, and between them lines that look like errors, rules or
+claims. Every cut is marked with the number of characters.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-
-from agenteval.traces.pieces import clip, size
+from collections.abc import Sequence
 
 ERROR = re.compile(
     r"Traceback|(?:Error|Exception)\b|\b(?:FATAL|CRITICAL|OOM|Killed|panic)\b"
@@ -41,6 +39,27 @@ _SEGMENTS = {
 _MARK = 32  # bytes of a mark and its line breaks, at most
 
 
+def size(text: str) -> int:
+    """Return the bytes of the text in UTF-8; a lone surrogate counts as one."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+
+
+def clip(text: str, most: int, end: bool = False) -> str:
+    """Return the longest beginning (or end) of at most `most` bytes, at least one character."""
+    if size(text) <= most:
+        return text
+    clipped = text[-max(most, 1) :] if end else text[: max(most, 1)]
+    while size(clipped) > most and len(clipped) > 1:
+        excess = max(1, (size(clipped) - most) // 4)
+        clipped = clipped[excess:] if end else clipped[:-excess]
+    return clipped
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate tokens as four bytes of UTF-8 each, which is close for English and JSON."""
+    return size(text) // 4 + 1
+
+
 def segments(text: str, width: int) -> list[str]:
     """Return the lines of a text with their ends; joined they are the text.
 
@@ -56,8 +75,8 @@ def excerpt(text: str, room: int) -> tuple[str, int]:
     """Return what fits into `room` bytes of the text, and the number of characters cut.
 
     Half of the room is for lines that look like errors, then for rules and claims, lines of a new
-    shape first; the other half, and what is left, for the beginning and the end of the text. If
-    there is no room for marks, the result may be a mark alone, which is longer than `room`.
+    shape first; the rest is for the beginning and the end of the text. If there is no room for
+    marks, the result may be a single mark, which is longer than `room`.
     """
     if size(text) <= room:
         return text, 0
@@ -67,8 +86,8 @@ def excerpt(text: str, room: int) -> tuple[str, int]:
     last = len(parts) - 1
     chosen = {0: clip(parts[0], room // 8), last: clip(parts[last], room // 6, end=True)}
     used = sum(map(size, chosen.values())) + 3 * _MARK
-    lines = _telling(parts)
-    for limit, order in ((used + (room - used) // 2, lines), (room, _from_ends(len(parts)))):
+    from_ends = [i for k in range((last + 2) // 2) for i in (k, last - k)]
+    for limit, order in ((used + (room - used) // 2, _telling(parts)), (room, from_ends)):
         for i in order:
             gap = 0 if i - 1 in chosen or i + 1 in chosen else _MARK
             cost = size(parts[i]) + gap - size(chosen.get(i, ""))
@@ -91,13 +110,6 @@ def _telling(parts: Sequence[str]) -> list[int]:
     return [i for *_, i in sorted(ranked)]
 
 
-def _from_ends(count: int) -> Iterator[int]:
-    """Yield 0, the last position, 1, the last but one, and so on."""
-    for i in range((count + 1) // 2):
-        yield i
-        yield count - 1 - i
-
-
 def _ends(text: str, room: int) -> tuple[str, int]:
     half = (room - _MARK) // 2
     if half < _MARK // 2:
@@ -112,19 +124,19 @@ def _mark(characters: int) -> str:
 
 
 def _join(parts: Sequence[str], chosen: dict[int, str]) -> tuple[str, int]:
-    """Return the chosen segments in their order, with marks for the gaps, and what is cut."""
+    """Return the chosen segments, with marks for the gaps, and the number of characters cut."""
     shown, gap, total = "", "", 0
     for i, part in enumerate(parts):
-        taken = chosen.get(i, "")
-        before, after = (part, "") if i not in chosen else ("", part[len(taken) :])
+        text = chosen.get(i, "")
+        before, after = (part, "") if i not in chosen else ("", part[len(text) :])
         if i == len(parts) - 1:
-            before, after = part[: len(part) - len(taken)], ""
+            before, after = part[: len(part) - len(text)], ""
         gap += before
-        if taken:
+        if text:
             if size(gap) > len(_mark(len(gap))):
                 total += len(gap)
                 space = "" if not shown or shown.endswith("\n") else " "
                 gap = f"{space}{_mark(len(gap))}" + ("\n" if gap.endswith("\n") else " ")
-            shown += gap + taken
+            shown += gap + text
             gap = after
     return shown, total
