@@ -21,13 +21,7 @@ from pydantic import JsonValue
 from agenteval.errors import ReplyError
 from agenteval.models.jsonish import Doubled
 from agenteval.records import CellKey, Criterion, Failure, FailureStatus, Result, Score, slug
-from agenteval.utility.labels import Match, fold, read_label, stated_number
-
-
-def words(text: str) -> tuple[str, ...]:
-    """The words of a text."""
-    return tuple(text.split())
-
+from agenteval.utility.labels import Match, fold, read_label, stated_number, words
 
 LABEL_KEYS = words(
     """label value level rating score grade answer accepted_value accepted_values

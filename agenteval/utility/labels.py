@@ -46,6 +46,11 @@ class Label:
     match: Match
 
 
+def words(text: str) -> tuple[str, ...]:
+    """Return the words of a text; for tables of words in the code."""
+    return tuple(text.split())
+
+
 def fold(text: str) -> str:
     """Case, underscores, runs of space, quotes and end punctuation do not tell labels apart.
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from agenteval.utility.labels import fold
+from agenteval.utility.labels import fold, words
 from agenteval.utility.scale_words import (
     DEGREES,
     QUALITY,
@@ -34,31 +34,12 @@ if TYPE_CHECKING:
 _LIST_NUMBER = re.compile(r"\W*(?:criterion\s+)?\d{1,2}(?:[.)\]:](?=\s|[^\W\d])|\s+[-\u2013]\s)\s*")
 _MEANING = "#%&@*"  # punctuation that makes another name: C and C# are two languages
 _CAMEL = re.compile(r"[A-Z]?[a-z]+(?:[A-Z][a-z]+)+")
-_SMALL = frozenset(
-    (
-        "a",
-        "an",
-        "and",
-        "for",
-        "in",
-        "level",
-        "of",
-        "on",
-        "the",
-        "to",
-        "use",
-        "used",
-        "with",
-        "taken",
-        "needed",
-        "required",
-    )
-)
-_BEHIND = frozenset(["by", "for", "in", "of", "on", "to", "with"])
+_SMALL = frozenset(words("a an and for in level of on the to use used with taken needed required"))
+_BEHIND = frozenset(words("by for in of on to with"))
 _ENDING = re.compile(
     r"(?<=\w{4})(?:ibility|ability|ness|ations?|ions?|ings?|ity|ies|es|s|ed|ly|al|e|y)$"
 )
-_SPEED = frozenset(("slow", "slower", "fast", "faster", "quick", "prompt", "rapid", "time"))
+_SPEED = frozenset(words("slow slower fast faster quick prompt rapid time"))
 _ANY_SCALE = {*QUALITY, *DEGREES, "right", "wrong"}  # words of any scale: they say nothing of it
 HEADS_ALIKE = 0.5  # cosine of heads that may be one idea
 SHARED_LEVELS = 0.25  # what common level words add to a cosine, at most

@@ -25,7 +25,7 @@ from agenteval.utility.consolidate import (
     Consolidator,
     read_ideas,
 )
-from agenteval.utility.merge import Names
+from agenteval.utility.merge import CriterionClusters
 
 TASK = Task(name="sums", description="Add the numbers.")
 
@@ -125,7 +125,7 @@ class Angles:
 
 
 def run(
-    names: Names,
+    names: CriterionClusters,
     before: list[int],
     answer: Callable[[Request], str | Reply | Exception],
     budget: Budget | None = None,
@@ -142,7 +142,9 @@ def entries_of(request: Request) -> dict[int, str]:
     return {int(n): name for n, name in re.findall(r"^(\d+)\. (.+?)(?::| \[)", text, re.M)}
 
 
-FOUR = Names([criterion(n) for n in "ABCD"], Angles(a=0, b=5, c=50, d=95))  # a ~ b by embedding
+FOUR = CriterionClusters(
+    [criterion(n) for n in "ABCD"], Angles(a=0, b=5, c=50, d=95)
+)  # a ~ b by embedding
 BEFORE = [0, 0, 1, 2]
 
 
@@ -186,7 +188,7 @@ def test_a_recording_without_a_reply_leaves_the_embedding(tmp_path: Path) -> Non
 
 
 def test_what_was_joined_parts_and_reasons_are_kept_in_the_provenance() -> None:
-    names = Names(
+    names = CriterionClusters(
         [criterion("A", seed=1), criterion("B", seed=2), criterion("C", seed=3),
          criterion("D", seed=3)], Angles(a=0, b=5, c=50, d=95),
     )  # fmt: skip
@@ -214,7 +216,7 @@ def test_what_was_joined_parts_and_reasons_are_kept_in_the_provenance() -> None:
 def test_many_names_are_shown_in_pieces_and_their_groups_once_more() -> None:
     # ideas 0..49 with three names each, 3 degrees apart; by embedding all stand alone
     angles = {f"x{idea}{letter}": 3.0 * idea for idea in range(50) for letter in "abc"}
-    names = Names([criterion(name) for name in angles], Angles(**angles))
+    names = CriterionClusters([criterion(name) for name in angles], Angles(**angles))
     idea_of = [int(c.name[1:-1]) for c in names.representatives]
 
     def answer(request: Request) -> str:
@@ -237,7 +239,7 @@ def test_many_names_are_shown_in_pieces_and_their_groups_once_more() -> None:
 
 
 def test_too_many_groups_are_not_compared_again_and_that_is_said() -> None:
-    names = Names(
+    names = CriterionClusters(
         [criterion(f"N{i}") for i in range(100)], Angles(**{f"n{i}": i for i in range(100)})
     )
     done, _ = run(

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from agenteval.errors import InputError
 from agenteval.records import Criterion, Provenance
 from agenteval.stats import expected_unique
-from agenteval.utility.merge import Names, merge_criteria, threshold
+from agenteval.utility.merge import CriterionClusters, merge_criteria, threshold
 from agenteval.utility.names import fold_name
 
 
@@ -27,7 +27,9 @@ def clusters(
 ) -> list[list[int]]:
     """The sorted distinct clusters of each set."""
     tau = threshold(embedder, tau)
-    names = Names((c for criteria in sets for c in criteria), embedder if tau < 1 else None)
+    names = CriterionClusters(
+        (c for criteria in sets for c in criteria), embedder if tau < 1 else None
+    )
     return names.members(sets, names.partition(tau))
 
 
@@ -421,7 +423,7 @@ def test_no_criterion_and_no_seed_is_lost(given_: list[Criterion], tau: float) -
 def test_the_names_of_a_group_have_a_mean_cosine_of_at_least_tau(
     given_: list[Criterion], tau: float
 ) -> None:
-    names = Names(given_, HashEmbedder())
+    names = CriterionClusters(given_, HashEmbedder())
     labels = names.partition(tau)
     for label in set(labels):
         rows = names.vectors[[i for i, own in enumerate(labels) if own == label]]
@@ -432,7 +434,7 @@ def test_the_names_of_a_group_have_a_mean_cosine_of_at_least_tau(
 def test_near_misses_are_the_most_alike_pairs_of_two_groups() -> None:
     # a and b are one group at .9; c is 40 and 30 degrees from them, d far from all
     table = TableEmbedder({"a": 0, "b": 10, "c": 40, "d": 130})
-    names = Names([criterion(n, seeds=(1,)) for n in "ABCD"], table)
+    names = CriterionClusters([criterion(n, seeds=(1,)) for n in "ABCD"], table)
     labels = names.partition(0.9)
     (miss,) = names.near_misses(labels, 0.7)
     assert (miss.left, miss.right) == ("B", "C")
@@ -440,7 +442,7 @@ def test_near_misses_are_the_most_alike_pairs_of_two_groups() -> None:
     assert [(m.left, m.right) for m in names.near_misses(labels, -1)] == [
         ("B", "C"), ("C", "D"), ("B", "D")
     ]  # fmt: skip
-    assert Names([criterion("A")], None).near_misses([0], 0.1) == []
+    assert CriterionClusters([criterion("A")], None).near_misses([0], 0.1) == []
 
 
 @settings(deadline=None)
