@@ -27,7 +27,7 @@ from agenteval.readers.messages import is_answer
 from agenteval.readers.view import HEADING
 from agenteval.records import CallRecord, Criterion, Source, canonical_json
 from agenteval.records.trial import Trial
-from agenteval.utility.answers import Answer, NoAnswer, result_of
+from agenteval.utility.answers import LevelAnswer, NoAnswer, result_of
 
 SECONDS = 10.0  # of a search for a pattern
 _SEARCH = "import re, sys; p, t = sys.stdin.read().split('\\0', 1); print(bool(re.search(p, t)))"
@@ -95,7 +95,7 @@ class WithComputed:
         return Outcome(tuple(results[c.id] for c in unit.criteria), call)
 
 
-def _answer(unit: JudgeUnit, criterion: Criterion) -> Answer | NoAnswer:
+def _answer(unit: JudgeUnit, criterion: Criterion) -> LevelAnswer | NoAnswer:
     reference = criterion.judge_options.get("pattern") or unit.run.reference
     if reference is None:
         return NoAnswer("unscored:unsupported", "the run has no reference")
@@ -111,7 +111,7 @@ def _answer(unit: JudgeUnit, criterion: Criterion) -> Answer | NoAnswer:
     except ValueError as error:  # of the reference, not of the answer
         return NoAnswer("unscored:unsupported", f"the reference cannot be used: {error}")
     label = criterion.accepted_values[-1 if right else 0]
-    return Answer(label, criterion.value_of(label), "exact", why)
+    return LevelAnswer(label, criterion.value_of(label), "exact", why)
 
 
 def check_computed(criteria: Sequence[Criterion], references: Sequence[str | None]) -> None:

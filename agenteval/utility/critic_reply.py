@@ -56,8 +56,8 @@ _WRAPPERS = frozenset(
 # Fields that may be beside criteria and are not criteria.
 _NOT_CRITERIA = frozenset(
     words(
-        "task name title description note notes version schema id example explanation summary count "
-        "order type"
+        "task name title description note notes version schema id example explanation summary "
+        "count order type"
     )
 )
 _SCALES = [

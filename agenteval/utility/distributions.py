@@ -23,7 +23,7 @@ from agenteval.models.prompts import load_prompt
 from agenteval.models.wire import NONCE, Reply, Request
 from agenteval.records import CallRecord, Criterion, Source, Task, Usage, content_hash
 from agenteval.utility.answers import (
-    Answer,
+    LevelAnswer,
     NoAnswer,
     from_probabilities,
     leaves_of,
@@ -32,6 +32,7 @@ from agenteval.utility.answers import (
 from agenteval.utility.quantifier import (
     QuantifierOptions,
     call_record,
+    refusal,
     request_about,
     sampling,
     shown_texts,
@@ -69,7 +70,7 @@ class DistributionJudge:
         names = "distribution_user", "distribution_criterion"
         self._user, self._entry = (load_prompt("agenteval.utility", n) for n in names)
         one, heat = self.options.one_per_call, self.options.temperature
-        self._source = Source(
+        self.source = Source(
             evaluator=f"utility.{kind}",
             version=1,
             model=client.model,
@@ -82,12 +83,6 @@ class DistributionJudge:
             },
             seed=self.options.seed,
         )
-        self._source_key = self._source.sha256
-
-    @property
-    def source(self) -> Source:
-        """Model, prompts, parameters and seed of this judge."""
-        return self._source
 
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
         """Letters: one criterion per call. Decisions: all of them, as far as they fit into one."""
@@ -140,7 +135,7 @@ class DistributionJudge:
         """One Score or Failure per criterion; raises the first error of its requests."""
         leaves, most = leaves_of(unit.criteria), 255 if self.kind == "decisions" else _TOP
         why = f"only a criterion with 2 to {most} levels has probabilities of them"
-        answers: dict[str, Answer | NoAnswer] = {
+        answers: dict[str, LevelAnswer | NoAnswer] = {
             path: NoAnswer("unscored:unsupported", why)
             for path, leaf in leaves
             if leaf.scale == "numeric" or len(_levels(leaf)) > most
@@ -158,14 +153,14 @@ class DistributionJudge:
         for (about, _), reply in zip(asked, good, strict=True):
             answers |= self._read(reply, about)
         results = tuple(
-            to_result(c, cell_key(unit, c, self._source_key), answers, None) for c in unit.criteria
+            to_result(c, cell_key(unit, c, self.source.sha256), answers, None)
+            for c in unit.criteria
         )
         shown = tuple(path for about, _ in asked for path, _ in about)
         return Outcome(results, call_record(shown, good, None) if good else CallRecord())
 
-    def _read(self, reply: Reply, about: Sequence[Leaf]) -> dict[str, Answer | NoAnswer]:
-        if reply.refusal or reply.finish == "content_filter":
-            refused = reply.refusal or "withheld by the endpoint's content filter"
+    def _read(self, reply: Reply, about: Sequence[Leaf]) -> dict[str, LevelAnswer | NoAnswer]:
+        if refused := refusal(reply):
             return {path: NoAnswer("unscored:refusal", refused) for path, _ in about}
         if self.kind == "decisions":
             try:
@@ -194,7 +189,7 @@ def _scale(leaf: Criterion) -> dict[str, Any]:
     return {"type": "choice", "choices": [{"value": level} for level in _levels(leaf)]}
 
 
-def _decided(given: Sequence[dict[str, Any]], leaf: Criterion) -> Answer | NoAnswer:
+def _decided(given: Sequence[dict[str, Any]], leaf: Criterion) -> LevelAnswer | NoAnswer:
     """What the answers of one name say: there must be one, of the type that was asked for, with a
     probability for every level and for nothing else."""
     kind, kinds = _scale(leaf)["type"], [answer.get("type") for answer in given]
@@ -220,7 +215,7 @@ def _is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _lettered(token: Mapping[str, Any], leaf: Criterion, text: str) -> Answer | NoAnswer:
+def _lettered(token: Mapping[str, Any], leaf: Criterion, text: str) -> LevelAnswer | NoAnswer:
     """What a token and its alternatives say."""
     top = token.get("top_logprobs")
     entries = [e for e in top if isinstance(e, dict)] if isinstance(top, list) else []
@@ -246,14 +241,14 @@ def _lettered(token: Mapping[str, Any], leaf: Criterion, text: str) -> Answer | 
 
 def _answer(
     masses: dict[str, float], leaf: Criterion, evidence: dict[str, Any]
-) -> Answer | NoAnswer:
+) -> LevelAnswer | NoAnswer:
     """The answer of a distribution; where the criterion may not apply, that it does not when that
     is most probable, else the levels' probabilities given that it applies."""
     if leaf.allow_na:
         absent = masses.pop(NOT_APPLICABLE)
         evidence["not_applicable"] = round(absent, 6)
         if absent > max(masses.values()):
-            return Answer(None, None, "exact", not_applicable=True, evidence=evidence)
+            return LevelAnswer(None, None, "exact", not_applicable=True, evidence=evidence)
         masses = {level: mass / (1 - absent) for level, mass in masses.items()}
     answer = from_probabilities(masses, leaf, None)
-    return replace(answer, evidence=evidence) if isinstance(answer, Answer) else answer
+    return replace(answer, evidence=evidence) if isinstance(answer, LevelAnswer) else answer

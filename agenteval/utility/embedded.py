@@ -18,7 +18,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from importlib.resources import files
 
 import numpy as np
@@ -121,18 +121,13 @@ class EmbeddedJudge:
     """
 
     def __init__(self, *, seed: int = 0) -> None:
-        self.seed = seed
         self.kinds = load_kinds()
-
-    @cached_property
-    def source(self) -> Source:
-        """Constants and seed of this judge."""
-        return Source(
+        self.source = Source(
             evaluator="utility.embedded",
             version=1,
             model="embedded (length)",
             parameters={"constants": hashlib.sha256(_CONSTANTS.read_bytes()).hexdigest()},
-            seed=self.seed,
+            seed=seed,
         )
 
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
@@ -159,7 +154,7 @@ class EmbeddedJudge:
             return Score(
                 key=key, criterion_id=criterion.id, value=scores[0].value, evidence=evidence
             )
-        raw = prose.shortness(prose.draw(self.seed, unit.repeat))
+        raw = prose.shortness(prose.draw(self.source.seed, unit.repeat))
         value = round(self._kind(criterion).value(raw), 6)
         return Score(
             key=key,

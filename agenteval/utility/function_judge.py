@@ -8,7 +8,6 @@ import sys
 import textwrap
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from agenteval.models.limits import Budget
 from agenteval.records import CallRecord, Criterion, Run, Source, content_hash
 from agenteval.text import raised_at, redacted
 from agenteval.utility.answers import (
-    Answer,
+    LevelAnswer,
     NoAnswer,
     answer_of,
     from_probabilities,
@@ -89,18 +88,9 @@ class FunctionJudge:
                 parameters = {"code": content_hash(textwrap.dedent(_source_text(function)))}
             elif module := _module_of(function):
                 model = f"{module}.{model}"
-        self._source = Source(
+        self.source = Source(
             evaluator="utility.function", version=1, model=model, parameters=parameters, seed=seed
         )
-
-    @property
-    def source(self) -> Source:
-        """Name, and source text or version, of the function."""
-        return self._source
-
-    @cached_property
-    def _source_key(self) -> str:
-        return self._source.sha256
 
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
         """All criteria of a run at once; the function is called for one after the other."""
@@ -117,12 +107,12 @@ class FunctionJudge:
         for criterion, answer in zip(unit.criteria, answers, strict=True):
             if isinstance(answer, NoAnswer):
                 answer = replace(answer, message=redacted(answer.message)[:500])
-            key = cell_key(unit, criterion, self._source_key)
+            key = cell_key(unit, criterion, self.source.sha256)
             results.append(result_of(criterion, key, answer))
         shown = tuple(c.id for c in unit.criteria)
         return Outcome(tuple(results), CallRecord(shown=shown, attempts=1, usage=usage))
 
-    async def _answers(self, unit: JudgeUnit) -> list[Answer | NoAnswer]:
+    async def _answers(self, unit: JudgeUnit) -> list[LevelAnswer | NoAnswer]:
         run = unit.run.model_copy(
             update={
                 "input": unit.view.problem,
@@ -156,7 +146,7 @@ class FunctionJudge:
             return NoAnswer("error:judge", f"{type(error).__name__}: {error}{place}")
 
 
-def _read(grades: Sequence[ScorerGrade] | NoAnswer, criterion: Criterion) -> Answer | NoAnswer:
+def _read(grades: Sequence[ScorerGrade] | NoAnswer, criterion: Criterion) -> LevelAnswer | NoAnswer:
     if isinstance(grades, NoAnswer):
         return grades
     grade = grade_for(grades, criterion)
@@ -166,7 +156,7 @@ def _read(grades: Sequence[ScorerGrade] | NoAnswer, criterion: Criterion) -> Ans
     return read_judgement((grade.value, explanation), criterion)
 
 
-def read_judgement(returned: Any, criterion: Criterion) -> Answer | NoAnswer:
+def read_judgement(returned: Any, criterion: Criterion) -> LevelAnswer | NoAnswer:
     """What a function's return value says on a criterion; see `FunctionJudge`."""
     value, explanation = returned, None
     if isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[1], str | None):
@@ -187,7 +177,7 @@ def read_judgement(returned: Any, criterion: Criterion) -> Answer | NoAnswer:
     elif not criterion.ordered:
         why = f"the number {number:g}, and the levels have no order"
     else:
-        return Answer(None, number, "exact", explanation)
+        return LevelAnswer(None, number, "exact", explanation)
     return NoAnswer("unscored:off_scale", f"the judge returned {why}")
 
 

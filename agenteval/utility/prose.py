@@ -23,12 +23,11 @@ from agenteval.utility.answers import (
     REASON_KEYS,
     TOP_KEYS,
     TWICE,
-    Answer,
     Answers,
+    LevelAnswer,
     NoAnswer,
     answer_of,
     leaves_of,
-    meaning,
     names_of,
     path_of,
     read_answers,
@@ -217,7 +216,7 @@ class _ProseReader:
         for path, entry in (entries or {}).items():
             leaf = self.leaves[path]
             read = [answer_of(level, leaf) for level in entry.levels]
-            different = {meaning(answer) for answer in read if isinstance(answer, Answer)}
+            different = {answer for answer in read if isinstance(answer, LevelAnswer)}
             in_doubt = [words for words in entry.unread if words.count(" ") < 5]
             if len(different) > 2:  # a rubric that lists the levels
                 return None
@@ -228,7 +227,7 @@ class _ProseReader:
             elif entry.unread:
                 shown = repr((in_doubt or entry.unread)[0])[:80]
                 answers.by_path[path] = NoAnswer("unscored:off_scale", f"{shown} is not a level")
-        readable = any(isinstance(answer, Answer) for answer in answers.by_path.values())
+        readable = any(isinstance(answer, LevelAnswer) for answer in answers.by_path.values())
         return answers if readable else None
 
     def parts_of(self, line: str) -> list[str]:
@@ -343,7 +342,7 @@ class _ProseReader:
                 continue
             others = [level for level in leaf.accepted_values if fold(level) != fold(head)]
             own = [answer_of(reason, leaf), answer_of(head, leaf)]
-            labels = {answer.label for answer in own if isinstance(answer, Answer)}
+            labels = {answer.label for answer in own if isinstance(answer, LevelAnswer)}
             taken_back = _LEVEL_TAKEN_BACK.match(reason)
             begins = fold(reason).startswith(tuple(map(fold, others)))
             return None if taken_back or begins or len(labels) > 1 else head
@@ -351,7 +350,7 @@ class _ProseReader:
 
     def is_level(self, words: str, leaf: Criterion, tops: set[float]) -> bool:
         """Whether words are a level, and on the scale of the criterion where they are a number."""
-        if not isinstance(answer_of(words, leaf), Answer):
+        if not isinstance(answer_of(words, leaf), LevelAnswer):
             return False
         return not tops or not _NUMERAL.fullmatch(fold(words)) or top_of(leaf) in tops
 
@@ -554,7 +553,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])[*_]{0,3}\s+|\n+")
 
 def _label(words: str, leaf: Criterion) -> str:
     answer = answer_of(words, leaf)
-    return (answer.label or "") if isinstance(answer, Answer) else ""
+    return (answer.label or "") if isinstance(answer, LevelAnswer) else ""
 
 
 @lru_cache(maxsize=64)

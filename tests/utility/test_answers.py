@@ -8,8 +8,8 @@ import pytest
 
 from agenteval.records import Criterion
 from agenteval.utility.answers import (
-    Answer,
     AnswerReader,
+    LevelAnswer,
     NoAnswer,
     read_answers,
 )
@@ -23,7 +23,7 @@ BOTH = (CLARITY, ACCURACY)
 
 def labels(value: Any, criteria: tuple[Criterion, ...] = BOTH) -> dict[str, str | None]:
     read = read_answers(value, criteria).by_path
-    return {p: a.label if isinstance(a, Answer) else a.status for p, a in read.items()}
+    return {p: a.label if isinstance(a, LevelAnswer) else a.status for p, a in read.items()}
 
 
 GOOD = {"clarity": "fair", "accuracy": "right"}
@@ -71,7 +71,7 @@ def test_other_types_are_never_a_label(bad: Any) -> None:
 def test_probabilities_give_the_expected_value() -> None:
     value = {"clarity": {"probabilities": {"unclear": 0.2, "fair": 0.3, "clear": 0.5}}}
     answer = read_answers(value, (CLARITY,)).by_path["clarity"]
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, LevelAnswer)
     assert answer.value == pytest.approx(0.2 * 0 + 0.3 * 0.5 + 0.5 * 1)
     assert answer.label == "clear"
 
@@ -80,7 +80,7 @@ def test_probabilities_give_the_expected_value() -> None:
 def test_masses_that_sum_to_about_one_are_brought_to_one(each: float) -> None:
     masses = {"unclear": each, "clear": each}
     answer = read_answers({"clarity": {"probabilities": masses}}, (CLARITY,)).by_path["clarity"]
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, LevelAnswer)
     assert (answer.value, answer.probabilities) == (pytest.approx(0.5), masses)
 
 
@@ -129,7 +129,7 @@ def test_two_parts_of_one_name_are_told_apart_by_their_parents() -> None:
 def test_a_number_may_be_written_as_text(said: Any, label: str) -> None:
     seconds = Criterion(name="Seconds", scale="numeric", numeric_range=(60.0, 0.0))
     answer = read_answers({"seconds": said}, (seconds,)).by_path["seconds"]
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, LevelAnswer)
     assert (answer.label, answer.match) == (label, "tolerant" if said else "exact")
     assert answer.value == pytest.approx((60 - float(label)) / 60)
 
@@ -190,7 +190,7 @@ def test_while_the_order_is_unclear_an_answer_has_a_label_and_no_value(
     for order, has_value in (("worst_to_best", True), ("unclear", False)):
         asked = criterion.model_copy(update={"order": order})
         (answer,) = read_answers({"clarity": said}, (asked,)).by_path.values()
-        assert isinstance(answer, Answer)
+        assert isinstance(answer, LevelAnswer)
         assert answer.label is not None
         assert (answer.value is not None) is has_value
 
