@@ -39,7 +39,7 @@ EXPECTED = "a level, a number in [0, 1], a distribution over levels, or (one of 
 class FunctionJudge:
     """Asks a plain or async function once for each run, criterion and repeat.
 
-    The function gets the run as any judge sees it: `input` is the problem, `output` the whole
+    The function gets the run as every judge sees it: `input` is the problem, `output` the whole
     trajectory as text (of a perturbed copy, the perturbed text), without `success`, `metadata`
     and, unless it was asked for, `reference`; `messages` and `spans` are those of the run, which
     perturbations leave as they are. It returns one of
@@ -125,16 +125,18 @@ class FunctionJudge:
         if isinstance(self.function, Scorer):
             answer = last_turn(run.output) if unit.run.output.strip() else ""
             run = run.model_copy(update={"output": answer})
-            grades = await self._returned(self.function.score, run)
-            return [_read(grades, criterion) for criterion in unit.criteria]
-        returned = [await self._returned(self.function, run, c) for c in unit.criteria]
+            grades = await self._called(self.function.score, run)
+            if isinstance(grades, NoAnswer):
+                return [grades] * len(unit.criteria)
+            return [_graded(grade_for(grades, criterion), criterion) for criterion in unit.criteria]
+        returned = [await self._called(self.function, run, c) for c in unit.criteria]
         return [
             r if isinstance(r, NoAnswer) else read_judgement(r, c)
             for r, c in zip(returned, unit.criteria, strict=True)
         ]
 
-    async def _returned(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """What it returns; a NoAnswer for what it raises."""
+    async def _called(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The return value; a NoAnswer for an exception of the user's code."""
         try:
             returned = function(*arguments)
             return await returned if inspect.isawaitable(returned) else returned
@@ -146,10 +148,7 @@ class FunctionJudge:
             return NoAnswer("error:judge", f"{type(error).__name__}: {error}{place}")
 
 
-def _read(grades: Sequence[ScorerGrade] | NoAnswer, criterion: Criterion) -> LevelAnswer | NoAnswer:
-    if isinstance(grades, NoAnswer):
-        return grades
-    grade = grade_for(grades, criterion)
+def _graded(grade: ScorerGrade, criterion: Criterion) -> LevelAnswer | NoAnswer:
     if grade.error is not None:
         return NoAnswer("error:judge", grade.error)
     explanation = None if grade.explanation is None else str(grade.explanation)
@@ -157,7 +156,7 @@ def _read(grades: Sequence[ScorerGrade] | NoAnswer, criterion: Criterion) -> Lev
 
 
 def read_judgement(returned: Any, criterion: Criterion) -> LevelAnswer | NoAnswer:
-    """What a function's return value says on a criterion; see `FunctionJudge`."""
+    """Return the answer in a function's return value; see `FunctionJudge`."""
     value, explanation = returned, None
     if isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[1], str | None):
         value, explanation = returned

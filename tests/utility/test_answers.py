@@ -8,7 +8,7 @@ import pytest
 
 from agenteval.records import Criterion
 from agenteval.utility.answers import (
-    AnswerReader,
+    speaks_of,
     LevelAnswer,
     NoAnswer,
     read_answers,
@@ -50,7 +50,7 @@ GOOD = {"clarity": "fair", "accuracy": "right"}
 )
 def test_shapes(value: Any) -> None:
     assert labels(value) == GOOD
-    assert AnswerReader(BOTH).speaks(value)
+    assert speaks_of(value, BOTH)
 
 
 def test_missing_off_scale_and_extra_are_told_apart() -> None:
@@ -173,7 +173,7 @@ def test_an_entry_must_not_contradict_itself(entry: dict[str, Any], expected: st
     ],
 )
 def test_what_speaks_of_a_criterion(value: Any, speaks: bool) -> None:
-    assert AnswerReader(BOTH).speaks(value) is speaks
+    assert speaks_of(value, BOTH) is speaks
 
 
 @pytest.mark.parametrize(

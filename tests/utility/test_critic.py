@@ -26,9 +26,7 @@ from agenteval.utility.critic import (
     FailedProposal,
     Proposal,
     SubCritic,
-    critic_schema,
     read_orders,
-    subcritic_schema,
 )
 from agenteval.utility.critic_reply import (
     DESCRIPTION,
@@ -37,7 +35,7 @@ from agenteval.utility.critic_reply import (
     MOST,
     NAME,
     OPERATORS,
-    tamed,
+    sanitized,
 )
 
 EXAMPLES = Examples(
@@ -59,6 +57,16 @@ def critic(
     return Critic(client, task, **{"use_examples": False, **options}), transport
 
 
+def _strict(schema: Any) -> int:
+    """Number of objects in a schema, each closed and with every key required."""
+    count = 0
+    if schema.get("type") == "object":
+        assert schema["additionalProperties"] is False
+        assert schema["required"] == list(schema["properties"])
+        count = 1 + sum(_strict(s) for s in schema["properties"].values())
+    return count + (_strict(schema["items"]) if "items" in schema else 0)
+
+
 def names(proposal: Proposal) -> list[str]:
     return [c.name for c in proposal.criteria]
 
@@ -76,7 +84,9 @@ async def test_a_proposal_knows_where_it_comes_from() -> None:
     (request,) = transport.requests
     assert (request.role, request.repeat, request.run_id) == ("critic", 7, "sums")
     assert (request.parameters["seed"], request.parameters["temperature"]) == (7, 1.0)
-    assert request.schema == critic_schema()
+    assert _strict(request.schema) == 3  # reply, criterion, expect
+    entry = (request.schema or {})["properties"]["criteria"]["items"]["properties"]
+    assert list(entry["expect"]["properties"]) == list(OPERATORS)
     assert all(operator in request.messages[0]["content"] for operator in OPERATORS)
     left, _ = critic(RUBRIC, temperature=None)
     assert "temperature" not in left.request(0).parameters
@@ -171,23 +181,6 @@ async def test_the_budget_holds_over_all_seeds() -> None:
     assert statuses == ["error:budget"] * 3
 
 
-def _strict(schema: dict[str, Any]) -> int:
-    """Number of objects in a schema, each closed and with every key required."""
-    count = 0
-    if schema.get("type") == "object":
-        assert schema["additionalProperties"] is False
-        assert schema["required"] == list(schema["properties"])
-        count = 1 + sum(_strict(s) for s in schema["properties"].values())
-    return count + (_strict(schema["items"]) if "items" in schema else 0)
-
-
-def test_schemas_are_strict() -> None:
-    assert _strict(critic_schema()) == 3  # reply, criterion, expect
-    assert _strict(subcritic_schema(["a"])) == 4
-    entry = critic_schema()["properties"]["criteria"]["items"]["properties"]
-    assert list(entry["expect"]["properties"]) == list(OPERATORS)
-
-
 # ---------------------------------------------------------------- sub-criteria
 
 
@@ -221,7 +214,7 @@ async def test_sub_criteria_are_asked_once_for_the_list() -> None:
     assert asked.subcritic is not None
     assert part.prompt_sha256 == asked.subcritic.prompt_sha256 != asked.prompt_sha256
     assert (requests[1].role, requests[1].repeat, requests[1].run_id) == ("subcritic", 2, "sums")
-    assert requests[1].schema == subcritic_schema(["clarity", "accuracy"])
+    assert _strict(requests[1].schema) == 4
 
 
 async def test_the_published_shape_of_sub_criteria_is_read() -> None:
@@ -373,7 +366,7 @@ def test_honest_criteria_stay_as_they_are() -> None:
         Criterion(name="Accuracy", sub_criteria=(part,)),
     ]
     problems: list[str] = []
-    assert (tamed(honest, problems), problems) == (honest, [])
+    assert (sanitized(honest, problems), problems) == (honest, [])
 
 
 def test_long_texts_are_cut_and_it_is_said() -> None:
@@ -382,7 +375,7 @@ def test_long_texts_are_cut_and_it_is_said() -> None:
         accepted_values=("bad " * 500, "good"),
     )  # fmt: skip
     problems: list[str] = []
-    (cut,) = tamed([long], problems)
+    (cut,) = sanitized([long], problems)
     assert (len(cut.name), len(cut.hint or "")) == (NAME, HINT)
     assert len(cut.description) <= DESCRIPTION
     assert len(cut.accepted_values[0]) <= LEVEL
@@ -391,14 +384,14 @@ def test_long_texts_are_cut_and_it_is_said() -> None:
     assert "cut" in problems[0]
     same = Criterion(name="Long", accepted_values=("x" * 400 + "a", "x" * 400 + "b"))
     problems = []
-    assert tamed([same, Criterion(name="Whole", sub_criteria=(same,))], problems) == []
+    assert sanitized([same, Criterion(name="Whole", sub_criteria=(same,))], problems) == []
     assert ["told apart" in problem for problem in problems] == [True, True]
 
 
 def test_a_flood_of_criteria_is_cut_and_counted() -> None:
     many = [Criterion(name=f"c{i}", accepted_values=("a", "b")) for i in range(MOST + 5)]
     problems: list[str] = []
-    assert len(tamed(many, problems)) == MOST
+    assert len(sanitized(many, problems)) == MOST
     assert problems == [f"5 criteria beyond the first {MOST} were left out"]
 
 
