@@ -107,9 +107,9 @@ def levels_in_schema(value: dict[str, Any]) -> Any:
     low = next((keyed[key] for key in LOWEST_KEYS if key in keyed), None)
     high = next((keyed[key] for key in HIGHEST_KEYS if key in keyed), None)
     ends = keyed.get("range") if low is None and high is None else [low, high]
-    two = isinstance(ends, list) and len(ends) == 2
-    if two and all(re.fullmatch(_NUMBER, f"{end}") for end in ends):
-        return f"{ends[0]} to {ends[1]}"
+    pair = ends if isinstance(ends, list) and len(ends) == 2 else []
+    if pair and all(re.fullmatch(_NUMBER, f"{end}") for end in pair):
+        return f"{pair[0]} to {pair[1]}"
     if isinstance(ends, dict | str):
         return ends
     listed = (keyed[key] for key in _SCHEMA_KEYS if isinstance(keyed.get(key), list | dict | str))

@@ -8,10 +8,10 @@ import pytest
 
 from agenteval.records import Criterion
 from agenteval.utility.answers import (
-    speaks_of,
     LevelAnswer,
     NoAnswer,
     read_answers,
+    speaks_of,
 )
 
 CLARITY = Criterion(name="Clarity", accepted_values=("unclear", "fair", "clear"))

@@ -1,20 +1,26 @@
-"""AutoGen 0.2's two functions: signatures, forms of task and configuration, typed answers."""
+"""AutoGen 0.2's two functions: signatures, forms of task and configuration, typed answers.
+
+The example of docs/python.md is run as it is printed.
+"""
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
+import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from agenteval import generate_criteria, quantify_criteria
 from agenteval.errors import InputError
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.records import Criterion
 from agenteval.testing import serve
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.utility import generate_criteria, quantify_criteria
 
 TASK = SimpleNamespace(
     name="sums", description="Add numbers.", successful_response="Four.", failed_response="Seven."
@@ -110,3 +116,15 @@ def test_what_cannot_be_used_is_said(
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(InputError, match=message):
         call()
+
+
+async def test_the_example_of_the_docs_runs() -> None:
+    page = (Path(__file__).parents[2] / "docs/python.md").read_text("utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page.partition("## AutoGen")[2], re.S)
+    client, transport = scripted()
+    names: dict[str, Any] = {"llm_config": client, "client": client}
+    running = eval(compile(example, "python.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
+    await running
+    assert json.loads(names["grades"]["estimated_performance"])["Clarity"] == "good"
+    assert [score.criterion_id for score in names["scores"]] == ["clarity"]
+    assert "2 + 2 is 4." in transport.requests[-1].messages[1]["content"]
