@@ -1,4 +1,4 @@
-"""Levels that a reply states in prose: lines, sections, lists, tables, tags and sentences.
+"""Read the levels that a reply states in prose: lines, sections, lists, tables, tags, sentences.
 
 labelled   a line `criterion: level`, a section, a row, a column or a tag for each criterion
 prose      one criterion, and the only score that the text states
@@ -38,11 +38,11 @@ _WORD = re.compile(r"[^\W_]+")
 _MARKUP = r"[\s*_`\"]{0,8}"
 _LEAD = rf"\s{{0,20}}(?:#{{1,6}}\s)?(?:[-*+•]\s)?{_MARKUP}(?:\d{{1,2}}[.)]\s)?{_MARKUP}"
 _COLON = re.compile(
-    rf"{_LEAD}(?P<name>[^\s*_`\":=：|#][^:=：|\n]{{0,100}}?){_MARKUP}[:=：](?!>)(?P<said>[^\n]{{0,4000}})"
+    rf"{_LEAD}(?P<name>[^\s*_`\":=：|#][^:=：|\n]{{0,100}}?){_MARKUP}[:=：](?!>)(?P<value>[^\n]{{0,4000}})"
 )
 _DASH = re.compile(
     rf"{_LEAD}(?P<name>[^\s*_`\":=：|#][^|\n]{{0,100}}?){_MARKUP}"
-    rf"(?:\s[-–—]{{1,2}}\s|\s?(?:->|→|=>)\s?)(?P<said>[^\n]{{0,4000}})"
+    rf"(?:\s[-–—]{{1,2}}\s|\s?(?:->|→|=>)\s?)(?P<value>[^\n]{{0,4000}})"
 )
 _HEADING = re.compile(
     r"\s{0,20}(?:#{1,6}\s|(?=\*\*|__|\d{1,2}[.)]\s|\[))[\s*_\[]{0,8}(?:\d{1,2}[.)]\s)?"
@@ -59,11 +59,11 @@ _HTML = frozenset(_WORD.findall("b i p br em ul ol li div span strong table tr t
 _DECORATION = re.compile(r"[\s*_=#`~-]*|\s{0,20}#{1,6}\s[^\n]{0,200}|</?\w{1,20}>|```\w{0,20}")
 _TAG = re.compile(
     r"<(?P<tag>[\w-]{1,60})(?P<attributes>(?:\s{1,9}[\w-]{1,20}=[\"'][^\"'<>]{1,100}[\"']){0,4})\s?"
-    r"(?:/>|>(?:(?P<said>[^<>]{0,4000})</(?P=tag)>)?)"
+    r"(?:/>|>(?:(?P<value>[^<>]{0,4000})</(?P=tag)>)?)"
 )
 _ATTRIBUTE = re.compile(r"([\w-]{1,20})=[\"']([^\"'<>]{1,100})[\"']")
 _RULE = re.compile(r"\|?(?:\s{0,40}:?-{1,80}:?\s{0,40}\|)*\s{0,40}:?-{1,80}:?\s{0,40}\|?")
-_IN_BRACKETS = re.compile(r"(?P<name>[^()]{1,80}?)\s?\((?P<said>[^()]{1,40})\)")
+_IN_BRACKETS = re.compile(r"(?P<name>[^()]{1,80}?)\s?\((?P<value>[^()]{1,40})\)")
 _BOXED = re.compile(r"\[\[([^\[\]\n]{1,40})\]\]|\\boxed\{([^{}\n]{1,40})\}")
 _TOKENS = re.compile(r"<\|\w{1,30}\|>")
 _PARTS = re.compile(r"[，；]|(?<=\S)\s*[,;|]\s+|(?<=\w)[*_]{0,3}\.[*_]{0,3}\s+")
@@ -117,12 +117,12 @@ _MOST_CHARS = 100_000
 
 
 def scales_in(text: str) -> set[float]:
-    """The tops of the scales that a text speaks of."""
+    """Return the tops of the scales that a text mentions."""
     return {_top(match) for match in _SCALES.finditer(text)}
 
 
 def without_marks(text: str) -> str:
-    """The text without a model's tokens, and without boxes around a score: "Rating: [[5]]"."""
+    """Return the text without special tokens and without boxes around a score: "Rating: [[5]]"."""
     return _BOXED.sub(lambda match: match[1] or match[2], _TOKENS.sub("", text))
 
 
@@ -163,7 +163,7 @@ class _Entry:
 
 @dataclass
 class _Stated:
-    """What the lines of a text say of one criterion: levels, and words that are none."""
+    """What the lines of a text state on one criterion: levels, and words that are not levels."""
 
     levels: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
@@ -176,16 +176,15 @@ class _ProseReader:
         self.names = names_of(list(self.leaves.items()))
         self.only = next(iter(self.leaves)) if len(self.leaves) == 1 else None
         self.tops = scales_in(text)
-        self.own_lines: list[str] = []  # without quotations and what is about other criteria
+        self.relevant_lines: list[str] = []  # without quotations and lines about other criteria
 
     # ------------------------------------------------------------ names
 
-    def speaks_of_this(self, name: str) -> bool:
+    def is_about_this(self, name: str) -> bool:
         """Whether words name nothing but the only criterion, the answer or the score itself."""
-        own = self.only and f"{self.only} {self.leaves[self.only].name}".casefold()
-        words = _WORD.findall(name.casefold())
-        known = set(_WORD.findall(own or ""))
-        return all(w in _VERDICTS or w in _FILLERS or w in known or w.isdigit() for w in words)
+        title = f"{self.only} {self.leaves[self.only].name}" if self.only else ""
+        allowed = _VERDICTS | _FILLERS | set(_WORD.findall(title.casefold()))
+        return all(w in allowed or w.isdigit() for w in _WORD.findall(name.casefold()))
 
     def path(self, name: str, section: str | None = None) -> str | None:
         """The criterion that a name stands for, in the section of one or of none."""
@@ -193,7 +192,7 @@ class _ProseReader:
         if path is not None:
             return path
         words = set(_WORD.findall(name.casefold()))
-        if not words & _VERDICTS or not self.speaks_of_this(name):
+        if not words & _VERDICTS or not self.is_about_this(name):
             return None
         return self.only if section is None else section or None
 
@@ -231,7 +230,7 @@ class _ProseReader:
         return answers if readable else None
 
     def parts_of(self, line: str) -> list[str]:
-        """The line, or its parts where it answers several criteria: "Clarity: 4, Depth: 8"."""
+        """The line, or its parts if it answers several criteria: "Clarity: 4, Depth: 8"."""
         if re.search(r'["{}＂｛｝]', line):  # broken JSON
             return [line]
         starts = [0, *(cut.end() for cut in _PARTS.finditer(line[:1000]))][:50]
@@ -249,9 +248,9 @@ class _ProseReader:
         return [line[a:b].rstrip(" ,;|，；") for a, b in zip(begins, ends, strict=True)]
 
     def entries(self, lines: Sequence[str]) -> dict[str, _Stated] | None:
-        """What is said by criterion; None where something stands between the lines.
+        """The levels by criterion; None if other text stands between the lines.
 
-        What stands in brackets behind a name may be the level ("Clarity (4/5): ..."), or the scale.
+        Brackets behind a name may hold the level ("Clarity (4/5): ..."), or the scale.
         """
         entries: dict[str, _Stated] = {}
         explained: list[bool] = []  # of each entry: whether prose stands behind it
@@ -266,7 +265,7 @@ class _ProseReader:
             path, words = entry.path, entry.words if title is None else ()
             if title is not None:
                 path = path_of(_plain(title), self.names)
-            own = section != _FOREIGN
+            relevant = section != _FOREIGN
             if path is not None and words:
                 levels = [self.level_of(text, path, entry.top) for text in words]
                 stated = entries.setdefault(path, _Stated())
@@ -282,20 +281,22 @@ class _ProseReader:
                 prose = section is not None
                 explained[-1:] = [True] * bool(entries)
             elif title and (sections or self.only):
-                section = None if self.speaks_of_this(title) else _FOREIGN
+                section = None if self.is_about_this(title) else _FOREIGN
                 prose = sections or prose
-                own = section != _FOREIGN
-            elif entries and not prose and not _decorates(line) and (own or not words):
+                relevant = section != _FOREIGN
+            elif entries and not prose and not _decorates(line) and (relevant or not words):
                 contested = True
                 explained[-1:] = [True]
             label = re.split(r"[.!?]\s", entry.name)[-1]  # "Two gaps. Score: 4"
-            if own and (path or not words or label.count(" ") > 3 or self.speaks_of_this(label)):
-                self.own_lines.append(line)
+            if relevant and (
+                path or not words or label.count(" ") > 3 or self.is_about_this(label)
+            ):
+                self.relevant_lines.append(line)
         each_explained = marked and len(explained) > 1 and all(explained)
         return None if contested and not each_explained else entries
 
     def title(self, line: str, following: str, entry: _Entry) -> str | None:
-        """The title that a line gives to the lines beneath; None for other lines."""
+        """The title of the lines below, if a line is one; None for other lines."""
         if slug(entry.name) in _NAMES and entry.words:  # "Criterion: Clarity"
             return entry.words[0]
         if entry.words or entry.name:
@@ -305,7 +306,7 @@ class _ProseReader:
         return heading["name"] if heading else None
 
     def entry(self, line: str, section: str | None) -> _Entry:
-        """What a line `Name: words` says."""
+        """The name and the words of a line `Name: words`."""
         first = _Entry()
         for pattern in (_COLON, _DASH):
             match = pattern.fullmatch(line)
@@ -313,24 +314,24 @@ class _ProseReader:
                 continue
             name, top = _without_scale(match["name"])
             bracketed, name = _IN_BRACKETS.fullmatch(name), _plain(name)
-            said, path = match["said"].strip(' \t*_`"'), self.path(name, section)
-            inner = _COLON.fullmatch(said) if path else None
+            value, path = match["value"].strip(' \t*_`"'), self.path(name, section)
+            inner = _COLON.fullmatch(value) if path else None
             if inner and self.path(inner["name"], path) == path:  # "Quality: Score: 4"
-                said = inner["said"].strip(' \t*_`"')
-            words = [text for text in (said, bracketed and bracketed["said"]) if text]
+                value = inner["value"].strip(' \t*_`"')
+            words = [text for text in (value, bracketed and bracketed["value"]) if text]
             if path is not None or (pattern is _COLON and slug(name) in {*_REASONS, *_NAMES}):
                 return _Entry(name, path, words, top)
             first = first if first.name or pattern is _DASH else _Entry(name, None, words, top)
         return first
 
     def level_of(self, words: str, path: str, top: float | None = None) -> str | None:
-        """The part of what is said that is a level; a reason may follow: "fair - two gaps"."""
+        """The part of the words that is a level; a reason may follow: "fair - two gaps"."""
         leaf = self.leaves[path]
         words, stated = _without_scale(words.strip().rstrip(",").strip('*_`" \t'))
         if stated is None and (note := re.search(r"\((out of [^()]{1,20})\)", words, re.I)):
             words = words.replace(note[0], note[1])
-        given = stated or top
-        tops = self.tops if given is None else {given}
+        scale = stated or top
+        tops = self.tops if scale is None else {scale}
         if self.is_level(words, leaf, tops):
             return words
         heads = [
@@ -341,15 +342,15 @@ class _ProseReader:
             if not self.is_level(head, leaf, tops):
                 continue
             others = [level for level in leaf.accepted_values if fold(level) != fold(head)]
-            own = [answer_of(reason, leaf), answer_of(head, leaf)]
-            labels = {answer.label for answer in own if isinstance(answer, LevelAnswer)}
+            answers = [answer_of(reason, leaf), answer_of(head, leaf)]
+            labels = {answer.label for answer in answers if isinstance(answer, LevelAnswer)}
             taken_back = _LEVEL_TAKEN_BACK.match(reason)
             begins = fold(reason).startswith(tuple(map(fold, others)))
             return None if taken_back or begins or len(labels) > 1 else head
         return None
 
     def is_level(self, words: str, leaf: Criterion, tops: set[float]) -> bool:
-        """Whether words are a level, and on the scale of the criterion where they are a number."""
+        """Whether words are a level; a number must be on the scale of the criterion."""
         if not isinstance(answer_of(words, leaf), LevelAnswer):
             return False
         return not tops or not _NUMERAL.fullmatch(fold(words)) or top_of(leaf) in tops
@@ -399,17 +400,17 @@ class _ProseReader:
                 yield f"{name}{f' (out of {top:g})' if top else ''}: {cells[level].strip()}"
 
     def tag_as_lines(self, tag: re.Match[str]) -> str:
-        attributes = {key.lower(): said for key, said in _ATTRIBUTE.findall(tag["attributes"])}
+        attributes = {key.lower(): value for key, value in _ATTRIBUTE.findall(tag["attributes"])}
         name = next((attributes[key] for key in NAME_KEYS if key in attributes), tag["tag"])
         label = next((attributes[key] for key in LABEL_KEYS if key in attributes), None)
-        known = slug(name) in _VERDICTS | _REASONS | _NAMES or path_of(name, self.names)
-        if not known and not (set(_WORD.findall(name)) & _VERDICTS and self.speaks_of_this(name)):
+        expected = slug(name) in _VERDICTS | _REASONS | _NAMES or path_of(name, self.names)
+        if not expected and not (set(_WORD.findall(name)) & _VERDICTS and self.is_about_this(name)):
             before = tag.string[max(0, tag.start() - 20) : tag.start()].rstrip(" \t")
             opens = not before or before.endswith(("\n", ">"))
             foreign = self.only and opens and tag["tag"].lower() not in _HTML
-            return f"\n{name}:\n{tag['said'] or ''}" if foreign else tag.group()
+            return f"\n{name}:\n{tag['value'] or ''}" if foreign else tag.group()
         top = next((attributes[key] for key in TOP_KEYS if key in attributes), None)
-        content = (label or tag["said"] or "").strip()
+        content = (label or tag["value"] or "").strip()
         if "\n" in content and slug(name) not in _REASONS:  # lines, not one level
             return f"\n{name}:\n{content}\n"
         scale = f" (out of {top})" if top else ""
@@ -420,12 +421,12 @@ class _ProseReader:
     def stated_score(self) -> str | None:
         """The level that a reply states for its only criterion; None when it states none, or two.
 
-        It is said in so many words (`Score: 4/5`, "I would rate it 4 out of 5", `[RESULT] 4`), in
+        It is stated literally (`Score: 4/5`, "I would rate it 4 out of 5", `[RESULT] 4`), in
         the last sentence or as the whole first line, and whatever else is stated is the same.
         """
         path = self.only or ""
         leaf = self.leaves[path]
-        text = "\n".join(self.own_lines)
+        text = "\n".join(self.relevant_lines)
         # a score beneath its word
         text = re.sub(r":([ \t*_]{0,8})\n\s{0,20}", r":\1 ", text.strip())
         sentences = [s for s in _SENTENCE_END.split(text) if any(map(str.isalnum, s))]
@@ -449,20 +450,20 @@ class _ProseReader:
         """
         levels = []
         for match in _statement(leaf.accepted_values).finditer(sentence):
-            before, level = sentence[: match.start("said")], match["said"]
-            rest, top = _without_scale(sentence[match.end() :])
+            before, level = sentence[: match.start("value")], match["value"]
+            behind, top = _without_scale(sentence[match.end() :])
             before, top_before = _without_scale(before)
             worded = not any(map(str.isdigit, level)) and fold(level) in map(
                 fold, leaf.accepted_values
             )
             if worded and (match["is"] or ":") not in ":=":  # "the rating is clear"
                 continue
-            if _NOT_STATED.search(before) or _SCORE_TAKEN_BACK.search(rest):
+            if _NOT_STATED.search(before) or _SCORE_TAKEN_BACK.search(behind):
                 continue
-            given = top or top_before
-            tops = self.tops if given is None else {given}
+            scale = top or top_before
+            tops = self.tops if scale is None else {scale}
             others = [subject for words in _SUBJECT.findall(before) for subject in words if subject]
-            fits = self.is_level(level, leaf, tops) and all(map(self.speaks_of_this, others))
+            fits = self.is_level(level, leaf, tops) and all(map(self.is_about_this, others))
             levels.append(_label(level, leaf) if fits else "")
         return levels
 
@@ -501,7 +502,7 @@ def _plain(name: str) -> str:
 
 
 def top_of(leaf: Criterion) -> float | None:
-    """The highest number of a criterion's scale; None where its levels are not numbered."""
+    """Return the highest number of a criterion's scale; None if its levels are not numbered."""
     if leaf.numeric_range is not None:
         return max(leaf.numeric_range)
     numbers = [re.match(r"\d+(?:\.\d+)?", value) for value in leaf.accepted_values]
@@ -559,5 +560,5 @@ def _label(words: str, leaf: Criterion) -> str:
 @lru_cache(maxsize=64)
 def _statement(levels: tuple[str, ...]) -> re.Pattern[str]:
     worded = "|".join(re.escape(fold(level)) for level in sorted(levels, key=len, reverse=True))
-    stated = rf"(?P<said>{_NUMBER}{'|' if worded else ''}{worded})"
+    stated = rf"(?P<value>{_NUMBER}{'|' if worded else ''}{worded})"
     return re.compile(rf"(?x:{_SAYING}){_SPACE}(?:an?\s)?{_SPACE}{stated}{_END}")
