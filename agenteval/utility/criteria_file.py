@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from pydantic import JsonValue, ValidationError
 
@@ -130,7 +130,7 @@ def _is_plain(item: Any) -> bool:
     return isinstance(item, dict) and "name" in item and _are_texts(item.get("accepted_values", []))
 
 
-def _are_texts(values: Any) -> bool:
+def _are_texts(values: Any) -> TypeGuard[list[str]]:
     return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 

@@ -32,8 +32,13 @@ GRADES = {"clarity": "good", "accuracy": "superb"}
 
 
 def scripted(**by_role: Any) -> tuple[Client, ScriptedTransport]:
-    answers = {"critic": RUBRIC, "subcritic": DIVIDED, "quantifier": GRADES,
-               "quantifier:repair": GRADES, **by_role}  # fmt: skip
+    answers = {
+        "critic": RUBRIC,
+        "subcritic": DIVIDED,
+        "quantifier": GRADES,
+        "quantifier:repair": GRADES,
+        **by_role,
+    }
     transport = ScriptedTransport(lambda request: json.dumps(answers[request.role]))
     return Client(transport, retry=RetryPolicy(attempts=1)), transport
 
@@ -45,20 +50,28 @@ def test_the_signatures_are_those_of_autogen() -> None:
         for function in (generate_criteria, quantify_criteria)
     }
     assert defaults[generate_criteria] == {
-        "llm_config": None, "task": None, "additional_instructions": "", "max_round": 2,
+        "llm_config": None,
+        "task": None,
+        "additional_instructions": "",
+        "max_round": 2,
         "use_subcritic": False,
-    }  # fmt: skip
+    }
     assert defaults[quantify_criteria] == {
-        "llm_config": None, "criteria": None, "task": None, "test_case": "", "ground_truth": "",
-    }  # fmt: skip
+        "llm_config": None,
+        "criteria": None,
+        "task": None,
+        "test_case": "",
+        "ground_truth": "",
+    }
 
 
 async def test_criteria_come_typed_also_where_a_loop_is_running() -> None:
     client, transport = scripted()
     criteria = generate_criteria(client, TASK, "Mind units.")
     assert [(c.name, c.accepted_values[-1]) for c in criteria] == [
-        ("Clarity", "good"), ("Accuracy", "good"),
-    ]  # fmt: skip
+        ("Clarity", "good"),
+        ("Accuracy", "good"),
+    ]
     (request,) = transport.requests
     for part in ("Add numbers.", "Four.", "Seven.", "Mind units."):
         assert part in request.messages[1]["content"]
@@ -105,10 +118,14 @@ def test_autogens_configuration_is_read() -> None:
         (lambda: generate_criteria(scripted()[0]), "None is no task"),
         (lambda: quantify_criteria(scripted()[0], [], TASK), "none to judge by"),
         (lambda: quantify_criteria(scripted()[0], [{"name": "X"}], TASK), "no criterion"),
-        (lambda: quantify_criteria(scripted()[0], [*RUBRIC, {"name": "X", "accepted_values": []}],
-                                   TASK), "X: left out"),
+        (
+            lambda: quantify_criteria(
+                scripted()[0], [*RUBRIC, {"name": "X", "accepted_values": []}], TASK
+            ),
+            "X: left out",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_used_is_said(
     call: Any, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

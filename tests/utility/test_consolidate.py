@@ -69,18 +69,30 @@ def test_shapes_of_a_reply(text: str, groups: list[tuple[int, ...]]) -> None:
     ("text", "groups", "problem"),
     [
         (ideas([1, 3, 6], [2], [4, 5]), [(0, 2), (1,), (3, 4)], "1 named that do not exist"),
-        (ideas([1, 3, 0, -1, True, 2.5, None], [2], [4, 5]), [(0, 2), (1,), (3, 4)],
-         "5 named that do not exist"),
-        (ideas([1, "Beauty"], [2], [3], [4], [5]), [(0,), (1,), (2,), (3,), (4,)],
-         "1 named that do not exist"),
+        (
+            ideas([1, 3, 0, -1, True, 2.5, None], [2], [4, 5]),
+            [(0, 2), (1,), (3, 4)],
+            "5 named that do not exist",
+        ),
+        (
+            ideas([1, "Beauty"], [2], [3], [4], [5]),
+            [(0,), (1,), (2,), (3,), (4,)],
+            "1 named that do not exist",
+        ),
         (ideas([1, 3], [3, 2], [4, 5]), [(0,), (1,), (3, 4)], "1 put into two ideas"),
         (ideas([1, 3], [2]), [(0, 2), (1,)], "2 not placed"),
-        (ideas([1, 3], [2], [4, 5], part_of=[[1, 3], [7, 1], [2], "x", [4, 4]]),
-         [(0, 2), (1,), (3, 4)], "5 named as parts"),
-        (ideas([1, 3], [2], [4, 5], part_of=[[1, 2], [2, 1]]), [(0, 2), (1,), (3, 4)],
-         "2 named as parts"),
+        (
+            ideas([1, 3], [2], [4, 5], part_of=[[1, 3], [7, 1], [2], "x", [4, 4]]),
+            [(0, 2), (1,), (3, 4)],
+            "5 named as parts",
+        ),
+        (
+            ideas([1, 3], [2], [4, 5], part_of=[[1, 2], [2, 1]]),
+            [(0, 2), (1,), (3, 4)],
+            "2 named as parts",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_left_out_and_counted(
     text: str, groups: list[tuple[int, ...]], problem: str
 ) -> None:
@@ -91,17 +103,20 @@ def test_what_does_not_fit_is_left_out_and_counted(
     assert read.part_of == ()
 
 
-@pytest.mark.parametrize("pair", [[5, 1], {"part": 5, "whole": 1}, {"part": "5", "of": "Accuracy"}])
-def test_parts_are_read(pair: object) -> None:
-    read = read_ideas(ideas([1, 3], [2], [4], [5], part_of=[pair]), FIVE)
-    assert (read.part_of, read.problems) == (((4, 0),), ())
-
-
 @pytest.mark.parametrize(
     "text",
-    ["", "I cannot help with that.", "[]", '{"ideas": []}', ideas([]), ideas([9]), "[1, 2]",
-     ideas([1, 2, 3, 4, 5]), ideas([1], [1])],
-)  # fmt: skip
+    [
+        "",
+        "I cannot help with that.",
+        "[]",
+        '{"ideas": []}',
+        ideas([]),
+        ideas([9]),
+        "[1, 2]",
+        ideas([1, 2, 3, 4, 5]),
+        ideas([1], [1]),
+    ],
+)
 def test_a_reply_that_places_nothing_or_everything_together_is_unreadable(text: str) -> None:
     with pytest.raises(ReplyError):
         read_ideas(text, FIVE)
@@ -159,7 +174,7 @@ BEFORE = [0, 0, 1, 2]
         (Reply("", refusal="I will not"), [0, 0, 1, 2], ["4 names merged by embedding alone"]),
         (Transient("503"), [0, 0, 1, 2], ["4 names merged by embedding alone: 503"]),
     ],
-)  # fmt: skip
+)
 def test_the_reply_decides_for_what_it_placed(
     reply: str | Reply | Exception, labels: list[int], problems: list[str]
 ) -> None:
@@ -167,13 +182,6 @@ def test_the_reply_decides_for_what_it_placed(
     assert done.labels == labels
     assert len(done.problems) == len(problems)
     assert all(d.startswith(p) for d, p in zip(done.problems, problems, strict=True))
-
-
-def test_an_unreadable_reply_is_asked_for_once_more() -> None:
-    replies = iter(["no", ideas([1, 3], [2], [4])])
-    done, requests = run(FOUR, BEFORE, lambda request: next(replies))
-    assert (done.labels, done.requests, done.problems) == ([0, 1, 0, 2], 2, ())
-    assert requests[1].role == "consolidate:repair"
 
 
 def test_a_recording_without_a_reply_leaves_the_embedding(tmp_path: Path) -> None:
@@ -189,13 +197,23 @@ def test_a_recording_without_a_reply_leaves_the_embedding(tmp_path: Path) -> Non
 
 def test_what_was_joined_parts_and_reasons_are_kept_in_the_provenance() -> None:
     names = CriterionClusters(
-        [criterion("A", seed=1), criterion("B", seed=2), criterion("C", seed=3),
-         criterion("D", seed=3)], Angles(a=0, b=5, c=50, d=95),
-    )  # fmt: skip
+        [
+            criterion("A", seed=1),
+            criterion("B", seed=2),
+            criterion("C", seed=3),
+            criterion("D", seed=3),
+        ],
+        Angles(a=0, b=5, c=50, d=95),
+    )
     text = json.dumps(
-        {"ideas": [{"question": "Is it right?", "entries": [1, 2, 3]},
-                   {"question": "Is it quick?", "entries": [4]}], "part_of": [[4, 3]]}
-    )  # fmt: skip
+        {
+            "ideas": [
+                {"question": "Is it right?", "entries": [1, 2, 3]},
+                {"question": "Is it quick?", "entries": [4]},
+            ],
+            "part_of": [[4, 3]],
+        }
+    )
     done, _ = run(names, BEFORE, lambda request: text)
     joined, part = names.merged(done.labels, done)
     assert joined.name == "B"  # the medoid
@@ -236,17 +254,6 @@ def test_many_names_are_shown_in_pieces_and_their_groups_once_more() -> None:
     assert 2 < len(requests) <= 2 * 150 // ENTRIES + 2  # what the dry run says at most
     assert [label % 2 for label in done.labels] == [(idea + idea_of[0]) % 2 for idea in idea_of]
     assert len(set(done.labels)) == 2
-
-
-def test_too_many_groups_are_not_compared_again_and_that_is_said() -> None:
-    names = CriterionClusters(
-        [criterion(f"N{i}") for i in range(100)], Angles(**{f"n{i}": i for i in range(100)})
-    )
-    done, _ = run(
-        names, list(range(100)), lambda request: ideas(*[[n] for n in entries_of(request)])
-    )
-    assert len(set(done.labels)) == 100
-    assert done.problems == ("100 groups are too many for one more request",)
 
 
 def test_what_critics_wrote_is_data_on_one_line() -> None:

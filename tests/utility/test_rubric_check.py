@@ -9,7 +9,7 @@ import pytest
 from agenteval.records import Criterion
 from agenteval.utility.bank import load_bank
 from agenteval.utility.criteria_file import load_criteria
-from agenteval.utility.rubric_check import RubricIssue, check_criteria
+from agenteval.utility.rubric_check import check_criteria
 
 REVIEWED = sorted((Path(__file__).parents[2] / "criteria").glob("*.reviewed.json"))
 SEEN = "What an examiner can see in the work: wording, order and symbols."
@@ -22,11 +22,6 @@ def criterion(name: str = "Clarity", *levels: str, **more: object) -> Criterion:
 
 def kinds(*criteria: Criterion) -> list[tuple[str, str, str]]:
     return [(i.criterion_id, i.kind, i.severity) for i in check_criteria(criteria)]
-
-
-def test_a_good_criterion_has_no_issue() -> None:
-    assert kinds(criterion()) == []
-    assert kinds(criterion("Score", scale="numeric", numeric_range=(1, 10))) == []
 
 
 def test_duplicates_by_name_and_by_id() -> None:
@@ -99,23 +94,44 @@ def test_a_label_that_stands_twice() -> None:
 
 def test_what_a_program_should_measure() -> None:
     measured = (
-        "Response time", "Number of steps", "Token usage", "Latency", "Tool call count", "API cost",
-        "Response length", "Execution speed", "Number of tool calls", "Time taken", "Lines of code",
-        "Time to completion", "Speed of response", "Runtime", "Memory usage",
-    )  # fmt: skip
+        "Response time",
+        "Number of steps",
+        "Token usage",
+        "Latency",
+        "Tool call count",
+        "API cost",
+        "Response length",
+        "Execution speed",
+        "Number of tool calls",
+        "Time taken",
+        "Lines of code",
+        "Time to completion",
+        "Speed of response",
+        "Runtime",
+        "Memory usage",
+    )
     only_sounds = (
-        "Timeliness of the warning", "Step justification", "Token of gratitude", "Cost awareness",
-        "Handling of long inputs", "Stepwise reasoning", "Tool call arguments", "Real-time safety",
-        "Number theory", "Sense of time",
-    )  # fmt: skip
+        "Timeliness of the warning",
+        "Step justification",
+        "Token of gratitude",
+        "Cost awareness",
+        "Handling of long inputs",
+        "Stepwise reasoning",
+        "Tool call arguments",
+        "Real-time safety",
+        "Number theory",
+        "Sense of time",
+    )
     for name in measured:
         assert [k for _, k, _ in kinds(criterion(name))] == ["measurable"], name
     for name in only_sounds:
         assert kinds(criterion(name)) == [], name
     for description in (
-        "How quickly the system reaches the end.", "The number of tool calls used.",
-        "Whether the time taken is acceptable.", "The duration from question to answer.",
-    ):  # fmt: skip
+        "How quickly the system reaches the end.",
+        "The number of tool calls used.",
+        "Whether the time taken is acceptable.",
+        "The duration from question to answer.",
+    ):
         told_kinds = [k for _, k, _ in kinds(criterion("Efficiency", description=description))]
         assert told_kinds == ["measurable"], description
 
@@ -143,10 +159,12 @@ def test_constant_by_construction(name: str, description: str, constant: bool) -
 @pytest.mark.parametrize(
     ("description", "vague"),
     [
-        ("", True), ("Clarity.", True), ("The overall clarity of the solution", True),
+        ("", True),
+        ("Clarity.", True),
+        ("The overall clarity of the solution", True),
         ("Whether symbols are introduced before use.", False),
     ],
-)  # fmt: skip
+)
 def test_vague(description: str, vague: bool) -> None:
     found = kinds(criterion("Clarity", description=description))
     assert found == ([("clarity", "vague", "warning")] if vague else [])
@@ -155,12 +173,16 @@ def test_vague(description: str, vague: bool) -> None:
 @pytest.mark.parametrize(
     ("name", "mixed"),
     [
-        ("Clarity and correctness", True), ("Accuracy & efficiency", True),
-        ("Readability/completeness", True), ("Clarity and readability", False),
-        ("Correctness and accuracy", False), ("Logic and structure", False),
-        ("Use of concepts and formulas", False), ("Inputs and outputs", False),
+        ("Clarity and correctness", True),
+        ("Accuracy & efficiency", True),
+        ("Readability/completeness", True),
+        ("Clarity and readability", False),
+        ("Correctness and accuracy", False),
+        ("Logic and structure", False),
+        ("Use of concepts and formulas", False),
+        ("Inputs and outputs", False),
     ],
-)  # fmt: skip
+)
 def test_two_things_in_one(name: str, mixed: bool) -> None:
     assert [k for _, k, _ in kinds(criterion(name))] == (["mixed"] if mixed else [])
 
@@ -172,14 +194,6 @@ def test_sub_criteria_are_checked_under_their_path() -> None:
         ("clarity/wording", "duplicate", "error"),
         ("clarity/order", "best_first", "error"),
     ]
-
-
-def test_messages_are_one_plain_line() -> None:
-    bad = criterion("Response time", "fast", "slow", description="")
-    issues = check_criteria([bad, bad])
-    assert {i.kind for i in issues} == {"duplicate", "measurable", "vague", "best_first"}
-    assert all(isinstance(i, RubricIssue) and "\n" not in i.message for i in issues)
-    assert all(i.message.startswith("Response time: ") for i in issues)
 
 
 @pytest.mark.parametrize("phrasing", [0, 1, 2])
