@@ -20,31 +20,12 @@ from pydantic import JsonValue
 from agenteval.errors import ReplyError
 from agenteval.models.jsonish import Doubled
 from agenteval.records import CellKey, Criterion, Failure, FailureStatus, Result, Score, slug
-from agenteval.utility.labels import Match, fold, read_label, stated_number, words
+from agenteval.utility.labels import Match, fold, read_label, reply_words, stated_number
 
-LABEL_KEYS = words(
-    """label value level rating score grade answer accepted_value accepted_values
-    assessment result choice verdict final_score overall_score final_rating
-    overall_rating final_answer judgment judgement decision"""
-)
-REASON_KEYS = words(
-    """explanation reason reasoning rationale justification evidence feedback analysis
-    comment comments summary conclusion"""
-)
-NAME_KEYS = words(
-    """criterion id name criteria criterion_id criterion_name metric dimension aspect"""
-)
-TOP_KEYS = words(
-    """max_score max maximum max_rating maximum_score out_of scale score_range rating_scale
-    range"""
-)
-_WRAPPERS = words(
-    """evaluation result results output response assessment judgement judgment answer
-    rating ratings score scores final data grading label value final_answer"""
-)
-_BESIDE = frozenset((*LABEL_KEYS, *REASON_KEYS, *NAME_KEYS, *TOP_KEYS)) | frozenset(
-    words("confidence certainty min min_score weight version step probabilities")
-)
+_KEYS = reply_words("judge")
+LABEL_KEYS, REASON_KEYS = _KEYS["labels"], _KEYS["reasons"]
+NAME_KEYS, TOP_KEYS, _WRAPPERS = _KEYS["names"], _KEYS["tops"], _KEYS["wrappers"]
+_BESIDE = frozenset((*LABEL_KEYS, *REASON_KEYS, *NAME_KEYS, *TOP_KEYS, *_KEYS["beside"]))
 _AFFIXES = re.compile(
     r"(?:score|rating|grade|label|level)-(?:for|of|on)-(?:the-)?(?P<behind>.+)"
     r"|(?P<before>.+)-(?:score|rating|grade|label|level)"

@@ -21,7 +21,7 @@ from agenteval.models.jsonish import Doubled
 from agenteval.models.prompts import one_line
 from agenteval.models.reply import parse_reply
 from agenteval.records import Criterion, Direction, slug
-from agenteval.utility.labels import words
+from agenteval.utility.labels import reply_words, words
 from agenteval.utility.levels import HIGHEST_KEYS, LOWEST_KEYS, levels_in_schema, read_levels
 from agenteval.utility.scale_order import Stated, settle, settle_range
 
@@ -34,47 +34,11 @@ OPERATORS = tuple(
 NAME, DESCRIPTION, LEVEL, HINT = 120, 1000, 300, 3000  # characters that are shown to a judge
 MOST = 40  # criteria, and parts of a criterion
 
-# Names of fields in order of preference, in lower case without punctuation.
-_ALIASES = {
-    "name": "name criterion title criterionname metric dimension id",
-    "description": "description desc definition explanation details question",
-    "levels": """acceptedvalues acceptedvalue values levels scalevalues options ratings grades
-        possiblevalues allowedvalues labels rubric scoring ratingscale possiblescores scores
-        likertscale measurement rating""",
-    "range": "range numericrange scorerange valuerange",
-    "parts": "subcriteria subcriterion children components parts",
-    "hint": "hint guidance whattolookat evidence",
-    "allow_na": "allowna notapplicable na",
-}
-_KEYS = {field_name: words(aliases) for field_name, aliases in _ALIASES.items()}
-_WRAPPERS = frozenset(
-    words(
-        "criteria evaluationcriteria rubric items dimensions metrics result results output data "
-        "response evaluation"
-    )
-)
-# Fields that may be beside criteria and are not criteria.
-_NOT_CRITERIA = frozenset(
-    words(
-        "task name title description note notes version schema id example explanation summary "
-        "count order type"
-    )
-)
-_SCALES = [
-    "ordinal",
-    "nominal",
-    "categorical",
-    "binary",
-    "numeric",
-    "likert",
-    "interval",
-    "ratio",
-    "continuous",
-    "discrete",
-]
+_KEYS = reply_words("critic fields")
+_WORDS = reply_words("critic")
 _ORDERS: dict[str, Stated] = {
-    **dict.fromkeys(words("worst_to_best ascending worst_first low_to_high"), "worst_to_best"),
-    **dict.fromkeys(words("best_to_worst descending best_first high_to_low"), "best_to_worst"),
+    **dict.fromkeys(_WORDS["worst first"], "worst_to_best"),
+    **dict.fromkeys(_WORDS["best first"], "best_to_worst"),
 }
 _MAX_DEPTH = 4
 _DIRECTIONS = get_args(Direction)
@@ -219,7 +183,9 @@ def _entries(value: Any, depth: int = 0) -> Iterator[_Entry]:
             yield name.strip(), value
             return
         wrapped = (
-            v for k, v in value.items() if _key(k) in _WRAPPERS and isinstance(v, list | dict)
+            v
+            for k, v in value.items()
+            if _key(k) in _WORDS["wrappers"] and isinstance(v, list | dict)
         )
         if inner := next(filter(None, (list(_entries(v, depth + 1)) for v in wrapped)), None):
             yield from inner
@@ -235,7 +201,7 @@ def _with_unreadable(members: Iterator[tuple[str, Any, list[_Entry]]]) -> Iterat
     some = any(entries for _, _, entries in listed)
     for name, item, entries in listed:
         yield from entries
-        if some and not entries and name.strip() and _key(name) not in _NOT_CRITERIA:
+        if some and not entries and name.strip() and _key(name) not in _WORDS["beside"]:
             yield name.strip(), item if isinstance(item, dict) else {"accepted_values": item}
 
 
@@ -270,7 +236,7 @@ def _levels_of(raw: dict[str, Any]) -> Any:
         return levels
     if ends is not None:
         return {"range": ends}
-    if isinstance(scale, list | dict) or _key(scale or "") not in ("", *_SCALES):
+    if isinstance(scale, list | dict) or _key(scale or "") not in ("", *_WORDS["scales"]):
         return scale
     schema = {key: raw[key] for key in ("type", *LOWEST_KEYS, *HIGHEST_KEYS) if key in raw}
     return schema if levels_in_schema(schema) else None

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from agenteval.models.reply import declines
 from agenteval.records import Criterion, slug
@@ -32,7 +31,14 @@ from agenteval.utility.answers import (
     path_of,
     read_answers,
 )
-from agenteval.utility.labels import NUMBER, fold
+from agenteval.utility.labels import NUMBER, fold, reply_words
+from agenteval.utility.stated_scores import (
+    SENTENCE_END,
+    scales_in,
+    stated_scores,
+    top_of,
+    without_scale,
+)
 
 _WORD = re.compile(r"[^\W_]+")
 _MARKUP = r"[\s*_`\"]{0,8}"
@@ -75,50 +81,14 @@ _LEVEL_TAKEN_BACK = re.compile(
     r"|.*\b(?:score|rating|grade)\b",
     re.I,
 )
-_DASHES = r"\s?(?:-|–|—|to|and|\.\.+)\s?"
-_SCALES = re.compile(
-    r"\b(?:scale|range)(?:\s(?:is|was|of|from|goes|runs|between))*\s?:?\s?\(?[01]"
-    rf"{_DASHES}(?P<a>\d{{1,3}})\)?"
-    rf"|\b[01]{_DASHES}(?P<b>\d{{1,3}})\s(?:point\s)?(?:scale|range)\b"
-    r"|\b(?P<c>\d{1,3}|ten|hundred)[- ]point\s(?:\w{1,20}\s)?scale\b"
-    r"|\b(?:scores|ratings|grades)\s(?:are|were)\s(?:\w{1,20}\s){0,2}?"
-    r"(?:out of|up to)\s(?P<d>\d{1,3})\b"
-    r"|(?:^|[\n<])\W{0,9}(?:max(?:imum)?|out[ _]of)(?:[ _]score)?\s?[:=>]\s?(?P<e>\d{1,3})\b",
-    re.I,
-)
-_SCALE_NOTE = re.compile(
-    rf"[(\[]\s?(?:from\s)?[01]{_DASHES}(?P<a>\d{{1,3}})\s?[)\]]"
-    r"|[(\[]\s?(?:out of|of|max(?:imum)?:?|/)\s?(?P<b>\d{1,3})\s?[)\]]"
-    r"|(?<=[^\W\d])\s?/\s?(?P<c>\d{1,3})$",
-    re.I,
-)
-_ON_A = re.compile(r"\(?\s?(?:on|using|from|with)?\s?(?:an?|the)?\s?$", re.I)
 _NUMERAL = re.compile(NUMBER, re.I)
 _NAMES = frozenset(map(slug, (*NAME_KEYS, "category")))
 _REASONS = frozenset(map(slug, (*REASON_KEYS, "overall assessment", "strengths", "weaknesses")))
-# What else the word for a score may be, and words that stand beside it and name no criterion.
-_MORE_VERDICTS = """
-mark decision judgement judgment evaluation overall bewertung note punktzahl puntuación
-puntaje nota punteggio 评分 得分 分数 スコア 評価 оценка 점수 ocena cijfer puan
-"""
-_BESIDE = """
-a an the my your our this that these of for on in to and or is was total summary
-conclusion feedback analysis strengths weaknesses pros cons reasoning explanation reason
-justification rationale comment comments improvements suggestions review response
-solution output task step it its which above reasons me he she they observations
-notes errors issues reply agent assistant model run work text submission numeric
-numerical given assigned resulting criterion criteria rubric accepted
-"""
-_VERDICTS = frozenset(_WORD.findall(" ".join((*LABEL_KEYS, _MORE_VERDICTS))))
-_FILLERS = frozenset(_WORD.findall(_BESIDE))
+_VERDICTS = frozenset(_WORD.findall(" ".join((*LABEL_KEYS, *reply_words("prose")["verdicts"]))))
+_FILLERS = frozenset(reply_words("prose")["fillers"])
 _FOREIGN = ""  # the section of another criterion
 _MOST_LINES = 2000
 _MOST_CHARS = 100_000
-
-
-def scales_in(text: str) -> set[float]:
-    """Return the tops of the scales that a text mentions."""
-    return {_top(match) for match in _SCALES.finditer(text)}
 
 
 def without_marks(text: str) -> str:
@@ -258,7 +228,7 @@ class _ProseReader:
         sections = prose = contested = False  # `prose`: it may stand here
         marked = True  # every entry is set off as a heading, in bold or as an item of a list
         for line, following in zip(lines, [*lines[1:], ""], strict=True):
-            if line.rstrip().endswith(":") and _SHOWN.search(_SENTENCE_END.split(line.strip())[-1]):
+            if line.rstrip().endswith(":") and _SHOWN.search(SENTENCE_END.split(line.strip())[-1]):
                 return None
             entry = self.entry(line, section)
             title = self.title(line, following, entry)
@@ -312,7 +282,7 @@ class _ProseReader:
             match = pattern.fullmatch(line)
             if match is None:
                 continue
-            name, top = _without_scale(match["name"])
+            name, top = without_scale(match["name"])
             bracketed, name = _IN_BRACKETS.fullmatch(name), _plain(name)
             value, path = match["value"].strip(' \t*_`"'), self.path(name, section)
             inner = _COLON.fullmatch(value) if path else None
@@ -327,7 +297,7 @@ class _ProseReader:
     def level_of(self, words: str, path: str, top: float | None = None) -> str | None:
         """The part of the words that is a level; a reason may follow: "fair - two gaps"."""
         leaf = self.leaves[path]
-        words, stated = _without_scale(words.strip().rstrip(",").strip('*_`" \t'))
+        words, stated = without_scale(words.strip().rstrip(",").strip('*_`" \t'))
         if stated is None and (note := re.search(r"\((out of [^()]{1,20})\)", words, re.I)):
             words = words.replace(note[0], note[1])
         scale = stated or top
@@ -395,7 +365,7 @@ class _ProseReader:
             if level >= len(cells) or (column < 0 and slug(cells[0]) in _REASONS):
                 continue
             name = _plain(heads[level] if column < 0 else cells[column])
-            top = _without_scale(heads[level])[1]
+            top = without_scale(heads[level])[1]
             if path_of(name, self.names):  # a row of totals is none of the criteria
                 yield f"{name}{f' (out of {top:g})' if top else ''}: {cells[level].strip()}"
 
@@ -429,7 +399,7 @@ class _ProseReader:
         text = "\n".join(self.relevant_lines)
         # a score beneath its word
         text = re.sub(r":([ \t*_]{0,8})\n\s{0,20}", r":\1 ", text.strip())
-        sentences = [s for s in _SENTENCE_END.split(text) if any(map(str.isalnum, s))]
+        sentences = [s for s in SENTENCE_END.split(text) if any(map(str.isalnum, s))]
         stated = [self.stated(" ".join(s.casefold().split()), leaf) for s in sentences]
         lines = []  # the level of each line `Score: 4`; a quotation of levels counts, too
         for line in text.split("\n"):
@@ -444,27 +414,13 @@ class _ProseReader:
 
     def stated(self, sentence: str, leaf: Criterion) -> list[str]:
         """The level of each score that a sentence states, "" for one that is on another scale or
-        of another criterion.
-
-        A sentence that quotes, denies, compares or sets a condition states nothing.
-        """
+        of another criterion."""
         levels = []
-        for match in _statement(leaf.accepted_values).finditer(sentence):
-            before, level = sentence[: match.start("value")], match["value"]
-            behind, top = _without_scale(sentence[match.end() :])
-            before, top_before = _without_scale(before)
-            worded = not any(map(str.isdigit, level)) and fold(level) in map(
-                fold, leaf.accepted_values
-            )
-            if worded and (match["is"] or ":") not in ":=":  # "the rating is clear"
-                continue
-            if _NOT_STATED.search(before) or _SCORE_TAKEN_BACK.search(behind):
-                continue
-            scale = top or top_before
-            tops = self.tops if scale is None else {scale}
-            others = [subject for words in _SUBJECT.findall(before) for subject in words if subject]
-            fits = self.is_level(level, leaf, tops) and all(map(self.is_about_this, others))
-            levels.append(_label(level, leaf) if fits else "")
+        for score in stated_scores(sentence, leaf.accepted_values):
+            tops = self.tops if score.top is None else {score.top}
+            fits = self.is_level(score.level, leaf, tops)
+            fits = fits and all(map(self.is_about_this, score.subjects))
+            levels.append(_label(score.level, leaf) if fits else "")
         return levels
 
 
@@ -476,89 +432,13 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip()) if line.strip() else 0
 
 
-# ---------------------------------------------------------------- scales
-
-
-def _top(match: re.Match[str]) -> float:
-    stated = next(filter(None, match.groups())).lower()
-    return float({"ten": 10, "hundred": 100}.get(stated, stated))
-
-
-def _without_scale(words: str) -> tuple[str, float | None]:
-    """Words without the scale that they state ("(on a 1-10 scale)"), and its top."""
-    for pattern in (_SCALES, _SCALE_NOTE):
-        if match := pattern.search(words):
-            before = _ON_A.sub("", words[: match.start()])
-            after = words[match.end() :].removeprefix(")")
-            return f"{before.rstrip()}{after}".strip(), _top(match)
-    return words, None
-
-
 def _plain(name: str) -> str:
     """A name without its scale and its brackets."""
-    name = _without_scale(name.strip())[0]
+    name = without_scale(name.strip())[0]
     bracketed = _IN_BRACKETS.fullmatch(name)
     return bracketed["name"] if bracketed else name
-
-
-def top_of(leaf: Criterion) -> float | None:
-    """Return the highest number of a criterion's scale; None if its levels are not numbered."""
-    if leaf.numeric_range is not None:
-        return max(leaf.numeric_range)
-    numbers = [re.match(r"\d+(?:\.\d+)?", value) for value in leaf.accepted_values]
-    return max((float(number[0]) for number in numbers if number), default=None)
-
-
-# ---------------------------------------------------------------- sentences
-
-_SPACE = r"[\s*_`]{0,8}"
-_WORDS = r"(?:[^\s.:;!?]{1,30}\s){0,12}?"
-_SCORE = r"(?:score|rating|grade)"
-_SAYING = rf"""(?:
-    \b{_SCORE}(?:\s?\([^()]{{1,30}}\)|\s(?:for|of|on|in)\s{_WORDS}(?:[^\s.:;!?]{{1,30}})?)?
-    {_SPACE}(?P<is>[:=]|\s?[-–—]\s|\s?\b(?:is|was)\s)
-  | \[result\]{_SPACE}(?:{_SCORE}\s?:)?\s?\(?
-  | \b(?:giv(?:e|es|ing)|assign(?:s|ing)?|award(?:s|ing)?|receives?|earns?|deserves?|gets?|merits?
-      |warrants?|justif(?:y|ies)|(?:results?|resulting)\sin|(?:leads?|leading)\sto)
-    \s{_WORDS}{_SCORE}\sof\s
-  | \bi(?:['’](?:d|ll)|\swould|\swill)?(?:\s\w{{1,20}})?\s(?:rate|score|grade)\s{_WORDS}
-)"""
-_NUMBER = (
-    rf"(?:{NUMBER})(?:\s?/\s?(?:{NUMBER})|\s(?:out\s)?of\s(?:{NUMBER})|%)?(?:\s(?:stars?|points?))?"
-)
-# What follows a score: the end of the sentence, or a reason.
-_END = (
-    rf"(?={_SPACE}(?:$|[.,;!](?:\s|$)|\)|\s[-–—]{{1,2}}\s(?!\d)|\(|"
-    r"(?:because|since|as|for|due|on|based|given|overall)\b))"
-)
-_NOT_STATED = re.compile(
-    r"\b(?:if|unless|could|might|may|should|cannot|not|never|neither|instead|rather than|between|"
-    r"claim\w*|says?|states?|asks?|demands?|instruct\w*|tells?|wants?|ends|writes?|written|reads?|"
-    r"contains?|includes?|previous\w*|initial\w*|original\w*|reference|other|another|example|"
-    r"minimum|maximum|at (?:least|most)|"
-    r"would(?! (?:\w+ )?(?:rate|score|grade|give|assign|award)\b))\b|n['’]t\b|e\.g\.|[?\"“”«»>]"
-)
-_SCORE_TAKEN_BACK = re.compile(r"\b(?:if|unless|could|might|would|or|instead|rather)\b|[\d?]")
-# Of what a score is: "score for clarity", "the clarity score is", "in terms of clarity, ... score".
-_NOUN = r"[^\s.:;!?,]{1,30}"
-_SUBJECT = re.compile(
-    rf"\b(?:{_SCORE}\s(?:for|of|on|in)|terms of|regarding|concerning|as for|respect to)\s"
-    rf"({_NOUN}(?:\s{_NOUN}){{0,3}})"
-    rf"|(?:^|\b(?:the|my|a|an|its|overall)\s)({_NOUN})\s{_SCORE}\b(?!\sof\b)"
-    rf"|^for\s({_NOUN}(?:\s{_NOUN}){{0,2}}?),?\s(?:i|we|the|it|a)\b"
-    rf"|\b(?:giv(?:e|es|ing)|assign(?:s|ing)?|award(?:s|ing)?)\s((?:{_NOUN}\s){{1,5}}?)(?:an?|the)\s"
-    rf"|\b({_NOUN})\s(?:receives?|earns?|deserves?|gets?|merits?|warrants?)\s"
-)
-_SENTENCE_END = re.compile(r"(?<=[.!?])[*_]{0,3}\s+|\n+")
 
 
 def _label(words: str, leaf: Criterion) -> str:
     answer = answer_of(words, leaf)
     return (answer.label or "") if isinstance(answer, LevelAnswer) else ""
-
-
-@lru_cache(maxsize=64)
-def _statement(levels: tuple[str, ...]) -> re.Pattern[str]:
-    worded = "|".join(re.escape(fold(level)) for level in sorted(levels, key=len, reverse=True))
-    stated = rf"(?P<value>{_NUMBER}{'|' if worded else ''}{worded})"
-    return re.compile(rf"(?x:{_SAYING}){_SPACE}(?:an?\s)?{_SPACE}{stated}{_END}")

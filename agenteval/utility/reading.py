@@ -33,7 +33,8 @@ from agenteval.utility.answers import (
     read_answers,
     speaks_of,
 )
-from agenteval.utility.prose import read_prose, scales_in, top_of, without_marks
+from agenteval.utility.prose import read_prose, without_marks
+from agenteval.utility.stated_scores import scales_in, top_of
 
 # The words around a value say that it is an example or denied, that it shows the form, or that it
 # replaces an earlier one.
