@@ -61,8 +61,8 @@ class _Item:
 def _item(criterion: Criterion) -> _Item:
     description = " ".join(unicodedata.normalize("NFKC", criterion.description).casefold().split())
     wording = (fold_name(criterion.name), description)
-    whole = content_hash(criterion.model_dump(mode="json"))
-    return _Item(criterion, wording, (*wording, criterion.sha256, whole))
+    record = content_hash(criterion.model_dump(mode="json"))
+    return _Item(criterion, wording, (*wording, criterion.sha256, record))
 
 
 def _embedded(wordings: Sequence[Wording], embedder: Embedder) -> dict[Wording, Any]:

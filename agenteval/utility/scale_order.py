@@ -261,8 +261,8 @@ class _Levels:
         self.ends = f"{texts[0]!r} … {texts[-1]!r}"
         self.words = [_unnumbered(text) for text in texts]
         self.numbers = [_quantity(text) for text in texts]
-        whole = any(_OF_ALL.search(text) for text in texts)
-        self.places = [place(words, whole=whole) for words in self.words]
+        of_all = any(_OF_ALL.search(text) for text in texts)
+        self.places = [place(words, whole=of_all) for words in self.words]
 
     def evidence(self) -> tuple[OrderEvidence, int]:
         """What the levels say, and how strongly.
@@ -371,8 +371,7 @@ class _Levels:
         if len(heads | more_heads) > MOST_UNKNOWN and heads != more_heads:
             return None
         same = not heads or not more_heads or heads & more_heads
-        whole = more.whole and (same or less.amount == NONE)
-        if (heads or more_heads) and not whole:
+        if (heads or more_heads) and not (more.whole and (same or less.amount == NONE)):
             return None
         return OrderEvidence("worst_to_best" if more is last else "best_to_worst", self.ends)
 
