@@ -80,8 +80,8 @@ _WORD = re.compile(r"[a-z0-9']+")
 class RubricIssue:
     """A defect of a criterion. `message` is one plain line for a person.
 
-    `kind` is one of duplicate, best_first, unclear_order, nominal, same_label, overlap, too_few,
-    too_many, measurable, vague, constant, mixed.
+    `kind` is one of duplicate, best_first, unclear_order, nominal, same_label, overlap, too_many,
+    measurable, vague, constant, mixed.
     """
 
     criterion_id: str
@@ -149,9 +149,6 @@ def _aspects(text: str) -> set[str]:
 
 def _in_order(criterion: Criterion) -> Iterator[_Problem]:
     labels = criterion.accepted_values
-    if len(labels) < 2:
-        yield "too_few", "error", f"has {len(labels)} accepted value(s); a scale needs two"
-        return
     if len(labels) > _MOST_LEVELS and criterion.scale != "nominal":
         why = f"has {len(labels)} levels; more than {_MOST_LEVELS} can hardly be told apart"
         yield "too_many", "warning", why

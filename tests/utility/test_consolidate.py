@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ import pytest
 from agenteval.errors import ReplyError, Transient
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.limits import Budget
-from agenteval.models.replay import ReplayTransport
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Criterion, Provenance, Task
 from agenteval.testing.scripted import ScriptedTransport
@@ -182,17 +180,6 @@ def test_the_reply_decides_for_what_it_placed(
     assert done.labels == labels
     assert len(done.problems) == len(problems)
     assert all(d.startswith(p) for d, p in zip(done.problems, problems, strict=True))
-
-
-def test_a_recording_without_a_reply_leaves_the_embedding(tmp_path: Path) -> None:
-    # recorded for a critic of the same task and seed: not an answer to this question
-    path = tmp_path / "critics.jsonl"
-    path.write_text(json.dumps({"run": "sums", "repeat": 0, "text": ideas([1, 2, 3], [4])}) + "\n")
-    client = Client(ReplayTransport(path))
-    done = asyncio.run(Consolidator(client, TASK).consolidate(FOUR, BEFORE))
-    assert done.labels == BEFORE
-    (problem,) = done.problems
-    assert problem.startswith("4 names merged by embedding alone: critics.jsonl holds no reply")
 
 
 def test_what_was_joined_parts_and_reasons_are_kept_in_the_provenance() -> None:

@@ -241,27 +241,6 @@ def test_common_words_of_the_levels_speak_for_a_pair_and_times_against_other_lev
 # ---------------------------------------------------------------- the representative
 
 
-def test_the_medoid_represents() -> None:
-    # mean cosines to the cluster: 20 degrees lies between 0 and 30
-    table = TableEmbedder({"a": 0, "b": 20, "c": 30})
-    given = [
-        criterion("A", seeds=(1, 2, 3)),
-        criterion("B", seeds=(4,)),
-        criterion("C", seeds=(5,)),
-    ]
-    (merged,) = merge_criteria(given, table, tau=0.7)
-    assert merged.name == "B"
-    cosines = {str(a["name"]): a["cosine"] for a in merged.provenance.aliases}
-    assert cosines == {
-        "A": pytest.approx(np.cos(np.radians(20)), abs=2e-6),
-        "C": pytest.approx(np.cos(np.radians(10)), abs=2e-6),
-    }
-    # a wording weighs as often as it was proposed, though B has more seeds, which would break a tie
-    given = [criterion("B", seeds=(8, 9)), *(criterion("A", seeds=(1,)) for _ in range(3))]
-    (merged,) = merge_criteria(given, TableEmbedder({"a": 0, "b": 30}), tau=0.7)
-    assert (merged.name, merged.provenance.seeds) == ("A", (1, 8, 9))
-
-
 def test_the_representative_keeps_its_own_and_the_others_are_recorded() -> None:
     own = criterion(
         "A",
@@ -287,17 +266,6 @@ def test_the_representative_keeps_its_own_and_the_others_are_recorded() -> None:
         },
     )
     assert Criterion.model_validate_json(merged.model_dump_json()) == merged
-
-
-def test_merging_the_merged_loses_no_alias() -> None:
-    first = merge_criteria([criterion("A", "x", (1,)), criterion("a", "y", (2,))], None)
-    second = merge_criteria([*first, criterion("A", "z", (3, 4, 5))], None)
-    (merged,) = second
-    assert merged.provenance.seeds == (1, 2, 3, 4, 5)
-    assert {d for _, d in members(merged)} == {"x", "y", "z"}
-    (brought,) = [a for a in merged.provenance.aliases if "via" in a]
-    assert brought["via"] == first[0].name
-    assert merge_criteria(second, None) == second
 
 
 # ---------------------------------------------------------------- order and ids

@@ -24,6 +24,11 @@ def kinds(*criteria: Criterion) -> list[tuple[str, str, str]]:
     return [(i.criterion_id, i.kind, i.severity) for i in check_criteria(criteria)]
 
 
+def listed(text: str) -> list[str]:
+    """The names in a text with commas between them."""
+    return [" ".join(name.split()) for name in text.split(",")]
+
+
 def test_duplicates_by_name_and_by_id() -> None:
     same = kinds(criterion("Clarity"), criterion("clarity "))
     assert same == [("clarity", "duplicate", "error")]
@@ -63,8 +68,6 @@ def test_number_of_levels() -> None:
     eight = criterion("A b", *(str(n) for n in range(1, 9)))
     assert kinds(eight) == [("a-b", "too_many", "warning")]
     assert kinds(criterion("A b", *(str(n) for n in range(1, 8)))) == []
-    one = Criterion.model_construct(**{**dict(criterion("A b")), "accepted_values": ("good",)})
-    assert kinds(one) == [("a-b", "too_few", "error")]
 
 
 @pytest.mark.parametrize(
@@ -93,38 +96,19 @@ def test_a_label_that_stands_twice() -> None:
 
 
 def test_what_a_program_should_measure() -> None:
-    measured = (
-        "Response time",
-        "Number of steps",
-        "Token usage",
-        "Latency",
-        "Tool call count",
-        "API cost",
-        "Response length",
-        "Execution speed",
-        "Number of tool calls",
-        "Time taken",
-        "Lines of code",
-        "Time to completion",
-        "Speed of response",
-        "Runtime",
-        "Memory usage",
-    )
-    only_sounds = (
-        "Timeliness of the warning",
-        "Step justification",
-        "Token of gratitude",
-        "Cost awareness",
-        "Handling of long inputs",
-        "Stepwise reasoning",
-        "Tool call arguments",
-        "Real-time safety",
-        "Number theory",
-        "Sense of time",
-    )
-    for name in measured:
+    measured = """
+        Response time, Number of steps, Token usage, Latency, Tool call count, API cost,
+        Response length, Execution speed, Number of tool calls, Time taken, Lines of code,
+        Time to completion, Speed of response, Runtime, Memory usage
+    """
+    only_sounds = """
+        Timeliness of the warning, Step justification, Token of gratitude, Cost awareness,
+        Handling of long inputs, Stepwise reasoning, Tool call arguments, Real-time safety,
+        Number theory, Sense of time
+    """
+    for name in listed(measured):
         assert [k for _, k, _ in kinds(criterion(name))] == ["measurable"], name
-    for name in only_sounds:
+    for name in listed(only_sounds):
         assert kinds(criterion(name)) == [], name
     for description in (
         "How quickly the system reaches the end.",

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from agenteval.utility.bank import load_bank
 from agenteval.utility.scale_order import order_of, settle
-from agenteval.utility.scale_words import sign
 
 DATA = Path(__file__).parents[1] / "data"
 UP, DOWN, UNCLEAR, NOMINAL = "worst_to_best", "best_to_worst", "unclear", "nominal"
@@ -92,13 +91,6 @@ def test_a_description_that_states_the_direction_of_numbers_decides(
     assert order_of(split(labels), "Thing", description).verdict == expected
 
 
-def test_less_of_something_does_not_turn_a_rating_of_a_quality() -> None:
-    """The fewer steps the better: a rating of efficiency from 1 to 5 is best at 5 all the same."""
-    description = "Fewer steps are better."
-    assert order_of(["1", "2", "3", "4", "5"], "Efficiency", description).verdict == UP
-    assert order_of(["1", "2", "3", "4", "5"], "Number of steps", description).verdict == DOWN
-
-
 @pytest.mark.parametrize(
     ("labels", "expected"),
     [
@@ -165,28 +157,6 @@ def test_a_stated_order_holds_unless_the_levels_plainly_run_the_other_way(
         assert (settled.reason, settled.note) == (None, None)
 
 
-@pytest.mark.parametrize(
-    ("text", "stated", "kinds", "expected"),
-    [
-        ("poor | good", None, False, ("poor | good", UP, "binary")),
-        ("good | fair | poor", None, False, ("poor | fair | good", UP, "ordinal")),
-        ("clear | fluffy", None, False, ("clear | fluffy", UNCLEAR, "binary")),
-        ("red | green | blue", None, False, ("red | green | blue", UNCLEAR, "nominal")),
-        ("mauve | teal", None, True, ("mauve | teal", UNCLEAR, "nominal")),
-        ("low | high", None, True, ("low | high", UNCLEAR, "nominal")),
-        ("poor | good", None, True, ("poor | good", UNCLEAR, "binary")),  # they are grades
-    ],
-)
-def test_what_is_not_stated_is_told_by_the_levels(
-    text: str, stated: str | None, kinds: bool, expected: tuple[str, str, str]
-) -> None:
-    settled = settle(split(text), stated, "Thing", kinds=kinds)  # type: ignore[arg-type]
-    assert (" | ".join(settled.values), settled.order, settled.scale) == expected
-    changed = expected[:2] != (text, UP) and not (kinds and expected[2] == "nominal")
-    assert bool(settled.note) == changed
-    assert settled.reason
-
-
 def test_no_scale_of_the_bank_reads_as_best_first() -> None:
     """All of them were written worst first; many are phrases the lexicon need not know."""
     verdicts = {c.id: order_of(c.record["accepted_values"])[0] for c in load_bank()}
@@ -198,46 +168,6 @@ def test_no_scale_of_the_bank_reads_as_best_first() -> None:
 def test_reversal_reverses_and_nothing_raises(labels: list[str]) -> None:
     opposite = {UP: DOWN, DOWN: UP, UNCLEAR: UNCLEAR, NOMINAL: NOMINAL}
     assert order_of(labels[::-1])[0] == opposite[order_of(labels)[0]]
-
-
-@pytest.mark.parametrize(
-    ("word", "expected"),
-    [
-        # the longest beginning counts: careful is not care-less, harmless not harm
-        ("careless", -1),
-        ("careful", 1),
-        ("harmless", 1),
-        ("harmful", -1),
-        ("flawless", 1),
-        ("inventive", 1),
-        ("invents", -1),
-        ("insight", 1),
-        ("insufficient", -1),
-        # a short beginning needs a known ending
-        ("messy", -1),
-        ("message", 0),
-        ("latency", -1),
-        ("late", -1),
-        ("dragging", -1),
-        ("tool", 0),
-        ("too", -1),
-        ("hardly", 0),
-        ("loops", -1),
-        ("offer", 0),
-        # prefixes and endings of whole families
-        ("misquoted", -1),
-        ("undocumented", -1),
-        ("unbiased", 1),
-        ("untraceable", -1),
-        ("parsable", 1),
-        ("overconfident", -1),
-        ("unaided", 1),
-        ("unable", -1),
-        ("variable", 0),
-    ],
-)
-def test_words_are_told_by_families(word: str, expected: int) -> None:
-    assert sign(word) == expected
 
 
 @pytest.mark.parametrize(
