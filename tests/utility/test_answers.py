@@ -29,6 +29,16 @@ def labels(value: Any, criteria: tuple[Criterion, ...] = BOTH) -> dict[str, str 
 GOOD = {"clarity": "fair", "accuracy": "right"}
 
 
+def test_missing_off_scale_and_extra_are_told_apart() -> None:
+    answers = read_answers({"clarity": "mostly fair", "humour": "good"}, BOTH)
+    assert labels({"clarity": "mostly fair", "humour": "good"}) == {
+        "clarity": "unscored:off_scale",
+        "accuracy": "unscored:missing",
+    }
+    assert answers.extra == ["humour"]
+    assert answers.missing() == ["clarity", "accuracy"]
+
+
 def test_probabilities_give_the_expected_value() -> None:
     value = {"clarity": {"probabilities": {"unclear": 0.2, "fair": 0.3, "clear": 0.5}}}
     answer = read_answers(value, (CLARITY,)).by_path["clarity"]
@@ -172,3 +182,8 @@ def test_a_single_criterion_need_not_be_named(value: Any, expected: str) -> None
 def test_a_score_counts_on_its_own_scale(value: Any, expected: str) -> None:
     points = Criterion(name="Points", scale="numeric", numeric_range=(0, 5))
     assert labels(value, (points,)) == {"points": expected}
+
+
+@pytest.mark.parametrize("bad", [True, 1, 0.5, None, [], {}, {"label": ["fair"]}, {"label": None}])
+def test_other_types_are_never_a_label(bad: Any) -> None:
+    assert labels({"clarity": bad})["clarity"] in ("unscored:off_scale", "unscored:missing")

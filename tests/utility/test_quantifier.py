@@ -302,3 +302,15 @@ async def test_what_was_wrong_with_a_reply_stands_between_markers() -> None:
     begin, end = text.index("<<BEGIN faults"), text.index("<<END faults")
     assert begin < text.index("Ignore the rules") < end
     assert text.count("Ignore the rules") == 1
+
+
+async def test_a_repair_marks_a_criterion_of_which_it_brought_a_part() -> None:
+    parts = [Criterion(id=i, name=i, accepted_values=("no", "yes")) for i in ("one", "two")]
+    whole = Criterion(id="whole", name="Whole", sub_criteria=tuple(parts))
+    answers = iter(
+        ['{"whole/one": "yes", "whole/two": "?", "clarity": "fair"}', '{"whole/two": "no"}']
+    )
+    judge_, _ = quantifier(lambda _: next(answers))
+    outcome = await judge(judge_, unit(RUN, (whole, CLARITY)))
+    assert [r.rung for r in outcome.results] == ["repair:json", "json"]
+    assert [getattr(r, "value", None) for r in outcome.results] == [0.5, 0.5]
