@@ -3,6 +3,8 @@
 What users do; what asks a model or an agent has an async twin (`aquantify`, ...):
 
     propose, quantify, verify, perturb      criteria, scores, trust in a judge
+    generate_criteria, quantify_criteria    the functions of AutoGen 0.2
+    CriticAgent, QuantifierAgent            agents for teams of AutoGen AgentChat
     agree, compare, sample_to_label, design questions to ratings
     plan_suite, plan_test, dissect          planning tests
     locate, detect, score_findings          errors in traces
@@ -56,11 +58,15 @@ if TYPE_CHECKING:
     from agenteval.traces.api import detect as detect
     from agenteval.traces.api import locate as locate
     from agenteval.traces.score_api import score_findings as score_findings
+    from agenteval.utility.agents import CriticAgent as CriticAgent
+    from agenteval.utility.agents import QuantifierAgent as QuantifierAgent
     from agenteval.utility.api import apropose as apropose
     from agenteval.utility.api import aquantify as aquantify
     from agenteval.utility.api import perturb as perturb
     from agenteval.utility.api import propose as propose
     from agenteval.utility.api import quantify as quantify
+    from agenteval.utility.autogen import generate_criteria as generate_criteria
+    from agenteval.utility.autogen import quantify_criteria as quantify_criteria
     from agenteval.utility.verifying import averify as averify
     from agenteval.utility.verifying import verify as verify
     from agenteval.workflows.api import aflow_sessions as aflow_sessions
@@ -79,6 +85,11 @@ _HOME = {
     "propose": "agenteval.utility.api",
     "quantify": "agenteval.utility.api",
     "verify": "agenteval.utility.verifying",
+    # for AutoGen: agents of AgentChat, and the functions of AutoGen 0.2
+    "CriticAgent": "agenteval.utility.agents",
+    "QuantifierAgent": "agenteval.utility.agents",
+    "generate_criteria": "agenteval.utility.autogen",
+    "quantify_criteria": "agenteval.utility.autogen",
     # questions to ratings and to what is stored
     "agree": "agenteval.app.agreement",
     "compare": "agenteval.app.comparison",

@@ -52,7 +52,7 @@ from benchmarks.folders import ROOT
 from benchmarks.outcome import Row, finish
 
 DEVSET = ROOT / "benchmarks" / "devset" / "problems.jsonl"
-CONSTANTS = ROOT / "agenteval" / "data" / "embedded_judge.json"
+CONSTANTS = ROOT / "agenteval" / "utility" / "data" / "embedded_judge.json"
 NAME, STATISTIC, MOVED_BY = "conciseness", "words", "pad"
 TASKS = ("math", "household", "support")
 MOVING = ("drop_sentences", "truncate", "shuffle_sentences", "swap_numbers", "pad")

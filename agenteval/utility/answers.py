@@ -1,10 +1,9 @@
 """From a parsed reply to one answer per criterion, whatever shape the judge chose.
 
-Shapes read: {criterion: label}, {criterion: {label, explanation}}, a list of such objects with
+Accepted shapes: {criterion: label}, {criterion: {label, explanation}}, a list of such objects with
 the criterion's name inside, any of these wrapped once ({"ratings": ...}), and for a single
 criterion {label, explanation} alone. Levels beside a `max_score` count only if it is the top of the
-scale.
-Answers for criteria nobody asked for are named, never used.
+scale. Answers for criteria that were not asked for are named, never used.
 """
 
 from __future__ import annotations
@@ -21,37 +20,12 @@ from pydantic import JsonValue
 from agenteval.errors import ReplyError
 from agenteval.models.jsonish import Doubled
 from agenteval.records import CellKey, Criterion, Failure, FailureStatus, Result, Score, slug
-from agenteval.utility.labels import Match, fold, read_label, stated_number
+from agenteval.utility.labels import Match, fold, read_label, reply_words, stated_number
 
-
-def words(text: str) -> tuple[str, ...]:
-    """The words of a text."""
-    return tuple(text.split())
-
-
-LABEL_KEYS = words(
-    """label value level rating score grade answer accepted_value accepted_values
-    assessment result choice verdict final_score overall_score final_rating
-    overall_rating final_answer judgment judgement decision"""
-)
-REASON_KEYS = words(
-    """explanation reason reasoning rationale justification evidence feedback analysis
-    comment comments summary conclusion"""
-)
-NAME_KEYS = words(
-    """criterion id name criteria criterion_id criterion_name metric dimension aspect"""
-)
-TOP_KEYS = words(
-    """max_score max maximum max_rating maximum_score out_of scale score_range rating_scale
-    range"""
-)
-_WRAPPERS = words(
-    """evaluation result results output response assessment judgement judgment answer
-    rating ratings score scores final data grading label value final_answer"""
-)
-_BESIDE = frozenset((*LABEL_KEYS, *REASON_KEYS, *NAME_KEYS, *TOP_KEYS)) | frozenset(
-    words("confidence certainty min min_score weight version step probabilities")
-)
+_KEYS = reply_words("judge")
+LABEL_KEYS, REASON_KEYS = _KEYS["labels"], _KEYS["reasons"]
+NAME_KEYS, TOP_KEYS, _WRAPPERS = _KEYS["names"], _KEYS["tops"], _KEYS["wrappers"]
+_BESIDE = frozenset((*LABEL_KEYS, *REASON_KEYS, *NAME_KEYS, *TOP_KEYS, *_KEYS["beside"]))
 _AFFIXES = re.compile(
     r"(?:score|rating|grade|label|level)-(?:for|of|on)-(?:the-)?(?P<behind>.+)"
     r"|(?P<before>.+)-(?:score|rating|grade|label|level)"
@@ -60,38 +34,42 @@ _MOST_DEPTH = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """A readable answer on one leaf criterion. `value` is None for N/A and nominal labels."""
+class LevelAnswer:
+    """A readable answer on one leaf criterion. `value` is None for N/A and nominal labels.
+
+    Two answers are equal if they mean the same, however they were written.
+    """
 
     label: str | None
     value: float | None
-    match: Match
-    explanation: str | None = None
-    probabilities: dict[str, float] | None = None
+    match: Match = field(compare=False)
+    explanation: str | None = field(default=None, compare=False)
+    probabilities: dict[str, float] | None = field(default=None, compare=False)
     not_applicable: bool = False
-    evidence: dict[str, JsonValue] = field(default_factory=dict)
+    evidence: dict[str, JsonValue] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """Why one leaf criterion has no answer."""
+    """Why a leaf criterion has no answer."""
 
     status: FailureStatus
     message: str
 
 
+MISSING = NoAnswer("unscored:missing", "the reply does not answer this criterion")
 TWICE = NoAnswer("unscored:parse", "the reply answers this criterion twice, differently")
 
 
 @dataclass(slots=True)
 class Answers:
-    """Per leaf path an Answer or NoAnswer, and the names of what was not asked for."""
+    """An answer or NoAnswer by leaf path, and the names of criteria that were not asked for."""
 
-    by_path: dict[str, Answer | NoAnswer] = field(default_factory=dict)
+    by_path: dict[str, LevelAnswer | NoAnswer] = field(default_factory=dict)
     extra: list[str] = field(default_factory=list)
 
     def missing(self) -> list[str]:
-        """Paths without a readable answer."""
+        """Return the paths without a readable answer."""
         return [p for p, a in self.by_path.items() if isinstance(a, NoAnswer)]
 
     @property
@@ -101,76 +79,75 @@ class Answers:
 
 
 def leaves_of(criteria: Sequence[Criterion]) -> list[tuple[str, Criterion]]:
-    """(path, leaf) of all: the criterion itself, or its sub-criteria with paths `parent/child`."""
+    """Return (path, leaf) of all: the criterion, or its sub-criteria as `parent/child`."""
     return [leaf for criterion in criteria for leaf in criterion.leaves()]
 
 
 def read_answers(value: Any, criteria: Sequence[Criterion]) -> Answers:
-    """One Answer or NoAnswer per leaf of `criteria`; never raises for content."""
-    return AnswerReader(criteria).read(value)
+    """Return an answer or NoAnswer per leaf of `criteria`; never raises for the content."""
+    asked = leaves_of(criteria)
+    by_path, extra = _statements(value, asked)
+    return Answers({p: _read_all(by_path.get(p, ()), leaf) for p, leaf in asked}, sorted(extra))
 
 
-class AnswerReader:
-    """Reads the values that one reply may mean; what is tried is gathered once."""
+def speaks_of(value: Any, criteria: Sequence[Criterion]) -> bool:
+    """Return whether the value answers a criterion, and does not only say what it asks for.
 
-    def __init__(self, criteria: Sequence[Criterion]) -> None:
-        self._asked = leaves_of(criteria)
-        self._names = names_of(self._asked)
-        self._last: tuple[Any, dict[str, list[Any]], set[str]] | None = None
+    An explanation without a label and a label of null count: there is an answer, and it is empty.
+    """
+    by_path, _ = _statements(value, leaves_of(criteria))
+    return any(_is_attempt(raw) for raws in by_path.values() for raw in raws)
 
-    def _gathered(self, value: Any) -> tuple[dict[str, list[Any]], set[str]]:
-        if self._last is None or self._last[0] is not value:
-            by_path, extra = _gather(value, self._names)
-            if len(self._asked) == 1 and (verdict := self._verdict(value)) is not None:
-                by_path.setdefault(self._asked[0][0], []).append(verdict)
-            self._last = value, by_path, extra
-        return self._last[1:]
 
-    def _verdict(self, value: Any) -> Any:
-        """What a value says of the only criterion without its name; None when it may speak of
-        another one."""
-        path, leaf = self._asked[0]
-        if isinstance(value, list):
-            verdicts = [self._verdict(item) for item in value]
-            return Doubled(tuple(verdicts)) if verdicts and None not in verdicts else None
-        if not isinstance(value, dict):
-            return None
-        keyed = _keyed(value)
-        names = [keyed[key] for key in NAME_KEYS if isinstance(keyed.get(key), str)]
-        if any(path_of(name, self._names) != path for name in names):
-            return None
-        for key, other in keyed.items():
-            if key in _BESIDE or path_of(key, self._names) == path:
-                continue
-            if isinstance(other, dict | list) and key not in _WRAPPERS and _has_labels(other):
-                return None
-            if not isinstance(other, dict | list) and isinstance(answer_of(other, leaf), Answer):
-                return None
-        inner = [keyed[key] for key in _WRAPPERS if isinstance(keyed.get(key), dict | list)]
-        if _labels_in(keyed):
-            return keyed
-        return self._verdict(_over(inner[0], _top_of(keyed))) if len(inner) == 1 else None
+def _statements(
+    value: Any, asked: Sequence[tuple[str, Criterion]]
+) -> tuple[dict[str, list[Any]], set[str]]:
+    """Everything that a value says by path, and the names in it that stand for no path."""
+    names = names_of(asked)
+    by_path, extra = _gather(value, names)
+    if len(asked) == 1 and (verdict := _verdict(value, names, *asked[0])) is not None:
+        by_path.setdefault(asked[0][0], []).append(verdict)
+    return by_path, extra
 
-    def speaks(self, value: Any) -> bool:
-        """True when the value speaks of at least one criterion, other than to say what it asks for.
 
-        An explanation without a label and a label of null do: the answer is there and says nothing.
-        """
-        by_path, _ = self._gathered(value)
-        return any(_is_attempt(raw) for raws in by_path.values() for raw in raws)
+def _verdict(value: Any, names: Mapping[str, str], path: str, leaf: Criterion) -> Any:
+    """What a value says of the only criterion without its name; None if it may be about another
+    one."""
+    if isinstance(value, list):
+        verdicts = [_verdict(item, names, path, leaf) for item in value]
+        return Doubled(tuple(verdicts)) if verdicts and None not in verdicts else None
+    if not isinstance(value, dict):
+        return None
+    keyed = _keyed(value)
+    stated = [keyed[key] for key in NAME_KEYS if isinstance(keyed.get(key), str)]
+    if any(path_of(name, names) != path for name in stated):
+        return None
+    if any(_is_about_another(key, other, names, path, leaf) for key, other in keyed.items()):
+        return None
+    if _labels_in(keyed):
+        return keyed
+    inner = [keyed[key] for key in _WRAPPERS if isinstance(keyed.get(key), dict | list)]
+    if len(inner) != 1:
+        return None
+    return _verdict(_over(inner[0], _top_of(keyed)), names, path, leaf)
 
-    def read(self, value: Any) -> Answers:
-        """As `read_answers`."""
-        by_path, extra = self._gathered(value)
-        answers = {path: _read_all(by_path.get(path, ()), leaf) for path, leaf in self._asked}
-        return Answers(answers, sorted(extra))
+
+def _is_about_another(
+    key: str, value: Any, names: Mapping[str, str], path: str, leaf: Criterion
+) -> bool:
+    """Whether an entry beside a verdict may be the answer on a criterion that was not asked for."""
+    if key in _BESIDE or path_of(key, names) == path:
+        return False
+    if isinstance(value, dict | list):
+        return key not in _WRAPPERS and _has_labels(value)
+    return isinstance(answer_of(value, leaf), LevelAnswer)
 
 
 # ---------------------------------------------------------------- which criterion is meant
 
 
 def names_of(asked: Sequence[tuple[str, Criterion]]) -> dict[str, str]:
-    """Every name under which a reply may answer a leaf, as a slug, to the leaf's path."""
+    """Map every name (as a slug) under which a reply may answer a leaf to the leaf's path."""
     return _names_of(tuple((path, leaf.id, leaf.name) for path, leaf in asked))
 
 
@@ -181,12 +158,12 @@ def _names_of(asked: tuple[tuple[str, str, str], ...]) -> dict[str, str]:
     for path, *names in asked:
         for name in (path, path.replace("/", " "), *names):
             paths.setdefault(slug(name), set()).add(path)
-    known = {name: next(iter(own)) for name, own in paths.items() if len(own) == 1}
-    return known | {slug(path): path for path, _, _ in asked}
+    unique = {name: next(iter(own)) for name, own in paths.items() if len(own) == 1}
+    return unique | {slug(path): path for path, _, _ in asked}
 
 
 def path_of(name: str, names: Mapping[str, str]) -> str | None:
-    """The path that a name stands for, also as "clarity score" and "score for clarity"."""
+    """Return the path that a name stands for, also as "clarity score" and "score for clarity"."""
     plain = slug(name)
     if plain in names:
         return names[plain]
@@ -200,7 +177,7 @@ def _gather(
     parents: tuple[str, ...] = (),
     top: float | None = None,
 ) -> tuple[dict[str, list[Any]], set[str]]:
-    """What is said of each path, and the names that stand for none. `top` as in `_over`."""
+    """The values by path, and the names that stand for no path. `top` as in `_over`."""
     by_path: dict[str, list[Any]] = {}
     extra: set[str] = set()
     if isinstance(value, dict):
@@ -225,7 +202,7 @@ def _gather(
 
 
 def _pairs(value: Any) -> Iterator[tuple[str, Any]]:
-    """(name, what is said of it) of an object, of a list of them, or of one that has its name."""
+    """(name, value) of an object, of a list of them, or of an object that has its name inside."""
     if isinstance(value, list):
         for item in value:
             yield from _pairs(item)
@@ -239,29 +216,29 @@ def _pairs(value: Any) -> Iterator[tuple[str, Any]]:
             yield from ((str(key), raw) for key, raw in value.items())
 
 
-# ---------------------------------------------------------------- what is said of it
+# ---------------------------------------------------------------- what a value says
 
 
 def _keyed(value: Mapping[Any, Any]) -> dict[str, Any]:
     """The object with keys in one spelling: "Final Score" is final_score."""
     keyed: dict[str, Any] = {}
-    for key, said in value.items():
+    for key, item in value.items():
         name = re.sub(r"[\s-]+", "_", str(key).strip().casefold())
-        keyed[name] = Doubled((keyed[name], said)) if name in keyed else said
+        keyed[name] = Doubled((keyed[name], item)) if name in keyed else item
     return keyed
 
 
 def _top_of(keyed: Mapping[str, Any]) -> float | None:
     """The top of the scale that an object states beside its levels."""
-    for said in (keyed[key] for key in TOP_KEYS if key in keyed):
-        numbers = re.findall(r"(?<![\w.])\d+(?:\.\d+)?", str(said)[:60])
-        if numbers and not isinstance(said, bool):
+    for stated in (keyed[key] for key in TOP_KEYS if key in keyed):
+        numbers = re.findall(r"(?<![\w.])\d+(?:\.\d+)?", str(stated)[:60])
+        if numbers and not isinstance(stated, bool):
             return max(map(float, numbers))
     return None
 
 
 def _over(raw: Any, top: float | None) -> Any:
-    """What is said, with its bare numbers over the top of the scale on which they were given."""
+    """The value, with plain numbers over the top of the scale on which they were given."""
     if isinstance(raw, dict) and top is not None:
         return {"out_of": top} | raw
     if isinstance(raw, Doubled):
@@ -298,7 +275,7 @@ def _is_attempt(raw: Any) -> bool:
 
 
 def _labels_in(raw: dict[Any, Any]) -> list[Any]:
-    """Everything that stands under a key for labels, the plainest key first; sentences last."""
+    """Everything under a key for labels, the plainest key first; sentences last."""
     labels = [raw[k] for k in LABEL_KEYS if k in raw and not _is_rubric(k, raw[k])]
     if labels and isinstance(labels[0], list | dict):
         return []
@@ -307,24 +284,17 @@ def _labels_in(raw: dict[Any, Any]) -> list[Any]:
     return sorted(labels, key=lambda label: isinstance(label, str) and label.count(" ") > 6)
 
 
-def _read_all(raws: Sequence[Any], leaf: Criterion) -> Answer | NoAnswer:
-    """The one answer of all that is said of a leaf; what cannot be read contradicts nothing."""
+def _read_all(raws: Sequence[Any], leaf: Criterion) -> LevelAnswer | NoAnswer:
+    """The one answer of everything that is said of a leaf; unreadable parts contradict nothing."""
     read = [answer for raw in raws if (answer := _read(raw, leaf)) is not None]
-    if not read:
-        return NoAnswer("unscored:missing", "the reply does not answer this criterion")
-    answers = [answer for answer in read if isinstance(answer, Answer)]
-    if len(read) > 1 and (TWICE in read or len(set(map(meaning, answers))) > 1):
+    answers = [answer for answer in read if isinstance(answer, LevelAnswer)]
+    if len(read) > 1 and (TWICE in read or len(set(answers)) > 1):
         return TWICE
-    return answers[0] if answers else read[-1]
+    return answers[0] if answers else read[-1] if read else MISSING
 
 
-def meaning(answer: Answer) -> tuple[str | None, bool, float | None]:
-    """What an answer says, without how it was written."""
-    return answer.label, answer.not_applicable, answer.value
-
-
-def _read(raw: Any, leaf: Criterion) -> Answer | NoAnswer | None:
-    """None where `raw` says nothing; a list of accepted values is a rubric, no answer."""
+def _read(raw: Any, leaf: Criterion) -> LevelAnswer | NoAnswer | None:
+    """None if `raw` says nothing; a list of accepted values is a rubric and not an answer."""
     if isinstance(raw, Doubled):
         return _agreed([_read(value, leaf) for value in raw.values])
     if raw is None or isinstance(raw, list):
@@ -336,32 +306,30 @@ def _read(raw: Any, leaf: Criterion) -> Answer | NoAnswer | None:
     reasons = (raw[k] for k in REASON_KEYS if isinstance(raw.get(k), str))
     explanation = next((reason[:4000] for reason in reasons), None)
     answers = [answer_of(label, leaf, explanation) for label in labels if label is not None]
-    readable = {answer.label for answer in answers if isinstance(answer, Answer)}
+    readable = {answer.label for answer in answers if isinstance(answer, LevelAnswer)}
     if isinstance(masses, Doubled):
         return TWICE
     if isinstance(masses, dict) and labels[:1] != [None]:
         answer = from_probabilities(masses, leaf, explanation)
-        own = (answer.probabilities if isinstance(answer, Answer) else None) or {}
-        likeliest = max(own.values(), default=0.0)
-        less_likely = any(own.get(label or "", 0.0) < likeliest for label in readable)
+        probability = (isinstance(answer, LevelAnswer) and answer.probabilities) or {}
+        likeliest = max(probability.values(), default=0.0)
+        less_likely = any(probability.get(label or "", 0.0) < likeliest for label in readable)
         return TWICE if less_likely else answer
     if not labels or labels[0] is None:
         return None
-    if len(readable) > 1:  # {"label": "good", "rating": "poor"}
-        return TWICE
-    return answers[0]
+    return TWICE if len(readable) > 1 else answers[0]  # {"label": "good", "rating": "poor"}
 
 
-def _agreed(read: Sequence[Answer | NoAnswer | None]) -> Answer | NoAnswer | None:
-    """What a key with several values says: their one answer, where all of them give it."""
-    meanings = {meaning(a) if isinstance(a, Answer) else None for a in read}
+def _agreed(read: Sequence[LevelAnswer | NoAnswer | None]) -> LevelAnswer | NoAnswer | None:
+    """The one answer of a key with several values, if all of them give it."""
     if not any(read):
         return None
-    return read[0] if len(meanings) == 1 and None not in meanings else TWICE
+    agree = isinstance(read[0], LevelAnswer) and all(answer == read[0] for answer in read)
+    return read[0] if agree else TWICE
 
 
-def answer_of(raw: Any, leaf: Criterion, explanation: str | None = None) -> Answer | NoAnswer:
-    """What one label, as it stands in a reply, says of a leaf."""
+def answer_of(raw: Any, leaf: Criterion, explanation: str | None = None) -> LevelAnswer | NoAnswer:
+    """Return the answer that one label of a reply gives on a leaf."""
     if isinstance(raw, Doubled):
         return _agreed([answer_of(value, leaf, explanation) for value in raw.values]) or TWICE
     if leaf.scale == "numeric":
@@ -371,14 +339,14 @@ def answer_of(raw: Any, leaf: Criterion, explanation: str | None = None) -> Answ
         shown = repr(raw)[:80]
         return NoAnswer("unscored:off_scale", f"{shown} is none of the accepted values")
     if label.value is None:
-        return Answer(None, None, label.match, explanation, not_applicable=True)
-    return Answer(label.value, leaf.value_of(label.value), label.match, explanation)
+        return LevelAnswer(None, None, label.match, explanation, not_applicable=True)
+    return LevelAnswer(label.value, leaf.value_of(label.value), label.match, explanation)
 
 
-def _from_number(raw: Any, leaf: Criterion, explanation: str | None) -> Answer | NoAnswer:
-    """A number, also as text; one over a denominator only where that is the top of the range."""
+def _from_number(raw: Any, leaf: Criterion, explanation: str | None) -> LevelAnswer | NoAnswer:
+    """A number, also as text; over a denominator only if that is the top of the range."""
     if leaf.allow_na and read_label(raw, (), allow_na=True):
-        return Answer(None, None, "exact", explanation, not_applicable=True)
+        return LevelAnswer(None, None, "exact", explanation, not_applicable=True)
     if leaf.numeric_range is None:
         raise ReplyError(f"criterion {leaf.id!r} is numeric but has no range")
     worst, best = leaf.numeric_range
@@ -391,13 +359,13 @@ def _from_number(raw: Any, leaf: Criterion, explanation: str | None) -> Answer |
         return NoAnswer("unscored:off_scale", f"{shown} is no number from {worst:g} to {best:g}")
     match: Match = "tolerant" if isinstance(raw, str) else "exact"
     value = (number - worst) / (best - worst) if leaf.ordered else None
-    return Answer(f"{number:g}", value, match, explanation)
+    return LevelAnswer(f"{number:g}", value, match, explanation)
 
 
 def from_probabilities(
     raw: Mapping[Any, Any], leaf: Criterion, explanation: str | None
-) -> Answer | NoAnswer:
-    """The likeliest level, and the expected value. The masses must sum to 1."""
+) -> LevelAnswer | NoAnswer:
+    """Return the likeliest level and the expected value. The probabilities must sum to 1."""
     masses: dict[str, float] = {}
     for name, mass in raw.items():
         label = read_label(name, leaf.accepted_values)
@@ -411,16 +379,16 @@ def from_probabilities(
     if abs(total - 1) > 0.02:
         return NoAnswer("unscored:off_scale", f"the probabilities sum to {total:.3f}, not 1")
     likely = max(masses, key=lambda k: masses[k])
-    return Answer(likely, leaf.expected_value(masses), "exact", explanation, masses)
+    return LevelAnswer(likely, leaf.expected_value(masses), "exact", explanation, masses)
 
 
 # ---------------------------------------------------------------- results
 
 
 def result_of(
-    criterion: Criterion, key: CellKey, answer: Answer | NoAnswer, rung: str | None = None
+    criterion: Criterion, key: CellKey, answer: LevelAnswer | NoAnswer, rung: str | None = None
 ) -> Result:
-    """Score or Failure of one criterion from the one answer to it."""
+    """Return the Score or Failure of a criterion from the one answer to it."""
     if isinstance(answer, NoAnswer):
         return Failure(
             key=key,
@@ -444,42 +412,51 @@ def result_of(
 
 
 def to_result(
-    criterion: Criterion, key: CellKey, answers: Mapping[str, Answer | NoAnswer], rung: str | None
+    criterion: Criterion,
+    key: CellKey,
+    answers: Mapping[str, LevelAnswer | NoAnswer],
+    rung: str | None,
 ) -> Result:
-    """Score or Failure of one criterion from the answers by path.
+    """Return the Score or Failure of a criterion from the answers by path.
 
-    A criterion with parts is scored by its rule (mean or min) over the parts that apply; one part
-    without an answer leaves the whole unscored, because the rest is no fair sample of it.
+    A criterion with parts is scored by its rule (mean or min) over the parts that apply; a part
+    without an answer leaves the whole unscored, because the others are not a fair sample of it.
     """
     if not criterion.sub_criteria:
         return result_of(criterion, key, answers[criterion.id], rung)
-    parts: dict[str, Answer] = {}
-    for path, _ in criterion.leaves():
+    return result_of(criterion, key, _aggregated(criterion, answers), rung)
+
+
+def _aggregated(
+    criterion: Criterion, answers: Mapping[str, LevelAnswer | NoAnswer]
+) -> LevelAnswer | NoAnswer:
+    leaves = dict(criterion.leaves())
+    parts: dict[str, LevelAnswer] = {}
+    for path in leaves:
         part = answers[path]
         if isinstance(part, NoAnswer):
-            failed = NoAnswer(part.status, f"{path}: {part.message}")
-            return result_of(criterion, key, failed, rung)
+            return NoAnswer(part.status, f"{path}: {part.message}")
         parts[path] = part
-    for path, leaf in criterion.leaves():
-        if not leaf.ordered:  # a rank nobody stated must not enter a mean
+    for path, leaf in leaves.items():
+        if not leaf.ordered:  # an unknown rank must not enter a mean
             why = f"the levels of its part {path} have no known order"
-            return result_of(criterion, key, NoAnswer("unscored:unsupported", why), rung)
+            return NoAnswer("unscored:unsupported", why)
     values = [part.value for part in parts.values() if part.value is not None]
-    mean = fsum(values) / len(values) if values else None
-    labels: dict[str, JsonValue] = {
-        path: "not applicable" if a.not_applicable else a.label for path, a in parts.items()
+    evidence: dict[str, JsonValue] = {
+        "parts": {p: "not applicable" if a.not_applicable else a.label for p, a in parts.items()}
     }
     masses: dict[str, JsonValue] = {
-        path: dict(a.probabilities) for path, a in parts.items() if a.probabilities
+        p: {**a.probabilities} for p, a in parts.items() if a.probabilities
     }
     reasons = [f"{path}: {a.explanation}" for path, a in parts.items() if a.explanation]
-    return Score(
-        key=key,
-        criterion_id=criterion.id,
-        status="scored" if values else "not_applicable",
-        value=min(values, default=None) if criterion.aggregation == "min" else mean,
-        explanation="\n".join(reasons) or None,
-        evidence={"parts": labels, **({"probabilities": masses} if masses else {})},
-        rung=rung,
-        match="exact" if all(a.match == "exact" for a in parts.values()) else "tolerant",
+    value = min(values, default=None)
+    if values and criterion.aggregation == "mean":
+        value = fsum(values) / len(values)
+    return LevelAnswer(
+        None,
+        value,
+        "exact" if all(a.match == "exact" for a in parts.values()) else "tolerant",
+        "\n".join(reasons) or None,
+        not_applicable=not values,
+        evidence=evidence | ({"probabilities": masses} if masses else {}),
     )

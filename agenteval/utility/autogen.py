@@ -24,19 +24,13 @@ from agenteval.records import Criterion, Example, Examples, Failure, Run, Task
 from agenteval.text import keep_secret
 from agenteval.utility.critic import Critic
 from agenteval.utility.critic_reply import read_criteria
+from agenteval.utility.labels import words
 from agenteval.utility.quantifier import QuantifierOptions, chat_judge
 
 _T = TypeVar("_T")
-_READ = {
-    "config_list",
-    "model",
-    "api_key",
-    "base_url",
-    "temperature",
-    "timeout",
-    "seed",
-    "cache_seed",
-}
+_SUPPORTED = frozenset(
+    words("config_list model api_key base_url temperature timeout seed cache_seed")
+)
 LlmConfig = Mapping[str, Any] | Client | bool | None
 
 
@@ -47,7 +41,7 @@ def generate_criteria(
     max_round: int = 2,
     use_subcritic: bool = False,
 ) -> list[Criterion]:
-    """Criteria for a task, levels from worst to best.
+    """Propose criteria for a task, with levels from worst to best.
 
     `llm_config` is AutoGen's (`model`, `api_key`, `base_url`, `temperature`, `timeout`, `seed` or
     `cache_seed`; of a `config_list` the first entry), or a `Client`; None and False ask the model
@@ -78,12 +72,12 @@ def quantify_criteria(
     test_case: str = "",
     ground_truth: Any = "",
 ) -> dict[str, Any]:
-    """What a test case reaches on each criterion.
+    """Return the level of a test case on each criterion.
 
-    Returns `actual_success` (the `ground_truth` given, which nobody is shown),
+    Returns `actual_success` (the `ground_truth`, which the model does not see),
     `estimated_performance` (JSON text: accepted value by name of the criterion, for one with parts
-    an object of theirs, null where it has none) and `unscored` (by name, why there is none). An
-    empty test case gets the worst values by rule, and nobody is asked.
+    an object of theirs, null without one) and `unscored` (by name, the reason). An empty test case
+    gets the worst values by rule, without a request.
     `llm_config` and `task` as for `generate_criteria`; `criteria` are `Criterion` records, those of
     AutoGen, or objects of the same form. Raises InputError, and Unauthorized for a refused key.
     """
@@ -137,9 +131,11 @@ def _client_of(config: Mapping[str, Any]) -> Client:
     """A client of the model that the configuration names."""
     listed = config.get("config_list")
     entry = {**config, **(listed[0] if listed else {})}
-    if unread := sorted(entry.keys() - _READ):
-        known = ", ".join(sorted(_READ))
-        raise InputError(f"{', '.join(unread)}: not read here; known are {known}", "llm_config")
+    if unsupported := sorted(entry.keys() - _SUPPORTED):
+        supported = ", ".join(sorted(_SUPPORTED))
+        raise InputError(
+            f"{', '.join(unsupported)}: not read here; known are {supported}", "llm_config"
+        )
     url = entry.get("base_url") or (openai_url() if "model" in entry else None)
     choice = choose_model(entry.get("model"), url, need_key=False)
     if choice.kind == "embedded":

@@ -1,10 +1,10 @@
 """The criteria bank, and the embedded critic: it cannot write criteria, so it retrieves them.
 
 The bank holds concepts written by the maintainers, three phrasings each, in kinds of task; the
-general ones belong to all kinds. What kind a task is, is told by the nearest of the example tasks
-that each kind has. Within these kinds a concept is ranked by the cosine of its nearest phrasing
-with the task's description and examples. Each seed draws phrasings and perturbs the ranking with
-Gumbel noise, so that seeds differ as runs of a critic do; what it takes is diversified.
+general ones belong to all kinds. The kind of a task is that of the nearest of the example tasks of
+the kinds. Within a kind a concept is ranked by the cosine of its nearest phrasing with the task's
+description and examples. Each seed draws phrasings and perturbs the ranking with Gumbel noise, so
+that seeds differ as runs of a critic do; concepts close to those already taken are pushed back.
 """
 
 from __future__ import annotations
@@ -66,15 +66,14 @@ class Concept:
 
 @functools.cache
 def _file() -> dict[str, Any]:
-    bank: dict[str, Any] = json.loads(
-        files("agenteval.utility").joinpath("data/bank.json").read_text("utf-8")
-    )
+    text = files("agenteval.utility").joinpath("data/bank.json").read_text("utf-8")
+    bank: dict[str, Any] = json.loads(text)
     return bank
 
 
 @functools.cache
 def load_bank() -> tuple[Concept, ...]:
-    """All concepts, in the order of the file."""
+    """Return all concepts, in the order of the file."""
     return tuple(
         Concept(
             id=entry["id"],
@@ -87,13 +86,13 @@ def load_bank() -> tuple[Concept, ...]:
 
 
 def task_kinds() -> tuple[str, ...]:
-    """Kinds of task that the bank knows, without the general one."""
+    """Return the kinds of task that the bank knows, without the general one."""
     return tuple(_file()["kinds"])
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The concepts that a task is proposed from, nearest first; `kinds` are those of the task.
+    """The concepts to propose from, nearest first; `kinds` are those of the task.
     `vectors` (concepts, phrasings, d) has unit rows, `score` is their cosine with the task."""
 
     concepts: tuple[Concept, ...]
@@ -105,8 +104,8 @@ class Ranking:
 def rank_bank(
     task: Task, embedder: Embedder, *, use_examples: bool = False, kinds: Sequence[str] = ()
 ) -> Ranking:
-    """Rank what of the bank is relevant to a task: the nearest concepts of its `kinds` (default:
-    guessed) and of the general ones. Raises InputError for an unknown kind."""
+    """Rank the relevant concepts: the nearest of the task's `kinds` (default: guessed) and of the
+    general ones. Raises InputError for an unknown kind."""
     if unknown := [kind for kind in kinds if kind not in task_kinds()]:
         raise InputError(f"no kind {unknown[0]!r}; known: {', '.join(task_kinds())}", "--kind")
     about = _about(task, embedder, use_examples=use_examples)
@@ -116,29 +115,14 @@ def rank_bank(
     vectors = np.asarray(embedder.embed(texts), dtype=float).reshape(len(concepts), -1, about.size)
     score = vectors @ about
     nearest = score.max(axis=1)
-    kept = [i for i, c in enumerate(concepts) if c.id in _file()["core"]]
+    chosen = [i for i, c in enumerate(concepts) if c.id in _file()["core"]]
     general = _OF_GENERAL if kinds else _OF_NONE
     for kind, most in [*((kind, _OF_KIND) for kind in kinds), (GENERAL, general)]:
-        own = [i for i, c in enumerate(concepts) if c.group == kind and i not in kept]
-        own.sort(key=lambda i: -nearest[i])
-        kept += [i for i in own[:most] if nearest[i] >= _FLOOR * nearest[own[0]]]
-    kept.sort(key=lambda i: -nearest[i])
-    return Ranking(tuple(concepts[i] for i in kept), score[kept], vectors[kept], kinds)
-
-
-def ranking_cost(task: Task, kinds: Sequence[str] = ()) -> tuple[int, int, int]:
-    """Requests that `rank_bank` makes of an endpoint, and their tokens at least and at most."""
-    size = dict.fromkeys((*task_kinds(), GENERAL), 0)
-    for concept in load_bank():
-        size[concept.group] += sum(len(f"{n}: {text}".encode()) for n, text in concept.phrasings)
-    fixed = len(task.description.encode()) + size.pop(GENERAL)
-    if kinds:
-        ranked = [sum(size[kind] for kind in kinds)] * 2
-    else:
-        fixed += sum(len(text.encode()) for texts in _file()["kinds"].values() for text in texts)
-        ordered = sorted(size.values())
-        ranked = [ordered[0], sum(ordered[-_MOST_KINDS:])]
-    return 3 - bool(kinds), (fixed + ranked[0]) // 3, (fixed + ranked[1]) // 3
+        others = [i for i, c in enumerate(concepts) if c.group == kind and i not in chosen]
+        others.sort(key=lambda i: -nearest[i])
+        chosen += [i for i in others[:most] if nearest[i] >= _FLOOR * nearest[others[0]]]
+    chosen.sort(key=lambda i: -nearest[i])
+    return Ranking(tuple(concepts[i] for i in chosen), score[chosen], vectors[chosen], kinds)
 
 
 def _about(task: Task, embedder: Embedder, *, use_examples: bool) -> Vector:
@@ -166,7 +150,7 @@ def _guess(about: Vector, embedder: Embedder) -> tuple[str, ...]:
 
 
 def draw(ranking: Ranking, seed: int, *, count: int = 6) -> list[Criterion]:
-    """The criteria one seed proposes: `count` distinct concepts, best first.
+    """Return the criteria that one seed proposes: `count` distinct concepts, best first.
 
     The noise is drawn for the whole ranking first, so a seed's draw depends on nothing else.
     """

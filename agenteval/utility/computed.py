@@ -25,9 +25,9 @@ from agenteval.errors import InputError, ReplyError
 from agenteval.models.reply import parse_reply
 from agenteval.readers.messages import is_answer
 from agenteval.readers.view import HEADING
-from agenteval.records import CallRecord, Criterion, Source, canonical_json
+from agenteval.records import CallRecord, Criterion, canonical_json
 from agenteval.records.trial import Trial
-from agenteval.utility.answers import Answer, NoAnswer, result_of
+from agenteval.utility.answers import LevelAnswer, NoAnswer, result_of
 
 SECONDS = 10.0  # of a search for a pattern
 _SEARCH = "import re, sys; p, t = sys.stdin.read().split('\\0', 1); print(bool(re.search(p, t)))"
@@ -66,20 +66,16 @@ class WithComputed:
 
     def __init__(self, inner: RunJudge) -> None:
         self.inner = inner
-
-    @property
-    def source(self) -> Source:
-        """The source of the inner judge."""
-        return self.inner.source
+        self.source = inner.source
 
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
-        """The batches of the inner judge; computed criteria join the first one."""
+        """Return the batches of the inner judge; computed criteria join the first one."""
         computed = tuple(c for c in criteria if c.judge)
         asked = self.inner.batches([c for c in criteria if not c.judge])
         return [asked[0] + computed, *asked[1:]] if asked else [computed] if computed else []
 
     async def evaluate(self, unit: JudgeUnit) -> Outcome:
-        """One result per criterion. Raises what the inner judge raises."""
+        """Return one result per criterion. Raises what the inner judge raises."""
         asked = tuple(c for c in unit.criteria if not c.judge)
         call: CallRecord | Trial = CallRecord(shown=())
         results = {}
@@ -95,7 +91,7 @@ class WithComputed:
         return Outcome(tuple(results[c.id] for c in unit.criteria), call)
 
 
-def _answer(unit: JudgeUnit, criterion: Criterion) -> Answer | NoAnswer:
+def _answer(unit: JudgeUnit, criterion: Criterion) -> LevelAnswer | NoAnswer:
     reference = criterion.judge_options.get("pattern") or unit.run.reference
     if reference is None:
         return NoAnswer("unscored:unsupported", "the run has no reference")
@@ -111,7 +107,7 @@ def _answer(unit: JudgeUnit, criterion: Criterion) -> Answer | NoAnswer:
     except ValueError as error:  # of the reference, not of the answer
         return NoAnswer("unscored:unsupported", f"the reference cannot be used: {error}")
     label = criterion.accepted_values[-1 if right else 0]
-    return Answer(label, criterion.value_of(label), "exact", why)
+    return LevelAnswer(label, criterion.value_of(label), "exact", why)
 
 
 def check_computed(criteria: Sequence[Criterion], references: Sequence[str | None]) -> None:
@@ -153,7 +149,7 @@ def _kind_of(criterion: Criterion, where: str) -> ReferenceCheck:
 
 
 def last_turn(trajectory: str) -> str:
-    """The text of the last turn that says anything (AutoGen's TERMINATE says nothing), or the whole
+    """Return the text of the last turn with an answer (AutoGen's TERMINATE is none), or the whole
     text if it has no headings."""
     lines = trajectory.splitlines()
     end = len(lines)
@@ -166,7 +162,7 @@ def last_turn(trajectory: str) -> str:
 
 
 def final_answer(text: str) -> str:
-    """The part of a text that states its answer (see the module), with LaTeX in plain signs."""
+    """Return the part of a text that states its answer, LaTeX replaced by plain signs."""
     _, opening, box = text.rpartition("\\boxed{")
     if opening:
         depth, end = 1, 0
@@ -199,7 +195,7 @@ class AmbiguousNumber(ValueError):
 
 
 def number_of(text: str) -> Fraction | None:
-    """The first number after "=", ":" or "is", else the last number of the text; None without one.
+    """Return the first number after "=", ":" or "is", else the last of the text; None without one.
 
     A percentage is divided by 100. Raises AmbiguousNumber if the number is part of something else:
     an expression, a list, a range, a date, a mixed number, a decimal comma.
@@ -222,7 +218,8 @@ def number_of(text: str) -> Fraction | None:
 
 
 def _numeric(text: str, reference: str, options: Mapping[str, Any]) -> tuple[bool, str]:
-    if not _is_number(reference) or (wanted := number_of(_plain(reference))) is None:
+    wanted = _number_of_reference(reference)
+    if wanted is None:
         raise ValueError(f"{reference[:40]!r} holds no number")
     stated = number_of(final_answer(text))
     if stated is None:
@@ -232,11 +229,15 @@ def _numeric(text: str, reference: str, options: Mapping[str, Any]) -> tuple[boo
     return near, f"states {_shown(stated)}, the reference is {_shown(wanted)}"
 
 
-def _is_number(reference: str) -> bool:
+def _number_of_reference(reference: str) -> Fraction | None:
     try:
-        return number_of(_plain(reference)) is not None
+        return number_of(_plain(reference))
     except AmbiguousNumber:
-        return False
+        return None
+
+
+def _has_number(reference: str) -> bool:
+    return _number_of_reference(reference) is not None
 
 
 def _shown(value: Fraction) -> str:
@@ -318,7 +319,7 @@ class ReferenceCheck:
 
 KINDS = {
     "exact": ReferenceCheck(_exact, ("case",)),
-    "numeric": ReferenceCheck(_numeric, ("relative", "absolute"), _is_number),
+    "numeric": ReferenceCheck(_numeric, ("relative", "absolute"), _has_number),
     "set": ReferenceCheck(_set),
     "json": ReferenceCheck(_json, ("keys",), _is_json),
     "regex": ReferenceCheck(_regex, ("pattern",)),

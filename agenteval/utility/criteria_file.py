@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from pydantic import JsonValue, ValidationError
 
@@ -24,8 +24,8 @@ from agenteval.utility.scale_words import is_not_applicable
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
-    """Criteria, the file they came from, and what was changed in reading, one line each."""
+class LoadedCriteria:
+    """Criteria, their file, and one line for each thing that was changed in reading."""
 
     criteria: CriteriaSet
     path: Path
@@ -33,12 +33,13 @@ class Loaded:
 
 
 def find_criteria(task: str) -> Path:
-    """`criteria/<task>.json`, else the reviewed set, nearest folder first.
+    """Return the path of `criteria/<task>.json`, else of the reviewed set, nearest folder first.
 
     Raises InputError when there is neither.
     """
-    if path := _of_task(task):
-        return path
+    for name in (f"{task}.json", f"{task}.reviewed.json"):
+        if path := criteria_named(name):
+            return path
     raise InputError(
         f"no criteria for task {task!r}; make them with `agenteval criteria --task {task}` "
         "or name a file with --criteria",
@@ -47,111 +48,108 @@ def find_criteria(task: str) -> Path:
 
 
 def has_criteria(task: str) -> bool:
-    """Whether `find_criteria` finds any."""
-    return _of_task(task) is not None
-
-
-def _of_task(task: str) -> Path | None:
-    names = (f"{task}.json", f"{task}.reviewed.json")
-    return next((path for path in map(criteria_named, names) if path), None)
+    """Return whether `find_criteria` finds a file."""
+    return any(criteria_named(f"{task}{ending}") for ending in (".json", ".reviewed.json"))
 
 
 def criteria_named(name: str) -> Path | None:
-    """The nearest criteria file of this name; None without one."""
+    """Return the nearest criteria file of this name; None without one."""
     paths = (folder / name for folder in data_folders("criteria"))
     return next((path for path in paths if path.is_file()), None)
 
 
-def load_criteria(path: Path, *, task: str = "") -> Loaded:
+def load_criteria(path: Path, *, task: str = "") -> LoadedCriteria:
     """Read a criteria file. Raises InputError naming the file and the line or key.
 
-    Scores are ranks, so the order of every list is settled as that of a critic's reply (see
-    `scale_order.settle`): what is turned round or stays unclear is noted. A criterion whose order
-    is unclear is kept; it has labels and no values. `order_confirmed` says that a person has
-    looked at a stated order. Criteria made for another task than `task` are noted, too.
+    Scores are ranks, so the order of every list is resolved as that of a critic's reply (see
+    `scale_order.settle`); a note says which lists were turned round or stay unclear. A criterion
+    with unclear order is kept; it has labels and no values. `order_confirmed` says that a person
+    has checked a stated order. Criteria made for another task than `task` are also noted.
     """
     value = read_json(path)
     notes: list[str] = []
+    entries, of_task, where = None, "", f"{path}: "
+    if isinstance(value, dict) and isinstance(value.get("criteria"), list):
+        version = value.get("schema", SCHEMA_VERSION)
+        if not isinstance(version, int) or version > SCHEMA_VERSION:
+            supported = f"this agenteval reads up to {SCHEMA_VERSION}"
+            raise InputError(f"schema {version!r}: {supported}", str(path))
+        entries, of_task, where = value["criteria"], str(value.get("task", "")), f"{path}: criteria"
+    elif isinstance(value, list) and all(map(_is_plain, value)):
+        entries = value
     try:
-        if isinstance(value, dict) and isinstance(value.get("criteria"), list):
-            version = value.get("schema", SCHEMA_VERSION)
-            if not isinstance(version, int) or version > SCHEMA_VERSION:
-                known = f"this agenteval reads up to {SCHEMA_VERSION}"
-                raise InputError(f"schema {version!r}: {known}", str(path))
-            items = tuple(
-                _checked(item, f"{path}: criteria[{n}]", notes)
-                for n, item in enumerate(value["criteria"])
-            )
-            criteria = CriteriaSet(task=str(value.get("task", "")), criteria=items)
-        elif isinstance(value, list) and all(map(_is_plain, value)):
-            items = tuple(_checked(item, f"{path}: [{n}]", notes) for n, item in enumerate(value))
-            criteria = CriteriaSet(criteria=items)
-        else:
+        if entries is None:
             reading = read_criteria(value)
             notes.extend(reading.problems)
-            criteria = CriteriaSet(criteria=tuple(reading.criteria))
+            criteria = tuple(reading.criteria)
+        else:
+            criteria = tuple(
+                _checked(entry, f"{where}[{n}]", notes) for n, entry in enumerate(entries)
+            )
+        loaded = CriteriaSet(task=of_task, criteria=criteria)
     except ReplyError as error:
         raise InputError(f"no criteria found ({error})", str(path)) from error
     except ValidationError as error:
         raise InputError(first_problem(error), str(path)) from error
-    if not criteria.criteria:
+    if not criteria:
         raise InputError("the file holds no criterion", str(path))
-    expected = {name for c in criteria.criteria for _, leaf in c.leaves() for name in leaf.expect}
+    expected = {name for c in criteria for _, leaf in c.leaves() for name in leaf.expect}
     if removed := sorted(expected.intersection(REMOVED)):
         notes.append(f"`expect` names perturbations that no longer exist: {', '.join(removed)}")
-    if task and criteria.task not in ("", task):
-        notes.insert(0, f"they were made for task {criteria.task!r} and judge task {task!r}")
-    return Loaded(criteria, path, tuple(notes))
+    if task and of_task not in ("", task):
+        notes.insert(0, f"they were made for task {of_task!r} and judge task {task!r}")
+    return LoadedCriteria(loaded, path, tuple(notes))
 
 
 def save_criteria(
     path: Path, criteria: CriteriaSet, *, more: Mapping[str, JsonValue] | None = None
 ) -> None:
-    """Write the file in our own form, in one step; `more` stands behind the criteria.
+    """Write the file in our own form, in one step; `more` follows the criteria.
 
-    What is in `more` is for people and other programs: `load_criteria` passes over it.
+    `more` is for people and other programs: `load_criteria` ignores it.
     """
     record = criteria.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-    _state(record["criteria"], criteria.criteria)
+    _add_orders(record["criteria"], criteria.criteria)
     text = json.dumps(
         {"schema": SCHEMA_VERSION, **record, **(more or {})}, indent=2, ensure_ascii=False
     )
     write_atomically(path, text + "\n")
 
 
-def _state(entries: list[dict[str, Any]], criteria: Sequence[Criterion]) -> None:
+def _add_orders(entries: list[dict[str, Any]], criteria: Sequence[Criterion]) -> None:
     """State the scale and order of every criterion and part, and drop removed perturbations."""
     for entry, criterion in zip(entries, criteria, strict=True):
         entry.update(scale=criterion.scale, order=criterion.order)
         if expect := {k: v for k, v in entry.pop("expect", {}).items() if k not in REMOVED}:
             entry["expect"] = expect
-        _state(entry.get("sub_criteria", []), criterion.sub_criteria)
+        _add_orders(entry.get("sub_criteria", []), criterion.sub_criteria)
 
 
 def _is_plain(item: Any) -> bool:
     """AutoGen's form or ours: text labels in a list. Everything else is read tolerantly."""
-    if not isinstance(item, dict) or "name" not in item:
-        return False
-    values = item.get("accepted_values", [])
-    return isinstance(values, list) and all(isinstance(v, str) for v in values)
+    return isinstance(item, dict) and "name" in item and _are_texts(item.get("accepted_values", []))
+
+
+def _are_texts(values: Any) -> TypeGuard[list[str]]:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
 def _checked(item: Any, where: str, notes: list[str]) -> Criterion:
-    """The criterion, with its order settled. Raises InputError naming `where`."""
+    """The criterion with its order resolved. Raises InputError naming `where`."""
     entry = dict(item) if isinstance(item, dict) else {}
     levels = entry.get("accepted_values")
-    if isinstance(levels, list) and all(isinstance(v, str) for v in levels):
-        kept = [v for v in levels if not is_not_applicable(v)]
-        if 2 <= len(kept) < len(levels):
+    if _are_texts(levels):
+        applicable = [v for v in levels if not is_not_applicable(v)]
+        if 2 <= len(applicable) < len(levels):
             notes.append(f'{entry.get("name")}: "not applicable" is no level; read as allow_na')
-            entry |= {"accepted_values": kept, "allow_na": True}
+            entry |= {"accepted_values": applicable, "allow_na": True}
     parts = entry.pop("sub_criteria", None) or ()
     if isinstance(parts, list):
-        entry["sub_criteria"] = tuple(
+        parts = tuple(
             _checked(part, f"{where}.sub_criteria[{n}]", notes) for n, part in enumerate(parts)
         )
-    elif parts:
-        entry["sub_criteria"] = parts  # refused below
+    if parts:
+        entry["sub_criteria"] = parts
     stated = entry.get("order")
     if stated == "best_to_worst":  # a record cannot hold it: it is turned round instead
         entry["order"] = "worst_to_best"
@@ -161,38 +159,39 @@ def _checked(item: Any, where: str, notes: list[str]) -> Criterion:
         raise InputError(first_problem(error), where) from error
     if criterion.sub_criteria or criterion.scale == "nominal":
         return criterion
-    changes = _settled(criterion, stated, notes)
+    changes = _resolved(criterion, stated, notes)
     if "scale" in entry:
         del changes["scale"]
     return criterion.model_copy(update=changes)
 
 
-def _settled(criterion: Criterion, stated: Any, notes: list[str]) -> dict[str, Any]:
-    """What the order that is stated and that of the values make of the criterion."""
-    numeric = criterion.scale == "numeric"
-    key = "numeric_range" if numeric else "accepted_values"
-    values: tuple[Any, ...] = getattr(criterion, key)
+def _resolved(criterion: Criterion, stated: Any, notes: list[str]) -> dict[str, Any]:
+    """The changes of the criterion by the stated order and by that of its values."""
     reason = criterion.order_reason or ""
+    bounds = criterion.numeric_range if criterion.scale == "numeric" else None
+    values: tuple[Any, ...] = criterion.accepted_values if bounds is None else bounds
+    turned = stated == "best_to_worst"
     if criterion.order_confirmed:
         settled = Settled((), "worst_to_best", criterion.scale, reason or None)
-        turned = stated == "best_to_worst"
     else:
         if stated == "unclear":
             why = reason or "unclear: so the file states"
             settled = Settled((), "unclear", criterion.scale, why)
-        elif numeric:  # the bounds of a file are worst and best as they stand
-            bounds = values[0], values[1]
+        elif bounds is not None:  # the bounds of a file are worst and best as they are
             settled = settle_range(bounds, stated or "worst_to_best", criterion.name)
         else:
             settled = settle(values, stated, criterion.name, description=criterion.description)
         if settled.note is not None:
             notes.append(f"{criterion.name}: {settled.note}")
         turned = settled.turned
-        values = values if numeric or turned else settled.values or values
-    stands = None if reason.startswith("unclear") else reason or None
+        if bounds is None and not turned:
+            values = settled.values or values
+    unchanged = None if reason.startswith("unclear") else reason or None
     return {
-        key: values[::-1] if turned else values,
+        "accepted_values" if bounds is None else "numeric_range": values[::-1]
+        if turned
+        else values,
         "order": settled.order,
         "scale": settled.scale,
-        "order_reason": settled.reason or stands,
+        "order_reason": settled.reason or unchanged,
     }

@@ -1,7 +1,7 @@
 """Judges that give a probability for each level: a decisions endpoint, and letters of a chat model.
 
 The value of a score is the expectation over its levels (G-Eval, arXiv 2303.16634, section 2), its
-label the most probable one. What is no distribution over the levels is a failure.
+label the most probable one. An answer that is not a distribution over the levels is a failure.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from agenteval.models.prompts import load_prompt
 from agenteval.models.wire import NONCE, Reply, Request
 from agenteval.records import CallRecord, Criterion, Source, Task, Usage, content_hash
 from agenteval.utility.answers import (
-    Answer,
+    LevelAnswer,
     NoAnswer,
     from_probabilities,
     leaves_of,
@@ -32,6 +32,7 @@ from agenteval.utility.answers import (
 from agenteval.utility.quantifier import (
     QuantifierOptions,
     call_record,
+    refusal,
     request_about,
     sampling,
     shown_texts,
@@ -58,7 +59,7 @@ class DistributionJudge:
 
     `letters`: a chat model is asked for the letter of a level, criterion by criterion, and the
     log-probabilities of the token that is the letter are read. The letters must hold `LEAST_MASS`
-    of it; then theirs is scaled to 1, and what lay outside is in the evidence.
+    of the probability; theirs is then scaled to 1, and the mass outside is in the evidence.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class DistributionJudge:
         names = "distribution_user", "distribution_criterion"
         self._user, self._entry = (load_prompt("agenteval.utility", n) for n in names)
         one, heat = self.options.one_per_call, self.options.temperature
-        self._source = Source(
+        self.source = Source(
             evaluator=f"utility.{kind}",
             version=1,
             model=client.model,
@@ -82,15 +83,9 @@ class DistributionJudge:
             },
             seed=self.options.seed,
         )
-        self._source_key = self._source.sha256
-
-    @property
-    def source(self) -> Source:
-        """Model, prompts, parameters and seed of this judge."""
-        return self._source
 
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
-        """Letters: one criterion per call. Decisions: all of them, as far as they fit into one."""
+        """Return one criterion per call for letters; for decisions as many as fit into a call."""
         batches: list[list[Criterion]] = []
         room = 0
         for criterion in criteria:
@@ -102,8 +97,8 @@ class DistributionJudge:
         return [tuple(batch) for batch in batches]
 
     def requests(self, unit: JudgeUnit, leaves: list[Leaf]) -> list[tuple[list[Leaf], Request]]:
-        """What is asked about a unit, and about which of the leaves: one request for all of them,
-        whose questions have their paths as names, or one for each."""
+        """Return the requests about a unit, each with the leaves that it is about: one for all of
+        them, whose questions have their paths as names, or one for each."""
         values: dict[str, Any] = {
             "nonce": NONCE,
             "task_name": self.task.name,
@@ -111,9 +106,9 @@ class DistributionJudge:
             **shown_texts(unit),
         }
 
-        def request(about: Sequence[Leaf], text: str, **how: Any) -> Request:
+        def request(about: Sequence[Leaf], text: str, **fields: Any) -> Request:
             messages = ({"role": "user", "content": text},)
-            return request_about(unit, about, values, messages=messages, role=self.kind, **how)
+            return request_about(unit, about, values, messages=messages, role=self.kind, **fields)
 
         if self.kind == "decisions":
             questions = tuple(
@@ -137,10 +132,10 @@ class DistributionJudge:
         return asked
 
     async def evaluate(self, unit: JudgeUnit) -> Outcome:
-        """One Score or Failure per criterion; raises the first error of its requests."""
+        """Return one Score or Failure per criterion; raises the first error of its requests."""
         leaves, most = leaves_of(unit.criteria), 255 if self.kind == "decisions" else _TOP
         why = f"only a criterion with 2 to {most} levels has probabilities of them"
-        answers: dict[str, Answer | NoAnswer] = {
+        answers: dict[str, LevelAnswer | NoAnswer] = {
             path: NoAnswer("unscored:unsupported", why)
             for path, leaf in leaves
             if leaf.scale == "numeric" or len(_levels(leaf)) > most
@@ -158,22 +153,22 @@ class DistributionJudge:
         for (about, _), reply in zip(asked, good, strict=True):
             answers |= self._read(reply, about)
         results = tuple(
-            to_result(c, cell_key(unit, c, self._source_key), answers, None) for c in unit.criteria
+            to_result(c, cell_key(unit, c, self.source.sha256), answers, None)
+            for c in unit.criteria
         )
         shown = tuple(path for about, _ in asked for path, _ in about)
         return Outcome(results, call_record(shown, good, None) if good else CallRecord())
 
-    def _read(self, reply: Reply, about: Sequence[Leaf]) -> dict[str, Answer | NoAnswer]:
-        if reply.refusal or reply.finish == "content_filter":
-            refused = reply.refusal or "withheld by the endpoint's content filter"
+    def _read(self, reply: Reply, about: Sequence[Leaf]) -> dict[str, LevelAnswer | NoAnswer]:
+        if refused := refusal(reply):
             return {path: NoAnswer("unscored:refusal", refused) for path, _ in about}
         if self.kind == "decisions":
             try:
-                given = json.loads(reply.text)
+                value = json.loads(reply.text)
             except (ValueError, RecursionError) as error:
                 raise ReplyError(f"the answers are not JSON ({error})") from None
-            named = [a for a in given if isinstance(a, dict)] if isinstance(given, list) else []
-            return {p: _decided([a for a in named if a.get("name") == p], c) for p, c in about}
+            entries = [a for a in value if isinstance(a, dict)] if isinstance(value, list) else []
+            return {p: _decided([a for a in entries if a.get("name") == p], c) for p, c in about}
         ((path, leaf),) = about
         if not reply.logprobs:
             where = self.client.transport.endpoint
@@ -184,8 +179,8 @@ class DistributionJudge:
 
 
 def _levels(leaf: Criterion) -> tuple[str, ...]:
-    """What gets a probability."""
-    return (*leaf.accepted_values, *([NOT_APPLICABLE] if leaf.allow_na else []))
+    """The labels that get a probability."""
+    return leaf.accepted_values + (NOT_APPLICABLE,) * leaf.allow_na
 
 
 def _scale(leaf: Criterion) -> dict[str, Any]:
@@ -194,23 +189,23 @@ def _scale(leaf: Criterion) -> dict[str, Any]:
     return {"type": "choice", "choices": [{"value": level} for level in _levels(leaf)]}
 
 
-def _decided(given: Sequence[dict[str, Any]], leaf: Criterion) -> Answer | NoAnswer:
-    """What the answers of one name say: there must be one, of the type that was asked for, with a
-    probability for every level and for nothing else."""
-    kind, kinds = _scale(leaf)["type"], [answer.get("type") for answer in given]
-    if not given:
+def _decided(answers: Sequence[dict[str, Any]], leaf: Criterion) -> LevelAnswer | NoAnswer:
+    """The result of the answers of one name: there must be one, of the type that was asked for,
+    with a probability for every level and for nothing else."""
+    kind, kinds = _scale(leaf)["type"], [answer.get("type") for answer in answers]
+    if not answers:
         return NoAnswer("unscored:missing", "the endpoint does not answer this question")
     if kinds == ["refusal"]:
         return NoAnswer("unscored:refusal", "the endpoint declined this question")
-    levels, name = given[0].get("probabilities"), "label" if kind == "score" else "value"
+    levels, name = answers[0].get("probabilities"), "label" if kind == "score" else "value"
     if kinds != [kind] or not isinstance(levels, list):
         return NoAnswer("unscored:parse", f"one {kind} was asked for, not {kinds}"[:200])
     pairs = [(str(e.get(name)), e.get("probability")) for e in levels if isinstance(e, dict)]
     masses = {level: mass for level, mass in pairs if _is_number(mass) and 0 <= mass <= 1}
     total = math.fsum(masses.values())
     if sorted(level for level, _ in pairs) != sorted(_levels(leaf)) or len(masses) < len(pairs):
-        said = ", ".join(f"{level!r}: {mass!r}" for level, mass in pairs)
-        return NoAnswer("unscored:parse", f"{said}: no probabilities of the levels")
+        listed = ", ".join(f"{level!r}: {mass!r}" for level, mass in pairs)
+        return NoAnswer("unscored:parse", f"{listed}: no probabilities of the levels")
     if abs(total - 1) > TOLERANCE:
         return NoAnswer("unscored:parse", f"the probabilities sum to {total:.4f}, not 1")
     return _answer(masses, leaf, {})
@@ -220,8 +215,8 @@ def _is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _lettered(token: Mapping[str, Any], leaf: Criterion, text: str) -> Answer | NoAnswer:
-    """What a token and its alternatives say."""
+def _lettered(token: Mapping[str, Any], leaf: Criterion, text: str) -> LevelAnswer | NoAnswer:
+    """The answer of a token and its alternatives."""
     top = token.get("top_logprobs")
     entries = [e for e in top if isinstance(e, dict)] if isinstance(top, list) else []
     if all(entry.get("token") != token.get("token") for entry in entries):
@@ -236,24 +231,24 @@ def _lettered(token: Mapping[str, Any], leaf: Criterion, text: str) -> Answer | 
         if not _is_number(logprob) or logprob > TOLERANCE:
             return NoAnswer("unscored:parse", f"{level!r}: {logprob!r} is no log-probability")
         masses[level] += math.exp(logprob)
-    held = math.fsum(masses.values())
-    if not LEAST_MASS <= held <= 1 + TOLERANCE:
-        why = f"the letters hold {held:.3f} of the probability, not {LEAST_MASS} to 1"
+    mass = math.fsum(masses.values())
+    if not LEAST_MASS <= mass <= 1 + TOLERANCE:
+        why = f"the letters hold {mass:.3f} of the probability, not {LEAST_MASS} to 1"
         return NoAnswer("unscored:parse", f"{why}; the reply is {text[:60]!r}")
-    masses = {level: mass / held for level, mass in masses.items()}
-    return _answer(masses, leaf, {"outside": round(max(0.0, 1 - held), 6)})
+    masses = {level: m / mass for level, m in masses.items()}
+    return _answer(masses, leaf, {"outside": round(max(0.0, 1 - mass), 6)})
 
 
 def _answer(
     masses: dict[str, float], leaf: Criterion, evidence: dict[str, Any]
-) -> Answer | NoAnswer:
-    """The answer of a distribution; where the criterion may not apply, that it does not when that
-    is most probable, else the levels' probabilities given that it applies."""
+) -> LevelAnswer | NoAnswer:
+    """The answer of a distribution. If the criterion may not apply, it does not when that is most
+    probable; else the probabilities are those given that it applies."""
     if leaf.allow_na:
         absent = masses.pop(NOT_APPLICABLE)
         evidence["not_applicable"] = round(absent, 6)
         if absent > max(masses.values()):
-            return Answer(None, None, "exact", not_applicable=True, evidence=evidence)
+            return LevelAnswer(None, None, "exact", not_applicable=True, evidence=evidence)
         masses = {level: mass / (1 - absent) for level, mass in masses.items()}
     answer = from_probabilities(masses, leaf, None)
-    return replace(answer, evidence=evidence) if isinstance(answer, Answer) else answer
+    return replace(answer, evidence=evidence) if isinstance(answer, LevelAnswer) else answer

@@ -1,4 +1,4 @@
-"""The embedded judge: what may be graded where no model that can judge is at hand.
+"""The embedded judge: grades conciseness by length when no model that can judge is available.
 
 A small local model cannot grade: labels that it picks carry no signal, and no likelihood of a text
 under it grades a kind of criterion on tasks that it was not calibrated on (`benchmarks/embedded`
@@ -18,7 +18,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from importlib.resources import files
 
 import numpy as np
@@ -121,18 +121,13 @@ class EmbeddedJudge:
     """
 
     def __init__(self, *, seed: int = 0) -> None:
-        self.seed = seed
         self.kinds = load_kinds()
-
-    @cached_property
-    def source(self) -> Source:
-        """Constants and seed of this judge."""
-        return Source(
+        self.source = Source(
             evaluator="utility.embedded",
             version=1,
             model="embedded (length)",
             parameters={"constants": hashlib.sha256(_CONSTANTS.read_bytes()).hexdigest()},
-            seed=self.seed,
+            seed=seed,
         )
 
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
@@ -140,14 +135,14 @@ class EmbeddedJudge:
         return [tuple(criteria)] if criteria else []
 
     async def evaluate(self, unit: JudgeUnit) -> Outcome:
-        """One result per criterion."""
+        """Return one result per criterion."""
         prose = read_prose(unit.view.trajectory)
         results = tuple(self._result(unit, c, prose) for c in unit.criteria)
         return Outcome(results, CallRecord(shown=tuple(c.id for c in unit.criteria)))
 
     def _result(self, unit: JudgeUnit, criterion: Criterion, prose: Prose) -> Result:
-        """Length grades every part alike, so any rule of aggregation gives that value; a part
-        without one decides the whole."""
+        """The length grades every part alike, so any rule of aggregation gives that value; a part
+        without a score leaves the whole unscored."""
         key = cell_key(unit, criterion, self.source.sha256)
         if why := self._unsupported(criterion, prose):
             message = f"unsupported by this judge: {why}"
@@ -155,26 +150,23 @@ class EmbeddedJudge:
         if criterion.sub_criteria:
             parts = [self._result(unit, part, prose) for part in criterion.sub_criteria]
             scores = [part for part in parts if isinstance(part, Score)]
-            evidence: dict[str, JsonValue] = {s.criterion_id: s.evidence for s in scores}
-            return Score(
-                key=key, criterion_id=criterion.id, value=scores[0].value, evidence=evidence
-            )
-        raw = prose.shortness(prose.draw(self.seed, unit.repeat))
-        value = round(self._kind(criterion).value(raw), 6)
+            by_part: dict[str, JsonValue] = {s.criterion_id: s.evidence for s in scores}
+            value = scores[0].value
+            return Score(key=key, criterion_id=criterion.id, value=value, evidence=by_part)
+        raw = prose.shortness(prose.draw(self.source.seed, unit.repeat))
+        grade = round(self._kind(criterion).value(raw), 6)
+        evidence: dict[str, JsonValue] = {
+            "words": int(prose.words.sum()),
+            "sentences": len(prose.words),
+            "words_of_this_repeat": round(math.exp(-raw), 3),
+        }
+        level = level_of(grade, criterion.accepted_values)
         return Score(
-            key=key,
-            criterion_id=criterion.id,
-            label=level_of(value, criterion.accepted_values),
-            value=value,
-            evidence={
-                "words": int(prose.words.sum()),
-                "sentences": len(prose.words),
-                "words_of_this_repeat": round(math.exp(-raw), 3),
-            },
+            key=key, criterion_id=criterion.id, label=level, value=grade, evidence=evidence
         )
 
     def _unsupported(self, criterion: Criterion, prose: Prose) -> str | None:
-        """Why it has no score."""
+        """Why it has no score; None if it has one."""
         if criterion.sub_criteria:
             parts = ((part, self._unsupported(part, prose)) for part in criterion.sub_criteria)
             return next((f"{part.id}: {why}" for part, why in parts if why), None)
@@ -193,21 +185,21 @@ class EmbeddedJudge:
 
 
 def named_concept(criterion: Criterion) -> str | None:
-    """Id of the bank concept whose id or name is exactly the criterion's id or name (case, hyphens
-    and spacing aside); None when there is none."""
-    wanted = {_fold(criterion.id), _fold(criterion.name)}
+    """Return the id of the bank concept whose id or name is the criterion's id or name (case,
+    hyphens and spacing aside); None without one."""
+
+    def folded(*names: str) -> set[str]:
+        return {" ".join(name.casefold().replace("-", " ").split()) for name in names}
+
+    wanted = folded(criterion.id, criterion.name)
     for concept in load_bank():
-        if wanted & {_fold(concept.id), *(_fold(name) for name, _ in concept.phrasings)}:
+        if wanted & folded(concept.id, *(name for name, _ in concept.phrasings)):
             return concept.id
     return None
 
 
-def _fold(text: str) -> str:
-    return " ".join(text.casefold().replace("-", " ").split())
-
-
 def level_of(value: float, accepted_values: Sequence[str]) -> str:
-    """The accepted value (worst to best) whose rank over levels - 1 is nearest to `value`.
+    """Return the accepted value (worst to best) whose rank over levels - 1 is nearest to `value`.
 
     Half-way values go to the better level. Raises ValueError outside [0, 1].
     """

@@ -8,7 +8,6 @@ import sys
 import textwrap
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from agenteval.models.limits import Budget
 from agenteval.records import CallRecord, Criterion, Run, Source, content_hash
 from agenteval.text import raised_at, redacted
 from agenteval.utility.answers import (
-    Answer,
+    LevelAnswer,
     NoAnswer,
     answer_of,
     from_probabilities,
@@ -40,7 +39,7 @@ EXPECTED = "a level, a number in [0, 1], a distribution over levels, or (one of 
 class FunctionJudge:
     """Asks a plain or async function once for each run, criterion and repeat.
 
-    The function gets the run as any judge sees it: `input` is the problem, `output` the whole
+    The function gets the run as every judge sees it: `input` is the problem, `output` the whole
     trajectory as text (of a perturbed copy, the perturbed text), without `success`, `metadata`
     and, unless it was asked for, `reference`; `messages` and `spans` are those of the run, which
     perturbations leave as they are. It returns one of
@@ -89,18 +88,9 @@ class FunctionJudge:
                 parameters = {"code": content_hash(textwrap.dedent(_source_text(function)))}
             elif module := _module_of(function):
                 model = f"{module}.{model}"
-        self._source = Source(
+        self.source = Source(
             evaluator="utility.function", version=1, model=model, parameters=parameters, seed=seed
         )
-
-    @property
-    def source(self) -> Source:
-        """Name, and source text or version, of the function."""
-        return self._source
-
-    @cached_property
-    def _source_key(self) -> str:
-        return self._source.sha256
 
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
         """All criteria of a run at once; the function is called for one after the other."""
@@ -114,12 +104,12 @@ class FunctionJudge:
         for criterion, answer in zip(unit.criteria, answers, strict=True):
             if isinstance(answer, NoAnswer):
                 answer = replace(answer, message=redacted(answer.message)[:500])
-            key = cell_key(unit, criterion, self._source_key)
+            key = cell_key(unit, criterion, self.source.sha256)
             results.append(result_of(criterion, key, answer))
         shown = tuple(c.id for c in unit.criteria)
         return Outcome(tuple(results), CallRecord(shown=shown, attempts=1, usage=usage))
 
-    async def _answers(self, unit: JudgeUnit) -> list[Answer | NoAnswer]:
+    async def _answers(self, unit: JudgeUnit) -> list[LevelAnswer | NoAnswer]:
         run = unit.run.model_copy(
             update={
                 "input": unit.view.problem,
@@ -132,16 +122,18 @@ class FunctionJudge:
         if isinstance(self.function, Scorer):
             answer = last_turn(run.output) if unit.run.output.strip() else ""
             run = run.model_copy(update={"output": answer})
-            grades = await self._returned(self.function.score, run)
-            return [_read(grades, criterion) for criterion in unit.criteria]
-        returned = [await self._returned(self.function, run, c) for c in unit.criteria]
+            grades = await self._called(self.function.score, run)
+            if isinstance(grades, NoAnswer):
+                return [grades] * len(unit.criteria)
+            return [_graded(grade_for(grades, criterion), criterion) for criterion in unit.criteria]
+        returned = [await self._called(self.function, run, c) for c in unit.criteria]
         return [
             r if isinstance(r, NoAnswer) else read_judgement(r, c)
             for r, c in zip(returned, unit.criteria, strict=True)
         ]
 
-    async def _returned(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """What it returns; a NoAnswer for what it raises."""
+    async def _called(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The return value; a NoAnswer for an exception of the user's code."""
         try:
             returned = function(*arguments)
             return await returned if inspect.isawaitable(returned) else returned
@@ -153,18 +145,15 @@ class FunctionJudge:
             return NoAnswer("error:judge", f"{type(error).__name__}: {error}{place}")
 
 
-def _read(grades: Sequence[ScorerGrade] | NoAnswer, criterion: Criterion) -> Answer | NoAnswer:
-    if isinstance(grades, NoAnswer):
-        return grades
-    grade = grade_for(grades, criterion)
+def _graded(grade: ScorerGrade, criterion: Criterion) -> LevelAnswer | NoAnswer:
     if grade.error is not None:
         return NoAnswer("error:judge", grade.error)
     explanation = None if grade.explanation is None else str(grade.explanation)
     return read_judgement((grade.value, explanation), criterion)
 
 
-def read_judgement(returned: Any, criterion: Criterion) -> Answer | NoAnswer:
-    """What a function's return value says on a criterion; see `FunctionJudge`."""
+def read_judgement(returned: Any, criterion: Criterion) -> LevelAnswer | NoAnswer:
+    """Return the answer in a function's return value; see `FunctionJudge`."""
     value, explanation = returned, None
     if isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[1], str | None):
         value, explanation = returned
@@ -184,7 +173,7 @@ def read_judgement(returned: Any, criterion: Criterion) -> Answer | NoAnswer:
     elif not criterion.ordered:
         why = f"the number {number:g}, and the levels have no order"
     else:
-        return Answer(None, number, "exact", explanation)
+        return LevelAnswer(None, number, "exact", explanation)
     return NoAnswer("unscored:off_scale", f"the judge returned {why}")
 
 

@@ -1,4 +1,4 @@
-"""From what a judge wrote to an accepted value: exact, else tolerant, else off the scale.
+"""Match a judge's label to an accepted value: exact, else tolerant, else off the scale.
 
 Tolerant means case, spacing, underscores, end punctuation, full-width and invisible characters, a
 level's number, also in words or over the top of the scale ("four out of five"), and small typos
@@ -9,8 +9,12 @@ not "very clear", and "unclear" is not "clear".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from configparser import ConfigParser
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from operator import eq
 from typing import Any, Literal
 
 from rapidfuzz.distance import OSA
@@ -19,7 +23,7 @@ _NOT_APPLICABLE = {"not applicable", "n/a", "na", "n.a.", "n.a", "inapplicable"}
 _NUMBERED = re.compile(r"^\(?(\d{1,3})\)?\s*(?:[-–—:.)=]\s*|\s+)(\S.*)$")
 _NEGATIONS = ("un", "in", "im", "ir", "il", "non", "non-", "dis", "mis", "ab", "a")
 
-# Other widths and shapes of what a keyboard writes, and what is not seen at all.
+# Other widths and shapes of characters on a keyboard, and invisible characters.
 _SHAPES = (
     {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
     | dict.fromkeys(range(0x2010, 0x2016), "-")
@@ -46,18 +50,29 @@ class Label:
     match: Match
 
 
-def fold(text: str) -> str:
-    """Case, underscores, runs of space, quotes and end punctuation do not tell labels apart.
+def words(text: str) -> tuple[str, ...]:
+    """Return the words of a text; for tables of words in the code."""
+    return tuple(text.split())
 
-    Nor do the width of a character and characters that are not seen.
-    """
+
+@cache
+def reply_words(section: str) -> dict[str, tuple[str, ...]]:
+    """Return the lists of words in a section of `data/reply_words.ini`, by name."""
+    file = ConfigParser(delimiters=("=",), interpolation=None)
+    file.read_string(files("agenteval.utility").joinpath("data/reply_words.ini").read_text("utf-8"))
+    return {name: words(text) for name, text in file[section].items()}
+
+
+def fold(text: str) -> str:
+    """Return the text without differences of case, underscores, spaces, quotes, end punctuation,
+    width of characters and invisible characters."""
     text = text if text.isascii() else text.translate(_SHAPES)
     text = " ".join(text.replace("_", " ").casefold().split())
     return text.rstrip(_EDGES).lstrip(_EDGES if not _DECIMAL.match(text) else " ,;:!\"'`*")
 
 
 def read_label(raw: Any, accepted: Sequence[str], *, allow_na: bool = False) -> Label | None:
-    """The accepted value meant by `raw`, or None when it is off the scale.
+    """Return the accepted value meant by `raw`, or None when it is off the scale.
 
     `raw` may be text, or a whole number when the accepted values are numbered. A boolean is only
     ever the word true or false. With `allow_na`, "not applicable" and its short forms are read.
@@ -65,7 +80,7 @@ def read_label(raw: Any, accepted: Sequence[str], *, allow_na: bool = False) -> 
     if isinstance(raw, bool):
         raw = str(raw).lower()
     if isinstance(raw, int | float):
-        return _only(value for value in accepted if _own_number(value) == raw)
+        return _only(value for value in accepted if _level_number(value) == raw)
     if not isinstance(raw, str):
         return None
     if raw in accepted:
@@ -77,8 +92,8 @@ def read_label(raw: Any, accepted: Sequence[str], *, allow_na: bool = False) -> 
         return Label(None, "exact")
     return (
         _by_stated_number(text, accepted)
-        or _only(value for value in accepted if _same_words(text, value))
-        or _only(value for value in accepted if _same_but_for_typos(text, value))
+        or _only(value for value in accepted if _matches(text, value, eq))
+        or _only(value for value in accepted if _matches(text, value, _same_but_for_typos))
         or _glossed(text, accepted)
     )
 
@@ -101,11 +116,11 @@ def _only(hits: Iterable[str]) -> Label | None:
     return Label(values[0], "tolerant") if len(values) == 1 else None
 
 
-def _own_number(value: str) -> float | None:
+def _level_number(value: str) -> float | None:
     """The number that an accepted value carries or is."""
     numbered = _NUMBERED.match(value.strip())
-    own = numbered.group(1) if numbered else value.strip()
-    return float(own) if re.fullmatch(r"-?\d+(\.\d+)?", own) else None
+    number = numbered.group(1) if numbered else value.strip()
+    return float(number) if re.fullmatch(r"-?\d+(\.\d+)?", number) else None
 
 
 def _by_stated_number(text: str, accepted: Sequence[str]) -> Label | None:
@@ -114,10 +129,10 @@ def _by_stated_number(text: str, accepted: Sequence[str]) -> Label | None:
     if stated is None:
         return None
     if stated.top is not None:
-        numbers = [_own_number(value) for value in accepted]
+        numbers = [_level_number(value) for value in accepted]
         if None in numbers or stated.top != max(n for n in numbers if n is not None):
             return None
-    label = _only(value for value in accepted if _own_number(value) == stated.number)
+    label = _only(value for value in accepted if _level_number(value) == stated.number)
     if stated.unit is None or label is None or label.value is None:
         return label
     _, words = _split(fold(label.value))  # of a bare number: the number itself
@@ -129,31 +144,25 @@ def _split(text: str) -> tuple[str | None, str]:
     return (numbered.group(1), numbered.group(2)) if numbered else (None, text)
 
 
-def _same_words(text: str, value: str) -> bool:
-    """The words without the level's number, on either side. Two numbers must agree."""
-    (number, words), (own_number, own_words) = _split(text), _split(fold(value))
-    agree = number is None or own_number == number
-    return words == own_words and agree
+def _matches(text: str, value: str, same: Callable[[str, str], bool]) -> bool:
+    """Whether all words are the same, without the level's number on either side. Two numbers must
+    agree."""
+    (number, written), (level, meant) = _split(text), _split(fold(value))
+    ours, theirs = written.split(), meant.split()
+    comparable = number in (None, level) and len(ours) == len(theirs)
+    return comparable and all(map(same, ours, theirs))
 
 
-def _same_but_for_typos(text: str, value: str) -> bool:
-    (number, words), (own_number, own_words) = _split(text), _split(fold(value))
-    ours, theirs = words.split(), own_words.split()
-    return (
-        number in (None, own_number)
-        and len(ours) == len(theirs)
-        and all(a == b or _typo(a, b) for a, b in zip(ours, theirs, strict=True))
-    )
-
-
-def _typo(written: str, meant: str) -> bool:
+def _same_but_for_typos(written: str, meant: str) -> bool:
     """One slip in a word of six letters, two in a word of ten; a negating prefix is no slip."""
+    if written == meant:
+        return True
     if any(written == p + meant or meant == p + written for p in _NEGATIONS):
         return False
     shorter = min(len(written), len(meant))
     allowed = 2 if shorter >= 10 else 1 if shorter >= 6 else 0
     same_start = written[:2] == meant[:2] or sorted(written[:2]) == sorted(meant[:2])
-    return same_start and 0 < OSA.distance(written, meant) <= allowed
+    return same_start and OSA.distance(written, meant) <= allowed
 
 
 # ---------------------------------------------------------------- numbers
@@ -186,7 +195,7 @@ class StatedNumber:
 
 
 def stated_number(text: str) -> StatedNumber | None:
-    """The number that a text states and nothing else: 4, "four", "3 stars", "4/5", "a four out of
+    """Return the number if a text states nothing else: 4, "four", "3 stars", "4/5", "a four out of
     five", "80%". None for any other text.
 
     `text` in lower case, single spaces, without punctuation at the end.

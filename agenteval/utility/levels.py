@@ -1,4 +1,4 @@
-"""Accepted values as critics write them: lists, mappings, numbers, ranges, booleans, text."""
+"""Read accepted values as critics write them: lists, mappings, numbers, ranges, booleans, text."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 from agenteval.utility.labels import fold
 from agenteval.utility.scale_words import is_not_applicable
 
+LOWEST_KEYS, HIGHEST_KEYS = ("min", "minimum", "from", "start"), ("max", "maximum", "to", "end")
 _NUMBER = r"-?\d+(?:\.\d+)?"
 # Words around the two numbers of a range: "an integer from 1 (worst) to 5 (best)".
 _AROUND = (
@@ -27,22 +28,21 @@ _RANGE_TEXT = re.compile(
     re.I,
 )
 _REMARK = re.compile(r"[,;(]?\s*\b(?:where|with)\b", re.I)  # "1-5, where 5 is the best"
-_MORE = ("...", "…", "etc", "etc.", "and so on")
+_OPEN_ENDS = ("...", "…", "etc", "etc.", "and so on")
 _SEPARATORS = (r"\s*\n\s*[-*•]?\s*", r"\s*;\s*", r"\s*\|\s*", r"\s*,\s*", r"\s*/\s*", r"\s+or\s+")
 _LABEL_KEYS = ("label", "value", "level", "name", "grade", "rating", "score")
 _TEXT_KEYS = ("description", "explanation", "meaning", "definition", "desc")
 _SCHEMA_KEYS = ("levels", "values", "accepted_values", "enum", "options", "scale", "labels")
-_LOWEST, _HIGHEST = ("min", "minimum", "from", "start"), ("max", "maximum", "to", "end")
 _SHORT = 40  # characters of a text that becomes part of a numbered label
 _MOST_LEVELS = 12  # a longer run of whole numbers is a numeric scale
 
 
 @dataclass
 class ReplyLevels:
-    """Labels in the order written, what each means, and whether "not applicable" was among them.
+    """Labels in the order written, their meanings, and whether "not applicable" was among them.
 
-    `bounds` is set instead of labels for a numeric scale: least and greatest number; `written` is
-    then the text that they stood in, which may say which of them is the best.
+    For a numeric scale `bounds` is set instead of labels: first and last number; `written` is then
+    the text around them, which may say which of them is the best.
     """
 
     labels: list[str] = field(default_factory=list)
@@ -53,14 +53,14 @@ class ReplyLevels:
     notes: list[str] = field(default_factory=list)
 
     def add(self, label: str, meaning: str = "") -> None:
-        """Take one label: N/A becomes `allow_na`, a repeated one is noted and left out."""
+        """Add a label: N/A becomes `allow_na`, a repeated one is noted and left out."""
         label = " ".join(label.split())
         if not label:
             return
         if is_not_applicable(label):
             self.allow_na = True
             self.notes.append(f"{label!r} is no level; it may be answered where it cannot apply")
-        elif fold(label) in {fold(known) for known in self.labels}:
+        elif fold(label) in map(fold, self.labels):
             self.notes.append(f"the value {label!r} stood twice")
         else:
             self.labels.append(label)
@@ -69,79 +69,66 @@ class ReplyLevels:
 
 
 def read_levels(value: Any) -> ReplyLevels:
-    """The accepted values in `value`. Raises ValueError, saying why, when it holds none."""
+    """Read the accepted values in `value`. Raises ValueError with the reason if it holds none."""
     levels = ReplyLevels()
     if isinstance(value, dict):
-        if (inner := _schema(value)) is not None:
+        if (inner := levels_in_schema(value)) is not None:
             return read_levels(inner)
         _from_mapping(value, levels)
     elif isinstance(value, list):
-        return _from_list(value)
+        single = value[0] if len(value) == 1 else None
+        if isinstance(single, str) or (isinstance(single, dict | list) and not _label_of(single)):
+            return read_levels(single)  # ["0-100%"], ["Yes/No"], [["poor", "good"]]
+        if _open_ended(value):
+            return read_levels(", ".join(map(str, value)))
+        _from_list(value, levels)
     elif isinstance(value, str):
         _from_text(value.strip(), levels)
     else:
         raise ValueError(f"its accepted values are {value!r}, not a list")
-    return _checked(levels)
-
-
-def _checked(levels: ReplyLevels) -> ReplyLevels:
     if not levels.labels and levels.bounds is None:
         raise ValueError("it has no accepted values")
     return levels
 
 
-def _from_list(value: list[Any]) -> ReplyLevels:
-    single = value[0] if len(value) == 1 else None
-    if isinstance(single, str) or (isinstance(single, dict | list) and not _label_of(single)):
-        return read_levels(single)  # ["0-100%"], ["Yes/No"], [["poor", "good"]]
-    if _open_ended(value):
-        return read_levels(", ".join(map(str, value)))
-    levels = ReplyLevels()
-    if len(value) > _MOST_LEVELS and all(type(i) is int for i in value) and _even(value):
+def _from_list(value: list[Any], levels: ReplyLevels) -> None:
+    numbers = len(value) > _MOST_LEVELS and all(type(item) is int for item in value)
+    if numbers and len({b - a for a, b in pairwise(value)}) == 1:
         levels.bounds = (float(value[0]), float(value[-1]))
-    else:
-        for item in value:
-            _add_item(item, levels)
-    return _checked(levels)
+        return
+    for item in value:
+        _add_item(item, levels)
 
 
-def _schema(value: dict[str, Any]) -> Any:
-    """The levels in a description of a value: `{"levels": [...]}`, `{"type": "boolean"}`,
+def levels_in_schema(value: dict[str, Any]) -> Any:
+    """Return the levels in a description of a value: `{"levels": [...]}`, `{"type": "boolean"}`,
     `{"type": "integer", "minimum": 1, "maximum": 5}`; None for a mapping that is the levels."""
     keyed = {str(key).strip().casefold(): item for key, item in value.items()}
-    low, high = (next((keyed[k] for k in keys if k in keyed), None) for keys in (_LOWEST, _HIGHEST))
+    low = next((keyed[key] for key in LOWEST_KEYS if key in keyed), None)
+    high = next((keyed[key] for key in HIGHEST_KEYS if key in keyed), None)
     ends = keyed.get("range") if low is None and high is None else [low, high]
-    if (
-        isinstance(ends, list)
-        and len(ends) == 2
-        and all(re.fullmatch(_NUMBER, f"{n}") for n in ends)
-    ):
-        return f"{ends[0]} to {ends[1]}"
+    pair = ends if isinstance(ends, list) and len(ends) == 2 else []
+    if pair and all(re.fullmatch(_NUMBER, f"{end}") for end in pair):
+        return f"{pair[0]} to {pair[1]}"
     if isinstance(ends, dict | str):
         return ends
     listed = (keyed[key] for key in _SCHEMA_KEYS if isinstance(keyed.get(key), list | dict | str))
     inner = next(listed, None)
-    if inner is None and str(keyed.get("type")).casefold() in ("bool", "boolean"):
-        return ["No", "Yes"]
-    return inner
+    boolean = str(keyed.get("type")).casefold() in ("bool", "boolean")
+    return ["No", "Yes"] if inner is None and boolean else inner
 
 
 def _open_ended(items: Sequence[Any]) -> bool:
-    return any(isinstance(item, str) and item.strip() in _MORE for item in items)
-
-
-def _even(numbers: list[int]) -> bool:
-    return len({b - a for a, b in pairwise(numbers)}) == 1
+    return any(isinstance(item, str) and item.strip() in _OPEN_ENDS for item in items)
 
 
 def _add_item(item: Any, levels: ReplyLevels) -> None:
     if isinstance(item, dict):
-        label = _label_of(item)
-        if label is not None:
+        if (label := _label_of(item)) is not None:
             levels.add(label, _text_of(item))
         elif len(item) == 1:
             ((key, meaning),) = item.items()
-            levels.add(*_pair(str(key), meaning, short=len(str(meaning)) <= _SHORT))
+            levels.add(*_label_and_meaning(key, meaning, short=len(str(meaning)) <= _SHORT))
         else:
             raise ValueError(f"the level {str(item)[:60]!r} has no label")
     elif item is None or isinstance(item, list):
@@ -151,11 +138,8 @@ def _add_item(item: Any, levels: ReplyLevels) -> None:
 
 
 def _label_of(item: Any) -> str | None:
-    if not isinstance(item, dict):
-        return None
-    return next(
-        (str(item[k]) for k in _LABEL_KEYS if isinstance(item.get(k), str | int | float)), None
-    )
+    keys = _LABEL_KEYS if isinstance(item, dict) else ()
+    return next((str(item[k]) for k in keys if isinstance(item.get(k), str | int | float)), None)
 
 
 def _text_of(item: dict[str, Any]) -> str:
@@ -164,29 +148,28 @@ def _text_of(item: dict[str, Any]) -> str:
 
 def _from_mapping(value: dict[str, Any], levels: ReplyLevels) -> None:
     pairs = list(value.items())
-    if len(pairs) > 1 and all(_is_number(points) for _, points in pairs):
+    points = [v for v in value.values() if isinstance(v, int | float) and not isinstance(v, bool)]
+    if len(pairs) > 1 and len(points) == len(pairs):
         by_points = sorted(pairs, key=lambda pair: float(pair[1]))
         if by_points != pairs:
             levels.notes.append("ordered by the points it gives")
         pairs = [(key, "") for key, _ in by_points]
     short = all(len(text) <= _SHORT for _, text in pairs if isinstance(text, str))
     for key, meaning in pairs:
-        levels.add(*_pair(str(key), meaning, short=short))
+        levels.add(*_label_and_meaning(key, meaning, short=short))
 
 
-def _pair(key: str, meaning: Any, *, short: bool = True) -> tuple[str, str]:
-    """Label and meaning; a numbered key is one label with its text where all texts are short."""
+def _label_and_meaning(key: Any, meaning: Any, *, short: bool) -> tuple[str, str]:
+    """Label and meaning; a numbered key is one label with its text if all texts are short."""
+    key = str(key)
     if isinstance(meaning, dict):
-        own = _label_of(meaning)
-        return (f"{key} - {own}" if own and re.fullmatch(r"\d+", key) else key), _text_of(meaning)
+        label = _label_of(meaning)
+        numbered = label and re.fullmatch(r"\d+", key)
+        return (f"{key} - {label}" if numbered else key), _text_of(meaning)
     text = meaning if isinstance(meaning, str) else ""
     if re.fullmatch(r"\d+", key.strip()) and text and short:
         return f"{key.strip()} - {text.strip()}", ""
     return key, text
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _from_text(text: str, levels: ReplyLevels) -> None:
@@ -199,20 +182,19 @@ def _from_text(text: str, levels: ReplyLevels) -> None:
     if re.search(r"^\[?(?:np\.|numpy\.|range\(|list\()|\sfor\s+\w+\s+in\s", text):
         raise ValueError(f"its accepted values are the code {text[:60]!r}")
     listed = re.fullmatch(rf"{_AROUND}[(\[]?\s*({_NUMBER}(?:\s*,.+))", text.strip("[](){} "), re.I)
-    bare = (listed[1] if listed else text).strip("[](){}")
+    content = (listed[1] if listed else text).strip("[](){}")
     for separator in _SEPARATORS:
-        parts = [part.strip(" '\"-*•") for part in re.split(separator, bare)]
+        parts = [part.strip(" '\"-*•") for part in re.split(separator, content)]
         if len(parts) > 1 and _open_ended(parts):
-            ends = parts[0], parts[-1]
-            if not all(re.fullmatch(_NUMBER, end) for end in ends):
-                raise ValueError(f"its accepted values {bare[:60]!r} have no end")
-            levels.bounds = (float(ends[0]), float(ends[1]))
+            if not (re.fullmatch(_NUMBER, parts[0]) and re.fullmatch(_NUMBER, parts[-1])):
+                raise ValueError(f"its accepted values {content[:60]!r} have no end")
+            levels.bounds = (float(parts[0]), float(parts[-1]))
             return
         if len(parts) > 1:
             for part in parts:
                 levels.add(part)
             return
-    raise ValueError(f"its accepted values are the text {bare[:60]!r}, not a list")
+    raise ValueError(f"its accepted values are the text {content[:60]!r}, not a list")
 
 
 # ---------------------------------------------------------------- ranges, also written as code
@@ -230,7 +212,6 @@ _EACH_CODE = re.compile(  # [x*0.1 for x in range(11)]
 def _bounds(text: str) -> tuple[float, float] | None:
     """First and last number of a range in words or of Python code that lists numbers in equal
     steps; the code is read and never run. None for anything else."""
-    text = text.strip()
     if match := _RANGE_TEXT.fullmatch(_REMARK.split(text, maxsplit=1)[0].strip()):
         low, high = (float(number) for number in match.groups() if number is not None)
         return low, high
@@ -250,11 +231,11 @@ def _bounds(text: str) -> tuple[float, float] | None:
 
 
 def _ends_of(function: str, args: list[float]) -> tuple[float, float] | None:
-    """First and last of what range, arange or linspace give; None for less than two numbers."""
+    """First and last number of range, arange or linspace; None for less than two numbers."""
     if function == "linspace":
         count = args[2] if len(args) == 3 else 50
         return (args[0], args[1]) if 2 <= len(args) <= 3 and count >= 2 else None
-    if not 1 <= len(args) <= 3:
+    if len(args) > 3:
         return None
     start, stop = (0.0, args[0]) if len(args) == 1 else args[:2]
     step = args[2] if len(args) == 3 else 1.0

@@ -1,17 +1,17 @@
 """Merging paraphrased criteria, and counting the distinct ones.
 
-What is the same:
+Two criteria are the same:
 
-* Criteria whose names fold to the same text (`fold_name`), whatever their descriptions, levels and
-  kinds of scale. At tau = 1 nothing else is, and no embedder is needed: so the published curves
-  count at tau = 1, and no curve for a lower tau can lie above it.
-* Below tau = 1 also names that are paraphrases. Each folded name has one vector, however often it
-  was proposed: that of its medoid wording, the sum of the unit vectors of name and description,
-  which tells more than the vector of both in one text (`benchmarks/merge_quality`). Names are
+* if their names fold to the same text (`fold_name`), whatever their descriptions, levels and kinds
+  of scale. At tau = 1 nothing else is, and no embedder is needed: so the published curves count at
+  tau = 1, and no curve for a lower tau can lie above it.
+* below tau = 1 also if their names are paraphrases. Each folded name has one vector, however often
+  it was proposed: that of its medoid wording, the sum of the unit vectors of name and description,
+  which separates better than the vector of both in one text (`benchmarks/merge_quality`). Names are
   joined by average linkage as long as the mean similarity between two groups is at least tau: the
   cosine and what common words of the levels add to it. Opposites, and names that differ in their
   head alone, are never joined (`names.Likeness`).
-* What a chat model said of the names (`consolidate.py`), where it was asked.
+* if a chat model that was asked about the names says so (`consolidate.py`).
 
 The result does not depend on the order of the input.
 """
@@ -29,7 +29,8 @@ import numpy as np
 from agenteval.errors import InputError
 from agenteval.records import Criterion, Provenance, content_hash
 from agenteval.stats.cluster import average_link, similar_pieces
-from agenteval.utility.names import Likeness, ParsedName, fold_name, parse_name
+from agenteval.utility.critic_reply import with_unique_ids
+from agenteval.utility.names import Likeness, fold_name, parse_name
 
 if TYPE_CHECKING:
     from agenteval.models.embeddings import Embedder, Vectors
@@ -38,10 +39,12 @@ if TYPE_CHECKING:
 _EPSILON = 1e-6
 _DIGITS = 6  # cosines are compared and shown to this precision
 
+Wording = tuple[str, str]  # folded name and description: equal ones have one vector
+
 
 @dataclass(frozen=True, slots=True)
 class NearMiss:
-    """Two names that stayed apart and are perhaps the same."""
+    """Two names that stayed apart and may be the same."""
 
     left: str
     right: str
@@ -50,32 +53,31 @@ class NearMiss:
 
 @dataclass(frozen=True)
 class _Item:
-    """A criterion with what is needed to compare it, independent of where it stood."""
-
     criterion: Criterion
-    wording: tuple[str, str]  # folded name and description: equal ones have one vector
+    wording: Wording
     rank: tuple[str, ...]  # canonical place: content, then hashes; equal ranks are equal records
 
 
 def _item(criterion: Criterion) -> _Item:
     description = " ".join(unicodedata.normalize("NFKC", criterion.description).casefold().split())
     wording = (fold_name(criterion.name), description)
-    whole = content_hash(criterion.model_dump(mode="json"))
-    return _Item(criterion, wording, (*wording, criterion.sha256, whole))
+    record = content_hash(criterion.model_dump(mode="json"))
+    return _Item(criterion, wording, (*wording, criterion.sha256, record))
 
 
-def _embedded(wordings: Sequence[tuple[str, str]], embedder: Embedder) -> Vectors:
-    """Unit rows, one for each wording: name and description added, the name alone where there is
-    no description (or an opposite one, as far as the embedder knows)."""
+def _embedded(wordings: Sequence[Wording], embedder: Embedder) -> dict[Wording, Any]:
+    """The unit vector of each wording: name and description added, the name alone if there is no
+    description (or an opposite one, as far as the embedder knows)."""
     texts = sorted({text for wording in wordings for text in wording if text})
     row = dict(zip(texts, embedder.embed(texts), strict=True))
     names = np.stack([row[name] for name, _ in wordings])
     both = np.stack([row[name] + row[text] if text else row[name] for name, text in wordings])
     length = np.linalg.norm(both, axis=1, keepdims=True)
-    return np.where(length > _EPSILON, both / np.maximum(length, _EPSILON), names)
+    units = np.where(length > _EPSILON, both / np.maximum(length, _EPSILON), names)
+    return dict(zip(wordings, units, strict=True))
 
 
-class Names:
+class CriterionClusters:
     """Criteria by folded name: one representative and, with an embedder, one vector for each name.
 
     Names are in canonical order; a label list has one number for each of them. `vectors` are unit
@@ -88,14 +90,13 @@ class Names:
             by_name[item.wording[0]].append(item)
         self._items = list(by_name.values())
         self._embedder = embedder and embedder.name
-        parsed: list[ParsedName] = []
-        self._vector: dict[tuple[str, str], Any] = {}  # of each wording, and of each name alone
+        self._vector: dict[Wording, Any] = {}  # of each wording, and of each name alone
+        parsed = []
         if embedder is not None and by_name:
-            proposed = {item.wording: None for items in self._items for item in items}
             parsed = [parse_name(name) for name in by_name]
-            alone = [*by_name, *(name.head for name in parsed)]
-            wordings = list(proposed | {(text, ""): None for text in alone})
-            self._vector = dict(zip(wordings, _embedded(wordings, embedder), strict=True))
+            wordings = {item.wording: None for items in self._items for item in items}
+            wordings |= {(text, ""): None for text in [*by_name, *(name.head for name in parsed)]}
+            self._vector = _embedded(list(wordings), embedder)
         best = [self._representative(items) for items in self._items]
         self.representatives = [item.criterion for item in best]
         self.vectors: Vectors | None = None
@@ -106,13 +107,13 @@ class Names:
             self._likeness = Likeness(parsed, heads, self.representatives, self.vectors)
 
     def partition(self, tau: float) -> list[int]:
-        """The group of each name at `tau`, numbered in order of first appearance."""
+        """Return the group of each name at `tau`, numbered in order of first appearance."""
         if tau == 1 or self._likeness is None:
             return list(range(len(self._items)))
         return [int(label) for label in average_link(self._likeness, len(self._items), tau)]
 
     def near_misses(self, labels: Sequence[int], least: float) -> list[NearMiss]:
-        """Pairs of names in different groups from a cosine of `least` on, the most alike first.
+        """Return pairs of names in different groups from a cosine of `least` on, most alike first.
 
         Of two groups only the most alike pair. Empty without an embedder.
         """
@@ -130,17 +131,17 @@ class Names:
                 misses[pair] = NearMiss(a, b, float(alike))
         return list(misses.values())
 
-    def pieces(self, most: int) -> list[list[int]]:
-        """All names in pieces of at most `most`, the like with the like."""
+    def pieces(self, size: int) -> list[list[int]]:
+        """Partition the names into pieces of at most `size`, similar names together."""
         count = len(self.representatives)
-        if self.vectors is None or count <= most:
-            return [list(range(at, min(at + most, count))) for at in range(0, count, most)]
-        return similar_pieces(self.vectors, most)
+        if self.vectors is None or count <= size:
+            return [list(range(at, min(at + size, count))) for at in range(0, count, size)]
+        return similar_pieces(self.vectors, size)
 
     def members(
         self, sets: Sequence[Sequence[Criterion]], labels: Sequence[int]
     ) -> list[list[int]]:
-        """Per set the sorted distinct groups of its criteria, which are those given."""
+        """Return per set the sorted distinct groups of its criteria, which are those given."""
         group = {
             id(item.criterion): label  # by identity: equal records of two sets are two members
             for items, label in zip(self._items, labels, strict=True)
@@ -151,35 +152,33 @@ class Names:
     def merged(
         self, labels: Sequence[int], consolidated: Consolidation | None = None
     ) -> list[Criterion]:
-        """One criterion for each group; see `merge_criteria`."""
+        """Return one criterion for each group; see `merge_criteria`."""
         groups: defaultdict[int, list[int]] = defaultdict(list)
         for name, label in enumerate(labels):
             groups[label].append(name)
         merged = {label: self._merged(names, consolidated) for label, names in groups.items()}
-        names = {label: criterion.name for label, criterion in merged.items()}
+        title = {label: criterion.name for label, criterion in merged.items()}
         for part, whole in consolidated.part_of if consolidated else ():
             criterion = merged[labels[part]]
-            wholes = {names[labels[whole]], *criterion.provenance.part_of}
-            provenance = criterion.provenance.model_copy(update={"part_of": tuple(sorted(wholes))})
-            merged[labels[part]] = criterion.model_copy(update={"provenance": provenance})
-        return _with_unique_ids(
-            sorted(
-                merged.values(),
-                key=lambda c: (
-                    -len(c.provenance.seeds),
-                    fold_name(c.name),
-                    c.name,
-                    c.sha256,
-                    c.model_dump_json(),
-                ),
-            )
+            wholes = {title[labels[whole]], *criterion.provenance.part_of}
+            merged[labels[part]] = _with_provenance(criterion, part_of=tuple(sorted(wholes)))
+        criteria = sorted(
+            merged.values(),
+            key=lambda c: (
+                -len(c.provenance.seeds),
+                fold_name(c.name),
+                c.name,
+                c.sha256,
+                c.model_dump_json(),
+            ),
         )
+        return with_unique_ids(criteria, frozenset(c.id for c in criteria))
 
     def _representative(self, items: Sequence[_Item]) -> _Item:
         """The wording with an order before one without, then the medoid: the highest mean cosine
         to all, a wording counted as often as it was proposed and each name by itself once more, so
-        that of two wordings the one is taken that keeps to the name; then that of more seeds, then
-        the shortest name and the smallest content hash."""
+        that of two wordings the one closer to the name is taken; then that of more seeds, then the
+        shortest name and the smallest content hash."""
         seeds: defaultdict[str, set[int]] = defaultdict(set)
         for item in items:
             seeds[item.criterion.sha256].update(item.criterion.provenance.seeds)
@@ -204,7 +203,7 @@ class Names:
         )
 
     def _merged(self, names: Sequence[int], consolidated: Consolidation | None) -> Criterion:
-        owner = {id(item): name for name in names for item in self._items[name]}
+        name_of = {id(item): name for name in names for item in self._items[name]}
         items = [item for name in names for item in self._items[name]]
         best = self._representative(items)
         aliases: list[dict[str, Any]] = list(best.criterion.provenance.aliases)
@@ -213,18 +212,14 @@ class Names:
                 continue
             alias = self._alias(item, best)
             if consolidated is not None:
-                alias |= consolidated.provenance(owner[id(best)], owner[id(item)])
+                alias |= consolidated.provenance(name_of[id(best)], name_of[id(item)])
             brought = item.criterion.provenance.aliases
             aliases += [alias, *({"via": item.criterion.name, **a} for a in brought)]
         seeds = {seed for item in items for seed in item.criterion.provenance.seeds}
-        known = best.criterion.provenance
-        provenance = Provenance(
-            **{**dict(known), "seeds": tuple(sorted(seeds)), "aliases": tuple(aliases)}
-        )
-        return best.criterion.model_copy(update={"provenance": provenance})
+        return _with_provenance(best.criterion, seeds=tuple(sorted(seeds)), aliases=tuple(aliases))
 
     def _alias(self, item: _Item, best: _Item) -> dict[str, Any]:
-        """What is kept of a merged criterion."""
+        """The record of a merged criterion."""
         criterion = item.criterion
         alias: dict[str, Any] = {
             "name": criterion.name,
@@ -248,27 +243,27 @@ class Names:
 def merge_criteria(
     criteria: Sequence[Criterion], embedder: Embedder | None, *, tau: float | None = None
 ) -> list[Criterion]:
-    """One criterion per group, the most often proposed first (distinct seeds, then name).
+    """Return one criterion per group, the most often proposed first (distinct seeds, then name).
 
     `tau` is the least mean cosine at which two groups are joined, in (0, 1]; None takes the
     embedder's default, or 1 without an embedder. The representative of a group is a wording whose
-    levels have an order, where there is one; among these the medoid: the highest mean cosine to
-    all members, ties to the wording proposed by more seeds, then to the shorter name, then to the
+    levels have an order, if there is one; among these the medoid: the highest mean cosine to all
+    members, ties to the wording proposed by more seeds, then to the shorter name, then to the
     smallest content hash. It keeps its own accepted values, scale, order, sub-criteria and
-    expectations. Every other member stands in `provenance.aliases` with its cosine to the
-    representative (None where nothing was embedded); aliases that a member brought along follow
-    it, with `via`. `provenance.seeds` is the union. When ids collide, the later gets a number.
+    expectations. Every other member is in `provenance.aliases` with its cosine to the
+    representative (None if nothing was embedded); aliases that a member brought along follow it,
+    with `via`. `provenance.seeds` is the union. When ids collide, the later gets a number.
 
     Raises InputError for a tau outside (0, 1] or below 1 without an embedder, and whatever the
     embedder raises.
     """
     tau = threshold(embedder, tau)
-    names = Names(criteria, embedder if tau < 1 else None)
-    return names.merged(names.partition(tau))
+    clusters = CriterionClusters(criteria, embedder if tau < 1 else None)
+    return clusters.merged(clusters.partition(tau))
 
 
 def threshold(embedder: Embedder | None, tau: float | None) -> float:
-    """`tau`, or the embedder's default, or 1 without one. Raises InputError as `merge_criteria`."""
+    """Return `tau` or the embedder's default (1 without). Raises InputError as `merge_criteria`."""
     if tau is None:
         return 1.0 if embedder is None else embedder.default_tau
     if not 0 < tau <= 1:
@@ -278,13 +273,6 @@ def threshold(embedder: Embedder | None, tau: float | None) -> float:
     return tau
 
 
-def _with_unique_ids(criteria: Sequence[Criterion]) -> list[Criterion]:
-    """The later of two equal ids gets the next free number: clarity, clarity-2, clarity-3."""
-    own = {c.id for c in criteria}
-    unique: dict[str, Criterion] = {}
-    for criterion in criteria:
-        name, number = criterion.id, 2
-        while name in unique or (name in own and name != criterion.id):
-            name, number = f"{criterion.id}-{number}", number + 1
-        unique[name] = criterion.model_copy(update={"id": name})
-    return list(unique.values())
+def _with_provenance(criterion: Criterion, **changes: Any) -> Criterion:
+    provenance = Provenance(**{**dict(criterion.provenance), **changes})
+    return criterion.model_copy(update={"provenance": provenance})

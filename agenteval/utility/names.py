@@ -1,9 +1,9 @@
-"""How alike criteria are by their names: equal texts, and names that never mean the same.
+"""Similarity of criteria by their names: equal texts, and names that never mean the same.
 
-A pair is never the same when a negation tells its names apart ("correct actions", "incorrect
-actions"), or when they share all other words and differ in the head ("completion" and "completion
-time", "step clarity" and "step accuracy"), unless the embedder holds the heads themselves for
-alike ("methods", "techniques"). Common words of the levels speak for a pair.
+A pair is never the same if its names differ by a negation ("correct actions", "incorrect actions"),
+or share all other words and differ in the head ("completion" and "completion time", "step clarity"
+and "step accuracy"), unless the embedder finds the heads themselves alike ("methods",
+"techniques"). Common words of the levels make a pair more similar.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from agenteval.utility.labels import fold
+from agenteval.utility.labels import fold, words
 from agenteval.utility.scale_words import (
     DEGREES,
     QUALITY,
@@ -34,31 +34,12 @@ if TYPE_CHECKING:
 _LIST_NUMBER = re.compile(r"\W*(?:criterion\s+)?\d{1,2}(?:[.)\]:](?=\s|[^\W\d])|\s+[-\u2013]\s)\s*")
 _MEANING = "#%&@*"  # punctuation that makes another name: C and C# are two languages
 _CAMEL = re.compile(r"[A-Z]?[a-z]+(?:[A-Z][a-z]+)+")
-_SMALL = frozenset(
-    (
-        "a",
-        "an",
-        "and",
-        "for",
-        "in",
-        "level",
-        "of",
-        "on",
-        "the",
-        "to",
-        "use",
-        "used",
-        "with",
-        "taken",
-        "needed",
-        "required",
-    )
-)
-_BEHIND = frozenset(["by", "for", "in", "of", "on", "to", "with"])
+_SMALL = frozenset(words("a an and for in level of on the to use used with taken needed required"))
+_BEHIND = frozenset(words("by for in of on to with"))
 _ENDING = re.compile(
     r"(?<=\w{4})(?:ibility|ability|ness|ations?|ions?|ings?|ity|ies|es|s|ed|ly|al|e|y)$"
 )
-_SPEED = frozenset(("slow", "slower", "fast", "faster", "quick", "prompt", "rapid", "time"))
+_SPEED = frozenset(words("slow slower fast faster quick prompt rapid time"))
 _ANY_SCALE = {*QUALITY, *DEGREES, "right", "wrong"}  # words of any scale: they say nothing of it
 HEADS_ALIKE = 0.5  # cosine of heads that may be one idea
 SHARED_LEVELS = 0.25  # what common level words add to a cosine, at most
@@ -66,15 +47,17 @@ NEVER = -1e9  # similarity of a pair that must not be joined, however large its 
 
 
 def fold_name(name: str) -> str:
-    """The text by which names are equal: without case, list number ("1. "), hyphens, underscores
-    and other punctuation, with single spaces, and a name in CamelCase as words; the name itself
-    when nothing else is left."""
+    """Return the text by which names are equal: without case, list number ("1. "), hyphens,
+    underscores and other punctuation, with single spaces, CamelCase as words; the name itself if
+    nothing remains."""
     name = unicodedata.normalize("NFKC", name)
     if _CAMEL.fullmatch(name):
         name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
     text = " ".join(name.casefold().split())
-    bare = _LIST_NUMBER.sub("", text, count=1) if _LIST_NUMBER.match(text) else text
-    letters = (" " if unicodedata.category(c)[0] == "P" and c not in _MEANING else c for c in bare)
+    unnumbered = _LIST_NUMBER.sub("", text, count=1) if _LIST_NUMBER.match(text) else text
+    letters = (
+        " " if unicodedata.category(c)[0] == "P" and c not in _MEANING else c for c in unnumbered
+    )
     return " ".join("".join(letters).split()) or text
 
 
@@ -104,15 +87,14 @@ def parse_name(folded: str) -> ParsedName:
 
 
 def _level_words(criterion: Criterion) -> frozenset[str]:
-    """What the levels grade: their words for qualities and faults, without degrees and negation;
-    "time" for all times."""
-    found = set()
+    """The levels' words for qualities and faults, without degree and negation; "time" for times."""
+    stems = set()
     for token in tokens_of(" ".join(fold(label) for label in criterion.accepted_values)):
         if token in SECONDS or token in _SPEED:
-            found.add("time")
+            stems.add("time")
         elif token not in _ANY_SCALE and sign(token):
-            found.add(without_negation(token)[:5])
-    return frozenset(found)
+            stems.add(without_negation(token)[:5])
+    return frozenset(stems)
 
 
 def _incidence(sets: Sequence[Iterable[str]]) -> csr_array:
@@ -145,28 +127,26 @@ class Likeness:
         beside = [(name.words - {_stem(name.head)}) or {str(n)} for n, name in enumerate(names)]
         _, self._beside = np.unique([" ".join(sorted(w)) for w in beside], return_inverse=True)
         self._words = _incidence([name.words for name in names])
+        self._word_count = np.asarray(self._words.sum(axis=1), np.float32).ravel()
         levels = [_level_words(criterion) for criterion in representatives]
         self._levels = _incidence(levels)
+        self._level_count = np.asarray(self._levels.sum(axis=1), np.float32).ravel()
         self._timed = np.array([1 if "time" in words else -1 if words else 0 for words in levels])
 
     def __call__(self, rows: slice) -> Vectors:
-        """Similarities (rows, n) of some names to all."""
+        """Return the similarities (rows, n) of some names to all."""
         cosine = self.vectors[rows] @ self.vectors.T
-        shared, ours, theirs = _common(self._levels, rows)
-        cosine += SHARED_LEVELS * 2 * shared / np.maximum(ours + theirs, 1)
+        levels, words = self._level_count, self._word_count
+        shared = (self._levels[rows] @ self._levels.T).toarray()
+        cosine += SHARED_LEVELS * 2 * shared / np.maximum(levels[rows, None] + levels, 1)
         cosine[self._timed[rows, None] * self._timed < 0] -= SHARED_LEVELS
-        shared, ours, theirs = _common(self._words, rows)
+        shared = (self._words[rows] @ self._words.T).toarray()
         other_head = (self._heads[rows, None] != self._heads) & (
             self._head_vectors[rows] @ self._head_vectors.T < HEADS_ALIKE
         )
-        within = shared == np.minimum(ours, theirs)  # all words of one are words of the other
+        # all words of one are words of the other
+        within = shared == np.minimum(words[rows, None], words)
         beside = self._beside[rows, None] == self._beside
         opposed = within & (self._negated[rows, None] != self._negated)
         cosine[opposed | (other_head & (within | beside))] = NEVER
         return cosine
-
-
-def _common(words: csr_array, rows: slice) -> tuple[Vectors, Vectors, Vectors]:
-    """How many words some sets share with all sets, how many they hold, and how many all hold."""
-    count = np.asarray(words.sum(axis=1), np.float32).ravel()
-    return (words[rows] @ words.T).toarray(), count[rows, None], count

@@ -1,12 +1,12 @@
-"""Criteria for a task: several seeds propose, paraphrases merge, the scales are checked.
+"""Criteria for a task: several seeds propose, paraphrases are merged, the scales are checked.
 
-What the embedder cannot tell, the chat critic is asked: `evaluators/utility/consolidate.py`.
+Names that the embedder cannot separate are shown to the chat critic: `consolidate.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -22,7 +22,7 @@ from agenteval.stats import UniqueCurve, unique_curve
 from agenteval.utility.bank import draw, rank_bank
 from agenteval.utility.consolidate import Consolidation, Consolidator
 from agenteval.utility.critic import Critic, FailedProposal, Proposal
-from agenteval.utility.merge import Names, NearMiss, threshold
+from agenteval.utility.merge import CriterionClusters, NearMiss, threshold
 from agenteval.utility.rubric_check import RubricIssue, check_criteria
 
 CURVE_TAUS = (0.7, 0.85, 1.0)
@@ -45,12 +45,12 @@ class CriticOptions:
     temperature: float | None = 1.0
     consolidate: bool = True
     kinds: tuple[str, ...] = ()  # of the task, for what comes from the bank; guessed without
-    retry_failed: bool = False  # ask again where a stored reply cannot be read
+    retry_failed: bool = False  # ask again if a stored reply cannot be read
 
     @property
     def asks_the_same(self) -> bool:
-        """Whether a chat critic is asked which names are the same: not where equal names alone
-        are to be merged."""
+        """Whether a chat critic is asked which names are the same: not if only equal names are to
+        be merged."""
         return self.consolidate and self.tau != 1
 
 
@@ -58,8 +58,8 @@ class CriticOptions:
 class Proposals:
     """The merged criteria and how they came about.
 
-    `near_misses` are names that the embedding all but joined and nobody was asked about.
-    `consolidation` is None where no chat model was asked to consolidate. `curves` gives, per
+    `near_misses` are names that the embedding almost joined and no chat model was asked about.
+    `consolidation` is None if no chat model was asked to consolidate. `curves` gives, per
     threshold, the number of unique criteria for M = 1..N seeds by embedding alone (the exact
     expectation, and a 95 % band over resamples), `merged_curve` that of the criteria as merged;
     None when no seed answered. `kinds` are those of the task by which the bank was searched.
@@ -83,7 +83,7 @@ class Proposals:
     kinds: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """A plain JSON value of everything."""
+        """Return everything as a plain JSON value."""
         return {
             "criteria": self.criteria.model_dump(mode="json", by_alias=True),
             "model": self.model,
@@ -105,7 +105,7 @@ class Proposals:
 
 
 def propose_from_bank(choice: ModelChoice, options: CriticOptions, task: Task) -> Proposals:
-    """By the embedded critic, which computes on this machine and asks nobody.
+    """Propose by the embedded critic, which computes on this machine and sends nothing.
 
     Raises ModelUnavailable when the local parts are missing, InputError for a threshold that does
     not fit.
@@ -115,20 +115,19 @@ def propose_from_bank(choice: ModelChoice, options: CriticOptions, task: Task) -
         raise ModelUnavailable("the embedded critic needs an embedder")
     ranking = rank_bank(task, embedder, use_examples=options.use_examples, kinds=options.kinds)
     sets = [draw(ranking, seed) for seed in options.seeds]
-    names = _names(sets, options, embedder)
-    labels = names.partition(threshold(embedder, options.tau))
-    concepts = [criterion.provenance.concept for criterion in names.representatives]
-    for first, concept in enumerate(concepts):  # phrasings of one concept are known to be the same
+    clusters = _clusters(sets, options, embedder)
+    labels = clusters.partition(threshold(embedder, options.tau))
+    concepts = [criterion.provenance.concept for criterion in clusters.representatives]
+    for first, concept in enumerate(concepts):  # phrasings of one concept are the same
         same = {labels[n] for n, other in enumerate(concepts) if other == concept}
         labels = [labels[first] if label in same else label for label in labels]
     how = "embedded (retrieval from the bank)"
-    merged = _merged(task, options, names, sets, embedder, how, labels)
-    return replace(merged, kinds=ranking.kinds)
+    return _merged(task, options, clusters, sets, embedder, how, labels, kinds=ranking.kinds)
 
 
 def choose_embedder(choice: ModelChoice, options: CriticOptions) -> Embedder | None:
-    """The embedder; None where merging by equal names is all that was asked for, and for a chat
-    critic where none is installed and none was asked for. Raises ModelUnavailable."""
+    """Return the embedder; None if only equal names are to be merged, and for a chat critic if none
+    is installed and none was asked for. Raises ModelUnavailable."""
     if options.tau == 1 and choice.kind != "embedded" and not options.bank:
         return None
     try:
@@ -155,7 +154,7 @@ def refuse_unrecorded(choice: ModelChoice, options: CriticOptions, task: Task) -
 async def propose_by_chat(
     client: Client, options: CriticOptions, task: Task, embedder: Embedder | None, model: str
 ) -> Proposals:
-    """Have a chat model propose, consolidate and merge. A seed that fails is kept as a failure.
+    """Have a chat model propose, consolidate and merge. A seed that fails becomes a failure.
 
     Raises Unauthorized when a key is refused.
     """
@@ -175,58 +174,67 @@ async def propose_by_chat(
     )
     answers = await critic.propose_all(options.seeds)
     good = [a for a in answers if isinstance(a, Proposal)]
-    sets = [list(a.criteria) for a in good]
-    names = _names(sets, options, embedder)
-    labels = names.partition(threshold(embedder, options.tau))
+    sets = [a.criteria for a in good]
+    clusters = _clusters(sets, options, embedder)
+    labels = clusters.partition(threshold(embedder, options.tau))
     consolidated = None
-    if options.asks_the_same and len(names.representatives) > 1:
+    if options.asks_the_same and len(clusters.representatives) > 1:
         temperature = None if options.temperature is None else 0.0
         consolidator = Consolidator(client, task, temperature=temperature)
-        consolidated = await consolidator.consolidate(names, labels)
-    merged = _merged(task, options, names, sets, embedder, model, labels, consolidated)
-    return replace(
-        merged,
+        consolidated = await consolidator.consolidate(clusters, labels)
+        labels = consolidated.labels
+    return _merged(
+        task,
+        options,
+        clusters,
+        sets,
+        embedder,
+        model,
+        labels,
+        consolidation=consolidated,
         failures=tuple(a for a in answers if isinstance(a, FailedProposal)),
         notes=tuple(f"seed {a.seed}: {problem}" for a in good for problem in a.problems),
     )
 
 
-def _names(
+def _clusters(
     sets: Sequence[Sequence[Criterion]], options: CriticOptions, embedder: Embedder | None
-) -> Names:
-    """The proposals by name; nothing is embedded where equal names alone are merged."""
+) -> CriterionClusters:
+    """The proposals by name; nothing is embedded if only equal names are merged."""
     used = None if options.tau == 1 else embedder
-    return Names((c for criteria in sets for c in criteria), used)
+    return CriterionClusters((c for criteria in sets for c in criteria), used)
 
 
-def _merged(  # noqa: PLR0913  what the result is made of
+def _merged(  # noqa: PLR0913  the parts of the result
     task: Task,
     options: CriticOptions,
-    names: Names,
+    clusters: CriterionClusters,
     sets: Sequence[Sequence[Criterion]],
     embedder: Embedder | None,
     model: str,
-    labels: list[int],
-    consolidated: Consolidation | None = None,
+    labels: Sequence[int],
+    *,
+    consolidation: Consolidation | None = None,
+    failures: tuple[FailedProposal, ...] = (),
+    notes: tuple[str, ...] = (),
+    kinds: tuple[str, ...] = (),
 ) -> Proposals:
     tau = threshold(embedder, options.tau)
-    if consolidated is not None:
-        labels = consolidated.labels
-    kept = [
+    criteria = [
         criterion
-        for criterion in names.merged(labels, consolidated)
+        for criterion in clusters.merged(labels, consolidation)
         if len(criterion.provenance.seeds) >= options.min_seeds
     ]
 
     def curve(labels: Sequence[int]) -> UniqueCurve:
         """Unique criteria against the number of sets (arXiv 2402.09015, figure 5)."""
-        members = names.members(sets, labels)
+        members = clusters.members(sets, labels)
         return unique_curve(members, resamples=200, rng=np.random.default_rng(0))
 
-    taus = (1.0,) if names.vectors is None else CURVE_TAUS
-    unasked = consolidated is None or not consolidated.why
+    taus = (1.0,) if clusters.vectors is None else CURVE_TAUS
+    unasked = consolidation is None or not consolidation.why
     return Proposals(
-        criteria=CriteriaSet(task=task.name, criteria=tuple(kept)),
+        criteria=CriteriaSet(task=task.name, criteria=tuple(criteria)),
         model=model,
         mode="solution-based" if options.use_examples else "task-based",
         proposed=sum(map(len, sets)),
@@ -234,11 +242,12 @@ def _merged(  # noqa: PLR0913  what the result is made of
         seeds_answered=len(sets),
         tau=tau,
         embedder="equal names" if embedder is None else embedder.name,
-        failures=(),
-        notes=(),
-        issues=tuple(check_criteria(kept)),
-        curves={tau: curve(names.partition(tau)) for tau in taus} if sets else {},
+        failures=failures,
+        notes=notes,
+        issues=tuple(check_criteria(criteria)),
+        curves={tau: curve(clusters.partition(tau)) for tau in taus} if sets else {},
         merged_curve=curve(labels) if sets else None,
-        near_misses=tuple(names.near_misses(labels, tau - NEAR)) if unasked else (),
-        consolidation=consolidated,
+        near_misses=tuple(clusters.near_misses(labels, tau - NEAR)) if unasked else (),
+        kinds=kinds,
+        consolidation=consolidation,
     )

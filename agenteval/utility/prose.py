@@ -1,4 +1,4 @@
-"""Levels that a reply states in prose: lines, sections, lists, tables, tags and sentences.
+"""Read the levels that a reply states in prose: lines, sections, lists, tables, tags, sentences.
 
 labelled   a line `criterion: level`, a section, a row, a column or a tag for each criterion
 prose      one criterion, and the only score that the text states
@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from agenteval.models.reply import declines
 from agenteval.records import Criterion, slug
@@ -23,27 +22,33 @@ from agenteval.utility.answers import (
     REASON_KEYS,
     TOP_KEYS,
     TWICE,
-    Answer,
     Answers,
+    LevelAnswer,
     NoAnswer,
     answer_of,
     leaves_of,
-    meaning,
     names_of,
     path_of,
     read_answers,
 )
-from agenteval.utility.labels import NUMBER, fold
+from agenteval.utility.labels import NUMBER, fold, reply_words
+from agenteval.utility.stated_scores import (
+    SENTENCE_END,
+    scales_in,
+    stated_scores,
+    top_of,
+    without_scale,
+)
 
 _WORD = re.compile(r"[^\W_]+")
 _MARKUP = r"[\s*_`\"]{0,8}"
 _LEAD = rf"\s{{0,20}}(?:#{{1,6}}\s)?(?:[-*+•]\s)?{_MARKUP}(?:\d{{1,2}}[.)]\s)?{_MARKUP}"
 _COLON = re.compile(
-    rf"{_LEAD}(?P<name>[^\s*_`\":=：|#][^:=：|\n]{{0,100}}?){_MARKUP}[:=：](?!>)(?P<said>[^\n]{{0,4000}})"
+    rf"{_LEAD}(?P<name>[^\s*_`\":=：|#][^:=：|\n]{{0,100}}?){_MARKUP}[:=：](?!>)(?P<value>[^\n]{{0,4000}})"
 )
 _DASH = re.compile(
     rf"{_LEAD}(?P<name>[^\s*_`\":=：|#][^|\n]{{0,100}}?){_MARKUP}"
-    rf"(?:\s[-–—]{{1,2}}\s|\s?(?:->|→|=>)\s?)(?P<said>[^\n]{{0,4000}})"
+    rf"(?:\s[-–—]{{1,2}}\s|\s?(?:->|→|=>)\s?)(?P<value>[^\n]{{0,4000}})"
 )
 _HEADING = re.compile(
     r"\s{0,20}(?:#{1,6}\s|(?=\*\*|__|\d{1,2}[.)]\s|\[))[\s*_\[]{0,8}(?:\d{1,2}[.)]\s)?"
@@ -60,11 +65,11 @@ _HTML = frozenset(_WORD.findall("b i p br em ul ol li div span strong table tr t
 _DECORATION = re.compile(r"[\s*_=#`~-]*|\s{0,20}#{1,6}\s[^\n]{0,200}|</?\w{1,20}>|```\w{0,20}")
 _TAG = re.compile(
     r"<(?P<tag>[\w-]{1,60})(?P<attributes>(?:\s{1,9}[\w-]{1,20}=[\"'][^\"'<>]{1,100}[\"']){0,4})\s?"
-    r"(?:/>|>(?:(?P<said>[^<>]{0,4000})</(?P=tag)>)?)"
+    r"(?:/>|>(?:(?P<value>[^<>]{0,4000})</(?P=tag)>)?)"
 )
 _ATTRIBUTE = re.compile(r"([\w-]{1,20})=[\"']([^\"'<>]{1,100})[\"']")
 _RULE = re.compile(r"\|?(?:\s{0,40}:?-{1,80}:?\s{0,40}\|)*\s{0,40}:?-{1,80}:?\s{0,40}\|?")
-_IN_BRACKETS = re.compile(r"(?P<name>[^()]{1,80}?)\s?\((?P<said>[^()]{1,40})\)")
+_IN_BRACKETS = re.compile(r"(?P<name>[^()]{1,80}?)\s?\((?P<value>[^()]{1,40})\)")
 _BOXED = re.compile(r"\[\[([^\[\]\n]{1,40})\]\]|\\boxed\{([^{}\n]{1,40})\}")
 _TOKENS = re.compile(r"<\|\w{1,30}\|>")
 _PARTS = re.compile(r"[，；]|(?<=\S)\s*[,;|]\s+|(?<=\w)[*_]{0,3}\.[*_]{0,3}\s+")
@@ -76,54 +81,18 @@ _LEVEL_TAKEN_BACK = re.compile(
     r"|.*\b(?:score|rating|grade)\b",
     re.I,
 )
-_DASHES = r"\s?(?:-|–|—|to|and|\.\.+)\s?"
-_SCALES = re.compile(
-    r"\b(?:scale|range)(?:\s(?:is|was|of|from|goes|runs|between))*\s?:?\s?\(?[01]"
-    rf"{_DASHES}(?P<a>\d{{1,3}})\)?"
-    rf"|\b[01]{_DASHES}(?P<b>\d{{1,3}})\s(?:point\s)?(?:scale|range)\b"
-    r"|\b(?P<c>\d{1,3}|ten|hundred)[- ]point\s(?:\w{1,20}\s)?scale\b"
-    r"|\b(?:scores|ratings|grades)\s(?:are|were)\s(?:\w{1,20}\s){0,2}?"
-    r"(?:out of|up to)\s(?P<d>\d{1,3})\b"
-    r"|(?:^|[\n<])\W{0,9}(?:max(?:imum)?|out[ _]of)(?:[ _]score)?\s?[:=>]\s?(?P<e>\d{1,3})\b",
-    re.I,
-)
-_SCALE_NOTE = re.compile(
-    rf"[(\[]\s?(?:from\s)?[01]{_DASHES}(?P<a>\d{{1,3}})\s?[)\]]"
-    r"|[(\[]\s?(?:out of|of|max(?:imum)?:?|/)\s?(?P<b>\d{1,3})\s?[)\]]"
-    r"|(?<=[^\W\d])\s?/\s?(?P<c>\d{1,3})$",
-    re.I,
-)
-_ON_A = re.compile(r"\(?\s?(?:on|using|from|with)?\s?(?:an?|the)?\s?$", re.I)
 _NUMERAL = re.compile(NUMBER, re.I)
 _NAMES = frozenset(map(slug, (*NAME_KEYS, "category")))
 _REASONS = frozenset(map(slug, (*REASON_KEYS, "overall assessment", "strengths", "weaknesses")))
-# What else the word for a score may be, and words that stand beside it and name no criterion.
-_MORE_VERDICTS = """
-mark decision judgement judgment evaluation overall bewertung note punktzahl puntuación
-puntaje nota punteggio 评分 得分 分数 スコア 評価 оценка 점수 ocena cijfer puan
-"""
-_BESIDE = """
-a an the my your our this that these of for on in to and or is was total summary
-conclusion feedback analysis strengths weaknesses pros cons reasoning explanation reason
-justification rationale comment comments improvements suggestions review response
-solution output task step it its which above reasons me he she they observations
-notes errors issues reply agent assistant model run work text submission numeric
-numerical given assigned resulting criterion criteria rubric accepted
-"""
-_VERDICTS = frozenset(_WORD.findall(" ".join((*LABEL_KEYS, _MORE_VERDICTS))))
-_FILLERS = frozenset(_WORD.findall(_BESIDE))
+_VERDICTS = frozenset(_WORD.findall(" ".join((*LABEL_KEYS, *reply_words("prose")["verdicts"]))))
+_FILLERS = frozenset(reply_words("prose")["fillers"])
 _FOREIGN = ""  # the section of another criterion
 _MOST_LINES = 2000
 _MOST_CHARS = 100_000
 
 
-def scales_in(text: str) -> set[float]:
-    """The tops of the scales that a text speaks of."""
-    return {_top(match) for match in _SCALES.finditer(text)}
-
-
 def without_marks(text: str) -> str:
-    """The text without a model's tokens, and without boxes around a score: "Rating: [[5]]"."""
+    """Return the text without special tokens and without boxes around a score: "Rating: [[5]]"."""
     return _BOXED.sub(lambda match: match[1] or match[2], _TOKENS.sub("", text))
 
 
@@ -164,7 +133,7 @@ class _Entry:
 
 @dataclass
 class _Stated:
-    """What the lines of a text say of one criterion: levels, and words that are none."""
+    """What the lines of a text state on one criterion: levels, and words that are not levels."""
 
     levels: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
@@ -177,16 +146,15 @@ class _ProseReader:
         self.names = names_of(list(self.leaves.items()))
         self.only = next(iter(self.leaves)) if len(self.leaves) == 1 else None
         self.tops = scales_in(text)
-        self.own_lines: list[str] = []  # without quotations and what is about other criteria
+        self.relevant_lines: list[str] = []  # without quotations and lines about other criteria
 
     # ------------------------------------------------------------ names
 
-    def speaks_of_this(self, name: str) -> bool:
+    def is_about_this(self, name: str) -> bool:
         """Whether words name nothing but the only criterion, the answer or the score itself."""
-        own = self.only and f"{self.only} {self.leaves[self.only].name}".casefold()
-        words = _WORD.findall(name.casefold())
-        known = set(_WORD.findall(own or ""))
-        return all(w in _VERDICTS or w in _FILLERS or w in known or w.isdigit() for w in words)
+        title = f"{self.only} {self.leaves[self.only].name}" if self.only else ""
+        allowed = _VERDICTS | _FILLERS | set(_WORD.findall(title.casefold()))
+        return all(w in allowed or w.isdigit() for w in _WORD.findall(name.casefold()))
 
     def path(self, name: str, section: str | None = None) -> str | None:
         """The criterion that a name stands for, in the section of one or of none."""
@@ -194,7 +162,7 @@ class _ProseReader:
         if path is not None:
             return path
         words = set(_WORD.findall(name.casefold()))
-        if not words & _VERDICTS or not self.speaks_of_this(name):
+        if not words & _VERDICTS or not self.is_about_this(name):
             return None
         return self.only if section is None else section or None
 
@@ -217,7 +185,7 @@ class _ProseReader:
         for path, entry in (entries or {}).items():
             leaf = self.leaves[path]
             read = [answer_of(level, leaf) for level in entry.levels]
-            different = {meaning(answer) for answer in read if isinstance(answer, Answer)}
+            different = {answer for answer in read if isinstance(answer, LevelAnswer)}
             in_doubt = [words for words in entry.unread if words.count(" ") < 5]
             if len(different) > 2:  # a rubric that lists the levels
                 return None
@@ -228,11 +196,11 @@ class _ProseReader:
             elif entry.unread:
                 shown = repr((in_doubt or entry.unread)[0])[:80]
                 answers.by_path[path] = NoAnswer("unscored:off_scale", f"{shown} is not a level")
-        readable = any(isinstance(answer, Answer) for answer in answers.by_path.values())
+        readable = any(isinstance(answer, LevelAnswer) for answer in answers.by_path.values())
         return answers if readable else None
 
     def parts_of(self, line: str) -> list[str]:
-        """The line, or its parts where it answers several criteria: "Clarity: 4, Depth: 8"."""
+        """The line, or its parts if it answers several criteria: "Clarity: 4, Depth: 8"."""
         if re.search(r'["{}＂｛｝]', line):  # broken JSON
             return [line]
         starts = [0, *(cut.end() for cut in _PARTS.finditer(line[:1000]))][:50]
@@ -250,9 +218,9 @@ class _ProseReader:
         return [line[a:b].rstrip(" ,;|，；") for a, b in zip(begins, ends, strict=True)]
 
     def entries(self, lines: Sequence[str]) -> dict[str, _Stated] | None:
-        """What is said by criterion; None where something stands between the lines.
+        """The levels by criterion; None if other text stands between the lines.
 
-        What stands in brackets behind a name may be the level ("Clarity (4/5): ..."), or the scale.
+        Brackets behind a name may hold the level ("Clarity (4/5): ..."), or the scale.
         """
         entries: dict[str, _Stated] = {}
         explained: list[bool] = []  # of each entry: whether prose stands behind it
@@ -260,14 +228,14 @@ class _ProseReader:
         sections = prose = contested = False  # `prose`: it may stand here
         marked = True  # every entry is set off as a heading, in bold or as an item of a list
         for line, following in zip(lines, [*lines[1:], ""], strict=True):
-            if line.rstrip().endswith(":") and _SHOWN.search(_SENTENCE_END.split(line.strip())[-1]):
+            if line.rstrip().endswith(":") and _SHOWN.search(SENTENCE_END.split(line.strip())[-1]):
                 return None
             entry = self.entry(line, section)
             title = self.title(line, following, entry)
             path, words = entry.path, entry.words if title is None else ()
             if title is not None:
                 path = path_of(_plain(title), self.names)
-            own = section != _FOREIGN
+            relevant = section != _FOREIGN
             if path is not None and words:
                 levels = [self.level_of(text, path, entry.top) for text in words]
                 stated = entries.setdefault(path, _Stated())
@@ -283,20 +251,22 @@ class _ProseReader:
                 prose = section is not None
                 explained[-1:] = [True] * bool(entries)
             elif title and (sections or self.only):
-                section = None if self.speaks_of_this(title) else _FOREIGN
+                section = None if self.is_about_this(title) else _FOREIGN
                 prose = sections or prose
-                own = section != _FOREIGN
-            elif entries and not prose and not _decorates(line) and (own or not words):
+                relevant = section != _FOREIGN
+            elif entries and not prose and not _decorates(line) and (relevant or not words):
                 contested = True
                 explained[-1:] = [True]
             label = re.split(r"[.!?]\s", entry.name)[-1]  # "Two gaps. Score: 4"
-            if own and (path or not words or label.count(" ") > 3 or self.speaks_of_this(label)):
-                self.own_lines.append(line)
+            if relevant and (
+                path or not words or label.count(" ") > 3 or self.is_about_this(label)
+            ):
+                self.relevant_lines.append(line)
         each_explained = marked and len(explained) > 1 and all(explained)
         return None if contested and not each_explained else entries
 
     def title(self, line: str, following: str, entry: _Entry) -> str | None:
-        """The title that a line gives to the lines beneath; None for other lines."""
+        """The title of the lines below, if a line is one; None for other lines."""
         if slug(entry.name) in _NAMES and entry.words:  # "Criterion: Clarity"
             return entry.words[0]
         if entry.words or entry.name:
@@ -306,32 +276,32 @@ class _ProseReader:
         return heading["name"] if heading else None
 
     def entry(self, line: str, section: str | None) -> _Entry:
-        """What a line `Name: words` says."""
+        """The name and the words of a line `Name: words`."""
         first = _Entry()
         for pattern in (_COLON, _DASH):
             match = pattern.fullmatch(line)
             if match is None:
                 continue
-            name, top = _without_scale(match["name"])
+            name, top = without_scale(match["name"])
             bracketed, name = _IN_BRACKETS.fullmatch(name), _plain(name)
-            said, path = match["said"].strip(' \t*_`"'), self.path(name, section)
-            inner = _COLON.fullmatch(said) if path else None
+            value, path = match["value"].strip(' \t*_`"'), self.path(name, section)
+            inner = _COLON.fullmatch(value) if path else None
             if inner and self.path(inner["name"], path) == path:  # "Quality: Score: 4"
-                said = inner["said"].strip(' \t*_`"')
-            words = [text for text in (said, bracketed and bracketed["said"]) if text]
+                value = inner["value"].strip(' \t*_`"')
+            words = [text for text in (value, bracketed and bracketed["value"]) if text]
             if path is not None or (pattern is _COLON and slug(name) in {*_REASONS, *_NAMES}):
                 return _Entry(name, path, words, top)
             first = first if first.name or pattern is _DASH else _Entry(name, None, words, top)
         return first
 
     def level_of(self, words: str, path: str, top: float | None = None) -> str | None:
-        """The part of what is said that is a level; a reason may follow: "fair - two gaps"."""
+        """The part of the words that is a level; a reason may follow: "fair - two gaps"."""
         leaf = self.leaves[path]
-        words, stated = _without_scale(words.strip().rstrip(",").strip('*_`" \t'))
+        words, stated = without_scale(words.strip().rstrip(",").strip('*_`" \t'))
         if stated is None and (note := re.search(r"\((out of [^()]{1,20})\)", words, re.I)):
             words = words.replace(note[0], note[1])
-        given = stated or top
-        tops = self.tops if given is None else {given}
+        scale = stated or top
+        tops = self.tops if scale is None else {scale}
         if self.is_level(words, leaf, tops):
             return words
         heads = [
@@ -342,16 +312,16 @@ class _ProseReader:
             if not self.is_level(head, leaf, tops):
                 continue
             others = [level for level in leaf.accepted_values if fold(level) != fold(head)]
-            own = [answer_of(reason, leaf), answer_of(head, leaf)]
-            labels = {answer.label for answer in own if isinstance(answer, Answer)}
+            answers = [answer_of(reason, leaf), answer_of(head, leaf)]
+            labels = {answer.label for answer in answers if isinstance(answer, LevelAnswer)}
             taken_back = _LEVEL_TAKEN_BACK.match(reason)
             begins = fold(reason).startswith(tuple(map(fold, others)))
             return None if taken_back or begins or len(labels) > 1 else head
         return None
 
     def is_level(self, words: str, leaf: Criterion, tops: set[float]) -> bool:
-        """Whether words are a level, and on the scale of the criterion where they are a number."""
-        if not isinstance(answer_of(words, leaf), Answer):
+        """Whether words are a level; a number must be on the scale of the criterion."""
+        if not isinstance(answer_of(words, leaf), LevelAnswer):
             return False
         return not tops or not _NUMERAL.fullmatch(fold(words)) or top_of(leaf) in tops
 
@@ -395,22 +365,22 @@ class _ProseReader:
             if level >= len(cells) or (column < 0 and slug(cells[0]) in _REASONS):
                 continue
             name = _plain(heads[level] if column < 0 else cells[column])
-            top = _without_scale(heads[level])[1]
+            top = without_scale(heads[level])[1]
             if path_of(name, self.names):  # a row of totals is none of the criteria
                 yield f"{name}{f' (out of {top:g})' if top else ''}: {cells[level].strip()}"
 
     def tag_as_lines(self, tag: re.Match[str]) -> str:
-        attributes = {key.lower(): said for key, said in _ATTRIBUTE.findall(tag["attributes"])}
+        attributes = {key.lower(): value for key, value in _ATTRIBUTE.findall(tag["attributes"])}
         name = next((attributes[key] for key in NAME_KEYS if key in attributes), tag["tag"])
         label = next((attributes[key] for key in LABEL_KEYS if key in attributes), None)
-        known = slug(name) in _VERDICTS | _REASONS | _NAMES or path_of(name, self.names)
-        if not known and not (set(_WORD.findall(name)) & _VERDICTS and self.speaks_of_this(name)):
+        expected = slug(name) in _VERDICTS | _REASONS | _NAMES or path_of(name, self.names)
+        if not expected and not (set(_WORD.findall(name)) & _VERDICTS and self.is_about_this(name)):
             before = tag.string[max(0, tag.start() - 20) : tag.start()].rstrip(" \t")
             opens = not before or before.endswith(("\n", ">"))
             foreign = self.only and opens and tag["tag"].lower() not in _HTML
-            return f"\n{name}:\n{tag['said'] or ''}" if foreign else tag.group()
+            return f"\n{name}:\n{tag['value'] or ''}" if foreign else tag.group()
         top = next((attributes[key] for key in TOP_KEYS if key in attributes), None)
-        content = (label or tag["said"] or "").strip()
+        content = (label or tag["value"] or "").strip()
         if "\n" in content and slug(name) not in _REASONS:  # lines, not one level
             return f"\n{name}:\n{content}\n"
         scale = f" (out of {top})" if top else ""
@@ -421,15 +391,15 @@ class _ProseReader:
     def stated_score(self) -> str | None:
         """The level that a reply states for its only criterion; None when it states none, or two.
 
-        It is said in so many words (`Score: 4/5`, "I would rate it 4 out of 5", `[RESULT] 4`), in
+        It is stated literally (`Score: 4/5`, "I would rate it 4 out of 5", `[RESULT] 4`), in
         the last sentence or as the whole first line, and whatever else is stated is the same.
         """
         path = self.only or ""
         leaf = self.leaves[path]
-        text = "\n".join(self.own_lines)
+        text = "\n".join(self.relevant_lines)
         # a score beneath its word
         text = re.sub(r":([ \t*_]{0,8})\n\s{0,20}", r":\1 ", text.strip())
-        sentences = [s for s in _SENTENCE_END.split(text) if any(map(str.isalnum, s))]
+        sentences = [s for s in SENTENCE_END.split(text) if any(map(str.isalnum, s))]
         stated = [self.stated(" ".join(s.casefold().split()), leaf) for s in sentences]
         lines = []  # the level of each line `Score: 4`; a quotation of levels counts, too
         for line in text.split("\n"):
@@ -444,27 +414,13 @@ class _ProseReader:
 
     def stated(self, sentence: str, leaf: Criterion) -> list[str]:
         """The level of each score that a sentence states, "" for one that is on another scale or
-        of another criterion.
-
-        A sentence that quotes, denies, compares or sets a condition states nothing.
-        """
+        of another criterion."""
         levels = []
-        for match in _statement(leaf.accepted_values).finditer(sentence):
-            before, level = sentence[: match.start("said")], match["said"]
-            rest, top = _without_scale(sentence[match.end() :])
-            before, top_before = _without_scale(before)
-            worded = not any(map(str.isdigit, level)) and fold(level) in map(
-                fold, leaf.accepted_values
-            )
-            if worded and (match["is"] or ":") not in ":=":  # "the rating is clear"
-                continue
-            if _NOT_STATED.search(before) or _SCORE_TAKEN_BACK.search(rest):
-                continue
-            given = top or top_before
-            tops = self.tops if given is None else {given}
-            others = [subject for words in _SUBJECT.findall(before) for subject in words if subject]
-            fits = self.is_level(level, leaf, tops) and all(map(self.speaks_of_this, others))
-            levels.append(_label(level, leaf) if fits else "")
+        for score in stated_scores(sentence, leaf.accepted_values):
+            tops = self.tops if score.top is None else {score.top}
+            fits = self.is_level(score.level, leaf, tops)
+            fits = fits and all(map(self.is_about_this, score.subjects))
+            levels.append(_label(score.level, leaf) if fits else "")
         return levels
 
 
@@ -476,89 +432,13 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip()) if line.strip() else 0
 
 
-# ---------------------------------------------------------------- scales
-
-
-def _top(match: re.Match[str]) -> float:
-    stated = next(filter(None, match.groups())).lower()
-    return float({"ten": 10, "hundred": 100}.get(stated, stated))
-
-
-def _without_scale(words: str) -> tuple[str, float | None]:
-    """Words without the scale that they state ("(on a 1-10 scale)"), and its top."""
-    for pattern in (_SCALES, _SCALE_NOTE):
-        if match := pattern.search(words):
-            before = _ON_A.sub("", words[: match.start()])
-            after = words[match.end() :].removeprefix(")")
-            return f"{before.rstrip()}{after}".strip(), _top(match)
-    return words, None
-
-
 def _plain(name: str) -> str:
     """A name without its scale and its brackets."""
-    name = _without_scale(name.strip())[0]
+    name = without_scale(name.strip())[0]
     bracketed = _IN_BRACKETS.fullmatch(name)
     return bracketed["name"] if bracketed else name
 
 
-def top_of(leaf: Criterion) -> float | None:
-    """The highest number of a criterion's scale; None where its levels are not numbered."""
-    if leaf.numeric_range is not None:
-        return max(leaf.numeric_range)
-    numbers = [re.match(r"\d+(?:\.\d+)?", value) for value in leaf.accepted_values]
-    return max((float(number[0]) for number in numbers if number), default=None)
-
-
-# ---------------------------------------------------------------- sentences
-
-_SPACE = r"[\s*_`]{0,8}"
-_WORDS = r"(?:[^\s.:;!?]{1,30}\s){0,12}?"
-_SCORE = r"(?:score|rating|grade)"
-_SAYING = rf"""(?:
-    \b{_SCORE}(?:\s?\([^()]{{1,30}}\)|\s(?:for|of|on|in)\s{_WORDS}(?:[^\s.:;!?]{{1,30}})?)?
-    {_SPACE}(?P<is>[:=]|\s?[-–—]\s|\s?\b(?:is|was)\s)
-  | \[result\]{_SPACE}(?:{_SCORE}\s?:)?\s?\(?
-  | \b(?:giv(?:e|es|ing)|assign(?:s|ing)?|award(?:s|ing)?|receives?|earns?|deserves?|gets?|merits?
-      |warrants?|justif(?:y|ies)|(?:results?|resulting)\sin|(?:leads?|leading)\sto)
-    \s{_WORDS}{_SCORE}\sof\s
-  | \bi(?:['’](?:d|ll)|\swould|\swill)?(?:\s\w{{1,20}})?\s(?:rate|score|grade)\s{_WORDS}
-)"""
-_NUMBER = (
-    rf"(?:{NUMBER})(?:\s?/\s?(?:{NUMBER})|\s(?:out\s)?of\s(?:{NUMBER})|%)?(?:\s(?:stars?|points?))?"
-)
-# What follows a score: the end of the sentence, or a reason.
-_END = (
-    rf"(?={_SPACE}(?:$|[.,;!](?:\s|$)|\)|\s[-–—]{{1,2}}\s(?!\d)|\(|"
-    r"(?:because|since|as|for|due|on|based|given|overall)\b))"
-)
-_NOT_STATED = re.compile(
-    r"\b(?:if|unless|could|might|may|should|cannot|not|never|neither|instead|rather than|between|"
-    r"claim\w*|says?|states?|asks?|demands?|instruct\w*|tells?|wants?|ends|writes?|written|reads?|"
-    r"contains?|includes?|previous\w*|initial\w*|original\w*|reference|other|another|example|"
-    r"minimum|maximum|at (?:least|most)|"
-    r"would(?! (?:\w+ )?(?:rate|score|grade|give|assign|award)\b))\b|n['’]t\b|e\.g\.|[?\"“”«»>]"
-)
-_SCORE_TAKEN_BACK = re.compile(r"\b(?:if|unless|could|might|would|or|instead|rather)\b|[\d?]")
-# Of what a score is: "score for clarity", "the clarity score is", "in terms of clarity, ... score".
-_NOUN = r"[^\s.:;!?,]{1,30}"
-_SUBJECT = re.compile(
-    rf"\b(?:{_SCORE}\s(?:for|of|on|in)|terms of|regarding|concerning|as for|respect to)\s"
-    rf"({_NOUN}(?:\s{_NOUN}){{0,3}})"
-    rf"|(?:^|\b(?:the|my|a|an|its|overall)\s)({_NOUN})\s{_SCORE}\b(?!\sof\b)"
-    rf"|^for\s({_NOUN}(?:\s{_NOUN}){{0,2}}?),?\s(?:i|we|the|it|a)\b"
-    rf"|\b(?:giv(?:e|es|ing)|assign(?:s|ing)?|award(?:s|ing)?)\s((?:{_NOUN}\s){{1,5}}?)(?:an?|the)\s"
-    rf"|\b({_NOUN})\s(?:receives?|earns?|deserves?|gets?|merits?|warrants?)\s"
-)
-_SENTENCE_END = re.compile(r"(?<=[.!?])[*_]{0,3}\s+|\n+")
-
-
 def _label(words: str, leaf: Criterion) -> str:
     answer = answer_of(words, leaf)
-    return (answer.label or "") if isinstance(answer, Answer) else ""
-
-
-@lru_cache(maxsize=64)
-def _statement(levels: tuple[str, ...]) -> re.Pattern[str]:
-    worded = "|".join(re.escape(fold(level)) for level in sorted(levels, key=len, reverse=True))
-    stated = rf"(?P<said>{_NUMBER}{'|' if worded else ''}{worded})"
-    return re.compile(rf"(?x:{_SAYING}){_SPACE}(?:an?\s)?{_SPACE}{stated}{_END}")
+    return (answer.label or "") if isinstance(answer, LevelAnswer) else ""

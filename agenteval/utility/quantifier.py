@@ -7,7 +7,7 @@ by seed, a reply out of form gets one repair round, and what is still unreadable
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
@@ -25,11 +25,10 @@ from agenteval.readers import degenerate
 from agenteval.records import CallRecord, Criterion, Source, Task, Usage, content_hash
 from agenteval.stats.scores import ORIGINAL
 from agenteval.utility.answers import Answers, NoAnswer, leaves_of, to_result
+from agenteval.utility.critic import strict_object
 from agenteval.utility.reading import read_text
 from agenteval.utility.renamed import Renamed
 
-_PACKAGE = "agenteval.utility"
-_VERSION = 1
 _TOKENS_FOR_ONE = 120  # an explanation of some sentences and a label
 Wording = Literal["a", "b"]  # two prompts of the same meaning, written apart from one another
 
@@ -49,13 +48,10 @@ class QuantifierOptions:
 
     @property
     def unusual(self) -> dict[str, bool | str]:
-        """What differs from the plain way to ask; empty for it, so that its source stays."""
-        ways = {
-            "reversed_scale": self.reversed_scale,
-            "wording": self.wording if self.wording != "a" else False,
-            "reworded": self.reworded,
-        }
-        return {way: how for way, how in ways.items() if how}
+        """What differs from the plain way to ask; empty for that, so that its source stays."""
+        wording = self.wording if self.wording != "a" else False
+        ways = {"reversed_scale": self.reversed_scale, "wording": wording}
+        return {way: how for way, how in (ways | {"reworded": self.reworded}).items() if how}
 
 
 class Quantifier:
@@ -71,13 +67,12 @@ class Quantifier:
         listing = "_reversed" if self.options.reversed_scale else ""
         listing = "_reworded" if self.options.reworded else listing
         names = f"system{wording}", f"user{wording}", f"criterion{listing}", "repair"
-        prompts = [load_prompt(_PACKAGE, f"quantifier_{name}") for name in names]
+        prompts = [load_prompt("agenteval.utility", f"quantifier_{name}") for name in names]
         self._system, self._user, self._entry, self._repair = prompts
-        self._entries: dict[tuple[str, str, tuple[str, ...], bool, int], str] = {}
-        self._systems: dict[bool, str] = {}
-        self._source = Source(
+        self._rendered: dict[object, str] = {}  # parts of prompts that every call repeats
+        self.source = Source(
             evaluator="utility.quantifier",
-            version=_VERSION,
+            version=1,
             model=client.model,
             prompt_sha256=content_hash([p.sha256 for p in prompts]),
             parameters={
@@ -91,45 +86,34 @@ class Quantifier:
             },
             seed=self.options.seed,
         )
-        self._source_key = self._source.sha256
-
-    @property
-    def source(self) -> Source:
-        """Model, prompts, parameters and seed of this judge."""
-        return self._source
 
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
-        """All criteria in one call, or one per call."""
+        """Return all criteria for one call, or one per call."""
         if self.options.one_per_call:
             return [(c,) for c in criteria]
         return [tuple(criteria)] if criteria else []
 
     def request(self, unit: JudgeUnit) -> tuple[Request, tuple[str, ...]]:
-        """The request for a unit, and the leaf paths in the order shown."""
+        """Return the request for a unit, and the leaf paths in the order shown."""
         shown = self._order(unit)
-        ways = self._ways(unit, len(shown))
+        any_na = any(c.allow_na for _, c in shown)
         values: dict[str, Any] = {
             "nonce": NONCE,
-            "any_na": any(c.allow_na for _, c in shown),
+            "any_na": any_na,
             "task_name": self.task.name,
             "task_description": self.task.description,
-            "criteria": "\n".join(
-                self._described(*entry, way) for entry, way in zip(shown, ways, strict=True)
-            ),
+            "criteria": "\n".join(self._described(unit, shown)),
             "ids": [path for path, _ in shown],
             **shown_texts(unit),
         }
-        any_na = bool(values["any_na"])
-        if any_na not in self._systems:  # it knows nothing else of a unit
-            self._systems[any_na] = self._system.render(
-                **{k: values[k] for k in ("nonce", "any_na")}
-            )
+        if any_na not in self._rendered:
+            self._rendered[any_na] = self._system.render(nonce=NONCE, any_na=any_na)
         request = request_about(
             unit,
             shown,
             values,
             messages=(
-                {"role": "system", "content": self._systems[any_na]},
+                {"role": "system", "content": self._rendered[any_na]},
                 {"role": "user", "content": self._user.render(**values)},
             ),
             schema=reply_schema(shown, reversed_scale=self.options.reversed_scale),
@@ -138,38 +122,34 @@ class Quantifier:
         )
         return request, tuple(path for path, _ in shown)
 
-    def _described(self, path: str, criterion: Criterion, way: int) -> str:
-        """A criterion as the prompt lists it; rendered once, since every call shows it."""
-        # the order of the levels is shown, but is no part of the hash
-        shown = (path, criterion.sha256, criterion.accepted_values, criterion.ordered, way)
-        known = self._entries.get(shown)
-        if known is None:
-            known = self._entries[shown] = self._entry.render(path=path, c=criterion, way=way)
-        return known
+    def _described(self, unit: JudgeUnit, shown: Sequence[tuple[str, Criterion]]) -> Iterator[str]:
+        """Each criterion as the prompt lists it, in wording 0 or in one of three, drawn by seed."""
+        wordings = [0] * len(shown)
+        if self.options.reworded:
+            wordings = self._rng(unit, 1).integers(1, 4, len(shown)).tolist()
+        for (path, c), way in zip(shown, wordings, strict=True):
+            # the order of the levels is shown, but is not part of the hash
+            key = (path, c.sha256, c.accepted_values, c.ordered, way)
+            if key not in self._rendered:
+                self._rendered[key] = self._entry.render(path=path, c=c, way=way)
+            yield self._rendered[key]
 
     def _order(self, unit: JudgeUnit) -> list[tuple[str, Criterion]]:
         """Leaves in an order drawn from seed, run and repeat, so that position cannot bias."""
-        flat = leaves_of(unit.criteria)
-        words = [self.options.seed, unit.repeat, int(unit.view.sha256[:8], 16)]
-        order = np.random.default_rng(words).permutation(len(flat)).tolist()
-        return [flat[i] for i in order]
+        leaves = leaves_of(unit.criteria)
+        return [leaves[i] for i in self._rng(unit).permutation(len(leaves))]
 
-    def _ways(self, unit: JudgeUnit, count: int) -> list[int]:
-        """The wording of each criterion: 0, or one of three drawn for this run and repeat."""
-        if not self.options.reworded:
-            return [0] * count
-        words = [self.options.seed, unit.repeat, int(unit.view.sha256[:8], 16), 1]
-        drawn: list[int] = np.random.default_rng(words).integers(1, 4, count).tolist()
-        return drawn
+    def _rng(self, unit: JudgeUnit, *more: int) -> np.random.Generator:
+        seeds = [self.options.seed, unit.repeat, int(unit.view.sha256[:8], 16), *more]
+        return np.random.default_rng(seeds)
 
     async def evaluate(self, unit: JudgeUnit) -> Outcome:
-        """One Score or Failure per criterion; raises the ModelError of a failed first request."""
+        """Return one Score or Failure per criterion; raises the ModelError of a failed request."""
         request, shown = self.request(unit)
         reply = await self.client.complete(request)
-        if reply.refusal or reply.finish == "content_filter":
-            message = reply.refusal or "withheld by the endpoint's content filter"
+        if refused := refusal(reply):
             call = call_record(shown, [reply], None)
-            return fail_all(unit, self._source_key, "unscored:refusal", message, call)
+            return fail_all(unit, self.source.sha256, "unscored:refusal", refused, call)
         answers, rung = read_text(reply.text, unit.criteria, reply.finish)
         replies, repaired = [reply], dict[str, str]()  # by leaf path: the rung of the repair
         if answers.missing() and self.options.repair and not reply.says_nothing:
@@ -183,9 +163,9 @@ class Quantifier:
                         repaired[path] = f"repair:{again_rung}"
         results = []
         for criterion in unit.criteria:
-            mended = (repaired[path] for path, _ in criterion.leaves() if path in repaired)
-            key = cell_key(unit, criterion, self._source_key)
-            results.append(to_result(criterion, key, answers.by_path, next(mended, rung)))
+            repairs = (repaired[path] for path, _ in criterion.leaves() if path in repaired)
+            key = cell_key(unit, criterion, self.source.sha256)
+            results.append(to_result(criterion, key, answers.by_path, next(repairs, rung)))
         rung = next(iter(repaired.values()), rung)
         call = call_record(shown, replies, rung, answers.extra, repaired=len(replies) > 1)
         return Outcome(tuple(results), call)
@@ -193,18 +173,17 @@ class Quantifier:
     async def _ask_again(
         self, unit: JudgeUnit, request: Request, first: Reply, answers: Answers
     ) -> Reply | None:
-        """The reply about what could not be read only, told what was wrong with it; None where the
+        """The reply about the unreadable answers only, with what was wrong with them; None if the
         repair cannot be asked for (a recording, a full context)."""
         unread = {p: a.message for p, a in answers.by_path.items() if isinstance(a, NoAnswer)}
         problems = [f"{path}: {why}" for path, why in unread.items()]
         text = self._repair.render(problems=problems, ids=list(unread))
         shown = [(path, leaf) for path, leaf in self._order(unit) if path in unread]
-        unread_reply = neutralise(first.text[:8000]) or "(empty)"
         repair = replace(
             request,
             messages=(
                 *request.messages,
-                {"role": "assistant", "content": unread_reply},
+                {"role": "assistant", "content": neutralise(first.text[:8000]) or "(empty)"},
                 {"role": "user", "content": text},
             ),
             schema=reply_schema(shown, reversed_scale=self.options.reversed_scale),
@@ -219,6 +198,13 @@ class Quantifier:
             raise
 
 
+def refusal(reply: Reply) -> str | None:
+    """Return why a reply was refused or withheld; None for other replies."""
+    if reply.refusal or reply.finish == "content_filter":
+        return reply.refusal or "withheld by the endpoint's content filter"
+    return None
+
+
 def shown_texts(unit: JudgeUnit) -> dict[str, str | None]:
     """Return the parts of a run that a prompt shows; the reference is None if it is withheld."""
     view = unit.view
@@ -229,9 +215,9 @@ def request_about(
     unit: JudgeUnit,
     shown: Sequence[tuple[str, Criterion]],
     texts: Mapping[str, Any],
-    **what: Any,
+    **fields: Any,
 ) -> Request:
-    """A request that asks `what` of a unit, with all that its recorded reply is found by."""
+    """Return a request about a unit, with everything that its recorded reply is found by."""
     judged = [texts["problem"], texts["trajectory"], texts["reference"]]
     by = sorted((path, c.name, c.description, c.hint, c.accepted_values) for path, c in shown)
     return Request(
@@ -240,15 +226,15 @@ def request_about(
         run_id=unit.run.id,
         variant="" if unit.variant == ORIGINAL else unit.variant,
         about={"text": content_hash(judged), "criteria": _hash_of(tuple(by))},
-        **what,
+        **fields,
     )
 
 
-_hash_of = lru_cache(maxsize=64)(content_hash)  # the same criteria are asked of every run
+_hash_of = lru_cache(maxsize=64)(content_hash)  # every run is asked about the same criteria
 
 
 def sampling(options: QuantifierOptions, unit: JudgeUnit) -> dict[str, Any]:
-    """Seed, temperature and longest reply, as far as the options say."""
+    """Return seed, temperature and longest reply, as far as the options say."""
     parameters: dict[str, Any] = {"seed": (options.seed * 100_003 + unit.repeat) % 2**31}
     if options.temperature is not None:
         parameters["temperature"] = options.temperature
@@ -266,9 +252,8 @@ def call_record(
     *,
     repaired: bool = False,
 ) -> CallRecord:
-    """What the replies of one call took."""
+    """Return what the replies of one call took."""
     fresh = [r for r in replies if not r.cached]
-    usage = sum((r.usage for r in fresh[1:]), start=fresh[0].usage) if fresh else Usage()
     return CallRecord(
         shown=shown,
         replies=tuple(r.key for r in replies),
@@ -280,64 +265,54 @@ def call_record(
         cache_hit=not fresh,
         latency=sum(r.latency for r in fresh) if fresh else None,
         model=replies[-1].model,
-        usage=usage,
+        usage=sum((r.usage for r in fresh[1:]), start=fresh[0].usage) if fresh else Usage(),
     )
 
 
 def reply_schema(
     shown: Sequence[tuple[str, Criterion]], *, reversed_scale: bool = False
 ) -> dict[str, Any]:
-    """JSON schema of the reply: one object per leaf path, explanation before label.
+    """Return the JSON schema of the reply: one object per leaf path, explanation before label.
 
-    The labels stand in the order of the prompt: from worst to best, or the reverse.
+    The labels are in the order of the prompt: from worst to best, or the reverse.
     """
-    return {
-        "type": "object",
-        "properties": {path: _entry_schema(c, reversed_scale) for path, c in shown},
-        "required": [path for path, _ in shown],
-        "additionalProperties": False,
-    }
 
+    def entry(criterion: Criterion) -> dict[str, Any]:
+        label: dict[str, Any] = {"type": "number"}
+        if criterion.scale != "numeric":
+            values = list(criterion.accepted_values)[:: -1 if reversed_scale else 1]
+            label = {"type": "string", "enum": values + ["not applicable"] * criterion.allow_na}
+        elif criterion.allow_na:
+            label = {"anyOf": [label, {"enum": ["not applicable"]}]}
+        return strict_object({"explanation": {"type": "string"}, "label": label})
 
-def _entry_schema(criterion: Criterion, reversed_scale: bool) -> dict[str, Any]:
-    label: dict[str, Any] = {"type": "number"}
-    if criterion.scale != "numeric":
-        values = list(criterion.accepted_values)[:: -1 if reversed_scale else 1]
-        label = {"type": "string", "enum": values + ["not applicable"] * criterion.allow_na}
-    elif criterion.allow_na:
-        label = {"anyOf": [label, {"enum": ["not applicable"]}]}
-    return {
-        "type": "object",
-        "properties": {"explanation": {"type": "string"}, "label": label},
-        "required": ["explanation", "label"],
-        "additionalProperties": False,
-    }
+    return strict_object({path: entry(c) for path, c in shown})
 
 
 RULE = "degenerate-answer/1"
 
 
 class Guarded(Renamed):
-    """An evaluator behind the rule for degenerate answers; its source names the rule.
+    """A judge behind the rule for degenerate answers; its source names the rule.
 
-    They are the system's failure, so they get the worst level by rule, or no value where the
-    criterion has no known order. An empty answer or an echo of the question can win praise from a
-    judge (arXiv 2507.08794), so no judge is asked. The status `degenerate` keeps these scores
-    apart, so that means can be shown with and without them.
+    A degenerate answer is the system's failure, so it gets the worst level by rule, or no value if
+    the criterion has no known order. An empty answer or an echo of the question can win praise from
+    a judge (arXiv 2507.08794), so the judge is not asked. The status `degenerate` separates these
+    scores, so that means can be shown with and without them.
     """
 
     def __init__(self, inner: RunJudge) -> None:
         super().__init__(inner, guard=RULE)
 
     async def evaluate(self, unit: JudgeUnit) -> Outcome:
-        """The worst level for a degenerate run, else what the inner evaluator says."""
+        """Return the worst level for a degenerate run, else the results of the inner judge."""
         reason = degenerate(unit.run)
         if reason is None:
             return await super().evaluate(unit)
         evidence: dict[str, JsonValue] = {"rule": RULE, "reason": reason}
-        return worst_by_rule(unit, self._source_key, "degenerate", evidence)
+        return worst_by_rule(unit, self.source.sha256, "degenerate", evidence)
 
 
 def chat_judge(client: Client, task: Task, options: QuantifierOptions | None = None) -> Guarded:
-    """The quantifier behind the rule for degenerate answers."""
+    """Return the quantifier behind the rule for degenerate answers."""
     return Guarded(Quantifier(client, task, options))

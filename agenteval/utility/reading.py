@@ -26,16 +26,17 @@ from agenteval.models.reply import (
 from agenteval.records import Criterion
 from agenteval.utility.answers import (
     TWICE,
-    Answer,
-    AnswerReader,
     Answers,
+    LevelAnswer,
     NoAnswer,
     leaves_of,
-    meaning,
+    read_answers,
+    speaks_of,
 )
-from agenteval.utility.prose import read_prose, scales_in, top_of, without_marks
+from agenteval.utility.prose import read_prose, without_marks
+from agenteval.utility.stated_scores import scales_in, top_of
 
-# What is said of a value: that it is an example or is denied, that it shows the form, that it
+# The words around a value say that it is an example or denied, that it shows the form, or that it
 # replaces an earlier one.
 _EXAMPLE = re.compile(
     r"\bexamples?\b|\be\.g\.|\bfor instance\b|\bsuch as\b|\bbeispiel|\bexemple\b|\bejemplo\b|例",
@@ -62,13 +63,12 @@ _LEAD_END = re.compile(r"(?:^|[.!?:>=→|-])[\s*_`\"'(]*$")
 def read_text(
     text: str, criteria: Sequence[Criterion], finish: str = "stop"
 ) -> tuple[Answers, str | None]:
-    """Return an Answer or NoAnswer per leaf of `criteria`, and the rung (None: nothing was read).
+    """Return an answer or NoAnswer per leaf of `criteria`, and the rung (None: nothing was read).
 
     `finish` is the reply's reason to end. Never raises for the content of the text.
     """
-    reader = AnswerReader(criteria)
     try:
-        body = parse_all(text, reader.speaks, doubled=True)
+        body = parse_all(text, lambda value: speaks_of(value, criteria), doubled=True)
     except ReplyError as error:
         read = _without_json(text, criteria, finish)
         return read or _unread(text, str(error), finish, criteria)
@@ -77,27 +77,28 @@ def read_text(
     if not values:
         read = _without_json(outside, criteria, finish)
         return read or _unread(text, "the reply only quotes JSON", finish, criteria)
-    answers = _combined(values, body, reader)
-    within = len(values) == 1 and _said_of(values[0], body)[1]
+    answers = _combined(values, body, criteria)
+    within = len(values) == 1 and _introduction(values[0], body)[1]
     prose = read_prose(outside, criteria, whole=True) if within else None
-    for path, said in prose[0].by_path.items() if prose else ():
+    for path, stated in prose[0].by_path.items() if prose else ():
         answer = answers.by_path[path]
-        if isinstance(said, Answer) and isinstance(answer, Answer):
-            answers.by_path[path] = answer if meaning(said) == meaning(answer) else TWICE
+        both = isinstance(stated, LevelAnswer) and isinstance(answer, LevelAnswer)
+        if both and stated != answer:
+            answers.by_path[path] = TWICE
     tops = set() if values[-1].rung == "json" else scales_in(outside)
     for path, leaf in leaves_of(criteria) if tops else ():
         answer = answers.by_path[path]
-        if isinstance(answer, Answer) and top_of(leaf) not in {None, *tops}:
+        if isinstance(answer, LevelAnswer) and top_of(leaf) not in {None, *tops}:
             why = f"the reply speaks of a scale to {max(tops):g}"
             answers.by_path[path] = NoAnswer("unscored:off_scale", why)
-    nothing = all(
-        isinstance(answer, NoAnswer) and answer.status == "unscored:missing"
-        for answer in answers.by_path.values()
-    )
-    if values[-1].rung == "salvaged" and nothing:
+    if values[-1].rung == "salvaged" and all(map(_is_missing, answers.by_path.values())):
         early = "the reply broke off before its first answer was complete"
         return _unread(text, early, finish, criteria)
     return answers, values[-1].rung
+
+
+def _is_missing(answer: LevelAnswer | NoAnswer) -> bool:
+    return isinstance(answer, NoAnswer) and answer.status == "unscored:missing"
 
 
 def _unread(
@@ -138,7 +139,7 @@ def _outside(body: Body) -> str:
     return "".join([*pieces, body.text[at:]])
 
 
-def _said_of(value: Parsed, body: Body) -> tuple[str, bool]:
+def _introduction(value: Parsed, body: Body) -> tuple[str, bool]:
     """The words that introduce a value, and whether it stands within a sentence."""
     before = body.text[max(0, value.start - 300) : value.start]
     line = before.rpartition("\n")[2].rpartition("}")[2]
@@ -156,7 +157,7 @@ def _said_of(value: Parsed, body: Body) -> tuple[str, bool]:
 
 def _is_quoted(value: Parsed, body: Body) -> bool:
     """Whether the reply speaks of the value instead of giving it as its answer."""
-    words, within = _said_of(value, body)
+    words, within = _introduction(value, body)
     if _EXAMPLE.search(words):
         return True
     denied = within and _DENIED.search(words) is not None
@@ -165,14 +166,14 @@ def _is_quoted(value: Parsed, body: Body) -> bool:
 
 
 def _is_correction(value: Parsed, body: Body) -> bool:
-    words, within = _said_of(value, body)
+    words, within = _introduction(value, body)
     other = any(pattern.search(words) for pattern in (_EXAMPLE, _DENIED, _FORM))
     return not within and not other and _CORRECTS.search(words) is not None
 
 
-def _combined(values: Sequence[Parsed], body: Body, reader: AnswerReader) -> Answers:
+def _combined(values: Sequence[Parsed], body: Body, criteria: Sequence[Criterion]) -> Answers:
     """One answer for each leaf, from all values that are not quoted."""
-    combined, *others = [reader.read(value.value) for value in values]
+    combined, *others = [read_answers(value.value, criteria) for value in values]
     for value, answers in zip(values[1:], others, strict=True):
         corrects = _is_correction(value, body)
         if corrects and len(answers.missing()) == len(answers.by_path):  # "No: {... null}"
@@ -181,12 +182,10 @@ def _combined(values: Sequence[Parsed], body: Body, reader: AnswerReader) -> Ans
             combined = answers if answers.all_answered else combined
             continue
         for path, new in answers.by_path.items():
-            old = combined.by_path[path]
-            if isinstance(new, NoAnswer) and new.status == "unscored:missing":
+            if _is_missing(new):
                 continue
-            agree = isinstance(old, NoAnswer) and old != TWICE
-            if isinstance(old, Answer) and isinstance(new, Answer):
-                agree = meaning(old) == meaning(new)
+            old = combined.by_path[path]
+            agree = old != TWICE if isinstance(old, NoAnswer) else old == new
             combined.by_path[path] = new if agree or corrects else TWICE
         combined.extra = sorted({*combined.extra, *answers.extra})
     return combined

@@ -1,4 +1,4 @@
-"""Renamed: an evaluator whose scores stand apart, because its source says one thing more."""
+"""A judge under another name: its source has further parameters, so its scores are separate."""
 
 from __future__ import annotations
 
@@ -6,35 +6,26 @@ from collections.abc import Sequence
 
 from agenteval.engine import Outcome
 from agenteval.engine.judging import JudgeUnit, RunJudge, cell_key
-from agenteval.records import Criterion, Source
+from agenteval.records import Criterion
 
 
 class Renamed:
-    """The same evaluator under a source of its own, with further parameters.
-
-    What it asks is the inner evaluator's, letter by letter.
-    """
+    """Wraps a judge and adds parameters to its source; its requests are the inner judge's."""
 
     def __init__(self, inner: RunJudge, **parameters: str) -> None:
         self.inner = inner
-        source = inner.source
-        self._source = source.model_copy(update={"parameters": {**source.parameters, **parameters}})
-        self._source_key = self._source.sha256
-
-    @property
-    def source(self) -> Source:
-        """The inner source with the further parameters."""
-        return self._source
+        combined = {**inner.source.parameters, **parameters}
+        self.source = inner.source.model_copy(update={"parameters": combined})
 
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
-        """As the inner evaluator spreads them."""
+        """Return the batches of the inner judge."""
         return self.inner.batches(criteria)
 
     async def evaluate(self, unit: JudgeUnit) -> Outcome:
-        """What the inner evaluator says, under the keys of this one; raises what it raises."""
+        """Return the inner judge's results under the keys of this one; raises what it raises."""
         outcome = await self.inner.evaluate(unit)
         results = tuple(
-            type(r)(**{**vars(r), "key": cell_key(unit, c, self._source_key)})
+            type(r)(**{**vars(r), "key": cell_key(unit, c, self.source.sha256)})
             for c, r in zip(unit.criteria, outcome.results, strict=True)
         )
         return Outcome(results, outcome.call)

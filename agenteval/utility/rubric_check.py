@@ -1,4 +1,4 @@
-"""What is wrong with criteria, told from their text alone, before any money is spent on scoring.
+"""Check the text of criteria for defects, before any money is spent on scoring.
 
 An error makes scores wrong or unusable; a warning is for a person to decide. Lexicons are general
 English and lean towards silence: a check that cries wolf is switched off.
@@ -15,7 +15,7 @@ from typing import Literal
 from rapidfuzz.distance import OSA
 
 from agenteval.records import Criterion
-from agenteval.utility.labels import fold
+from agenteval.utility.labels import fold, words
 from agenteval.utility.scale_order import counted_in_units, order_of
 from agenteval.utility.scale_words import (
     DEGREES,
@@ -25,20 +25,7 @@ from agenteval.utility.scale_words import (
     place,
 )
 
-Kind = Literal[
-    "duplicate",
-    "best_first",
-    "unclear_order",
-    "nominal",
-    "same_label",
-    "overlap",
-    "too_few",
-    "too_many",
-    "measurable",
-    "vague",
-    "constant",
-    "mixed",
-]
+Severity = Literal["error", "warning"]
 
 _MOST_LEVELS = 7  # people and models cannot tell more grades apart reliably
 _THINGS = r"(?:steps|tokens|calls|turns|messages|words|lines|attempts|iterations|retries)"
@@ -67,113 +54,92 @@ _CONSTANT = re.compile(
     r"|^(?:the )?(?:level of )?(?:difficulty|complexity|level|type|topic|category|branch) of the "
     r"(?:given )?(?:problem|task|question|exercise)\b|\bdisciplines?$|\b(?:the|which) branch of \w+"
 )
-_ASPECTS: dict[str, tuple[str, ...]] = {
-    "clarity": ("clarity", "clear", "readab", "understandab", "legib"),
-    "correctness": ("correct", "accura", "right"),
-    "completeness": ("complete", "coverage", "thorough"),
-    "efficiency": ("efficien", "concis", "brevity", "econom"),
-    "coherence": ("coheren", "consisten", "logic"),
-    "relevance": ("relevan",),
-    "creativity": ("creativ", "original", "novel", "innovat"),
-    "safety": ("safe", "harm", "privacy"),
-    "politeness": ("polite", "tone", "empath", "friendl"),
-    "checking": ("verif", "check"),
+_STEMS = {
+    "clarity": "clarity clear readab understandab legib",
+    "correctness": "correct accura right",
+    "completeness": "complete coverage thorough",
+    "efficiency": "efficien concis brevity econom",
+    "coherence": "coheren consisten logic",
+    "relevance": "relevan",
+    "creativity": "creativ original novel innovat",
+    "safety": "safe harm privacy",
+    "politeness": "polite tone empath friendl",
+    "checking": "verif check",
 }
-_FILLERS = FILLERS | {
-    "how",
-    "well",
-    "whether",
-    "which",
-    "level",
-    "degree",
-    "extent",
-    "quality",
-    "overall",
-    "work",
-    "answer",
-    "solution",
-    "response",
-    "output",
-    "result",
-}
+_ASPECTS = {aspect: words(stems) for aspect, stems in _STEMS.items()}
+_FILLERS = FILLERS.union(
+    words(
+        "how well whether which level degree extent quality overall work answer solution response "
+        "output result"
+    )
+)
 _WORD = re.compile(r"[a-z0-9']+")
 
 
 @dataclass(frozen=True, slots=True)
 class RubricIssue:
-    """One thing wrong with one criterion. `message` is one plain line for a person."""
+    """A defect of a criterion. `message` is one plain line for a person.
+
+    `kind` is one of duplicate, best_first, unclear_order, nominal, same_label, overlap, too_many,
+    measurable, vague, constant, mixed.
+    """
 
     criterion_id: str
-    kind: Kind
-    severity: Literal["error", "warning"]
+    kind: str
+    severity: Severity
     message: str
 
 
+_Problem = tuple[str, Severity, str]  # kind, severity and message
+
+
 def check_criteria(criteria: Sequence[Criterion]) -> list[RubricIssue]:
-    """All issues: between criteria first, then criterion by criterion, sub-criteria included."""
+    """Return all issues: between criteria first, then by criterion, sub-criteria included."""
     issues = list(_duplicates(criteria, ""))
     for criterion in criteria:
-        issues.extend(_walk(criterion, criterion.id))
+        issues.extend(_issues(criterion, criterion.id))
     return issues
 
 
 def _duplicates(criteria: Sequence[Criterion], prefix: str) -> Iterator[RubricIssue]:
     for first, second in combinations(criteria, 2):
-        name = fold(second.name) == fold(first.name)
-        if name or first.id == second.id:
-            what = "name" if name else f"id {second.id!r}"
+        same_name = fold(second.name) == fold(first.name)
+        if same_name or first.id == second.id:
+            what = "name" if same_name else f"id {second.id!r}"
             why = f"{second.name}: another criterion has the same {what}; merge them or rename one"
             yield RubricIssue(prefix + second.id, "duplicate", "error", why)
 
 
-def _walk(criterion: Criterion, path: str) -> Iterator[RubricIssue]:
-    problems = list(_about_text(criterion))
+def _issues(criterion: Criterion, path: str) -> Iterator[RubricIssue]:
+    problems = list(_in_text(criterion))
     if not criterion.sub_criteria and criterion.scale != "numeric":
-        problems += _about_scale(criterion)
+        problems += [*_in_order(criterion), *_in_labels(criterion.accepted_values)]
     for kind, severity, message in problems:
         yield RubricIssue(path, kind, severity, f"{criterion.name}: {message}")
     yield from _duplicates(criterion.sub_criteria, f"{path}/")
     for part in criterion.sub_criteria:
-        yield from _walk(part, f"{path}/{part.id}")
+        yield from _issues(part, f"{path}/{part.id}")
 
 
-_Found = tuple[Kind, Literal["error", "warning"], str]
-
-
-def _about_text(criterion: Criterion) -> Iterator[_Found]:
+def _in_text(criterion: Criterion) -> Iterator[_Problem]:
     name, description = fold(criterion.name), fold(criterion.description)
     counted = counted_in_units(criterion.accepted_values)
     if counted or _MEASURED_NAME.search(name) or _MEASURED_TEXT.search(description):
-        yield (
-            "measurable",
-            "warning",
-            "time, cost, length and counts are measured exactly by a "
-            "program; a judge can only guess them",
-        )
-    # without "Rates the ...": only what a description opens with says what is rated
+        why = "time, cost, length and counts are measured exactly by a program"
+        yield "measurable", "warning", f"{why}; a judge can only guess them"
+    # without "Rates the ...": only the opening of a description says what is rated
     opening = re.sub(r"^(?:(?:rates|measures|assesses|how|the|an?) )+", "", description)
     if _CONSTANT.search(name) or _CONSTANT.search(opening):
-        yield (
-            "constant",
-            "warning",
-            "rates the problem and not the work, so it is the same for "
-            "every solution of one problem",
-        )
+        why = "rates the problem and not the work"
+        yield "constant", "warning", f"{why}, so it is the same for every solution of one problem"
     if not set(_WORD.findall(description)) - set(_WORD.findall(name)) - _FILLERS:
-        yield (
-            "vague",
-            "warning",
-            "its description says no more than its name; say what an examiner should look at",
-        )
+        why = "its description says no more than its name"
+        yield "vague", "warning", f"{why}; say what an examiner should look at"
     aspects = [_aspects(side) for side in re.split(r"\s+(?:and|&|\+)\s+|\s*/\s*", name)]
     if list(map(len, aspects)) == [1, 1] and aspects[0] != aspects[1]:
-        first, second = (own.pop() for own in aspects)
-        yield (
-            "mixed",
-            "warning",
-            f"asks for {first} and {second} in one grade; make two "
-            "criteria, so that each level has one meaning",
-        )
+        (first,), (second,) = aspects
+        why = f"asks for {first} and {second} in one grade"
+        yield "mixed", "warning", f"{why}; make two criteria, so that each level has one meaning"
 
 
 def _aspects(text: str) -> set[str]:
@@ -181,52 +147,38 @@ def _aspects(text: str) -> set[str]:
     return {a for a, stems in _ASPECTS.items() if any(t.startswith(stems) for t in tokens)}
 
 
-def _about_scale(criterion: Criterion) -> Iterator[_Found]:
+def _in_order(criterion: Criterion) -> Iterator[_Problem]:
     labels = criterion.accepted_values
-    if len(labels) < 2:
-        yield ("too_few", "error", f"has {len(labels)} accepted value(s); a scale needs two")
-        return
     if len(labels) > _MOST_LEVELS and criterion.scale != "nominal":
-        yield (
-            "too_many",
-            "warning",
-            f"has {len(labels)} levels; more than {_MOST_LEVELS} can hardly be told apart",
-        )
+        why = f"has {len(labels)} levels; more than {_MOST_LEVELS} can hardly be told apart"
+        yield "too_many", "warning", why
     order = order_of(labels, criterion.name, criterion.description)
     plain = order.verdict if order.plain and not criterion.order_confirmed else None
     if criterion.scale == "nominal":
-        yield ("nominal", "warning", "names kinds and not grades: it is counted, never averaged")
+        yield "nominal", "warning", "names kinds and not grades: it is counted, never averaged"
     elif criterion.order == "unclear":
-        why = (criterion.order_reason or order.reason).removeprefix("unclear: ")
+        reason = (criterion.order_reason or order.reason).removeprefix("unclear: ")
+        why = f"it is not clear which of its values is best ({reason})"
         yield (
             "unclear_order",
             "error",
-            f"it is not clear which of its values is best ({why}); "
-            'put the worst first and add "order_confirmed": true',
+            f'{why}; put the worst first and add "order_confirmed": true',
         )
     elif plain == "best_to_worst":
-        yield (
-            "best_first",
-            "error",
-            f"its values run from best to worst ({order.reason}); turn "
-            "them round, or every score is inverted",
-        )
+        why = f"its values run from best to worst ({order.reason})"
+        yield "best_first", "error", f"{why}; turn them round, or every score is inverted"
     elif plain == "nominal":
-        yield (
-            "nominal",
-            "error",
-            "its values name kinds and not grades, so their rank means "
-            'nothing; set "scale": "nominal"',
-        )
+        why = "its values name kinds and not grades, so their rank means nothing"
+        yield "nominal", "error", f'{why}; set "scale": "nominal"'
+
+
+def _in_labels(labels: Sequence[str]) -> Iterator[_Problem]:
     for first, second in combinations(labels, 2):
         if fold(first) == fold(second):
-            yield ("same_label", "error", f"the value {second!r} stands twice")
-        elif why_same := _overlap(fold(first), fold(second)):
-            yield (
-                "overlap",
-                "warning",
-                f"{first!r} and {second!r} {why_same}; a judge cannot tell them apart",
-            )
+            yield "same_label", "error", f"the value {second!r} stands twice"
+        elif why := _overlap(fold(first), fold(second)):
+            both = f"{first!r} and {second!r} {why}"
+            yield "overlap", "warning", f"{both}; a judge cannot tell them apart"
 
 
 def _overlap(first: str, second: str) -> str | None:
@@ -251,8 +203,8 @@ def _overlap(first: str, second: str) -> str | None:
 def _content(text: str) -> tuple[str, ...]:
     """Number in front ("" without), then the words that carry meaning, in their order."""
     number = re.match(r"\d+", text)
-    words = [w for w in _WORD.findall(text) if w not in _FILLERS][1 if number else 0 :]
-    return (number.group() if number else "", *words) if words else ()
+    content = [w for w in _WORD.findall(text) if w not in _FILLERS][1 if number else 0 :]
+    return (number.group() if number else "", *content) if content else ()
 
 
 def _misspelt(a: str, b: str) -> bool:

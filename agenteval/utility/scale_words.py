@@ -1,4 +1,4 @@
-"""What the words of a level say: how good it is, how much of something, and what a name wants.
+"""What the words of a level mean: how good, how much of something; and what a name asks for.
 
 A phrase is read from its head, not from any word in it: "error handling" is handling, "error rate"
 is a rate of errors, "errors caught" is caught. `polarity` holds these rules; it serves labels and
@@ -36,43 +36,33 @@ def _listed(name: str) -> frozenset[str]:
 
 DEGREES = _graded("degrees")  # how much of something there is, 0 (none) to 1 (all)
 QUALITY = _graded("quality")  # a word by itself on the line from -1 (worst) to 1 (best)
+SECONDS = _graded("seconds")  # by unit of time
 NONE, BARE = 0.0, 0.9  # the degree of "no", and of "clear" without any word of degree
 _STEMS = dict.fromkeys(_words("good"), 1) | dict.fromkeys(_words("bad"), -1)
 _EXCEPT, _WHOLE, _SEVERE = _words("except"), _words("whole"), _words("severe")
-FILLERS = _words("fillers")
+FILLERS, COUNTED, TOO = _words("fillers"), _words("counted"), _words("too")
 WEIGHTLESS = FILLERS | _words("weightless")
-COUNTED = _words("counted")
-# Times in seconds, as units.
-SECONDS: dict[str, float] = {
-    **dict.fromkeys(("ms", "millisecond", "milliseconds"), 0.001),
-    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
-    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60.0),
-    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3600.0),
-    **dict.fromkeys(("day", "days"), 86_400.0),
-}
 UNITS = _words("units") | frozenset(SECONDS)
 CATEGORIES = _listed("categories")  # kinds of things, not grades
 _NOT_APPLICABLE = _listed("not applicable")
 _TOO_LITTLE, _TOO_MUCH = tuple(_words("too little")), tuple(_words("too much"))
 _COUNTS, _SPENT, _KINDS = _words("counts"), _words("spent"), _words("kinds")
 _MEASURES = _COUNTS | _words("measures")
-_UNWELCOME, _PREPOSITIONS = _words("unwelcome"), _words("prepositions")
-_FAULTS = _words("faults")
+_UNWELCOME, _PREPOSITIONS, _FAULTS = _words("unwelcome"), _words("prepositions"), _words("faults")
 _LACK, _NEEDS, _WORK = _words("lack"), _words("needs"), tuple(_words("work"))
 _DEALING, _IGNORING = _words("dealing"), tuple(_words("ignoring"))
-# "No errors found" counts errors, "all errors found" finds them: the whole scale has to tell.
+# "No errors found" counts errors, "all errors found" finds them: the whole scale decides.
 _FOUND = _words("found")
-# What stands alone and says only whether there is any of it.
+# Words that, alone, say only whether there is any of something.
 _ALONE = {"yes": 1.0, "present": 1.0, "no": NONE, "absent": NONE, "missing": NONE}
 _DEALT = re.compile(
     rf"(?:{'|'.join(sorted(_DEALING, key=len, reverse=True))})[sz]?"
     r"(?P<ending>|e|e?s|e?d|t|y|ies|ied|(?P<noun>[a-z]*(?:ion|ment|ing|ce|al|sis|ness|or|er)))"
 )
 _ABSTRACT = re.compile(r"\w+(?:ity|ness|c[ey]|ion|ment|ship|dom|ing)s?")
-TOO = frozenset(("too", "overly", "excessively"))
 _LONG = 5  # letters of a beginning that needs no known ending
-_ENDINGS = frozenset(("", "d", "ed", "er", "es", "ful", "ily", "ing", "ly", "s", "y"))
-NEGATING_PREFIXES = ("un", "in", "im", "ir", "il", "non", "dis", "mis", "ab")
+_ENDINGS = ("", "d", "ed", "er", "es", "ful", "ily", "ing", "ly", "s", "y")
+NEGATING_PREFIXES = tuple(_LEXICON["words"]["negating prefixes"].split())
 _PHRASES = {
     phrase: word for word, text in _LEXICON["phrases"].items() for phrase in re.split(r",\s+", text)
 }
@@ -108,13 +98,13 @@ def sign(token: str) -> int:
         return (QUALITY[token] > 0) - (QUALITY[token] < 0)
     if token in _SEVERE or is_fault(token):
         return -1
-    if known := _by_beginning(token):
-        return known
+    if of_beginning := _by_beginning(token):
+        return of_beginning
     if token.startswith(("over", "under")):
         return -1
     for prefix in NEGATING_PREFIXES:
-        if token.startswith(prefix) and (rest := _by_beginning(token.removeprefix(prefix))):
-            return -rest
+        if token.startswith(prefix) and (of_stem := _by_beginning(token.removeprefix(prefix))):
+            return -of_stem
     if token.startswith("mis") or re.fullmatch(r"un\w{3,}(?:ed|able|ible)", token):
         return -1  # misquoted, undocumented
     able = len(token) > _LONG and token.endswith(("able", "ible"))
@@ -132,8 +122,8 @@ def _by_beginning(token: str) -> int:
 
 def without_negation(token: str) -> str:
     """A word without its negating prefix: "correct" for "incorrect", "intact" for itself."""
-    bare = (token.removeprefix(prefix) for prefix in NEGATING_PREFIXES if token.startswith(prefix))
-    return next((rest for rest in bare if _by_beginning(rest)), token)
+    stems = (token.removeprefix(prefix) for prefix in NEGATING_PREFIXES if token.startswith(prefix))
+    return next((stem for stem in stems if _by_beginning(stem)), token)
 
 
 @lru_cache(maxsize=4096)
@@ -144,7 +134,7 @@ def is_fault(token: str) -> bool:
 
 
 def polarity(phrase: Sequence[str]) -> int | None:
-    """1 when more of what the phrase names is better, -1 when less is, 0 when nothing says so.
+    """Return 1 if more of the phrase's subject is better, -1 if less is, 0 if nothing says so.
 
     None when a fault stands before a head that is not known ("error budget"). `phrase` holds the
     words with their prepositions and without words of degree.
@@ -157,11 +147,9 @@ def polarity(phrase: Sequence[str]) -> int | None:
         return 0
     last = _DEALT.fullmatch(phrase[-1])
     ignored = any(word.startswith(_IGNORING) and not is_fault(word) for word in phrase)
-    if (ignored and (last is None or last["noun"])) or phrase[
-        0
-    ] in _NEEDS:  # "requires supervision"
-        return -1
-    at = next((i for i, word in enumerate(phrase) if i and word in _PREPOSITIONS), len(phrase))
+    if (ignored and (last is None or last["noun"])) or phrase[0] in _NEEDS:
+        return -1  # "errors ignored", "requires supervision"
+    at = _preposition(phrase)
     noun = [word for word in phrase[:at] if word not in _PREPOSITIONS]
     if noun and noun[-1] in _MEASURES:
         return polarity(noun[:-1] or phrase[at + 1 :])
@@ -169,8 +157,13 @@ def polarity(phrase: Sequence[str]) -> int | None:
     return _of_noun(noun, phrase[at + 1 :]) if dealt == 0 else dealt
 
 
+def _preposition(phrase: Sequence[str]) -> int:
+    """Index of the first preposition behind the first word; the length without one."""
+    return next((i for i, word in enumerate(phrase) if i and word in _PREPOSITIONS), len(phrase))
+
+
 def _dealt(phrase: Sequence[str], noun: Sequence[str]) -> int | None:
-    """1 for a dealing with faults, -1 for a bad one, 0 where there is none; None when unsure."""
+    """1 for a dealing with faults, -1 for a bad one, 0 if there is none; None when unsure."""
     dealt = {word: match for word in phrase if (match := _DEALT.fullmatch(word))}
     if not dealt or all(sign(word) >= 0 for word in phrase):
         return 0
@@ -187,24 +180,25 @@ def _dealt(phrase: Sequence[str], noun: Sequence[str]) -> int | None:
 
 
 def _of_noun(noun: Sequence[str], behind: Sequence[str]) -> int | None:
-    """What a noun with its modifiers says, or else what stands behind its preposition."""
+    """The polarity of a noun with its modifiers, or else of the words behind its preposition."""
     signs = [sign(word) for word in noun]
-    if any(s == -1 and not is_fault(word) for word, s in zip(noun, signs, strict=True)):
+    faults = [is_fault(word) for word in noun]
+    if any(s == -1 and not fault for s, fault in zip(signs, faults, strict=True)):
         return -1  # "wrong answer", "biased reasoning"
     if noun and signs[-1]:
         return signs[-1]
-    if any(map(is_fault, noun)):
+    if any(faults):
         return None
-    modifiers = (word for word, s in zip(noun, signs, strict=True) if s == 1)
+    modifiers = [word for word, s in zip(noun, signs, strict=True) if s == 1]
     # "clear concerns" are clear, "clarity concerns" are not
     return 1 if any(not _ABSTRACT.fullmatch(w) for w in modifiers) else polarity(behind)
 
 
 class ScalePlace(NamedTuple):
-    """Where a label stands: `value` from -1 (worst) to 1, None when no word says good or bad.
+    """Where a label stands: `value` from -1 (worst) to 1, None if no word says good or bad.
 
-    `amount` is how much of something it speaks of, 0 to 1, `whole` whether it is the whole of it;
-    `heads` are the words for what that is, `polarity` says whether it is wanted (see `polarity`).
+    `amount` is how much of something it mentions, 0 to 1, `whole` whether it is the whole of it;
+    `heads` are the words for that thing, `polarity` says whether it is wanted (see `polarity`).
     """
 
     value: float | None = None
@@ -215,9 +209,9 @@ class ScalePlace(NamedTuple):
 
 
 def place(label: str, *, whole: bool = False) -> ScalePlace:
-    """Where a label stands by the lexicon; several clauses count by the mean of their values.
+    """Return where a label stands by the lexicon; clauses count by the mean of their values.
 
-    `whole` says that the scale speaks of all of something, so that "no errors found" is about
+    `whole` says that the scale is about all of something, so that "no errors found" is about
     finding them.
     """
     clauses = [_clause(part, whole) for part in _CLAUSE.split(fold(label)) if part.strip()]
@@ -226,8 +220,7 @@ def place(label: str, *, whole: bool = False) -> ScalePlace:
     valued = [clause.value for clause in clauses if clause.value is not None]
     first = next((c for c in clauses if c.amount is not None), clauses[0])
     heads = tuple(head for clause in clauses for head in clause.heads)
-    value = sum(valued) / len(valued) if valued else None
-    return first._replace(value=value, heads=heads)
+    return first._replace(value=sum(valued) / len(valued) if valued else None, heads=heads)
 
 
 def _clause(text: str, whole: bool) -> ScalePlace:
@@ -239,11 +232,18 @@ def _clause(text: str, whole: bool) -> ScalePlace:
     words = tokens_of(text)
     if len(words) == 1 and words[0] in _ALONE:
         return ScalePlace(None, _ALONE[words[0]], whole=True)
-    told = any(sign(word) < 0 for word in words) or all(
+    return _of_words(words if whole else _without_found(words))
+
+
+def _without_found(words: list[str]) -> list[str]:
+    """The words without "found" and the like, if they count faults."""
+    counts = any(sign(word) < 0 for word in words) or all(
         w in DEGREES or w in WEIGHTLESS | _FOUND for w in words
     )
-    if told and not whole:
-        words = [word for word in words if word not in _FOUND]
+    return [word for word in words if word not in _FOUND] if counts else words
+
+
+def _of_words(words: list[str]) -> ScalePlace:
     words = [word for word in words if word not in WEIGHTLESS or word in _PREPOSITIONS]
     tokens = [word for word in words if word not in WEIGHTLESS]
     lacking = not _LACK.isdisjoint(tokens)
@@ -252,32 +252,28 @@ def _clause(text: str, whole: bool) -> ScalePlace:
     phrase = [t for t in words if t not in DEGREES and t not in QUALITY and t not in _LACK]
     heads = tuple(t for t in phrase if t not in WEIGHTLESS)
     if "too" in heads and NONE not in degrees:
-        degrees = []  # "too little" is no small fault
-    if (
-        sum(
-            not sign(t) and t not in _NEEDS | _MEASURES and not _DEALT.fullmatch(t)
-            for t in set(heads)
-        )
-        > MOST_UNKNOWN
-    ):
-        amount = _degree(degrees) if degrees else None
-        return ScalePlace(None, amount, any(t in _WHOLE for t in tokens), heads)  # a sentence
+        degrees = []  # "too little" is not a small fault
+    unknown = {
+        t for t in heads if not sign(t) and t not in _NEEDS | _MEASURES and not _DEALT.fullmatch(t)
+    }
+    all_of_it = any(t in _WHOLE for t in tokens)
+    if len(unknown) > MOST_UNKNOWN:  # a sentence
+        return ScalePlace(None, _degree(degrees) if degrees else None, all_of_it, heads)
     wanted = polarity(phrase)
     degree = _degree(degrees)
     if lacking:  # "no lack of clarity" is all of it
         degree = 1.0 - (degree if degrees else 1.0)
+        all_of_it = degree == 1.0
     loud = quality in ("strong", "great") or QUALITY.get(quality or "") == 0
     if quality is not None and not (loud and wanted == -1):
-        return ScalePlace(
-            _of_head(QUALITY[quality], degree), None, False, (quality, *heads), wanted
-        )
+        value = _of_head(QUALITY[quality], degree)
+        return ScalePlace(value, None, False, (quality, *heads), wanted)
     if wanted:
         return ScalePlace(_of_head(0.8 * wanted, degree), None, False, heads, wanted)
     if not heads and _SEVERE & set(tokens):
         return ScalePlace(_of_head(-0.8, degree), heads=("severe",), polarity=-1)
     if not degrees and not lacking:
         return ScalePlace(heads=heads, polarity=wanted)
-    all_of_it = degree == 1.0 if lacking else any(t in _WHOLE for t in tokens)
     return ScalePlace(None, degree, all_of_it, heads, wanted)
 
 
@@ -299,43 +295,40 @@ def _of_head(base: float, degree: float) -> float:
 
 
 def at_degree(other: ScalePlace, amount: float) -> float:
-    """Value of a mere degree ("none", "limited vocabulary") of what another label speaks of."""
+    """Return the value of a mere degree ("none", "limited") of what another label mentions."""
     return _of_head(-0.8 if other.polarity == -1 else 0.8, amount)
 
 
 def two_faults(places: Sequence[ScalePlace]) -> bool:
-    """Whether some of the labels say too little and some too much."""
+    """Return whether some of the labels say too little and some too much."""
     heads = [h for p in places for h in p.heads if not h.startswith("underst") and h not in _EXCEPT]
-    return any(h.startswith(_TOO_LITTLE) for h in heads) and any(
-        h.startswith(_TOO_MUCH) for h in heads
-    )
+    little, much = (any(h.startswith(stems) for h in heads) for stems in (_TOO_LITTLE, _TOO_MUCH))
+    return little and much
 
 
 def asks_for_a_kind(name: str) -> bool:
-    """Whether a criterion's name asks for a kind and not for a grade: "Error type"."""
+    """Return whether a criterion's name asks for a kind and not for a grade: "Error type"."""
     return bool(_KINDS.intersection(fold(name).split()[-1:]))
 
 
-def welcome(name: str) -> int:
-    """1 where a criterion's name asks for more of a quality, -1 of what one wants less of
-    ("Error rate", "Time to solve", "Steps taken"), 0 where it says neither.
-    """
+def name_polarity(name: str) -> int:
+    """Return 1 if a criterion's name asks for more of a quality, -1 if less of it is wanted ("Error
+    rate", "Time to solve", "Steps taken"), 0 if it says neither."""
     words = tokens_of(fold(name).replace("-", " "))
-    lacking = not _LACK.isdisjoint(words)
     phrase = [w for w in words if w not in WEIGHTLESS | _LACK or w in _PREPOSITIONS]
     while phrase and (phrase[0] in _PREPOSITIONS or phrase[-1] in _SPENT):
         phrase = phrase[:-1] if phrase[-1] in _SPENT else phrase[1:]
-    at = next((i for i, word in enumerate(phrase) if i and word in _PREPOSITIONS), len(phrase))
+    at = _preposition(phrase)
     noun = phrase[:at]
     while noun and noun[-1] in _MEASURES:  # "level of difficulty", "number of steps"
         noun = noun[:-1] or phrase[at + 1 :]
         at = len(phrase)
-    counted = not (_COUNTS | _SPENT).isdisjoint(words) and not UNITS.isdisjoint(noun)
     if noun and noun[-1] in _UNWELCOME:
         return -1
     wanted = polarity(phrase)
-    if lacking:
+    if not _LACK.isdisjoint(words):
         return -(wanted or 0)
     if wanted == 1:
         return 1
+    counted = not (_COUNTS | _SPENT).isdisjoint(words) and not UNITS.isdisjoint(noun)
     return -1 if counted or wanted != 0 or not _UNWELCOME.isdisjoint(noun) else 0

@@ -255,14 +255,14 @@ async def divided(client: Client, say: Say) -> Verdict:
 
 def poisoned(names: tuple[str, ...]) -> Callable[[Client, Say], Awaitable[Verdict]]:
     """Scores on a criterion that a critic proposed in words that it took from the work."""
-    from agenteval.utility.critic_reply import read_criteria, tamed
+    from agenteval.utility.critic_reply import read_criteria, sanitized
 
     async def verdict(client: Client, say: Say) -> Verdict:
         name, text, hint = (say(slot, "Clear") for slot in names)
         reply = {"criteria": [{"name": name, "description": text, "hint": hint,
                                "accepted_values": ["bad", "fair", "good"],
                                "order": "worst_to_best"}]}  # fmt: skip
-        rubric = tamed(read_criteria(json.dumps(reply)).criteria, [])
+        rubric = sanitized(read_criteria(json.dumps(reply)).criteria, [])
         run = Run(id="r", input="3 packs hold 12 eggs. And 5?", output=STEPS)
         evaluator = Quantifier(client, Task(name="eggs", description="Solve."))
         outcome = await judge(evaluator, JudgeUnit(run, make_view(run), tuple(rubric)))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.records import Criterion
-from agenteval.utility.answers import Answer, Answers
+from agenteval.utility.answers import Answers, LevelAnswer
 from agenteval.utility.reading import read_text
 from benchmarks.folders import ROOT
 
@@ -75,7 +75,7 @@ def outcome(answers: Answers) -> dict[str, str]:
     """Label, `not_applicable` or status of each leaf."""
     return {
         path: one.status
-        if not isinstance(one, Answer)
+        if not isinstance(one, LevelAnswer)
         else "not_applicable"
         if one.not_applicable
         else str(one.label)

@@ -44,7 +44,7 @@ from agenteval.models.embeddings import Embedder, make_embedder
 from agenteval.readers.tasks import find_task
 from agenteval.utility.bank import load_bank
 from agenteval.utility.consolidate import Consolidator, read_ideas
-from agenteval.utility.merge import Names
+from agenteval.utility.merge import CriterionClusters
 from agenteval.utility.names import fold_name
 from benchmarks.folders import ROOT
 from benchmarks.merge_quality.sets import (
@@ -119,12 +119,12 @@ class Remembering:
         return np.stack([self._rows[text] for text in texts])
 
 
-def names_of(sets: Iterable[RecordedSet], embedder: Embedder) -> Names:
+def names_of(sets: Iterable[RecordedSet], embedder: Embedder) -> CriterionClusters:
     """All criteria of the sets, by name."""
-    return Names([c for s in sets for c in s.criteria], embedder)
+    return CriterionClusters([c for s in sets for c in s.criteria], embedder)
 
 
-def by_tau(names: Names, ideas: dict[str, str]) -> dict[float, Pairs]:
+def by_tau(names: CriterionClusters, ideas: dict[str, str]) -> dict[float, Pairs]:
     """Pairs at every tau."""
     folded = [fold_name(c.name) for c in names.representatives]
     return {tau: count_pairs(folded, names.partition(tau), ideas) for tau in TAUS}
@@ -204,7 +204,7 @@ def lists(sets: Sequence[RecordedSet]) -> Iterator[tuple[str, list[RecordedSet]]
 
 
 def consolidated(
-    name: str, names: Names, ideas: dict[str, str], folder: Path, *, write: bool
+    name: str, names: CriterionClusters, ideas: dict[str, str], folder: Path, *, write: bool
 ) -> tuple[int, Pairs] | None:
     """Ideas and pairs of the reply to one list; None where there is none yet."""
     shown = names.representatives
@@ -269,7 +269,7 @@ def main() -> int:
         show("capable sets", table)
         print(f"  {'  ideas':<22}" + "  ".join(f"{len(set(names.partition(t))):>11}" for t in TAUS))
         concepts = {fold_name(c.name): str(c.provenance.concept) for c in bank}
-        show("bank", by_tau(Names(bank, embedder), concepts))
+        show("bank", by_tau(CriterionClusters(bank, embedder), concepts))
         if sets:
             fit, left_out = recorded(sets, gold, embedder)
             tau[Path(embedder.name).name.casefold()] = fit

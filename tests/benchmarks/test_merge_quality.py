@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.utility.merge import Names
+from agenteval.utility.merge import CriterionClusters
 from benchmarks.merge_quality.__main__ import TAUS, Pairs, consolidated, count_pairs, fitted
 from benchmarks.merge_quality.sets import CAPABLE, draws, load_ideas, load_sets
 
@@ -78,7 +78,7 @@ def test_the_recorded_reply_for_the_capable_sets_is_read_as_its_readers_would(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     sets = load_sets(CAPABLE)
-    names = Names([c for s in sets for c in s.criteria], None)
+    names = CriterionClusters([c for s in sets for c in s.criteria], None)
     for reader in "AB":
         ideas = load_ideas(CAPABLE / f"partition_{reader}.json", sets)
         assert len(ideas) == 32
@@ -93,7 +93,7 @@ def test_the_recorded_reply_for_the_capable_sets_is_read_as_its_readers_would(
 
 def test_a_request_is_written_and_its_reply_is_waited_for(tmp_path: Path) -> None:
     sets = load_sets(recordings(tmp_path))[:2]
-    names = Names([c for s in sets for c in s.criteria], None)
+    names = CriterionClusters([c for s in sets for c in s.criteria], None)
     ideas = {"one 0": "x", "one 1": "x"}
     assert consolidated("two", names, ideas, tmp_path, write=True) is None
     system, user = json.loads((tmp_path / "two.request.json").read_text())["messages"]
@@ -112,7 +112,7 @@ def test_embeddings_calibrated_on_real_critics_join_only_what_is_one_idea() -> N
 
     embedder = make_embedder(None)
     sets = load_sets(CAPABLE)
-    names = Names([c for s in sets for c in s.criteria], embedder)
+    names = CriterionClusters([c for s in sets for c in s.criteria], embedder)
     labels = names.partition(embedder.default_tau)
     ideas = load_ideas(CAPABLE / "partition_A.json", sets)
     folded = [c.name.casefold().replace("-", " ") for c in names.representatives]

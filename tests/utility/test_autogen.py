@@ -1,20 +1,26 @@
-"""AutoGen 0.2's two functions: signatures, forms of task and configuration, typed answers."""
+"""AutoGen 0.2's two functions: signatures, forms of task and configuration, typed answers.
+
+The example of docs/python.md is run as it is printed.
+"""
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
+import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from agenteval import generate_criteria, quantify_criteria
 from agenteval.errors import InputError
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.records import Criterion
 from agenteval.testing import serve
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.utility import generate_criteria, quantify_criteria
 
 TASK = SimpleNamespace(
     name="sums", description="Add numbers.", successful_response="Four.", failed_response="Seven."
@@ -26,8 +32,13 @@ GRADES = {"clarity": "good", "accuracy": "superb"}
 
 
 def scripted(**by_role: Any) -> tuple[Client, ScriptedTransport]:
-    answers = {"critic": RUBRIC, "subcritic": DIVIDED, "quantifier": GRADES,
-               "quantifier:repair": GRADES, **by_role}  # fmt: skip
+    answers = {
+        "critic": RUBRIC,
+        "subcritic": DIVIDED,
+        "quantifier": GRADES,
+        "quantifier:repair": GRADES,
+        **by_role,
+    }
     transport = ScriptedTransport(lambda request: json.dumps(answers[request.role]))
     return Client(transport, retry=RetryPolicy(attempts=1)), transport
 
@@ -39,20 +50,28 @@ def test_the_signatures_are_those_of_autogen() -> None:
         for function in (generate_criteria, quantify_criteria)
     }
     assert defaults[generate_criteria] == {
-        "llm_config": None, "task": None, "additional_instructions": "", "max_round": 2,
+        "llm_config": None,
+        "task": None,
+        "additional_instructions": "",
+        "max_round": 2,
         "use_subcritic": False,
-    }  # fmt: skip
+    }
     assert defaults[quantify_criteria] == {
-        "llm_config": None, "criteria": None, "task": None, "test_case": "", "ground_truth": "",
-    }  # fmt: skip
+        "llm_config": None,
+        "criteria": None,
+        "task": None,
+        "test_case": "",
+        "ground_truth": "",
+    }
 
 
 async def test_criteria_come_typed_also_where_a_loop_is_running() -> None:
     client, transport = scripted()
     criteria = generate_criteria(client, TASK, "Mind units.")
     assert [(c.name, c.accepted_values[-1]) for c in criteria] == [
-        ("Clarity", "good"), ("Accuracy", "good"),
-    ]  # fmt: skip
+        ("Clarity", "good"),
+        ("Accuracy", "good"),
+    ]
     (request,) = transport.requests
     for part in ("Add numbers.", "Four.", "Seven.", "Mind units."):
         assert part in request.messages[1]["content"]
@@ -99,10 +118,14 @@ def test_autogens_configuration_is_read() -> None:
         (lambda: generate_criteria(scripted()[0]), "None is no task"),
         (lambda: quantify_criteria(scripted()[0], [], TASK), "none to judge by"),
         (lambda: quantify_criteria(scripted()[0], [{"name": "X"}], TASK), "no criterion"),
-        (lambda: quantify_criteria(scripted()[0], [*RUBRIC, {"name": "X", "accepted_values": []}],
-                                   TASK), "X: left out"),
+        (
+            lambda: quantify_criteria(
+                scripted()[0], [*RUBRIC, {"name": "X", "accepted_values": []}], TASK
+            ),
+            "X: left out",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_used_is_said(
     call: Any, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,3 +133,15 @@ def test_what_cannot_be_used_is_said(
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(InputError, match=message):
         call()
+
+
+async def test_the_example_of_the_docs_runs() -> None:
+    page = (Path(__file__).parents[2] / "docs/python.md").read_text("utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page.partition("## AutoGen")[2], re.S)
+    client, transport = scripted()
+    names: dict[str, Any] = {"llm_config": client, "client": client}
+    running = eval(compile(example, "python.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
+    await running
+    assert json.loads(names["grades"]["estimated_performance"])["Clarity"] == "good"
+    assert [score.criterion_id for score in names["scores"]] == ["clarity"]
+    assert "2 + 2 is 4." in transport.requests[-1].messages[1]["content"]

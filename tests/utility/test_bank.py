@@ -48,11 +48,16 @@ def test_only_the_kinds_of_the_task_and_the_core() -> None:
 
 
 def test_examples_help_to_tell_the_kind() -> None:
-    task = Task.model_validate({
-        "name": "t", "description": "It does what it is asked.",
-        "examples": {"success": [{"input": "x", "output": "A timetable for the school."}],
-                     "failed": [{"input": "x", "output": "No timetable."}]},
-    })  # fmt: skip
+    task = Task.model_validate(
+        {
+            "name": "t",
+            "description": "It does what it is asked.",
+            "examples": {
+                "success": [{"input": "x", "output": "A timetable for the school."}],
+                "failed": [{"input": "x", "output": "No timetable."}],
+            },
+        }
+    )
     assert rank_bank(task, Words("timetable", "asked"), use_examples=True).kinds == ("planning",)
 
 

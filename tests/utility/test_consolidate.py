@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ import pytest
 from agenteval.errors import ReplyError, Transient
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.limits import Budget
-from agenteval.models.replay import ReplayTransport
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Criterion, Provenance, Task
 from agenteval.testing.scripted import ScriptedTransport
@@ -25,7 +23,7 @@ from agenteval.utility.consolidate import (
     Consolidator,
     read_ideas,
 )
-from agenteval.utility.merge import Names
+from agenteval.utility.merge import CriterionClusters
 
 TASK = Task(name="sums", description="Add the numbers.")
 
@@ -69,18 +67,30 @@ def test_shapes_of_a_reply(text: str, groups: list[tuple[int, ...]]) -> None:
     ("text", "groups", "problem"),
     [
         (ideas([1, 3, 6], [2], [4, 5]), [(0, 2), (1,), (3, 4)], "1 named that do not exist"),
-        (ideas([1, 3, 0, -1, True, 2.5, None], [2], [4, 5]), [(0, 2), (1,), (3, 4)],
-         "5 named that do not exist"),
-        (ideas([1, "Beauty"], [2], [3], [4], [5]), [(0,), (1,), (2,), (3,), (4,)],
-         "1 named that do not exist"),
+        (
+            ideas([1, 3, 0, -1, True, 2.5, None], [2], [4, 5]),
+            [(0, 2), (1,), (3, 4)],
+            "5 named that do not exist",
+        ),
+        (
+            ideas([1, "Beauty"], [2], [3], [4], [5]),
+            [(0,), (1,), (2,), (3,), (4,)],
+            "1 named that do not exist",
+        ),
         (ideas([1, 3], [3, 2], [4, 5]), [(0,), (1,), (3, 4)], "1 put into two ideas"),
         (ideas([1, 3], [2]), [(0, 2), (1,)], "2 not placed"),
-        (ideas([1, 3], [2], [4, 5], part_of=[[1, 3], [7, 1], [2], "x", [4, 4]]),
-         [(0, 2), (1,), (3, 4)], "5 named as parts"),
-        (ideas([1, 3], [2], [4, 5], part_of=[[1, 2], [2, 1]]), [(0, 2), (1,), (3, 4)],
-         "2 named as parts"),
+        (
+            ideas([1, 3], [2], [4, 5], part_of=[[1, 3], [7, 1], [2], "x", [4, 4]]),
+            [(0, 2), (1,), (3, 4)],
+            "5 named as parts",
+        ),
+        (
+            ideas([1, 3], [2], [4, 5], part_of=[[1, 2], [2, 1]]),
+            [(0, 2), (1,), (3, 4)],
+            "2 named as parts",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_left_out_and_counted(
     text: str, groups: list[tuple[int, ...]], problem: str
 ) -> None:
@@ -91,17 +101,20 @@ def test_what_does_not_fit_is_left_out_and_counted(
     assert read.part_of == ()
 
 
-@pytest.mark.parametrize("pair", [[5, 1], {"part": 5, "whole": 1}, {"part": "5", "of": "Accuracy"}])
-def test_parts_are_read(pair: object) -> None:
-    read = read_ideas(ideas([1, 3], [2], [4], [5], part_of=[pair]), FIVE)
-    assert (read.part_of, read.problems) == (((4, 0),), ())
-
-
 @pytest.mark.parametrize(
     "text",
-    ["", "I cannot help with that.", "[]", '{"ideas": []}', ideas([]), ideas([9]), "[1, 2]",
-     ideas([1, 2, 3, 4, 5]), ideas([1], [1])],
-)  # fmt: skip
+    [
+        "",
+        "I cannot help with that.",
+        "[]",
+        '{"ideas": []}',
+        ideas([]),
+        ideas([9]),
+        "[1, 2]",
+        ideas([1, 2, 3, 4, 5]),
+        ideas([1], [1]),
+    ],
+)
 def test_a_reply_that_places_nothing_or_everything_together_is_unreadable(text: str) -> None:
     with pytest.raises(ReplyError):
         read_ideas(text, FIVE)
@@ -125,7 +138,7 @@ class Angles:
 
 
 def run(
-    names: Names,
+    names: CriterionClusters,
     before: list[int],
     answer: Callable[[Request], str | Reply | Exception],
     budget: Budget | None = None,
@@ -142,7 +155,9 @@ def entries_of(request: Request) -> dict[int, str]:
     return {int(n): name for n, name in re.findall(r"^(\d+)\. (.+?)(?::| \[)", text, re.M)}
 
 
-FOUR = Names([criterion(n) for n in "ABCD"], Angles(a=0, b=5, c=50, d=95))  # a ~ b by embedding
+FOUR = CriterionClusters(
+    [criterion(n) for n in "ABCD"], Angles(a=0, b=5, c=50, d=95)
+)  # a ~ b by embedding
 BEFORE = [0, 0, 1, 2]
 
 
@@ -157,7 +172,7 @@ BEFORE = [0, 0, 1, 2]
         (Reply("", refusal="I will not"), [0, 0, 1, 2], ["4 names merged by embedding alone"]),
         (Transient("503"), [0, 0, 1, 2], ["4 names merged by embedding alone: 503"]),
     ],
-)  # fmt: skip
+)
 def test_the_reply_decides_for_what_it_placed(
     reply: str | Reply | Exception, labels: list[int], problems: list[str]
 ) -> None:
@@ -167,33 +182,25 @@ def test_the_reply_decides_for_what_it_placed(
     assert all(d.startswith(p) for d, p in zip(done.problems, problems, strict=True))
 
 
-def test_an_unreadable_reply_is_asked_for_once_more() -> None:
-    replies = iter(["no", ideas([1, 3], [2], [4])])
-    done, requests = run(FOUR, BEFORE, lambda request: next(replies))
-    assert (done.labels, done.requests, done.problems) == ([0, 1, 0, 2], 2, ())
-    assert requests[1].role == "consolidate:repair"
-
-
-def test_a_recording_without_a_reply_leaves_the_embedding(tmp_path: Path) -> None:
-    # recorded for a critic of the same task and seed: not an answer to this question
-    path = tmp_path / "critics.jsonl"
-    path.write_text(json.dumps({"run": "sums", "repeat": 0, "text": ideas([1, 2, 3], [4])}) + "\n")
-    client = Client(ReplayTransport(path))
-    done = asyncio.run(Consolidator(client, TASK).consolidate(FOUR, BEFORE))
-    assert done.labels == BEFORE
-    (problem,) = done.problems
-    assert problem.startswith("4 names merged by embedding alone: critics.jsonl holds no reply")
-
-
 def test_what_was_joined_parts_and_reasons_are_kept_in_the_provenance() -> None:
-    names = Names(
-        [criterion("A", seed=1), criterion("B", seed=2), criterion("C", seed=3),
-         criterion("D", seed=3)], Angles(a=0, b=5, c=50, d=95),
-    )  # fmt: skip
+    names = CriterionClusters(
+        [
+            criterion("A", seed=1),
+            criterion("B", seed=2),
+            criterion("C", seed=3),
+            criterion("D", seed=3),
+        ],
+        Angles(a=0, b=5, c=50, d=95),
+    )
     text = json.dumps(
-        {"ideas": [{"question": "Is it right?", "entries": [1, 2, 3]},
-                   {"question": "Is it quick?", "entries": [4]}], "part_of": [[4, 3]]}
-    )  # fmt: skip
+        {
+            "ideas": [
+                {"question": "Is it right?", "entries": [1, 2, 3]},
+                {"question": "Is it quick?", "entries": [4]},
+            ],
+            "part_of": [[4, 3]],
+        }
+    )
     done, _ = run(names, BEFORE, lambda request: text)
     joined, part = names.merged(done.labels, done)
     assert joined.name == "B"  # the medoid
@@ -214,7 +221,7 @@ def test_what_was_joined_parts_and_reasons_are_kept_in_the_provenance() -> None:
 def test_many_names_are_shown_in_pieces_and_their_groups_once_more() -> None:
     # ideas 0..49 with three names each, 3 degrees apart; by embedding all stand alone
     angles = {f"x{idea}{letter}": 3.0 * idea for idea in range(50) for letter in "abc"}
-    names = Names([criterion(name) for name in angles], Angles(**angles))
+    names = CriterionClusters([criterion(name) for name in angles], Angles(**angles))
     idea_of = [int(c.name[1:-1]) for c in names.representatives]
 
     def answer(request: Request) -> str:
@@ -234,17 +241,6 @@ def test_many_names_are_shown_in_pieces_and_their_groups_once_more() -> None:
     assert 2 < len(requests) <= 2 * 150 // ENTRIES + 2  # what the dry run says at most
     assert [label % 2 for label in done.labels] == [(idea + idea_of[0]) % 2 for idea in idea_of]
     assert len(set(done.labels)) == 2
-
-
-def test_too_many_groups_are_not_compared_again_and_that_is_said() -> None:
-    names = Names(
-        [criterion(f"N{i}") for i in range(100)], Angles(**{f"n{i}": i for i in range(100)})
-    )
-    done, _ = run(
-        names, list(range(100)), lambda request: ideas(*[[n] for n in entries_of(request)])
-    )
-    assert len(set(done.labels)) == 100
-    assert done.problems == ("100 groups are too many for one more request",)
 
 
 def test_what_critics_wrote_is_data_on_one_line() -> None:

@@ -75,13 +75,6 @@ def test_the_level_is_the_nearest(number: float, n: int) -> None:
     assert distances[rank] <= min(distances) + 1e-9
 
 
-def test_levels_by_hand() -> None:
-    found = [level_of(v, LEVELS) for v in (0, 0.16, 0.17, 0.49, 0.5, 0.83, 0.84, 1)]
-    assert found == ["bad", "bad", "fair", "fair", "good", "good", "best", "best"]
-    with pytest.raises(ValueError):
-        level_of(1.01, LEVELS)
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -137,35 +130,6 @@ def test_draws_are_poisson_and_belong_to_the_wording() -> None:
     assert min(draws) == 1 < max(draws)
 
 
-def test_repeats_differ_and_can_be_reproduced() -> None:
-    once = [value(TEXT, r) for r in range(8)]
-    assert once == [value(TEXT, r) for r in range(8)]
-    assert len(set(once)) > 4
-    assert [value(TEXT, r, seed=1) for r in range(8)] != once
-
-
-def test_a_score_depends_on_neither_other_runs_nor_other_criteria() -> None:
-    shared = EmbeddedJudge()
-    asyncio.run(shared.evaluate(unit("Another run. It says 99 things.", run_id="other")))
-    asked = unit(criteria=(criterion("Empathy"), SHORT))
-    assert asyncio.run(shared.evaluate(asked)).results[1] == evaluate(unit()).results[0]
-
-
-def test_score_and_source() -> None:
-    judged = EmbeddedJudge(seed=3)
-    outcome = asyncio.run(judged.evaluate(unit()))
-    (score,) = outcome.results
-    assert isinstance(score, Score)
-    assert outcome.call.shown == (SHORT.id,)
-    assert (score.criterion_id, score.key.source) == (SHORT.id, judged.source.sha256)
-    assert score.label == level_of(score.value or 0, LEVELS)
-    assert (score.evidence["words"], score.evidence["sentences"]) == (18, 4)
-    json.dumps(score.evidence, allow_nan=False)
-    assert judged.source.sha256 != EmbeddedJudge(seed=4).source.sha256
-    assert judged.batches((SHORT,)) == [(SHORT,)]
-    assert judged.batches(()) == []
-
-
 @pytest.mark.parametrize(
     ("asked", "text", "why"),
     [
@@ -217,15 +181,6 @@ def test_the_packaged_constants_belong_to_this_development_set() -> None:
     assert set(load_kinds()) <= {concept.id for concept in load_bank()}
     assert [k.name for k in load_kinds().values() if k.supported] == ["conciseness"]
     assert {k.statistic for k in load_kinds().values() if k.supported} == {"words"}
-
-
-def test_the_constants_of_length_come_from_the_development_set() -> None:
-    """Center and scale again, by plain counting of words; padding is what the benchmark adds."""
-    kind = load_kinds()["conciseness"]
-    rows = [json.loads(line) for line in DEVSET.read_text("utf-8").splitlines()]
-    plain = -np.log([len(row["good"].split()) for row in rows])
-    assert plain.mean() == pytest.approx(kind.center, abs=0.25)
-    assert kind.scale == pytest.approx(math.log(2), abs=1e-6)  # the least: twice as long
 
 
 def test_length_agrees_with_a_reader_of_the_math_runs() -> None:

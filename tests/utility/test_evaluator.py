@@ -81,6 +81,9 @@ def test_variants_come_in_their_order(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
         work = pending(JudgeEvaluator(ScriptedJudge(), variants, criteria(2), 1), store)
     assert [(u.variant, u.content[0].id) for u in work.units] == [
-        ("original", "run-0"), ("original", "run-1"), ("drop:1", "run-0"), ("drop:1", "run-1"),
-    ]  # fmt: skip
+        ("original", "run-0"),
+        ("original", "run-1"),
+        ("drop:1", "run-0"),
+        ("drop:1", "run-1"),
+    ]
     assert (work.open, work.cells) == (8, 8)

@@ -143,12 +143,6 @@ def test_inside_a_running_loop_as_in_a_notebook() -> None:
     assert first["scores"].rows == second["scores"].rows
 
 
-def test_what_is_neither_a_name_nor_a_function_is_refused() -> None:
-    with pytest.raises(InputError, match="object is none; a judge is a model's name, a function"):
-        agenteval.quantify(RUNS, judge=object())
-    assert not Path("agenteval.db").exists()
-
-
 @pytest.mark.parametrize("version", [None, "1"])
 def test_a_function_is_one_judge_in_a_script_and_in_a_module(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str | None

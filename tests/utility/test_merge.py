@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from agenteval.errors import InputError
 from agenteval.records import Criterion, Provenance
 from agenteval.stats import expected_unique
-from agenteval.utility.merge import Names, merge_criteria, threshold
+from agenteval.utility.merge import CriterionClusters, merge_criteria, threshold
 from agenteval.utility.names import fold_name
 
 
@@ -27,7 +27,9 @@ def clusters(
 ) -> list[list[int]]:
     """The sorted distinct clusters of each set."""
     tau = threshold(embedder, tau)
-    names = Names((c for criteria in sets for c in criteria), embedder if tau < 1 else None)
+    names = CriterionClusters(
+        (c for criteria in sets for c in criteria), embedder if tau < 1 else None
+    )
     return names.members(sets, names.partition(tau))
 
 
@@ -94,20 +96,30 @@ def members(merged: Criterion) -> list[tuple[str, str]]:
 
 
 SAME = [
-    ("Step by step", "Step-by-step"), ("Step_by_step", "step  by STEP"),
+    ("Step by step", "Step-by-step"),
+    ("Step_by_step", "step  by STEP"),
     ("1. Accuracy", "Accuracy"),
-    ("Step\u2010by\u2011step", "Step\u2013by\u2014step"), ("2) Accuracy", "accuracy:"),
-    ("(3) Accuracy", "10. Accuracy"), ("4 - Accuracy", "Criterion 4: Accuracy"),
-    ("1.Accuracy", '"Accuracy"'), ("Accuracy (final answer)", "Accuracy, final answer"),
-    ("\uff21ccuracy", "Accuracy."), ("TaskCompletion", "Task completion"),
+    ("Step\u2010by\u2011step", "Step\u2013by\u2014step"),
+    ("2) Accuracy", "accuracy:"),
+    ("(3) Accuracy", "10. Accuracy"),
+    ("4 - Accuracy", "Criterion 4: Accuracy"),
+    ("1.Accuracy", '"Accuracy"'),
+    ("Accuracy (final answer)", "Accuracy, final answer"),
+    ("\uff21ccuracy", "Accuracy."),
+    ("TaskCompletion", "Task completion"),
     ("stepByStepSolution", "step-by-step solution"),
-]  # fmt: skip
+]
 OTHER = [
-    ("C quality", "C# quality"), ("C quality", "C++ quality"), ("Step 1", "Step 2"),
-    ("2-step plan", "3-step plan"), ("3.5 rule", "5 rule"), ("Accuracy", "Inaccuracy"),
-    ("???", "!!!"), ("1.", "2."),
+    ("C quality", "C# quality"),
+    ("C quality", "C++ quality"),
+    ("Step 1", "Step 2"),
+    ("2-step plan", "3-step plan"),
+    ("3.5 rule", "5 rule"),
+    ("Accuracy", "Inaccuracy"),
+    ("???", "!!!"),
+    ("1.", "2."),
     ("Method", "Methods"),  # a plural is left to the embedder: the published counts keep it
-]  # fmt: skip
+]
 
 
 def test_names_fold_and_those_that_say_other_things_do_not() -> None:
@@ -117,14 +129,6 @@ def test_names_fold_and_those_that_say_other_things_do_not() -> None:
     for left, right in OTHER:
         assert fold_name(left) != fold_name(right)
         assert "" not in {fold_name(left), fold_name(right)}
-
-
-def test_equal_names_merge_below_one_too_and_the_cosine_is_told() -> None:
-    table = TableEmbedder({"clarity": 0, "a": 0, "b": 120})
-    (merged,) = merge_criteria([criterion("Clarity", "a"), criterion("Clarity", "b")], table)
-    (alias,) = merged.provenance.aliases
-    assert alias["cosine"] == pytest.approx(0.5)  # 0 and 60 degrees
-    assert alias["embedder"] == "table"
 
 
 def test_a_name_has_one_vector_however_many_wordings() -> None:
@@ -142,38 +146,7 @@ def test_a_name_has_one_vector_however_many_wordings() -> None:
     assert merged[1].name == "Grace"
 
 
-def test_a_text_is_embedded_once() -> None:
-    table = TableEmbedder({"clarity": 0, "easy to read": 0})
-    given = [criterion("clarity", "easy to read"), criterion("CLARITY", "Easy To  Read")]
-    (merged,) = merge_criteria([*given, *given], table)
-    assert sorted(table.seen) == ["clarity", "easy to read"]
-    assert len(members(merged)) == 4
-    assert {a["cosine"] for a in merged.provenance.aliases} == {1.0}
-
-
 # ---------------------------------------------------------------- paraphrases
-
-
-def test_groups_join_by_their_mean_cosine() -> None:
-    # 0, 40, 80 degrees: cos 40 = .766, cos 80 = .174; a third name joins at (.766 + .174) / 2
-    table = TableEmbedder({"a": 0, "b": 40, "c": 81})
-    given = [criterion("A"), criterion("B"), criterion("C")]
-    sizes = {
-        tau: sorted(len(members(c)) for c in merge_criteria(given, table, tau=tau))
-        for tau in (0.77, 0.76, 0.46, 0.45)
-    }
-    assert sizes == {0.77: [1, 1, 1], 0.76: [1, 2], 0.46: [1, 2], 0.45: [3]}
-
-
-def test_kinds_of_scale_do_not_split_a_name() -> None:
-    given = [criterion("A", "same", **kind) for kind in (
-        {"scale": "ordinal"}, {"scale": "nominal"}, {"scale": "numeric", "numeric_range": (0, 9)},
-    )]  # fmt: skip
-    for embedder, tau in ((None, 1.0), (TableEmbedder({"a": 0, "same": 0}), 0.7)):
-        (merged,) = merge_criteria(given, embedder, tau=tau)
-        assert merged.ordered
-        ranges = [alias.get("numeric_range") for alias in merged.provenance.aliases]
-        assert [0, 9] in [merged.numeric_range and list(merged.numeric_range), *ranges]
 
 
 @pytest.mark.parametrize("embedder", [None, TableEmbedder({"a": 0, "plain": 0, "odd": 90})])
@@ -190,26 +163,22 @@ def test_an_ordered_wording_represents_before_one_that_cannot_be_scored(
     assert merged.provenance.seeds == (1, 2, 3, 4)
 
 
-def test_of_two_wordings_the_one_that_keeps_to_the_name_represents() -> None:
-    table = TableEmbedder({"correctness": 0, "the result is right": 20, "the steps are valid": 80})
-    given = [
-        criterion("Correctness", "the steps are valid", (1,)),
-        criterion("Correctness", "the result is right", (2,)),
-    ]
-    (merged,) = merge_criteria(given, table)
-    assert merged.description == "the result is right"
-
-
 NEVER_MERGED = [
-    ("Correct actions", "Incorrect actions"), ("Accuracy", "Inaccuracy"),
-    ("Relevant sources", "Irrelevant sources"), ("Consistency", "Inconsistency"),
+    ("Correct actions", "Incorrect actions"),
+    ("Accuracy", "Inaccuracy"),
+    ("Relevant sources", "Irrelevant sources"),
+    ("Consistency", "Inconsistency"),
     ("Correct final answer", "Incorrect answer"),
-    ("Task completion", "Task completion time"), ("TaskCompletion", "task_completion_time"),
-    ("Error", "Error handling"), ("Error rate", "Error handling"),
+    ("Task completion", "Task completion time"),
+    ("TaskCompletion", "task_completion_time"),
+    ("Error", "Error handling"),
+    ("Error rate", "Error handling"),
     ("Correctness of intermediate steps", "Intermediate steps"),
-    ("Step clarity", "Step completeness"), ("Clarity of steps", "Accuracy of steps"),
-    ("Source reliability", "Source diversity"), ("Tool use", "Tool use errors"),
-]  # fmt: skip
+    ("Step clarity", "Step completeness"),
+    ("Clarity of steps", "Accuracy of steps"),
+    ("Source reliability", "Source diversity"),
+    ("Tool use", "Tool use errors"),
+]
 
 
 class AloneEmbedder:
@@ -238,10 +207,12 @@ def test_opposites_and_names_that_differ_in_their_head_never_merge(left: str, ri
 @pytest.mark.parametrize(
     ("left", "right"),
     [
-        ("Appropriate methods", "Appropriate techniques"), ("Task success", "Success of the task"),
-        ("Step by step solution", "Stepwise solution"), ("Understanding", "Problem understanding"),
+        ("Appropriate methods", "Appropriate techniques"),
+        ("Task success", "Success of the task"),
+        ("Step by step solution", "Stepwise solution"),
+        ("Understanding", "Problem understanding"),
     ],
-)  # fmt: skip
+)
 def test_like_heads_and_equal_heads_may_merge(left: str, right: str) -> None:
     class All(AloneEmbedder):
         def embed(self, texts: Sequence[str]) -> np.ndarray:
@@ -268,39 +239,6 @@ def test_common_words_of_the_levels_speak_for_a_pair_and_times_against_other_lev
 
 
 # ---------------------------------------------------------------- the representative
-
-
-def test_the_medoid_represents() -> None:
-    # mean cosines to the cluster: 20 degrees lies between 0 and 30
-    table = TableEmbedder({"a": 0, "b": 20, "c": 30})
-    given = [
-        criterion("A", seeds=(1, 2, 3)),
-        criterion("B", seeds=(4,)),
-        criterion("C", seeds=(5,)),
-    ]
-    (merged,) = merge_criteria(given, table, tau=0.7)
-    assert merged.name == "B"
-    cosines = {str(a["name"]): a["cosine"] for a in merged.provenance.aliases}
-    assert cosines == {
-        "A": pytest.approx(np.cos(np.radians(20)), abs=2e-6),
-        "C": pytest.approx(np.cos(np.radians(10)), abs=2e-6),
-    }
-    # a wording weighs as often as it was proposed, though B has more seeds, which would break a tie
-    given = [criterion("B", seeds=(8, 9)), *(criterion("A", seeds=(1,)) for _ in range(3))]
-    (merged,) = merge_criteria(given, TableEmbedder({"a": 0, "b": 30}), tau=0.7)
-    assert (merged.name, merged.provenance.seeds) == ("A", (1, 8, 9))
-
-
-def test_ties_go_to_more_seeds_then_to_the_smaller_hash() -> None:
-    table = TableEmbedder({"a": 0, "b": 30})
-    for seeds_a, seeds_b in (((1, 2), (3,)), ((3,), (1, 2))):
-        (merged,) = merge_criteria(
-            [criterion("A", seeds=seeds_a), criterion("B", seeds=seeds_b)], table, tau=0.7
-        )
-        assert merged.name == ("A" if len(seeds_a) == 2 else "B")
-    a, b = criterion("A", seeds=(1,)), criterion("B", seeds=(2,))
-    (merged,) = merge_criteria([a, b], table, tau=0.7)
-    assert merged.name == min((a, b), key=lambda c: c.sha256).name
 
 
 def test_the_representative_keeps_its_own_and_the_others_are_recorded() -> None:
@@ -330,17 +268,6 @@ def test_the_representative_keeps_its_own_and_the_others_are_recorded() -> None:
     assert Criterion.model_validate_json(merged.model_dump_json()) == merged
 
 
-def test_merging_the_merged_loses_no_alias() -> None:
-    first = merge_criteria([criterion("A", "x", (1,)), criterion("a", "y", (2,))], None)
-    second = merge_criteria([*first, criterion("A", "z", (3, 4, 5))], None)
-    (merged,) = second
-    assert merged.provenance.seeds == (1, 2, 3, 4, 5)
-    assert {d for _, d in members(merged)} == {"x", "y", "z"}
-    (brought,) = [a for a in merged.provenance.aliases if "via" in a]
-    assert brought["via"] == first[0].name
-    assert merge_criteria(second, None) == second
-
-
 # ---------------------------------------------------------------- order and ids
 
 
@@ -364,14 +291,6 @@ def test_refuses_a_tau_out_of_range(tau: float) -> None:
     with pytest.raises(InputError, match="needs an embedder"):
         merge_criteria([], None, tau=0.7)
     assert merge_criteria([], HashEmbedder()) == merge_criteria([], None) == []
-
-
-def test_the_default_tau_is_the_embedders() -> None:
-    table = TableEmbedder({"a": 0, "b": 44, "c": -46})  # cos 44 = .719, cos 46 = .695
-    given = [criterion("A", seeds=(1,)), criterion("B"), criterion("C")]
-    assert len(merge_criteria(given, table)) == 2
-    assert merge_criteria(given, table) == merge_criteria(given, table, tau=0.7)
-    assert len(merge_criteria(given, table, tau=1)) == 3
 
 
 # ---------------------------------------------------------------- properties
@@ -421,7 +340,7 @@ def test_no_criterion_and_no_seed_is_lost(given_: list[Criterion], tau: float) -
 def test_the_names_of_a_group_have_a_mean_cosine_of_at_least_tau(
     given_: list[Criterion], tau: float
 ) -> None:
-    names = Names(given_, HashEmbedder())
+    names = CriterionClusters(given_, HashEmbedder())
     labels = names.partition(tau)
     for label in set(labels):
         rows = names.vectors[[i for i, own in enumerate(labels) if own == label]]
@@ -432,15 +351,17 @@ def test_the_names_of_a_group_have_a_mean_cosine_of_at_least_tau(
 def test_near_misses_are_the_most_alike_pairs_of_two_groups() -> None:
     # a and b are one group at .9; c is 40 and 30 degrees from them, d far from all
     table = TableEmbedder({"a": 0, "b": 10, "c": 40, "d": 130})
-    names = Names([criterion(n, seeds=(1,)) for n in "ABCD"], table)
+    names = CriterionClusters([criterion(n, seeds=(1,)) for n in "ABCD"], table)
     labels = names.partition(0.9)
     (miss,) = names.near_misses(labels, 0.7)
     assert (miss.left, miss.right) == ("B", "C")
     assert miss.cosine == pytest.approx(np.cos(np.radians(30)), abs=2e-6)
     assert [(m.left, m.right) for m in names.near_misses(labels, -1)] == [
-        ("B", "C"), ("C", "D"), ("B", "D")
-    ]  # fmt: skip
-    assert Names([criterion("A")], None).near_misses([0], 0.1) == []
+        ("B", "C"),
+        ("C", "D"),
+        ("B", "D"),
+    ]
+    assert CriterionClusters([criterion("A")], None).near_misses([0], 0.1) == []
 
 
 @settings(deadline=None)
@@ -484,15 +405,23 @@ def test_names_of_recorded_critics_are_counted_as_published() -> None:
 # ---------------------------------------------------------------- the real embedder
 
 PARAPHRASES = [
-    (("Problem Difficulty", "How hard the given problem is to solve."),
-     ("Problem Complexity", "How complicated the given problem is.")),
-    (("Innovativeness", "How novel and original the approach of the solution is."),
-     ("Innovation", "Whether the solution brings in a new and creative idea.")),
-    (("Time Taken", "The time needed to complete the task."),
-     ("Time to Completion", "The time it takes until the task is completed.")),
-    (("Understandability", "How easily a reader understands the solution."),
-     ("Readability", "How easy the text of the solution is to read and follow.")),
-]  # fmt: skip
+    (
+        ("Problem Difficulty", "How hard the given problem is to solve."),
+        ("Problem Complexity", "How complicated the given problem is."),
+    ),
+    (
+        ("Innovativeness", "How novel and original the approach of the solution is."),
+        ("Innovation", "Whether the solution brings in a new and creative idea."),
+    ),
+    (
+        ("Time Taken", "The time needed to complete the task."),
+        ("Time to Completion", "The time it takes until the task is completed."),
+    ),
+    (
+        ("Understandability", "How easily a reader understands the solution."),
+        ("Readability", "How easy the text of the solution is to read and follow."),
+    ),
+]
 
 
 @pytest.mark.local

@@ -10,11 +10,11 @@ import pytest
 
 from agenteval.engine import Outcome
 from agenteval.engine.judging import JudgeUnit, judge
-from agenteval.errors import BadRequest, TooLong, Transient
+from agenteval.errors import BadRequest
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import NONCE, Reply, Request
 from agenteval.readers import make_view
-from agenteval.records import Criterion, Failure, Run, Score, Task, Usage
+from agenteval.records import Criterion, Run, Score, Task
 from agenteval.testing.scripted import ScriptedTransport
 from agenteval.utility.quantifier import (
     Guarded,
@@ -64,8 +64,9 @@ async def test_a_good_reply_gives_scores_in_the_order_of_the_criteria() -> None:
 
 
 async def test_one_repair_round_and_what_was_readable_stays() -> None:
-    answers = iter([reply(clarity="fair", accuracy="quite right"),
-                    reply(clarity="clear", accuracy="right")])  # fmt: skip
+    answers = iter(
+        [reply(clarity="fair", accuracy="quite right"), reply(clarity="clear", accuracy="right")]
+    )
     judge_, transport = quantifier(lambda _: next(answers))
     outcome = await judge(judge_, unit())
     clarity, accuracy = outcome.results
@@ -80,17 +81,6 @@ async def test_one_repair_round_and_what_was_readable_stays() -> None:
     assert "quite right" in repair.messages[-1]["content"]
     assert repair.schema is not None
     assert list(repair.schema["properties"]) == repair.schema["required"] == ["accuracy"]
-
-
-async def test_a_repair_marks_a_criterion_of_which_it_brought_a_part() -> None:
-    parts = [Criterion(id=i, name=i, accepted_values=("no", "yes")) for i in ("one", "two")]
-    whole = Criterion(id="whole", name="Whole", sub_criteria=tuple(parts))
-    answers = iter(['{"whole/one": "yes", "whole/two": "?", "clarity": "fair"}',
-                    '{"whole/two": "no"}'])  # fmt: skip
-    judge_, _ = quantifier(lambda _: next(answers))
-    outcome = await judge(judge_, unit(RUN, (whole, CLARITY)))
-    assert [r.rung for r in outcome.results] == ["repair:json", "json"]
-    assert [getattr(r, "value", None) for r in outcome.results] == [0.5, 0.5]
 
 
 @pytest.mark.parametrize("seed", [0, 7])
@@ -111,37 +101,12 @@ async def test_every_repeat_is_sent_with_a_seed_of_its_own(seed: int) -> None:
     assert transport.requests[0].parameters["seed"] not in sent
 
 
-@pytest.mark.parametrize(
-    ("text", "repair", "expected"),
-    [
-        ("I would say it is quite good.", True, ["unscored:parse"] * 2),  # bad, bad
-        (reply(clarity="fair"), False, ["scored", "unscored:missing"]),
-    ],
-)
-async def test_at_most_one_repair(text: str, repair: bool, expected: list[str]) -> None:
-    judge_, transport = quantifier(lambda _: text, repair=repair)
-    assert statuses(await judge(judge_, unit())) == expected
-    assert len(transport.requests) == 1 + repair
-
-
 async def test_a_refusal_is_not_repaired() -> None:
     judge_, transport = quantifier(lambda _: Reply(text="", refusal="I cannot help with that."))
     assert statuses(await judge(judge_, unit())) == ["unscored:refusal"] * 2
     assert len(transport.requests) == 1
     judge_, _ = quantifier(lambda _: Reply(text="", finish="content_filter"))
     assert statuses(await judge(judge_, unit())) == ["unscored:refusal"] * 2
-
-
-async def test_a_repair_that_fails_leaves_the_first_reply_paid() -> None:
-    def answer(request: Request) -> Reply | Exception:
-        if request.role == "quantifier:repair":
-            return Transient("reset")
-        return Reply(text="no JSON", usage=Usage(requests=1, prompt_tokens=10))
-
-    judge_, _ = quantifier(answer)
-    outcome = await judge(judge_, unit())
-    assert statuses(outcome) == ["error:infrastructure"] * 2
-    assert outcome.call.usage == Usage(requests=2, prompt_tokens=10)
 
 
 async def test_a_repair_that_cannot_be_asked_keeps_the_first_result() -> None:
@@ -152,21 +117,6 @@ async def test_a_repair_that_cannot_be_asked_keeps_the_first_result() -> None:
 
     judge_, _ = quantifier(answer)
     assert statuses(await judge(judge_, unit())) == ["scored", "unscored:off_scale"]
-
-
-@pytest.mark.parametrize(
-    ("error", "status", "why"),
-    [
-        (TooLong("4097 tokens, 4096 fit"), "unscored:too_long", "4097 tokens"),
-        (Transient("HTTP 500"), "error:infrastructure", "HTTP 500"),
-        (ZeroDivisionError("bug"), "error:infrastructure", "unexpected ZeroDivisionError"),
-    ],
-)
-async def test_what_fails_is_what_it_is(error: Exception, status: str, why: str) -> None:
-    judge_, _ = quantifier(lambda _: error)
-    outcome = await judge(judge_, unit())
-    assert statuses(outcome) == [status] * 2
-    assert all(isinstance(r, Failure) and why in r.message for r in outcome.results)
 
 
 async def test_order_is_permuted_by_seed_and_repeat_and_recorded() -> None:
@@ -241,17 +191,28 @@ def test_untrusted_text_stays_inside_its_block(payload: str, wording: str) -> No
     [
         (CLARITY, "unclear", 0.0),
         (Criterion(name="Speed", scale="numeric", numeric_range=(60, 0)), None, 0.0),
-        (Criterion(name="Pace", scale="numeric", numeric_range=(0, 9), order="unclear"),
-         None, None),
+        (
+            Criterion(name="Pace", scale="numeric", numeric_range=(0, 9), order="unclear"),
+            None,
+            None,
+        ),
         (Criterion(name="Kind", accepted_values=("a", "b"), scale="nominal"), None, None),
         (Criterion(name="Depth", accepted_values=("low", "deep"), order="unclear"), None, None),
         (Criterion(name="Both", sub_criteria=(CLARITY, ACCURACY)), None, 0.0),
-        (Criterion(name="Half", sub_criteria=(
-            CLARITY, Criterion(name="Depth", accepted_values=("x", "y"), order="unclear"))),
-         None, None),
+        (
+            Criterion(
+                name="Half",
+                sub_criteria=(
+                    CLARITY,
+                    Criterion(name="Depth", accepted_values=("x", "y"), order="unclear"),
+                ),
+            ),
+            None,
+            None,
+        ),
     ],
     ids=lambda given: given.name if isinstance(given, Criterion) else "",
-)  # fmt: skip
+)
 async def test_a_degenerate_answer_gets_the_worst_level_where_there_is_one(
     criterion: Criterion, label: str | None, value: float | None
 ) -> None:
@@ -313,26 +274,6 @@ async def test_the_reversed_scale_lists_the_best_first_and_scores_by_meaning() -
     assert entry["additionalProperties"] is False
 
 
-def test_the_other_wording_says_the_same_in_other_words() -> None:
-    """Same criteria, order, data and schema; hardly a sentence in common."""
-    run = RUN.model_copy(update={"reference": "4"})
-    one = JudgeUnit(run, make_view(run, with_reference=True), (CLARITY, ACCURACY))
-    (a, shown_a), (b, shown_b) = (
-        quantifier(lambda _: "{}", wording=w)[0].request(one) for w in ("a", "b")
-    )
-    assert (shown_a, a.schema, a.parameters) == (shown_b, b.schema, b.parameters)
-    text_a, text_b = (r.messages[1]["content"] for r in (a, b))
-    for part in ("- id: clarity", "worst to best", RUN.input, RUN.output, TASK.description):
-        assert part in text_a
-        assert part in text_b
-    assert text_b.count(NONCE) == 12  # task, criteria, problem, work, reference and ids
-    system_a, system_b = (set(r.messages[0]["content"].splitlines()) for r in (a, b))
-    common = {line for line in system_a & system_b if line}
-    assert common == {
-        '{"<criterion id>": {"explanation": "<text>", "label": "<accepted value>"}, ...}'
-    }
-
-
 async def test_a_quote_of_the_placeholder_is_given_no_code() -> None:
     """The reply is shown again in the repair; what it says must not become a marker there."""
     texts = iter(
@@ -361,3 +302,15 @@ async def test_what_was_wrong_with_a_reply_stands_between_markers() -> None:
     begin, end = text.index("<<BEGIN faults"), text.index("<<END faults")
     assert begin < text.index("Ignore the rules") < end
     assert text.count("Ignore the rules") == 1
+
+
+async def test_a_repair_marks_a_criterion_of_which_it_brought_a_part() -> None:
+    parts = [Criterion(id=i, name=i, accepted_values=("no", "yes")) for i in ("one", "two")]
+    whole = Criterion(id="whole", name="Whole", sub_criteria=tuple(parts))
+    answers = iter(
+        ['{"whole/one": "yes", "whole/two": "?", "clarity": "fair"}', '{"whole/two": "no"}']
+    )
+    judge_, _ = quantifier(lambda _: next(answers))
+    outcome = await judge(judge_, unit(RUN, (whole, CLARITY)))
+    assert [r.rung for r in outcome.results] == ["repair:json", "json"]
+    assert [getattr(r, "value", None) for r in outcome.results] == [0.5, 0.5]

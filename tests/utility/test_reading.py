@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.records import Criterion
-from agenteval.utility.answers import Answer, NoAnswer
+from agenteval.utility.answers import LevelAnswer, NoAnswer
 from agenteval.utility.reading import read_text
 from benchmarks.malformed.corpus import corpus, read
 from tests.thorough import often
@@ -41,12 +41,15 @@ def test_why_nothing_could_be_read() -> None:
 
 @pytest.mark.parametrize(
     ("text", "finish"),
-    [("Clarity: fair\nAccuracy: right", "stop"), ("Clarity: fair\nAccuracy: right\n", "length"),
-     ("So:\n- **Clarity:** Fair.\n- `Accuracy` = right", "stop")],
-)  # fmt: skip
+    [
+        ("Clarity: fair\nAccuracy: right", "stop"),
+        ("Clarity: fair\nAccuracy: right\n", "length"),
+        ("So:\n- **Clarity:** Fair.\n- `Accuracy` = right", "stop"),
+    ],
+)
 def test_lines_are_read_where_the_form_is_plain(text: str, finish: str) -> None:
     answers, rung = read_text(text, BOTH, finish)
-    labels = [a.label for a in answers.by_path.values() if isinstance(a, Answer)]
+    labels = [a.label for a in answers.by_path.values() if isinstance(a, LevelAnswer)]
     assert (labels, rung) == (["fair", "right"], "labelled")
 
 
@@ -64,14 +67,16 @@ def test_lines_in_doubt_are_not_read(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "accuracy"),
-    [("Clarity: fair", "unscored:missing"),
-     ("Clarity: fair\nAccuracy: mostly right", "unscored:off_scale"),
-     ("Clarity: fair\nAccuracy: right\nAccuracy: wrong", "unscored:parse")],
-)  # fmt: skip
+    [
+        ("Clarity: fair", "unscored:missing"),
+        ("Clarity: fair\nAccuracy: mostly right", "unscored:off_scale"),
+        ("Clarity: fair\nAccuracy: right\nAccuracy: wrong", "unscored:parse"),
+    ],
+)
 def test_a_line_that_cannot_be_read_costs_only_its_own_criterion(text: str, accuracy: str) -> None:
     answers, rung = read_text(text, BOTH)
     first, second = answers.by_path.values()
-    assert isinstance(first, Answer)
+    assert isinstance(first, LevelAnswer)
     assert isinstance(second, NoAnswer)
     assert (first.label, second.status, rung) == ("fair", accuracy, "labelled")
 

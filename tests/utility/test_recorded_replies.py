@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from agenteval.records import Criterion
-from agenteval.utility.answers import Answer
+from agenteval.utility.answers import LevelAnswer
 from agenteval.utility.reading import read_text
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference"
@@ -100,11 +100,11 @@ def test_every_level_stands_in_the_reply_and_none_in_plain_sight_is_lost(
         for criterion in criteria:
             answer = answers.by_path[criterion.id]
             literally = levels.get(criterion.name, levels.get(criterion.id))
-            if isinstance(answer, Answer) and answer.not_applicable:
+            if isinstance(answer, LevelAnswer) and answer.not_applicable:
                 assert literally in (None, "not applicable", "N/A")
                 assert "not applicable" in raw or "N/A" in raw
                 counts["read"] += 1
-            elif isinstance(answer, Answer):
+            elif isinstance(answer, LevelAnswer):
                 assert literally is None or bare(answer.label or "") == bare(literally)
                 assert answer.label in criterion.accepted_values
                 assert bare(answer.label or "") in bare(raw)
@@ -127,10 +127,10 @@ def test_feedback_that_ends_without_a_score_gives_none_and_with_one_that_one() -
             for feedback, score in zip(item["gpt4_feedback"], item["gpt4_score"], strict=True):
                 said, _ = read_text(feedback, [quality])
                 answer = said.by_path["quality"]
-                assert not isinstance(answer, Answer) or answer.label == str(score)
+                assert not isinstance(answer, LevelAnswer) or answer.label == str(score)
                 for tail in (f" [RESULT] {score}", f"\n\nScore: {score}/5"):
                     said, rung = read_text(feedback + tail, [quality])
                     answer = said.by_path["quality"]
-                    assert not isinstance(answer, Answer) or answer.label == str(score)
+                    assert not isinstance(answer, LevelAnswer) or answer.label == str(score)
                     read[rung is not None] += 1
     assert read[True] >= 0.99 * read.total()

@@ -9,7 +9,7 @@ import pytest
 from agenteval.records import Criterion
 from agenteval.utility.bank import load_bank
 from agenteval.utility.criteria_file import load_criteria
-from agenteval.utility.rubric_check import RubricIssue, check_criteria
+from agenteval.utility.rubric_check import check_criteria
 
 REVIEWED = sorted((Path(__file__).parents[2] / "criteria").glob("*.reviewed.json"))
 SEEN = "What an examiner can see in the work: wording, order and symbols."
@@ -24,9 +24,9 @@ def kinds(*criteria: Criterion) -> list[tuple[str, str, str]]:
     return [(i.criterion_id, i.kind, i.severity) for i in check_criteria(criteria)]
 
 
-def test_a_good_criterion_has_no_issue() -> None:
-    assert kinds(criterion()) == []
-    assert kinds(criterion("Score", scale="numeric", numeric_range=(1, 10))) == []
+def listed(text: str) -> list[str]:
+    """The names in a text with commas between them."""
+    return [" ".join(name.split()) for name in text.split(",")]
 
 
 def test_duplicates_by_name_and_by_id() -> None:
@@ -68,8 +68,6 @@ def test_number_of_levels() -> None:
     eight = criterion("A b", *(str(n) for n in range(1, 9)))
     assert kinds(eight) == [("a-b", "too_many", "warning")]
     assert kinds(criterion("A b", *(str(n) for n in range(1, 8)))) == []
-    one = Criterion.model_construct(**{**dict(criterion("A b")), "accepted_values": ("good",)})
-    assert kinds(one) == [("a-b", "too_few", "error")]
 
 
 @pytest.mark.parametrize(
@@ -98,24 +96,26 @@ def test_a_label_that_stands_twice() -> None:
 
 
 def test_what_a_program_should_measure() -> None:
-    measured = (
-        "Response time", "Number of steps", "Token usage", "Latency", "Tool call count", "API cost",
-        "Response length", "Execution speed", "Number of tool calls", "Time taken", "Lines of code",
-        "Time to completion", "Speed of response", "Runtime", "Memory usage",
-    )  # fmt: skip
-    only_sounds = (
-        "Timeliness of the warning", "Step justification", "Token of gratitude", "Cost awareness",
-        "Handling of long inputs", "Stepwise reasoning", "Tool call arguments", "Real-time safety",
-        "Number theory", "Sense of time",
-    )  # fmt: skip
-    for name in measured:
+    measured = """
+        Response time, Number of steps, Token usage, Latency, Tool call count, API cost,
+        Response length, Execution speed, Number of tool calls, Time taken, Lines of code,
+        Time to completion, Speed of response, Runtime, Memory usage
+    """
+    only_sounds = """
+        Timeliness of the warning, Step justification, Token of gratitude, Cost awareness,
+        Handling of long inputs, Stepwise reasoning, Tool call arguments, Real-time safety,
+        Number theory, Sense of time
+    """
+    for name in listed(measured):
         assert [k for _, k, _ in kinds(criterion(name))] == ["measurable"], name
-    for name in only_sounds:
+    for name in listed(only_sounds):
         assert kinds(criterion(name)) == [], name
     for description in (
-        "How quickly the system reaches the end.", "The number of tool calls used.",
-        "Whether the time taken is acceptable.", "The duration from question to answer.",
-    ):  # fmt: skip
+        "How quickly the system reaches the end.",
+        "The number of tool calls used.",
+        "Whether the time taken is acceptable.",
+        "The duration from question to answer.",
+    ):
         told_kinds = [k for _, k, _ in kinds(criterion("Efficiency", description=description))]
         assert told_kinds == ["measurable"], description
 
@@ -143,10 +143,12 @@ def test_constant_by_construction(name: str, description: str, constant: bool) -
 @pytest.mark.parametrize(
     ("description", "vague"),
     [
-        ("", True), ("Clarity.", True), ("The overall clarity of the solution", True),
+        ("", True),
+        ("Clarity.", True),
+        ("The overall clarity of the solution", True),
         ("Whether symbols are introduced before use.", False),
     ],
-)  # fmt: skip
+)
 def test_vague(description: str, vague: bool) -> None:
     found = kinds(criterion("Clarity", description=description))
     assert found == ([("clarity", "vague", "warning")] if vague else [])
@@ -155,12 +157,16 @@ def test_vague(description: str, vague: bool) -> None:
 @pytest.mark.parametrize(
     ("name", "mixed"),
     [
-        ("Clarity and correctness", True), ("Accuracy & efficiency", True),
-        ("Readability/completeness", True), ("Clarity and readability", False),
-        ("Correctness and accuracy", False), ("Logic and structure", False),
-        ("Use of concepts and formulas", False), ("Inputs and outputs", False),
+        ("Clarity and correctness", True),
+        ("Accuracy & efficiency", True),
+        ("Readability/completeness", True),
+        ("Clarity and readability", False),
+        ("Correctness and accuracy", False),
+        ("Logic and structure", False),
+        ("Use of concepts and formulas", False),
+        ("Inputs and outputs", False),
     ],
-)  # fmt: skip
+)
 def test_two_things_in_one(name: str, mixed: bool) -> None:
     assert [k for _, k, _ in kinds(criterion(name))] == (["mixed"] if mixed else [])
 
@@ -172,14 +178,6 @@ def test_sub_criteria_are_checked_under_their_path() -> None:
         ("clarity/wording", "duplicate", "error"),
         ("clarity/order", "best_first", "error"),
     ]
-
-
-def test_messages_are_one_plain_line() -> None:
-    bad = criterion("Response time", "fast", "slow", description="")
-    issues = check_criteria([bad, bad])
-    assert {i.kind for i in issues} == {"duplicate", "measurable", "vague", "best_first"}
-    assert all(isinstance(i, RubricIssue) and "\n" not in i.message for i in issues)
-    assert all(i.message.startswith("Response time: ") for i in issues)
 
 
 @pytest.mark.parametrize("phrasing", [0, 1, 2])

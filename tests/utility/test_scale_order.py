@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,15 +11,15 @@ from hypothesis import strategies as st
 
 from agenteval.utility.bank import load_bank
 from agenteval.utility.scale_order import order_of, settle
-from agenteval.utility.scale_words import sign
 
+DATA = Path(__file__).parents[1] / "data"
 UP, DOWN, UNCLEAR, NOMINAL = "worst_to_best", "best_to_worst", "unclear", "nominal"
 
 
 def tables() -> dict[str, list[str]]:
     """The lines of each section of the data file."""
     sections: dict[str, list[str]] = {}
-    text = (Path(__file__).parents[1] / "data" / "scales.txt").read_text("utf-8")
+    text = (DATA / "scales.txt").read_text("utf-8")
     for line in text.splitlines():
         if line.startswith("["):
             section = sections.setdefault(line.strip("[]"), [])
@@ -32,11 +33,6 @@ TABLES = tables()
 
 def split(text: str) -> list[str]:
     return [part.strip() for part in text.split("|")]
-
-
-def test_enough_scales_are_tried() -> None:
-    lines = [line for section in TABLES.values() for line in section]
-    assert len(lines) == len(set(lines)) >= 400
 
 
 @pytest.mark.parametrize("text", TABLES["worst first"])
@@ -57,21 +53,17 @@ def test_what_cannot_be_told_is_not_guessed(section: str, verdict: str) -> None:
             assert (order.verdict, bool(order.reason)) == (verdict, True), text
 
 
-def test_a_scale_whose_best_level_is_in_the_middle_is_not_ordinal_and_that_is_reported() -> None:
-    settled = settle(split("too basic | appropriate | too advanced"), None, "Level")
-    assert (settled.scale, settled.order) == ("nominal", UNCLEAR)
-    assert "the best level is in the middle" in (settled.note or "")
-
-
 @pytest.mark.parametrize(
     ("text", "sorted_text"),
     [
-        ("accurate | inaccurate | completely accurate",
-         "inaccurate | accurate | completely accurate"),
+        (
+            "accurate | inaccurate | completely accurate",
+            "inaccurate | accurate | completely accurate",
+        ),
         ("correct | incorrect | partially correct", "incorrect | partially correct | correct"),
         ("good | poor | excellent", "poor | good | excellent"),
     ],
-)  # fmt: skip
+)
 def test_levels_in_no_order_are_put_in_order_by_their_strength(text: str, sorted_text: str) -> None:
     settled = settle(split(text), None, "Thing")
     assert (" | ".join(settled.values), settled.order) == (sorted_text, UP)
@@ -99,24 +91,25 @@ def test_a_description_that_states_the_direction_of_numbers_decides(
     assert order_of(split(labels), "Thing", description).verdict == expected
 
 
-def test_less_of_something_does_not_turn_a_rating_of_a_quality() -> None:
-    """The fewer steps the better: a rating of efficiency from 1 to 5 is best at 5 all the same."""
-    description = "Fewer steps are better."
-    assert order_of(["1", "2", "3", "4", "5"], "Efficiency", description).verdict == UP
-    assert order_of(["1", "2", "3", "4", "5"], "Number of steps", description).verdict == DOWN
-
-
 @pytest.mark.parametrize(
     ("labels", "expected"),
     [
-        ("1 - Many of the steps that would be needed are missing here | 2 | "
-         "3 - Contains an error at the end", UP),
-        ("1 - Solves the problem at hand in some way, though not well | 3 - Contains errors",
-         UNCLEAR),
-        ("1 - Excellent: right in all respects and ready to be used as it is | "
-         "2 - Poor: wrong in most respects, with major errors and gaps", UNCLEAR),
+        (
+            "1 - Many of the steps that would be needed are missing here | 2 | "
+            "3 - Contains an error at the end",
+            UP,
+        ),
+        (
+            "1 - Solves the problem at hand in some way, though not well | 3 - Contains errors",
+            UNCLEAR,
+        ),
+        (
+            "1 - Excellent: right in all respects and ready to be used as it is | "
+            "2 - Poor: wrong in most respects, with major errors and gaps",
+            UNCLEAR,
+        ),
     ],
-)  # fmt: skip
+)
 def test_long_descriptions_do_not_turn_numbered_levels(labels: str, expected: str) -> None:
     assert order_of(split(labels)).verdict == expected
 
@@ -141,31 +134,11 @@ def test_bare_degrees_are_told_only_of_what_a_name_calls_good(text: str) -> None
         assert {order_of(labels, name)[0] for name in ("", "Cadence", "Condescension")} == {UNCLEAR}
 
 
-# What an author states, against what the levels show.
-STATED = [
-    # words that are plainly opposed, and plain numbers, withhold; either way round
-    ("excellent | fair | poor", UP, UNCLEAR), ("poor | fair | excellent", DOWN, UNCLEAR),
-    ("5 | 4 | 3 | 2 | 1", UP, UNCLEAR), ("1 | 2 | 3", DOWN, UNCLEAR),
-    ("100% | 50% | 0%", UP, UNCLEAR), ("A | B | C | D | F", UP, UNCLEAR),
-    ("no errors | some errors | many errors", UP, UNCLEAR),
-    ("0 errors | 1-2 errors | 3+ errors", UP, UNCLEAR),
-    ("Python | Java | other", UP, UNCLEAR),
-    # a statement is enough where the levels speak of amounts, or of time, cost and counts
-    ("Yes | No", UP, UP), ("always | sometimes | never", UP, UP), ("high | low", UP, UP),
-    ("All | Some | None", UP, UP), ("<5 seconds | 5-40 seconds | >40 seconds", UP, UP),
-    (">40 seconds | 5-40 seconds | <5 seconds", UP, UP), ("1 step | 2 steps | 3 steps", UP, UP),
-    ("good | decent", UP, UP), ("few steps | many steps", UP, UP), ("mauve | teal", UP, UP),
-    ("good | poor | excellent", UP, UP),  # a level that does not fit turns nothing
-    # words outrank the numbers before them, agreeing with what is stated
-    ("5 - poor | 3 - fair | 1 - excellent", UP, UP),
-    ("1 - Very concise | 3 - Not concise", UP, UNCLEAR),
-    # stated best first
-    ("excellent | fair | poor", DOWN, DOWN), ("always | never", DOWN, DOWN),
-    ("<5 seconds | >40 seconds", DOWN, DOWN), ("mauve | teal", DOWN, DOWN),
-]  # fmt: skip
+# The order that an author states, against the order that the levels show.
+STATED = map(json.loads, (DATA / "stated_orders.jsonl").read_text("utf-8").splitlines())
 
 
-@pytest.mark.parametrize(("text", "stated", "expected"), STATED)
+@pytest.mark.parametrize(("text", "stated", "expected"), [tuple(row.values()) for row in STATED])
 def test_a_stated_order_holds_unless_the_levels_plainly_run_the_other_way(
     text: str, stated: str, expected: str
 ) -> None:
@@ -184,33 +157,6 @@ def test_a_stated_order_holds_unless_the_levels_plainly_run_the_other_way(
         assert (settled.reason, settled.note) == (None, None)
 
 
-@pytest.mark.parametrize(
-    ("text", "stated", "kinds", "expected"),
-    [
-        ("poor | good", None, False, ("poor | good", UP, "binary")),
-        ("good | fair | poor", None, False, ("poor | fair | good", UP, "ordinal")),
-        ("clear | fluffy", None, False, ("clear | fluffy", UNCLEAR, "binary")),
-        ("red | green | blue", None, False, ("red | green | blue", UNCLEAR, "nominal")),
-        ("mauve | teal", None, True, ("mauve | teal", UNCLEAR, "nominal")),
-        ("low | high", None, True, ("low | high", UNCLEAR, "nominal")),
-        ("poor | good", None, True, ("poor | good", UNCLEAR, "binary")),  # they are grades
-    ],
-)  # fmt: skip
-def test_what_is_not_stated_is_told_by_the_levels(
-    text: str, stated: str | None, kinds: bool, expected: tuple[str, str, str]
-) -> None:
-    settled = settle(split(text), stated, "Thing", kinds=kinds)  # type: ignore[arg-type]
-    assert (" | ".join(settled.values), settled.order, settled.scale) == expected
-    changed = expected[:2] != (text, UP) and not (kinds and expected[2] == "nominal")
-    assert bool(settled.note) == changed
-    assert settled.reason
-
-
-def test_not_applicable_is_no_level() -> None:
-    labels = ["very good", "good", "poor", "not_applicable"]
-    assert order_of(labels)[0] == DOWN
-
-
 def test_no_scale_of_the_bank_reads_as_best_first() -> None:
     """All of them were written worst first; many are phrases the lexicon need not know."""
     verdicts = {c.id: order_of(c.record["accepted_values"])[0] for c in load_bank()}
@@ -225,32 +171,26 @@ def test_reversal_reverses_and_nothing_raises(labels: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "expected"),
-    [
-        # the longest beginning counts: careful is not care-less, harmless not harm
-        ("careless", -1), ("careful", 1), ("harmless", 1), ("harmful", -1), ("flawless", 1),
-        ("inventive", 1), ("invents", -1), ("insight", 1), ("insufficient", -1),
-        # a short beginning needs a known ending
-        ("messy", -1), ("message", 0), ("latency", -1), ("late", -1), ("dragging", -1),
-        ("tool", 0), ("too", -1), ("hardly", 0), ("loops", -1), ("offer", 0),
-        # prefixes and endings of whole families
-        ("misquoted", -1), ("undocumented", -1), ("unbiased", 1), ("untraceable", -1),
-        ("parsable", 1), ("overconfident", -1), ("unaided", 1), ("unable", -1), ("variable", 0),
-    ],
-)  # fmt: skip
-def test_words_are_told_by_families(word: str, expected: int) -> None:
-    assert sign(word) == expected
-
-
-@pytest.mark.parametrize(
     ("names", "degrees", "numbers"),
     [
-        (("Safety", "Timeliness", "Steps delineation", "Reasoning", "Code structure",
-          "Error recovery", "Accessibility", "Presentation"), "worst_to_best", "worst_to_best"),
+        (
+            (
+                "Safety",
+                "Timeliness",
+                "Steps delineation",
+                "Reasoning",
+                "Code structure",
+                "Error recovery",
+                "Accessibility",
+                "Presentation",
+            ),
+            "worst_to_best",
+            "worst_to_best",
+        ),
         (("Tool use", "Use of resources", "Memory use"), "unclear", "worst_to_best"),
         (("Bias", "Response time", "Errors", "Risk of harm"), "unclear", "unclear"),
     ],
-)  # fmt: skip
+)
 def test_bare_degrees_need_a_name_that_is_a_quality_and_numbers_one_that_is_no_fault(
     names: tuple[str, ...], degrees: str, numbers: str
 ) -> None:
