@@ -1,4 +1,4 @@
-"""degenerate: tells answers that are empty in substance, so that no judge is asked about them."""
+"""degenerate: finds answers without substance, so that no judge is asked about them."""
 
 from __future__ import annotations
 
@@ -8,50 +8,24 @@ from collections import Counter
 from agenteval.records import Run
 
 _OPENERS = frozenset(
-    {
-        "answer",
-        "the answer",
-        "the answer is",
-        "my answer",
-        "my answer is",
-        "final answer",
-        "the final answer",
-        "the final answer is",
-        "solution",
-        "the solution",
-        "my solution",
-        "here is the solution",
-        "here is my solution",
-        "here is the answer",
-        "response",
-        "output",
-        "result",
-        "conclusion",
-        "explanation",
-        "reasoning",
-        "thought",
-        "thoughts",
-        "thought process",
-        "thinking",
-        "analysis",
-        "approach",
-        "step 1",
-        "step by step",
-        "let's think step by step",
-        "let us think step by step",
-        "terminate",
-    }
+    (
+        "answer|the answer|the answer is|my answer|my answer is|final answer|the final answer|"
+        "the final answer is|solution|the solution|my solution|here is the solution|"
+        "here is my solution|here is the answer|response|output|result|conclusion|explanation|"
+        "reasoning|thought|thoughts|thought process|thinking|analysis|approach|step 1|"
+        "step by step|let's think step by step|let us think step by step|terminate"
+    ).split("|")
 )
 # Signs that can be a whole answer ("which sign belongs between 3 and 5?").
-_SIGNS = frozenset({"<", ">", "=", "+", "-", "*", "/", "<=", ">=", "!=", "=="})
 _COMPARISONS = frozenset({"<", ">", "<=", ">=", "!=", "=="})
+_SIGNS = _COMPARISONS | {"=", "+", "-", "*", "/"}
 _LONG = 200
 _SHARE = 0.9
 _ECHO_WORDS = 3
 
 
 def degenerate(run: Run) -> str | None:
-    """Why the run's answer is empty or degenerate; None when it is not.
+    """Return why the run's answer is empty or degenerate; None when it is not.
 
     Judged on all texts of the assistant and the output together. The rules, in order:
 

@@ -16,7 +16,7 @@ from agenteval.files import opened
 from agenteval.readers import traces
 from agenteval.readers.fields import Context
 from agenteval.readers.formats import FORMATS, NEEDS, Format, is_part, recognise
-from agenteval.readers.gold_in_spans import tell_withheld, withheld_from, without_gold
+from agenteval.readers.gold import note_withheld, withheld_from, without_gold
 from agenteval.readers.logs import logged_records
 from agenteval.readers.problems import first_problem
 from agenteval.readers.public_logs import Rows, public_records
@@ -215,7 +215,7 @@ class _Reading:
         except ValidationError as error:
             raise InputError(first_problem(error), item.place) from None
         clean = without_gold(run)
-        tell_withheld(withheld_from(clean), Context(item.place, self.notes))
+        note_withheld(withheld_from(clean), Context(item.place, self.notes))
         return _Numbered(clean, item.place, None if draft.id else draft.weak_id)
 
     def tell_almost_equal(self) -> None:
