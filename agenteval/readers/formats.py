@@ -48,7 +48,7 @@ from agenteval.readers.fields import (
     verdict,
     words,
 )
-from agenteval.readers.gold import LEFT_VISIBLE, WITHHELD, GoldFilter, left_visible
+from agenteval.readers.gold import LEFT_VISIBLE, WITHHELD, GoldFilter
 from agenteval.readers.messages import (
     Conversation,
     is_event_list,
@@ -175,32 +175,17 @@ def _read_record(value: Any, context: Context) -> RunDraft:
     draft.messages = conversation.messages
     if conversation.extras:
         draft.keep("message_fields", conversation.extras)
-    inputs, outputs = by_field.get("input", []), by_field.get("output", [])
     gold = GoldFilter()
-    draft.input = conversation.first_user or ""
-    if inputs:
-        draft.input = _input(draft, inputs, gold, context)
-    visible = [
-        path
-        for role, where, item in conversation.objects
-        for path in left_visible(item, where, own=role == "assistant")
-    ]
-    draft.output = conversation.answer or ""
-    if outputs:
-        key = outputs[0][0]
-        for other, item in outputs[1:]:
-            if item is not None:
-                draft.keep(other, item)
-        clean = gold.clean_output(outputs[0][1], key)
-        draft.output = _output_text(clean, key, context.place)
-        if isinstance(clean, (dict, list)) and draft.output == plain_text(clean):  # no envelope
-            visible += left_visible(clean, key)
-        note_other_texts(outputs, draft.output, context)
+    for role, where, item in conversation.objects:
+        gold.find_visible(item, where, own=role == "assistant")
+    inputs, outputs = by_field.get("input"), by_field.get("output")
+    draft.input = _input(draft, inputs, gold, context) if inputs else conversation.first_user or ""
+    draft.output = _output(draft, outputs, gold, context) if outputs else conversation.answer or ""
     if gold.withheld:
         draft.keep(WITHHELD, gold.withheld)
         context.notes.add(f"gold keys withheld: {', '.join(sorted(gold.withheld))}", context.place)
-    if visible:
-        draft.keep(LEFT_VISIBLE, list(dict.fromkeys(visible)))
+    if gold.visible:
+        draft.keep(LEFT_VISIBLE, list(gold.visible))
     _identity(draft, by_field, context)
     _verdict_and_reference(draft, by_field, context)
     draft.spans = _spans(by_field.get("spans", []), context.place)
@@ -251,6 +236,19 @@ def _input(draft: RunDraft, rows: Rows, gold: GoldFilter, context: Context) -> s
             others.append((other, item))
     note_other_texts(others, text, context)
     return "\n\n".join(text for text in texts if text)
+
+
+def _output(draft: RunDraft, rows: Rows, gold: GoldFilter, context: Context) -> str:
+    key, value = rows[0]
+    for other, item in rows[1:]:
+        if item is not None:
+            draft.keep(other, item)
+    clean = gold.clean_output(value, key)
+    text = _output_text(clean, key, context.place)
+    if isinstance(clean, (dict, list)) and text == plain_text(clean):  # not an opened envelope
+        gold.find_visible(clean, key)
+    note_other_texts(rows, text, context)
+    return text
 
 
 def _output_text(value: Any, key: str, place: str) -> str:

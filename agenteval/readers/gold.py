@@ -110,28 +110,6 @@ def is_verdict(key: str) -> bool:
     return snake(key) in _VERDICTS
 
 
-def left_visible(value: Any, path: str, *, own: bool = True) -> list[str]:
-    """Return the paths of keys that may be gold or a verdict, each once; "[]" for any position.
-
-    `own` says that the value is the system's. A `success` or `score` from a tool or a user is its
-    result: there only names of gold are reported.
-    """
-    paths: dict[str, None] = {}
-    stack = [(value, path)]
-    while stack:
-        item, at = stack.pop()
-        if isinstance(item, list):
-            stack.extend((child, f"{at}[]") for child in reversed(item))
-        elif isinstance(item, dict):
-            names = ONLY_GOLD | (EVERYDAY if own else _EVERYDAY_GOLD)
-            names |= DOUBTFUL if own and _has_answer(item) else frozenset()
-            for key in item:
-                if snake(key) in names and key.lower() not in _IN_TEXT:
-                    paths[f"{at}.{key}"] = None
-            stack.extend((child, f"{at}.{key}") for key, child in reversed(item.items()))
-    return list(paths)
-
-
 def _has_answer(value: dict[str, Any]) -> bool:
     return any(snake(key) in _ANSWERS for key in value)
 
@@ -164,10 +142,33 @@ def note_withheld(paths: Collection[str], context: Context) -> None:
 
 @dataclass
 class GoldFilter:
-    """Removes gold and verdicts from values, texts and spans, and collects them by path."""
+    """Removes gold and verdicts from values, texts and spans, and collects them by path.
+
+    `visible` has the paths of keys that may be gold or a verdict and stay, each once.
+    """
 
     withheld: dict[str, Any] = field(default_factory=dict)
+    visible: dict[str, None] = field(default_factory=dict)  # an ordered set
     _messages: dict[int, Message] = field(default_factory=dict)  # spans share them: clean once
+
+    def find_visible(self, value: Any, path: str, *, own: bool = True) -> None:
+        """Collect the keys in `value` that may be gold or a verdict; "[]" is any position.
+
+        `own` says that the value is the system's. A `success` or `score` from a tool or a user is
+        its result: there only names of gold count.
+        """
+        stack = [(value, path)]
+        while stack:
+            item, at = stack.pop()
+            if isinstance(item, list):
+                stack.extend((child, f"{at}[]") for child in reversed(item))
+            elif isinstance(item, dict):
+                names = ONLY_GOLD | (EVERYDAY if own else _EVERYDAY_GOLD)
+                names |= DOUBTFUL if own and _has_answer(item) else frozenset()
+                for key in item:
+                    if snake(key) in names and key.lower() not in _IN_TEXT:
+                        self.visible[f"{at}.{key}"] = None
+                stack.extend((child, f"{at}.{key}") for key, child in reversed(item.items()))
 
     def clean_input(self, value: Any, path: str) -> Any:
         """Return `value` without gold and verdicts, at any depth."""

@@ -93,32 +93,30 @@ class LooseDecoder:
         while broken is None and at < len(text):
             if text[at].isspace():
                 at += 1
-                continue
-            if text[at] not in "{[":
+            elif text[at] not in "{[":
                 broken = "neither an object nor an array"
-                break
-            result = scan(text, at, self._dialect)
-            at, broken = result.end, result.broken
-            if result.cut:
-                broken = "the text ends inside a value"
-            if broken is None or result.value is not None:
-                values.append(result.value)
-            self._nulls += result.nulls
-            if result.commas:
-                notes.add(TRAILING_COMMA, place)
-            if result.dialect:
-                notes.add(NOT_STRICT, place)
+            else:
+                result = scan(text, at, self._dialect)
+                at = result.end
+                broken = "the text ends inside a value" if result.cut else result.broken
+                if broken is None or result.value is not None:
+                    values.append(result.value)
+                self._nulls += result.nulls
+                if result.commas:
+                    notes.add(TRAILING_COMMA, place)
+                if result.dialect:
+                    notes.add(NOT_STRICT, place)
         if broken is not None:
             row, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
             position = f"{name}:{line or row}:{column}"
-            error = InputError(f"broken JSON: {broken}", position)
-            self.broken = self.broken or error
-            if not any(values) and line is None:
-                raise error
-            if not any(values):
-                notes.add(f"broken JSON ({broken}): the line was passed over", position)
+            self.broken = self.broken or InputError(f"broken JSON: {broken}", position)
+            complete = any(values)
+            if not complete and line is None:
+                raise InputError(f"broken JSON: {broken}", position)
+            rest = "only what stands before was read" if complete else "the line was passed over"
+            notes.add(f"broken JSON ({broken}): {rest}", position)
+            if not complete:
                 return []
-            notes.add(f"broken JSON ({broken}): only what stands before was read", position)
         return values[0] if len(values) == 1 else values
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:

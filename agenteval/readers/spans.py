@@ -348,7 +348,7 @@ def _number(value: Any) -> int | float | None:
 
 
 def _word(value: Any) -> str:
-    """Return the word of an enumeration: SpanKind.CLIENT, SPAN_KIND_CLIENT and Client are CLIENT."""
+    """Return CLIENT for SpanKind.CLIENT, SPAN_KIND_CLIENT and Client, words of an enumeration."""
     word = text_of(value).rpartition(".")[2].upper()
     return word.removeprefix("STATUS_CODE_").removeprefix("SPAN_KIND_")
 

@@ -108,20 +108,22 @@ def _build(text: str) -> Any:
             values += 1
             if values > MOST_VALUES:
                 raise _YamlError(f"more than {MOST_VALUES:,} values", event)
-            if isinstance(event, yaml.AliasEvent):
-                raise _YamlError("aliases are not allowed", event)
-            tag = getattr(event, "tag", None)
-            if tag is not None:
-                raise _YamlError(f"tags are not allowed: {tag[:80]}", event)
-            if isinstance(event, yaml.ScalarEvent):
-                levels[-1].add(_scalar(event), event)
-            elif len(levels) > MOST_DEPTH:
-                raise _YamlError(f"nested deeper than {MOST_DEPTH} levels", event)
-            else:
-                levels.append(
-                    _Level({} if isinstance(event, yaml.MappingStartEvent) else [], event)
-                )
+            _add_node(event, levels)
     return next(iter(levels[0].value), None)
+
+
+def _add_node(event: yaml.NodeEvent, levels: list[_Level]) -> None:
+    if isinstance(event, yaml.AliasEvent):
+        raise _YamlError("aliases are not allowed", event)
+    tag = getattr(event, "tag", None)
+    if tag is not None:
+        raise _YamlError(f"tags are not allowed: {tag[:80]}", event)
+    if isinstance(event, yaml.ScalarEvent):
+        levels[-1].add(_scalar(event), event)
+    elif len(levels) > MOST_DEPTH:
+        raise _YamlError(f"nested deeper than {MOST_DEPTH} levels", event)
+    else:
+        levels.append(_Level({} if isinstance(event, yaml.MappingStartEvent) else [], event))
 
 
 def _scalar(event: yaml.ScalarEvent) -> Any:
