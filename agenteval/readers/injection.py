@@ -134,9 +134,10 @@ _VERDICT = _any(
 PATTERNS: dict[str, tuple[tuple[str, ...], re.Pattern[str]]] = {
     "fake marker": (("begin", "end", "[the start"), _MARKER),
     "role tag": (
-        _either(
-            "<||inst]|_of_turn>|system|assistant>|think>|instruction|developer|"
-            "tool_response>|sys>>|available_tools|tool_calls"
+        (
+            "<|",
+            *_either("inst]|_of_turn>|system|assistant>|think>|instruction|developer"),
+            *_either("tool_response>|sys>>|available_tools|tool_calls"),
         ),
         _ROLE,
     ),
