@@ -19,9 +19,9 @@ from agenteval.models.jsonish import is_deeper
 from agenteval.readers.fields import Context, words
 from agenteval.readers.loose_json import json_or_none
 from agenteval.readers.messages import ROLES, Parts
-from agenteval.readers.spans import RawEvent, RawSpan, insert, text_of, with_lists
+from agenteval.readers.spans import RawSpan, insert, text_of, with_lists
 from agenteval.readers.strict_json import decode_arguments
-from agenteval.records import Message, ToolCall, ToolSpec, Usage
+from agenteval.records import Message, SpanEvent, ToolCall, ToolSpec, Usage
 from agenteval.records.run import Role, SpanKind
 
 # Values of gen_ai.operation.name, llm.request.type and traceloop.span.kind are among these.
@@ -101,17 +101,12 @@ def _tool(value: Any) -> ToolSpec | None:
     )
 
 
-@dataclass
-class Meaning:
-    """What the attributes of one span say: arguments for Span, and the events that remain."""
+def read_attributes(raw: RawSpan, pool: Pool, context: Context) -> dict[str, Any]:
+    """Return the typed fields of a span, with the attributes and events that remain.
 
-    fields: dict[str, Any]
-    events: list[RawEvent]
-
-
-def read_attributes(raw: RawSpan, pool: Pool, context: Context) -> Meaning:
-    """Return the typed fields of a span. Invalid numbers stay in the attributes."""
-    return _Reader(raw, pool, context).meaning()
+    Invalid numbers stay in the attributes.
+    """
+    return _SpanReader(raw, pool, context).fields()
 
 
 def count(value: Any) -> int | None:
@@ -123,7 +118,7 @@ def count(value: Any) -> int | None:
     return int(value) if 0 <= value < _MOST and value == int(value) else None
 
 
-class _Reader:
+class _SpanReader:
     """Takes the fields of a span out of its attributes.
 
     `single` holds the attributes that are not taken yet, `trees` those of lists of messages and
@@ -144,14 +139,14 @@ class _Reader:
                 insert(nested, path, value)
         self.trees = {key: with_lists(value, 1) for key, value in nested.items()}
 
-    def meaning(self) -> Meaning:
+    def fields(self) -> dict[str, Any]:
         kind = self._kind()
         events = self._read_exchange()
         tools = self._tools()
         if kind is None:  # by what only one kind has
             talks = self.sent or self.answered or self._name_of(*_MODEL, *_PROMPT, *_COMPLETION)
             kind = "tool" if self._name_of(*_TOOL) else "llm" if talks else "chain"
-        fields: dict[str, Any] = {"kind": kind}
+        fields: dict[str, Any] = {"kind": kind, "events": tuple(events)}
         if self.sent or self.answered or tools:
             fields["messages"], fields["reply"] = tuple(self.sent), tuple(self.answered)
             fields["tools"] = tools
@@ -167,7 +162,7 @@ class _Reader:
             fields["limit"] = self._limit()
         trees = {key: value for key, value in self.trees.items() if value is not None}
         fields["attributes"] = self.single | trees
-        return Meaning(fields, events)
+        return fields
 
     def _name_of(self, *names: str) -> str | None:
         """Return the first of these attributes that is there."""
@@ -283,7 +278,7 @@ class _Reader:
 
     # ---- what an LLM span was sent and what it answered ------------------------------------------
 
-    def _read_exchange(self) -> list[RawEvent]:
+    def _read_exchange(self) -> list[SpanEvent]:
         """Read `sent` and `answered`; returns the events that say nothing of them."""
         if not self.trees and not any(e.name.startswith("gen_ai.") for e in self.raw.events):
             return self.raw.events
@@ -313,7 +308,7 @@ class _Reader:
             del self.trees[name]
         return messages
 
-    def _read_event(self, event: RawEvent) -> bool:
+    def _read_event(self, event: SpanEvent) -> bool:
         """Read what an event says was sent or answered; returns whether it says so."""
         body = _body(event) if event.name.startswith("gen_ai.") else None
         if body is None:
@@ -423,7 +418,7 @@ def _event_message(body: dict[str, Any], role: str) -> dict[str, Any]:
     return message if message.get("role") else {**message, "role": role}
 
 
-def _body(event: RawEvent) -> dict[str, Any] | None:
+def _body(event: SpanEvent) -> dict[str, Any] | None:
     """Return the contents of an event: its attributes as a tree, or the JSON text among them."""
     for name in ("gen_ai.event.content", "event.body", "body"):
         value = event.attributes.get(name)

@@ -177,8 +177,8 @@ def _read_record(value: Any, context: Context) -> RunDraft:
         draft.keep("message_fields", conversation.extras)
     gold = GoldFilter()
     for role, where, item in conversation.objects:
-        gold.find_visible(item, where, own=role == "assistant")
-    inputs, outputs = by_field.get("input"), by_field.get("output")
+        gold.find_visible(item, where, of_system=role == "assistant")
+    inputs, outputs = by_field.get("input", []), by_field.get("output", [])
     draft.input = _input(draft, inputs, gold, context) if inputs else conversation.first_user or ""
     draft.output = _output(draft, outputs, gold, context) if outputs else conversation.answer or ""
     if gold.withheld:
@@ -318,8 +318,8 @@ def _spans(rows: Rows, place: str) -> list[Any]:
                 raise InputError(f"{key}[{i}] is no span, which is an object", place)
             strange = next((k for k in item if k not in Span.model_fields), None)
             if strange is not None:
-                known = ", ".join(Span.model_fields)
-                problem = f"{key}[{i}]: unknown key {strange[:80]!r}; known: {known}"
+                keys = ", ".join(Span.model_fields)
+                problem = f"{key}[{i}]: unknown key {strange[:80]!r}; known: {keys}"
                 raise InputError(problem, place)
         spans = value
     return spans

@@ -151,11 +151,11 @@ class GoldFilter:
     visible: dict[str, None] = field(default_factory=dict)  # an ordered set
     _messages: dict[int, Message] = field(default_factory=dict)  # spans share them: clean once
 
-    def find_visible(self, value: Any, path: str, *, own: bool = True) -> None:
+    def find_visible(self, value: Any, path: str, *, of_system: bool = True) -> None:
         """Collect the keys in `value` that may be gold or a verdict; "[]" is any position.
 
-        `own` says that the value is the system's. A `success` or `score` from a tool or a user is
-        its result: there only names of gold count.
+        A `success` or `score` from a tool or a user, not `of_system`, is a result: there only names
+        of gold count.
         """
         stack = [(value, path)]
         while stack:
@@ -163,8 +163,8 @@ class GoldFilter:
             if isinstance(item, list):
                 stack.extend((child, f"{at}[]") for child in reversed(item))
             elif isinstance(item, dict):
-                names = ONLY_GOLD | (EVERYDAY if own else _EVERYDAY_GOLD)
-                names |= DOUBTFUL if own and _has_answer(item) else frozenset()
+                names = ONLY_GOLD | (EVERYDAY if of_system else _EVERYDAY_GOLD)
+                names |= DOUBTFUL if of_system and _has_answer(item) else frozenset()
                 for key in item:
                     if snake(key) in names and key.lower() not in _IN_TEXT:
                         self.visible[f"{at}.{key}"] = None

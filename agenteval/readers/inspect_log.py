@@ -21,7 +21,7 @@ from typing import Any
 
 from agenteval.errors import InputError
 from agenteval.files import LARGE, decoded, opened
-from agenteval.readers.samples import Sample, failed, rating
+from agenteval.readers.samples import LoggedSample, failed, rating
 from agenteval.readers.strict_json import Notes, decode
 
 # The order of these keys is part of the format.
@@ -35,7 +35,7 @@ _SAMPLE = re.compile(r"samples/.+_epoch_\d+\.json", re.DOTALL)  # an id may hold
 _ATTACHED = re.compile(r"(?:attachment|tc)://(.+)", re.DOTALL)
 
 
-def eval_samples(path: Path, notes: Notes) -> Iterator[Sample]:
+def eval_samples(path: Path, notes: Notes) -> Iterator[LoggedSample]:
     """Yield the samples of an `.eval` file in the order of their logging.
 
     Raises InputError for another file or version, for a log without samples, and, before Python
@@ -60,7 +60,7 @@ def eval_samples(path: Path, notes: Notes) -> Iterator[Sample]:
             yield log.sample(entries.read(entry), f"{name}:{entry}")
 
 
-def json_samples(header: dict[str, Any], name: str, notes: Notes) -> Iterator[Sample]:
+def json_samples(header: dict[str, Any], name: str, notes: Notes) -> Iterator[LoggedSample]:
     """Yield the samples of a `.json` log; `header` is the decoded document."""
     log = _Log(header, name, notes)
     samples = header.get("samples") or []
@@ -161,7 +161,7 @@ class _Log:
                 self._name,
             )
 
-    def sample(self, sample: Any, place: str) -> Sample:
+    def sample(self, sample: Any, place: str) -> LoggedSample:
         """Return one sample of the log. Raises InputError for anything else."""
         number = sample.get("epoch") if isinstance(sample, dict) else None
         if type(number) is not int or number < 1 or type(sample.get("id")) not in (str, int):
@@ -193,7 +193,7 @@ class _Log:
         if invalid:
             self._notes.add("declared invalid in its log, and read", place)
         note = "" if success is None else f"success is what the scorer {self._headline[0]!r} says"
-        return Sample(
+        return LoggedSample(
             place,
             run,
             number - 1,

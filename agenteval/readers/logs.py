@@ -13,7 +13,7 @@ from agenteval.errors import InputError
 from agenteval.files import LARGE, decoded, opened, read_bytes
 from agenteval.readers import inspect_log
 from agenteval.readers.fields import LONGEST_NAME, field_of, is_missing, number_of, snake
-from agenteval.readers.samples import Sample, failed, rating
+from agenteval.readers.samples import LoggedSample, failed, rating
 from agenteval.readers.strict_json import Item, Notes, decode
 
 # How promptfoo's results begin, and a table as pandas and mlflow write it (`orient="split"`).
@@ -33,7 +33,7 @@ _TEXTS = ("input", "output", "messages")
 _EXTRA = ("case", "success", "variant", "rater", "sample", "weight")
 
 
-def log_samples(path: Path, notes: Notes) -> Iterator[Sample] | None:
+def log_samples(path: Path, notes: Notes) -> Iterator[LoggedSample] | None:
     """Return the samples of a log of inspect or promptfoo; None for a file that is neither.
 
     Raises InputError, also during iteration, for a log that cannot be used.
@@ -54,7 +54,7 @@ def _document(path: Path, notes: Notes) -> Any:
     return decode(decoded(read_bytes(path, LARGE), name), name, notes=notes, finite=False)
 
 
-def _as_written(samples: Iterator[Sample], name: str) -> Iterator[Sample]:
+def _as_written(samples: Iterator[LoggedSample], name: str) -> Iterator[LoggedSample]:
     """Yield the samples. Raises InputError for a list where the tool writes an object, etc."""
     done = 0
     try:
@@ -106,7 +106,7 @@ def logged_records(path: Path, notes: Notes) -> Iterator[Item] | None:
     return split_table(path) if samples is None else _records(samples, str(path), notes)
 
 
-def _records(samples: Iterable[Sample], name: str, notes: Notes) -> Iterator[Item]:
+def _records(samples: Iterable[LoggedSample], name: str, notes: Notes) -> Iterator[Item]:
     seen = {""}
     for number, sample in enumerate(samples, start=1):
         if sample.note not in seen:
@@ -123,7 +123,7 @@ def _head(path: Path) -> bytes:
 # ---- promptfoo -----------------------------------------------------------------------------------
 
 
-def promptfoo_samples(document: Any, name: str) -> Iterator[Sample]:
+def promptfoo_samples(document: Any, name: str) -> Iterator[LoggedSample]:
     """The results of `promptfoo eval -o FILE.json`, read from the types of promptfoo 0.121.
 
     Each assertion is a criterion: its metric, else its type, with the text of a rubric; a second
@@ -166,7 +166,7 @@ def promptfoo_samples(document: Any, name: str) -> Iterator[Sample]:
         if output is not None:
             content = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
             record["messages"].append({"role": "assistant", "content": content})
-        yield Sample(place, names[0], len(names) - 1, system, record, _assertions(result))
+        yield LoggedSample(place, names[0], len(names) - 1, system, record, _assertions(result))
 
 
 def _assertions(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -197,7 +197,7 @@ def _assertions(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 def scored_rows(
     items: Iterable[Item], wanted: Mapping[str, str], stem: str
-) -> Iterator[Sample] | None:
+) -> Iterator[LoggedSample] | None:
     """Return the rows of a table with a column for each scorer as samples; None without any.
 
     Columns are those of `wanted` (by name in snake case, the criterion); else NAME/value and
@@ -222,7 +222,7 @@ def _is_metric(name: str, rows: Sequence[Item]) -> bool:
     return bool(values) and all(number_of(value) is not None for value in values)
 
 
-def _scored(item: Item, columns: Mapping[str, str], stem: str) -> Sample:
+def _scored(item: Item, columns: Mapping[str, str], stem: str) -> LoggedSample:
     row = item.value
     scores = {}
     for column, scorer in columns.items():
@@ -240,4 +240,4 @@ def _scored(item: Item, columns: Mapping[str, str], stem: str) -> Sample:
     system = next((str(name) for name in systems), None)
     repeat = int(number_of(plain.get("repeat", 0)) or 0)
     extra = {key: plain[key] for key in _EXTRA if key in plain}
-    return Sample(item.place, run, repeat, system, record, scores, extra=extra)
+    return LoggedSample(item.place, run, repeat, system, record, scores, extra=extra)

@@ -113,8 +113,8 @@ class LooseDecoder:
             complete = any(values)
             if not complete and line is None:
                 raise InputError(f"broken JSON: {broken}", position)
-            rest = "only what stands before was read" if complete else "the line was passed over"
-            notes.add(f"broken JSON ({broken}): {rest}", position)
+            effect = "only what stands before was read" if complete else "the line was passed over"
+            notes.add(f"broken JSON ({broken}): {effect}", position)
             if not complete:
                 return []
         return values[0] if len(values) == 1 else values

@@ -109,8 +109,8 @@ def parse_messages(value: list[Any], key: str, place: str) -> Conversation:
         where = f"{key}[{i}]"
         role = role_of(item)
         if role is None:
-            known = ", ".join(ROLES)
-            raise InputError(f"{where} has no known role (known: {known})", place)
+            roles = ", ".join(ROLES)
+            raise InputError(f"{where} has no known role (known: {roles})", place)
         if item.keys() == _PLAIN and isinstance(item["content"], str):  # most; 3 times faster
             conversation.messages.append(Message(role=role, content=item["content"]))
             continue

@@ -30,6 +30,7 @@ from agenteval.readers.source_files import (
     described,
     find,
 )
+from agenteval.readers.spans import is_trace
 from agenteval.readers.strict_json import Item, Notes
 from agenteval.readers.table_files import check_mapping, file_items, mapped
 from agenteval.readers.tasks import mapping_of
@@ -73,7 +74,7 @@ def read_runs(
     piped = SourceFiles([SourceFile(_PIPE, "stdin")], [], single=True)
     sources = piped if str(source) == "-" else find(source)
     columns = mapping_of(task, Path(source)) if mapping is None else mapping
-    reader = _Reader(task, sources.single, columns, for_task=mapping is None)
+    reader = _RunReader(task, sources.single, columns, for_task=mapping is None)
     with collector_paused():
         for file in sources.files:
             reason = reader.read(file)
@@ -98,7 +99,7 @@ class _PlacedRun:
 
 
 @dataclass
-class _Reader:
+class _RunReader:
     """Collects the runs of several files. `single` says that the user named one file, `for_task`
     that the mapping is the task's, so some files may lack its columns."""
 
@@ -127,7 +128,7 @@ class _Reader:
         items = chain([first], items)
         notes = self.notes if self.for_task else None
         check_mapping(first.value, self.mapping, first.place, notes)
-        if not (_may_be_trace(first.value) and traces.is_trace(first.value)):
+        if not (_may_be_trace(first.value) and is_trace(first.value)):
             return self._records(items, file, self.mapping)
         # A trace that standard input or the beginning of the file does not reveal.
         display = "standard input" if file.path == _PIPE else str(file.path)
@@ -180,8 +181,8 @@ class _Reader:
                 raise InputError("these are recorded replies (replay:FILE), not runs", item.place)
             form = recognise(item.value)
             if form is None:
-                known = f"known forms: {', '.join(f.name for f in FORMATS)}"
-                wanted = NEEDS if isinstance(item.value, dict) else known
+                forms = f"known forms: {', '.join(f.name for f in FORMATS)}"
+                wanted = NEEDS if isinstance(item.value, dict) else forms
                 problem = f"no known form of a run: {described(item.value)}; {wanted}"
                 if self.single or batch:
                     raise InputError(problem, item.place)

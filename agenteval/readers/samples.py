@@ -17,7 +17,7 @@ _INFINITE = ("Infinity", "-Infinity", math.inf, -math.inf)
 
 
 @dataclass(frozen=True)
-class Sample:
+class LoggedSample:
     """One recorded execution of a system.
 
     `record` holds the run under names that `fields` knows. `run` and `repeat` say which rating this
@@ -73,7 +73,7 @@ def rating(
     return fields
 
 
-def rating_rows(samples: Iterable[Sample], name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def rating_rows(samples: Iterable[LoggedSample], name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield place and fields of a rating for each sample and each criterion that any of them has.
 
     The case is the input, as for runs, so that ratings of several systems are pairs; the text is
@@ -81,7 +81,7 @@ def rating_rows(samples: Iterable[Sample], name: str) -> Iterator[tuple[str, dic
     has several criteria elsewhere in the log fails on each of them. Raises InputError where no
     sample has a score.
     """
-    rows: list[tuple[Sample, dict[str, str]]] = []
+    rows: list[tuple[LoggedSample, dict[str, str]]] = []
     for sample in samples:
         form = recognise(sample.record)
         run = form.to_draft(sample.record, Context(sample.place, Notes())) if form else RunDraft()

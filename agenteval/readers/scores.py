@@ -65,14 +65,14 @@ def read_scores(
     Raises InputError naming file and line for a row that cannot be used: nothing is guessed.
     """
     file = Path(path)
-    known = {c.id: c for c in criteria}
+    by_id = {c.id: c for c in criteria}
     builder = TableBuilder()
     seen: dict[tuple[Any, ...], str] = {}
     about: dict[str | None, tuple[Any, ...]] = {}
     contradictions: list[str] = []
     unlabelled = 0
-    scales = _numeric_scales(file, known)
-    for where, row in score_rows(file, known):
+    scales = _numeric_scales(file, by_id)
+    for where, row in score_rows(file, by_id):
         if rater is not None and row.get("rater") != rater:
             continue
         if waits_for_label(row):
@@ -80,7 +80,7 @@ def read_scores(
             continue
         if str(row.get("criterion")) in scales and is_missing(row.get("label")):
             row |= {"label": row.get("value"), "value": None}
-        rating = _read(row, known, where)
+        rating = _read(row, by_id, where)
         texts, repeat, success = rating.texts, rating.repeat, rating.success
         if rating.contradiction:
             contradictions.append(f"{where}: {rating.contradiction}")
@@ -115,13 +115,13 @@ def read_scores(
     return builder.table()
 
 
-def _numeric_scales(file: Path, known: Mapping[str, Criterion]) -> set[str]:
+def _numeric_scales(file: Path, by_id: Mapping[str, Criterion]) -> set[str]:
     """Criteria that are rated by numbers of their own scale: a `value` lies outside 0 to 1."""
-    if is_log(file) or all(c.numeric_range == (0.0, 1.0) for c in known.values()):
+    if is_log(file) or all(c.numeric_range == (0.0, 1.0) for c in by_id.values()):
         return set()
     outside: set[str] = set()
-    for _, row in score_rows(file, known):
-        number, criterion = number_of(row.get("value")), known.get(str(row.get("criterion")))
+    for _, row in score_rows(file, by_id):
+        number, criterion = number_of(row.get("value")), by_id.get(str(row.get("criterion")))
         if number is not None and not 0 <= number <= 1 and criterion is not None:
             outside |= {criterion.id} if _on_scale(row["value"], criterion) else set()
     return outside
@@ -135,14 +135,14 @@ def waits_for_label(row: Mapping[str, Any]) -> bool:
 
 
 def score_rows(
-    file: Path, known: Mapping[str, Criterion] | None = None
+    file: Path, by_id: Mapping[str, Criterion] | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield place and fields of every rating of a file, known fields by their usual names.
 
     Reads tables (CSV, Parquet, Arrow) and JSON (lines or an array) with a row for each rating,
     or with a column for each scorer, as ragas and mlflow write them; logs of inspect and promptfoo.
-    With `known` criteria (perhaps none), what cannot be used of a log or of such columns is left
-    out with a warning. Raises InputError.
+    With `by_id`, criteria by id (perhaps none), what cannot be used of a log or of such columns is
+    left out with a warning. Raises InputError.
     """
     notes = Notes()
     samples = log_samples(file, notes)
@@ -152,7 +152,7 @@ def score_rows(
         items = chain([first], items)
         fields = set(_columns(tuple(first.value)).fields.values())
         if "criterion" not in fields:
-            wanted = {snake(name): c.id for c in (known or {}).values() for name in (c.name, c.id)}
+            wanted = {snake(name): c.id for c in (by_id or {}).values() for name in (c.name, c.id)}
             samples = scored_rows(items, wanted, file.stem)
         missing = " and ".join(sorted({"run", "criterion"} - fields))
         if missing and samples is None:
@@ -160,7 +160,7 @@ def score_rows(
             raise InputError(problem, first.place)
     if samples is not None:
         rows = rating_rows(samples, str(file))
-        yield from rows if known is None else _usable(list(rows), known, notes, str(file))
+        yield from rows if by_id is None else _usable(list(rows), by_id, notes, str(file))
     else:
         warned: set[str] = set()
         for item in items:
@@ -210,21 +210,21 @@ def _fields_of(item: Item) -> dict[str, Any]:
 
 
 def _usable(
-    rows: list[tuple[str, dict[str, Any]]], known: Mapping[str, Criterion], notes: Notes, name: str
+    rows: list[tuple[str, dict[str, Any]]], by_id: Mapping[str, Criterion], notes: Notes, name: str
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the rows of a log that a table can hold. Raises InputError where there is none."""
     unusable: dict[str, str] = {}
     for _, row in rows:
         criterion, label = row["criterion"], row.get("label")
-        if known and criterion not in known:
+        if by_id and criterion not in by_id:
             unusable[criterion] = "is not among the criteria"
-        elif not known and label is not None and "value" not in row:
+        elif not by_id and label is not None and "value" not in row:
             unusable.setdefault(
                 criterion,
                 f"has {label!r}, of which no value is known: criteria with its levels or its "
                 "numeric_range tell (--criteria)",
             )
-        elif known and label is not None and _on_scale(label, known[criterion]):
+        elif by_id and label is not None and _on_scale(label, by_id[criterion]):
             row.pop("value", None)  # a 1 may be the worst of 1 to 5
     warnings = [f"criterion {name!r} is left out: it {why}" for name, why in unusable.items()]
     if all(row["criterion"] in unusable for _, row in rows):
@@ -284,19 +284,19 @@ class _Rating:
     contradiction: str
 
 
-def _read(row: Mapping[str, Any], known: Mapping[str, Criterion], where: str) -> _Rating:
+def _read(row: Mapping[str, Any], by_id: Mapping[str, Criterion], where: str) -> _Rating:
     run, criterion = _text(row, "run", where), _text(row, "criterion", where)
     if run is None or criterion is None:
         raise InputError("run and criterion are needed in every row", where)
-    if known and criterion not in known:
+    if by_id and criterion not in by_id:
         raise InputError(
-            f"criterion {criterion!r} is not among the criteria: {', '.join(sorted(known))}", where
+            f"criterion {criterion!r} is not among the criteria: {', '.join(sorted(by_id))}", where
         )
     status = _text(row, "status", where) or "scored"
-    label = _label(_text(row, "label", where), known.get(criterion))
-    value, contradiction = _value(row, label, known.get(criterion), where), ""
-    if status == "scored" and value is not None and label is not None and criterion in known:
-        expected = _value_of_label(row, label, value, known[criterion])
+    label = _label(_text(row, "label", where), by_id.get(criterion))
+    value, contradiction = _value(row, label, by_id.get(criterion), where), ""
+    if status == "scored" and value is not None and label is not None and criterion in by_id:
+        expected = _value_of_label(row, label, value, by_id[criterion])
         if expected is None or abs(expected - value) > _ROUNDING:
             shown_value = "no value" if expected is None else f"{expected:.3g}"
             contradiction = f"{label!r} has {shown_value} on {criterion}, not {value:.3g}"

@@ -19,6 +19,7 @@ from typing import Any, Literal
 from agenteval.readers.fields import MESSAGES, OUTPUT, Context, snake, words
 from agenteval.readers.loose_json import json_or_none
 from agenteval.readers.strict_json import MOST_DEPTH
+from agenteval.records import SpanEvent
 
 TOO_DEEP = f"[nested deeper than {MOST_DEPTH} levels]"
 WANTED = (
@@ -180,15 +181,6 @@ def text_of(value: Any) -> str:
 
 
 @dataclass(slots=True)
-class RawEvent:
-    """An event within a span; `at` is seconds since 1970."""
-
-    name: str
-    at: float | None
-    attributes: dict[str, Any]
-
-
-@dataclass(slots=True)
 class RawSpan:
     """The parts of a span; ids in hexadecimal where possible, times in seconds since 1970.
 
@@ -205,7 +197,7 @@ class RawSpan:
     end: float | None
     status: Literal["ok", "error", "unset"]
     message: str
-    events: list[RawEvent]
+    events: list[SpanEvent]
     attributes: dict[str, Any]
     resource: dict[str, Any]
 
@@ -353,7 +345,7 @@ def _word(value: Any) -> str:
     return word.removeprefix("STATUS_CODE_").removeprefix("SPAN_KIND_")
 
 
-def _events(value: Any) -> Iterator[RawEvent]:
+def _events(value: Any) -> Iterator[SpanEvent]:
     if isinstance(value, str):
         value = json_or_none(value)
     for item in value if isinstance(value, list) else []:
@@ -362,7 +354,8 @@ def _events(value: Any) -> Iterator[RawEvent]:
             name = names.get("name")
             at = _time(names, "timeunixnano", ("timestamp", "time"))
             attributes = attributes_of(names.get("attributes"))
-            yield RawEvent(name if isinstance(name, str) else "", at, attributes)
+            name = name if isinstance(name, str) else ""
+            yield SpanEvent(name=name, at=at, attributes=attributes)
 
 
 # ---- where files hold spans ----------------------------------------------------------------------

@@ -87,8 +87,8 @@ def table_items(stream: BinaryIO, name: str, notes: Notes) -> Iterator[Item]:
         return
     text = _table_text(stream.read(), name, notes)
     head: list[str] | None = None
-    for line, cells, cut_off in _filled_rows(text, name):
-        place = f"{name}:{line}"
+    for item in _filled_rows(text, name):
+        cells, place, cut_off = item.value, item.place, item.cut_off
         if head is None:
             head = _head(cells, place)
             continue
@@ -101,11 +101,11 @@ def table_items(stream: BinaryIO, name: str, notes: Notes) -> Iterator[Item]:
         row = dict(zip_longest(head, filled))
         if row.pop("", None) is not None:
             raise InputError("a cell in a column without a name", place)
-        yield Item(row, place, line, cut_off)
+        yield Item(row, place, item.line, cut_off)
 
 
-def _filled_rows(text: str, name: str) -> Iterator[tuple[int, list[str], bool]]:
-    """Yield line and cells of every row that is not blank, and whether the file ends in its quotes.
+def _filled_rows(text: str, name: str) -> Iterator[Item]:
+    """Yield the cells of every row that is not blank, `cut_off` if the file ends in its quotes.
 
     Raises InputError for invalid CSV.
     """
@@ -118,18 +118,20 @@ def _filled_rows(text: str, name: str) -> Iterator[tuple[int, list[str], bool]]:
     delimiter = stated[1] if stated else max(_DELIMITERS, key=head_line.count)
     csv.field_size_limit(LINE)
     reader = csv.reader(io.StringIO(body, newline=""), delimiter=delimiter, strict=True)
-    begun = 0  # lines before the row that is read
+    skipped = bool(stated)  # lines before the body
+    done = 0  # lines of the body before the row that is read
     try:
         for cells in reader:
             if any(map(str.strip, cells)):
-                yield begun + 1 + bool(stated), cells, False
-            begun = reader.line_num
+                line = skipped + done + 1
+                yield Item(cells, f"{name}:{line}", line)
+            done = reader.line_num
     except csv.Error as error:
-        last = body.rpartition("\n")[2]
-        if not begun or "unexpected end" not in str(error) or body.count("\n") > begun:
-            place = f"{name}:{begun + 1 + bool(stated)}"
-            raise InputError(f"is not CSV ({error})", place) from None
-        yield begun + 1 + bool(stated), next(csv.reader([last], delimiter=delimiter)), True
+        line = skipped + done + 1
+        if not done or "unexpected end" not in str(error) or body.count("\n") > done:
+            raise InputError(f"is not CSV ({error})", f"{name}:{line}") from None
+        last = next(csv.reader([body.rpartition("\n")[2]], delimiter=delimiter))
+        yield Item(last, f"{name}:{line}", line, cut_off=True)
 
 
 def _head(cells: list[str], place: str) -> list[str]:
@@ -288,9 +290,9 @@ def guess_mapping(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 def _named(key: str, name: str) -> int:
     """Rate how well a name fits a field: from `_KNOWN` on for names that tools use, the usual ones
     more; 1 or 2 for as many words that suggest it; 0 for others."""
-    known = field_of(key)
-    if known is not None:
-        return _KNOWN + len(FIELDS[name]) - known[1] if FIELDS[known[0]] is FIELDS[name] else 0
+    hit = field_of(key)
+    if hit is not None:
+        return _KNOWN + len(FIELDS[name]) - hit[1] if FIELDS[hit[0]] is FIELDS[name] else 0
     words = re.split(r"[\W_]+", snake(key))
     return min(2, sum(word in _WORDS[name].split() for word in words))
 

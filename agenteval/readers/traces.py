@@ -33,7 +33,7 @@ from agenteval.readers.source_files import (
 )
 from agenteval.readers.spans import WANTED, RawSpan, Walker, is_trace, keeps_spans
 from agenteval.readers.strict_json import Item, Notes, read_items
-from agenteval.records import Message, Run, Span, SpanEvent
+from agenteval.records import Message, Run, Span
 
 REPEATED = "a span id stands twice; the first span is kept"
 ORPHAN = "the parent of a span is not in the trace; the span is a root"
@@ -107,8 +107,8 @@ def trace_runs(
         first = next(items, None)
         runs: list[Run] = []
         if first is not None and (sure or is_trace(first.value)):
-            items = chain([first], items)
-            for run in runs_of(items, file.name, name, task, notes, with_gold=with_gold):
+            all_items = chain([first], items)
+            for run in runs_of(all_items, file.name, name, task, notes, with_gold=with_gold):
                 if len(runs) >= MOST_RUNS:
                     raise InputError(f"more than {MOST_RUNS:,} runs", name)
                 runs.append(run)
@@ -177,7 +177,7 @@ def runs_of(
 
 
 def _span(raw: RawSpan, pool: Pool, context: Context) -> Span:
-    meaning = read_attributes(raw, pool, context)
+    fields = read_attributes(raw, pool, context)
     try:
         return Span(
             id=raw.id or "",
@@ -187,11 +187,7 @@ def _span(raw: RawSpan, pool: Pool, context: Context) -> Span:
             end=raw.end,
             status=raw.status,
             status_message=raw.message,
-            events=tuple(
-                SpanEvent(name=event.name, at=event.at, attributes=event.attributes)
-                for event in meaning.events
-            ),
-            **meaning.fields,
+            **fields,
         )
     except ValidationError as error:
         raise InputError(f"span {raw.id}: {first_problem(error)}", context.place) from None
