@@ -1,8 +1,8 @@
-"""What the agent of a trace was asked, what instructed it, and how it ended, each with its span.
+"""The request, the instructions and the final answer of the agent in a trace, with their spans.
 
-The outermost span of a trace is often a wrapper of the program around the agent: what went into it
-is settings, a row of a data set, or nothing. So the request is looked for where a convention says
-that somebody asks: OpenInference and OpenTelemetry's GenAI both mark agents and model calls.
+The outermost span of a trace is often a wrapper around the agent whose input is settings, a row of
+a data set, or nothing. So the request is searched where a convention marks one: OpenInference and
+OpenTelemetry's GenAI both mark agents and model calls.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ from agenteval.records import Message, Run, Span
 from agenteval.records.run import SpanEvent
 
 MARK = "[withheld]"
-# Keys of a run's metadata: what was withheld, by path; the paths of what was left visible.
+# Keys of a run's metadata: withheld values by path; paths of visible keys.
 WITHHELD = "withheld"
 LEFT_VISIBLE = "gold_left_visible"
 # What `leaks` finds in any text, quoted and with a value; not reported a second time.

@@ -4,9 +4,9 @@ Flagged text is judged like everything else: the boundary of the prompt makes it
 (models/prompts.py), but a person may want to know of the attempt. Patterns find only what they were
 written for: no flag does not mean no attempt, and an honest text about grading may have one.
 
-Signs: `fake marker` (an end of the data that is none), `role tag` (turns of a chat template),
+Signs: `fake marker` (a fake end of the data), `role tag` (turns of a chat template),
 `instruction to the judge`, `verdict` (a grade in the form of an answer), `invisible characters`,
-`bidirectional` (text that reads otherwise than it stands), `control characters` (of terminals),
+`bidirectional` (text shown in another order), `control characters` (of terminals),
 `look-alike letters` (of another alphabet within a word), `encoded` (text hidden in base64).
 """
 
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from agenteval.models.prompts import neutralise
 from agenteval.records import View
 
-_GAP = r"[^\n]{0,60}?"  # what may stand between two words of a phrase
+_GAP = r"[^\n]{0,60}?"  # what may be between two words of a phrase
 _JUDGE = (
     r"(?:grader|judge|evaluator|examiner|reviewer|rater|marker|auditor"
     r"|(?:grading|evaluation|judging|ai) (?:model|system|judge|assistant))s?"

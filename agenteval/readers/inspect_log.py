@@ -4,8 +4,8 @@ Read from the sources of inspect_ai 0.3.285. An `.eval` file is a zip archive of
 run that was killed: `_journal/start.json`) and `samples/ID_epoch_N.json`. Of two entries with one
 name the last counts. A `.json` file holds the header with the list of samples in it.
 
-How many samples have no score is counted here: the header counts them after the epochs were reduced
-to one value, so of three epochs one without a score is not in it.
+Samples without a score are counted here: the header counts them after the epochs were reduced to one
+value, so it misses one of three epochs without a score.
 """
 
 from __future__ import annotations
@@ -103,9 +103,9 @@ def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str) -> by
             "pip install 'agenteval[inspect]'",
             place,
         ) from None
-    raw = copy(info)  # as if the compressed bytes were what it holds
+    raw = copy(info)  # as if its contents were the compressed bytes
     raw.compress_type, raw.file_size = zipfile.ZIP_STORED, info.compress_size
-    raw.CRC = None  # type: ignore[assignment]  # it is that of the text, and looked at below
+    raw.CRC = None  # type: ignore[assignment]  # it is that of the text, checked below
     try:
         with archive.open(raw) as stream:
             reader = zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)

@@ -124,7 +124,7 @@ def _head(path: Path) -> bytes:
 
 
 def promptfoo_samples(document: Any, name: str) -> Iterator[LoggedSample]:
-    """The results of `promptfoo eval -o FILE.json`, read from the types of promptfoo 0.121.
+    """Yield the results of `promptfoo eval -o FILE.json` (types of promptfoo 0.121).
 
     Each assertion is a criterion: its metric, else its type, with the text of a rubric; a second
     one of the same name gets a number. A test that was repeated has repeats. Raises InputError.
@@ -170,8 +170,10 @@ def promptfoo_samples(document: Any, name: str) -> Iterator[LoggedSample]:
 
 
 def _assertions(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The ratings of one result. A grader that failed gave none, whatever its score says; where
-    nothing was graded, what was to be asserted has none."""
+    """Return the ratings of one result.
+
+    A failed grader gave none, whatever its score; without any grading, all assertions fail.
+    """
     grading = result.get("gradingResult") or {}
     parts = grading.get("componentResults") or ([grading] if "score" in grading else [])
     if not parts:

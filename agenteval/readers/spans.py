@@ -406,7 +406,7 @@ def keeps_spans(key: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What the objects around a span say of it."""
+    """Facts about a span from the objects around it."""
 
     trace: str | None = None
     parent: str | None = None
