@@ -4,7 +4,7 @@ Read from the sources of inspect_ai 0.3.285. An `.eval` file is a zip archive of
 run that was killed: `_journal/start.json`) and `samples/ID_epoch_N.json`. Of two entries with one
 name the last counts. A `.json` file holds the header with the list of samples in it.
 
-Samples without a score are counted here: the header counts them after the epochs were reduced to one
+Samples without a score are counted here: the header counts them after epochs were reduced to one
 value, so it misses one of three epochs without a score.
 """
 
