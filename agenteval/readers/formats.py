@@ -29,7 +29,6 @@ from agenteval.readers.fields import (
     LONGEST_NAME,
     MESSAGES,
     OUTPUT,
-    Candidates,
     Context,
     Rows,
     RunDraft,
@@ -159,96 +158,158 @@ def _is_record(value: Any) -> bool:
 
 
 def _read_record(value: Any, context: Context) -> RunDraft:
-    by_field, others = split(value)
-    draft = RunDraft()
-    outputs = by_field.get("output", [])
-    if "messages" not in by_field and outputs and (inside := messages_in(outputs[0][1])):
-        by_field["messages"] = [(outputs.pop(0)[0], inside)]
-    for key, item in by_field.get("metadata", []):
-        if isinstance(item, dict) and not draft.metadata:
-            draft.metadata.update(item)
-        elif item is not None:
-            draft.keep(key, item)
-    for key, item in others.items():
-        draft.keep(key, item)
-    conversation = _messages(draft, by_field, context)
-    draft.messages = conversation.messages
-    if conversation.extras:
-        draft.keep("message_fields", conversation.extras)
-    gold = GoldFilter()
-    for role, where, item in conversation.objects:
-        gold.find_visible(item, where, of_system=role == "assistant")
-    inputs, outputs = by_field.get("input", []), by_field.get("output", [])
-    draft.input = _input(draft, inputs, gold, context) if inputs else conversation.first_user or ""
-    draft.output = _output(draft, outputs, gold, context) if outputs else conversation.answer or ""
-    if gold.withheld:
-        draft.keep(WITHHELD, gold.withheld)
-        context.notes.add(f"gold keys withheld: {', '.join(sorted(gold.withheld))}", context.place)
-    if gold.visible:
-        draft.keep(LEFT_VISIBLE, list(gold.visible))
-    _identity(draft, by_field, context)
-    _verdict_and_reference(draft, by_field, context)
-    draft.spans = _spans(by_field.get("spans", []), context.place)
-    draft.failure = failure_of(others, draft.output.strip(), context)
-    return draft
+    return _RecordReader(value, context).draft
 
 
-def _messages(draft: RunDraft, by_field: Candidates, context: Context) -> Conversation:
-    """Read the messages; a transcript in one text becomes the output in `by_field`."""
-    conversation = Conversation()
-    taken: tuple[str, Any] | None = None
-    for key, value in by_field.get("messages", []):
-        if value is None:
-            continue
-        if taken:
-            draft.keep(key, value)
-            if value != taken[1]:
-                note_unread(taken[0], key, context)
-        elif isinstance(value, str) and value and not by_field.get("output"):
-            by_field["output"] = [(key, value)]
-        elif isinstance(value, str):
-            draft.keep(key, value)
-        elif isinstance(value, list):
-            parse = parse_events if is_event_list(value) else parse_messages
-            conversation, taken = parse(value, key, context.place), (key, value)
+class _RecordReader:
+    """Reads the fields of a record into `draft`, one after the other."""
+
+    def __init__(self, record: dict[str, Any], context: Context) -> None:
+        self.context = context
+        self.fields, others = split(record)
+        self.draft = RunDraft()
+        self.gold = GoldFilter()
+        for key, item in self._rows("metadata"):
+            if isinstance(item, dict) and not self.draft.metadata:
+                self.draft.metadata.update(item)
+            elif item is not None:
+                self.draft.keep(key, item)
+        self._keep(list(others.items()))
+        self._read_texts()
+        self._read_identity()
+        self._read_verdict_and_reference()
+        self._read_spans()
+        self.draft.failure = failure_of(others, self.draft.output.strip(), context)
+
+    def _rows(self, field: str) -> Rows:
+        return self.fields.get(field, [])
+
+    def _keep(self, rows: Rows) -> None:
+        for key, value in rows:
+            self.draft.keep(key, value)
+
+    def _read_texts(self) -> None:
+        outputs = self._rows("output")
+        if "messages" not in self.fields and outputs and (inside := messages_in(outputs[0][1])):
+            self.fields["messages"] = [(outputs.pop(0)[0], inside)]
+        conversation = self._conversation()
+        self.draft.messages = conversation.messages
+        if conversation.extras:
+            self.draft.keep("message_fields", conversation.extras)
+        for role, where, item in conversation.objects:
+            self.gold.find_visible(item, where, of_system=role == "assistant")
+        inputs, outputs = self._rows("input"), self._rows("output")
+        self.draft.input = self._input(inputs) if inputs else conversation.first_user or ""
+        self.draft.output = self._output(outputs) if outputs else conversation.answer or ""
+        withheld, context = self.gold.withheld, self.context
+        if withheld:
+            self.draft.keep(WITHHELD, withheld)
+            context.notes.add(f"gold keys withheld: {', '.join(sorted(withheld))}", context.place)
+        if self.gold.visible:
+            self.draft.keep(LEFT_VISIBLE, list(self.gold.visible))
+
+    def _conversation(self) -> Conversation:
+        """Return the messages; a transcript in one text becomes the output."""
+        conversation = Conversation()
+        taken: tuple[str, Any] | None = None
+        for key, value in self._rows("messages"):
+            if value is None:
+                continue
+            if taken:
+                self.draft.keep(key, value)
+                if value != taken[1]:
+                    note_unread(taken[0], key, self.context)
+            elif isinstance(value, str) and value and not self._rows("output"):
+                self.fields["output"] = [(key, value)]
+            elif isinstance(value, str):
+                self.draft.keep(key, value)
+            elif isinstance(value, list):
+                parse = parse_events if is_event_list(value) else parse_messages
+                conversation, taken = parse(value, key, self.context.place), (key, value)
+            else:
+                problem = f"{key!r} is neither a list of messages nor a text"
+                raise InputError(problem, self.context.place)
+        return conversation
+
+    def _input(self, rows: Rows) -> str:
+        key, value = rows[0]
+        if prompt := messages_in(value):  # the input is the user's part; all of it is kept
+            messages = parse_messages(prompt, key, self.context.place).messages
+            self.draft.keep(f"{key}_messages", value)
+            text = "\n\n".join(m.content for m in messages if m.role == "user")
         else:
-            raise InputError(f"{key!r} is neither a list of messages nor a text", context.place)
-    return conversation
+            value = self.gold.clean_input(value, key)
+            if isinstance(value, dict) and len(value) == 1:
+                value = next(iter(value.values()))
+            text = plain_text(value)
+        texts, others = [text], list[tuple[str, Any]]()
+        for other, item in rows[1:]:
+            if snake(key) == "input" and snake(other) == "instruction" and isinstance(item, str):
+                texts.insert(0, item)
+            elif item is not None:
+                others.append((other, item))
+        self._keep(others)
+        note_other_texts([rows[0], *others], text, self.context)
+        return "\n\n".join(text for text in texts if text)
 
+    def _output(self, rows: Rows) -> str:
+        key, value = rows[0]
+        self._keep([row for row in rows[1:] if row[1] is not None])
+        clean = self.gold.clean_output(value, key)
+        text = _output_text(clean, key, self.context.place)
+        if isinstance(clean, (dict, list)) and text == plain_text(clean):  # not an opened envelope
+            self.gold.find_visible(clean, key)
+        note_other_texts(rows, text, self.context)
+        return text
 
-def _input(draft: RunDraft, rows: Rows, gold: GoldFilter, context: Context) -> str:
-    key, value = rows[0]
-    if prompt := messages_in(value):  # the input is the user's part; all of it is kept
-        messages = parse_messages(prompt, key, context.place).messages
-        draft.keep(f"{key}_messages", value)
-        text = "\n\n".join(m.content for m in messages if m.role == "user")
-    else:
-        value = gold.clean_input(value, key)
-        if isinstance(value, dict) and len(value) == 1:
-            value = next(iter(value.values()))
-        text = plain_text(value)
-    texts, others = [text], [rows[0]]
-    for other, item in rows[1:]:
-        if snake(key) == "input" and snake(other) == "instruction" and isinstance(item, str):
-            texts.insert(0, item)
-        elif item is not None:
-            draft.keep(other, item)
-            others.append((other, item))
-    note_other_texts(others, text, context)
-    return "\n\n".join(text for text in texts if text)
+    def _read_identity(self) -> None:
+        draft = self.draft
+        for key, value in self._rows("id"):
+            if draft.id is None:
+                draft.id = id_text(value, key, self.context.place)
+            elif value is not None:
+                draft.keep(key, value)
+        for key, value in self._rows("weak_id"):
+            fits = isinstance(value, str) and 0 < len(value) <= LONGEST_NAME and value.isprintable()
+            if draft.weak_id is None and (fits or type(value) is int):
+                draft.weak_id = str(value)
+            draft.keep(key, value)
+        for key, value in self._rows("task"):
+            text = name_in(value)
+            fits = isinstance(text, str) and 0 < len(text) <= LONGEST_NAME and "\n" not in text
+            if value not in (None, "") and (draft.task or not fits or isinstance(value, dict)):
+                draft.keep(key, value)
+            if fits and not draft.task:
+                draft.task = text
+        draft.system = system_name(draft, self._rows("system"), self.context) or "unnamed"
 
+    def _read_verdict_and_reference(self) -> None:
+        verdicts, references = self._rows("success"), self._rows("reference")
+        if verdicts:
+            key, value = verdicts[0]
+            self.draft.success = verdict(value, key, self.context.place)
+            refuse_other_verdicts(verdicts, self.draft.success, self.context)
+        if references and references[0][1] is not None:
+            self.draft.reference = plain_text(references[0][1])
+            refuse_other_references(references, self.context)
+        self._keep([*verdicts[1:], *references[1:]])
 
-def _output(draft: RunDraft, rows: Rows, gold: GoldFilter, context: Context) -> str:
-    key, value = rows[0]
-    for other, item in rows[1:]:
-        if item is not None:
-            draft.keep(other, item)
-    clean = gold.clean_output(value, key)
-    text = _output_text(clean, key, context.place)
-    if isinstance(clean, (dict, list)) and text == plain_text(clean):  # not an opened envelope
-        gold.find_visible(clean, key)
-    note_other_texts(rows, text, context)
-    return text
+    def _read_spans(self) -> None:
+        place = self.context.place
+        for key, value in self._rows("spans"):
+            if value is None:
+                continue
+            if not isinstance(value, list):
+                raise InputError(f"{key!r} is no list of spans", place)
+            for i, item in enumerate(value):  # before pydantic lists every single problem
+                if not isinstance(item, dict):
+                    raise InputError(f"{key}[{i}] is no span, which is an object", place)
+                strange = next((k for k in item if k not in Span.model_fields), None)
+                if strange is not None:
+                    keys = ", ".join(Span.model_fields)
+                    problem = f"{key}[{i}]: unknown key {strange[:80]!r}; known: {keys}"
+                    raise InputError(problem, place)
+            self.draft.spans = value
 
 
 def _output_text(value: Any, key: str, place: str) -> str:
@@ -270,59 +331,6 @@ def _output_text(value: Any, key: str, place: str) -> str:
         if opens and isinstance(value.get(name), str):
             return str(value[name])
     return json_text(value)
-
-
-def _identity(draft: RunDraft, by_field: Candidates, context: Context) -> None:
-    for key, value in by_field.get("id", []):
-        if draft.id is None:
-            draft.id = id_text(value, key, context.place)
-        elif value is not None:
-            draft.keep(key, value)
-    for key, value in by_field.get("weak_id", []):
-        fits = isinstance(value, str) and 0 < len(value) <= LONGEST_NAME and value.isprintable()
-        if draft.weak_id is None and (fits or type(value) is int):
-            draft.weak_id = str(value)
-        draft.keep(key, value)
-    for key, value in by_field.get("task", []):
-        text = name_in(value)
-        fits = isinstance(text, str) and 0 < len(text) <= LONGEST_NAME and "\n" not in text
-        if value not in (None, "") and (draft.task or not fits or isinstance(value, dict)):
-            draft.keep(key, value)
-        if fits and not draft.task:
-            draft.task = text
-    draft.system = system_name(draft, by_field.get("system", []), context) or "unnamed"
-
-
-def _verdict_and_reference(draft: RunDraft, by_field: Candidates, context: Context) -> None:
-    verdicts, references = by_field.get("success", []), by_field.get("reference", [])
-    if verdicts:
-        key, value = verdicts[0]
-        draft.success = verdict(value, key, context.place)
-        refuse_other_verdicts(verdicts, draft.success, context)
-    if references and references[0][1] is not None:
-        draft.reference = plain_text(references[0][1])
-        refuse_other_references(references, context)
-    for key, value in (*verdicts[1:], *references[1:]):
-        draft.keep(key, value)
-
-
-def _spans(rows: Rows, place: str) -> list[Any]:
-    spans: list[Any] = []
-    for key, value in rows:
-        if value is None:
-            continue
-        if not isinstance(value, list):
-            raise InputError(f"{key!r} is no list of spans", place)
-        for i, item in enumerate(value):  # before pydantic lists every single problem
-            if not isinstance(item, dict):
-                raise InputError(f"{key}[{i}] is no span, which is an object", place)
-            strange = next((k for k in item if k not in Span.model_fields), None)
-            if strange is not None:
-                keys = ", ".join(Span.model_fields)
-                problem = f"{key}[{i}]: unknown key {strange[:80]!r}; known: {keys}"
-                raise InputError(problem, place)
-        spans = value
-    return spans
 
 
 def _is_example(value: Any) -> bool:
