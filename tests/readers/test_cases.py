@@ -4,6 +4,8 @@ A case has `files` (by name: their `text`, the value or `lines` of JSON, or `bas
 `read` (runs, traces or scores) from `source` with `options`, and the result: `runs` without the
 defaults of their fields, `rows` of ratings, `warnings`, `skipped` files, or the `error`. Of
 messages, only the facts are compared: names in quotes, options, places and numbers.
+
+`python -m tests.readers.test_cases NAME runs FILE` prints the line of a new case, to be checked.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import base64
 import json
 import random
 import re
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -58,6 +61,20 @@ def written(root: Path, case: dict[str, Any]) -> Path:
             data = text.encode()
         path.write_bytes(data)
     return root / case["source"]
+
+
+def new_case(name: str, read: str, path: Path) -> dict[str, Any]:
+    """Return the case of a file of text as it is read now."""
+    case: dict[str, Any] = {"case": name, "read": read, "source": path.name}
+    case["files"] = {path.name: {"text": path.read_text()}}
+    try:
+        result = READ[read](path)
+    except InputError as error:
+        return case | {"error": str(error).replace(f"{path.parent}/", "")}
+    if read == "scores":
+        return case | {"rows": table_rows(result)}
+    warnings = [line.replace(f"{path.parent}/", "") for line in result.warnings]
+    return case | {"runs": [dump(run) for run in result.runs], "warnings": warnings}
 
 
 def facts(text: str, root: Path) -> list[str]:
@@ -145,3 +162,7 @@ def test_mutated_cases_are_read_or_refused_in_one_line(tmp_path: Path, topic: st
         except InputError as error:
             refusals.append(str(error))
     assert not any("\n" in line for line in refusals)
+
+
+if __name__ == "__main__":
+    print(json.dumps(new_case(sys.argv[1], sys.argv[2], Path(sys.argv[3]))))
