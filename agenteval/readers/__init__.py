@@ -6,12 +6,4 @@ from agenteval.readers.runs import read_runs
 from agenteval.readers.source_files import ReadResult, Skipped
 from agenteval.readers.view import make_view
 
-__all__ = [
-    "Leak",
-    "ReadResult",
-    "Skipped",
-    "degenerate",
-    "find_leaks",
-    "make_view",
-    "read_runs",
-]
+__all__ = ["Leak", "ReadResult", "Skipped", "degenerate", "find_leaks", "make_view", "read_runs"]

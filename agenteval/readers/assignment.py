@@ -1,8 +1,8 @@
-"""What the agent of a trace was asked, what instructed it, and how it ended, each with its span.
+"""The request, the instructions and the final answer of the agent in a trace, with their spans.
 
-The outermost span of a trace is often a wrapper of the program around the agent: what went into it
-is settings, a row of a data set, or nothing. So the request is looked for where a convention says
-that somebody asks: OpenInference and OpenTelemetry's GenAI both mark agents and model calls.
+The outermost span of a trace is often a wrapper around the agent whose input is settings, a row of
+a data set, or nothing. So the request is searched where a convention marks one: OpenInference and
+OpenTelemetry's GenAI both mark agents and model calls.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from itertools import chain
 from typing import Any
 
 from agenteval.readers.fields import INPUT, MESSAGES, OUTPUT, snake
+from agenteval.readers.loose_json import json_or_none
 from agenteval.readers.messages import ROLES, Parts, is_answer, role_of
-from agenteval.readers.spans import json_or_none, text_of
+from agenteval.readers.spans import text_of
 from agenteval.records import Run, Span
 
 _NOTHING = frozenset({"", "null", "<null>", "none", "{}", "[]", '""', "undefined"})
@@ -29,7 +30,7 @@ _DEEPEST = 5
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A text of a trace and the id of the span it stands in; None where the run itself says it."""
+    """A text of a trace and the id of its span; None where the run itself has it."""
 
     text: str = ""
     span: str | None = None
@@ -37,10 +38,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What an agent was asked, its instructions (system message), and its last answer.
-
-    A text is "" where the trace does not tell it.
-    """
+    """What an agent was asked, its instructions (system message), and its last answer; or ""."""
 
     task: Passage = Passage()
     instructions: Passage = Passage()
@@ -48,7 +46,7 @@ class Assignment:
 
 
 def assignment(run: Run) -> Assignment:
-    """The assignment of a run; `input` and `output` count where they differ from what spans say.
+    """Return the assignment of a run; `input` and `output` win where they differ from the spans.
 
     The task is the first request in time, in this order of trust: of an outermost agent its user
     message or task argument, else the text of a user span, else what a chain before the first model
@@ -67,15 +65,15 @@ def assignment(run: Run) -> Assignment:
     )
 
 
-def _preferred(own: str, told: Passage, last: str) -> Passage:
-    """What the run says, with its span where a span says the same; else what a span says."""
-    if says_something(own) and own != told.text:
-        return Passage(own)
-    return told if told.text else Passage(last)
+def _preferred(of_run: str, of_span: Passage, default: str) -> Passage:
+    """The text of the run, with its span where a span has the same; else the text of a span."""
+    if says_something(of_run) and of_run != of_span.text:
+        return Passage(of_run)
+    return of_span if of_span.text else Passage(default)
 
 
 def of_spans(spans: Sequence[Span]) -> Assignment:
-    """The assignment that the spans of a run tell (see `assignment`)."""
+    """Return the assignment in the spans of a run (see `assignment`)."""
     timed = all(span.start is not None for span in spans)
     ordered = sorted(spans, key=lambda s: s.start or 0.0) if timed else list(spans)
     tree = Tree(ordered)
@@ -109,7 +107,7 @@ def _goes_on(span: Span, owner: Span) -> bool:
 
 
 class Tree:
-    """Who stands above and below whom; a circle is cut."""
+    """The spans above and below each other; a circle is cut."""
 
     def __init__(self, ordered: Sequence[Span]) -> None:
         self._ordered = ordered
@@ -119,19 +117,19 @@ class Tree:
             self._children.setdefault(span.parent_id, []).append(span)
 
     def above(self, span: Span) -> list[Span]:
-        """The spans above, the nearest first."""
+        """Return the spans above, the nearest first."""
         path: dict[str, Span] = {}
         while (parent := self._by_id.get(span.parent_id or "")) and parent.id not in path:
             path[parent.id] = span = parent
         return list(path.values())
 
     def below(self, top: Span, *, agents: bool) -> list[Span]:
-        """A span and all below it, in order; without `agents` not what lies in further agents."""
+        """Return a span and all below it, in order; without `agents` nothing of further agents."""
         inside = self.under([top], agents=agents)
         return [span for span in self._ordered if span is top or span.id in inside]
 
     def under(self, tops: Iterable[Span], *, agents: bool) -> set[str]:
-        """The ids of all spans below some."""
+        """Return the ids of all spans below some."""
         inside, stack = set[str](), [top.id for top in tops]
         while stack:
             for span in self._children.get(stack.pop(), ()):
@@ -142,7 +140,7 @@ class Tree:
 
 
 def _requests(ordered: Sequence[Span], tree: Tree) -> Iterator[tuple[Span, str]]:
-    """Spans with what was asked in them, those to be trusted most first."""
+    """Spans with what was asked in them, the most trusted first."""
     first = next((i for i, s in enumerate(ordered) if s.kind == "llm"), len(ordered))
     agents = [s for s in ordered if s.kind == "agent"]
     nested = tree.under(agents, agents=True)
@@ -194,12 +192,12 @@ def _last_words(spans: Sequence[Span]) -> Passage:
 
 
 def says_something(text: str) -> bool:
-    """Whether a text is more than one of the ways in which programs write that there is none."""
+    """Return whether a text is more than a program's way to write that there is none."""
     return text.strip().lower() not in _NOTHING
 
 
 def value_in(text: str) -> Any:
-    """The object or list that a text is, as JSON or as Python writes it; None when it is none."""
+    """Return the object or list in a text, as JSON or as Python prints it; None for other texts."""
     if text.lstrip()[:1] not in ("{", "["):
         return None
     value = json_or_none(text)
@@ -215,8 +213,11 @@ def value_in(text: str) -> Any:
 
 
 def request_in(text: str, *, plain: bool = True) -> str:
-    """What is asked in the input of a span: a named argument, the first words of a user in a list
-    of messages, or (if `plain`) a text that is no object. "" when nothing is."""
+    """Return what is asked in the input of a span, or "".
+
+    It is a named argument, the first user message in a list, or (if `plain`) a text that is not an
+    object.
+    """
     if not says_something(text):
         return ""
     value = value_in(text)
@@ -239,8 +240,8 @@ def _request(value: Any, depth: int) -> str:
 
 
 def answer_in(text: str) -> str:
-    """The answer in the output of a span: the last words of an assistant in a list of messages,
-    the text of an object that holds nothing else, or the whole."""
+    """Return the answer in the output of a span: the last message of an assistant in a list,
+    the text of an object that holds nothing else, or all of it."""
     value = value_in(text)
     rows = value
     if isinstance(value, dict):

@@ -6,14 +6,15 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from agenteval.readers.fields import Context, field_of, is_missing, plain_text, snake
+from agenteval.readers.fields import Context, has_field, is_missing, plain_text, snake, words
 from agenteval.readers.strict_json import Notes
 from agenteval.records import RunFailure
 
-_ERROR = frozenset(("error", "errors", "agent_error", "err", "error_message", "error_msg"))
-_ERROR |= {"exception", "traceback", "failure", "failure_reason"}
-_STATUS = frozenset({"status", "state", "run_status", "exit_status", "status_code", "level"})
-_NO_ERROR = frozenset({"false", "0", "no", "no error", "ok", "success"})
+_ERROR = words("""
+    error errors agent_error err error_message error_msg exception traceback failure failure_reason
+""")
+_STATUS = words("status state run_status exit_status status_code level")
+_NO_ERROR = ("false", "0", "no", "no error", "ok", "success")
 _TIMEOUT = re.compile(r"time(?:d)?[ _-]?out|deadline[ _]exceeded|total_execution_time", re.I)
 _CANCELLED = re.compile(r"cancell?ed|abort(?:ed)?|interrupt(?:ed)?|killed|terminated")
 _ERRORED = re.compile(
@@ -21,19 +22,19 @@ _ERRORED = re.compile(
     r"|exit_api"
 )
 # These may be a verdict on the answer, so they count only where there is none.
-_UNFINISHED = frozenset({"incomplete", "pending", "queued", "running", "in_progress", "skipped"})
-_FAILED = frozenset({"failed", "failure", "fail"})
+_UNFINISHED = words("incomplete pending queued running in_progress skipped")
+_FAILED = words("failed failure fail")
 _LONGEST = 500  # characters of a message
 
 
 def failure_of(record: Mapping[str, Any], answer: str, context: Context) -> RunFailure | None:
-    """Why a record has no answer; None where it has one.
+    """Return why a record has no answer; None where it has one.
 
-    A status such as "error" or "timeout" counts always; an error, a status such as "failed" or a
-    status code from 400 on only without an answer, or where the answer is the error's own text.
+    A status such as "error" or "timeout" always counts. An error, a status such as "failed" or a
+    status code from 400 on counts only without an answer, or where the answer is the error's text.
     """
     error = next((k for k in record if snake(k) in _ERROR and _is_error(record[k])), None)
-    text = "" if error is None else _text(record[error])
+    text = "" if error is None else _error_text(record[error])
     for key in record:
         if snake(key) in _STATUS and (failure := _by_status(key, record[key], text, answer)):
             return failure
@@ -48,13 +49,10 @@ def failure_of(record: Mapping[str, Any], answer: str, context: Context) -> RunF
     return None
 
 
-def is_failed(value: Any) -> bool:
-    """Whether a record without any output is that of a run whose system failed."""
-    return (
-        isinstance(value, dict)
-        and any((hit := field_of(key)) and hit[0] == "input" for key in value if len(key) <= 40)
-        and failure_of(value, "", Context("", Notes())) is not None
-    )
+def is_failed(record: dict[str, Any]) -> bool:
+    """Return whether a record without any output is that of a run whose system failed."""
+    no_context = Context("", Notes())
+    return has_field(record, "input") and failure_of(record, "", no_context) is not None
 
 
 def _by_status(key: str, value: Any, error: str, answer: str) -> RunFailure | None:
@@ -87,7 +85,7 @@ def _is_error(value: Any) -> bool:
     return bool(value)
 
 
-def _text(value: Any) -> str:
+def _error_text(value: Any) -> str:
     """The words of an error: its message with its type, or its last line for a traceback."""
     if isinstance(value, dict):
         names = ("type", "name", "code", "message", "msg", "detail")

@@ -1,11 +1,10 @@
-"""Names that other tools give to the fields of a run, and how their values are read.
+"""Names that tools give to the fields of a run, and how their values are read.
 
-Names were gathered from the documents of inspect_ai, promptfoo, pydantic-evals, Langfuse,
-LangSmith, ragas, DeepEval and OpenAI evals. They are compared in snake case, so `expectedOutput`
-is `expected_output`. Where several names of one field occur, the earlier in the list wins, null
-loses to any value, and the others go to the metadata. Of two texts that differ one is read and the
-other kept: nothing is lost, so a warning is enough. Of two verdicts, or two gold answers, the wrong
-one would be counted: an error.
+Names come from the documents of inspect_ai, promptfoo, pydantic-evals, Langfuse, LangSmith, ragas,
+DeepEval and OpenAI evals. They are compared in snake case, so `expectedOutput` is
+`expected_output`. Where several names of one field occur, the earlier in the list wins, null loses
+to any value, and the others go to the metadata. Two texts that differ are a warning, because both
+are kept. Two verdicts or two gold answers that differ are an error: the wrong one would be counted.
 """
 
 from __future__ import annotations
@@ -21,141 +20,50 @@ from agenteval.errors import InputError
 from agenteval.readers.strict_json import Notes
 from agenteval.records import Message, RunFailure
 
-INPUT = (
-    "input",
-    "question",
-    "problem",
-    "user_input",
-    "query",
-    "prompt",
-    "instruction",
-    "inputs",
-    "user_query",
-    "user_message",
-    "input_text",
-    "instructions",
-)
-OUTPUT = (
-    "output",
-    "actual_output",
-    "response",
-    "completion",
-    "prediction",
-    "model_output",
-    "model_answer",
-    "model_response",
-    "model_completion",
-    "final_answer",
-    "predicted_answer",
-    "generated_answer",
-    "generated_text",
-    "generation",
-    "llm_response",
-    "completion_message",
-    "model_patch",
-    "outputs",
-    "output_text",
-    "sampled",
-    "reply",
-    "response_with_ans",
-    "answer",
-)
-MESSAGES = (
-    "messages",
-    "conversation",
-    "conversations",
-    "trajectory",
-    "history",
-    "chat_history",
-    "dialogue",
-    "dialog",
-    "turns",
-    "transcript",
-)
-SUCCESS = (
-    "success",
-    "is_correct",
-    "correct",
-    "passed",
-    "pass",
-    "is_success",
-    "resolved",
-    "label",
-)
-REFERENCE = (
-    "reference",
-    "expected",
-    "expected_answer",
-    "expected_output",
-    "ground_truth",
-    "ground_truths",
-    "gold",
-    "gold_answer",
-    "reference_answer",
-    "reference_output",
-    "reference_outputs",
-    "target",
-    "ideal",
-    "ideal_output",
-    "correct_ans",
-    "correct_answer",
-    "expected_response",
-    "target_answer",
-    "gold_label",
-    "answer_key",
-    "true_answer",
-    "canonical_solution",
-    "solution",
-)
-SYSTEM = (
-    "system",
-    "system_name",
-    "agent",
-    "agent_name",
-    "model",
-    "model_name",
-    "model_id",
-    "model_test",
-    "generator",
-    "model_name_or_path",
-    "provider",
-)
-TASK = ("task", "task_name")
-ID = ("id", "run_id", "uuid", "trace_id")
-# Names of a case rather than of a run: taken as ids only where they are unique in their file.
-WEAK_ID = (
-    "task_id",
-    "case_id",
-    "sample_id",
-    "problem_id",
-    "question_id",
-    "instance_id",
-    "doc_id",
-    "uid",
-    "idx",
-    "index",
-    "name",
-)
-# Verdicts that have no place in a Run but the metadata.
-VERDICT = (
-    "check_result",
-    "score",
-    "scores",
-    "grade",
-    "grades",
-    "grading_result",
-    "verdict",
-    "metrics",
-    "assertions",
-    "evaluation",
-    "rubric",
-    "reward",
-)
 
+def words(text: str) -> tuple[str, ...]:
+    """Return the names in a block of text, in order."""
+    return tuple(text.split())
+
+
+INPUT = words("""
+    input question problem user_input query prompt instruction inputs user_query user_message
+    input_text instructions
+""")
+OUTPUT = words("""
+    output actual_output response completion prediction model_output model_answer model_response
+    model_completion final_answer predicted_answer generated_answer generated_text generation
+    llm_response completion_message model_patch outputs output_text sampled reply response_with_ans
+    answer
+""")
+MESSAGES = words("""
+    messages conversation conversations trajectory history chat_history dialogue dialog turns
+    transcript
+""")
+SUCCESS = words("success is_correct correct passed pass is_success resolved label")
+REFERENCE = words("""
+    reference expected expected_answer expected_output ground_truth ground_truths gold gold_answer
+    reference_answer reference_output reference_outputs target ideal ideal_output correct_ans
+    correct_answer expected_response target_answer gold_label answer_key true_answer
+    canonical_solution solution
+""")
+SYSTEM = words("""
+    system system_name agent agent_name model model_name model_id model_test generator
+    model_name_or_path provider
+""")
+# Names of a case rather than of a run: ids only where they are unique in their file.
+WEAK_ID = words("""
+    task_id case_id sample_id problem_id question_id instance_id doc_id uid idx index name
+""")
+# Verdicts that have no place in a Run but the metadata.
+VERDICT = words("""
+    check_result score scores grade grades grading_result verdict metrics assertions evaluation
+    rubric reward
+""")
 FIELDS = {
-    "id": ID,
+    "id": ("id", "run_id", "uuid", "trace_id"),
     "weak_id": WEAK_ID,
-    "task": TASK,
+    "task": ("task", "task_name"),
     "system": SYSTEM,
     "input": INPUT,
     "output": OUTPUT,
@@ -167,54 +75,21 @@ FIELDS = {
 }
 _BY_NAME = {name: (key, rank) for key, names in FIELDS.items() for rank, name in enumerate(names)}
 
-_VERDICTS = {
-    "true": True,
-    "pass": True,
-    "passed": True,
-    "correct": True,
-    "1": True,
-    "yes": True,
-    "y": True,
-    "false": False,
-    "fail": False,
-    "failed": False,
-    "incorrect": False,
-    "0": False,
-    "no": False,
-    "n": False,
-    # spreadsheets write truth values in the language of their user
-    "ja": True,
-    "wahr": True,
-    "oui": True,
-    "vrai": True,
-    "sí": True,
-    "verdadero": True,
-    "sì": True,
-    "vero": True,
-    "sim": True,
-    "verdadeiro": True,
-    "waar": True,
-    "nein": False,
-    "falsch": False,
-    "non": False,
-    "faux": False,
-    "falso": False,
-    "não": False,
-    "nee": False,
-    "onwaar": False,
-}
-
-# How spreadsheets and programs write that there is no value.
-_MISSING = frozenset(("", "nan", "none", "null", "nil", "unknown", "<na>", "na", "n-a", "n.a."))
-_MISSING |= {"n/a", "#n/a"}
-
-# A worked solution beside the answer is no second answer.
+# Spreadsheets write truth values in the language of their user.
+_TRUE = words("true pass passed correct 1 yes y")
+_TRUE += words("ja wahr oui vrai sí verdadero sì vero sim verdadeiro waar")
+_FALSE = words("false fail failed incorrect 0 no n nein falsch non faux falso não nee onwaar")
+_VERDICTS = dict.fromkeys(_TRUE, True) | dict.fromkeys(_FALSE, False)
+# How spreadsheets and programs write a missing value.
+_MISSING = frozenset({"", *words("nan none null nil unknown <na> na n-a n.a. n/a #n/a")})
+# A worked solution beside the answer is not a second answer.
 _WORKED = frozenset({"solution", "canonical_solution"})
-# These may name another thing than the answer in words: a letter, a class, several answers.
+# These may hold something other than the answer in words: a letter, a class, several answers.
 _LOOSE = frozenset({"target", "ideal", "ideal_output", "gold_label", "answer_key"})
 # A label is a verdict beside another verdict only where it says so; "1" may be a class.
 _LABELS = frozenset({"pass", "passed", "fail", "failed", "correct", "incorrect"})
 LONGEST_NAME = 200
+_LONGEST_KEY = 40
 
 Rows = list[tuple[str, Any]]  # the keys of one field with their values, best name first
 Candidates = dict[str, Rows]
@@ -222,7 +97,7 @@ Candidates = dict[str, Rows]
 
 @dataclass(frozen=True)
 class Context:
-    """Where a value stands (for messages of errors) and where warnings go."""
+    """Where a value is (for messages of errors) and where warnings go."""
 
     place: str
     notes: Notes
@@ -230,7 +105,7 @@ class Context:
 
 @dataclass
 class RunDraft:
-    """Fields of a Run. `weak_id` names the case and serves as id only where it is unique."""
+    """Fields of a Run. `weak_id` names the case and is the id only where it is unique."""
 
     id: str | None = None
     weak_id: str | None = None
@@ -255,47 +130,54 @@ class RunDraft:
 
 @lru_cache(maxsize=4096)
 def snake(name: str) -> str:
-    """`name` in snake case: expectedOutput, Expected-Output and expected_output are one name."""
+    """Return `name` in snake case: expectedOutput and Expected-Output are expected_output."""
     text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip())
     return re.sub(r"[\s\-]+", "_", text).lower()
 
 
 @lru_cache(maxsize=4096)
 def field_of(name: str) -> tuple[str, int] | None:
-    """The field of a run that a key names, with the rank of the name; None for other keys."""
+    """Return the field of a run that a key names and the rank of the name; None for other keys."""
     return _BY_NAME.get(snake(name))
 
 
+def has_field(record: dict[str, Any], *fields: str) -> bool:
+    """Return whether a key of the record names one of these fields of a run."""
+    return any(
+        (hit := field_of(key)) is not None and hit[0] in fields
+        for key in record
+        if len(key) <= _LONGEST_KEY
+    )
+
+
 def split(record: dict[str, Any]) -> tuple[Candidates, dict[str, Any]]:
-    """The keys of a record by field (best name first) and all other keys."""
+    """Return the keys of a record by field, best name first, and all other keys."""
     ranked: dict[str, list[tuple[bool, int, str, Any]]] = {}
-    rest: dict[str, Any] = {}
+    others: dict[str, Any] = {}
     for key, value in record.items():
-        hit = field_of(key) if len(key) <= 40 else None
+        hit = field_of(key) if len(key) <= _LONGEST_KEY else None
         if hit is None:
-            rest[key] = value
+            others[key] = value
         else:
             ranked.setdefault(hit[0], []).append((value is None, hit[1], key, value))
     for rows in ranked.values():
         rows.sort(key=lambda row: row[:2])
-    return {name: [row[2:] for row in rows] for name, rows in ranked.items()}, rest
+    return {name: [row[2:] for row in rows] for name, rows in ranked.items()}, others
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value stands for none: null, NaN, a blank, "N/A" and the like."""
+    """Return whether a value means that there is none: null, NaN, a blank, "N/A" and the like."""
     return value is None or str(value).strip().lower() in _MISSING
 
 
 def number_of(value: Any) -> float | None:
-    """The number that a value is, also as text and with a decimal comma; None for anything else.
-    The words of a verdict are 1 and 0."""
+    """Return a value as a number; None when it is not one.
+
+    Text may have a decimal comma. The words of a verdict are 1 and 0.
+    """
     if isinstance(value, str):
         word = value.strip().lower()
-        value = (
-            float(_VERDICTS[word])
-            if word in _VERDICTS
-            else re.sub(r"^(-?\d+),(\d+)$", r"\1.\2", word)
-        )
+        value = _VERDICTS.get(word, re.sub(r"^(-?\d+),(\d+)$", r"\1.\2", word))
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):  # OverflowError: an integer above any float
@@ -304,7 +186,7 @@ def number_of(value: Any) -> float | None:
 
 
 def verdict(value: Any, key: str, place: str) -> bool | None:
-    """True, False or None (see `is_missing`) from the value of a success field.
+    """Return True, False or None (see `is_missing`) from the value of a success field.
 
     Raises InputError, naming the key, for anything but booleans, 0, 1 and the words true, false,
     yes, no, pass, fail, passed, failed, correct, incorrect (yes, no, true and false also in
@@ -326,12 +208,12 @@ def verdict(value: Any, key: str, place: str) -> bool | None:
 
 
 def id_text(value: Any, key: str, place: str) -> str | None:
-    """The id as text; None when there is none. Raises InputError for values no id can have."""
+    """Return an id as text; None when there is none. Raises InputError for an invalid id."""
     if value is None or value == "":
         return None
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    if not isinstance(value, str) or any(ord(c) < 32 or ord(c) == 127 for c in value):
+    if not isinstance(value, str) or _has_control_characters(value):
         raise InputError(
             f"{key!r} is {shorten(value)}: an id is text without control characters, or an integer",
             place,
@@ -339,13 +221,17 @@ def id_text(value: Any, key: str, place: str) -> str | None:
     return value
 
 
+def _has_control_characters(text: str) -> bool:
+    return any(ord(c) < 32 or ord(c) == 127 for c in text)
+
+
 def json_text(value: Any) -> str:
-    """JSON of a value for reading by people and judges, keys in their own order."""
+    """Return a value as JSON for people and judges, with keys in their order."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def plain_text(value: Any) -> str:
-    """Strings as they are, null as nothing, a list of one as its item, all else as JSON."""
+    """Return strings as they are, "" for null, a list of one as its item, all else as JSON."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -356,7 +242,7 @@ def plain_text(value: Any) -> str:
 
 
 def shorten(value: Any) -> str:
-    """The value in at most 60 characters, for messages."""
+    """Return the value in at most 60 characters, for messages."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -364,54 +250,53 @@ def shorten(value: Any) -> str:
 # ---- names that disagree -------------------------------------------------------------------------
 
 
-def tell(taken: str, left: str, context: Context) -> None:
-    """The warning for one name that was left."""
+def note_unread(read: str, unread: str, context: Context) -> None:
+    """Warn that one of two names of a field is not read."""
     context.notes.add(
-        f"{taken!r} is read; {left!r} says something else and goes to the metadata", context.place
+        f"{read!r} is read; {unread!r} says something else and goes to the metadata", context.place
     )
 
 
-def tell_left(rows: Rows, read: str, context: Context) -> None:
-    """Warn of every row after the first that has a value and does not say `read`, the text read."""
+def note_other_texts(rows: Rows, text: str, context: Context) -> None:
+    """Warn of every row after the first that has a value other than `text`, which was read."""
     for key, value in rows[1:]:
-        if value is not None and _bare(value) != read.strip():
-            tell(rows[0][0], key, context)
+        if value is not None and _comparable(value) != text.strip():
+            note_unread(rows[0][0], key, context)
 
 
-def _bare(value: Any) -> str:
-    """The text of a value as it is compared: of an object with one key its value, stripped."""
+def _comparable(value: Any) -> str:
+    """Return the text of a value for comparison; an object with one key counts as its value."""
     if isinstance(value, dict) and len(value) == 1:
         value = next(iter(value.values()))
     return plain_text(value).strip()
 
 
-def refuse_other_verdicts(rows: Rows, read: bool | None, context: Context) -> None:
-    """Raise InputError when a later row holds the other verdict; what is no verdict stays data."""
+def refuse_other_verdicts(rows: Rows, success: bool | None, context: Context) -> None:
+    """Raise InputError when a later row holds the other verdict."""
     for key, value in rows[1:]:
         word = value.strip().lower() if isinstance(value, str) else None
         if snake(key) == "label" and word not in _LABELS:
             continue
         try:
             other = verdict(value, key, context.place)
-        except InputError:
+        except InputError:  # not a verdict: stays data
             continue
-        if other not in (None, read):
-            _refuse(rows[0], (key, value), context)
+        if other not in (None, success):
+            _refuse_both(rows[0], (key, value), context)
 
 
 def refuse_other_references(rows: Rows, context: Context) -> None:
     """Raise InputError when two rows hold different answers; warn where they may differ."""
     exact = [row for row in rows if row[1] is not None and snake(row[0]) not in _WORKED | _LOOSE]
     for row in exact[1:]:
-        if _bare(row[1]) != _bare(exact[0][1]):
-            _refuse(exact[0], row, context)
-    for key, value in rows[1:]:
-        if snake(key) in _LOOSE and value is not None and _bare(value) != _bare(rows[0][1]):
-            tell(rows[0][0], key, context)
+        if _comparable(row[1]) != _comparable(exact[0][1]):
+            _refuse_both(exact[0], row, context)
+    text = _comparable(rows[0][1])
+    note_other_texts([rows[0], *(r for r in rows[1:] if snake(r[0]) in _LOOSE)], text, context)
 
 
-def _refuse(first_given: tuple[str, Any], other: tuple[str, Any], context: Context) -> None:
-    first, second = (f"{key!r} ({shorten(value)})" for key, value in (first_given, other))
+def _refuse_both(row: tuple[str, Any], other: tuple[str, Any], context: Context) -> None:
+    first, second = (f"{key!r} ({shorten(value)})" for key, value in (row, other))
     raise InputError(f"{first} and {second} differ: only one can be true", context.place)
 
 
@@ -419,14 +304,14 @@ def _refuse(first_given: tuple[str, Any], other: tuple[str, Any], context: Conte
 
 
 def system_name(draft: RunDraft, rows: Rows, context: Context) -> str | None:
-    """The first value that names a system; None when there is none. The others are kept.
+    """Return the first value that names a system, and keep the others; None when there is none.
 
     A name is text of at most 200 characters without control characters, an integer, or an object
     with such a `name`, `id` or `label`. A longer text or one with line breaks is a system prompt:
     where another key names the system it goes to the metadata, with a warning. So does a value of
     another kind under a name such as `agent` or `model`. Raises InputError for a value of another
-    kind under `system`, and when something stands there and nothing names the system: a wrong name
-    would merge systems.
+    kind under `system`, and when there are values but none names the system: a wrong name would
+    merge systems.
     """
     name: str | None = None
     named_by = ""
@@ -437,14 +322,14 @@ def system_name(draft: RunDraft, rows: Rows, context: Context) -> str | None:
         text = _system_text(value) if name is None else None
         if name is None and text is None:
             if snake(key) in ("system", "system_name") and not isinstance(value, str):
-                raise _no_system(key, value, context)
+                raise _not_a_system(key, value, context)
             strange.append((key, value))
         if text is None or isinstance(value, dict):
             draft.keep(key, value)
         if text is not None:
             name, named_by = text, key
     if name is None and strange:
-        raise _no_system(*strange[0], context)
+        raise _not_a_system(*strange[0], context)
     for key, _ in strange:
         context.notes.add(
             f"{key!r} is no name of a system and goes to the metadata; {named_by!r} names it",
@@ -454,7 +339,7 @@ def system_name(draft: RunDraft, rows: Rows, context: Context) -> str | None:
 
 
 def check_name(name: str, where: str) -> None:
-    """Raises InputError for what is no name of a system."""
+    """Raise InputError when this cannot be the name of a system."""
     if _system_text(name) is None:
         raise InputError(
             f"a system's name is text of 1 to {LONGEST_NAME} characters without control characters",
@@ -463,21 +348,21 @@ def check_name(name: str, where: str) -> None:
 
 
 def _system_text(value: Any) -> str | None:
-    value = named(value)
+    value = name_in(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     fits = isinstance(value, str) and 0 < len(value) <= LONGEST_NAME
-    return value if fits and not any(ord(c) < 32 or ord(c) == 127 for c in value) else None
+    return value if fits and not _has_control_characters(value) else None
 
 
-def named(value: Any) -> Any:
-    """The `name`, `id` or `label` of an object; any other value itself."""
+def name_in(value: Any) -> Any:
+    """Return the `name`, `id` or `label` of an object; any other value as it is."""
     if not isinstance(value, dict):
         return value
     return next((value[k] for k in ("name", "id", "label") if k in value), None)
 
 
-def _no_system(key: str, value: Any, context: Context) -> InputError:
+def _not_a_system(key: str, value: Any, context: Context) -> InputError:
     return InputError(
         f"{key!r} is {shorten(value)}: a system's name is text of at most {LONGEST_NAME} "
         "characters without control characters, or an integer (a prompt belongs under 'messages')",

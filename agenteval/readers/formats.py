@@ -4,15 +4,15 @@ Rules for records (our own, and those with the names of other tools, see `fields
 do not settle the matter:
 
 - `instruction` beside `input` (Alpaca's form): the input is both, instruction first.
-- `answer` is the output unless a clearer name of an output stands beside it; then, as in question
+- `answer` is the output unless a clearer name of an output is beside it; then, as in question
   sets, it is kept in the metadata.
 - `system` or `model` is a name or a number; a text with line breaks or above 200 characters is a
   system prompt and goes to the metadata where another key names the system.
-- where two names of a text differ, one is read and a warning tells of the other; two different
+- Where two names of a text differ, one is read and a warning names the other; two different
   verdicts or gold answers are an error.
-- without an input, the first user message is the input; without an output, the last assistant
+- Without an input, the first user message is the input; without an output, the last assistant
   message with text is the output.
-- keys with a gold answer or a verdict inside a structured input or output are moved to the
+- Keys with a gold answer or a verdict inside a structured input or output are moved to the
   metadata (`withheld`), with a warning that names them; those that may be the system's own stay,
   and their paths are kept (`gold_left_visible`) for `find_leaks` (see `gold`).
 """
@@ -20,7 +20,7 @@ do not settle the matter:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from agenteval.errors import InputError
@@ -29,30 +29,25 @@ from agenteval.readers.fields import (
     LONGEST_NAME,
     MESSAGES,
     OUTPUT,
-    Candidates,
     Context,
     Rows,
     RunDraft,
-    field_of,
+    has_field,
     id_text,
     json_text,
-    named,
+    name_in,
+    note_other_texts,
+    note_unread,
     plain_text,
     refuse_other_references,
     refuse_other_verdicts,
     snake,
     split,
     system_name,
-    tell,
-    tell_left,
     verdict,
+    words,
 )
-from agenteval.readers.gold import (
-    LEFT_VISIBLE,
-    left_visible,
-    withhold_from_input,
-    withhold_from_output,
-)
+from agenteval.readers.gold import LEFT_VISIBLE, WITHHELD, GoldFilter
 from agenteval.readers.messages import (
     Conversation,
     is_event_list,
@@ -69,6 +64,7 @@ NEEDS = (
 )
 _LOG_MARKS = frozenset({"is_correct", "correct_ans", "check_result", "response_with_ans"})
 _OTHER_SIDE = {"user": "assistant", "assistant": "user"}
+_PARENTS = words("parent_run_id parentRunId parentObservationId parent_observation_id")
 
 
 @dataclass(frozen=True)
@@ -82,7 +78,7 @@ class Format:
 
 
 def recognise(value: Any) -> Format | None:
-    """The first format that matches; None when there is none."""
+    """Return the first format that matches; None when there is none."""
     return next((f for f in FORMATS if f.matches(value)), None)
 
 
@@ -103,7 +99,7 @@ def _is_log(value: Any) -> bool:
 
 
 def _read_log(value: Any, context: Context) -> RunDraft:
-    """A result log: `problem`, `messages`, `is_correct`, `correct_ans`, `solution`, ...
+    """Read a result log: `problem`, `messages`, `is_correct`, `correct_ans`, `solution`, ...
 
     Input is the problem, reference the short `correct_ans`, success `is_correct`. The worked
     `solution`, `check_result` and everything else go to the metadata. The output is the last
@@ -112,32 +108,27 @@ def _read_log(value: Any, context: Context) -> RunDraft:
     become messages. The id is left to the place: `problem_id` repeats from folder to folder.
 
     An agent logs a conversation from its own side: its own turns are `assistant`, its partner's are
-    `user`. In a log of the user proxy the problem therefore stands in an `assistant` turn. When the
-    first message is an assistant's and says the problem, user and assistant are exchanged, and the
+    `user`. In a log of the user proxy the problem is therefore in an `assistant` turn. When the
+    first message is an assistant's and holds the problem, user and assistant are exchanged, and the
     metadata says so (`roles_exchanged`).
     """
     record = dict(value)
-    talked = bool(record.get("messages"))
-    aside = ("problem_id", "response_with_ans") if talked else ("problem_id",)
-    kept = {key: record.pop(key) for key in aside if key in record}
-    first = record["messages"][0] if talked else {}
+    messages = record.get("messages") or []
+    aside = ("problem_id", "response_with_ans") if messages else ("problem_id",)
+    metadata = {key: record.pop(key) for key in aside if key in record}
+    first = messages[0] if messages else {}
     problem, content = record["problem"].strip(), first.get("content")
-    if (
-        first.get("role") == "assistant"
-        and isinstance(content, str)
-        and problem
-        and (problem in content)
-    ):
+    says_problem = isinstance(content, str) and problem and problem in content
+    if first.get("role") == "assistant" and says_problem:
         record["messages"] = [
-            {**m, "role": _OTHER_SIDE.get(str(m.get("role")), m.get("role"))}
-            for m in record["messages"]
+            {**m, "role": _OTHER_SIDE.get(str(m.get("role")), m.get("role"))} for m in messages
         ]
-        kept["roles_exchanged"] = True
-    elif not talked and (steps := _steps(record.get("intermediate_steps"))):
+        metadata["roles_exchanged"] = True
+    elif not messages and (steps := _steps(record.get("intermediate_steps"))):
         record["messages"] = steps
         del record["intermediate_steps"]
     draft = _read_record(record, context)
-    for key, item in kept.items():
+    for key, item in metadata.items():
         draft.keep(key, item)
     return draft
 
@@ -162,122 +153,163 @@ def _is_record(value: Any) -> bool:
     """Whether `value` is an object with a key for an output, messages or spans, or an input and
     the error of a system."""
     return isinstance(value, dict) and (
-        any(
-            (hit := field_of(key)) is not None and hit[0] in ("output", "messages", "spans")
-            for key in value
-            if len(key) <= 40
-        )
-        or is_failed(value)
+        has_field(value, "output", "messages", "spans") or is_failed(value)
     )
 
 
 def _read_record(value: Any, context: Context) -> RunDraft:
-    by_field, rest = split(value)
-    draft = RunDraft()
-    outputs = by_field.get("output", [])
-    if "messages" not in by_field and outputs and (inside := messages_in(outputs[0][1])):
-        by_field["messages"] = [(outputs.pop(0)[0], inside)]
-    for key, item in by_field.pop("metadata", []):
-        if isinstance(item, dict) and not draft.metadata:
-            draft.metadata.update(item)
-        elif item is not None:
-            draft.keep(key, item)
-    for key, item in rest.items():
-        draft.keep(key, item)
-    gold = _Gold(draft, context)
-    conversation = _messages(draft, by_field, context)
-    draft.messages = conversation.messages
-    if conversation.extras:
-        draft.keep("message_fields", conversation.extras)
-    for role, path, item in conversation.objects:
-        gold.visible |= dict.fromkeys(left_visible(item, path, own=role == "assistant"))
-    inputs, outputs = by_field.get("input", []), by_field.get("output", [])
-    draft.input = _input(gold, inputs) if inputs else conversation.first_user or ""
-    draft.output = _output(gold, outputs) if outputs else conversation.answer or ""
-    gold.tell()
-    _identity(draft, by_field, context)
-    _verdict_and_reference(draft, by_field, context)
-    _spans(draft, by_field, context)
-    draft.failure = failure_of(rest, draft.output.strip(), context)
-    return draft
+    return _RecordReader(value, context).draft
 
 
-def _messages(draft: RunDraft, by_field: Candidates, context: Context) -> Conversation:
-    conversation = Conversation()
-    taken: tuple[str, Any] | None = None
-    for key, value in by_field.pop("messages", []):
-        if value is None:
-            continue
-        if taken:
-            draft.keep(key, value)
-            if value != taken[1]:
-                tell(taken[0], key, context)
-        elif isinstance(value, str) and value and not by_field.get("output"):
-            by_field["output"] = [(key, value)]  # a transcript in one text
-        elif isinstance(value, str):
-            draft.keep(key, value)
-        elif isinstance(value, list):
-            parse = parse_events if is_event_list(value) else parse_messages
-            conversation, taken = parse(value, key, context.place), (key, value)
+class _RecordReader:
+    """Reads the fields of a record into `draft`, one after the other."""
+
+    def __init__(self, record: dict[str, Any], context: Context) -> None:
+        self.context = context
+        self.fields, others = split(record)
+        self.draft = RunDraft()
+        self.gold = GoldFilter()
+        for key, item in self._rows("metadata"):
+            if isinstance(item, dict) and not self.draft.metadata:
+                self.draft.metadata.update(item)
+            elif item is not None:
+                self.draft.keep(key, item)
+        self._keep(list(others.items()))
+        self._read_texts()
+        self._read_identity()
+        self._read_verdict_and_reference()
+        self._read_spans()
+        self.draft.failure = failure_of(others, self.draft.output.strip(), context)
+
+    def _rows(self, field: str) -> Rows:
+        return self.fields.get(field, [])
+
+    def _keep(self, rows: Rows) -> None:
+        for key, value in rows:
+            self.draft.keep(key, value)
+
+    def _read_texts(self) -> None:
+        outputs = self._rows("output")
+        if "messages" not in self.fields and outputs and (inside := messages_in(outputs[0][1])):
+            self.fields["messages"] = [(outputs.pop(0)[0], inside)]
+        conversation = self._conversation()
+        self.draft.messages = conversation.messages
+        if conversation.extras:
+            self.draft.keep("message_fields", conversation.extras)
+        for role, where, item in conversation.objects:
+            self.gold.find_visible(item, where, of_system=role == "assistant")
+        inputs, outputs = self._rows("input"), self._rows("output")
+        self.draft.input = self._input(inputs) if inputs else conversation.first_user or ""
+        self.draft.output = self._output(outputs) if outputs else conversation.answer or ""
+        withheld, context = self.gold.withheld, self.context
+        if withheld:
+            self.draft.keep(WITHHELD, withheld)
+            context.notes.add(f"gold keys withheld: {', '.join(sorted(withheld))}", context.place)
+        if self.gold.visible:
+            self.draft.keep(LEFT_VISIBLE, list(self.gold.visible))
+
+    def _conversation(self) -> Conversation:
+        """Return the messages; a transcript in one text becomes the output."""
+        conversation = Conversation()
+        taken: tuple[str, Any] | None = None
+        for key, value in self._rows("messages"):
+            if value is None:
+                continue
+            if taken:
+                self.draft.keep(key, value)
+                if value != taken[1]:
+                    note_unread(taken[0], key, self.context)
+            elif isinstance(value, str) and value and not self._rows("output"):
+                self.fields["output"] = [(key, value)]
+            elif isinstance(value, str):
+                self.draft.keep(key, value)
+            elif isinstance(value, list):
+                parse = parse_events if is_event_list(value) else parse_messages
+                conversation, taken = parse(value, key, self.context.place), (key, value)
+            else:
+                problem = f"{key!r} is neither a list of messages nor a text"
+                raise InputError(problem, self.context.place)
+        return conversation
+
+    def _input(self, rows: Rows) -> str:
+        key, value = rows[0]
+        if prompt := messages_in(value):  # the input is the user's part; all of it is kept
+            messages = parse_messages(prompt, key, self.context.place).messages
+            self.draft.keep(f"{key}_messages", value)
+            text = "\n\n".join(m.content for m in messages if m.role == "user")
         else:
-            raise InputError(f"{key!r} is neither a list of messages nor a text", context.place)
-    return conversation
+            value = self.gold.clean_input(value, key)
+            if isinstance(value, dict) and len(value) == 1:
+                value = next(iter(value.values()))
+            text = plain_text(value)
+        texts, others = [text], list[tuple[str, Any]]()
+        for other, item in rows[1:]:
+            if snake(key) == "input" and snake(other) == "instruction" and isinstance(item, str):
+                texts.insert(0, item)
+            elif item is not None:
+                others.append((other, item))
+        self._keep(others)
+        note_other_texts([rows[0], *others], text, self.context)
+        return "\n\n".join(text for text in texts if text)
 
+    def _output(self, rows: Rows) -> str:
+        key, value = rows[0]
+        self._keep([row for row in rows[1:] if row[1] is not None])
+        clean = self.gold.clean_output(value, key)
+        text = _output_text(clean, key, self.context.place)
+        if isinstance(clean, (dict, list)) and text == plain_text(clean):  # not an opened envelope
+            self.gold.find_visible(clean, key)
+        note_other_texts(rows, text, self.context)
+        return text
 
-@dataclass
-class _Gold:
-    """The gold keys that are met while texts are read for `draft`: withheld, left visible."""
+    def _read_identity(self) -> None:
+        draft = self.draft
+        for key, value in self._rows("id"):
+            if draft.id is None:
+                draft.id = id_text(value, key, self.context.place)
+            elif value is not None:
+                draft.keep(key, value)
+        for key, value in self._rows("weak_id"):
+            fits = isinstance(value, str) and 0 < len(value) <= LONGEST_NAME and value.isprintable()
+            if draft.weak_id is None and (fits or type(value) is int):
+                draft.weak_id = str(value)
+            draft.keep(key, value)
+        for key, value in self._rows("task"):
+            text = name_in(value)
+            fits = isinstance(text, str) and 0 < len(text) <= LONGEST_NAME and "\n" not in text
+            if value not in (None, "") and (draft.task or not fits or isinstance(value, dict)):
+                draft.keep(key, value)
+            if fits and not draft.task:
+                draft.task = text
+        draft.system = system_name(draft, self._rows("system"), self.context) or "unnamed"
 
-    draft: RunDraft
-    context: Context
-    withheld: dict[str, Any] = field(default_factory=dict)
-    visible: dict[str, None] = field(default_factory=dict)  # a set in order
+    def _read_verdict_and_reference(self) -> None:
+        verdicts, references = self._rows("success"), self._rows("reference")
+        if verdicts:
+            key, value = verdicts[0]
+            self.draft.success = verdict(value, key, self.context.place)
+            refuse_other_verdicts(verdicts, self.draft.success, self.context)
+        if references and references[0][1] is not None:
+            self.draft.reference = plain_text(references[0][1])
+            refuse_other_references(references, self.context)
+        self._keep([*verdicts[1:], *references[1:]])
 
-    def tell(self) -> None:
-        """Put them into the metadata, and warn of those that were withheld."""
-        if self.withheld:
-            self.draft.keep("withheld", self.withheld)
-            names = ", ".join(sorted(self.withheld))
-            self.context.notes.add(f"gold keys withheld: {names}", self.context.place)
-        if self.visible:
-            self.draft.keep(LEFT_VISIBLE, list(self.visible))
-
-
-def _input(gold: _Gold, rows: Rows) -> str:
-    key, value = rows[0]
-    if prompt := messages_in(
-        value
-    ):  # a prompt given as messages: the user's part; the whole is kept
-        messages = parse_messages(prompt, key, gold.context.place).messages
-        gold.draft.keep(f"{key}_messages", value)
-        text = "\n\n".join(m.content for m in messages if m.role == "user")
-    else:
-        value = withhold_from_input(value, key, gold.withheld)
-        if isinstance(value, dict) and len(value) == 1:
-            value = next(iter(value.values()))
-        text = plain_text(value)
-    texts, left = [text], [rows[0]]
-    for other, item in rows[1:]:
-        if snake(key) == "input" and snake(other) == "instruction" and isinstance(item, str):
-            texts.insert(0, item)
-        elif item is not None:
-            gold.draft.keep(other, item)
-            left.append((other, item))
-    tell_left(left, text, gold.context)
-    return "\n\n".join(text for text in texts if text)
-
-
-def _output(gold: _Gold, rows: Rows) -> str:
-    key, value = rows[0]
-    for other, item in rows[1:]:
-        if item is not None:
-            gold.draft.keep(other, item)
-    clean = withhold_from_output(value, key, gold.withheld)
-    text = _output_text(clean, key, gold.context.place)
-    if isinstance(clean, (dict, list)) and text == plain_text(clean):  # not an opened envelope
-        gold.visible |= dict.fromkeys(left_visible(clean, key))
-    tell_left(rows, text, gold.context)
-    return text
+    def _read_spans(self) -> None:
+        place = self.context.place
+        for key, value in self._rows("spans"):
+            if value is None:
+                continue
+            if not isinstance(value, list):
+                raise InputError(f"{key!r} is no list of spans", place)
+            for i, item in enumerate(value):  # before pydantic lists every single problem
+                if not isinstance(item, dict):
+                    raise InputError(f"{key}[{i}] is no span, which is an object", place)
+                strange = next((k for k in item if k not in Span.model_fields), None)
+                if strange is not None:
+                    keys = ", ".join(Span.model_fields)
+                    problem = f"{key}[{i}]: unknown key {strange[:80]!r}; known: {keys}"
+                    raise InputError(problem, place)
+            self.draft.spans = value
 
 
 def _output_text(value: Any, key: str, place: str) -> str:
@@ -301,64 +333,12 @@ def _output_text(value: Any, key: str, place: str) -> str:
     return json_text(value)
 
 
-def _identity(draft: RunDraft, by_field: Candidates, context: Context) -> None:
-    for key, value in by_field.pop("id", []):
-        if draft.id is None:
-            draft.id = id_text(value, key, context.place)
-        elif value is not None:
-            draft.keep(key, value)
-    for key, value in by_field.pop("weak_id", []):
-        fits = isinstance(value, str) and 0 < len(value) <= LONGEST_NAME and value.isprintable()
-        if draft.weak_id is None and (fits or type(value) is int):
-            draft.weak_id = str(value)
-        draft.keep(key, value)
-    for key, value in by_field.pop("task", []):
-        text = named(value)
-        fits = isinstance(text, str) and 0 < len(text) <= LONGEST_NAME and "\n" not in text
-        if value not in (None, "") and (draft.task or not fits or isinstance(value, dict)):
-            draft.keep(key, value)
-        if fits and not draft.task:
-            draft.task = text
-    draft.system = system_name(draft, by_field.pop("system", []), context) or "unnamed"
-
-
-def _verdict_and_reference(draft: RunDraft, by_field: Candidates, context: Context) -> None:
-    verdicts, references = by_field.pop("success", []), by_field.pop("reference", [])
-    if verdicts:
-        key, value = verdicts[0]
-        draft.success = verdict(value, key, context.place)
-        refuse_other_verdicts(verdicts, draft.success, context)
-    if references and references[0][1] is not None:
-        draft.reference = plain_text(references[0][1])
-        refuse_other_references(references, context)
-    for key, value in (*verdicts[1:], *references[1:]):
-        draft.keep(key, value)
-
-
-def _spans(draft: RunDraft, by_field: Candidates, context: Context) -> None:
-    for key, value in by_field.pop("spans", []):
-        if value is None:
-            continue
-        if not isinstance(value, list):
-            raise InputError(f"{key!r} is no list of spans", context.place)
-        for i, item in enumerate(value):  # before pydantic lists every single problem
-            if not isinstance(item, dict):
-                raise InputError(f"{key}[{i}] is no span, which is an object", context.place)
-            strange = next((k for k in item if k not in Span.model_fields), None)
-            if strange is not None:
-                known = ", ".join(Span.model_fields)
-                raise InputError(
-                    f"{key}[{i}]: unknown key {strange[:80]!r}; known: {known}", context.place
-                )
-        draft.spans = value
-
-
 def _is_example(value: Any) -> bool:
     """Whether `value` is an example of a LangSmith dataset."""
     return (
         isinstance(value, dict)
         and {"dataset_id", "inputs"} <= value.keys()
-        and ("run_type" not in value)
+        and "run_type" not in value
     )
 
 
@@ -371,11 +351,8 @@ def _refuse_example(value: Any, context: Context) -> RunDraft:
 
 
 def is_part(value: Any) -> bool:
-    """Whether a record is a step inside another run, as Langfuse and LangSmith log them."""
-    return isinstance(value, dict) and any(
-        value.get(key) is not None
-        for key in ("parent_run_id", "parentRunId", "parentObservationId", "parent_observation_id")
-    )
+    """Return whether a record is a step inside another run, as Langfuse and LangSmith log them."""
+    return isinstance(value, dict) and any(value.get(key) is not None for key in _PARENTS)
 
 
 def _is_task_result(value: Any) -> bool:

@@ -1,205 +1,371 @@
-"""Gold answers and verdicts inside structured values: withheld, or left visible and named.
+"""Gold answers and verdicts inside a run: withheld, or left visible and reported.
 
 In an input no answer can be the system's, so every name of gold or of a verdict is withheld. In an
-output it can, so three kinds of names are told apart:
+output it can, so there are three kinds of names:
 
 - ONLY_GOLD can be nothing but gold or a verdict: withheld at any depth.
-- EVERYDAY words are gold or a verdict where an answer stands beside them at the top of the output
+- EVERYDAY words are gold or a verdict where an answer is beside them at the top of the output
   ({"answer": ..., "expected": ..., "score": ...}), and are withheld there. Elsewhere they may be
   the answer itself (of a classifier, of a writer of tests), or cite a source: they stay, and are
-  named.
-- DOUBTFUL words are a part of an answer as often as gold: they stay, and are named where an answer
-  stands beside them. A `solution` is withheld in a log: where an answer stands beside it and the
-  problem, or what can only be gold, as well.
+  reported.
+- DOUBTFUL words are a part of an answer as often as gold: they stay, and are reported where an
+  answer is beside them. A `solution` is withheld in a log: where there is an answer and the
+  problem, or something that can only be gold, as well.
 
-In messages nothing is withheld, since they are the work; what stands in objects there is named. A
+In messages nothing is withheld, because they are the work; keys of objects there are reported. A
 text is what somebody said (see `leaks`), except an output that is a log written as JSON: an object
-with an answer and with what can only be gold, or with problem and `solution`.
+with an answer and with something that can only be gold, or with problem and `solution`.
+
+A program that evaluates an agent also traces its own rows of data: as attributes, as arguments
+and results of wrappers, as JSON, as JSON inside a text, or as Python prints it. So the texts of
+spans are searched for the names, quoted as keys, and the value after a name is replaced by MARK.
+What a model wrote (replies, arguments of tools) is the work, and stays. What was there before any
+model spoke cannot be the system's, nor what an evaluator says: objects there are read as the input
+of a run, those of other steps of the program as the output of a run.
 """
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from agenteval.readers.assignment import value_in
+from agenteval.readers.assignment import Tree, value_in
 from agenteval.readers.fields import (
     INPUT,
     OUTPUT,
     REFERENCE,
     SUCCESS,
     VERDICT,
+    Context,
     json_text,
     snake,
+    words,
 )
+from agenteval.readers.loose_json import json_or_none
+from agenteval.records import Message, Run, Span
+from agenteval.records.run import SpanEvent
 
-# Where in the metadata of a run the paths of what was left visible stand.
+MARK = "[withheld]"
+# Keys of a run's metadata: withheld values by path; paths of visible keys.
+WITHHELD = "withheld"
 LEFT_VISIBLE = "gold_left_visible"
-# What `leaks` finds in any text, quoted and with a value; not named a second time.
+# What `leaks` finds in any text, quoted and with a value; not reported a second time.
 VERDICT_NAMES = ("is_correct", "check_result")
-GOLD_NAMES = (
-    "correct_ans",
-    "correct_answer",
-    "ground_truth",
-    "gold_answer",
-    "gold_label",
-    "expected_answer",
-    "reference_answer",
-    "target_answer",
-    "answer_key",
-)
-
+GOLD_NAMES = words("""
+    correct_ans correct_answer ground_truth gold_answer gold_label expected_answer reference_answer
+    target_answer answer_key
+""")
 _IN_TEXT = frozenset({*VERDICT_NAMES, *GOLD_NAMES})
 _ANSWERS = frozenset({*OUTPUT, "text", "content", "messages"})
 _EVERYDAY_GOLD = frozenset({"expected", "gold"})
-EVERYDAY = frozenset(
-    {
-        *_EVERYDAY_GOLD,
-        "reference",
-        "success",
-        "is_success",
-        "correct",
-        "passed",
-        "pass",
-        "verdict",
-        "grade",
-        "grades",
-        "score",
-        "scores",
-        "reward",
-    }
-)
+EVERYDAY = _EVERYDAY_GOLD | {
+    *words("reference success is_success correct passed pass verdict grade grades score scores"),
+    "reward",
+}
 DOUBTFUL = frozenset(
-    {
-        "target",
-        "ideal",
-        "solution",
-        "label",
-        "resolved",
-        "evaluation",
-        "rubric",
-        "metrics",
-        "assertions",
-    }
+    words("target ideal solution label resolved evaluation rubric metrics assertions")
 )
-# Names in rows of public sets (GAIA, SWE-bench and their kind) and in what is made after them.
-_OF_A_SET = frozenset(
-    {
-        "annotator_metadata",
-        "test_patch",
-        "fail_to_pass",
-        "pass_to_pass",
-        "hints_text",
-        *(
-            f"{word}_{noun}"
-            for word in ("true", "gold", "golden", "correct", "expected", "reference", "oracle")
-            for noun in (
-                "answer",
-                "answers",
-                "output",
-                "outputs",
-                "response",
-                "label",
-                "labels",
-                "solution",
-                "solutions",
-                "patch",
-                "sql",
-            )
-        ),
-    }
-)
+# Names in rows of public sets (GAIA, SWE-bench and their kind) and in files derived from them.
+_OF_A_SET = {
+    *words("annotator_metadata test_patch fail_to_pass pass_to_pass hints_text"),
+    *(
+        f"{word}_{noun}"
+        for word in words("true gold golden correct expected reference oracle")
+        for noun in words(
+            "answer answers output outputs response label labels solution solutions patch sql"
+        )
+    ),
+}
 ONLY_GOLD = (
     frozenset({"is_correct", "check_result", "grading_result", *REFERENCE, *_OF_A_SET})
     - EVERYDAY
     - DOUBTFUL
 )
-# Gold where a name of ONLY_GOLD stands in the same row.
+# Gold where a name of ONLY_GOLD is in the same row.
 BESIDE_GOLD = frozenset({"patch", "hint", "hints", "solution"})
 _OF_A_LOG = ONLY_GOLD | frozenset(INPUT)
-GOLD_IN_INPUT = frozenset({*SUCCESS, *REFERENCE, *VERDICT, *_OF_A_SET, "answer", "answers"})
 _VERDICTS = frozenset({*SUCCESS, *VERDICT})
+GOLD_IN_INPUT = _VERDICTS | {*REFERENCE, *_OF_A_SET, "answer", "answers"}
+
+# A quoted key with its colon; the equals sign of a field, as Python prints objects. No search may
+# begin inside a run of backslashes: it would take quadratic time.
+_KEY = re.compile(r"(?<!\\)(?P<quote>\\*[\"'])(?P<name>[A-Za-z][\w -]{2,40})(?P=quote)\s*:\s*")
+_EQUALS = re.compile(r"=(?=\\*[\"'\[{(\d])")
+_FIELD = re.compile(r"(?<![\w.])[A-Za-z]\w{2,40}\Z")
+_QUOTE = re.compile(r"\\*[\"']")
+_TOKEN = re.compile(r"(?<!\\)(\\*)([\"'])|[{}()\[\]]")
+_UNQUOTED = re.compile(r"<[^<>]*>|[^\s,}\])\\\"']*")
+_AFTER_STRING = re.compile(r"(?:\s|\\+[nrt])*(?:[,:}\])]|$)")
+# Also the placeholders of a form that a prompt asks for.
+_NO_VALUE = re.compile(r"|null|None|\[\s*\]|\{\s*\}|\[withheld\]|<[^<>]*>|\.{3}|…")
+
+_Rule = Callable[[Any, str], Any]  # a method of GoldFilter: value and path
 
 
 def is_verdict(key: str) -> bool:
-    """Whether the name stands for a verdict; else for a gold answer."""
+    """Return whether the name stands for a verdict; otherwise it stands for a gold answer."""
     return snake(key) in _VERDICTS
-
-
-def withhold_from_input(value: Any, path: str, kept: dict[str, Any]) -> Any:
-    """`value` without gold and verdicts, at any depth; they are moved into `kept` by path."""
-    return _without(value, GOLD_IN_INPUT, frozenset(), path, kept)
-
-
-def withhold_from_output(value: Any, path: str, kept: dict[str, Any]) -> Any:
-    """`value` without what is surely gold or a verdict (see the module), moved into `kept`.
-
-    A text is given back as it is, unless it is a log in JSON.
-    """
-    if not isinstance(value, str):
-        return _without(value, ONLY_GOLD, EVERYDAY, path, kept)
-    log = _log_in(value)
-    if log is None:
-        return value
-    before = len(kept)
-    clean = _without(log, ONLY_GOLD, frozenset(), path, kept)
-    return json_text(clean) if len(kept) > before else value
-
-
-def _log_in(text: str) -> dict[str, Any] | None:
-    """The object that a text is, when it has an answer."""
-    value = value_in(text)
-    return value if isinstance(value, dict) and _has_answer(value) else None
-
-
-def _without(
-    value: Any, gold: frozenset[str], at_top: frozenset[str], path: str, kept: dict[str, Any]
-) -> Any:
-    """`at_top` goes as well, beside an answer, until the first object has been entered."""
-    if isinstance(value, list):
-        return [_without(v, gold, at_top, f"{path}[{i}]", kept) for i, v in enumerate(value)]
-    if not isinstance(value, dict):
-        return value
-    here = gold
-    if _has_answer(value):
-        in_log = any(snake(key) in _OF_A_LOG for key in value)
-        here = gold | at_top | (frozenset({"solution"}) if in_log else frozenset())
-    elif gold is GOLD_IN_INPUT and any(snake(key) in ONLY_GOLD for key in value):
-        here = gold | BESIDE_GOLD
-    clean: dict[str, Any] = {}
-    for key, item in value.items():
-        if snake(key) in here:
-            kept[f"{path}.{key}"] = item
-        else:
-            clean[key] = _without(item, gold, frozenset(), f"{path}.{key}", kept)
-    return clean
 
 
 def _has_answer(value: dict[str, Any]) -> bool:
     return any(snake(key) in _ANSWERS for key in value)
 
 
-def left_visible(value: Any, path: str, *, own: bool = True) -> list[str]:
-    """Paths of keys in `value` that may be gold or a verdict, each once; "[]" for any position.
+def without_gold(run: Run) -> Run:
+    """Return the run with gold withheld from its spans, and kept in its metadata."""
+    gold = GoldFilter()
+    spans = gold.clean_spans(run.spans)
+    if not gold.withheld:
+        return run
+    before = run.metadata.get(WITHHELD)
+    withheld = {**before, **gold.withheld} if isinstance(before, dict) else gold.withheld
+    metadata = {**run.metadata, WITHHELD: withheld}
+    return run.model_copy(update={"spans": tuple(spans), "metadata": metadata})
 
-    `own` says that the value is the system's. What a tool or a user says of `success` or of a
-    `score` is its own result: there only names of gold are told.
+
+def withheld_from(run: Run) -> tuple[str, ...]:
+    """Return the paths of what was withheld from the spans of a run."""
+    withheld = run.metadata.get(WITHHELD)
+    paths = withheld if isinstance(withheld, dict) else ()
+    return tuple(path for path in paths if path.startswith("spans."))
+
+
+def note_withheld(paths: Collection[str], context: Context) -> None:
+    """Warn of what was withheld from spans, by name."""
+    if paths:
+        names = ", ".join(sorted({path.rpartition(".")[2] for path in paths}))
+        context.notes.add(f"gold keys withheld from spans: {names}", context.place)
+
+
+@dataclass
+class GoldFilter:
+    """Removes gold and verdicts from values, texts and spans, and collects them by path.
+
+    `visible` has the paths of keys that may be gold or a verdict and stay, each once.
     """
-    paths: dict[str, None] = {}
-    stack = [(value, path)]
-    while stack:
-        item, at = stack.pop()
-        if isinstance(item, list):
-            stack.extend((child, f"{at}[]") for child in reversed(item))
-        elif isinstance(item, dict):
-            names = _telling(own, own and _has_answer(item))
-            for key in item:
-                if snake(key) in names and key.lower() not in _IN_TEXT:
-                    paths[f"{at}.{key}"] = None
-            stack.extend((child, f"{at}.{key}") for key, child in reversed(item.items()))
-    return list(paths)
+
+    withheld: dict[str, Any] = field(default_factory=dict)
+    visible: dict[str, None] = field(default_factory=dict)  # an ordered set
+    _messages: dict[int, Message] = field(default_factory=dict)  # spans share them: clean once
+
+    def find_visible(self, value: Any, path: str, *, of_system: bool = True) -> None:
+        """Collect the keys in `value` that may be gold or a verdict; "[]" is any position.
+
+        A `success` or `score` from a tool or a user, not `of_system`, is a result: there only names
+        of gold count.
+        """
+        stack = [(value, path)]
+        while stack:
+            item, at = stack.pop()
+            if isinstance(item, list):
+                stack.extend((child, f"{at}[]") for child in reversed(item))
+            elif isinstance(item, dict):
+                names = ONLY_GOLD | (EVERYDAY if of_system else _EVERYDAY_GOLD)
+                names |= DOUBTFUL if of_system and _has_answer(item) else frozenset()
+                for key in item:
+                    if snake(key) in names and key.lower() not in _IN_TEXT:
+                        self.visible[f"{at}.{key}"] = None
+                stack.extend((child, f"{at}.{key}") for key, child in reversed(item.items()))
+
+    def clean_input(self, value: Any, path: str) -> Any:
+        """Return `value` without gold and verdicts, at any depth."""
+        return self._clean(value, GOLD_IN_INPUT, frozenset(), path)
+
+    def clean_output(self, value: Any, path: str) -> Any:
+        """Return `value` without what is surely gold or a verdict (see the module).
+
+        A text is returned as it is, unless it is a log in JSON.
+        """
+        if not isinstance(value, str):
+            return self._clean(value, ONLY_GOLD, EVERYDAY, path)
+        log = value_in(value)
+        if not isinstance(log, dict) or not _has_answer(log):
+            return value
+        before = len(self.withheld)
+        clean = self._clean(log, ONLY_GOLD, frozenset(), path)
+        return json_text(clean) if len(self.withheld) > before else value
+
+    def _clean(self, value: Any, gold: frozenset[str], at_top: frozenset[str], path: str) -> Any:
+        """`at_top` goes as well, beside an answer, until the first object has been entered."""
+        if isinstance(value, list):
+            return [self._clean(v, gold, at_top, f"{path}[{i}]") for i, v in enumerate(value)]
+        if not isinstance(value, dict):
+            return value
+        here = gold
+        if _has_answer(value):
+            in_log = any(snake(key) in _OF_A_LOG for key in value)
+            here = gold | at_top | (frozenset({"solution"}) if in_log else frozenset())
+        elif gold is GOLD_IN_INPUT and any(snake(key) in ONLY_GOLD for key in value):
+            here = gold | BESIDE_GOLD
+        clean: dict[str, Any] = {}
+        for key, item in value.items():
+            if snake(key) in here:
+                self.withheld[f"{path}.{key}"] = item
+            else:
+                clean[key] = self._clean(item, gold, frozenset(), f"{path}.{key}")
+        return clean
+
+    def clean_spans(self, spans: Sequence[Span]) -> list[Span]:
+        """Return the spans, in the order of their trace, without gold.
+
+        Paths of what is withheld look like `spans.ID.output.true_answer`.
+        """
+        working = (i for i, s in enumerate(spans) if s.kind in ("llm", "agent"))
+        first = next(working, len(spans))
+        begun = {s.id for s in spans[: first + 1] if s.kind not in ("llm", "tool")}
+        ended = set[str]()  # before the first model or agent was called
+        if first < len(spans):
+            ended = begun - {s.id for s in Tree(spans).above(spans[first])} - {spans[first].id}
+        return [self._span(s, s.id in begun, s.id in ended) for s in spans]
+
+    def _span(self, span: Span, early_input: bool, early_output: bool) -> Span:
+        at = f"spans.{span.id}"
+        rule: _Rule | None = self.clean_output if span.kind == "chain" else None
+        if str(span.attributes.get("openinference.span.kind")).upper() == "EVALUATOR":
+            rule = self.clean_input
+        of_input = self.clean_input if early_input else rule
+        of_output = self.clean_input if early_output else rule
+        new: dict[str, Any] = {}
+        if span.kind != "tool":
+            new["input"] = self._text(span.input, of_input, f"{at}.input")
+        if span.kind != "llm":
+            new["output"] = self._text(span.output, of_output, f"{at}.output")
+        new["status_message"] = self._text(span.status_message, None, f"{at}.status_message")
+        new["messages"] = tuple(self._message(m, f"{at}.messages") for m in span.messages)
+        new["attributes"] = self._attributes(span.attributes, of_output, f"{at}.attributes")
+        new["events"] = tuple(self._event(e, f"{at}.events") for e in span.events)
+        new = {k: v for k, v in new.items() if v != getattr(span, k)}
+        return span.model_copy(update=new) if new else span
+
+    def _message(self, message: Message, path: str) -> Message:
+        if message.role == "assistant":
+            return message
+        if id(message) not in self._messages:
+            content = self._text(message.content, None, path)
+            same = content == message.content
+            clean = message if same else message.model_copy(update={"content": content})
+            self._messages[id(message)] = clean
+        return self._messages[id(message)]
+
+    def _event(self, event: SpanEvent, path: str) -> SpanEvent:
+        clean = self._attributes(event.attributes, None, path)
+        same = clean == event.attributes
+        return event if same else event.model_copy(update={"attributes": clean})
+
+    def _attributes(self, flat: dict[str, Any], rule: _Rule | None, path: str) -> dict[str, Any]:
+        clean = dict(flat)
+        for key, value in flat.items():
+            if value in (None, "", MARK):
+                continue
+            if key.startswith("gen_ai.evaluation.") or any(
+                snake(part) in ONLY_GOLD for part in key.split(".") if len(part) <= 40
+            ):
+                clean[key] = self._withhold(f"{path}.{key}", value)
+            elif isinstance(value, str):
+                clean[key] = self._text(value, rule, f"{path}.{key}")
+            elif isinstance(value, (dict, list)):
+                text = json.dumps(value, ensure_ascii=False)
+                new = self._text(text, rule, f"{path}.{key}")
+                if new != text:
+                    decoded = json_or_none(new)  # None: a text in it broke off inside of gold
+                    clean[key] = new if decoded is None else decoded
+        return clean
+
+    def _text(self, text: str, rule: _Rule | None, path: str) -> str:
+        """Return the text with MARK in the place of every value under a name of gold; from an
+        object, first without what `rule` withholds."""
+        if rule is not None and (value := value_in(text)) is not None:
+            before = len(self.withheld)
+            clean = rule(value, path)
+            text = json_text(clean) if len(self.withheld) > before else text
+        pieces, at = [], 0
+        for key in _gold_keys(text):
+            if key.start < at:  # inside a value that was withheld
+                continue
+            end = _end_of_value(text, key.end)
+            value = text[key.end : end]
+            quote = _QUOTE.match(value)
+            inner = value[quote.end() : -quote.end()] if quote else value
+            if _NO_VALUE.fullmatch(inner):
+                continue
+            mark = self._withhold(f"{path}.{key.name}", inner)
+            around = quote[0] if quote else key.quote
+            pieces += [text[at : key.end], around, mark, around]
+            at = end
+        return "".join([*pieces, text[at:]])
+
+    def _withhold(self, path: str, value: Any) -> str:
+        head, _, name = path.rpartition(".")
+        number = 1
+        while self.withheld.setdefault(path, value) != value:
+            number += 1
+            path = f"{head}[{number}].{name}"
+        return MARK
 
 
-def _telling(own: bool, answered: bool) -> frozenset[str]:
-    if not own:
-        return ONLY_GOLD | _EVERYDAY_GOLD
-    return ONLY_GOLD | EVERYDAY | DOUBTFUL if answered else ONLY_GOLD | EVERYDAY
+# ---- gold in texts -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class _Key:
+    """A name in a text: where it begins, where its value begins, and the quotes around it."""
+
+    start: int
+    end: int
+    name: str
+    quote: str
+
+
+def _gold_keys(text: str) -> list[_Key]:
+    """Names of gold in a text, in order."""
+    keys = [_Key(m.start(), m.end(), m["name"], m["quote"]) for m in _KEY.finditer(text)]
+    keys.extend(_printed_fields(text))
+    names = {snake(key.name) for key in keys}
+    gold = ONLY_GOLD if ONLY_GOLD.isdisjoint(names) else ONLY_GOLD | BESIDE_GOLD
+    return sorted(key for key in keys if snake(key.name) in gold)
+
+
+def _printed_fields(text: str) -> Iterator[_Key]:
+    for equals in _EQUALS.finditer(text):
+        if name := _FIELD.search(text, max(0, equals.start() - 50), equals.start()):
+            yield _Key(name.start(), equals.end(), name[0], "'")
+
+
+def _end_of_value(text: str, at: int) -> int:
+    """Return where the JSON or Python value that begins here ends, also within further quotes."""
+    depth = 0
+    while token := _TOKEN.match(text, at) if not depth else _TOKEN.search(text, at):
+        if token[2]:
+            at = _end_of_string(text, token.end(), len(token[1]), token[2])
+        else:
+            depth += 1 if token[0] in "{[(" else -1
+            at = token.end()
+        if depth <= 0:
+            return at
+    if depth:
+        return len(text)
+    value = _UNQUOTED.match(text, at)
+    return value.end() if value else at
+
+
+def _end_of_string(text: str, at: int, slashes: int, quote: str) -> int:
+    """Return the end of a string whose opening quote has this many backslashes.
+
+    What may follow a string is checked as well, because quotes of Python inside JSON have fewer
+    backslashes than their depth suggests. The end of the text where no end is found.
+    """
+    for match in re.compile(rf"(?<!\\)(\\*){quote}").finditer(text, at):
+        if _closes(len(match[1]), slashes) and _AFTER_STRING.match(text, match.end()):
+            return match.end()
+    return len(text)
+
+
+def _closes(behind: int, opened: int) -> bool:
+    """Whether a quote after `behind` backslashes ends a string opened with `opened` of them: every
+    level of quoting doubles the backslashes and puts one before the quote."""
+    if not opened:
+        return behind % 2 == 0
+    return behind % 2 == 1 and _closes((behind - 1) // 2, (opened - 1) // 2)

@@ -1,4 +1,4 @@
-"""degenerate: tells answers that are empty in substance, so that no judge is asked about them."""
+"""degenerate: finds answers without substance, so that no judge is asked about them."""
 
 from __future__ import annotations
 
@@ -7,51 +7,25 @@ from collections import Counter
 
 from agenteval.records import Run
 
-_OPENERS = frozenset(
-    {
-        "answer",
-        "the answer",
-        "the answer is",
-        "my answer",
-        "my answer is",
-        "final answer",
-        "the final answer",
-        "the final answer is",
-        "solution",
-        "the solution",
-        "my solution",
-        "here is the solution",
-        "here is my solution",
-        "here is the answer",
-        "response",
-        "output",
-        "result",
-        "conclusion",
-        "explanation",
-        "reasoning",
-        "thought",
-        "thoughts",
-        "thought process",
-        "thinking",
-        "analysis",
-        "approach",
-        "step 1",
-        "step by step",
-        "let's think step by step",
-        "let us think step by step",
-        "terminate",
-    }
-)
+_STOCK_PHRASES = """
+    answer | the answer | the answer is | my answer | my answer is | final answer
+    | the final answer | the final answer is | solution | the solution | my solution
+    | here is the solution | here is my solution | here is the answer | response | output | result
+    | conclusion | explanation | reasoning | thought | thoughts | thought process | thinking
+    | analysis | approach | step 1 | step by step | let's think step by step
+    | let us think step by step | terminate
+"""
+_OPENERS = frozenset(phrase.strip() for phrase in _STOCK_PHRASES.split("|"))
 # Signs that can be a whole answer ("which sign belongs between 3 and 5?").
-_SIGNS = frozenset({"<", ">", "=", "+", "-", "*", "/", "<=", ">=", "!=", "=="})
 _COMPARISONS = frozenset({"<", ">", "<=", ">=", "!=", "=="})
+_SIGNS = _COMPARISONS | {"=", "+", "-", "*", "/"}
 _LONG = 200
 _SHARE = 0.9
 _ECHO_WORDS = 3
 
 
 def degenerate(run: Run) -> str | None:
-    """Why the run's answer is empty or degenerate; None when it is not.
+    """Return why the run's answer is empty or degenerate; None when it is not.
 
     Judged on all texts of the assistant and the output together. The rules, in order:
 
@@ -95,10 +69,10 @@ def _says(character: str) -> bool:
 
 
 def _is_opener(line: str) -> bool:
-    return _bare(line) in _OPENERS and line.split()[-1] not in _COMPARISONS
+    return _core(line) in _OPENERS and line.split()[-1] not in _COMPARISONS
 
 
-def _bare(text: str) -> str:
+def _core(text: str) -> str:
     """Lower case, single spaces, without what says nothing at both ends."""
     folded = " ".join(text.casefold().replace("’", "'").split())
     start, end = 0, len(folded)
@@ -110,7 +84,7 @@ def _bare(text: str) -> str:
 
 
 def _is_echo(text: str, problem: str) -> bool:
-    echoed = _bare(problem)
+    echoed = _core(problem)
     if len(echoed.split()) < _ECHO_WORDS:
         return False
     parts = " ".join(text.casefold().replace("’", "'").split()).split(echoed)

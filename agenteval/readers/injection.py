@@ -1,12 +1,12 @@
-"""find_signs: tells texts that seem to talk to whoever grades them. A flag, never a filter.
+"""find_signs: finds texts that seem to address the judge. A flag, never a filter.
 
-What is flagged is judged like everything else: the boundary of the prompt keeps it from working
-(models/prompts.py), and a person may want to know that somebody tried. Patterns know what they were
-written for. No flag does not mean no attempt, and an honest text about grading may carry one.
+Flagged text is judged like everything else: the boundary of the prompt makes it harmless
+(models/prompts.py), but a person may want to know of the attempt. Patterns find only what they were
+written for: no flag does not mean no attempt, and an honest text about grading may have one.
 
-Signs: `fake marker` (an end of the data that is none), `role tag` (turns of a chat template),
+Signs: `fake marker` (a fake end of the data), `role tag` (turns of a chat template),
 `instruction to the judge`, `verdict` (a grade in the form of an answer), `invisible characters`,
-`bidirectional` (text that reads otherwise than it stands), `control characters` (of terminals),
+`bidirectional` (text shown in another order), `control characters` (of terminals),
 `look-alike letters` (of another alphabet within a word), `encoded` (text hidden in base64).
 """
 
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from agenteval.models.prompts import neutralise
 from agenteval.records import View
 
-_GAP = r"[^\n]{0,60}?"  # what may stand between two words of a phrase
+_GAP = r"[^\n]{0,60}?"  # what may be between two words of a phrase
 _JUDGE = (
     r"(?:grader|judge|evaluator|examiner|reviewer|rater|marker|auditor"
     r"|(?:grading|evaluation|judging|ai) (?:model|system|judge|assistant))s?"
@@ -47,6 +47,11 @@ def _any(*patterns: str) -> re.Pattern[str]:
     words = [p.removeprefix(r"\b") for p in patterns if p.startswith(r"\b")]
     others = [p for p in patterns if not p.startswith(r"\b")]
     return re.compile("|".join([*others, rf"\b(?:{'|'.join(words or ['(?!)'])})"]), re.M)
+
+
+def _either(words: str) -> tuple[str, ...]:
+    """Return the words in a text, separated by "|"; spaces count."""
+    return tuple(words.split("|"))
 
 
 _MARKER = _any(
@@ -74,7 +79,7 @@ _OTHER_LANGUAGES = (
     r"निर्देशों को (?:अनदेखा|नज़रअंदाज)|पूरे अंक",
 )
 _INSTRUCTION = _any(
-    # away with the rules
+    # drop the rules
     rf"\b(?:ignore|disregard|forget|override|bypass|skip)\b{_GAP}\b{_ALL}\b{_GAP}\b{_RULES}\b",
     rf"\b{_AWAY} (?:all|everything|anything|whatever)\b(?: [\w']{{1,20}}){{0,3}} {_EARLIER}\b",
     rf"\b{_AWAY} (?:all )?(?:of )?(?:the )?(?:above|preceding|foregoing)"
@@ -82,14 +87,14 @@ _INSTRUCTION = _any(
     rf"\b{_AWAY} (?:all )?(?:of )?the (?:{_EARLIER} {_TEXT}|{_TEXT} {_EARLIER})\b",
     r"\b(?:grading|evaluation|rubric|criteria) (?:policy|is (?:done|over)|(?:was|were) "
     r"(?:changed|updated))",
-    # to whom it is said
+    # who is addressed
     rf"\b(?:dear|attention|hello|hey|for|to) (?:the |all |any |our )?{_JUDGE}(?: only)?\b ?[,.:!)]",
     rf"\b(?:note|message|notice|instructions?|rules?) (?:to|for) (?:the )?{_JUDGE}\b",
     rf"(?<!rst[ -])(?<!ond[ -])(?<!ird[ -])(?<!\wth[ -])\b{_JUDGE} ?: ?\S",  # "fourth graders: 40"
     rf"\b(?:as|being) (?:an?|the) (?:ai )?(?!ai (?:model|system|assistant)){_JUDGE}\b",
     rf"\b{_JUDGE} (?:must|should|has to|have to|shall|is required|gives?|grants?)\b",
     rf"\b{_JUDGE} reports no errors\b",
-    # what it is to say
+    # what to say
     rf"\b(?:give|award|assign|grant|choose|select|receives?|get|gets|put|accept)\b{_GAP}"
     rf"\b{_BEST}[ -](?:possible )?{_MARKS}\b",
     rf"\b(?:grade|rate|score|mark) (?:this|it|me|my|every|all|each|the)\b{_GAP}"
@@ -124,104 +129,32 @@ _VERDICT = _any(
     r"\blabel = \w|\bgrade: (?:best|excellent|top|perfect)",
     r"\b(?:level|grade)[^\n]{0,40}\bin its list\b",
 )
-# Sign → (words of which one stands in every line with the pattern, pattern). The words come first
-# since looking for them takes a tenth of the time.
+# Sign → (words, one of which is in every line with the pattern; pattern). The words are searched
+# first because that takes a tenth of the time.
 PATTERNS: dict[str, tuple[tuple[str, ...], re.Pattern[str]]] = {
     "fake marker": (("begin", "end", "[the start"), _MARKER),
     "role tag": (
         (
             "<|",
-            "inst]",
-            "_of_turn>",
-            "system",
-            "assistant>",
-            "think>",
-            "instruction",
-            "developer",
-            "tool_response>",
-            "sys>>",
-            "available_tools",
-            "tool_calls",
+            *_either("inst]|_of_turn>|system|assistant>|think>|instruction|developer"),
+            *_either("tool_response>|sys>>|available_tools|tool_calls"),
         ),
         _ROLE,
     ),
     "instruction to the judge": (
-        (
-            "ignor",
-            "disregard",
-            "forget",
-            "overrid",
-            "bypass",
-            "skip",
-            "grade",
-            "grading",
-            "judg",
-            "evaluat",
-            "examiner",
-            "reviewer",
-            "rater",
-            "marker",
-            "auditor",
-            "ai ",
-            "rate ",
-            "rating",
-            "score",
-            "mark",
-            "points",
-            "credit",
-            "rubric",
-            "criteria",
-            "instructions",
-            "prompt",
-            "text above",
-            "discard",
-            "output ",
-            "(a)",
-            "(b)",
-            "(m)",
-            "level",
-            "always",
-            "json object",
-            "findings",
-            "report",
-            "punkt",
-            "note ",
-            "bewertung",
-            "máxima",
-            "忽略",
-            "最高分",
-            "满分",
-            "無視",
-            "满点",
-            "満点",
-            "игнорир",
-            "балл",
-            "تجاهل",
-            "درجة",
-            "निर्देश",
-            "अंक",
+        _either(
+            "ignor|disregard|forget|overrid|bypass|skip|grade|grading|judg|evaluat|"
+            "examiner|reviewer|rater|marker|auditor|ai |rate |rating|score|mark|points|"
+            "credit|rubric|criteria|instructions|prompt|text above|discard|output |(a)|"
+            "(b)|(m)|level|always|json object|findings|report|punkt|note |bewertung|"
+            "máxima|忽略|最高分|满分|無視|满点|満点|игнорир|балл|تجاهل|درجة|निर्देश|अंक"
         ),
         _INSTRUCTION,
     ),
     "verdict": (
-        (
-            "label",
-            "score",
-            "grade",
-            "verdict",
-            "rating",
-            "findings",
-            "equal",
-            "achieved",
-            "level",
-            "evaluation result",
-            "[[",
-            'output"',
-            'response"',
-            'model"',
-            "winner",
-            "rank",
-            "preferred",
+        _either(
+            "label|score|grade|verdict|rating|findings|equal|achieved|level|"
+            'evaluation result|[[|output"|response"|model"|winner|rank|preferred'
         ),
         _VERDICT,
     ),
@@ -249,14 +182,14 @@ _MOST_ENCODED = 40  # stretches that are decoded in one text
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """One thing about a text that seems to be meant for the judge; `excerpt` shows it, harmless."""
+    """A part of a text that seems to be meant for the judge; `excerpt` shows it, harmless."""
 
     name: str
     excerpt: str
 
 
 def find_signs(text: str) -> tuple[Sign, ...]:
-    """At most one sign of each name, in the order of the module's list. Linear in the text."""
+    """Return at most one sign of each name, in the order of NAMES, in linear time."""
     signs = [*_characters(text)]
     plain = _folded(text)
     lines = plain.split("\n")
@@ -286,12 +219,12 @@ NAMES = (
 
 
 def view_signs(view: View) -> tuple[Sign, ...]:
-    """Signs in what a judge sees of a run: the problem, the trajectory and the reference."""
+    """Return the signs in the problem, the trajectory and the reference of a view."""
     return texts_signs((view.problem, view.trajectory, view.reference or ""))
 
 
 def texts_signs(texts: Iterable[str]) -> tuple[Sign, ...]:
-    """Signs in any of the texts, each name once."""
+    """Return the signs in any of the texts, each name once."""
     signs: dict[str, Sign] = {}
     for text in texts:
         for sign in find_signs(text):
@@ -317,7 +250,7 @@ def _characters(text: str) -> Iterable[Sign]:
 
 
 def _folded(text: str) -> str:
-    """Lower case without hidden characters, compatibility forms and look-alikes."""
+    """Return lower case without hidden characters, compatibility forms and look-alikes."""
     if text.isascii():
         return text.lower()
     if not unicodedata.is_normalized("NFKC", text):
@@ -329,7 +262,7 @@ def _folded(text: str) -> str:
 
 
 def _decoded(text: str) -> str:
-    """The first base64 text that holds words, decoded; "" when there is none."""
+    """Return the first base64 text that holds words, decoded; "" when there is none."""
     for count, hit in enumerate(_BASE64.finditer(text)):
         if count == _MOST_ENCODED:
             break

@@ -4,8 +4,8 @@ Read from the sources of inspect_ai 0.3.285. An `.eval` file is a zip archive of
 run that was killed: `_journal/start.json`) and `samples/ID_epoch_N.json`. Of two entries with one
 name the last counts. A `.json` file holds the header with the list of samples in it.
 
-How many samples have no score is counted here: the header counts them after the epochs were reduced
-to one value, so of three epochs one without a score is not in it.
+Samples without a score are counted here: the header counts them after epochs were reduced to one
+value, so it misses one of three epochs without a score.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 from agenteval.errors import InputError
 from agenteval.files import LARGE, decoded, opened
-from agenteval.readers.samples import Sample, failed, rating
+from agenteval.readers.samples import LoggedSample, failed, rating
 from agenteval.readers.strict_json import Notes, decode
 
 # The order of these keys is part of the format.
@@ -35,10 +35,10 @@ _SAMPLE = re.compile(r"samples/.+_epoch_\d+\.json", re.DOTALL)  # an id may hold
 _ATTACHED = re.compile(r"(?:attachment|tc)://(.+)", re.DOTALL)
 
 
-def eval_samples(path: Path, notes: Notes) -> Iterator[Sample]:
-    """The samples of an `.eval` file in the order of their logging.
+def eval_samples(path: Path, notes: Notes) -> Iterator[LoggedSample]:
+    """Yield the samples of an `.eval` file in the order of their logging.
 
-    Raises InputError for what is no such archive, another version, no samples, and, before Python
+    Raises InputError for another file or version, for a log without samples, and, before Python
     3.14, for entries compressed with zstd where the package zstandard is missing.
     """
     name = str(path)
@@ -60,8 +60,8 @@ def eval_samples(path: Path, notes: Notes) -> Iterator[Sample]:
             yield log.sample(entries.read(entry), f"{name}:{entry}")
 
 
-def json_samples(header: dict[str, Any], name: str, notes: Notes) -> Iterator[Sample]:
-    """The samples of a `.json` log, of which `header` is the decoded document."""
+def json_samples(header: dict[str, Any], name: str, notes: Notes) -> Iterator[LoggedSample]:
+    """Yield the samples of a `.json` log; `header` is the decoded document."""
     log = _Log(header, name, notes)
     samples = header.get("samples") or []
     log.check(len(samples), bool(header.get("reductions")))
@@ -94,7 +94,7 @@ class _Entries:
 
 
 def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str) -> bytes:
-    """The text of an entry under zstd (one frame or several), at most one byte above the bound."""
+    """Unpack an entry under zstd (one frame or several), at most one byte above the bound."""
     try:
         import zstandard
     except ImportError:
@@ -103,9 +103,9 @@ def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str) -> by
             "pip install 'agenteval[inspect]'",
             place,
         ) from None
-    raw = copy(info)  # as if the compressed bytes were what it holds
+    raw = copy(info)  # as if its contents were the compressed bytes
     raw.compress_type, raw.file_size = zipfile.ZIP_STORED, info.compress_size
-    raw.CRC = None  # type: ignore[assignment]  # it is that of the text, and looked at below
+    raw.CRC = None  # type: ignore[assignment]  # it is that of the text, checked below
     try:
         with archive.open(raw) as stream:
             reader = zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
@@ -118,7 +118,7 @@ def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str) -> by
 
 
 class _Log:
-    """What the header says of all samples. Raises InputError for another version."""
+    """The header, which applies to all samples. Raises InputError for another version."""
 
     def __init__(self, header: Any, name: str, notes: Notes) -> None:
         spec = header.get("eval") if isinstance(header, dict) else None
@@ -143,7 +143,7 @@ class _Log:
         self._headline = str(headline.get("scorer")), headline.get("score", headline.get("name"))
 
     def check(self, samples: int, reduced: bool) -> None:
-        """Tell how much of the evaluation there is. Raises InputError where it holds no sample."""
+        """Warn when samples are missing. Raises InputError where there is none."""
         if not samples and reduced:
             raise InputError(
                 "holds scores reduced over epochs only; each sample is needed (inspect eval "
@@ -161,8 +161,8 @@ class _Log:
                 self._name,
             )
 
-    def sample(self, sample: Any, place: str) -> Sample:
-        """One sample of the log. Raises InputError for what is none."""
+    def sample(self, sample: Any, place: str) -> LoggedSample:
+        """Return one sample of the log. Raises InputError for anything else."""
         number = sample.get("epoch") if isinstance(sample, dict) else None
         if type(number) is not int or number < 1 or type(sample.get("id")) not in (str, int):
             raise InputError("no sample of inspect, which has an id and an epoch from 1", place)
@@ -192,8 +192,8 @@ class _Log:
         }
         if invalid:
             self._notes.add("declared invalid in its log, and read", place)
-        told = "" if success is None else f"success is what the scorer {self._headline[0]!r} says"
-        return Sample(
+        note = "" if success is None else f"success is what the scorer {self._headline[0]!r} says"
+        return LoggedSample(
             place,
             run,
             number - 1,
@@ -201,11 +201,11 @@ class _Log:
             record,
             {c: failed(why) if invalid else s for c, s in _ratings(scores)},
             why,
-            told,
+            note,
         )
 
     def _success(self, scores: Mapping[str, Any]) -> bool | None:
-        """What the scorer of the headline says, where that is a verdict."""
+        """The value of the headline's scorer, where that is a verdict."""
         scorer, key = self._headline
         value = (scores.get(scorer) or {}).get("value")
         if isinstance(value, dict):
@@ -224,7 +224,7 @@ def _error(sample: Mapping[str, Any]) -> str:
 def _ratings(scores: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The ratings of a sample by criterion: the scorer, or SCORER/KEY for each key of its value."""
     for scorer, score in scores.items():
-        value, told = score.get("value"), score.get("explanation")
+        value, explanation = score.get("value"), score.get("explanation")
         keyed = dict(enumerate(value)) if isinstance(value, list) else value
         parts = (
             [(f"{scorer}/{key}", part) for key, part in keyed.items()]
@@ -232,11 +232,11 @@ def _ratings(scores: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
             else [(scorer, value)]
         )
         for criterion, part in parts:
-            yield criterion, rating(part, told, why=score.get("reason"), words=_VALUES)
+            yield criterion, rating(part, explanation, why=score.get("reason"), words=_VALUES)
 
 
 def _with_attachments(value: Any, attachments: Mapping[str, str]) -> Any:
-    """The value with the texts that it refers to; images stay apart."""
+    """Return the value with the texts that it refers to; images stay apart."""
     if isinstance(value, dict):
         return {key: _with_attachments(item, attachments) for key, item in value.items()}
     if isinstance(value, list):
@@ -247,7 +247,7 @@ def _with_attachments(value: Any, attachments: Mapping[str, str]) -> Any:
 
 
 def message_parts(message: Any) -> Iterator[Any]:
-    """A message in OpenAI's words, without bookkeeping; the error of a tool stands in its text."""
+    """Yield a message in OpenAI's form; the error of a tool is in its text."""
     content, error = message.get("content"), message.get("error")
     parts = content if isinstance(content, list) else [content]
     if isinstance(error, dict):
@@ -271,7 +271,7 @@ def message_parts(message: Any) -> Iterator[Any]:
 
 
 def _shown(part: Any) -> Any:
-    """A part of a message; of reasoning that the provider encrypted, what it says in clear."""
+    """A part of a message; encrypted reasoning shows its summary."""
     if isinstance(part, dict) and part.get("type") == "reasoning" and part.get("redacted"):
         return {"type": "text", "text": part.get("summary") or "[reasoning, encrypted]"}
     return part

@@ -1,11 +1,11 @@
-"""find_leaks: warns when the verdict or the gold answer still stands in what the judge sees."""
+"""find_leaks: finds a verdict or gold answer in what the judge sees."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from agenteval.readers.gold import GOLD_NAMES, LEFT_VISIBLE, VERDICT_NAMES, is_verdict
 from agenteval.readers.view import FINAL, HEADING, shows_spans
@@ -16,11 +16,23 @@ Kind = Literal["verdict", "reference", "gold_key"]
 
 @dataclass(frozen=True)
 class Leak:
-    """One suspicious passage: `excerpt` is at most 120 characters, `where` names the speaker."""
+    """A suspicious passage: `excerpt` is at most 120 characters, `where` names the speaker."""
 
     kind: Kind
     excerpt: str
     where: str
+
+
+class _Segment(NamedTuple):
+    speaker: str
+    where: str
+    text: str
+
+
+class _Hit(NamedTuple):
+    kind: Kind
+    start: int
+    end: int
 
 
 _VERDICT_KEY = re.compile(r"\b(?:is_?correct|check_result)\b[\"'`*]*\s*(?:[:=]|\bis\b)\s*\S", re.I)
@@ -52,27 +64,16 @@ _ANNOUNCED = re.compile(
     r"(?:is|was|should be|would be|=|:)[\"'`*:]*\s*",
     re.I,
 )
-# Without one of these no pattern matches a text in ASCII; to look for them is quicker.
+# Without one of these no pattern matches a text in ASCII; searching for them is quicker.
 _WORDS = (
-    "verdict",
-    "grad",
-    "correct",
-    "right",
-    "wrong",
-    *VERDICT_NAMES,
-    *GOLD_NAMES,
-    "expected",
-    "ground",
-    "gold",
-    "reference",
-    "true answer",
-    "model answer",
+    *("verdict", "grad", "correct", "right", "wrong", "expected", "ground", "gold", "reference"),
+    *("true answer", "model answer", *VERDICT_NAMES, *GOLD_NAMES),
 )
 _WRAPPING = re.compile(r"^(?:[\s$\"'`*({\[]|\\boxed|\\\(|\\\[|\\text)+")
 
 
 def find_leaks(run: Run, view: View) -> list[Leak]:
-    """Passages of `view` that tell the judge the verdict or the gold answer, in order.
+    """Return the passages of `view` that tell the judge the verdict or the gold answer, in order.
 
     The rule. What the agent itself says is its work: it may state the right answer and may call it
     correct, so assistant turns and the final output are searched only for quoted gold keys with a
@@ -91,29 +92,17 @@ def find_leaks(run: Run, view: View) -> list[Leak]:
     A reference that merely occurs is never flagged, nor one announced in another notation.
 
     Last come keys that may be gold or a verdict and were left visible when the run was read: of
-    outputs and messages that were objects, not texts (`gold` says which keys; their paths stand
-    in the metadata).
+    outputs and messages that were objects, not texts (see `gold`; their paths are in the metadata).
     """
     leaks: list[Leak] = []
-    for speaker, where, text in _segments(run, view):
+    for segment in _segments(run, view):
         spans: list[tuple[int, int]] = []
-        for kind, start, end in _hits(speaker, text, run.reference):
-            if not any(start < e and s < end for s, e in spans):
-                spans.append((start, end))
-                leaks.append(Leak(kind, _excerpt(text, start, end), where))
-    return leaks + _left_visible(run)
-
-
-def leak_lines(run: Run, view: View) -> list[str]:
-    """The leaks of a run for people, one line each."""
-    return [
-        f"{run.id}: {leak.kind} in {leak.where}: {leak.excerpt}" for leak in find_leaks(run, view)
-    ]
-
-
-def _left_visible(run: Run) -> list[Leak]:
+        for hit in _hits(segment, run.reference):
+            if not any(hit.start < end and start < hit.end for start, end in spans):
+                spans.append((hit.start, hit.end))
+                excerpt = _excerpt(segment.text, hit.start, hit.end)
+                leaks.append(Leak(hit.kind, excerpt, segment.where))
     paths = run.metadata.get(LEFT_VISIBLE)
-    leaks = []
     for path in paths if isinstance(paths, list) else ():
         where, _, key = str(path).rpartition(".")
         kind: Kind = "verdict" if is_verdict(key) else "gold_key"
@@ -121,11 +110,18 @@ def _left_visible(run: Run) -> list[Leak]:
     return leaks
 
 
-def _segments(run: Run, view: View) -> Iterator[tuple[str, str, str]]:
-    """Speaker, place and text of the problem and of every turn."""
-    yield "problem", "problem", view.problem
-    if not run.messages and not shows_spans(run):  # one text, no headings of ours
-        yield "assistant", "trajectory", view.trajectory
+def leak_lines(run: Run, view: View) -> list[str]:
+    """Return the leaks of a run for people, one line each."""
+    return [
+        f"{run.id}: {leak.kind} in {leak.where}: {leak.excerpt}" for leak in find_leaks(run, view)
+    ]
+
+
+def _segments(run: Run, view: View) -> Iterator[_Segment]:
+    """The problem and every turn."""
+    yield _Segment("problem", "problem", view.problem)
+    if not run.messages and not shows_spans(run):  # one text, without headings
+        yield _Segment("assistant", "trajectory", view.trajectory)
         return
     speaker, where, lines, turn = "assistant", "trajectory", list[str](), 0
     for line in view.trajectory.split("\n"):
@@ -133,41 +129,40 @@ def _segments(run: Run, view: View) -> Iterator[tuple[str, str, str]]:
         if heading is None:
             lines.append(line)
             continue
-        yield speaker, where, "\n".join(lines)
+        yield _Segment(speaker, where, "\n".join(lines))
         turn += 1
         speaker = "assistant" if line == FINAL else heading[1]
         where, lines = f"turn {turn} {line}", []
-    yield speaker, where, "\n".join(lines)
+    yield _Segment(speaker, where, "\n".join(lines))
 
 
-def _hits(speaker: str, text: str, reference: str | None) -> Iterator[tuple[Kind, int, int]]:
+def _hits(segment: _Segment, reference: str | None) -> Iterator[_Hit]:
+    text = segment.text
     if text.isascii() and not any(map(text.lower().__contains__, _WORDS)):
         return
-    if speaker == "assistant":
+    if segment.speaker == "assistant":
         for match in _QUOTED_KEY.finditer(text):
-            verdict = "is_correct" in match[0].lower() or "check_result" in match[0].lower()
-            yield ("verdict" if verdict else "gold_key"), *match.span()
+            verdict = any(name in match[0].lower() for name in VERDICT_NAMES)
+            yield _Hit("verdict" if verdict else "gold_key", *match.span())
         return
-    patterns: list[tuple[Kind, re.Pattern[str]]]
-    patterns = [("verdict", _VERDICT_KEY), ("verdict", _GRADED), ("gold_key", _GOLD_KEY)]
-    for kind, pattern in patterns:
-        for match in pattern.finditer(text):
-            yield kind, *match.span()
-    for match in _JUDGED.finditer(text) if speaker != "problem" else ():
+    for pattern in (_VERDICT_KEY, _GRADED):
+        yield from (_Hit("verdict", *match.span()) for match in pattern.finditer(text))
+    yield from (_Hit("gold_key", *match.span()) for match in _GOLD_KEY.finditer(text))
+    for match in _JUDGED.finditer(text) if segment.speaker != "problem" else ():
         if not _CONDITION.search(text[max(0, match.start() - 200) : match.start()]):
-            yield "verdict", *match.span()
+            yield _Hit("verdict", *match.span())
     for match in _ANNOUNCED.finditer(text) if reference and _folded(reference) else ():
-        after = text[match.end() : match.end() + 2 * len(reference or "") + 80]
-        if _begins_with(after, reference or ""):
-            yield "reference", match.start(), match.end() + len(reference or "")
+        size = len(reference or "")
+        if _begins_with(text[match.end() : match.end() + 2 * size + 80], reference or ""):
+            yield _Hit("reference", match.start(), match.end() + size)
 
 
 def _begins_with(text: str, reference: str) -> bool:
     """Whether `text` begins with the reference as a whole word."""
-    said, gold = _folded(text), _folded(reference)
-    if not said.startswith(gold):
+    folded, gold = _folded(text), _folded(reference)
+    if not folded.startswith(gold):
         return False
-    after = said[len(gold) : len(gold) + 2]
+    after = folded[len(gold) : len(gold) + 2]
     inside_number = len(after) == 2 and after[0] in ".," and after[1].isdigit()
     return not (gold[-1].isalnum() and after[:1].isalnum()) and not inside_number
 

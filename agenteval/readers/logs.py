@@ -13,57 +13,64 @@ from agenteval.errors import InputError
 from agenteval.files import LARGE, decoded, opened, read_bytes
 from agenteval.readers import inspect_log
 from agenteval.readers.fields import LONGEST_NAME, field_of, is_missing, number_of, snake
-from agenteval.readers.samples import Sample, failed, rating
+from agenteval.readers.samples import LoggedSample, failed, rating
 from agenteval.readers.strict_json import Item, Notes, decode
 
 # How promptfoo's results begin, and a table as pandas and mlflow write it (`orient="split"`).
 _PROMPTFOO = re.compile(rb'\s*\{\s*(?:"evalId"\s*:\s*(?:"[^"]*"|null)\s*,\s*)?"results"\s*:\s*\{')
 _SPLIT = re.compile(rb'\s*\{\s*"columns"\s*:\s*\[')
 _HEAD = 4096
-_RUBRIC = re.compile("rubric|g-eval|closedqa")  # assertions whose value is what a model is asked
+_RUBRIC = re.compile("rubric|g-eval|closedqa")  # the value of these assertions is a model's prompt
 # Columns of a scorer in tables of mlflow: `mlflow.genai.evaluate`, and `mlflow.evaluate` before it.
 _SCORER = re.compile(r"(.+)/(?:value|score)")
-# Numbers that rate nothing.
-_OF_ROWS = re.compile(
+# Columns of numbers that are not ratings.
+_NOT_RATINGS = re.compile(
     r"(?:^|_)(?:id|index|repeat|epoch|seed|temperature|top_p|cost|price|latency|duration|seconds|ms|"
     r"tokens|time|timestamp)$|^(?:value|label|weight)$"
 )
-_TOLD = ("rationale", "justification")
+_EXPLANATIONS = ("rationale", "justification")
 _TEXTS = ("input", "output", "messages")
-_ABOUT = ("case", "success", "variant", "rater", "sample", "weight")
+_EXTRA = ("case", "success", "variant", "rater", "sample", "weight")
 
 
-def log_samples(path: Path, notes: Notes) -> Iterator[Sample] | None:
-    """The samples of a log of inspect or promptfoo; None for a file that is neither.
+def log_samples(path: Path, notes: Notes) -> Iterator[LoggedSample] | None:
+    """Return the samples of a log of inspect or promptfoo; None for a file that is neither.
 
-    Raises InputError, also while they are taken, for a log that cannot be used.
+    Raises InputError, also during iteration, for a log that cannot be used.
     """
     if not is_log(path):
         return None
     name = str(path)
     if path.suffix.lower() == ".eval":
         return _as_written(inspect_log.eval_samples(path, notes), name)
-    document = decode(decoded(read_bytes(path, LARGE), name), name, notes=notes, finite=False)
+    document = _document(path, notes)
     if inspect_log.HEAD.match(_head(path)):
         return _as_written(inspect_log.json_samples(document, name, notes), name)
     return _as_written(promptfoo_samples(document, name), name)
 
 
-def _as_written(samples: Iterator[Sample], name: str) -> Iterator[Sample]:
-    """The samples. Raises InputError for a list where their tool writes an object, and the like."""
+def _document(path: Path, notes: Notes) -> Any:
+    name = str(path)
+    return decode(decoded(read_bytes(path, LARGE), name), name, notes=notes, finite=False)
+
+
+def _as_written(samples: Iterator[LoggedSample], name: str) -> Iterator[LoggedSample]:
+    """Yield the samples. Raises InputError for a list where the tool writes an object, etc."""
     done = 0
     try:
         for sample in samples:
             yield sample
             done += 1
     except (AttributeError, LookupError, TypeError, ValueError) as error:
-        told = f"not written as by its tool (after {done} samples: {error})"
-        raise InputError(told, name) from error
+        problem = f"not written as by its tool (after {done} samples: {error})"
+        raise InputError(problem, name) from error
 
 
 def is_log(path: Path) -> bool:
-    """Whether a file begins, and is called, as logs of inspect and promptfoo are. Raises
-    InputError for a file that cannot be read."""
+    """Return whether a file begins, and is called, as logs of inspect and promptfoo.
+
+    Raises InputError for a file that cannot be read.
+    """
     suffix = path.suffix.lower()
     if suffix != ".json":
         return suffix == ".eval"
@@ -72,37 +79,39 @@ def is_log(path: Path) -> bool:
 
 
 def split_table(path: Path) -> Iterator[Item] | None:
-    """The rows of a JSON table of columns and data; None for any other file. Raises InputError."""
+    """Return the rows of a JSON table of columns and data; None for any other file.
+
+    Raises InputError.
+    """
     if path.suffix.lower() != ".json" or not _SPLIT.match(_head(path)):
         return None
-    name = str(path)
-    table = decode(decoded(read_bytes(path, LARGE), name), name, notes=Notes(), finite=False)
+    table = _document(path, Notes())
     columns, rows = table["columns"], table.get("data")
     if not isinstance(rows, list) or any(
         not isinstance(row, list) or len(row) != len(columns) for row in rows
     ):
-        raise InputError("a table needs `data`, a list of rows as long as `columns`", name)
+        raise InputError("a table needs `data`, a list of rows as long as `columns`", str(path))
     return (
-        Item(dict(zip(map(str, columns), row, strict=True)), f"{name}:data[{i}]", i + 1)
+        Item(dict(zip(map(str, columns), row, strict=True)), f"{path}:data[{i}]", i + 1)
         for i, row in enumerate(rows)
     )
 
 
 def logged_records(path: Path, notes: Notes) -> Iterator[Item] | None:
-    """The records of runs in a file that programs wrote as one whole: the samples of a log, the
-    rows of a JSON table; None for any other file. Raises as `log_samples`."""
+    """Return the records of runs in a log or the rows of a JSON table; None for any other file.
+
+    Raises as `log_samples`.
+    """
     samples = log_samples(path, notes)
-    if samples is None:
-        return split_table(path)
-    return _records(samples, str(path), notes)
+    return split_table(path) if samples is None else _records(samples, str(path), notes)
 
 
-def _records(samples: Iterable[Sample], name: str, notes: Notes) -> Iterator[Item]:
-    told = {""}
+def _records(samples: Iterable[LoggedSample], name: str, notes: Notes) -> Iterator[Item]:
+    seen = {""}
     for number, sample in enumerate(samples, start=1):
-        if sample.told not in told:
-            told.add(sample.told)
-            notes.add(sample.told, name)
+        if sample.note not in seen:
+            seen.add(sample.note)
+            notes.add(sample.note, name)
         yield Item(sample.record, sample.place, number)
 
 
@@ -114,8 +123,8 @@ def _head(path: Path) -> bytes:
 # ---- promptfoo -----------------------------------------------------------------------------------
 
 
-def promptfoo_samples(document: Any, name: str) -> Iterator[Sample]:
-    """The results of `promptfoo eval -o FILE.json`, read from the types of promptfoo 0.121.
+def promptfoo_samples(document: Any, name: str) -> Iterator[LoggedSample]:
+    """Yield the results of `promptfoo eval -o FILE.json` (types of promptfoo 0.121).
 
     Each assertion is a criterion: its metric, else its type, with the text of a rubric; a second
     one of the same name gets a number. A test that was repeated has repeats. Raises InputError.
@@ -157,12 +166,14 @@ def promptfoo_samples(document: Any, name: str) -> Iterator[Sample]:
         if output is not None:
             content = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
             record["messages"].append({"role": "assistant", "content": content})
-        yield Sample(place, names[0], len(names) - 1, system, record, _assertions(result))
+        yield LoggedSample(place, names[0], len(names) - 1, system, record, _assertions(result))
 
 
 def _assertions(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The ratings of one result. A grader that failed gave none, whatever its score says; where
-    nothing was graded, what was to be asserted has none."""
+    """Return the ratings of one result.
+
+    A failed grader gave none, whatever its score; without any grading, all assertions fail.
+    """
     grading = result.get("gradingResult") or {}
     parts = grading.get("componentResults") or ([grading] if "score" in grading else [])
     if not parts:
@@ -188,14 +199,13 @@ def _assertions(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 def scored_rows(
     items: Iterable[Item], wanted: Mapping[str, str], stem: str
-) -> Iterator[Sample] | None:
-    """The rows of a table with a column for each scorer as samples; None where there is no such
-    column.
+) -> Iterator[LoggedSample] | None:
+    """Return the rows of a table with a column for each scorer as samples; None without any.
 
     Columns are those of `wanted` (by name in snake case, the criterion); else NAME/value and
-    NAME/score, as mlflow writes them; else those that hold numbers or truth values and are no
+    NAME/score, as mlflow writes them; else those that hold numbers or truth values and are not a
     field of a run, as ragas writes them. The id of a row is its own, else that of the run which
-    `read_runs` would make of it. Raises InputError for a row that is no object.
+    `read_runs` would make of it.
     """
     rows = list(items)
     names = dict.fromkeys(key for item in rows for key in item.value)
@@ -203,35 +213,33 @@ def scored_rows(
     columns |= {key: hit[1] for key in names if (hit := _SCORER.fullmatch(key))}
     if not columns:
         columns = {key: key for key in names if _is_metric(key, rows)}
-    return _scored(rows, columns, stem) if columns else None
+    return (_scored(item, columns, stem) for item in rows) if columns else None
 
 
 def _is_metric(name: str, rows: Sequence[Item]) -> bool:
-    """Whether a column is no field of a run and all that it holds are numbers or truth values."""
-    if len(name) > LONGEST_NAME or field_of(name) or _OF_ROWS.search(snake(name)):
+    """Whether a column is not a field of a run and holds only numbers or truth values."""
+    if len(name) > LONGEST_NAME or field_of(name) or _NOT_RATINGS.search(snake(name)):
         return False
     values = [v for item in rows if not is_missing(v := item.value.get(name))]
     return bool(values) and all(number_of(value) is not None for value in values)
 
 
-def _scored(rows: Iterable[Item], columns: Mapping[str, str], stem: str) -> Iterator[Sample]:
-    for item in rows:
-        row = item.value
-        scores = {}
-        for column, scorer in columns.items():
-            told = next((row[k] for w in _TOLD if row.get(k := f"{scorer}/{w}")), None)
-            error = row.get(f"{scorer}/error_message")
-            error = "the row is cut off" if item.cut_off else error
-            scores[scorer] = failed(str(error)) if error else rating(row.get(column), told)
-        fields = {key: (field_of(key) or ("",))[0] for key in row}
-        record = {key: row[key] for key in row if fields[key] in _TEXTS}
-        record |= {"input": row["request"]} if row.get("request") else {}
-        record |= {} if "output" in fields.values() else {"output": ""}
-        plain = {snake(key): value for key, value in row.items() if not is_missing(value)}
-        own = (plain.get(key) for key in ("run", "run_id", "trace_id", "request_id", "id"))
-        run = next((str(name) for name in own if name is not None), f"{stem}:{item.line}")
-        named = (row[key] for key in row if fields[key] == "system" and row[key])
-        system = next((str(name) for name in named), None)
-        repeat = number_of(plain.get("repeat", 0)) or 0
-        about = {key: plain[key] for key in _ABOUT if key in plain}
-        yield Sample(item.place, run, int(repeat), system, record, scores, about=about)
+def _scored(item: Item, columns: Mapping[str, str], stem: str) -> LoggedSample:
+    row = item.value
+    scores = {}
+    for column, scorer in columns.items():
+        explanation = next((row[k] for w in _EXPLANATIONS if row.get(k := f"{scorer}/{w}")), None)
+        error = "the row is cut off" if item.cut_off else row.get(f"{scorer}/error_message")
+        scores[scorer] = failed(str(error)) if error else rating(row.get(column), explanation)
+    fields = {key: (field_of(key) or ("",))[0] for key in row}
+    record = {key: row[key] for key in row if fields[key] in _TEXTS}
+    record |= {"input": row["request"]} if row.get("request") else {}
+    record |= {} if "output" in fields.values() else {"output": ""}
+    plain = {snake(key): value for key, value in row.items() if not is_missing(value)}
+    ids = (plain.get(key) for key in ("run", "run_id", "trace_id", "request_id", "id"))
+    run = next((str(name) for name in ids if name is not None), f"{stem}:{item.line}")
+    systems = (row[key] for key in row if fields[key] == "system" and row[key])
+    system = next((str(name) for name in systems), None)
+    repeat = int(number_of(plain.get("repeat", 0)) or 0)
+    extra = {key: plain[key] for key in _EXTRA if key in plain}
+    return LoggedSample(item.place, run, repeat, system, record, scores, extra=extra)

@@ -2,9 +2,9 @@
 
 Every message of AgentChat has a `source` (the agent's name, or "user") and a `type`. Tool requests
 become tool calls of an assistant message, executions become tool messages, thoughts and all texts
-of agents become assistant messages under the agent's name. Streaming chunks are dropped when the
-message they belong to follows, else joined. Ids, times and per-message metadata are bookkeeping and
-are not kept; `models_usage` is kept as sums.
+of agents become assistant messages under the agent's name. Streaming chunks are dropped when their
+message follows, otherwise joined. Ids, times and per-message metadata are not kept; `models_usage`
+is kept as sums.
 """
 
 from __future__ import annotations
@@ -13,67 +13,33 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agenteval.errors import InputError
-from agenteval.readers.fields import json_text
+from agenteval.readers.fields import json_text, words
 from agenteval.readers.strict_json import decode_arguments
 from agenteval.records import Message, ToolCall
 from agenteval.records.run import Role
 
 ROLES: dict[str, Role] = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "human": "user",
-    "assistant": "assistant",
-    "ai": "assistant",
-    "gpt": "assistant",
-    "model": "assistant",
-    "bot": "assistant",
-    "agent": "assistant",
-    "tool": "tool",
-    "function": "tool",
-    "observation": "tool",
-    "ipython": "tool",
-}
-_READ = {
-    "role",
-    "from",
-    "content",
-    "value",
-    "text",
-    "name",
-    "tool_calls",
-    "tool_call_id",
-    "function_call",
-    "refusal",
+    **dict.fromkeys(words("system developer"), "system"),
+    **dict.fromkeys(words("user human"), "user"),
+    **dict.fromkeys(words("assistant ai gpt model bot agent"), "assistant"),
+    **dict.fromkeys(words("tool function observation ipython"), "tool"),
 }
 _PLAIN = {"role", "content"}
+_READ = _PLAIN | {*words("from value text name tool_calls tool_call_id function_call refusal")}
 _PLACEHOLDERS = {
-    "image": "[image]",
-    "image_url": "[image]",
-    "input_image": "[image]",
-    "audio": "[audio]",
-    "input_audio": "[audio]",
-    "file": "[file]",
-    "input_file": "[file]",
-    "document": "[file]",
-    "video": "[video]",
-    "video_url": "[video]",
+    **dict.fromkeys(words("image image_url input_image"), "[image]"),
+    **dict.fromkeys(words("audio input_audio"), "[audio]"),
+    **dict.fromkeys(words("file input_file document"), "[file]"),
+    **dict.fromkeys(words("video video_url"), "[video]"),
 }
 _USERS = frozenset({"user", "human", "user_proxy"})
 _CHUNK = "ModelClientStreamingChunkEvent"
 # Texts of agents that are steps on the way, never the answer.
-_STEPS = frozenset(
-    {
-        "ThoughtEvent",
-        "StopMessage",
-        "HandoffMessage",
-        "SelectSpeakerEvent",
-        "SelectorEvent",
-        "CodeGenerationEvent",
-        "MemoryQueryEvent",
-    }
-)
-# Word by which AutoGen agents end a conversation; alone it is no answer.
+_STEPS = words("""
+    ThoughtEvent StopMessage HandoffMessage SelectSpeakerEvent SelectorEvent CodeGenerationEvent
+    MemoryQueryEvent
+""")
+# Word by which AutoGen agents end a conversation; alone it is not an answer.
 STOP_WORD = "TERMINATE"
 
 
@@ -81,9 +47,9 @@ STOP_WORD = "TERMINATE"
 class Conversation:
     """Messages read from one list.
 
-    `answer` is the text of the last message that answers (None when there is none), `extras` holds
-    what the messages said beyond the fields of Message, by position in the source list, `objects`
-    what is shown as JSON: who said it, its place in the source list and the value.
+    `answer` is the text of the last message that answers, `extras` holds what the messages had
+    beyond the fields of Message, by position in the list, and `objects` everything that is shown
+    as JSON: the role, its place in the list and the value.
     """
 
     messages: list[Message] = field(default_factory=list)
@@ -98,18 +64,15 @@ class Conversation:
 
 
 def role_of(item: Any) -> Role | None:
-    """Role of a message-like object (`role`, ShareGPT's `from`, LangChain's `type`), else None."""
+    """Return the role of a message (`role`, ShareGPT's `from`, LangChain's `type`), else None."""
     if not isinstance(item, dict):
         return None
-    for key in ("role", "from", "type"):
-        value = item.get(key)
-        if isinstance(value, str):
-            return ROLES.get(value.lower())
-    return None
+    value = next((item[k] for k in ("role", "from", "type") if isinstance(item.get(k), str)), "")
+    return ROLES.get(value.lower())
 
 
 def is_message_list(value: Any) -> bool:
-    """Whether `value` is a non-empty list of messages whose roles are all known."""
+    """Return whether `value` is a non-empty list of messages whose roles are all known."""
     return (
         isinstance(value, list)
         and bool(value)
@@ -121,8 +84,8 @@ def is_message_list(value: Any) -> bool:
 
 
 def messages_in(value: Any) -> list[Any] | None:
-    """The messages that a value is: a list, the one list of a list, an object of `messages` and no
-    more, also as LangChain writes its own objects; None where it is something else."""
+    """Return the messages of a value: a list, the one list of a list, an object with only
+    `messages`, also as LangChain writes its own objects; None for anything else."""
     if isinstance(value, dict) and len(value) == 1:
         value = value.get("messages")
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
@@ -135,23 +98,26 @@ def _constructed(item: Any) -> Any:
     """A message of LangChain from its constructor (`{"lc": 1, "id": [.., "AIMessage"], ..}`)."""
     match item:
         case {"lc": _, "id": [*_, str(name)], "kwargs": dict(fields)}:
-            kind = name.removesuffix("Chunk").removesuffix("Message").lower()
-            return {"type": kind, **fields}
+            return {"type": name.removesuffix("Chunk").removesuffix("Message").lower(), **fields}
     return item
 
 
 def parse_messages(value: list[Any], key: str, place: str) -> Conversation:
-    """Messages of a list in OpenAI's form. Raises InputError naming the message that is wrong."""
+    """Read a list in OpenAI's form. Raises InputError naming the message that is wrong."""
     conversation = Conversation()
     for i, item in enumerate(value):
         where = f"{key}[{i}]"
         role = role_of(item)
         if role is None:
-            known = ", ".join(ROLES)
-            raise InputError(f"{where} has no known role (known: {known})", place)
-        conversation.messages.extend(_parse(item, role, where, place, conversation))
-        if item.keys() <= _READ:
+            roles = ", ".join(ROLES)
+            raise InputError(f"{where} has no known role (known: {roles})", place)
+        if item.keys() == _PLAIN and isinstance(item["content"], str):  # most; 3 times faster
+            conversation.messages.append(Message(role=role, content=item["content"]))
             continue
+        parts = _message_parts(item, where, place)
+        conversation.messages.extend(_messages_of(item, role, parts))
+        objects = [(role, o) for o in parts.objects] + [("tool", o) for o in parts.result_objects]
+        conversation.objects.extend((who, f"{where}.content", shown) for who, shown in objects)
         extras = {k: v for k, v in item.items() if k not in _READ and not _is_role(k, v)}
         if extras:
             conversation.extras[str(i)] = extras
@@ -161,7 +127,7 @@ def parse_messages(value: list[Any], key: str, place: str) -> Conversation:
 
 
 def is_answer(text: str) -> bool:
-    """Whether text says anything beyond AutoGen's stop word."""
+    """Return whether text says anything beyond AutoGen's stop word."""
     return text.strip().rstrip(".").strip() not in ("", STOP_WORD)
 
 
@@ -171,59 +137,48 @@ def _is_role(key: str, value: Any) -> bool:
     )
 
 
-def _parse(
-    item: dict[str, Any], role: Role, where: str, place: str, conversation: Conversation
-) -> list[Message]:
-    if item.keys() == _PLAIN and isinstance(item["content"], str):  # most messages; 3 times faster
-        return [Message(role=role, content=item["content"])]
-    raw = next((item[k] for k in ("content", "value", "text") if item.get(k) is not None), None)
+def _message_parts(item: dict[str, Any], where: str, place: str) -> Parts:
+    """Return the content and the tool calls of a message. Raises InputError."""
     parts = Parts()
-    parts.add(raw)
-    conversation.objects.extend((role, f"{where}.content", value) for value in parts.objects)
-    for value in parts.result_objects:
-        conversation.objects.append(("tool", f"{where}.content", value))
+    names = ("content", "value", "text")
+    parts.add(next((item[k] for k in names if item.get(k) is not None), None))
     if isinstance(item.get("refusal"), str) and item["refusal"]:
         parts.texts.append(item["refusal"])
-    calls = list(parts.calls)
     if isinstance(item.get("function_call"), dict):
-        calls.append(tool_call(item["function_call"], f"{where}.function_call", place, parse=True))
-    calls.extend(_tool_calls(item.get("tool_calls"), where, place))
-    messages = list(parts.results)
-    if parts.texts or calls or not messages:
-        messages.append(
-            Message(
-                role=role,
-                content="\n".join(filter(None, parts.texts)),
-                name=_text_or_none(item.get("name")),
-                tool_calls=tuple(calls),
-                tool_call_id=_text_or_none(item.get("tool_call_id")),
-            )
-        )
-    return messages
-
-
-def _tool_calls(value: Any, where: str, place: str) -> list[ToolCall]:
-    if value is None:
-        return []
-    if not isinstance(value, list):
+        at = f"{where}.function_call"
+        parts.calls.append(tool_call(item["function_call"], at, place, parse=True))
+    calls = item.get("tool_calls")
+    if not (calls is None or isinstance(calls, list)):
         raise InputError(f"{where}.tool_calls is no list", place)
-    calls = []
-    for i, item in enumerate(value):
+    for i, call in enumerate(calls or ()):
         at = f"{where}.tool_calls[{i}]"
-        if not isinstance(item, dict):
+        if not isinstance(call, dict):
             raise InputError(f"{at} is no object", place)
-        inner = item.get("function")
+        inner = call.get("function")
         if isinstance(inner, dict):  # OpenAI: the arguments are JSON inside a string
-            calls.append(tool_call({**inner, "id": item.get("id")}, at, place, parse=True))
+            parts.calls.append(tool_call({**inner, "id": call.get("id")}, at, place, parse=True))
         else:  # our own form and LangChain's: the arguments are a value
-            calls.append(tool_call(item, at, place, parse=False))
-    return calls
+            parts.calls.append(tool_call(call, at, place, parse=False))
+    return parts
+
+
+def _messages_of(item: dict[str, Any], role: Role, parts: Parts) -> list[Message]:
+    if not parts.texts and not parts.calls and parts.results:
+        return parts.results
+    message = Message(
+        role=role,
+        content="\n".join(filter(None, parts.texts)),
+        name=_text_or_none(item.get("name")),
+        tool_calls=tuple(parts.calls),
+        tool_call_id=_text_or_none(item.get("tool_call_id")),
+    )
+    return [*parts.results, message]
 
 
 def tool_call(item: dict[str, Any], where: str, place: str, *, parse: bool) -> ToolCall:
-    """A ToolCall from `name`, `arguments` (or `args`, `input`) and `id`.
+    """Return a ToolCall from `name`, `arguments` (or `args`, `input`) and `id`.
 
-    `parse` says that arguments given as a string are JSON; invalid JSON stays as raw text.
+    With `parse`, arguments given as a string are JSON; invalid JSON stays as raw text.
     Raises InputError when there is no name.
     """
     name = item.get("name")
@@ -241,10 +196,10 @@ def _text_or_none(value: Any) -> str | None:
 
 @dataclass
 class Parts:
-    """Content of a message taken apart: texts, and calls or results that stand inside it.
+    """Content of a message taken apart: texts, and the calls or results inside it.
 
-    Objects that are shown as JSON are among the texts, and as values in `objects` (of results, in
-    `result_objects`).
+    Objects that are shown as JSON are among the texts, and as values in `objects` (those of
+    results in `result_objects`).
     """
 
     texts: list[str] = field(default_factory=list)
@@ -254,20 +209,16 @@ class Parts:
     result_objects: list[Any] = field(default_factory=list)
 
     def add(self, value: Any) -> None:
-        """Take in a content value: text, null, a part, or a list of parts."""
-        if value is None:
-            return
-        if isinstance(value, str):
-            self.texts.append(value)
-        elif isinstance(value, list):
+        """Add a content value: text, null, a part, or a list of parts."""
+        if isinstance(value, list):
             for item in value:
                 self.add(item)
         elif isinstance(value, dict):
-            self._part(value)
-        else:
-            self.texts.append(json_text(value))
+            self._add_part(value)
+        elif value is not None:
+            self.texts.append(value if isinstance(value, str) else json_text(value))
 
-    def _part(self, part: dict[str, Any]) -> None:
+    def _add_part(self, part: dict[str, Any]) -> None:
         kind = part.get("type")
         if kind in ("tool_use", "tool_call") and isinstance(part.get("name"), str):
             self.calls.append(tool_call(part, "", "", parse=kind == "tool_call"))
@@ -275,21 +226,22 @@ class Parts:
             inner = Parts()
             inner.add(next((part[k] for k in ("response", "result", "content") if k in part), None))
             self.result_objects.extend(inner.objects)
-            number = _text_or_none(part.get("tool_use_id", part.get("id")))
+            call_id = _text_or_none(part.get("tool_use_id", part.get("id")))
             content = "\n".join(inner.texts)
-            self.results.append(Message(role="tool", content=content, tool_call_id=number))
+            self.results.append(Message(role="tool", content=content, tool_call_id=call_id))
         elif isinstance(kind, str) and kind in _PLACEHOLDERS:
             self.texts.append(_PLACEHOLDERS[kind])
         elif (text := _part_text(part)) is not None:
             self.texts.append(text)
-        else:  # never dropped in silence: the judge sees that something stood here
-            if not isinstance(kind, str):
-                self.objects.append(part)
-            self.texts.append(f"[{kind}]" if isinstance(kind, str) else json_text(part))
+        elif isinstance(kind, str):  # the judge sees that something was here
+            self.texts.append(f"[{kind}]")
+        else:
+            self.objects.append(part)
+            self.texts.append(json_text(part))
 
 
 def _part_text(part: dict[str, Any]) -> str | None:
-    if "type" not in part and len(part) > 1:  # an object of the system's own, not a part
+    if "type" not in part and len(part) > 1:  # an object of the system, not a part
         return None
     keys: tuple[str, ...] = ("text", "refusal", "thinking", "reasoning")
     if part.get("type") in ("text", "reasoning"):
@@ -301,7 +253,7 @@ def _part_text(part: dict[str, Any]) -> str | None:
 
 
 def is_event_list(value: Any) -> bool:
-    """Whether `value` is a non-empty list of AgentChat messages and events."""
+    """Return whether `value` is a non-empty list of AgentChat messages and events."""
     return (
         isinstance(value, list)
         and bool(value)
@@ -315,9 +267,9 @@ def is_event_list(value: Any) -> bool:
 
 
 def parse_events(value: list[Any], key: str, place: str) -> Conversation:
-    """Messages of a TaskResult. Raises InputError naming the message that is wrong."""
+    """Read the messages of a TaskResult. Raises InputError naming the message that is wrong."""
     conversation = Conversation()
-    pending: dict[str, list[str]] = {}  # chunks by agent, until their whole message comes
+    pending: dict[str, list[str]] = {}  # chunks by agent, until their message comes
     usage: dict[str, int] = {}
     for i, item in enumerate(value):
         source, kind, content = item["source"], item["type"], item.get("content")
@@ -330,7 +282,7 @@ def parse_events(value: list[Any], key: str, place: str) -> Conversation:
         if kind == _CHUNK:
             pending.setdefault(source, []).append(_content_text(content))
             continue
-        messages = _parse_event(item, f"{key}[{i}]", place)
+        messages = _event_messages(item, f"{key}[{i}]", place)
         if kind not in ("ToolCallExecutionEvent", "ThoughtEvent"):
             pending.pop(source, None)
         conversation.messages.extend(messages)
@@ -349,7 +301,7 @@ def parse_events(value: list[Any], key: str, place: str) -> Conversation:
     return conversation
 
 
-def _parse_event(item: dict[str, Any], where: str, place: str) -> list[Message]:
+def _event_messages(item: dict[str, Any], where: str, place: str) -> list[Message]:
     source, kind = item["source"], item["type"]
     content: Any = item.get("content")
     if kind in ("ToolCallRequestEvent", "ToolCallExecutionEvent") and not (
@@ -385,15 +337,13 @@ def _parse_event(item: dict[str, Any], where: str, place: str) -> list[Message]:
 
 def _content_text(content: Any) -> str:
     """Text of a content: strings, lists of strings and images, objects of a structured message."""
-    if isinstance(content, dict):
-        return json_text(content)
     if isinstance(content, list):
         return "\n".join("[image]" if _is_image(part) else _content_text(part) for part in content)
     return content if isinstance(content, str) else "" if content is None else json_text(content)
 
 
 def _objects_shown(item: dict[str, Any]) -> list[Any]:
-    """What of the content of a message or event is shown as JSON."""
+    """The objects in the content of a message or event that are shown as JSON."""
     content = item.get("content")
     parts = content if isinstance(content, list) else [content]
     if item["type"] == "ToolCallRequestEvent":

@@ -1,4 +1,4 @@
-"""What pydantic refuses, as one line for the person who wrote the file."""
+"""Errors of pydantic as one line for the author of a file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _SHOWN = frozenset({"str", "int", "float", "bool", "NoneType"})
 
 
 def first_problem(error: ValidationError) -> str:
-    """The key, what is wrong with it and the value that stands there, of the first problem."""
+    """Return the key, problem and value of the first error."""
     first = error.errors(include_url=False, include_context=False)[0]
     key = ".".join(str(part)[:80] for part in first["loc"])
     message = first["msg"].removeprefix("Value error, ")
@@ -20,7 +20,7 @@ def first_problem(error: ValidationError) -> str:
 
 
 def shown(value: object) -> str:
-    """A value in a few words: itself where it is short and plain, else its kind."""
+    """Return a short value as it is; of any other, its kind."""
     if type(value).__name__ not in _SHOWN:
         return "a mapping" if isinstance(value, dict) else "a list"
     # str(int) refuses thousands of digits

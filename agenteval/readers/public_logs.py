@@ -1,8 +1,9 @@
 """Answers and results as public benchmarks and tools publish them, as records that `fields` knows.
 
 Read from the sources of arena-hard-auto, FastChat (MT-bench), WildBench, GAIA, openai/evals,
-lm-evaluation-harness, deepeval and SWE-agent. What holds no answers of a system is refused with
-what to do instead. Gold answers and judgements go under names that no judge is shown.
+lm-evaluation-harness, deepeval and SWE-agent. Files without answers of a system are refused with
+advice. Gold answers and judgements go under names that no judge is shown. The tables at the end
+list the keys by which each log is recognized.
 """
 
 from __future__ import annotations
@@ -16,14 +17,22 @@ from typing import Any
 
 from agenteval.errors import InputError
 from agenteval.files import opened
-from agenteval.readers.fields import MESSAGES, OUTPUT, field_of, number_of, plain_text, snake
+from agenteval.readers.fields import (
+    MESSAGES,
+    OUTPUT,
+    has_field,
+    number_of,
+    plain_text,
+    snake,
+    words,
+)
 from agenteval.readers.strict_json import Item, Notes, read_items
 
 Rows = Iterator[tuple[str | None, Item]]  # values with their number in the file
 
 
 def public_records(rows: Rows, path: Path, notes: Notes) -> Rows:
-    """The rows of a file, those of a public log as records of runs; its first row tells.
+    """Return the rows of a file, those of a public log as records; the first row decides.
 
     Raises InputError for a log that holds no answers of a system.
     """
@@ -47,7 +56,7 @@ def _names(row: Any) -> set[str]:
 
 
 def _as_written(rows: Rows, path: Path) -> Rows:
-    """The rows. Raises InputError for a list where the tool writes an object, and the like."""
+    """Yield the rows. Raises InputError for a list where the tool writes an object, etc."""
     place = str(path)
     try:
         for number, item in rows:
@@ -58,13 +67,13 @@ def _as_written(rows: Rows, path: Path) -> Rows:
 
 
 def _each(convert: Callable[[dict[str, Any], str], dict[str, Any]]) -> Callable[..., Rows]:
-    """Read row by row."""
+    """Return a reader that converts row by row."""
 
     def read(rows: Rows, _path: Path, _notes: Notes) -> Rows:
         for number, item in rows:
             value = item.value
-            made = convert(value, item.place) if isinstance(value, dict) else value
-            yield number, replace(item, value=made)
+            record = convert(value, item.place) if isinstance(value, dict) else value
+            yield number, replace(item, value=record)
 
     return read
 
@@ -72,7 +81,7 @@ def _each(convert: Callable[[dict[str, Any], str], dict[str, Any]]) -> Callable[
 def _text(value: Any) -> str:
     """The text of a turn: itself, or under `content` or `answer`."""
     if isinstance(value, dict):
-        return plain_text(next((value[k] for k in ("answer", "content") if k in value), value))
+        value = next((value[k] for k in ("answer", "content") if k in value), value)
     return plain_text(value)
 
 
@@ -80,21 +89,26 @@ def _turn(role: str, value: Any) -> dict[str, Any]:
     return {"role": role, "content": _text(value)}
 
 
-def _alternating(turns: list[Any]) -> list[dict[str, Any]]:
-    return [_turn("assistant" if i % 2 else "user", turn) for i, turn in enumerate(turns)]
+def _conversation(messages: list[dict[str, Any]]) -> str:
+    """What was asked: the only turn, or all turns under their speakers."""
+    if len(messages) == 1:
+        return str(messages[0]["content"])
+    return "\n\n".join(f"{m['role'].upper()}: {m['content']}" for m in messages)
+
+
+def _dicts(rows: Any) -> list[dict[str, Any]]:
+    return [row for row in rows or () if isinstance(row, dict)]
 
 
 # ---- benchmarks of chat models -------------------------------------------------------------------
 
 
 def _arena_hard(row: dict[str, Any], _place: str) -> dict[str, Any]:
-    messages = row["messages"] if isinstance(row["messages"], list) else []
-    plain = [
-        {**m, "content": _text(m["content"])} if isinstance(m.get("content"), dict) else m
-        for m in messages
-        if isinstance(m, dict)
-    ]
-    return {**row, "messages": plain}
+    messages = _dicts(row["messages"]) if isinstance(row["messages"], list) else []
+    for i, m in enumerate(messages):
+        if isinstance(m.get("content"), dict):
+            messages[i] = {**m, "content": _text(m["content"])}
+    return {**row, "messages": messages}
 
 
 def _mt_bench(rows: Rows, path: Path, notes: Notes) -> Rows:
@@ -115,12 +129,12 @@ def _mt_bench(rows: Rows, path: Path, notes: Notes) -> Rows:
             notes.add(f"the first of {len(choices)} choices is read", item.place)
         question = questions.get(str(row.get("question_id")), {})
         asked = question.get("turns") or []
-        spoken: list[dict[str, Any]] = []
+        messages: list[dict[str, Any]] = []
         for i, turn in enumerate(turns):
-            spoken += [_turn("user", asked[i])] if i < len(asked) else []
-            spoken.append(_turn("assistant", turn))
+            messages += [_turn("user", asked[i])] if i < len(asked) else []
+            messages.append(_turn("assistant", turn))
         row |= {
-            "messages": spoken,
+            "messages": messages,
             "input": _conversation([_turn("user", turn) for turn in asked]),
             "output": _text(turns[-1]) if turns else None,
             "reference": question.get("reference"),
@@ -138,19 +152,14 @@ def _questions(path: Path) -> dict[str, dict[str, Any]]:
     return {}
 
 
-def _conversation(messages: list[dict[str, Any]]) -> str:
-    """What was asked: the only turn, or all turns under their speakers."""
-    if len(messages) == 1:
-        return str(messages[0]["content"])
-    return "\n\n".join(f"{m['role'].upper()}: {m['content']}" for m in messages)
-
-
 def _wild_bench(row: dict[str, Any], _place: str) -> dict[str, Any]:
     """Answers (`chat_history`, `output`) and evaluated ones (`model_output`, `model_test`), whose
     `prompt` is the judge's."""
     asked = row.get("chat_history") or row.get("conversation_input") or []
-    texts = isinstance(asked, list) and all(isinstance(turn, str) for turn in asked)
-    turns = _alternating(asked) if texts else [_turn(m["role"], m) for m in asked]
+    if isinstance(asked, list) and all(isinstance(turn, str) for turn in asked):
+        turns = [_turn("assistant" if i % 2 else "user", turn) for i, turn in enumerate(asked)]
+    else:
+        turns = [_turn(m["role"], m) for m in asked]
     record = {k: v for k, v in row.items() if k not in _OF_JUDGE and snake(k) not in MESSAGES}
     record["metadata"] = {k: row[k] for k in _OF_JUDGE if k in row}
     history = plain_text(row.get("history"))
@@ -161,22 +170,16 @@ def _wild_bench(row: dict[str, Any], _place: str) -> dict[str, Any]:
     return {**record, "case_id": row["session_id"]}
 
 
-_OF_JUDGE: tuple[str, ...] = (
-    "prompt",
-    "result",
-    "parsed_result",
-    "checklist",
-    "eval_config",
-    "ref_output",
-    "error",
-)
-_OF_JUDGE += ("score", "strengths", "weaknesses", "price", "model_input")
+_OF_JUDGE = words("""
+    prompt result parsed_result checklist eval_config ref_output error score strengths weaknesses
+    price model_input
+""")
 
 
 def _gaia(row: dict[str, Any], place: str) -> dict[str, Any]:
     gold = next((key for key in row if snake(key) == "final_answer"), "")
     record = {("reference" if key == gold else key): value for key, value in row.items()}
-    if not any((hit := field_of(key)) and hit[0] in ("output", "messages") for key in record):
+    if not has_field(record, "output", "messages"):
         raise InputError(
             f"a question of GAIA with its gold answer ({gold!r}); what the system answered is "
             "missing: put it under 'answer'",
@@ -199,34 +202,37 @@ def _lm_eval(rows: Rows, _path: Path, notes: Notes) -> Rows:
             notes.add("samples that differ in their filter alone are read once", item.place)
             continue
         seen.add(key)
-        answer = responses
-        while isinstance(answer, list) and answer:
-            answer = answer[0]
+        answer = _innermost(responses)
         if not isinstance(answer, str):
             problem = "log-likelihoods of lm-eval, which hold no text: use a generate_until task"
             raise InputError(problem, item.place)
-        prompt = row.get("arguments")
-        while isinstance(prompt, (list, dict)) and prompt:
-            prompt = next(iter(prompt.values())) if isinstance(prompt, dict) else prompt[0]
+        prompt = _innermost(row.get("arguments"), objects=True)
+        try:  # messages may be written as JSON
+            decoded = json.loads(prompt)
+        except (TypeError, ValueError):
+            decoded = None
         metrics = row.get("metrics") or ["exact_match"]
         outcome = row.get(metrics[0]) if isinstance(metrics[0], str) else None
-        success = bool(outcome) if outcome in (0, 1) else None
-        record = {**row, "input": _prompt(prompt), "output": answer, "success": success}
-        yield number, replace(item, value={**record, "reference": row.get("target")})
+        record = {
+            **row,
+            "input": decoded if isinstance(decoded, list) else prompt,
+            "output": answer,
+            "success": bool(outcome) if outcome in (0, 1) else None,
+            "reference": row.get("target"),
+        }
+        yield number, replace(item, value=record)
 
 
-def _prompt(prompt: Any) -> Any:
-    """A prompt, the messages that it is where it is written as JSON."""
-    try:
-        value = json.loads(prompt)
-    except (TypeError, ValueError):
-        return prompt
-    return value if isinstance(value, list) else prompt
+def _innermost(value: Any, *, objects: bool = False) -> Any:
+    """The first value of the first list in a value, at any depth; of objects as well."""
+    while value and (isinstance(value, list) or (objects and isinstance(value, dict))):
+        value = next(iter(value.values())) if isinstance(value, dict) else value[0]
+    return value
 
 
 def _openai_evals(rows: Rows, path: Path, _notes: Notes) -> Rows:
-    """The samples of a log of events. Of several samplings the last that goes on from the first
-    is the answer: a grader's begins anew."""
+    """The samples of a log of events. Of several samplings the answer is the last that continues
+    the first: a grader's starts anew."""
     spec: Mapping[str, Any] = {}
     samples: dict[str, list[Item]] = {}
     for _, item in rows:
@@ -238,18 +244,18 @@ def _openai_evals(rows: Rows, path: Path, _notes: Notes) -> Rows:
     systems = [systems] if isinstance(systems, str) else systems
     for number, (sample, items) in enumerate(samples.items(), start=1):
         data = {e.value["type"]: e.value["data"] for e in reversed(items)}  # the first of each kind
-        asked = [e.value["data"] for e in items if e.value["type"] == "sampling"]
-        if not asked and "error" not in data:
+        samplings = [e.value["data"] for e in items if e.value["type"] == "sampling"]
+        if not samplings and "error" not in data:
             continue
-        start = asked[0].get("prompt") if asked else None
+        start = samplings[0].get("prompt") if samplings else None
         size = len(start) if isinstance(start, list) else 0
-        going_on = [d for d in asked if size and d.get("prompt", ())[:size] == start] or asked[:1]
+        continued = [d for d in samplings if size and d.get("prompt", ())[:size] == start]
         match = data.get("match", {})
         record = {
             "id": sample,
             "system": ", ".join(map(str, systems)),
             "input": start,
-            "output": going_on[-1].get("sampled") if asked else None,
+            "output": (continued or samplings[:1])[-1].get("sampled") if samplings else None,
             "success": match.get("correct"),
             "reference": match.get("expected"),
             "error": data.get("error"),
@@ -263,33 +269,29 @@ def _openai_evals(rows: Rows, path: Path, _notes: Notes) -> Rows:
 def _deepeval(rows: Rows, _path: Path, _notes: Notes) -> Rows:
     for _, item in rows:
         document = item.value.get("testRunData", item.value)
-        cases = [
-            *(document.get("testCases") or ()),
-            *(document.get("conversationalTestCases") or ()),
-        ]
+        conversations = document.get("conversationalTestCases")
+        cases = [*(document.get("testCases") or ()), *(conversations or ())]
         settings = document.get("hyperparameters") or {}
         system = settings.get("model") if isinstance(settings, dict) else None
-        for number, case in enumerate(cases, start=1):
+        for i, case in enumerate(cases):
             record = {"model": system, **case}
             record["metadata"] = {"metricsData": record.pop("metricsData", None)}
             if "turns" in case:
                 record["expected"] = case.get("expectedOutcome")
-            yield str(number), Item(record, f"{item.place}:testCases[{number - 1}]", None)
+            yield str(i + 1), Item(record, f"{item.place}:testCases[{i}]", None)
 
 
 def _swe_agent(row: dict[str, Any], _place: str) -> dict[str, Any]:
-    """A trajectory of SWE-agent, or of mini-swe-agent. Demonstrations are left out."""
+    """A trajectory of SWE-agent, or of mini-swe-agent, without demonstrations."""
     info = row["info"] if isinstance(row["info"], dict) else {}
-    spoken = [m for m in row.get("messages") or row.get("history") or () if isinstance(m, dict)]
     messages = [
         {**m, "role": "tool"} if m.get("message_type") == "observation" else m
-        for m in spoken
+        for m in _dicts(row.get("messages") or row.get("history"))
         if not m.get("is_demo")
     ]
     if not messages:
-        steps = [step for step in row.get("trajectory") or () if isinstance(step, dict)]
-        pairs = (("assistant", "response"), ("tool", "observation"))
-        messages = [_turn(role, step[k]) for step in steps for role, k in pairs if step.get(k)]
+        steps, pairs = row.get("trajectory"), (("assistant", "response"), ("tool", "observation"))
+        messages = [_turn(role, s[k]) for s in _dicts(steps) for role, k in pairs if s.get(k)]
     settings = row.get("replay_config") or info.get("config")
     try:
         settings = json.loads(settings) if isinstance(settings, str) else dict(settings or {})
@@ -308,18 +310,19 @@ def _swe_agent(row: dict[str, Any], _place: str) -> dict[str, Any]:
 
 
 def public_ratings(row: dict[str, Any]) -> list[dict[str, Any]]:
-    """The ratings that a judgment of MT-bench, a scored row of WildBench (both from 1 to 10) or a
-    file of deepeval holds; any other row is one rating as it is."""
+    """Return the ratings of a judgment of MT-bench, a scored row of WildBench (both from 1 to 10)
+    or a file of deepeval; any other row is one rating as it is."""
     system = row.get("model_test") or row.get("model")
     case = row.get("session_id") or row.get("question_id")
     parsed = row.get("parsed_result")
     score = row.get("score", parsed.get("score") if isinstance(parsed, dict) else None)
     if case is not None and ("model_test" in row or {"judge", "judgment", "score"} <= row.keys()):
         number = number_of(score)
-        known = number is not None and 1 <= number <= 10
+        valid = number is not None and 1 <= number <= 10
         rating = {"run": f"{system}:{case}", "system": system, "case": str(case)}
         rating["criterion"] = f"turn {row['turn']}" if "turn" in row else "score"
-        return [rating | ({"value": (number - 1) / 9} if number and known else _UNREAD)]
+        unread = {"status": "unscored:parse"}
+        return [rating | ({"value": (number - 1) / 9} if number and valid else unread)]
     document = row.get("testRunData", row)
     if not isinstance(document, dict) or not isinstance(document.get("testCases"), list):
         return [row]
@@ -335,7 +338,6 @@ def public_ratings(row: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-_UNREAD = {"status": "unscored:parse"}
 # By the keys of the first row.
 _ANSWERS = frozenset(OUTPUT) | {"choices", "messages"}
 _WITHOUT_ANSWERS = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -16,7 +16,7 @@ from agenteval.files import opened
 from agenteval.readers import traces
 from agenteval.readers.fields import Context
 from agenteval.readers.formats import FORMATS, NEEDS, Format, is_part, recognise
-from agenteval.readers.gold_in_spans import tell_withheld, withheld_from, without_gold
+from agenteval.readers.gold import note_withheld, withheld_from, without_gold
 from agenteval.readers.logs import logged_records
 from agenteval.readers.problems import first_problem
 from agenteval.readers.public_logs import Rows, public_records
@@ -30,134 +30,148 @@ from agenteval.readers.source_files import (
     described,
     find,
 )
+from agenteval.readers.spans import is_trace
 from agenteval.readers.strict_json import Item, Notes
 from agenteval.readers.table_files import check_mapping, file_items, mapped
 from agenteval.readers.tasks import mapping_of
 from agenteval.records import Run, RunFailure
 
-_HEAD = 65536  # bytes that are looked through for a sign of traces
+_HEAD = 65536  # bytes that are searched for a sign of traces
 _TRACE_KEYS = re.compile(
     rb'"(?:resource_?[sS]pans|scope_?[sS]pans|child_?[sS]pans|(?:context\.|parent_?)?[sS]pan_?[iI][dD])"'
     rb"\s*:"
 )
-# Words in the keys of every trace; what has none of them need not be looked at further.
+# Words in the keys of every trace; an object without any of them need not be examined further.
 _OF_TRACES = ("span", "trace", "attributes", "batches", "context", "unixnano")
 _OF_RECORDINGS = frozenset({"key", "run", "repeat", "attempt", "role", "reply", "text"})
+_PIPE = Path("-")
 
 
 def read_runs(
     source: str | Path, *, task: str = "", mapping: Mapping[str, str] | None = None
 ) -> ReadResult:
-    """All runs of a file, a folder (with its folders), a glob pattern, or "-" (standard input).
+    """Read all runs of a file, a folder (with its folders), a pattern, or "-" (standard input).
 
-    Files hold JSON or JSON lines in UTF-8, or a table (CSV, TSV, Parquet, Arrow); the form of each
-    record is told by its content (see `formats`). A file of traces gives one run for each trace
+    Files hold JSON or JSON lines in UTF-8, or a table (CSV, TSV, Parquet, Arrow); the content of
+    each record decides its form (see `formats`). A file of traces gives one run for each trace
     (see `traces`), a log of another tool one for each sample (see `logs`).
     `task` is given to runs that name none. `mapping` says which column (or key) is which field;
-    None: what the task says (`map` in its task.yaml, also beside the file).
+    by default the task says so (`map` in its task.yaml, also beside the file).
 
-    The id of a run is its own (`id`, `run_id`, ...). Else it is made from the place: the path
+    The id of a run is its own (`id`, `run_id`, ...). Otherwise it is made from the place: the path
     relative to the folder, without suffix (the stem for a single file), with ":" and the number of
-    the line or array element where the file holds several runs. A case id (`task_id`, ...) stands
-    in for that number where all runs of the file have one and no two are equal.
+    the line or array element where the file holds several runs. A case id (`task_id`, ...) replaces
+    that number where all runs of the file have one and no two are equal.
 
-    Runs of one input are one case. Inputs that differ in the white space around them are two, as
-    they stand, and a warning says so.
+    Runs of one input are one case. Inputs that differ only in the white space around them are two
+    cases, with a warning.
 
-    Raises InputError, naming file and line, for what cannot be read, for two runs of one id, for
-    a line of a recording of replies, and when there is no run at all. In a folder or pattern,
-    files of other kinds are listed in `skipped` instead, and so are files whose first value is no
-    run and logs of which no sample can be read; broken files and recordings are errors.
+    Raises InputError, naming file and line, for files that cannot be read, for two runs with one
+    id, for a line of a recording of replies, and when there is no run at all. In a folder or
+    pattern, files of other kinds are listed in `skipped` instead, and so are files whose first
+    value is not a run and logs without a readable sample; broken files and recordings are errors.
     """
-    piped = SourceFiles([SourceFile(Path("-"), "stdin")], [], single=True)
+    piped = SourceFiles([SourceFile(_PIPE, "stdin")], [], single=True)
     sources = piped if str(source) == "-" else find(source)
     columns = mapping_of(task, Path(source)) if mapping is None else mapping
-    reading = _Reading(task, sources.single, columns, given=mapping is not None)
+    reader = _RunReader(task, sources.single, columns, for_task=mapping is None)
     with collector_paused():
         for file in sources.files:
-            reason = reading.read(file)
+            reason = reader.read(file)
             if reason:
                 sources.skipped.append(Skipped(str(file.path), reason))
-    if not reading.runs:
-        passed = f" ({len(sources.skipped)} file(s) skipped)" if sources.skipped else ""
-        raise InputError(f"no runs found{passed}", str(source))
-    reading.tell_almost_equal()
+    if not reader.runs:
+        skipped = f" ({len(sources.skipped)} file(s) skipped)" if sources.skipped else ""
+        raise InputError(f"no runs found{skipped}", str(source))
+    reader.note_similar_inputs()
     return ReadResult(
-        reading.runs, sorted(sources.skipped, key=lambda s: s.path), reading.notes.lines()
+        reader.runs, sorted(sources.skipped, key=lambda s: s.path), reader.notes.lines()
     )
 
 
 @dataclass(frozen=True)
-class _Numbered:
-    """A run with the id its place gives, and the case id that may replace the number in it."""
+class _PlacedRun:
+    """A run named by its place, and the case id that may replace the number in its id."""
 
     run: Run
     place: str
-    case_id: str | None
+    case_id: str | None = None
 
 
 @dataclass
-class _Reading:
-    """What one reading collects; `single` says that the user named one file."""
+class _RunReader:
+    """Collects the runs of several files. `single` says that the user named one file, `for_task`
+    that the mapping is the task's, so some files may lack its columns."""
 
     task: str
     single: bool
     mapping: Mapping[str, str]
-    given: bool  # the mapping is of these runs, not of the task
+    for_task: bool
     notes: Notes = field(default_factory=Notes)
     runs: list[Run] = field(default_factory=list)
     places: dict[str, str] = field(default_factory=dict)  # id -> where it was read
 
     def read(self, file: SourceFile) -> str | None:
-        """Read one file; the reason when it turns out to hold no runs."""
-
-        piped = str(file.path) == "-"
-        if not piped and (logged := logged_records(file.path, self.notes)) is not None:
-            try:
-                first = next(logged, None)
-            except InputError as error:  # a log of nothing, of another version, no whole archive
-                if self.single:
-                    raise
-                return str(error).removeprefix(f"{error.where}: ")
-            logged = chain([] if first is None else [first], logged)
-            return self._records(logged, file, self.mapping if self.given else {})
-        if not piped and looks_like_traces(file.path):
-            runs = traces.trace_runs(file, self.task, self.notes, sure=False)
-            if isinstance(runs, list):
-                self._add((run, str(file.path)) for run in runs)
-                return None
+        """Read one file; returns a reason when it holds no runs."""
+        if file.path != _PIPE:
+            logged = logged_records(file.path, self.notes)
+            if logged is not None:
+                return self._log(logged, file)
+            if looks_like_traces(file.path):
+                runs = traces.trace_runs(file, self.task, self.notes, sure=False)
+                if isinstance(runs, list):
+                    return self._add(_PlacedRun(run, str(file.path)) for run in runs)
         items = file_items(file.path, self.notes)
         first = next(items, None)
         if first is None:
             return "empty"
         items = chain([first], items)
-        check_mapping(first.value, self.mapping, first.place, None if self.given else self.notes)
-        if not (_may_be_trace(first.value) and traces.is_trace(first.value)):
+        notes = self.notes if self.for_task else None
+        check_mapping(first.value, self.mapping, first.place, notes)
+        if not (_may_be_trace(first.value) and is_trace(first.value)):
             return self._records(items, file, self.mapping)
-        # A trace of which the beginning of the file, or standard input, could not tell.
-        display = "standard input" if piped else str(file.path)
-        runs = list(traces.runs_of(items, file.name, display, self.task, self.notes))
-        self._add((run, display) for run in runs)
-        return None if runs else "no spans"
+        # A trace that standard input or the beginning of the file does not reveal.
+        display = "standard input" if file.path == _PIPE else str(file.path)
+        spans = traces.runs_of(items, file.name, display, self.task, self.notes)
+        return self._add([_PlacedRun(run, display) for run in spans], "no spans")
 
-    def _add(self, runs: Iterator[tuple[Run, str]]) -> None:
-        for run, place in runs:
-            if run.id in self.places:
-                first = self.places[run.id]
-                raise InputError(f"the id {run.id!r} was already used at {first}", place)
-            self.places[run.id] = place
+    def _log(self, records: Iterator[Item], file: SourceFile) -> str | None:
+        try:
+            first = list(islice(records, 1))
+        except InputError as error:  # an empty log, another version, a broken archive
+            return self._reason(error)
+        return self._records(chain(first, records), file, {} if self.for_task else self.mapping)
+
+    def _reason(self, error: InputError) -> str:
+        """Return why a file is skipped; raises the error for a file that the user named."""
+        if self.single:
+            raise error
+        return str(error).removeprefix(f"{error.where}: ")
+
+    def _add(self, runs: Iterable[_PlacedRun], reason: str = "") -> str | None:
+        """Add runs; returns `reason` when there are none."""
+        added = False
+        for item in runs:
+            if item.run.id in self.places:
+                first = self.places[item.run.id]
+                raise InputError(f"the id {item.run.id!r} was already used at {first}", item.place)
+            self.places[item.run.id] = item.place
             if len(self.runs) >= MOST_RUNS:
-                raise InputError(f"more than {MOST_RUNS:,} runs", place)
-            self.runs.append(run)
+                raise InputError(f"more than {MOST_RUNS:,} runs", item.place)
+            self.runs.append(item.run)
+            added = True
+        return None if added else reason
 
     def _records(
         self, items: Iterator[Item], file: SourceFile, mapping: Mapping[str, str]
     ) -> str | None:
-        """Read records that are runs of their own; the reason when the first is none."""
-        batch: list[_Numbered] = []
-        rows = self._rows(items, file, raw=bool(mapping))
-        if isinstance(rows, str):
-            return rows
+        """Read records that are one run each; returns a reason when the first is not a run."""
+        batch: list[_PlacedRun] = []
+        rows = _numbered(items)
+        try:
+            rows = rows if mapping else public_records(rows, file.path, self.notes)
+        except InputError as error:
+            return self._reason(error)
         for number, item in rows:
             if is_part(item.value):
                 self.notes.add("steps inside other runs are left out", str(file.path))
@@ -167,8 +181,8 @@ class _Reading:
                 raise InputError("these are recorded replies (replay:FILE), not runs", item.place)
             form = recognise(item.value)
             if form is None:
-                known = f"known forms: {', '.join(f.name for f in FORMATS)}"
-                wanted = NEEDS if isinstance(item.value, dict) else known
+                forms = f"known forms: {', '.join(f.name for f in FORMATS)}"
+                wanted = NEEDS if isinstance(item.value, dict) else forms
                 problem = f"no known form of a run: {described(item.value)}; {wanted}"
                 if self.single or batch:
                     raise InputError(problem, item.place)
@@ -177,56 +191,48 @@ class _Reading:
             batch.append(self._run(form, item, name))
             if len(batch) > MOST_RUNS:
                 raise InputError(f"more than {MOST_RUNS:,} runs", item.place)
-        case_ids = [read.case_id for read in batch]
-        if len(batch) > 1 and any(case_ids):
-            if None not in case_ids and len(set(case_ids)) == len(batch):
-                prefix = "" if self.single else f"{file.name}:"
-                batch = [
-                    replace(read, run=read.run.model_copy(update={"id": f"{prefix}{read.case_id}"}))
-                    for read in batch
-                ]
-            else:
-                note = "case ids repeat or are missing, so runs are named by their line"
-                self.notes.add(note, str(file.path))
-        self._add((read.run, read.place) for read in batch)
-        return None if batch else "empty"
+        return self._add(self._named_by_case(batch, file), "empty")
 
-    def _rows(self, items: Iterator[Item], file: SourceFile, *, raw: bool) -> Rows | str:
-        """The rows of a file, of a public log as records; the reason when it holds no answers."""
-        rows = _numbered(items)
-        try:
-            return rows if raw else public_records(rows, file.path, self.notes)
-        except InputError as error:
-            if self.single:
-                raise
-            return str(error).removeprefix(f"{error.where}: ")
+    def _named_by_case(self, batch: list[_PlacedRun], file: SourceFile) -> list[_PlacedRun]:
+        case_ids = [item.case_id for item in batch]
+        if len(batch) < 2 or not any(case_ids):
+            return batch
+        if None in case_ids or len(set(case_ids)) < len(batch):
+            note = "case ids repeat or are missing, so runs are named by their line"
+            self.notes.add(note, str(file.path))
+            return batch
+        prefix = "" if self.single else f"{file.name}:"
+        return [
+            replace(item, run=item.run.model_copy(update={"id": f"{prefix}{item.case_id}"}))
+            for item in batch
+        ]
 
-    def _run(self, form: Format, item: Item, name: str) -> _Numbered:
-        """`name` is the id where the record has none."""
+    def _run(self, form: Format, item: Item, name: str) -> _PlacedRun:
+        """Return the run of a record; `name` is its id where it has none."""
+        context = Context(item.place, self.notes)
         try:
-            draft = form.to_draft(item.value, Context(item.place, self.notes))
+            draft = form.to_draft(item.value, context)
             values = {key: value for key, value in vars(draft).items() if key != "weak_id"}
-            run = Run.model_validate(
-                {**values, "id": draft.id or name, "task": draft.task or self.task}
-            )
-            if item.cut_off:
-                cut_off = RunFailure(kind="cut_off", message="cells are missing at the row's end")
-                run = run.model_copy(update={"failure": cut_off})
+            values |= {"id": draft.id or name, "task": draft.task or self.task}
+            run = Run.model_validate(values)
         except ValidationError as error:
             raise InputError(first_problem(error), item.place) from None
-        clean = without_gold(run)
-        tell_withheld(withheld_from(clean), Context(item.place, self.notes))
-        return _Numbered(clean, item.place, None if draft.id else draft.weak_id)
+        if item.cut_off:
+            failure = RunFailure(kind="cut_off", message="cells are missing at the row's end")
+            run = run.model_copy(update={"failure": failure})
+        run = without_gold(run)
+        note_withheld(withheld_from(run), context)
+        return _PlacedRun(run, item.place, None if draft.id else draft.weak_id)
 
-    def tell_almost_equal(self) -> None:
-        """One warning for all inputs that are another's but for the white space around them."""
+    def note_similar_inputs(self) -> None:
+        """Warn, once, of all inputs that differ from another's only in white space around them."""
         first: dict[str, Run] = {}
         reported: set[str] = set()
         text = ""
         for run in self.runs:
-            bare = run.input.strip()
-            other = first.setdefault(bare, run)
-            if bare and run.input != other.input and run.input not in reported:
+            stripped = run.input.strip()
+            other = first.setdefault(stripped, run)
+            if stripped and run.input != other.input and run.input not in reported:
                 reported.add(run.input)
                 text = text or (
                     f"the input differs from that of run {other.id!r} in white space around it "
@@ -236,7 +242,7 @@ class _Reading:
 
 
 def _may_be_trace(value: Any) -> bool:
-    """False for what surely is no trace: no key of the (first) object is one of traces."""
+    """False when no key of the (first) object is one of traces."""
     while isinstance(value, list) and value:
         value = value[0]
     return isinstance(value, dict) and any(
@@ -244,8 +250,8 @@ def _may_be_trace(value: Any) -> bool:
     )
 
 
-def _numbered(items: Iterator[Item]) -> Iterator[tuple[str | None, Item]]:
-    """Values that should be runs, with their number in the file; None when the file is one run."""
+def _numbered(items: Iterator[Item]) -> Rows:
+    """Yield values that should be runs, with their number; None when the file is one run."""
     for item in items:
         if isinstance(item.value, list) and recognise(item.value) is None:
             before = f"{item.line}:" if (item.line or 1) > 1 else ""
@@ -256,8 +262,10 @@ def _numbered(items: Iterator[Item]) -> Iterator[tuple[str | None, Item]]:
 
 
 def first_records(file: SourceFile, most: int = 200) -> list[dict[str, Any]]:
-    """The first records of a file as they stand, to look at; none where it holds no objects.
-    Raises InputError."""
+    """Return the first records of a file as they are; none where it holds no objects.
+
+    Raises InputError.
+    """
     notes = Notes()
     items = logged_records(file.path, notes) or file_items(file.path, notes)
     rows = public_records(_numbered(items), file.path, notes)
@@ -266,28 +274,28 @@ def first_records(file: SourceFile, most: int = 200) -> list[dict[str, Any]]:
 
 
 def is_recording(value: Any) -> bool:
-    """Whether `value` is a line of a recording of replies (`models.replay`).
+    """Return whether `value` is a line of a recording of replies (`models.replay`).
 
-    `reply` is a name of an output, so such lines would else be read as runs of an unnamed system.
-    With the hash of a request under `key`: a line that holds a whole reply, or that refers to an
-    earlier one by run and attempt. Recorded elsewhere (any key, or a run): an object with fields
-    of a recording only, among them a whole reply or its text.
+    `reply` is a name of an output, so such lines would otherwise be read as runs of an unnamed
+    system. With the hash of a request under `key`, it is a line that holds a complete reply, or
+    that refers to an earlier one by run and attempt. Recorded elsewhere (any key, or a run), it is
+    an object with only the fields of a recording, among them a complete reply or its text.
     """
     if not isinstance(value, dict) or not ("key" in value or "run" in value):
         return False
     reply, key = value.get("reply"), value.get("key")
-    whole = isinstance(reply, dict) and isinstance(reply.get("text"), str)
+    complete = isinstance(reply, dict) and isinstance(reply.get("text"), str)
     hashed = isinstance(key, str) and re.fullmatch("[0-9a-f]{64}", key) is not None
-    if hashed and (whole or value.keys() >= {"run", "repeat", "attempt"}):
+    if hashed and (complete or value.keys() >= {"run", "repeat", "attempt"}):
         return True
-    plain = whole or ("reply" not in value and isinstance(value.get("text"), str))
-    return plain and value.keys() <= _OF_RECORDINGS
+    has_text = complete or ("reply" not in value and isinstance(value.get("text"), str))
+    return has_text and value.keys() <= _OF_RECORDINGS
 
 
 def looks_like_traces(path: Path) -> bool:
-    """Whether the beginning of a file holds a key that only traces have. False if unreadable."""
+    """Return whether the beginning of a file holds a key that only traces have."""
     try:
         with opened(path) as stream:
             return _TRACE_KEYS.search(stream.read(_HEAD)) is not None
-    except InputError:  # whoever reads it says so
+    except InputError:  # the reader of the file reports it
         return False

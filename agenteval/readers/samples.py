@@ -17,13 +17,13 @@ _INFINITE = ("Infinity", "-Infinity", math.inf, -math.inf)
 
 
 @dataclass(frozen=True)
-class Sample:
+class LoggedSample:
     """One recorded execution of a system.
 
     `record` holds the run under names that `fields` knows. `run` and `repeat` say which rating this
-    is. `scores` are fields of ratings by criterion (`rating`, `failed`); `why` is the reason where
-    a criterion that others of the log have is missing here, None where it was not asked. `told` is
-    what a reader of the run should know.
+    is. `scores` are fields of ratings by criterion (`rating`, `failed`). `why` is the reason why a
+    criterion that other samples have is missing, None where the sample was not scored on it. `note`
+    is for readers of the run, `extra` has further fields of its ratings.
     """
 
     place: str
@@ -33,12 +33,12 @@ class Sample:
     record: dict[str, Any]
     scores: dict[str, dict[str, Any]]
     why: str | None = None
-    told: str = ""
-    about: Mapping[str, Any] = field(default_factory=dict)  # further fields of its ratings
+    note: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 def failed(message: str) -> dict[str, Any]:
-    """The fields of a rating that could not be made."""
+    """Return the fields of a rating that could not be made."""
     return {"status": "unscored:missing", "message": message}
 
 
@@ -49,45 +49,46 @@ def rating(
     why: Any = None,
     words: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
-    """The fields of a rating from what a scorer gave: truth values, numbers, words.
+    """Return the fields of a rating from what a scorer gave: truth values, numbers, words.
 
-    A number has a value where it lies from 0 to 1; any other is a label, of which criteria with a
-    range know the value. So is a word that is neither one of `words` nor a verdict. Nothing and NaN
-    are a Failure; `why` says more of it.
+    A number has a value where it lies from 0 to 1; any other is a label, whose value criteria with
+    a range know. So is a word that is neither one of `words` nor a verdict. Nothing and NaN are a
+    Failure, with the reason `why`.
     """
-    told = {"explanation": explanation} if isinstance(explanation, str) and explanation else {}
     if is_missing(value):
         return failed(": ".join(str(part) for part in (why, explanation) if part) or "no value")
     if not isinstance(value, (bool, int, float, str)) or value in _INFINITE:
         return {**failed(f"no value of a scale: {shorten(value)}"), "status": "unscored:off_scale"}
+    fields: dict[str, Any] = {}
     if isinstance(value, bool):
-        return {"label": str(value).lower(), "value": float(value), **told}
-    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-    number = (words or {}).get(text, number_of(text))
-    known = number is not None and 0 <= number <= 1
-    return {"label": text, **({"value": number} if known else {}), **told}
+        fields = {"label": str(value).lower(), "value": float(value)}
+    else:
+        text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+        fields["label"] = text
+        number = (words or {}).get(text, number_of(text))
+        if number is not None and 0 <= number <= 1:
+            fields["value"] = number
+    if isinstance(explanation, str) and explanation:
+        fields["explanation"] = explanation
+    return fields
 
 
-def rating_rows(samples: Iterable[Sample], name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Place and fields of a rating for each sample and each criterion that any of them has.
+def rating_rows(samples: Iterable[LoggedSample], name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield place and fields of a rating for each sample and each criterion that any of them has.
 
     The case is the input, as for runs, so that ratings of several systems are pairs; the text is
-    what the system said, in all its turns. What a sample lacks is a Failure; one of a scorer that
-    has several criteria elsewhere in the log is one of each of them. Raises InputError where no
+    what the system said, in all its turns. What a sample lacks is a Failure. A failed scorer that
+    has several criteria elsewhere in the log fails on each of them. Raises InputError where no
     sample has a score.
     """
-    rows: list[tuple[Sample, dict[str, str]]] = []
+    rows: list[tuple[LoggedSample, dict[str, str]]] = []
     for sample in samples:
         form = recognise(sample.record)
         run = form.to_draft(sample.record, Context(sample.place, Notes())) if form else RunDraft()
         turns = [m.content for m in run.messages if m.role == "assistant"]
         case = content_hash(run.input) if run.input else sample.run
-        rows.append(
-            (
-                replace(sample, record={}),
-                {"case": case, "text": "\n".join([*turns, run.output]), **sample.about},
-            )
-        )
+        fields = {"case": case, "text": "\n".join([*turns, run.output]), **sample.extra}
+        rows.append((replace(sample, record={}), fields))
     scores = [item for sample, _ in rows for item in sample.scores.items()]
     rated = {criterion for criterion, score in scores if "status" not in score}
     of_parts = {criterion.rpartition("/")[0] for criterion in rated} - rated
@@ -95,7 +96,8 @@ def rating_rows(samples: Iterable[Sample], name: str) -> Iterator[tuple[str, dic
     if not criteria:
         why = next((sample.why for sample, _ in rows if sample.why), "none was scored")
         raise InputError(f"none of its {len(rows)} samples has a score: {why}", name)
-    for sample, about in rows:
+    for sample, fields in rows:
+        about = {"run": sample.run, "system": sample.system, "repeat": sample.repeat}
         for criterion in criteria:
             score = sample.scores.get(criterion)
             if score is None and (scorer := criterion.rpartition("/")[0]) in of_parts:
@@ -103,14 +105,4 @@ def rating_rows(samples: Iterable[Sample], name: str) -> Iterator[tuple[str, dic
             if score is None and sample.why is not None:
                 score = failed(sample.why)
             if score is not None:
-                yield (
-                    sample.place,
-                    {
-                        "run": sample.run,
-                        "system": sample.system,
-                        "repeat": sample.repeat,
-                        "criterion": criterion,
-                        **about,
-                        **score,
-                    },
-                )
+                yield sample.place, {**about, "criterion": criterion, **fields, **score}

@@ -7,8 +7,8 @@ import json
 import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
@@ -27,27 +27,18 @@ from agenteval.records.score import FailureStatus, ScoreStatus
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
 
 _COLUMNS = (
-    "run",
-    "case",
-    "system",
-    "criterion",
-    "repeat",
-    "label",
-    "value",
-    "status",
-    "success",
+    *("run", "case", "system", "criterion", "repeat", "label", "value", "status", "success"),
     "variant",
 )
-_KNOWN = {
-    **{name: name for name in (*_COLUMNS, "rater")},
+_KNOWN = {name: name for name in (*_COLUMNS, "rater")} | {
     "run_id": "run",
     "case_id": "case",
     "case_key": "case",
     "criterion_id": "criterion",
 }
-_MEANT = {"repetition": "repeat", "repetitions": "repeat", "rep": "repeat"}
+_SUGGESTED = {"repetition": "repeat", "repetitions": "repeat", "rep": "repeat"}
 _ALIKE = 0.8  # share of equal letters (difflib): one or two slips in a word
-_LONGEST = 40  # characters of a name that is looked at
+_LONGEST = 40  # characters of a name that may be a misspelled field
 _STATUSES = (*get_args(ScoreStatus), *get_args(FailureStatus))
 _ROUNDING = 0.005  # by which a value may differ from that of its label
 
@@ -57,32 +48,31 @@ _log = logging.getLogger(__name__)
 def read_scores(
     path: str | Path, criteria: Sequence[Criterion] = (), *, rater: str | None = None
 ) -> ScoreTable:
-    """Ratings of a CSV or Parquet file, of JSONL, or of a log of another tool (see `score_rows`).
+    """Read ratings from a CSV or Parquet file, JSONL, or a log of another tool (see `score_rows`).
 
-    Fields: run and criterion are needed, and label or value unless the status says why there is
+    Fields: run and criterion are required, and label or value unless the status says why there is
     none; case (default: the run), system, repeat (default 0), status (default "scored"), success,
     variant (default "original"). A value is a number in [0, 1]; a label is looked up in the
-    criterion's accepted values, so `criteria` must be given when there are only labels. Where a
-    value contradicts its label beside the criteria that define it, the label counts; one warning
-    in the log says how many do. Rows of a sample that have no label yet are left alone. With
-    `rater` only rows of that rater are read. Case, spacing and hyphens in the names of fields do
-    not matter. Other fields are left alone; one whose name is almost that of a field which is
-    missing is told of in the log.
+    criterion's accepted values, so `criteria` are required when there are only labels. Where a
+    value contradicts its label and the criteria define it, the label counts; one warning in the log
+    says how many do. Rows of a sample that have no label yet are skipped. With `rater` only rows of
+    that rater are read. Case, spacing and hyphens in the names of fields do not matter. Other
+    fields are ignored; the log names one that looks like a misspelled field.
 
-    Of a log, criteria that are not among those given, and without them those of which a label has
-    no value, are left out with a warning.
+    Of a log, criteria that are not among those given, and without `criteria` those whose labels
+    have no value, are left out with a warning.
 
     Raises InputError naming file and line for a row that cannot be used: nothing is guessed.
     """
     file = Path(path)
-    known = {c.id: c for c in criteria}
+    by_id = {c.id: c for c in criteria}
     builder = TableBuilder()
     seen: dict[tuple[Any, ...], str] = {}
     about: dict[str | None, tuple[Any, ...]] = {}
-    against: list[str] = []
+    contradictions: list[str] = []
     unlabelled = 0
-    scales = _own_scales(file, known)
-    for where, row in score_rows(file, known):
+    scales = _numeric_scales(file, by_id)
+    for where, row in score_rows(file, by_id):
         if rater is not None and row.get("rater") != rater:
             continue
         if waits_for_label(row):
@@ -90,7 +80,10 @@ def read_scores(
             continue
         if str(row.get("criterion")) in scales and is_missing(row.get("label")):
             row |= {"label": row.get("value"), "value": None}
-        texts, repeat, success, value = _read(row, known, where, against)
+        rating = _read(row, by_id, where)
+        texts, repeat, success = rating.texts, rating.repeat, rating.success
+        if rating.contradiction:
+            contradictions.append(f"{where}: {rating.contradiction}")
         key = (texts["run"], texts["criterion"], texts["variant"], repeat)
         if key in seen:
             raise InputError(
@@ -105,51 +98,51 @@ def read_scores(
                 f"run {texts['run']!r} has another case, system or success than in an earlier line",
                 where,
             )
-        builder.add(texts, repeat=repeat, success=success, value=value)
+        builder.add(texts, repeat=repeat, success=success, value=rating.value)
     if not seen:
         among = f" of rater {rater!r}" if rater is not None else ""
         among += f" ({unlabelled} rows wait for a label)" if unlabelled else ""
         raise InputError(f"there are no ratings{among} in this file", str(file))
-    if against:
+    if contradictions:
         _log.warning(
             "%s: %d of %d ratings have a value that contradicts their label; the label and the "
             "criteria count (first: %s)",
             file,
-            len(against),
+            len(contradictions),
             len(seen),
-            against[0],
+            contradictions[0],
         )
     return builder.table()
 
 
-def _own_scales(file: Path, known: Mapping[str, Criterion]) -> set[str]:
+def _numeric_scales(file: Path, by_id: Mapping[str, Criterion]) -> set[str]:
     """Criteria that are rated by numbers of their own scale: a `value` lies outside 0 to 1."""
-    if is_log(file) or all(c.numeric_range == (0.0, 1.0) for c in known.values()):
+    if is_log(file) or all(c.numeric_range == (0.0, 1.0) for c in by_id.values()):
         return set()
     outside: set[str] = set()
-    for _, row in score_rows(file, known):
-        number, criterion = number_of(row.get("value")), known.get(str(row.get("criterion")))
+    for _, row in score_rows(file, by_id):
+        number, criterion = number_of(row.get("value")), by_id.get(str(row.get("criterion")))
         if number is not None and not 0 <= number <= 1 and criterion is not None:
             outside |= {criterion.id} if _on_scale(row["value"], criterion) else set()
     return outside
 
 
 def waits_for_label(row: Mapping[str, Any]) -> bool:
-    """Whether a row is of a sheet that people are filling in, and has no label yet."""
+    """Return whether a row is of a sheet that people are filling in, and has no label yet."""
     return bool(row.get("sample")) and all(
         row.get(field) in (None, "") for field in ("label", "value", "status")
     )
 
 
 def score_rows(
-    file: Path, known: Mapping[str, Criterion] | None = None
+    file: Path, by_id: Mapping[str, Criterion] | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Place and fields of every rating of a file, known fields by their own names.
+    """Yield place and fields of every rating of a file, known fields by their usual names.
 
-    Read are tables (CSV, Parquet, Arrow) and JSON (lines or an array) with a row for each rating,
+    Reads tables (CSV, Parquet, Arrow) and JSON (lines or an array) with a row for each rating,
     or with a column for each scorer, as ragas and mlflow write them; logs of inspect and promptfoo.
-    With `known` criteria (perhaps none), what of a log or of such columns cannot be used beside
-    them is left out with a warning. Raises InputError.
+    With `by_id`, criteria by id (perhaps none), what cannot be used of a log or of such columns is
+    left out with a warning. Raises InputError.
     """
     notes = Notes()
     samples = log_samples(file, notes)
@@ -157,9 +150,9 @@ def score_rows(
     first = None if samples else next(items, None)
     if first is not None:
         items = chain([first], items)
-        fields = set(_columns(tuple(first.value))[0].values())
+        fields = set(_columns(tuple(first.value)).fields.values())
         if "criterion" not in fields:
-            wanted = {snake(name): c.id for c in (known or {}).values() for name in (c.name, c.id)}
+            wanted = {snake(name): c.id for c in (by_id or {}).values() for name in (c.name, c.id)}
             samples = scored_rows(items, wanted, file.stem)
         missing = " and ".join(sorted({"run", "criterion"} - fields))
         if missing and samples is None:
@@ -167,15 +160,27 @@ def score_rows(
             raise InputError(problem, first.place)
     if samples is not None:
         rows = rating_rows(samples, str(file))
-        yield from rows if known is None else _usable(list(rows), known, notes, str(file))
+        yield from rows if by_id is None else _usable(list(rows), by_id, notes, str(file))
     else:
-        yield from ((item.place, _fields_of(item)) for item in items)
+        warned: set[str] = set()
+        for item in items:
+            for text in _columns(tuple(item.value)).warnings:
+                if text not in warned:
+                    warned.add(text)
+                    _warn_once(f"{item.place}: {text}")
+            yield item.place, _fields_of(item)
     for text in notes.lines():
         _warn_once(text)
 
 
+@cache
+def _warn_once(message: str) -> None:
+    """Log a warning only once, although a file is read again for each of its raters."""
+    _log.warning("%s", message)
+
+
 def _objects(items: Iterable[Item]) -> Iterator[Item]:
-    """The objects of a file, those in arrays one by one. Raises InputError for another value."""
+    """Yield the objects of a file, also those in arrays. Raises InputError for another value."""
     for item in items:
         many = isinstance(item.value, list)
         for i, value in enumerate(item.value if many else [item.value]):
@@ -186,9 +191,17 @@ def _objects(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def _fields_of(item: Item) -> dict[str, Any]:
-    """The fields of a rating by their own names, without blank ones; what stands for no label and
-    no value stays, so that its rating is missing. Raises InputError."""
-    row = _renamed(item.value, item.place)
+    """Return the fields of a rating by their usual names, without blank ones.
+
+    An empty label and value stay, so that the rating is missing. Raises InputError, also when two
+    names of one field hold different values.
+    """
+    fields = _columns(tuple(item.value)).fields
+    row: dict[str, Any] = {}
+    for key, value in item.value.items():
+        name = fields.get(key, key)
+        if row.setdefault(name, value) != value:
+            raise InputError(f"the column {name} stands twice, with different values", item.place)
     if item.cut_off:
         if is_missing(row.get("run")) or is_missing(row.get("criterion")):
             raise InputError("the row is cut off", item.place)
@@ -197,103 +210,97 @@ def _fields_of(item: Item) -> dict[str, Any]:
 
 
 def _usable(
-    rows: list[tuple[str, dict[str, Any]]], known: Mapping[str, Criterion], notes: Notes, name: str
+    rows: list[tuple[str, dict[str, Any]]], by_id: Mapping[str, Criterion], notes: Notes, name: str
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The rows of a log that a table can hold. Raises InputError where there is none."""
-    left: dict[str, str] = {}
+    """Yield the rows of a log that a table can hold. Raises InputError where there is none."""
+    unusable: dict[str, str] = {}
     for _, row in rows:
         criterion, label = row["criterion"], row.get("label")
-        if known and criterion not in known:
-            left[criterion] = "is not among the criteria"
-        elif not known and label is not None and "value" not in row:
-            left.setdefault(
+        if by_id and criterion not in by_id:
+            unusable[criterion] = "is not among the criteria"
+        elif not by_id and label is not None and "value" not in row:
+            unusable.setdefault(
                 criterion,
                 f"has {label!r}, of which no value is known: criteria with its levels or its "
                 "numeric_range tell (--criteria)",
             )
-        elif known and label is not None and _on_scale(label, known[criterion]):
+        elif by_id and label is not None and _on_scale(label, by_id[criterion]):
             row.pop("value", None)  # a 1 may be the worst of 1 to 5
-    told = [f"criterion {name!r} is left out: it {why}" for name, why in left.items()]
-    if all(row["criterion"] in left for _, row in rows):
-        raise InputError("; ".join(told), name)
-    for text in told:
+    warnings = [f"criterion {name!r} is left out: it {why}" for name, why in unusable.items()]
+    if all(row["criterion"] in unusable for _, row in rows):
+        raise InputError("; ".join(warnings), name)
+    for text in warnings:
         notes.add(text, name)
-    yield from ((where, row) for where, row in rows if row["criterion"] not in left)
+    yield from ((where, row) for where, row in rows if row["criterion"] not in unusable)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The fields that the names of columns stand for, and warnings about names."""
+
+    fields: dict[str, str]
+    warnings: list[str]
 
 
 @lru_cache(maxsize=256)
-def _columns(names: tuple[str, ...]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The fields that `names` stand for, without regard to case, spacing or hyphens, and warnings.
+def _columns(names: tuple[str, ...]) -> _Columns:
+    """Return the fields of `names`, without regard to case, spacing or hyphens.
 
-    The known name wins over other spellings of it, which are told of. A name that is not known,
-    but almost one that is missing, is told of as well; all others are left alone in silence.
+    The exact name wins over other spellings of it, with a warning. There is also a warning for an
+    unknown name that is similar to a missing one; all others are ignored.
     """
     fields = {name: _KNOWN[name] for name in names if name in _KNOWN}
     exact = set(fields.values())
-    notes = []
+    warnings = []
     for name in names:
-        meant = _KNOWN.get(snake(name)) if name not in fields and len(name) <= _LONGEST else None
-        if meant is not None and meant in exact:
-            notes.append(f"column {name!r} is not read; {meant!r} is")
-        elif meant is not None:
-            fields[name] = meant
+        other = _KNOWN.get(snake(name)) if name not in fields and len(name) <= _LONGEST else None
+        if other is not None and other in exact:
+            warnings.append(f"column {name!r} is not read; {other!r} is")
+        elif other is not None:
+            fields[name] = other
     present = set(fields.values())
     for name in names:
         plain = snake(name)
         if name in fields or len(name) > _LONGEST or plain in EXPORT_COLUMNS or plain in _KNOWN:
             continue
         alike = difflib.get_close_matches(plain, _KNOWN, n=1, cutoff=_ALIKE)
-        near = _MEANT.get(plain) or next(iter(alike), None)
-        if near is not None and _KNOWN[near] not in present:
-            notes.append(f"column {name!r} is not read; did you mean {near!r}?")
-    return fields, tuple(notes)
+        similar = _SUGGESTED.get(plain) or next(iter(alike), None)
+        if similar is not None and _KNOWN[similar] not in present:
+            warnings.append(f"column {name!r} is not read; did you mean {similar!r}?")
+    return _Columns(fields, warnings)
 
 
-def _renamed(row: dict[str, Any], where: str) -> dict[str, Any]:
-    """The fields of a row that are known, by their own names, and all others as they are.
-
-    Raises InputError when two names of one field hold different values.
-    """
-    fields, warnings = _columns(tuple(row))
-    for text in warnings:
-        _warn_once(text, where)
-    result: dict[str, Any] = {}
-    for key, value in row.items():
-        name = fields.get(key, key)
-        if result.setdefault(name, value) != value:
-            raise InputError(f"the column {name} stands twice, with different values", where)
-    return result
+# ---- one rating ----------------------------------------------------------------------------------
 
 
-_warned: set[tuple[str, str]] = set()
+@dataclass(frozen=True)
+class _Rating:
+    """One row of a ScoreTable; `contradiction` says how its value contradicts its label."""
+
+    texts: dict[str, str | None]
+    repeat: int
+    success: bool | None
+    value: float | None
+    contradiction: str
 
 
-def _warn_once(text: str, where: str = "") -> None:
-    """A file is read once for each of its raters; what was said of it already is not repeated."""
-    if (key := (where.rpartition(":")[0], text)) not in _warned:
-        _warned.add(key)
-        _log.warning("%s%s", f"{where}: " if where else "", text)
-
-
-def _read(
-    row: Mapping[str, Any], known: Mapping[str, Criterion], where: str, against: list[str]
-) -> tuple[dict[str, str | None], int, bool | None, float | None]:
+def _read(row: Mapping[str, Any], by_id: Mapping[str, Criterion], where: str) -> _Rating:
     run, criterion = _text(row, "run", where), _text(row, "criterion", where)
     if run is None or criterion is None:
         raise InputError("run and criterion are needed in every row", where)
-    if known and criterion not in known:
+    if by_id and criterion not in by_id:
         raise InputError(
-            f"criterion {criterion!r} is not among the criteria: {', '.join(sorted(known))}", where
+            f"criterion {criterion!r} is not among the criteria: {', '.join(sorted(by_id))}", where
         )
     status = _text(row, "status", where) or "scored"
-    label = _label(_text(row, "label", where), known.get(criterion))
-    value = _value(row, label, known.get(criterion), where)
-    if status == "scored" and value is not None and label is not None and criterion in known:
-        meant = _meant(row, label, value, known[criterion])
-        if meant is None or abs(meant - value) > _ROUNDING:
-            own = "no value" if meant is None else f"{meant:.3g}"
-            against.append(f"{where}: {label!r} has {own} on {criterion}, not {value:.3g}")
-            value = meant
+    label = _label(_text(row, "label", where), by_id.get(criterion))
+    value, contradiction = _value(row, label, by_id.get(criterion), where), ""
+    if status == "scored" and value is not None and label is not None and criterion in by_id:
+        expected = _value_of_label(row, label, value, by_id[criterion])
+        if expected is None or abs(expected - value) > _ROUNDING:
+            shown_value = "no value" if expected is None else f"{expected:.3g}"
+            contradiction = f"{label!r} has {shown_value} on {criterion}, not {value:.3g}"
+            value = expected
     if status not in _STATUSES:
         raise InputError(f"status {status!r} is none of: {', '.join(_STATUSES)}", where)
     if status == "scored" and value is None and label is None:
@@ -302,7 +309,7 @@ def _read(
         raise InputError("a rating needs a label or a value, or a status that says why not", where)
     if status != "scored" and value is not None and (":" in status or status == "not_applicable"):
         raise InputError(f"status {status!r} and a value exclude each other", where)
-    masses = _masses(row)
+    probabilities = _probabilities(row)
     texts = {
         "run": run,
         "case": _text(row, "case", where) or run,
@@ -311,9 +318,11 @@ def _read(
         "variant": _text(row, "variant", where) or ORIGINAL,
         "status": status,
         "label": label,
-        "probabilities": None if masses is None else canonical_json(masses),
+        "probabilities": None if probabilities is None else canonical_json(probabilities),
     }
-    return texts, _repeat(row, where), _success(row, where), value
+    repeat = _repeat(row, where)
+    success = verdict(row.get("success"), "success", where)
+    return _Rating(texts, repeat, success, value, contradiction)
 
 
 def _text(row: Mapping[str, Any], field: str, where: str) -> str | None:
@@ -328,12 +337,13 @@ def _text(row: Mapping[str, Any], field: str, where: str) -> str | None:
 def _value(
     row: Mapping[str, Any], label: str | None, criterion: Criterion | None, where: str
 ) -> float | None:
-    given = row.get("value")
-    if not is_missing(given):
-        number = number_of(given)
+    """Return the value of a row, or that of its label. Raises InputError."""
+    value = row.get("value")
+    if not is_missing(value):
+        number = number_of(value)
         if number is None or not 0 <= number <= 1:
             raise InputError(
-                f"value {shown(given)} is not a number from 0 (worst) to 1 (best)", where
+                f"value {shown(value)} is not a number from 0 (worst) to 1 (best)", where
             )
         return number
     if label is None:
@@ -351,8 +361,10 @@ def _value(
 
 
 def _label(label: str | None, criterion: Criterion | None) -> str | None:
-    """The accepted value that a label is, perhaps as another spelling of a number or, of two
-    values, of yes and no; None for what stands for no value. Others are given back as they are."""
+    """Return the accepted value that a label means, None for a missing one, or the label.
+
+    It may be another spelling of a number or, of two values, of yes and no.
+    """
     values = () if criterion is None else criterion.accepted_values
     if label is None or label in values:
         return label
@@ -375,7 +387,7 @@ def _on_scale(label: Any, criterion: Criterion) -> bool:
 
 
 def _in_range(label: str, criterion: Criterion, where: str) -> float | None:
-    """The value of a number on a numeric scale; None where it has no order."""
+    """Return the value of a number on a numeric scale; None where it has no order."""
     try:
         number = number_of(label)
         value = criterion.value_of(label if number is None else f"{number:.12g}")
@@ -389,42 +401,43 @@ def _in_range(label: str, criterion: Criterion, where: str) -> float | None:
     return value
 
 
-def _meant(row: Mapping[str, Any], label: str, value: float, criterion: Criterion) -> float | None:
-    """The value that a label has, None without an order. A value that was not read off the label,
-    computed from the text or from parts, is its own."""
-    masses = _masses(row)
-    computed = masses is None and row.get("evidence") not in (None, "", {}, "{}")
+def _value_of_label(
+    row: Mapping[str, Any], label: str, value: float, criterion: Criterion
+) -> float | None:
+    """Return the value that a label has, None without an order.
+
+    `value` itself where it does not come from the label: computed from the text or from parts.
+    """
+    probabilities = _probabilities(row)
+    computed = probabilities is None and row.get("evidence") not in (None, "", {}, "{}")
     if computed or criterion.sub_criteria:
         return value if criterion.ordered else None
     try:
-        return criterion.expected_value(masses) if masses else criterion.value_of(label)
-    except (ValueError, TypeError, AttributeError):  # another's label: nothing to contradict
+        if probabilities:
+            return criterion.expected_value(probabilities)
+        return criterion.value_of(label)
+    except (ValueError, TypeError, AttributeError):  # a label of another scale
         return value
 
 
-def _masses(row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The probabilities of the levels, as an object or its JSON; None for anything else."""
-    masses = row.get("probabilities")
+def _probabilities(row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the probabilities of the levels from an object or its JSON; None for others."""
+    value = row.get("probabilities")
     try:
-        masses = json.loads(masses) if isinstance(masses, str) else masses
+        value = json.loads(value) if isinstance(value, str) else value
     except ValueError:
         return None
-    numbers = masses.values() if isinstance(masses, dict) else ()
-    good = numbers and all(type(p) in (int, float) and 0 <= p <= 1 for p in numbers)
-    return masses if good else None
+    numbers = value.values() if isinstance(value, dict) else ()
+    valid = numbers and all(type(p) in (int, float) and 0 <= p <= 1 for p in numbers)
+    return value if valid else None
 
 
 def _repeat(row: Mapping[str, Any], where: str) -> int:
-    given = row.get("repeat", 0)
+    value = row.get("repeat", 0)
     try:
-        number = int(str(given))
+        number = int(str(value))
     except ValueError:
         number = -1
-    if isinstance(given, bool) or not 0 <= number < 100_000:
-        raise InputError(f"repeat {given!r} is not a whole number from 0", where)
+    if isinstance(value, bool) or not 0 <= number < 100_000:
+        raise InputError(f"repeat {value!r} is not a whole number from 0", where)
     return number
-
-
-def _success(row: Mapping[str, Any], where: str) -> bool | None:
-    given = row.get("success")
-    return verdict(given, "success", where)

@@ -1,4 +1,4 @@
-"""The files behind a path, a folder or a pattern, and what comes of reading them."""
+"""The files behind a path, a folder or a pattern, and the result of reading them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import gc
 import glob
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ _WILD = "*?["
 
 @dataclass(frozen=True)
 class Skipped:
-    """A file that was found and not read."""
+    """A file that was not read, and why."""
 
     path: str
     reason: str
@@ -31,7 +31,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class ReadResult:
-    """Runs in the order of the files, files that were passed over, and warnings, one line each."""
+    """Runs in the order of the files, skipped files, and warnings, one line each."""
 
     runs: list[Run]
     skipped: list[Skipped]
@@ -56,46 +56,41 @@ class SourceFiles:
 
 
 def find(source: str | Path) -> SourceFiles:
-    """The files behind a path or glob pattern, sorted by path.
+    """Return the files behind a path or glob pattern, sorted by path.
 
     Hidden files and folders are left out, links that leave the folder are listed as skipped.
-    Raises InputError when nothing is there.
+    Raises InputError when there is nothing.
     """
     text = os.fspath(source)
     if "\0" in text or not text:
         raise InputError("an empty path or one with a NUL character names no file")
     path = Path(text)
-    sources = SourceFiles([], [])
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
-        if not any(c in text for c in _WILD):
+        wild = [i for i, part in enumerate(path.parts) if any(c in part for c in _WILD)]
+        if not wild:
             raise InputError("no such file or folder", text) from None
-        _match(text, sources)
-        return sources
+        return _sorted_out(_matches(text), Path(*path.parts[: wild[0]]))
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", text) from None
-    if not stat.S_ISDIR(mode):
-        return SourceFiles([SourceFile(path, path.stem)], [], single=True)
-    for inside in _walk(path, sources.skipped):
-        _sort_in(inside, path, sources)
-    return sources
+    if stat.S_ISDIR(mode):
+        return _sorted_out(_walk(path), path)
+    return SourceFiles([SourceFile(path, path.stem)], [], single=True)
 
 
-def _match(pattern: str, found: SourceFiles) -> None:
-    parts = Path(pattern).parts
-    fixed = next(i for i, part in enumerate(parts) if any(c in part for c in _WILD))
+def _matches(pattern: str) -> Iterator[Path | Skipped]:
     hits = sorted(glob.glob(pattern, recursive=True))
     if not hits:
         raise InputError("the pattern matches no file", pattern)
     for hit in hits:
         if not os.path.isdir(hit):
-            _sort_in(Path(hit), Path(*parts[:fixed]), found)
+            yield Path(hit)
         elif "**" not in pattern:  # ** walks into folders by itself
-            found.skipped.append(Skipped(hit, "a folder"))
+            yield Skipped(hit, "a folder")
 
 
-def _walk(folder: Path, skipped: list[Skipped]) -> Iterator[Path]:
+def _walk(folder: Path) -> Iterator[Path | Skipped]:
     try:
         entries = sorted(os.scandir(folder), key=lambda e: e.name)
     except OSError as error:
@@ -104,35 +99,41 @@ def _walk(folder: Path, skipped: list[Skipped]) -> Iterator[Path]:
         if entry.name.startswith("."):
             continue
         if entry.is_symlink() and os.path.isdir(entry.path):  # False for a loop of links
-            skipped.append(Skipped(entry.path, "a link to a folder"))
+            yield Skipped(entry.path, "a link to a folder")
         elif entry.is_dir(follow_symlinks=False):
-            yield from _walk(Path(entry.path), skipped)
+            yield from _walk(Path(entry.path))
         else:
             yield Path(entry.path)
 
 
-def _sort_in(path: Path, root: Path, found: SourceFiles) -> None:
-    """Put one file of a folder among the files to read or the skipped ones."""
-    reason = ""
+def _sorted_out(entries: Iterable[Path | Skipped], root: Path) -> SourceFiles:
+    """Separate the files to read from the skipped ones."""
+    sources = SourceFiles([], [])
+    for entry in entries:
+        if isinstance(entry, Skipped):
+            sources.skipped.append(entry)
+        elif reason := _why_not(entry, root):
+            sources.skipped.append(Skipped(str(entry), reason))
+        else:
+            name = entry.relative_to(root).with_suffix("").as_posix()
+            sources.files.append(SourceFile(entry, name))
+    return sources
+
+
+def _why_not(path: Path, root: Path) -> str:
     if path.suffix.lower() not in SUFFIXES:
-        reason = f"not one of {', '.join(SUFFIXES)}"
-    else:
-        try:
-            if path.is_symlink() and not path.resolve().is_relative_to(root.resolve()):
-                reason = "a link that leaves the folder"
-            path.stat()
-        except (OSError, RuntimeError):  # RuntimeError: a loop of links, before Python 3.13
-            reason = "a broken link"
-    if reason:
-        found.skipped.append(Skipped(str(path), reason))
-    else:
-        name = path.relative_to(root).with_suffix("").as_posix()
-        found.files.append(SourceFile(path, name))
+        return f"not one of {', '.join(SUFFIXES)}"
+    try:
+        path.stat()
+        leaves = path.is_symlink() and not path.resolve().is_relative_to(root.resolve())
+    except (OSError, RuntimeError):  # RuntimeError: a loop of links, before Python 3.13
+        return "a broken link"
+    return "a link that leaves the folder" if leaves else ""
 
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Runs hold no cycles; looking for them again and again costs a third of the time."""
+    """Stop the search for cycles: runs have none, and it takes a third of the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -143,15 +144,12 @@ def collector_paused() -> Iterator[None]:
 
 
 def described(value: Any) -> str:
-    """What a JSON value is at its top, for messages."""
+    """Describe a JSON value for messages."""
     if isinstance(value, dict):
         keys = ", ".join(repr(k[:40]) for k in list(value)[:8])
         return f"an object with the keys {keys or '(none)'}"
     if isinstance(value, list) and value:
-        return (
-            f"an array, first {described(value[0])}"
-            if not isinstance(value[0], list)
-            else "an array"
-        )
+        first = "" if isinstance(value[0], list) else f", first {described(value[0])}"
+        return f"an array{first}"
     names = {list: "an empty array", str: "a text", bool: "a boolean", type(None): "null"}
     return names.get(type(value), "a number")

@@ -16,8 +16,10 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Literal
 
-from agenteval.readers.fields import MESSAGES, OUTPUT, Context, snake
-from agenteval.readers.strict_json import MOST_DEPTH, whole_characters
+from agenteval.readers.fields import MESSAGES, OUTPUT, Context, snake, words
+from agenteval.readers.loose_json import json_or_none
+from agenteval.readers.strict_json import MOST_DEPTH
+from agenteval.records import SpanEvent
 
 TOO_DEEP = f"[nested deeper than {MOST_DEPTH} levels]"
 WANTED = (
@@ -25,7 +27,7 @@ WANTED = (
     "lines of spans with `trace_id` and `span_id`"
 )
 
-# Keys as `plain` gives them; the first that has a value counts.
+# Keys as `plain` returns them; the first that has a value counts.
 _ID = ("spanid", "id")
 _PARENT = ("parentspanid", "parentid", "parent")
 _NAME = ("name", "spanname", "operationname")
@@ -34,33 +36,13 @@ _CHILDREN = ("childspans", "children")
 _START = ("starttime", "timestamp", "start")
 _END = ("endtime", "end")
 _STATUS = ("statuscode", "status")
+_DURATIONS = {"durationms": 1e3, "durationns": 1e9, "durationnano": 1e9, "durationnanos": 1e9}
 _KNOWN = frozenset(
-    {
-        *_ID,
-        *_PARENT,
-        *_NAME,
-        *_ATTRIBUTES,
-        *_CHILDREN,
-        *_START,
-        *_END,
-        *_STATUS,
-        "traceid",
-        "resource",
-        "resourceattributes",
-        "statusmessage",
-        "events",
-        "context",
-        "starttimeunixnano",
-        "endtimeunixnano",
-        "duration",
-        "durationms",
-        "durationns",
-        "durationnano",
-        "durationnanos",
-        "spankind",
-        "kind",
-    }
-)
+    (*_ID, *_PARENT, *_NAME, *_ATTRIBUTES, *_CHILDREN, *_START, *_END, *_STATUS, *_DURATIONS)
+) | {
+    *words("traceid resource resourceattributes statusmessage events context starttimeunixnano"),
+    *words("endtimeunixnano duration spankind kind"),
+}
 _GROUPS = ("resourcespans", "scopespans", "instrumentationlibraryspans", "batches")
 _LISTS = (*_GROUPS, "traces", "data")
 _SPAN = frozenset({"spanid", "parentspanid", "childspans", "starttimeunixnano"})
@@ -68,6 +50,7 @@ _SPAN = frozenset({"spanid", "parentspanid", "childspans", "starttimeunixnano"})
 _BESIDE_TRACE = frozenset({"attributes", "spanattributes", "parentid", "spanname", "spankind"})
 _BESIDE_ATTRIBUTES = frozenset({"parentid", "starttime"})
 _EVIDENCE = frozenset({*OUTPUT, *MESSAGES})
+_LONGEST_KEY = 40
 
 _HEX = re.compile(r"(?:0x)?([0-9a-fA-F]{16}|[0-9a-fA-F]{32})")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{11}=|[A-Za-z0-9+/_-]{22}==")
@@ -81,10 +64,10 @@ _DIGITS = re.compile(r"\d{1,25}(\.\d{1,25})?", re.A)
 
 
 def flatten(tree: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[str, Any]:
-    """Dotted keys: `{"a": {"b": 1}, "c": [{"d": 2}]}` is `{"a.b": 1, "c.0.d": 2}`.
+    """Return dotted keys: `{"a": {"b": 1}, "c": [{"d": 2}]}` is `{"a.b": 1, "c.0.d": 2}`.
 
     Lists are taken apart only where all their items are objects; empty objects and lists stay.
-    What lies deeper than MOST_DEPTH is replaced by TOO_DEEP.
+    What is deeper than MOST_DEPTH is replaced by TOO_DEEP.
     """
     flat: dict[str, Any] = {}
     for key, value in tree.items():
@@ -103,7 +86,7 @@ def flatten(tree: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[s
 
 
 def _bounded(value: Any, depth: int = 0) -> Any:
-    """The value with TOO_DEEP in the place of what lies deeper than MOST_DEPTH."""
+    """Return the value with TOO_DEEP in the place of what is deeper than MOST_DEPTH."""
     if not isinstance(value, (dict, list)):
         return value
     if depth >= MOST_DEPTH:
@@ -114,11 +97,11 @@ def _bounded(value: Any, depth: int = 0) -> Any:
 
 
 class _Node(dict[str, Any]):
-    """An object made of dotted keys, told apart from an object that is a value."""
+    """An object made of dotted keys, as opposed to an object that is a value."""
 
 
 def insert(root: dict[str, Any], path: list[str], value: Any) -> None:
-    """Put a value under a path; a value that stands on the way moves to the name ""."""
+    """Put a value under a path; a value that is in the way moves to the name ""."""
     node = root
     for part in path[:-1]:
         inner = node.get(part)
@@ -133,7 +116,7 @@ def insert(root: dict[str, Any], path: list[str], value: Any) -> None:
 
 
 def with_lists(node: Any, depth: int = 0) -> Any:
-    """The tree that `insert` built, with lists in the place of objects of numbers."""
+    """Return the tree that `insert` built, with lists in the place of objects of numbers."""
     if depth > MOST_DEPTH or not isinstance(node, dict) or (depth and not isinstance(node, _Node)):
         return node
     if node and all(key.isascii() and key.isdigit() and len(key) < 10 for key in node):
@@ -142,7 +125,7 @@ def with_lists(node: Any, depth: int = 0) -> Any:
 
 
 def attributes_of(value: Any) -> dict[str, Any]:
-    """Flat attributes from an object, OTLP's list of keys and values, or the JSON text of one."""
+    """Return flat attributes from an object, OTLP's list of keys and values, or their JSON text."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         value = json_or_none(value)
     if isinstance(value, list):
@@ -151,7 +134,7 @@ def attributes_of(value: Any) -> dict[str, Any]:
 
 
 def _key_values(rows: list[Any], depth: int = 0) -> dict[str, Any]:
-    """`[{"key": ..., "value": {"stringValue": ...}}]` as an object; other items are left out."""
+    """Return `[{"key": ..., "value": {"stringValue": ...}}]` as an object."""
     return {
         row["key"]: _any_value(row.get("value"), depth)
         for row in rows
@@ -160,7 +143,10 @@ def _key_values(rows: list[Any], depth: int = 0) -> dict[str, Any]:
 
 
 def _any_value(value: Any, depth: int) -> Any:
-    """The value of OTLP's AnyValue in camel or snake case. Integers come as text, NaN as null."""
+    """Return the value of OTLP's AnyValue in camel or snake case.
+
+    Integers come as text; NaN becomes null.
+    """
     if not isinstance(value, dict):
         return _bounded(value, depth)
     if depth >= MOST_DEPTH or not value:
@@ -168,13 +154,13 @@ def _any_value(value: Any, depth: int) -> Any:
     name, inner = next(iter(value.items()))
     kind = name.replace("_", "").lower()
     if kind == "intvalue":
-        return (
-            int(inner)
-            if isinstance(inner, str) and re.fullmatch(r"\s*[+-]?\d{1,38}\s*", inner)
-            else inner
-        )
+        is_number = isinstance(inner, str) and re.fullmatch(r"\s*[+-]?\d{1,38}\s*", inner)
+        return int(inner) if is_number else inner
     if kind == "doublevalue":
-        return _double(inner)
+        try:
+            return number if math.isfinite(number := float(inner)) else None
+        except (TypeError, ValueError, OverflowError):
+            return inner if isinstance(inner, str) else None
     if kind in ("arrayvalue", "kvlistvalue"):
         rows = inner.get("values") if isinstance(inner, dict) else inner
         rows = rows if isinstance(rows, list) else []
@@ -184,25 +170,8 @@ def _any_value(value: Any, depth: int) -> Any:
     return _bounded(inner if kind in ("stringvalue", "boolvalue", "bytesvalue") else value, depth)
 
 
-def _double(value: Any) -> Any:
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        return value if isinstance(value, str) else None
-    return number if math.isfinite(number) else None
-
-
-def json_or_none(text: str) -> Any:
-    """The JSON value of a text, with null for NaN; None when it is none."""
-    try:
-        value = json.loads(text, parse_constant=lambda _: None, parse_float=_double)
-        return whole_characters(text, value)[0]
-    except (ValueError, RecursionError):
-        return None
-
-
 def text_of(value: Any) -> str:
-    """A value as text: texts as they are, null as nothing, all else as JSON."""
+    """Return texts as they are, "" for null, all else as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -212,20 +181,11 @@ def text_of(value: Any) -> str:
 
 
 @dataclass(slots=True)
-class RawEvent:
-    """Something that happened within a span; `at` is seconds since 1970."""
-
-    name: str
-    at: float | None
-    attributes: dict[str, Any]
-
-
-@dataclass(slots=True)
 class RawSpan:
-    """The parts of a span; ids in hexadecimal where they can be, times in seconds since 1970.
+    """The parts of a span; ids in hexadecimal where possible, times in seconds since 1970.
 
-    `attributes` and `resource` are flat. What has no part of its own stands in the attributes
-    under the name the file gives it. What is missing is None, "" or empty.
+    `attributes` and `resource` are flat. Keys without a part of their own are in the attributes
+    under the name the file gives them. Missing parts are None, "" or empty.
     """
 
     id: str | None
@@ -237,23 +197,23 @@ class RawSpan:
     end: float | None
     status: Literal["ok", "error", "unset"]
     message: str
-    events: list[RawEvent]
+    events: list[SpanEvent]
     attributes: dict[str, Any]
     resource: dict[str, Any]
 
 
 @lru_cache(maxsize=4096)
 def plain(key: str) -> str:
-    """A key without case, underscores and hyphens: span_id, spanId and SpanID are one."""
+    """Return a key without case, underscores and hyphens: span_id, spanId and SpanID are equal."""
     return key.replace("_", "").replace("-", "").lower().removeprefix("context.")
 
 
 def _plain_keys(value: Mapping[str, Any]) -> dict[str, Any]:
-    """The values by plain key, those of an inner `context` (the SDK's own JSON) among them."""
-    names = {plain(key): item for key, item in value.items() if len(key) <= 40}
+    """Return the values by plain key, with those of an inner `context` (the SDK's JSON)."""
+    names = {plain(key): item for key, item in value.items() if len(key) <= _LONGEST_KEY}
     context = names.get("context")
     if isinstance(context, dict):
-        names |= {plain(key): item for key, item in context.items() if len(key) <= 40}
+        names |= {plain(key): item for key, item in context.items() if len(key) <= _LONGEST_KEY}
     return names
 
 
@@ -262,7 +222,7 @@ def _pick(names: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
 
 
 def _raw_span(value: Mapping[str, Any], names: Mapping[str, Any]) -> RawSpan:
-    """The span of an object; `names` are its plain keys."""
+    """Return the span of an object; `names` are its plain keys."""
     start = _time(names, "starttimeunixnano", _START)
     code, message = _pick(names, _STATUS), names.get("statusmessage")
     if isinstance(code, dict):
@@ -288,7 +248,7 @@ def _raw_span(value: Mapping[str, Any], names: Mapping[str, Any]) -> RawSpan:
 
 
 def _resource(names: Mapping[str, Any]) -> dict[str, Any]:
-    """Flat resource attributes of a span or of a group of spans."""
+    """Return the flat resource attributes of a span or of a group of spans."""
     value = _pick(names, ("resource", "resourceattributes"))
     if isinstance(value, dict) and isinstance(value.get("attributes"), (dict, list)):
         value = value["attributes"]
@@ -309,9 +269,9 @@ def _span_attributes(value: Mapping[str, Any], names: Mapping[str, Any]) -> dict
 
 
 def id_of(value: Any) -> str | None:
-    """An id: 8 or 16 bytes in hexadecimal or base64 as lower hexadecimal, other texts as they are.
+    """Return an id: 8 or 16 bytes in hexadecimal or base64 as lower hexadecimal, others unchanged.
 
-    None for no id, and for the zeros that stand for none.
+    None for no id, and for an id of zeros.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
@@ -328,10 +288,9 @@ def id_of(value: Any) -> str | None:
 
 
 def _time(names: Mapping[str, Any], nano: str, keys: tuple[str, ...]) -> float | None:
-    exact = names.get(nano)
-    if exact is None:
+    if names.get(nano) is None:
         return seconds(_pick(names, keys))
-    number = _number(exact)
+    number = _number(names[nano])
     return None if number is None or number <= 0 else number / 10**9
 
 
@@ -339,15 +298,13 @@ def _end(names: Mapping[str, Any], start: float | None) -> float | None:
     end = _time(names, "endtimeunixnano", _END)
     if end is not None or start is None:
         return end
-    for keys, unit in (
-        (("durationms",), 1e3),
-        (("durationns", "durationnano", "durationnanos"), 1e9),
-    ):
+    for keys in (("durationms",), ("durationns", "durationnano", "durationnanos")):
         number = _number(_pick(names, keys))
         if number is not None:
-            return start + number / unit
-    lasted = names.get("duration")  # a bare number has no unit
-    match = _DURATION.fullmatch(lasted) if isinstance(lasted, str) and len(lasted) < 60 else None
+            return start + number / _DURATIONS[keys[0]]
+    duration = names.get("duration")  # a bare number has no unit
+    text = duration if isinstance(duration, str) and len(duration) < 60 else ""
+    match = _DURATION.fullmatch(text)
     if match is None or not any(match.groups()):
         return None
     units = zip(match.groups(), (86400.0, 3600.0, 60.0, 1.0), strict=True)
@@ -355,10 +312,10 @@ def _end(names: Mapping[str, Any], start: float | None) -> float | None:
 
 
 def seconds(value: Any) -> float | None:
-    """Seconds since 1970 of an ISO time (UTC if it names no zone) or of a number.
+    """Return seconds since 1970 from an ISO time (UTC if it names no zone) or a number.
 
-    The unit of a number is told by its size: 1e11 seconds are the year 5138, and as milliseconds
-    the year 1973; likewise for micro- and nanoseconds. None for anything else.
+    The size of a number decides its unit: 1e11 seconds are the year 5138, and as milliseconds the
+    year 1973; likewise for micro- and nanoseconds. None for anything else.
     """
     number = _number(value)
     if number is not None:
@@ -374,7 +331,7 @@ def seconds(value: Any) -> float | None:
 
 
 def _number(value: Any) -> int | float | None:
-    """A finite number from a number or the text of one; integers stay exact (nanoseconds)."""
+    """Return a finite number from a number or its text; integers stay exact (nanoseconds)."""
     if isinstance(value, bool):
         return None
     if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
@@ -383,12 +340,12 @@ def _number(value: Any) -> int | float | None:
 
 
 def _word(value: Any) -> str:
-    """The word of an enumeration: SpanKind.CLIENT, SPAN_KIND_CLIENT and Client are CLIENT."""
+    """Return CLIENT for SpanKind.CLIENT, SPAN_KIND_CLIENT and Client, words of an enumeration."""
     word = text_of(value).rpartition(".")[2].upper()
     return word.removeprefix("STATUS_CODE_").removeprefix("SPAN_KIND_")
 
 
-def _events(value: Any) -> Iterator[RawEvent]:
+def _events(value: Any) -> Iterator[SpanEvent]:
     if isinstance(value, str):
         value = json_or_none(value)
     for item in value if isinstance(value, list) else []:
@@ -397,14 +354,15 @@ def _events(value: Any) -> Iterator[RawEvent]:
             name = names.get("name")
             at = _time(names, "timeunixnano", ("timestamp", "time"))
             attributes = attributes_of(names.get("attributes"))
-            yield RawEvent(name if isinstance(name, str) else "", at, attributes)
+            name = name if isinstance(name, str) else ""
+            yield SpanEvent(name=name, at=at, attributes=attributes)
 
 
-# ---- where spans stand ---------------------------------------------------------------------------
+# ---- where files hold spans ----------------------------------------------------------------------
 
 
 def is_trace(value: Any) -> bool:
-    """Whether a JSON value is a trace or a span of one, and no run of another form."""
+    """Return whether a JSON value is a trace or a span of one, and not a run of another form."""
     if isinstance(value, list):
         return bool(value) and is_trace(value[0])
     if not isinstance(value, dict):
@@ -414,15 +372,17 @@ def is_trace(value: Any) -> bool:
         return True
     spans = names.get("spans")
     if isinstance(spans, list):
-        own = any(snake(key) in _EVIDENCE for key in value if len(key) <= 40)
-        return not own and any(isinstance(s, dict) and _is_span(_plain_keys(s)) for s in spans[:20])
+        has_answer = any(snake(key) in _EVIDENCE for key in value if len(key) <= _LONGEST_KEY)
+        return not has_answer and any(
+            isinstance(span, dict) and _is_span(_plain_keys(span)) for span in spans[:20]
+        )
     if isinstance(names.get("trace"), dict):
         return is_trace(names["trace"])
     return _is_named(value)
 
 
 def _is_named(value: Mapping[str, Any]) -> bool:
-    """Whether an object holds nothing but lists of spans under names, of projects or of traces."""
+    """Whether an object holds only lists of spans under names, of projects or of traces."""
     lists = [rows for rows in value.values() if rows != []]
     return bool(lists) and all(
         isinstance(rows, list) and isinstance(rows[0], dict) and _is_span(_plain_keys(rows[0]))
@@ -440,13 +400,13 @@ def _is_span(names: Mapping[str, Any]) -> bool:
 
 
 def keeps_spans(key: str) -> bool:
-    """Whether a list under this key holds spans, or groups of them."""
+    """Return whether a list under this key holds spans, or groups of them."""
     return plain(key) in (*_LISTS, *_CHILDREN, "spans")
 
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What the objects around a span say of it."""
+    """Facts about a span from the objects around it."""
 
     trace: str | None = None
     parent: str | None = None
@@ -457,12 +417,12 @@ class _Around:
 
 @dataclass
 class Walker:
-    """Finds the spans of values; spans without an id are numbered over the whole file."""
+    """Finds the spans of values; spans without an id are numbered over the file."""
 
     unnamed: int = 0
 
     def spans(self, value: Any, context: Context) -> Iterator[RawSpan]:
-        """Spans in the order of the file, parents first, however deep they are nested."""
+        """Yield spans in the order of the file, parents first, however deep they are nested."""
         stack: list[tuple[Any, _Around]] = [(value, _Around())]
         while stack:
             item, around = stack.pop()
@@ -501,7 +461,7 @@ class Walker:
 
 
 def _inside(names: dict[str, Any], around: _Around) -> list[tuple[Any, _Around]]:
-    """The parts of an object that holds spans; none when it is perhaps a span itself."""
+    """Return the parts of an object that holds spans; none when it may be a span itself."""
     if _is_span(names) and not any(isinstance(names.get(key), list) for key in _GROUPS):
         return []
     scope = _pick(names, ("scope", "instrumentationlibrary"))

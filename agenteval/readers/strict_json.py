@@ -1,6 +1,6 @@
-"""Strict JSON: what two programs could read differently is refused, and the place is named.
+"""Strict JSON: refuses what two programs could read differently, and names the place.
 
-A file holds one document, or one value per line; the content tells which.
+A file holds one document or one value per line; the content decides which.
 """
 
 from __future__ import annotations
@@ -18,46 +18,93 @@ from agenteval.errors import InputError
 from agenteval.files import LARGE, LINE, LINES, byte_lines, decoded, read_text
 from agenteval.models.jsonish import is_deeper
 
-# Bounds; what lies above is an InputError, never cut silently. A JSON document has to be held as a
-# whole, a value takes about 200 bytes of memory.
+# Anything above these bounds is an InputError, never cut silently.
 MOST_DEPTH = 64  # nested objects and arrays
-MOST_VALUES = 4_000_000  # of one document or line
-MOST_KEYS = 100_000  # of one object
-_HAND_WRITTEN = 16 * 2**20  # bytes of a file that people write
+MOST_VALUES = 4_000_000  # in one document or line; a value takes about 200 bytes of memory
+MOST_KEYS = 100_000  # in one object
+_HAND_WRITTEN = 16 * 2**20  # bytes
 
-# Surrogates can enter only through an escape: raw ones are no valid UTF-8.
+# Surrogates can enter only through an escape: raw ones are not valid UTF-8.
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
-_BLANK = re.compile(r"\s*")
+_NOT_BLANK = re.compile(r"\S|\Z")
 SURROGATES_REPLACED = "lone surrogates (half characters) were replaced by U+FFFD"
 
 
 @dataclass
 class Notes:
-    """Warnings of one reading, each text once with the first place and the number of places."""
+    """Warnings of one reading: each text once, with its first place and the number of places."""
 
     _seen: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     def add(self, text: str, place: str) -> None:
-        """Take down that `text` holds at `place`."""
+        """Record that `text` applies at `place`."""
         first, count = self._seen.get(text, (place, 0))
         self._seen[text] = (first, count + 1)
 
     def lines(self) -> list[str]:
-        """One line per text: the first place, the text, how many more places."""
+        """Return one line per text: the first place, the text, how many more places."""
         return [
             f"{first}: {text}" + (f" (and {count - 1} more)" if count > 1 else "")
             for text, (first, count) in self._seen.items()
         ]
 
 
-class _NotFiniteError(ValueError):
-    """The text holds NaN or an infinity."""
-
-
 class NotFinite(str):
     """NaN or an infinity, as written."""
+
+
+def decode(
+    text: str,
+    name: str,
+    line: int | None = None,
+    notes: Notes | None = None,
+    *,
+    finite: bool = True,
+) -> Any:
+    """Return the JSON value of a text.
+
+    `name` is the file for messages, `line` the line number when the text is one line of it. Half
+    characters are replaced with a note; without `notes` they are an error. Unless numbers must be
+    `finite`, NaN and infinities become `NotFinite`.
+    Raises InputError for broken JSON, repeated keys, NaN or infinities, integers too long to read,
+    and above the bounds.
+    """
+    place = name if line is None else f"{name}:{line}"
+    refuse_too_many(text, place)
+    infinite = False
+
+    def number(digits: str) -> float | NotFinite:
+        nonlocal infinite
+        value = float(digits)
+        if math.isfinite(value):
+            return value
+        infinite = True
+        return NotFinite(digits)
+
+    decoder = json.JSONDecoder(object_pairs_hook=_object, parse_constant=number, parse_float=number)
+    try:
+        value = decoder.decode(text)
+    except json.JSONDecodeError as error:
+        column = error.colno if line is None else error.pos + 1  # a line end is not a new line
+        at = f"{name}:{line or error.lineno}:{column}"
+        raise InputError(f"broken JSON: {error.msg}", at) from None
+    except RecursionError:
+        raise InputError(f"nested deeper than {MOST_DEPTH} levels", place) from None
+    except ValueError as error:  # repeated key; an integer of thousands of digits
+        raise InputError(str(error), place) from None
+    if finite and infinite:
+        path, digits = next(_not_finite(value))
+        raise InputError(f"{digits} is no JSON number (key {path})", place)
+    if text.count("[") + text.count("{") > MOST_DEPTH and is_deeper(value, MOST_DEPTH):
+        raise InputError(f"nested deeper than {MOST_DEPTH} levels", place)
+    value, halves = whole_characters(text, value, place)
+    if halves and notes is None:
+        raise InputError("half a character (a lone surrogate, \\ud800 to \\udfff)", place)
+    for _ in range(halves if notes else 0):
+        notes.add(SURROGATES_REPLACED, place)  # type: ignore[union-attr]
+    return value
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -77,71 +124,8 @@ def _twice(key: str) -> str:
     return f"the key {key if len(key) <= 80 else key[:77] + '...'!r} occurs twice in one object"
 
 
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):  # so of a constant, which is NaN or an infinity
-        raise _NotFiniteError
-    return value
-
-
-def _finite_or_marked(text: str) -> Any:
-    return float(text) if math.isfinite(float(text)) else NotFinite(text)
-
-
-_JSON = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_finite, parse_float=_finite)
-_MARKING = json.JSONDecoder(
-    object_pairs_hook=_object, parse_constant=NotFinite, parse_float=_finite_or_marked
-)
-
-
-def _parse(text: str, place: str, finite: bool) -> Any:
-    try:
-        return (_JSON if finite else _MARKING).decode(text)
-    except _NotFiniteError:
-        path, number = next(_not_finite(_MARKING.decode(text)))
-        raise InputError(f"{number} is no JSON number (key {path})", place) from None
-
-
-def decode(
-    text: str,
-    name: str,
-    line: int | None = None,
-    notes: Notes | None = None,
-    *,
-    finite: bool = True,
-) -> Any:
-    """The JSON value of a text.
-
-    `name` is the file for messages, `line` the line number when the text is one line of it. Half
-    characters are replaced with a note; without `notes`, as in what people write, they are refused.
-    Where numbers need not be `finite`, NaN and infinities come as `NotFinite`.
-    Raises InputError for broken JSON, repeated keys, NaN or infinities, integers too long to read,
-    and above the bounds.
-    """
-    place = name if line is None else f"{name}:{line}"
-    refuse_too_many(text, place)
-    try:
-        value = _parse(text, place, finite)
-    except json.JSONDecodeError as error:
-        column = error.colno if line is None else error.pos + 1  # a line end is no new line
-        at = f"{name}:{line or error.lineno}:{column}"
-        raise InputError(f"broken JSON: {error.msg}", at) from None
-    except RecursionError:
-        raise InputError(f"nested deeper than {MOST_DEPTH} levels", place) from None
-    except ValueError as error:  # repeated key; an integer of thousands of digits
-        raise InputError(str(error), place) from None
-    if text.count("[") + text.count("{") > MOST_DEPTH and is_deeper(value, MOST_DEPTH):
-        raise InputError(f"nested deeper than {MOST_DEPTH} levels", place)
-    value, halves = whole_characters(text, value, place)
-    if halves and notes is None:
-        raise InputError("half a character (a lone surrogate, \\ud800 to \\udfff)", place)
-    for _ in range(halves if notes else 0):
-        notes.add(SURROGATES_REPLACED, place)  # type: ignore[union-attr]
-    return value
-
-
 def _not_finite(value: Any) -> Iterator[tuple[str, str]]:
-    """Path and text of every number that was refused, in the order of the text."""
+    """Yield path and text of every number that is not finite, in the order of the text."""
     stack: list[tuple[str, Any]] = [("", value)]
     while stack:
         path, item = stack.pop()
@@ -154,14 +138,17 @@ def _not_finite(value: Any) -> Iterator[tuple[str, str]]:
 
 
 def whole_characters(text: str, value: Any, place: str = "") -> tuple[Any, int]:
-    """The value of a JSON text with U+FFFD in the place of half characters, changed in place, and
-    how many texts had some. Raises InputError where two keys become one."""
+    """Replace half characters by U+FFFD in the value of a JSON text, in place.
+
+    Returns the value and the number of texts that had some. Raises InputError where two keys
+    become one.
+    """
     if not _SURROGATE_ESCAPE.search(text):
         return value, 0
     halves = 0
     top = [value]
     stack: list[Any] = [top]
-    while stack:
+    while stack:  # not recursive: traces nest deeper than Python's stack
         node = stack.pop()
         if isinstance(node, dict):
             pairs = [(_SURROGATE.sub("\ufffd", key), item) for key, item in node.items()]
@@ -185,25 +172,22 @@ def refuse_too_many(text: str, place: str) -> None:
 
     Three bytes of JSON ("[],") take seventy of memory, so the size of a text bounds little.
     """
-    if len(text) <= MOST_VALUES or _openings(text) <= MOST_VALUES:
-        return
-    if _openings(_STRING.sub("", text)) > MOST_VALUES:
+
+    def too_many(text: str) -> bool:  # each value is the first of all or of a list, or follows , :
+        return sum(text.count(mark) for mark in "[{,:") >= MOST_VALUES
+
+    if len(text) > MOST_VALUES and too_many(text) and too_many(_STRING.sub("", text)):
         raise InputError(f"more than {MOST_VALUES:,} values in one JSON text", place)
 
 
-def _openings(text: str) -> int:
-    """At least the number of values: each is the first of all or of a list, or follows , or : ."""
-    return 1 + sum(text.count(mark) for mark in "[{,:")
-
-
 def decode_line(text: str, place: str) -> Any:
-    """The value of one line of JSON. `place` is FILE:LINE. Raises InputError as `decode`."""
+    """Return the value of one line of JSON at `place` (FILE:LINE). Raises InputError."""
     file, _, line = place.rpartition(":")
     return decode(text, file, int(line)) if line.isdigit() else decode(text, place)
 
 
 def read_json(path: Path) -> Any:
-    """The value of a JSON file that people write, at most 16 MB, with or without BOM.
+    """Return the value of a JSON file that people write, at most 16 MB, with or without BOM.
 
     Raises InputError naming file, line and column, or the key.
     """
@@ -211,7 +195,7 @@ def read_json(path: Path) -> Any:
 
 
 def decode_arguments(text: str) -> Any:
-    """Arguments of a tool call: their JSON value, or the raw text when it is not valid JSON."""
+    """Return the arguments of a tool call: their JSON value, or the text when it is not JSON."""
     try:
         return decode(text, "arguments", notes=Notes())
     except InputError:
@@ -223,8 +207,10 @@ def decode_arguments(text: str) -> Any:
 
 @dataclass(frozen=True)
 class Item:
-    """One JSON value and where it stands. `line` is None for a whole document; `cut_off` says that
-    cells are missing at the end of the row of a table."""
+    """One JSON value and its place.
+
+    `line` is None for a whole document. `cut_off` says that cells are missing at the end of a row.
+    """
 
     value: Any
     place: str
@@ -244,11 +230,11 @@ def read_items(
     by: Decode = decode,
     most_line: int | None = None,
 ) -> Iterator[Item]:
-    """Values of an open file in their order; blank lines are passed over.
+    """Yield the values of an open file in order, without blank lines.
 
-    `lines` says that every line is a value, or that values stand one behind the other over several
-    lines each; else the content decides. `by` decodes one text.
-    `most_line` bounds the bytes of a line, and of a document where it is more than LARGE.
+    With `lines`, every line is a value, or values follow one another over several lines each;
+    otherwise the content decides. `by` decodes one text. `most_line` bounds the bytes of a line,
+    and of a document where it is more than LARGE.
     Raises InputError, with file, line and column or byte offset, for anything that is not UTF-8,
     not JSON, and above the bounds.
     """
@@ -261,36 +247,37 @@ def read_items(
     alone = _is_value(first[2])
     second = next(rows, None) if lines or alone else None
     spread = lines and not alone and _is_opening(first[2], second[2] if second else b"")
-    if spread or (not lines and second is None):
-        number, offset, data = first
-        if second:
-            data = data.rstrip(b"\n") + b"\n" * (second[0] - number) + second[2]
-        data += stream.read(max(0, largest + 4 - len(data)))
-        if offset + len(data) > largest + 3:
-            problem = f"a JSON document larger than {largest:,} bytes; JSON lines may be larger"
-            raise InputError(problem, name)
-        # Line numbers of errors count from the start of the file, so blank lines are put back.
-        text = "\n" * (number - 1) + decoded(data, name, line=number, offset=offset)
-        if spread:
-            yield from _spread(text, name, notes, by)
-        else:
-            yield Item(by(text, name, None, notes), name, None)
+    if not spread and (lines or second is not None):
+        for number, offset, data in chain([first], [second] if second else [], rows):
+            if len(data) > longest:
+                raise InputError(f"line longer than {longest:,} bytes", f"{name}:{number}")
+            text = decoded(data, name, line=number, offset=offset)
+            yield Item(by(text, name, number, notes), f"{name}:{number}", number)
         return
-    for number, offset, data in chain([first], [second] if second else [], rows):
-        if len(data) > longest:
-            raise InputError(f"line longer than {longest:,} bytes", f"{name}:{number}")
-        text = decoded(data, name, line=number, offset=offset)
-        yield Item(by(text, name, number, notes), f"{name}:{number}", number)
+    number, offset, data = first
+    if second:
+        data = data.rstrip(b"\n") + b"\n" * (second[0] - number) + second[2]
+    data += stream.read(max(0, largest + 4 - len(data)))
+    if offset + len(data) > largest + 3:
+        problem = f"a JSON document larger than {largest:,} bytes; JSON lines may be larger"
+        raise InputError(problem, name)
+    # Line numbers of errors count from the start of the file, so blank lines are put back.
+    text = "\n" * (number - 1) + decoded(data, name, line=number, offset=offset)
+    yield from (
+        _spread(text, name, notes, by)
+        if spread
+        else [Item(by(text, name, None, notes), name, None)]
+    )
 
 
 def _is_opening(line: bytes, following: bytes) -> bool:
-    """Whether a line that is no value opens one that goes on in the lines after it."""
+    """Return whether a line that is not a value opens one that goes on in the lines after it."""
     start = line.strip()
     return start in (b"[", b"{") or (start[:1] in (b"[", b"{") and not _is_value(following))
 
 
 def _spread(text: str, name: str, notes: Notes, by: Decode) -> Iterator[Item]:
-    """The values of a text one behind the other; a single one is a document."""
+    """Yield the values of a text that follow one another; a single one is a document."""
     decoder, line, first = json.JSONDecoder(), 1, True
     end, start = 0, _blank_end(text, 0)
     while start < len(text):
@@ -298,7 +285,7 @@ def _spread(text: str, name: str, notes: Notes, by: Decode) -> Iterator[Item]:
         try:
             end = decoder.raw_decode(text, start)[1]
         except (ValueError, RecursionError):
-            end = len(text)  # `by` says what is wrong
+            end = len(text)  # `by` reports the error
         following = _blank_end(text, end)
         if first and following == len(text):
             yield Item(by(text, name, None, notes), name, None)
@@ -309,12 +296,12 @@ def _spread(text: str, name: str, notes: Notes, by: Decode) -> Iterator[Item]:
 
 
 def _blank_end(text: str, at: int) -> int:
-    match = _BLANK.match(text, at)
-    return match.end() if match else at
+    match = _NOT_BLANK.search(text, at)
+    return match.start() if match else len(text)
 
 
 def _is_value(line: bytes) -> bool:
-    """Whether the line alone is a JSON object or array, as in JSON lines."""
+    """Return whether the line alone is a JSON object or array, as in JSON lines."""
     try:
         return isinstance(json.loads(line), (dict, list))
     except (ValueError, RecursionError):

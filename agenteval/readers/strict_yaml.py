@@ -1,16 +1,17 @@
-"""YAML as far as two programs read it alike: no aliases, tags, doubled keys or surprises.
+"""YAML that every program reads alike: no aliases, tags, repeated keys or surprises.
 
-Words that YAML 1.1 makes something else of than what stands there (no, 0731, 12:30, 1_000) and
-numbers that it takes for text (1e3) are refused with the line and the way out, since whoever
-wrote them meant one of two things. Dates stay text: everything read here becomes JSON.
+Words that YAML 1.1 turns into something else (no, 0731, 12:30, 1_000) and numbers that it takes
+for text (1e3) are refused with the line and the way out, because the author meant one of two
+things. Dates stay text: everything read here becomes JSON.
 
-The value is built from the events of the parser, with a stack, in time in proportion to the text.
+The value is built from the parser's events, with a stack, in linear time.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from agenteval.readers.strict_json import MOST_DEPTH
 
 MOST_VALUES = 500_000
 _LONGEST_NUMBER = 400  # characters
-_LONGEST_DOUBT = 100  # what is longer was meant as a text
+_LONGEST_DOUBT = 100  # anything longer was meant as a text
 
 _WORDS = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
@@ -32,25 +33,25 @@ _WORDS = {
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*(?:[eE][-+][0-9]+)?|\.[0-9]+)")
 _DOUBTFUL = {
-    re.compile(
-        r"yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF"
-    ): "some programs read it as true or false; write true or false",
-    re.compile(
-        r"[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?"
-    ): "some programs read it as a number of base 60; write that number",
-    re.compile(
-        r"[-+]?0[0-7_]+|[-+]?0[bo][0-7_]+|[-+]?0x[0-9a-fA-F_]+|[-+]?[0-9]+_[0-9_.]*"
-    ): "some programs read it as another number than others; write it in plain digits",
-    re.compile(
-        r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+"
-    ): "some programs read it as a text; write it in plain digits",
-    re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"): "no number of JSON; leave it out",
+    r"yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF": (
+        "some programs read it as true or false; write true or false"
+    ),
+    r"[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?": (
+        "some programs read it as a number of base 60; write that number"
+    ),
+    r"[-+]?0[0-7_]+|[-+]?0[bo][0-7_]+|[-+]?0x[0-9a-fA-F_]+|[-+]?[0-9]+_[0-9_.]*": (
+        "some programs read it as another number than others; write it in plain digits"
+    ),
+    r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+": (
+        "some programs read it as a text; write it in plain digits"
+    ),
+    r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)": "no number of JSON; leave it out",
 }
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class _YamlError(Exception):
-    """What is wrong, and in which line (from 1)."""
+    """A problem at an event of the parser."""
 
     def __init__(self, problem: str, event: yaml.Event) -> None:
         super().__init__(problem)
@@ -58,41 +59,40 @@ class _YamlError(Exception):
 
 
 def _line(event: yaml.Event) -> int:
-    """The line of an event, from 1; parsers give every event a mark."""
     return event.start_mark.line + 1 if event.start_mark else 1
 
 
+@dataclass
 class _Level:
     """The document, a mapping or a list that is not closed yet."""
 
-    def __init__(self, made: dict[Any, Any] | list[Any], start: yaml.Event | None) -> None:
-        self.made = made
-        self.start = start
-        self.key: Any = None
-        self.has_key = False
+    value: dict[Any, Any] | list[Any]
+    start: yaml.Event | None = None
+    key: Any = None
+    has_key: bool = False
 
-    def take(self, value: Any, event: yaml.Event) -> None:
-        """The next item, key or value of this level."""
-        if isinstance(self.made, list):
-            self.made.append(value)
+    def add(self, value: Any, event: yaml.Event) -> None:
+        """Add the next item, key or value of this level."""
+        if isinstance(self.value, list):
+            self.value.append(value)
             return
         if self.has_key:
-            self.made[self.key] = value
+            self.value[self.key] = value
             self.has_key = False
             return
         if isinstance(value, (dict, list)):
             raise _YamlError("a list or a mapping is no key", event)
         if value == "<<" and isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
             raise _YamlError("merge keys (<<) are not allowed", event)
-        if value in self.made and self.start is not None:
+        if value in self.value and self.start is not None:
             where = f"in the mapping at line {_line(self.start)}"
             raise _YamlError(f"the key {repr(value)[:80]} stands twice {where}", event)
         self.key, self.has_key = value, True
 
 
 def _build(text: str) -> Any:
-    """The value of one document. Raises _YamlError and the parser's errors."""
-    levels = [_Level([], None)]
+    """Return the value of one document. Raises _YamlError and the parser's errors."""
+    levels = [_Level([])]
     values = documents = 0
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same events, ten times faster
     for event in yaml.parse(text, loader):
@@ -103,24 +103,23 @@ def _build(text: str) -> Any:
         elif isinstance(event, yaml.CollectionEndEvent):
             level = levels.pop()
             if level.start is not None:
-                levels[-1].take(level.made, level.start)
+                levels[-1].add(level.value, level.start)
         elif isinstance(event, yaml.NodeEvent):
             values += 1
             if values > MOST_VALUES:
                 raise _YamlError(f"more than {MOST_VALUES:,} values", event)
-            _take_node(event, levels)
-    made = levels[0].made
-    return made[0] if made else None
+            _add_node(event, levels)
+    return next(iter(levels[0].value), None)
 
 
-def _take_node(event: yaml.NodeEvent, levels: list[_Level]) -> None:
+def _add_node(event: yaml.NodeEvent, levels: list[_Level]) -> None:
     if isinstance(event, yaml.AliasEvent):
         raise _YamlError("aliases are not allowed", event)
     tag = getattr(event, "tag", None)
     if tag is not None:
         raise _YamlError(f"tags are not allowed: {tag[:80]}", event)
     if isinstance(event, yaml.ScalarEvent):
-        levels[-1].take(_scalar(event), event)
+        levels[-1].add(_scalar(event), event)
     elif len(levels) > MOST_DEPTH:
         raise _YamlError(f"nested deeper than {MOST_DEPTH} levels", event)
     else:
@@ -128,7 +127,7 @@ def _take_node(event: yaml.NodeEvent, levels: list[_Level]) -> None:
 
 
 def _scalar(event: yaml.ScalarEvent) -> Any:
-    """The number or word that a plain scalar spells. Raises _YamlError for a doubtful one."""
+    """Return the number, word or text of a scalar. Raises _YamlError for a doubtful one."""
     word = event.value
     if _SURROGATE.search(word):
         raise _YamlError("half a character (a lone surrogate)", event)
@@ -138,36 +137,38 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
         return _WORDS[word]
     if not (word[0] in "-+.0123456789" or len(word) < 4):
         return word
-    whole = _INTEGER.fullmatch(word)
-    if whole or _FLOAT.fullmatch(word):
+    is_integer = _INTEGER.fullmatch(word)
+    if is_integer or _FLOAT.fullmatch(word):
         if len(word) > _LONGEST_NUMBER or not math.isfinite(float(word)):
             raise _YamlError(f"{word[:20]}... is too large for a number", event)
-        return int(word) if whole else float(word)
+        return int(word) if is_integer else float(word)
     for pattern, problem in _DOUBTFUL.items():
-        if len(word) <= _LONGEST_DOUBT and pattern.fullmatch(word):
+        if len(word) <= _LONGEST_DOUBT and re.fullmatch(pattern, word):
             shown = word if len(word) <= 40 else word[:37] + "..."
             raise _YamlError(f'{shown}: {problem}, or "{shown}" for the text', event)
     return word
 
 
 def load_yaml(text: str, where: str) -> Any:
-    """The value of one YAML document. Raises InputError naming `where` and the line."""
+    """Return the value of one YAML document. Raises InputError naming `where` and the line."""
     try:
         return _build(text)
     except _YamlError as error:
-        raise InputError(f"not valid YAML ({error})", f"{where}:{error.line}") from None
+        problem, place = str(error), f"{where}:{error.line}"
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{where}:{mark.line + 1}:{mark.column + 1}" if mark else where
         problem = ", ".join(filter(None, (error.context, error.problem)))
         if "maximum nesting depth" in problem:  # from PyYAML 6.0.4 on, before we see 64 of them
             problem = f"nested deeper than {MOST_DEPTH} levels"
-        raise InputError(f"not valid YAML ({problem})", place) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        problem = " ".join(str(error).split())[:200]
-        raise InputError(f"not valid YAML ({problem})", where) from None
+        problem, place = " ".join(str(error).split())[:200], where
+    raise InputError(f"not valid YAML ({problem})", place)
 
 
 def read_yaml(path: Path, most: int = SMALL) -> Any:
-    """The value of a YAML file of at most `most` bytes. Raises InputError naming file and line."""
+    """Return the value of a YAML file of at most `most` bytes.
+
+    Raises InputError naming file and line.
+    """
     return load_yaml(read_text(path, most), str(path))

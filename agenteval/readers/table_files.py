@@ -28,10 +28,10 @@ _WORKBOOKS = (".xlsx", ".xls", ".xlsm", ".ods")
 _HEAD = 4096  # bytes
 MAPPED = ("input", "output", "success", "id", "system", "task", "reference", "messages")
 _DELIMITERS = ",;\t|"
-_KNOWN = 3  # rank from which a name is one that tools use
+_KNOWN = 3  # lowest rank of a name that tools use
 _LONG = 20  # characters on average of a column that holds texts
 
-# Words in the names of columns, for a guess; the names that tools use are known without (`fields`).
+# Words in the names of columns, for a guess, beside the names that tools use (`fields`).
 _WORDS = {
     "output": "output answer reply response bot assistant agent completion antwort ausgabe",
     "input": "input question message request query prompt customer user mail problem frage anfrage "
@@ -44,10 +44,10 @@ _WORDS = {
 
 
 def file_items(path: Path, notes: Notes, *, finite: bool = True) -> Iterator[Item]:
-    """The values of a file: rows of a table, JSON lines, or one JSON document; "-" is standard
-    input. The suffix decides, and the content where the suffix says nothing.
+    """Yield the values of a file: rows of a table, JSON lines, or one JSON document.
 
-    Where numbers need not be `finite`, NaN is a text. Raises InputError, naming file and line.
+    "-" is standard input. The suffix decides, or the content for other suffixes. Unless numbers
+    must be `finite`, NaN is a text. Raises InputError, naming file and line.
     """
     piped, suffix = str(path) == "-", path.suffix.lower()
     name = "standard input" if piped else str(path)
@@ -65,7 +65,7 @@ def file_items(path: Path, notes: Notes, *, finite: bool = True) -> Iterator[Ite
 
 
 def _begins_as_table(stream: BinaryIO) -> bool:
-    """Whether the first line of a stream that can be looked into has columns and is no JSON."""
+    """Whether the first line of a stream, if it can be peeked, has columns and is not JSON."""
     peek = getattr(stream, "peek", None)
     head: bytes = peek(_HEAD)[:_HEAD] if peek is not None else b""
     line = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
@@ -73,22 +73,22 @@ def _begins_as_table(stream: BinaryIO) -> bool:
 
 
 def table_items(stream: BinaryIO, name: str, notes: Notes) -> Iterator[Item]:
-    """The rows of a table with a head line, as objects of texts; a blank cell is null.
+    """Yield the rows of a table with a head line, as objects of texts; a blank cell is null.
 
     UTF-8, UTF-16 or, with a warning, Windows-1252; columns are separated by comma, semicolon, tab
-    or bar, whichever the head line holds most of, or by what a first line `sep=;` says. A row with
+    or bar, whichever is most frequent in the head line, or as a first line `sep=;` says. A row with
     too few cells, or one in whose quotes the file ends, is `cut_off`. Raises InputError, naming
-    file and line, for a filled column without a name, a name that stands twice, a row with too many
-    cells, and what is no CSV. Values of Parquet and Arrow files keep their types; dates and the
-    like become texts, NaN is null.
+    file and line, for a filled column without a name, a repeated name, a row with too many cells,
+    and invalid CSV. Values of Parquet and Arrow files keep their types; dates and the like become
+    texts, NaN is null.
     """
     if name.lower().endswith(TYPED):
         yield from _typed_items(stream, name)
         return
     text = _table_text(stream.read(), name, notes)
     head: list[str] | None = None
-    for line, cells, cut_off in _filled_rows(text, name):
-        place = f"{name}:{line}"
+    for item in _filled_rows(text, name):
+        cells, place, cut_off = item.value, item.place, item.cut_off
         if head is None:
             head = _head(cells, place)
             continue
@@ -96,17 +96,19 @@ def table_items(stream: BinaryIO, name: str, notes: Notes) -> Iterator[Item]:
             problem = f"{len(cells)} cells, and the head line names {len(head)} columns"
             raise InputError(problem, place)
         if cut_off or len(cells) < len(head):
-            cells, cut_off = cells[:-1], True  # nobody knows whether its last cell is whole
+            cells, cut_off = cells[:-1], True  # its last cell may be incomplete
         filled = [cell if cell.strip() else None for cell in cells[: len(head)]]
         row = dict(zip_longest(head, filled))
         if row.pop("", None) is not None:
             raise InputError("a cell in a column without a name", place)
-        yield Item(row, place, line, cut_off)
+        yield Item(row, place, item.line, cut_off)
 
 
-def _filled_rows(text: str, name: str) -> Iterator[tuple[int, list[str], bool]]:
-    """Line and cells of every row that is not blank, and whether the file ends in its quotes.
-    Raises InputError for what is no CSV."""
+def _filled_rows(text: str, name: str) -> Iterator[Item]:
+    """Yield the cells of every row that is not blank, `cut_off` if the file ends in its quotes.
+
+    Raises InputError for invalid CSV.
+    """
     if "\0" in text:
         line = text[: text.index("\0")].count("\n") + 1
         raise InputError("a NUL character", f"{name}:{line}")
@@ -116,22 +118,24 @@ def _filled_rows(text: str, name: str) -> Iterator[tuple[int, list[str], bool]]:
     delimiter = stated[1] if stated else max(_DELIMITERS, key=head_line.count)
     csv.field_size_limit(LINE)
     reader = csv.reader(io.StringIO(body, newline=""), delimiter=delimiter, strict=True)
-    begun = 0  # rows before the one that is read
+    skipped = bool(stated)  # lines before the body
+    done = 0  # lines of the body before the row that is read
     try:
         for cells in reader:
             if any(map(str.strip, cells)):
-                yield begun + 1 + bool(stated), cells, False
-            begun = reader.line_num
+                line = skipped + done + 1
+                yield Item(cells, f"{name}:{line}", line)
+            done = reader.line_num
     except csv.Error as error:
-        last = body.rpartition("\n")[2]
-        if not begun or "unexpected end" not in str(error) or body.count("\n") > begun:
-            place = f"{name}:{begun + 1 + bool(stated)}"
-            raise InputError(f"is not CSV ({error})", place) from None
-        yield begun + 1 + bool(stated), next(csv.reader([last], delimiter=delimiter)), True
+        line = skipped + done + 1
+        if not done or "unexpected end" not in str(error) or body.count("\n") > done:
+            raise InputError(f"is not CSV ({error})", f"{name}:{line}") from None
+        last = next(csv.reader([body.rpartition("\n")[2]], delimiter=delimiter))
+        yield Item(last, f"{name}:{line}", line, cut_off=True)
 
 
 def _head(cells: list[str], place: str) -> list[str]:
-    """Names of columns; the first may lack one, as pandas writes an index. Raises InputError."""
+    """Return the names of columns; the first may be blank, as pandas writes an index."""
     names = [cell.strip() for cell in cells]
     while not names[-1]:
         names.pop()
@@ -144,7 +148,7 @@ def _head(cells: list[str], place: str) -> list[str]:
 
 
 def _table_text(data: bytes, name: str, notes: Notes) -> str:
-    """The text of a table in one of the encodings that spreadsheets write. Raises InputError."""
+    """Decode a table in one of the encodings that spreadsheets write. Raises InputError."""
     wide = next(
         (c for c, at in (("utf-16-le", 1), ("utf-16-be", 0)) if data[at : at + 3 : 2] == b"\0\0"),
         "",
@@ -191,7 +195,7 @@ def _typed_items(stream: BinaryIO, name: str) -> Iterator[Item]:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON could hold it."""
+    """Return a value that JSON can hold."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -202,9 +206,9 @@ def _plain(value: Any) -> Any:
 
 
 def read_mapping(pairs: Sequence[str]) -> dict[str, str]:
-    """`["input=customer_message,output=reply"]` as columns by field. Raises InputError."""
+    """Return `["input=customer_message,output=reply"]` as columns by field. Raises InputError."""
     mapping: dict[str, str] = {}
-    for pair in (part for text in pairs for part in text.split(",")):
+    for pair in ",".join(pairs).split(",") if pairs else ():
         name, sign, column = (part.strip() for part in pair.partition("="))
         if not sign or not column or name not in MAPPED:
             raise InputError(
@@ -216,8 +220,10 @@ def read_mapping(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def mapped(record: Any, mapping: Mapping[str, str]) -> Any:
-    """The record with its columns under the names of fields. What stood there under such a name
-    keeps a place of its own (`output (unmapped)`)."""
+    """Return the record with its columns under the names of fields.
+
+    A column that already had such a name is renamed (`output (unmapped)`).
+    """
     if not mapping or not isinstance(record, dict):
         return record
     columns = {column: name for name, column in mapping.items()}
@@ -228,9 +234,11 @@ def mapped(record: Any, mapping: Mapping[str, str]) -> Any:
 def check_mapping(
     record: Any, mapping: Mapping[str, str], place: str, notes: Notes | None = None
 ) -> None:
-    """Raise InputError for a column of the mapping that the first record has not. With `notes`,
-    where the mapping is the task's and the file may be another, only what a run needs is demanded;
-    of the rest there is a warning."""
+    """Raise InputError for a column of the mapping that the first record lacks.
+
+    With `notes`, when the mapping is the task's and the file may be another, only input, output and
+    messages are required; a missing other column is a warning.
+    """
     if not mapping or not isinstance(record, dict):
         return
     for name, column in mapping.items():
@@ -243,60 +251,54 @@ def check_mapping(
 
 
 def guess_mapping(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Columns by field, as names and contents suggest; no more than is plain.
+    """Return columns by field, as far as names and contents are clear.
 
-    A name that tools use counts most, then words in the name, then what the column holds: texts for
-    input and output (of two such columns without a telling name the first is the input), verdicts
-    for success, different values for ids. Raises InputError where no column can be the output, and
-    where two columns can be the input, or the output, equally well.
+    A name that tools use counts most, then words in the name, then the values: texts for input and
+    output (of two such columns without a clear name the first is the input), verdicts for success,
+    different values for ids. Raises InputError where no column can be the output, and where two
+    columns can be the input, or the output, equally well.
     """
     columns = list(dict.fromkeys(key for record in records for key in record))
     values = {key: [r[key] for r in records if r.get(key) not in (None, "")] for key in columns}
-    found: dict[str, str] = {}
+    guess: dict[str, str] = {}
     for name in ("success", "id", "system", "reference", "output", "input"):
-        ranked = sorted(
-            (
-                (score, _average(values[key]) >= _LONG, -at, key)
-                for at, key in enumerate(columns)
-                if key not in found.values()
-                and (score := _named(key, name))
-                and (
-                    _holds(values[key], name, len(records))
-                    or (name in ("input", "output") and score >= _KNOWN)
-                )
-            ),
-            reverse=True,
-        )
+        ranked = []
+        for at, key in enumerate(columns):
+            score = 0 if key in guess.values() else _named(key, name)
+            trusted = name in ("input", "output") and score >= _KNOWN
+            if score and (trusted or _holds(values[key], name, len(records))):
+                ranked.append((score, _average(values[key]) >= _LONG, -at, key))
+        ranked.sort(reverse=True)
         if name in ("input", "output") and len(ranked) > 1 and ranked[0][:2] == ranked[1][:2]:
             raise InputError(
                 f"{ranked[0][3]} or {ranked[1][3]}: which is the {name}? Say --map {name}=COLUMN"
             )
         if ranked:
-            found[name] = ranked[0][3]
-    texts = [key for key in columns if key not in found.values() and _average(values[key]) >= _LONG]
-    for name in ("input", "output"):
-        if name not in found and len(texts) == ("input" not in found) + ("output" not in found):
-            found[name] = texts.pop(0)
-    if "output" not in found and not any((field_of(c) or ("",))[0] == "messages" for c in columns):
+            guess[name] = ranked[0][3]
+    texts = [key for key in columns if key not in guess.values() and _average(values[key]) >= _LONG]
+    missing = [name for name in ("input", "output") if name not in guess]
+    if len(texts) == len(missing):
+        guess |= zip(missing, texts, strict=True)
+    if "output" not in guess and not any((field_of(c) or ("",))[0] == "messages" for c in columns):
         raise InputError(
             f"which column is what the system answered? There are {', '.join(columns[:20])}; "
             "say --map output=COLUMN,input=COLUMN"
         )
-    return {name: found[name] for name in MAPPED if name in found}
+    return {name: guess[name] for name in MAPPED if name in guess}
 
 
 def _named(key: str, name: str) -> int:
-    """From `_KNOWN` on for a name that tools use for the field, the usual ones more; 1 or 2 for as
-    many words that suggest it; 0 for others."""
-    known = field_of(key)
-    if known is not None:
-        return _KNOWN + len(FIELDS[name]) - known[1] if FIELDS[known[0]] is FIELDS[name] else 0
+    """Rate how well a name fits a field: from `_KNOWN` on for names that tools use, the usual ones
+    more; 1 or 2 for as many words that suggest it; 0 for others."""
+    hit = field_of(key)
+    if hit is not None:
+        return _KNOWN + len(FIELDS[name]) - hit[1] if FIELDS[hit[0]] is FIELDS[name] else 0
     words = re.split(r"[\W_]+", snake(key))
     return min(2, sum(word in _WORDS[name].split() for word in words))
 
 
 def _holds(values: Sequence[Any], name: str, rows: int) -> bool:
-    """Whether what a column holds can be this field."""
+    """Whether the values of a column can be this field."""
     if not values:
         return False
     if name == "success":

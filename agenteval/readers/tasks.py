@@ -20,7 +20,7 @@ TASK_FILE = "task.yaml"
 
 @dataclass(frozen=True, slots=True)
 class TaskFolder:
-    """A task and the folder it was found in."""
+    """A task and its folder."""
 
     task: Task
     path: Path
@@ -33,10 +33,10 @@ class TaskFolder:
 
 
 def data_folders(kind: str) -> list[Path]:
-    """Folders that may hold `tasks` or `criteria`, nearest first.
+    """Return the folders that may hold `tasks` or `criteria`, nearest first.
 
-    The working folder, the folder named by AGENTEVAL_TASKS (or AGENTEVAL_CRITERIA), what came
-    with the installed package, and the checkout when run from one.
+    The working folder, the folder named by AGENTEVAL_TASKS (or AGENTEVAL_CRITERIA), the installed
+    package, and the checkout when run from one.
     """
     package = Path(str(files("agenteval")))
     named = os.environ.get(f"AGENTEVAL_{kind.upper()}")
@@ -50,7 +50,7 @@ def data_folders(kind: str) -> list[Path]:
 
 
 def task_names() -> list[str]:
-    """Names of all tasks that can be found."""
+    """Return the names of all available tasks."""
     folders = {
         path.parent.name
         for folder in data_folders("tasks")
@@ -60,7 +60,7 @@ def task_names() -> list[str]:
 
 
 def find_task(name: str) -> TaskFolder:
-    """The nearest task folder of that name, or the folder itself when `name` is a path.
+    """Return the nearest task folder of that name, or the folder itself when `name` is a path.
 
     Raises InputError, with the nearest names, when there is none.
     """
@@ -77,7 +77,7 @@ def find_task(name: str) -> TaskFolder:
 
 
 def mapping_of(task: str, runs: Path) -> dict[str, str]:
-    """Which column of its runs is which field, as the task says, else the task.yaml beside them."""
+    """Return the column of each field, from the task or the task.yaml beside the runs."""
     if task and ((Path(task) / TASK_FILE).is_file() or Path(task).name in task_names()):
         return dict(find_task(task).task.map)
     beside = (runs if runs.is_dir() else runs.parent) / TASK_FILE
@@ -85,8 +85,10 @@ def mapping_of(task: str, runs: Path) -> dict[str, str]:
 
 
 def recording_of(task: str, kind: str) -> Path:
-    """The recorded replies of a capable model that come with a task: those of the `judge` or of
-    the `critic`. Raises InputError where there are none."""
+    """Return the file of recorded replies that comes with a task, of the `judge` or the `critic`.
+
+    Raises InputError where there is none.
+    """
     path = find_task(task).path / "recorded" / f"{kind}.jsonl"
     if path.is_file():
         return path
@@ -98,7 +100,7 @@ def recording_of(task: str, kind: str) -> Path:
 
 
 def load_task(path: Path) -> Task:
-    """Task of a task.yaml. Raises InputError naming line or key."""
+    """Return the task of a task.yaml. Raises InputError naming line or key."""
     data = read_yaml(path)
     if not isinstance(data, dict):
         raise InputError("a task is a mapping with name, description and examples", str(path))

@@ -1,7 +1,6 @@
 """Traces of agents to Runs: span trees, OTLP/JSON and lines of spans, in several conventions.
 
-`spans` knows the ways in which files hold spans and spell their parts, `conventions` what their
-attributes mean.
+`spans` knows how files hold spans and spell their parts, `conventions` what their attributes mean.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from agenteval.files import opened
 from agenteval.readers.assignment import of_spans
 from agenteval.readers.conventions import Pool, read_attributes
 from agenteval.readers.fields import Context
-from agenteval.readers.gold_in_spans import WITHHELD, tell_withheld, withhold_from_spans
+from agenteval.readers.gold import WITHHELD, GoldFilter, note_withheld
 from agenteval.readers.loose_json import LooseDecoder
 from agenteval.readers.problems import first_problem
 from agenteval.readers.source_files import (
@@ -34,26 +33,24 @@ from agenteval.readers.source_files import (
 )
 from agenteval.readers.spans import WANTED, RawSpan, Walker, is_trace, keeps_spans
 from agenteval.readers.strict_json import Item, Notes, read_items
-from agenteval.records import Message, Run, Span, SpanEvent
-
-__all__ = ["is_trace", "read_traces", "runs_of", "trace_runs"]
+from agenteval.records import Message, Run, Span
 
 REPEATED = "a span id stands twice; the first span is kept"
 ORPHAN = "the parent of a span is not in the trace; the span is a root"
-LARGEST = 256 * 2**20  # bytes of a document, or of a line, which may hold a whole trace
 CYCLE = "spans are their own ancestors; the first of them is a root"
+LARGEST = 256 * 2**20  # bytes of a document, or of a line, which may hold a complete trace
 
 
 def read_traces(
     source: str | Path, *, task: str = "", with_gold: bool = False, notes: Notes | None = None
 ) -> ReadResult:
-    """All traces of a file, a folder (with its folders) or a glob pattern, one Run each.
+    """Read all traces of a file, a folder (with its folders) or a glob pattern, one Run each.
 
     Files hold JSON or JSON lines in UTF-8: span trees, OTLP/JSON, or spans. The id of a run is its
-    trace id, or the name of the file where it has none. Spans stand in the order of the trace;
-    what was put right on the way is in `warnings`. Files of a folder that are no traces, or cannot
-    be read, are in `skipped` with the reason. Gold answers are withheld from spans (see
-    `gold_in_spans`) unless `with_gold`. `notes` collects the warnings of several readings.
+    trace id, or the name of the file where it has none. Spans are in the order of the trace;
+    `warnings` lists what was corrected. Files of a folder that are not traces, or cannot be read,
+    are in `skipped` with the reason. Gold answers are withheld from spans (see `gold`) unless
+    `with_gold`. `notes` collects the warnings of several readings.
 
     Raises InputError, naming file and place, for a single file that cannot be read, for two traces
     of one id in several files, and when there is no trace.
@@ -61,8 +58,7 @@ def read_traces(
     notes, files = notes or Notes(), find(source)
     runs: dict[str, Run] = {}
     for file in files.files:
-        read = read_file(file, files, notes, task=task, with_gold=with_gold)
-        for run in read:
+        for run in read_file(file, files, notes, task=task, with_gold=with_gold):
             if run.id in runs:
                 raise InputError(f"the trace id {run.id!r} was already used", str(file.path))
             runs[run.id] = run
@@ -75,63 +71,58 @@ def read_traces(
 def read_file(
     file: SourceFile, files: SourceFiles, notes: Notes, *, task: str = "", with_gold: bool = False
 ) -> list[Run]:
-    """The runs of one of `files`; none, with the reason in `files.skipped`, where it holds no trace
-    or cannot be read and is not the only one. Raises InputError as `read_traces`."""
+    """Read the runs of one of `files`.
+
+    None, with the reason in `files.skipped`, where it holds no trace or cannot be read and is not
+    the only file. Raises InputError as `read_traces`.
+    """
     try:
         with collector_paused():
-            read = trace_runs(file, task, notes, sure=files.single, with_gold=with_gold)
+            runs = trace_runs(file, task, notes, sure=files.single, with_gold=with_gold)
     except InputError as error:
         if files.single:
             raise
-        read = str(error).removeprefix(f"{file.path}: ")
-    if isinstance(read, list):
-        return read
-    files.skipped.append(Skipped(str(file.path), read))
+        runs = str(error).removeprefix(f"{file.path}: ")
+    if isinstance(runs, list):
+        return runs
+    files.skipped.append(Skipped(str(file.path), runs))
     return []
 
 
 def trace_runs(
     file: SourceFile, task: str, notes: Notes, *, sure: bool, with_gold: bool = False
 ) -> list[Run] | str:
-    """The runs of a file of traces; the reason when it holds no span, or begins with none, unless
-    `sure`.
+    """Return the runs of a file of traces, or the reason why it has none.
 
-    Broken JSON is read as far as it is complete, with a warning. Raises InputError, naming the
-    place, when no span is complete and above the bounds.
+    Unless `sure`, a file that does not begin with a span has none. Broken JSON is read as far as it
+    is complete, with a warning. Raises InputError, naming the place, when no span is complete and
+    above the bounds.
     """
-    display = str(file.path)
+    name = str(file.path)
     decoder = LooseDecoder(keeps_spans)
-    with opened(file.path, display) as stream:
-        rows = read_items(
-            stream,
-            display,
-            notes,
-            lines=file.path.suffix.lower() in (".jsonl", ".ndjson"),
-            by=decoder.decode,
-            most_line=LARGEST,
-        )
+    lines = file.path.suffix.lower() in (".jsonl", ".ndjson")
+    with opened(file.path, name) as stream:
+        rows = read_items(stream, name, notes, lines=lines, by=decoder.decode, most_line=LARGEST)
         items = (item for item in rows if item.value != [])
         first = next(items, None)
         runs: list[Run] = []
         if first is not None and (sure or is_trace(first.value)):
-            every = runs_of(
-                chain([first], items), file.name, display, task, notes, with_gold=with_gold
-            )
-            for run in every:
+            all_items = chain([first], items)
+            for run in runs_of(all_items, file.name, name, task, notes, with_gold=with_gold):
                 if len(runs) >= MOST_RUNS:
-                    raise InputError(f"more than {MOST_RUNS:,} runs", display)
+                    raise InputError(f"more than {MOST_RUNS:,} runs", name)
                 runs.append(run)
         if not runs and decoder.broken is not None:
             raise decoder.broken
         reason = f"no spans but {'nothing' if first is None else described(first.value)}; {WANTED}"
         if not runs and sure:
-            raise InputError(reason, display)
+            raise InputError(reason, name)
         return runs or reason
 
 
 @dataclass
 class _Trace:
-    """Spans of one trace as they come, and what was said of all of them."""
+    """Spans of one trace as they come, and their common resource."""
 
     spans: list[Span] = field(default_factory=list)
     resource: dict[str, Any] = field(default_factory=dict)
@@ -146,7 +137,7 @@ def runs_of(
     *,
     with_gold: bool = False,
 ) -> Iterator[Run]:
-    """Runs of the traces in a file, in the order of their first spans.
+    """Yield runs of the traces in a file, in the order of their first spans.
 
     The id of a run is the trace id. Spans without one belong to the only trace of their file, else
     to a trace of their own that is called `name`. Raises InputError for a span out of bounds.
@@ -165,30 +156,28 @@ def runs_of(
         notes.add("spans without trace id were taken for those of the only trace", display)
     elif None in traces:
         notes.add("spans without trace id: the trace goes by the name of the file", display)
-    for number, trace in traces.items():
-        context, kept = Context(display, notes), dict[str, Any]()
+    for trace_id, trace in traces.items():
+        context, gold = Context(display, notes), GoldFilter()
         spans = in_order(trace.spans, context)
         if not with_gold:
-            spans = withhold_from_spans(spans, kept)
-            tell_withheld(kept, context)
+            spans = gold.clean_spans(spans)
+            note_withheld(gold.withheld, context)
         assigned = of_spans(spans)
+        metadata = {"resource": trace.resource, WITHHELD: gold.withheld}
         yield Run(
-            id=number or name,
+            id=trace_id or name,
             task=task,
             system=_system(spans, trace.resource),
             input=assigned.task.text,
             output=assigned.ending.text,
             messages=tuple(_each_once(spans)),
             spans=tuple(spans),
-            metadata={
-                **({"resource": trace.resource} if trace.resource else {}),
-                **({WITHHELD: kept} if kept else {}),
-            },
+            metadata={key: value for key, value in metadata.items() if value},
         )
 
 
 def _span(raw: RawSpan, pool: Pool, context: Context) -> Span:
-    meaning = read_attributes(raw, pool, context)
+    fields = read_attributes(raw, pool, context)
     try:
         return Span(
             id=raw.id or "",
@@ -198,31 +187,27 @@ def _span(raw: RawSpan, pool: Pool, context: Context) -> Span:
             end=raw.end,
             status=raw.status,
             status_message=raw.message,
-            events=tuple(
-                SpanEvent(name=event.name, at=event.at, attributes=event.attributes)
-                for event in meaning.events
-            ),
-            **meaning.fields,
+            **fields,
         )
     except ValidationError as error:
         raise InputError(f"span {raw.id}: {first_problem(error)}", context.place) from None
 
 
 def _each_once(spans: Iterable[Span]) -> Iterator[Message]:
-    """The messages of LLM spans without their repetitions, in the order of the spans.
+    """Yield the messages of LLM spans without their repetitions, in the order of the spans.
 
-    Every span repeats the conversation before it. A message is given again only where one span
-    holds it more often than any before, so a user who says "go on" twice is heard twice. Equal
-    messages have to be one object.
+    Every span repeats the conversation before it. A message comes again only where one span holds
+    it more often than any before, so a user who says "go on" twice is heard twice. Equal messages
+    must be one object.
     """
-    heard: dict[int, int] = {}
+    most: dict[int, int] = {}
     for span in spans:
         here: dict[int, int] = {}
         for message in (*span.messages, *span.reply):
             key = id(message)
             here[key] = here.get(key, 0) + 1
-            if here[key] > heard.get(key, 0):
-                heard[key] = here[key]
+            if here[key] > most.get(key, 0):
+                most[key] = here[key]
                 yield message
 
 
@@ -238,15 +223,15 @@ def _system(spans: list[Span], resource: dict[str, Any]) -> str:
 
 
 def in_order(spans: list[Span], context: Context) -> list[Span]:
-    """Each span after its parent, whole branches together.
+    """Return each span after its parent, branch by branch.
 
-    Children of one parent stand by their start where all of them have one, else as in the file; so
-    do roots. Of two spans with one id the first stays. A parent that is not there, or lies in a
-    circle, is cut off with a warning. Takes time in proportion to the spans, save for sorting.
+    Children of one parent, and roots, are sorted by their start where all have one, otherwise they
+    are in the order of the file. Of two spans with one id the first stays. A parent that is
+    missing or in a circle is cut off with a warning. Takes linear time, except for sorting.
     """
 
-    def note(text: str, name: str) -> None:
-        context.notes.add(text, f"{context.place} (span {name})")
+    def note(text: str, span_id: str) -> None:
+        context.notes.add(text, f"{context.place} (span {span_id})")
 
     first: dict[str, Span] = {}
     for span in spans:
@@ -257,14 +242,14 @@ def in_order(spans: list[Span], context: Context) -> list[Span]:
         parents[span.id] = span.parent_id if span.parent_id in first else None
         if span.parent_id is not None and span.parent_id not in first:
             note(ORPHAN, span.id)
-    for name in _circles(parents):
-        note(CYCLE, name)
-        parents[name] = None
+    for span_id in _circles(parents):
+        note(CYCLE, span_id)
+        parents[span_id] = None
     children: dict[str | None, list[Span]] = {}
-    for name, span in first.items():
-        if parents[name] != span.parent_id:
-            span = span.model_copy(update={"parent_id": parents[name]})
-        children.setdefault(parents[name], []).append(span)
+    for span_id, span in first.items():
+        if parents[span_id] != span.parent_id:
+            span = span.model_copy(update={"parent_id": parents[span_id]})
+        children.setdefault(parents[span_id], []).append(span)
     ordered: list[Span] = []
     stack = _by_start(children.get(None, []))[::-1]
     while stack:
@@ -274,7 +259,7 @@ def in_order(spans: list[Span], context: Context) -> list[Span]:
 
 
 def _circles(parents: dict[str, str | None]) -> list[str]:
-    """Of every circle of parents the span that stands first in the file."""
+    """Return the span of every circle of parents that is first in the file."""
     done: set[str] = set()
     cuts = []
     order = {key: i for i, key in enumerate(parents)}

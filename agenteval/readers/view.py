@@ -1,4 +1,4 @@
-"""make_view: the one function that renders what a judge sees of a run."""
+"""make_view: renders what a judge sees of a run."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from agenteval.records import Message, Run, Span, ToolCall, View
 
 MIN_CHARS = 200
 FINAL = "[final output]"
+_MARK = "\n[... {:,} characters cut out here ...]\n"
 # Lines that only this module may write; `leaks` reads the speaker of a text from them.
 HEADING = re.compile(
     r"^\[(?:(?:span )?(system|user|assistant|tool)(?:: [^\]\n]*)?|final output)\]$"
@@ -26,20 +27,20 @@ _SPAN_ERROR = ("exception.message", "error.message")
 
 
 def make_view(run: Run, *, with_reference: bool = False, max_chars: int = 200_000) -> View:
-    """What a judge sees of `run`: the problem, the trajectory and, only if asked, the reference.
+    """Return what a judge sees of `run`: the problem, the trajectory and, if asked, the reference.
 
     The problem is the input. The trajectory is the messages as turns under "[role]" or
     "[role: name]", tool calls as "[tool call] name arguments". The opening user message is left out
     where it equals the input. The output follows under "[final output]" unless the last message
-    that says anything (AutoGen's TERMINATE says nothing) is the output already. Without messages
-    the trajectory is the output alone. Without both, or where spans of a trace say what went in or
-    out of them, it is the spans by start time: their names, replies or outputs, calls of tools and
-    errors, and the output. Success, metadata, other attributes of spans and (by default) the
-    reference are never shown.
+    with text (other than AutoGen's TERMINATE) is the output already. Without messages the
+    trajectory is the output. Without both, or where spans of a trace have inputs or outputs, it is
+    the spans by start time: their names, replies or outputs, calls of tools and errors, and the
+    output. Success, metadata, other attributes of spans and (by default) the reference are never
+    shown.
 
     Lines of a message that look like a heading get a backslash in front, so that a text cannot
-    pretend to be another speaker. No text is longer than `max_chars` characters: the middle is cut
-    out and a mark says how much. Raises InputError when `max_chars` is below MIN_CHARS.
+    pretend to be another speaker. A text longer than `max_chars` characters loses its middle, and
+    a mark says how much. Raises InputError when `max_chars` is below MIN_CHARS.
     """
     if max_chars < MIN_CHARS:
         raise InputError(f"max_chars is {max_chars}; at least {MIN_CHARS} are needed")
@@ -59,7 +60,11 @@ def _trajectory(run: Run) -> str:
     if not run.messages:
         return run.output
     messages = _without_problem(run)
-    turns = [_turn(message) for message in messages]
+    turns = []
+    for message in messages:
+        lines = [_heading(message.role, message.name)]
+        lines += [_plain(message.content)] if message.content else []
+        turns.append("\n".join([*lines, *map(_call, message.tool_calls)]))
     last = next((m for m in reversed(messages) if is_answer(m.content) or m.tool_calls), None)
     repeated = last is not None and last.content.strip() == run.output.strip()
     if run.output.strip() and not repeated:
@@ -68,28 +73,20 @@ def _trajectory(run: Run) -> str:
 
 
 def shows_spans(run: Run) -> bool:
-    """Whether the trajectory of a run is made of its spans."""
+    """Return whether the trajectory of a run is made of its spans."""
     if run.messages or not run.spans:
         return False
     return not run.output or any(s.input or s.output or s.reply for s in run.spans)
 
 
 def _without_problem(run: Run) -> list[Message]:
-    """The messages, less the opening one of the user (after system messages) if it is the input."""
+    """The messages without the opening one of the user if it is the input."""
     for i, message in enumerate(run.messages):
         if message.role == "user" and message.content.strip() == run.input.strip():
             return [*run.messages[:i], *run.messages[i + 1 :]]
         if message.role != "system":
             break
     return list(run.messages)
-
-
-def _turn(message: Message) -> str:
-    lines = [_heading(message.role, message.name)]
-    if message.content:
-        lines.append(_plain(message.content))
-    lines.extend(_call(call) for call in message.tool_calls)
-    return "\n".join(lines)
 
 
 def _heading(role: str, name: str | None) -> str:
@@ -133,10 +130,10 @@ def _spans(run: Run) -> str:
 
 
 def _results(span: Span) -> list[str]:
-    """What came out of a span: its reply or output, and the errors."""
+    """The reply or output of a span, and its errors."""
     reply = "\n".join(message.content for message in span.reply if message.content)
-    given = reply or ("" if span.reply else span.output)
-    texts = [given] if given else _first(span.attributes, _SPAN_OUTPUT)
+    text = reply or ("" if span.reply else span.output)
+    texts = [text] if text else _first(span.attributes, _SPAN_OUTPUT)
     texts += _first(span.attributes, _SPAN_ERROR)
     for event in span.events:
         texts += _first(event.attributes, _SPAN_ERROR)
@@ -144,7 +141,7 @@ def _results(span: Span) -> list[str]:
 
 
 def _first(attributes: dict[str, JsonValue], names: tuple[str, ...]) -> list[str]:
-    """The text of the first of these attributes that is there, if it says anything."""
+    """The text of the first of these attributes that has a value."""
     value = next((attributes[n] for n in names if attributes.get(n) is not None), None)
     return [] if value is None or not _as_text(value) else [_as_text(value)]
 
@@ -153,10 +150,6 @@ def _cut(text: str, max_chars: int) -> str:
     """`text`, or its beginning and end around a mark, at most `max_chars` characters in all."""
     if len(text) <= max_chars:
         return text
-    keep = max_chars - len(_mark(len(text)))
+    keep = max_chars - len(_MARK.format(len(text)))
     head, tail = keep - keep // 2, keep // 2
-    return text[:head] + _mark(len(text) - keep) + text[len(text) - tail :]
-
-
-def _mark(cut: int) -> str:
-    return f"\n[... {cut:,} characters cut out here ...]\n"
+    return text[:head] + _MARK.format(len(text) - keep) + text[len(text) - tail :]

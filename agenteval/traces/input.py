@@ -10,7 +10,7 @@ from agenteval.analysis.flagged import flags_of as flags_of_views
 from agenteval.cli.running import Watch
 from agenteval.errors import InputError
 from agenteval.readers import make_view
-from agenteval.readers.gold_in_spans import without_gold
+from agenteval.readers.gold import without_gold
 from agenteval.readers.injection import texts_signs
 from agenteval.readers.source_files import find
 from agenteval.readers.strict_json import Notes

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from agenteval.readers.assignment import assignment
-from agenteval.readers.gold_in_spans import withheld_from, without_gold
+from agenteval.readers.gold import withheld_from, without_gold
 from agenteval.records import Message, Record, Run, Span, canonical_json
 from agenteval.records.run import SpanKind
 

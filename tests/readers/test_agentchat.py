@@ -6,9 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from agenteval.errors import InputError
 from agenteval.readers import make_view, read_runs
 from agenteval.records import Run, ToolCall
 
@@ -25,9 +22,12 @@ def client(*replies: Any) -> Any:
     from autogen_ext.models.replay import ReplayChatCompletionClient
 
     info: Any = {
-        "vision": False, "function_calling": True, "json_output": True, "family": "unknown",
+        "vision": False,
+        "function_calling": True,
+        "json_output": True,
+        "family": "unknown",
         "structured_output": True,
-    }  # fmt: skip
+    }
     return ReplayChatCompletionClient(list(replies), model_info=info)
 
 
@@ -60,9 +60,11 @@ async def test_team_with_a_tool_and_a_last_word(tmp_path: Path) -> None:
     from autogen_agentchat.teams import RoundRobinGroupChat
 
     agent = AssistantAgent(
-        "adder", client(call_of_add(), "The sum is 42. TERMINATE"), tools=[add],
+        "adder",
+        client(call_of_add(), "The sum is 42. TERMINATE"),
+        tools=[add],
         reflect_on_tool_use=True,
-    )  # fmt: skip
+    )
     team = RoundRobinGroupChat([agent], termination_condition=TextMentionTermination("TERMINATE"))
     run = load(tmp_path, await team.run(task=TASK))
     assert (run.id, run.input, run.output) == ("dump", TASK, "The sum is 42. TERMINATE")
@@ -121,51 +123,3 @@ async def test_stream_chunks_are_not_said_twice(tmp_path: Path) -> None:
     assert [m.content for m in run.messages] == [TASK, "It is 42 ."]
     cut = TaskResult(messages=events[:-1])  # the stream broke off before the whole message
     assert load(tmp_path, cut).messages[-1].content == "It is 42 ."
-
-
-def test_other_kinds_of_messages(tmp_path: Path) -> None:
-    from autogen_agentchat.base import TaskResult
-    from autogen_agentchat.messages import (
-        HandoffMessage,
-        MultiModalMessage,
-        StopMessage,
-        StructuredMessage,
-        TextMessage,
-        UserInputRequestedEvent,
-    )
-    from autogen_core import Image
-    from PIL import Image as Picture
-    from pydantic import BaseModel
-
-    class Sum(BaseModel):
-        value: int
-        text: str
-
-    picture = Image.from_pil(Picture.new("RGB", (2, 2)))
-    result = TaskResult(
-        messages=[
-            MultiModalMessage(source="user", content=["Add these:", picture]),
-            HandoffMessage(source="planner", target="adder", content="To adder."),
-            UserInputRequestedEvent(source="user_proxy", request_id="1"),
-            TextMessage(source="user_proxy", content="Go on."),
-            StructuredMessage[Sum](source="adder", content=Sum(value=42, text="sum")),
-            StopMessage(source="planner", content="Done."),
-        ]
-    )
-    run = load(tmp_path, result)
-    assert [(m.role, m.name, m.content) for m in run.messages] == [
-        ("user", None, "Add these:\n[image]"),
-        ("assistant", "planner", "To adder."),
-        ("user", None, "Go on."),
-        ("assistant", "adder", '{"value": 42, "text": "sum"}'),
-        ("assistant", "planner", "Done."),
-    ]
-    assert run.output == '{"value": 42, "text": "sum"}'
-
-
-def test_broken_event_is_named(tmp_path: Path) -> None:
-    event = {"source": "a", "type": "ToolCallRequestEvent", "content": "no list"}
-    path = tmp_path / "x.json"
-    path.write_text(json.dumps({"messages": [event]}))
-    with pytest.raises(InputError, match=r"messages\[0\]\.content is no list of objects"):
-        read_runs(path)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.readers.gold_in_spans import MARK, without_gold
+from agenteval.readers.gold import MARK, without_gold
 from agenteval.readers.traces import read_traces
 from agenteval.records import Message, Run, Span, SpanEvent, ToolCall
 from agenteval.traces.condense import Options, condense
