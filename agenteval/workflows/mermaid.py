@@ -94,13 +94,12 @@ _QUOTED = re.compile(
 _MIRROR = str.maketrans("([{>\\", ")]}]/")
 _INNER = {"(": "([-", "[": "[(/\\", "{": "{", ">": ""}  # a second bracket makes another shape
 _SHAPE_DATA = re.compile(r'@\{((?:[^"}]|"[^"]*")*)\}')
-_ROUND = frozenset(
-    "rounded event stadium pill terminal circle circ start sm-circ small-circle stop fr-circ "
-    "framed-circle dbl-circ double-circle".split()
+_ROUND = re.compile(
+    r"rounded|event|stadium|pill|terminal|circle|circ|start|sm-circ|small-circle|stop|fr-circ|"
+    r"framed-circle|dbl-circ|double-circle"
 )
-_KEYWORDS = frozenset(
-    "subgraph end classDef class style linkStyle click direction graph flowchart accTitle "
-    "accDescr".split()
+_KEYWORD = re.compile(
+    r"subgraph|end|classDef|class|style|linkStyle|click|direction|graph|flowchart|accTitle|accDescr"
 )
 _ENTITY = re.compile(r"[#&]#?(\w{1,31});")
 _BREAK = re.compile(r"<br\s*/?>", re.I)
@@ -271,7 +270,7 @@ class _Parser:
         if match is None:
             self._fail(f"here a node is expected, not {self._shown()}")
         id = match.group()
-        if id in _KEYWORDS:
+        if _KEYWORD.fullmatch(id):
             self._fail(
                 f"`{id}` is a word of Mermaid and cannot stand here; the forms are {_FORMS}", start
             )
@@ -285,7 +284,7 @@ class _Parser:
         if self._text.startswith("@{", opened):
             data = self._data()
             name = str(data.get("shape", ""))
-            opener = "(" if name in _ROUND else ">" if name == "odd" else "["
+            opener = "(" if _ROUND.fullmatch(name) else ">" if name == "odd" else "["
             if "label" in data:
                 self._declare(id, str(data["label"]), opener, start, opened)
             elif opener == "(":
