@@ -36,7 +36,7 @@ from agenteval.workflows.scenario import (
 Severity = Literal["error", "warning", "note"]
 _ChartKind = Literal["no_start", "several_starts", "unreachable", "no_exit", "unknown_field"]
 _Other = Literal["bad_value", "unreadable", "no_tool", "unknown_tool", "profile", "annotation"]
-Kind = Literal[RemarkKind, _ChartKind, _Other, "backend"]
+DefectKind = Literal[RemarkKind, _ChartKind, _Other, "backend"]
 Charts = Mapping[str, Chart | None]  # by scenario; None for one without a chart
 OUT_OF_SCOPE = "out of scope"
 _CAMEL = re.compile(r"[a-z]+(?:[A-Z][a-z0-9]+)+")
@@ -48,7 +48,7 @@ class Defect(Record):
     An error makes sessions meaningless; a warning may be intended; a note says how a file was read.
     """
 
-    kind: Kind
+    kind: DefectKind
     message: str
     severity: Severity = "error"
     node: str | None = None
@@ -71,7 +71,7 @@ def chart_defects(chart: Chart, tools: Sequence[WorkflowTool]) -> tuple[Defect, 
     return tuple(sorted(defects, key=lambda d: (d.line == 0, d.line)))
 
 
-def _at(place: Node | Edge, kind: Kind, message: str) -> Defect:
+def _at(place: Node | Edge, kind: DefectKind, message: str) -> Defect:
     if isinstance(place, Node):
         return Defect(kind=kind, message=message, line=place.line, node=place.id)
     edge = (place.source, place.target)
@@ -129,7 +129,7 @@ def _call_nodes(chart: Chart, tools: Sequence[WorkflowTool]) -> Iterator[Defect]
 
 
 def _comparison(edge: Edge, c: Comparison, tools: Sequence[WorkflowTool]) -> Iterator[Defect]:
-    """Yield what is wrong with a comparison of a field that is never returned, or never so."""
+    """Yield the defect of a comparison whose field is never returned, or never has such a value."""
     owners = [t for t in tools if c.tool in (None, t.name)]
     schemas = [t.returned(c.field) for t in owners if c.field in t.fields]
     problems = [_value_problem(c, schema) for schema in schemas]
@@ -203,20 +203,20 @@ def session_defects(
     """
     returns = {tool.name: tool.returns for tool in tools}
     defects: list[Defect] = []
-    turns = [
-        (f"session {s.id}, turn {i}", turn) for s in sessions for i, turn in enumerate(s.turns)
-    ]
-    for where, turn in turns:
-        if turn.kind != "user" and (problem := _annotation(turn, charts)):
-            defects.append(Defect(kind="annotation", message=f"{where}: {problem}"))
-        if turn.kind != "call":
-            continue
-        if problem := _call_problem(turn.tool, turn.arguments, tools):
-            defects.append(Defect(kind="profile", message=f"{where}: call {turn.tool}: {problem}"))
-        if problem := complaint(returns.get(turn.tool, {}), turn.result):
-            severity: Severity = "error" if isinstance(turn.result, dict) else "warning"
-            message = f"{where}: result of {turn.tool}: {problem}"
-            defects.append(Defect(kind="profile", message=message, severity=severity))
+    for session in sessions:
+        for index, turn in enumerate(session.turns):
+            where = f"session {session.id}, turn {index}"
+            if turn.kind != "user" and (problem := _annotation(turn, charts)):
+                defects.append(Defect(kind="annotation", message=f"{where}: {problem}"))
+            if turn.kind != "call":
+                continue
+            if problem := _call_problem(turn.tool, turn.arguments, tools):
+                message = f"{where}: call {turn.tool}: {problem}"
+                defects.append(Defect(kind="profile", message=message))
+            if problem := complaint(returns.get(turn.tool, {}), turn.result):
+                severity: Severity = "error" if isinstance(turn.result, dict) else "warning"
+                message = f"{where}: result of {turn.tool}: {problem}"
+                defects.append(Defect(kind="profile", message=message, severity=severity))
     return tuple(defects)
 
 
