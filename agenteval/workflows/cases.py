@@ -126,6 +126,11 @@ class TurnCase:
         return self.of.procedures(self.given)
 
     @property
+    def index(self) -> int:
+        """The number of turns before it."""
+        return self.gold.turn
+
+    @property
     def in_words(self) -> bool:
         """Whether calls may be in the agent's words."""
         return self.own_prompt is not None
