@@ -13,7 +13,6 @@ from agenteval.errors import InputError
 from agenteval.workflows.cases import (
     Choice,
     OpenRole,
-    SessionCase,
     open_role,
     session_cases,
     turn_cases,
@@ -47,9 +46,11 @@ def keys(of: OpenRole) -> dict[str, str]:
 
 def test_every_user_is_a_case_scenarios_first() -> None:
     assert ids(session_cases([OF])) == [
-        "library_desk/lend_book/hana", "library_desk/lend_book/otto",
-        "library_desk/return_book/ida", "library_desk/cross/jan",
-    ]  # fmt: skip
+        "library_desk/lend_book/hana",
+        "library_desk/lend_book/otto",
+        "library_desk/return_book/ida",
+        "library_desk/cross/jan",
+    ]
     jan = session_cases([OF])[-1].info
     assert jan.cross
     assert jan.goals == ("Return Emma.", "Borrow Dune.")
@@ -143,10 +144,14 @@ def test_a_recording_across_scenarios_is_told_all_procedures_of_the_role() -> No
     cross = RecordedSession(id="swap", profile="jan", turns=recorded.turns)
     only = jan.model_copy(update={"scenarios": ("lend_book",)})
     role = OF.role.model_copy(update={"cross_sessions": (cross,), "cross_profiles": (only,)})
-    changed = role.model_copy(update={"scenarios": tuple(
-        s.model_copy(update={"text": s.text + " Be kind."}) if s.id == "return_book" else s
-        for s in role.scenarios
-    )})  # fmt: skip
+    changed = role.model_copy(
+        update={
+            "scenarios": tuple(
+                s.model_copy(update={"text": s.text + " Be kind."}) if s.id == "return_book" else s
+                for s in role.scenarios
+            )
+        }
+    )
 
     def of(found: Any) -> list[str]:
         return [c.key for c in turn_cases([replace(OF, role=found)], Choice("cross"))]
@@ -178,11 +183,3 @@ def test_versions_of_a_task_are_told_apart(folder: Path) -> None:
     assert "" not in before
     after = versions(edited(folder, "role.yaml", "town library", "new library"))
     assert not set(before) & set(after)
-
-
-def test_a_role_without_a_backend(folder: Path) -> None:
-    assert open_role(folder, backend=False).backend is None
-    (folder / "backend.py").unlink()
-    of = open_role(folder)
-    assert (of.backend, of.backend_sha256) == (None, None)
-    assert isinstance(session_cases([of])[0], SessionCase)

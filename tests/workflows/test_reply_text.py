@@ -156,12 +156,16 @@ def test_actions_of_a_whole_dialogue() -> None:
 
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text(max_size=8)
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**60), 2**60)
+    | st.text(max_size=8)
     | st.floats(allow_nan=False, allow_infinity=False),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner,
-                                                                max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=8,
-)  # fmt: skip
+)
 
 
 @given(st.dictionaries(st.text(max_size=6), VALUES, max_size=4), st.sampled_from([None, 2]))
@@ -172,10 +176,34 @@ def test_every_object_that_json_can_write_is_read_back(value: Any, indent: int |
 
 
 PIECES = st.sampled_from(
-    ["Thought:", "Action:", "Action Input:", "Response:", "\n", " ", "{", "}", '"', "'", "book",
-     "functions.", "```", "**", "intent=", "current_node=", "\ud800", '{"a": "\\ud800"}', "：",
-     "\x00", "\u2028", "[", "1e999", ",", "\\"]
-)  # fmt: skip
+    [
+        "Thought:",
+        "Action:",
+        "Action Input:",
+        "Response:",
+        "\n",
+        " ",
+        "{",
+        "}",
+        '"',
+        "'",
+        "book",
+        "functions.",
+        "```",
+        "**",
+        "intent=",
+        "current_node=",
+        "\ud800",
+        '{"a": "\\ud800"}',
+        "：",
+        "\x00",
+        "\u2028",
+        "[",
+        "1e999",
+        ",",
+        "\\",
+    ]
+)
 
 
 @given(st.lists(PIECES | st.text(max_size=4), max_size=40).map("".join))
@@ -188,9 +216,19 @@ def test_any_text_is_read_without_an_error(text: str) -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["Action: a\n", "Action Input: {", '{"a":', "intent='", "current_node=", "\n" + " " * 9,
-     "```", 'Action: a Action Input: {"a": "', "**", "'a"],
-)  # fmt: skip
+    [
+        "Action: a\n",
+        "Action Input: {",
+        '{"a":',
+        "intent='",
+        "current_node=",
+        "\n" + " " * 9,
+        "```",
+        'Action: a Action Input: {"a": "',
+        "**",
+        "'a",
+    ],
+)
 def test_long_texts_take_no_square_of_time(piece: str) -> None:
     # some 10 ms; a quadratic pass over that many characters takes minutes
     began = time.process_time()
