@@ -14,12 +14,7 @@ from agenteval.agents import Dialogue
 from agenteval.agents.protocol import Tool
 from agenteval.errors import InputError
 from agenteval.records import Message, ToolCall, content_hash
-from agenteval.workflows.backend import (
-    BACKEND_FILE,
-    StatefulBackend,
-    backend_sha256,
-    load_backend,
-)
+from agenteval.workflows.backend import BACKEND_FILE, StatefulBackend, backend_sha256, load_backend
 from agenteval.workflows.folder import read_role
 from agenteval.workflows.instructions import instructions, tools_given
 from agenteval.workflows.results import CaseInfo
@@ -290,13 +285,13 @@ def _chosen(roles: Sequence[OpenRole], choice: Choice) -> list[_Group]:
     scenarios = {CROSS, *(g.name for g in groups)}
     for name in choice.scenarios or ():
         if name not in scenarios:
-            known = ", ".join(sorted(scenarios))
-            raise InputError(f"no scenario {name!r}; known: {known}", "--scenario")
+            listed = ", ".join(sorted(scenarios))
+            raise InputError(f"no scenario {name!r}; known: {listed}", "--scenario")
     profiles = {p.id for g in groups for p in g.profiles}
     for name in choice.profiles or ():
         if name not in profiles:
-            known = ", ".join(sorted(profiles))
-            raise InputError(f"no profile {name!r}; known: {known}", "--profile")
+            listed = ", ".join(sorted(profiles))
+            raise InputError(f"no profile {name!r}; known: {listed}", "--profile")
     return [
         replace(
             g,

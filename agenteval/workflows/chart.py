@@ -92,8 +92,10 @@ def calls_by_node(charts: Iterable[Chart], tools: Iterable[str]) -> dict[str, tu
     Each tool counts once per node: a cycle of the chart repeats a call. A reply does not call a
     tool that some `>call]` node of the charts names.
     """
-    known = set(tools)
-    names = [(n, dict.fromkeys(names_in(n.text, known))) for chart in charts for n in chart.nodes]
+    tool_names = set(tools)
+    names = [
+        (n, dict.fromkeys(names_in(n.text, tool_names))) for chart in charts for n in chart.nodes
+    ]
     drawn = {name for node, named in names if node.shape == "call" for name in named}
     return {
         node.id: tuple(name for name in named if node.shape != "reply" or name not in drawn)
@@ -104,11 +106,11 @@ def calls_by_node(charts: Iterable[Chart], tools: Iterable[str]) -> dict[str, tu
 def names_in(text: str, names: Iterable[str]) -> tuple[str, ...]:
     """Return all occurrences of the names as whole words, in order. `lend_book.due` is a field and
     does not count."""
-    known = set(names)
+    wanted = set(names)
     return tuple(
         match.group()
         for match in WORD.finditer(text)
-        if match.group() in known and not _FIELD.match(text, match.end())
+        if match.group() in wanted and not _FIELD.match(text, match.end())
     )
 
 

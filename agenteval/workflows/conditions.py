@@ -21,7 +21,7 @@ from agenteval.errors import InputError
 from agenteval.records import Record
 
 
-class Comparison(Record):
+class FieldComparison(Record):
     """Compares a returned value with a constant: `field`, or `tool.field` where `tool` is set."""
 
     field: str
@@ -38,10 +38,10 @@ class Comparison(Record):
 class Condition(Record):
     """The returned values that a transition needs, in disjunctive normal form."""
 
-    alternatives: tuple[tuple[Comparison, ...], ...] = Field(min_length=1)
+    alternatives: tuple[tuple[FieldComparison, ...], ...] = Field(min_length=1)
 
     @property
-    def comparisons(self) -> tuple[Comparison, ...]:
+    def comparisons(self) -> tuple[FieldComparison, ...]:
         """All comparisons, in their order."""
         return tuple(c for alternative in self.alternatives for c in alternative)
 
@@ -148,7 +148,7 @@ def _without_quoted(text: str) -> str:
 
 def read_condition(text: str) -> Condition:
     """Return the condition that a text states. Raises ConditionError."""
-    alternatives: list[tuple[Comparison, ...]] = [()]
+    alternatives: list[tuple[FieldComparison, ...]] = [()]
     begin = 0
     for join in _JOIN.finditer(_without_quoted(text)):
         alternatives[-1] += (_read_comparison(text[begin : join.start()]),)
@@ -159,7 +159,7 @@ def read_condition(text: str) -> Condition:
     return Condition(alternatives=tuple(alternatives))
 
 
-def _read_comparison(text: str) -> Comparison:
+def _read_comparison(text: str) -> FieldComparison:
     match = _COMPARISON.fullmatch(text)
     if match is None:
         raise ConditionError(f"`{text.strip()}` is no comparison")
@@ -174,7 +174,7 @@ def _read_comparison(text: str) -> Comparison:
             if not math.isfinite(value):
                 raise ConditionError("the number is too large")
     op: Any = _SIGNS.get(sign, sign)
-    return Comparison(tool=match["tool"], field=match["field"], op=op, value=value)
+    return FieldComparison(tool=match["tool"], field=match["field"], op=op, value=value)
 
 
 def holds(condition: Condition, returned: Sequence[tuple[str, Mapping[str, Any]]]) -> bool | None:
@@ -185,7 +185,7 @@ def holds(condition: Condition, returned: Sequence[tuple[str, Mapping[str, Any]]
     three-valued logic: `and` is the minimum and `or` the maximum of false < unknown < true.
     """
 
-    def comparison(c: Comparison) -> bool | None:
+    def comparison(c: FieldComparison) -> bool | None:
         for tool, result in reversed(returned):
             if c.tool in (None, tool) and c.field in result:
                 return compare(result[c.field], c.op, c.value)
@@ -206,7 +206,7 @@ def attributed(
     Without this the `status` of one tool would be read as that of another.
     """
 
-    def named(c: Comparison) -> Comparison:
+    def named(c: FieldComparison) -> FieldComparison:
         if c.tool is not None:
             return c
         owners = [tool for tool in called if c.field in fields.get(tool, ())][-1:]

@@ -15,23 +15,9 @@ from typing import Any, Literal
 from pydantic import JsonValue
 
 from agenteval.records import Record, canonical_json
-from agenteval.workflows.chart import (
-    WORD,
-    Chart,
-    Edge,
-    Node,
-    RemarkKind,
-    names_in,
-    reached,
-)
-from agenteval.workflows.conditions import Comparison, constant, is_date, plain
-from agenteval.workflows.scenario import (
-    Profile,
-    RecordedSession,
-    Turn,
-    WorkflowTool,
-    complaint,
-)
+from agenteval.workflows.chart import WORD, Chart, Edge, Node, RemarkKind, names_in, reached
+from agenteval.workflows.conditions import FieldComparison, constant, is_date, plain
+from agenteval.workflows.scenario import Profile, RecordedSession, Turn, WorkflowTool, complaint
 
 Severity = Literal["error", "warning", "note"]
 _ChartKind = Literal["no_start", "several_starts", "unreachable", "no_exit", "unknown_field"]
@@ -128,7 +114,7 @@ def _call_nodes(chart: Chart, tools: Sequence[WorkflowTool]) -> Iterator[Defect]
                 yield _at(node, "unknown_tool", message)
 
 
-def _comparison(edge: Edge, c: Comparison, tools: Sequence[WorkflowTool]) -> Iterator[Defect]:
+def _comparison(edge: Edge, c: FieldComparison, tools: Sequence[WorkflowTool]) -> Iterator[Defect]:
     """Yield the defect of a comparison whose field is never returned, or never has such a value."""
     owners = [t for t in tools if c.tool in (None, t.name)]
     schemas = [t.returned(c.field) for t in owners if c.field in t.fields]
@@ -144,7 +130,7 @@ def _comparison(edge: Edge, c: Comparison, tools: Sequence[WorkflowTool]) -> Ite
         yield _at(edge, "bad_value", f"{c.name} {problems[0]}")
 
 
-def _value_problem(c: Comparison, schema: Mapping[str, Any]) -> str | None:
+def _value_problem(c: FieldComparison, schema: Mapping[str, Any]) -> str | None:
     """Return why no value of the schema can be compared like this, None when one can."""
     value, ordered = plain(c.value), c.op not in ("=", "!=")
     listed = [schema["const"]] if "const" in schema else schema.get("enum")

@@ -129,15 +129,15 @@ class Equality:
     ) -> Judgement:
         """Decide whether `given` is the gold value of a parameter (at the top level) of a tool."""
         key = canonical_json([tool, parameter, gold, given])
-        if (known := self._log.setdefault(key, None)) is not None:
-            return known
+        if (logged := self._log.setdefault(key, None)) is not None:
+            return logged
         judgement, open_pairs = self._ruled(tool, parameter, gold, given)
         if judgement.verdict == "unjudged" and self.judge is not None:
             parts = await asyncio.gather(*(self._ask(tool, pair) for pair in open_pairs))
             worst: tuple[Same, ...] = ("different", "unjudged", "equal")
             decisive = min(parts, key=lambda part: worst.index(part.verdict))
-            whole = {"parameter": parameter, "gold": gold, "given": given}
-            judgement = decisive.model_copy(update=whole)
+            update = {"parameter": parameter, "gold": gold, "given": given}
+            judgement = decisive.model_copy(update=update)
         self._log[key] = judgement
         return judgement
 

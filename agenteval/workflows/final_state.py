@@ -20,20 +20,8 @@ from pydantic import Field, JsonValue
 
 from agenteval.errors import InputError
 from agenteval.records import Record, canonical_json
-from agenteval.workflows.backend import (
-    BackendDefect,
-    StatefulBackend,
-    call_tool,
-    fresh_backend,
-)
-from agenteval.workflows.scenario import (
-    Action,
-    Demand,
-    Profile,
-    Role,
-    WorkflowTool,
-    complaint,
-)
+from agenteval.workflows.backend import BackendDefect, StatefulBackend, call_tool, fresh_backend
+from agenteval.workflows.scenario import Action, Demand, Profile, Role, WorkflowTool, complaint
 from agenteval.workflows.session import Change, SessionLog
 from agenteval.workflows.values import assigned, contains_tokens, equal_by_rule
 

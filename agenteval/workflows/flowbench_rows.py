@@ -35,7 +35,7 @@ _API = re.compile(r"^API:[ \t]*(\w{1,128})[ \t]*$", re.M)
 _PARAMETERS = re.compile(r"^Input parameters:[ \t]*", re.M)
 
 
-class _Row:
+class _FlowBenchRow:
     """A row as read. `schemas` are those of the parameters by tool."""
 
     def __init__(self, row: _Object, where: str) -> None:
@@ -67,7 +67,7 @@ class _Row:
         return tools
 
 
-class TurnRow(_Row):
+class TurnRow(_FlowBenchRow):
     """A turn with its prediction. `action` and `action_input` are gold's own texts, "" at a reply;
     `messages` are those of the row."""
 
@@ -109,7 +109,7 @@ class TurnRow(_Row):
         self.number = int(match[1]) if match else self.gold.turn
 
 
-class SessionRow(_Row):
+class SessionRow(_FlowBenchRow):
     """A session: gold and generated calls, as text and as read. `wanted` is the user's goal;
     `success` and `progress` are those of an earlier judge, None where the row has none."""
 

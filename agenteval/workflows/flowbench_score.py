@@ -17,19 +17,9 @@ from agenteval.workflows.flowbench_rows import Rows, SessionRow, TurnRow
 from agenteval.workflows.rates import Rate, Rates, Resampling, rates
 from agenteval.workflows.reply_text import read_reply
 from agenteval.workflows.response_judge import ReplyToGrade, ResponseVerdict
-from agenteval.workflows.session_judge import (
-    GoalsFailure,
-    GoalsVerdict,
-    SessionText,
-    goals_table,
-)
+from agenteval.workflows.session_judge import GoalsFailure, GoalsVerdict, SessionText, goals_table
 from agenteval.workflows.session_score import SessionCounts, score_session
-from agenteval.workflows.turn_score import (
-    TurnFailure,
-    TurnVerdict,
-    score_turn,
-    turn_table,
-)
+from agenteval.workflows.turn_score import TurnFailure, TurnVerdict, score_turn, turn_table
 from agenteval.workflows.verdicts import Judges
 
 _LOST = "are undecided or failed"
@@ -122,11 +112,11 @@ async def score_turns(
     mean_notes = []
     if (graded := table.response) is not None:
         failures = _listed(graded.failures) or "0"
-        name, known = "response (0 to 10)", graded.mean.n
-        means.append(_MeanRow(name, graded.mean, known, graded.due, failures))
+        name, n_graded = "response (0 to 10)", graded.mean.n
+        means.append(_MeanRow(name, graded.mean, n_graded, graded.due, failures))
         mean_notes = [f"{graded.no_reply} turns in which a reply was due have none"]
         lost = sum(graded.failures.values())
-        unscored.append(Unscored(lost, lost + known, f"replies {_LOST}"))
+        unscored.append(Unscored(lost, lost + n_graded, f"replies {_LOST}"))
     by_name = {
         "tool": table.tool,
         "parameters": table.parameters,

@@ -60,11 +60,11 @@ def find_role(name: str, where: str = "--role") -> Path:
     """
     if _is_role(Path(name).expanduser()):
         return Path(name).expanduser()
-    known = role_folders()
-    if name in known:
-        return known[name]
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
-    hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"
+    roles = role_folders()
+    if name in roles:
+        return roles[name]
+    near = difflib.get_close_matches(name, roles, n=3, cutoff=0.4)
+    hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(roles) or 'none'}"
     raise InputError(
         f"no role {name!r} and no folder with a {ROLE_FILE} or policy.md; {hint}", where
     )
@@ -215,7 +215,7 @@ def read_recorded_turns(folder: Path, role: Role, name: str) -> dict[str, tuple[
     turns = _valid(kind, contents[name], path)["users"]
     profiles = (*(p for s in role.scenarios for p in s.profiles), *role.cross_profiles)
     for profile in turns:
-        _known(profile, {p.id for p in profiles}, "no profile", path)
+        _check_name(profile, {p.id for p in profiles}, "no profile", path)
     return turns
 
 
@@ -239,7 +239,7 @@ def read_text(path: Path) -> str:
 
 def _check_references(role: Role, folder: Path) -> None:
     """Check the names in one file that another file defines."""
-    known = {s.id for s in role.scenarios}
+    scenarios = {s.id for s in role.scenarios}
     for group, profiles, sessions in [
         *((s.id, s.profiles, s.sessions) for s in role.scenarios),
         (CROSS, role.cross_profiles, role.cross_sessions),
@@ -250,12 +250,14 @@ def _check_references(role: Role, folder: Path) -> None:
         _once((s.id for s in sessions), "session", recorded)
         for profile in profiles:
             for name in profile.scenarios:
-                _known(name, known, f"{profile.id}: no scenario", where)
+                _check_name(name, scenarios, f"{profile.id}: no scenario", where)
             tools = {t.name for t in role.tools_of(profile.scenarios)}
             for action in profile.actions:
-                _known(action.tool, tools, f"{profile.id}: no tool", where)
+                _check_name(action.tool, tools, f"{profile.id}: no tool", where)
         for session in sessions:
-            _known(session.profile, {p.id for p in profiles}, f"{session.id}: no profile", recorded)
+            _check_name(
+                session.profile, {p.id for p in profiles}, f"{session.id}: no profile", recorded
+            )
 
 
 def _once(ids: Iterable[str], what: str, where: Path) -> None:
@@ -266,10 +268,10 @@ def _once(ids: Iterable[str], what: str, where: Path) -> None:
         seen.add(id)
 
 
-def _known(name: str, known: set[str], what: str, where: Path) -> None:
-    if name not in known:
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f"is {near[0]!r} meant?" if near else f"known: {', '.join(sorted(known))}"
+def _check_name(name: str, names: set[str], what: str, where: Path) -> None:
+    if name not in names:
+        near = difflib.get_close_matches(name, names, 1)
+        hint = f"is {near[0]!r} meant?" if near else f"known: {', '.join(sorted(names))}"
         raise InputError(f"{what} {name!r}; {hint}", str(where))
 
 

@@ -127,16 +127,16 @@ def procedure(role: Role, scenarios: Sequence[str]) -> Procedure:
     Raises InputError for an unknown scenario, one without a chart, and as `parse_chart` and
     `compiled`.
     """
-    known = {s.id: s for s in role.scenarios}
+    by_id = {s.id: s for s in role.scenarios}
     if not scenarios:
         raise InputError("a procedure needs at least one scenario", role.id)
     for id in scenarios:
-        if id not in known:
-            raise InputError(f"no scenario {id!r}; known: {', '.join(known)}", role.id)
-        if not known[id].flowchart.strip():
+        if id not in by_id:
+            raise InputError(f"no scenario {id!r}; known: {', '.join(by_id)}", role.id)
+        if not by_id[id].flowchart.strip():
             raise InputError(f"the scenario {id} has no chart", role.id)
     ids = tuple(dict.fromkeys(scenarios))
-    charts = {id: parse_chart(known[id].flowchart, f"{role.id}/{id}") for id in ids}
+    charts = {id: parse_chart(by_id[id].flowchart, f"{role.id}/{id}") for id in ids}
     return compiled(charts, role.tools_of(ids))
 
 

@@ -23,13 +23,7 @@ from agenteval.workflows.check import Checked, check_file, check_role
 from agenteval.workflows.conformance import Conformance, Deviation
 from agenteval.workflows.conformance import conform as aligned
 from agenteval.workflows.defects import Defect
-from agenteval.workflows.folder import (
-    find_role,
-    read_role,
-    read_text,
-    read_tools,
-    role_folders,
-)
+from agenteval.workflows.folder import find_role, read_role, read_text, read_tools, role_folders
 from agenteval.workflows.mermaid import parse_chart
 from agenteval.workflows.procedure import Procedure, compiled, procedure
 from agenteval.workflows.scenario import Role, WorkflowTool
@@ -86,8 +80,8 @@ def conform(
 
     Raises InputError for what cannot be read, and for a chart that has no end.
     """
-    made = _calls(calls)
-    verdict = aligned(_procedure(chart, scenarios, tools), made, complete=complete)
+    call_list = _calls(calls)
+    verdict = aligned(_procedure(chart, scenarios, tools), call_list, complete=complete)
     rows = [
         _DeviationRow(d.at + 1, d.cause, d.tool, _place(d), d.detail or None)
         for d in verdict.deviations
@@ -99,7 +93,7 @@ def conform(
         "be checked: no condition on the edge, or none of its values was returned"
     )
     return ConformReport(
-        title=f"{plural(len(made), 'call')} {word} the chart{fitness}",
+        title=f"{plural(len(call_list), 'call')} {word} the chart{fitness}",
         tables=(table_of(_DeviationRow, "deviations", "Deviations", rows),),
         notes=(unchecked,) if verdict.unchecked else (),
         data=verdict.model_dump(mode="json"),
@@ -177,7 +171,7 @@ def flow_check(
         )
         for c in checked
     ]
-    found = [
+    defect_rows = [
         _DefectRow(
             d.severity,
             "/".join(filter(None, (c.role, c.scenario))),
@@ -189,8 +183,8 @@ def flow_check(
         for c in checked
         for d in c.defects
     ]
-    defects = [row for row in found if row.severity != "note"]
-    notes = [row for row in found if row.severity == "note"]
+    defects = [row for row in defect_rows if row.severity != "note"]
+    notes = [row for row in defect_rows if row.severity == "note"]
     tables = [
         table_of(_CheckedRow, "checked", f"{len(checked)} checked", rows),
         table_of(_DefectRow, "defects", "Defects", defects, group="where"),
@@ -243,7 +237,9 @@ def _json(text: Any) -> Any:
 
 def _procedure(chart: Any, scenarios: Sequence[str] | None, tools: Any) -> Procedure:
     if isinstance(chart, str | Path) and str(chart).endswith(_CHARTS):
-        known = read_tools(Path(tools)) if isinstance(tools, str | Path) else tuple(tools)
-        return compiled({Path(chart).stem: parse_chart(read_text(Path(chart)), str(chart))}, known)
+        callable_tools = read_tools(Path(tools)) if isinstance(tools, str | Path) else tuple(tools)
+        return compiled(
+            {Path(chart).stem: parse_chart(read_text(Path(chart)), str(chart))}, callable_tools
+        )
     role = read_role(find_role(str(chart))) if isinstance(chart, str | Path) else chart
     return procedure(role, tuple(scenarios or (s.id for s in role.scenarios)))

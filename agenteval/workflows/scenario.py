@@ -273,8 +273,8 @@ class Role(Record):
         tools = []
         for scenario in self.scenarios:
             for tool in scenario.tools:
-                other, known = first.setdefault(tool.name, (scenario.id, tool))
-                if known != tool:
+                other, first_tool = first.setdefault(tool.name, (scenario.id, tool))
+                if first_tool != tool:
                     tools.append(
                         f"the tool {tool.name!r} is defined otherwise in {scenario.id} than in "
                         f"{other}: each has its own, users of several have that of {other}"

@@ -29,28 +29,11 @@ from agenteval.files import opened
 from agenteval.readers.messages import is_message_list, parse_messages
 from agenteval.readers.strict_json import Notes, decode_arguments, read_items
 from agenteval.records import Message, ToolCall, content_hash
-from agenteval.workflows.backend import (
-    BackendDefect,
-    StatefulBackend,
-    call_tool,
-    fresh_backend,
-)
+from agenteval.workflows.backend import BackendDefect, StatefulBackend, call_tool, fresh_backend
 from agenteval.workflows.cases import OpenRole, SessionCase, session_case, session_cases
 from agenteval.workflows.final_state import as_json, changes_of, held, same
-from agenteval.workflows.scenario import (
-    Action,
-    Goal,
-    Name,
-    Profile,
-    WorkflowTool,
-    complaint,
-)
-from agenteval.workflows.session import (
-    SessionCall,
-    SessionEnd,
-    SessionFailure,
-    SessionLog,
-)
+from agenteval.workflows.scenario import Action, Goal, Name, Profile, WorkflowTool, complaint
+from agenteval.workflows.session import SessionCall, SessionEnd, SessionFailure, SessionLog
 
 _MOST_TRIALS = 10_000
 _REPLY = "respond"  # of tau-bench: a reply to the user among the actions

@@ -10,13 +10,7 @@ from typing import Any
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.workflows.cases import (
-    Choice,
-    OpenRole,
-    open_role,
-    session_cases,
-    turn_cases,
-)
+from agenteval.workflows.cases import Choice, OpenRole, open_role, session_cases, turn_cases
 from agenteval.workflows.scenario import RecordedSession
 
 DESK = Path(__file__).parent / "library_desk"

@@ -17,9 +17,9 @@ from agenteval.errors import InputError
 from agenteval.readers.strict_yaml import read_yaml
 from agenteval.workflows.chart import Chart, Edge, calls_by_node, names_in
 from agenteval.workflows.conditions import (
-    Comparison,
     Condition,
     ConditionError,
+    FieldComparison,
     holds,
     read_condition,
     split_label,
@@ -87,7 +87,9 @@ def test_a_chart_of_the_same_form() -> None:
         target="BH002",
         label="The boat is free (is_free = true)",
         intent="The boat is free",
-        condition=Condition(alternatives=((Comparison(field="is_free", op="=", value=True),),)),
+        condition=Condition(
+            alternatives=((FieldComparison(field="is_free", op="=", value=True),),)
+        ),
         line=4,
     )
 
@@ -459,7 +461,7 @@ VALUES = st.one_of(
     st.text(alphabet="ab orandis=<>()!.3é", max_size=8),
 )
 COMPARISONS = st.builds(
-    Comparison,
+    FieldComparison,
     field=st.sampled_from(["free", "is_in", "größe"]),
     tool=st.sampled_from([None, "look_up"]),
     op=st.sampled_from(["=", "!=", "<", "<=", ">", ">="]),

@@ -17,23 +17,11 @@ import agenteval
 from agenteval.errors import InputError
 from agenteval.workflows.chart import Chart, Edge, Node
 from agenteval.workflows.check import backend_defects, check_role
-from agenteval.workflows.defects import (
-    Defect,
-    chart_defects,
-    profile_defects,
-    session_defects,
-)
+from agenteval.workflows.defects import Defect, chart_defects, profile_defects, session_defects
 from agenteval.workflows.folder import role_folders
 from agenteval.workflows.mermaid import parse_chart
 from agenteval.workflows.procedure_api import flow_check
-from agenteval.workflows.scenario import (
-    Action,
-    Goal,
-    Profile,
-    RecordedSession,
-    Turn,
-    WorkflowTool,
-)
+from agenteval.workflows.scenario import Action, Goal, Profile, RecordedSession, Turn, WorkflowTool
 from tests.workflows.boats import BOOK, CHART, CHECK, TOOLS, replaced, tool
 
 HEAD = "flowchart TD\n"
@@ -274,10 +262,7 @@ def test_sound_backends(tmp_path: Path, source: str) -> None:
             backend("def find(self, title, year): ...", LEND),
             "find(title): missing a required argument: 'year'",
         ),
-        (
-            backend(FIND, "def lend(self, title, *, reader): ..."),
-            "lend(title): missing a required",
-        ),
+        (backend(FIND, "def lend(self, title, *, reader): ..."), "lend(title): missing a required"),
         (
             backend(FIND, "async def lend(self, title): ..."),
             "lend is an `async def`; it answers at once",

@@ -15,7 +15,7 @@ from agenteval.workflows.align import Call, align
 from agenteval.workflows.backend import load_backend
 from agenteval.workflows.causes import causes, primary
 from agenteval.workflows.chart import Chart, Edge, Node
-from agenteval.workflows.conditions import Comparison, Condition
+from agenteval.workflows.conditions import Condition, FieldComparison
 from agenteval.workflows.conformance import Deviation, conform, conformance
 from agenteval.workflows.final_state import gold_state, judged
 from agenteval.workflows.folder import read_role
@@ -63,7 +63,7 @@ def random_chart(rng: random.Random, letter: str) -> Chart:
 
 def random_condition(rng: random.Random) -> Condition:
     name = rng.choice(sorted(RETURNS))
-    compared = Comparison(tool=name, field=RETURNS[name], op="=", value=rng.random() < 0.5)
+    compared = FieldComparison(tool=name, field=RETURNS[name], op="=", value=rng.random() < 0.5)
     return Condition(alternatives=((compared,),))
 
 

@@ -16,12 +16,7 @@ from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Usage
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.workflows.equality import (
-    Equality,
-    EqualityJudge,
-    Judgement,
-    ValueQuestion,
-)
+from agenteval.workflows.equality import Equality, EqualityJudge, Judgement, ValueQuestion
 from agenteval.workflows.values import equal_by_rule, filled, tokens
 
 SCHEMAS: dict[str, Any] = {

@@ -13,23 +13,9 @@ from hypothesis import strategies as st
 from agenteval.errors import InputError
 from agenteval.records import Message, ToolCall
 from agenteval.workflows.backend import load_backend
-from agenteval.workflows.final_state import (
-    Gold,
-    GoldGoal,
-    StateVerdict,
-    gold_state,
-    judged,
-    same,
-)
+from agenteval.workflows.final_state import Gold, GoldGoal, StateVerdict, gold_state, judged, same
 from agenteval.workflows.folder import read_role
-from agenteval.workflows.scenario import (
-    Action,
-    Goal,
-    Profile,
-    Role,
-    Scenario,
-    WorkflowTool,
-)
+from agenteval.workflows.scenario import Action, Goal, Profile, Role, Scenario, WorkflowTool
 from agenteval.workflows.session import SessionCall, SessionLog
 
 DESK = Path(__file__).parent / "library_desk"

@@ -10,12 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.workflows.reply_text import (
-    read_actions,
-    read_object,
-    read_reply,
-    thought_items,
-)
+from agenteval.workflows.reply_text import read_actions, read_object, read_reply, thought_items
 
 THOUGHT = (
     "Thought: [Step: Recall]: 'last_node=SK000'. [Step: Analyze the current intent]: 'The current "

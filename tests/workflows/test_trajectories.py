@@ -14,12 +14,7 @@ from agenteval.errors import InputError
 from agenteval.workflows.cases import open_role
 from agenteval.workflows.final_state import changes_of, restored
 from agenteval.workflows.session import SessionFailure, SessionLog
-from agenteval.workflows.trajectories import (
-    TrajectoryFiles,
-    case_of,
-    read_trajectories,
-    replayed,
-)
+from agenteval.workflows.trajectories import TrajectoryFiles, case_of, read_trajectories, replayed
 
 SHED = Path(__file__).parents[2] / "docs/tool_shed"
 ROLE = open_role(SHED)
