@@ -1,4 +1,4 @@
-"""How the scripted user understands questions in plain English, by the words of names and choices."""
+"""How the scripted user understands questions in plain English, by words of names and choices."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def questions(text: str) -> str:
 
 
 def requested(profile: Profile, text: str) -> list[str]:
-    """Return the facts that a reply asks for: by name; by a value among alternatives; by the form of
-    their values; else the only one whose name ends in a word of the question."""
+    """Return the facts that a reply asks for: by name; by a value among alternatives; by the form
+    of their values; else the only one whose name ends in a word of the question."""
     asked = questions(text)
     words, choosing = _words(asked), OR.search(asked)
     names, last = [], []
