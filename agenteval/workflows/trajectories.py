@@ -45,8 +45,8 @@ _Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """One recorded session. `task` is "" where none is named, `trial` None where it has no number,
-    `goal` None where nothing says what was wanted. `error` says why there was no session."""
+    """One recorded session. `task` is "" if none is named, `trial` None if it has no number, `goal`
+    None if the record has none. `error` says why there was no session."""
 
     place: str
     task: str
@@ -154,7 +154,7 @@ def _spelled_out(messages: Sequence[Message]) -> Iterator[Message]:
 
 
 def _goal(record: _Object, info: _Object, place: str) -> Goal | None:
-    """Return what was wanted, where the record says it."""
+    """Return the goal of a record, None if it has none."""
     sources = (info.get("task"), record.get("task"), info, record)
     goal = next((s for s in sources if isinstance(s, dict) and "actions" in s), None)
     if goal is None:

@@ -95,23 +95,26 @@ def test_the_key_follows_what_can_change_a_session(folder: Path) -> None:
     assert {p for p in before if keys(user)[p] != keys(backend)[p]} == {"ida"}
 
 
-def test_names_and_recordings_change_no_session_with_a_backend(folder: Path) -> None:
-    before = keys(open_role(folder))
-    title = edited(folder, "role.yaml", "Customer Service", "Libraries")
-    assert keys(title) == before
-    assert {c.info.domain for c in session_cases([title])} == {"Libraries"}
+def test_names_and_recorded_results(folder: Path) -> None:
+    def versions(of: OpenRole) -> set[str]:
+        return {c.info.version for c in (*session_cases([of]), *turn_cases([of]))}
+
+    before = open_role(folder)
+    renamed = edited(folder, "role.yaml", "Customer Service", "Libraries")
+    assert keys(renamed) == keys(before)
+    assert {c.info.domain for c in session_cases([renamed])} == {"Libraries"}
     recorded = edited(folder, "lend_book/sessions/hana.yaml", "shelf: S4}", "shelf: S9}")
-    assert keys(recorded) == before
-
-
-def test_recorded_results_are_part_of_a_session_without_a_backend(folder: Path) -> None:
+    assert keys(recorded) == keys(before)  # the backend answers
+    changed = edited(folder, "role.yaml", "town library", "new library")
+    assert "" not in versions(before)
+    assert not versions(changed) & versions(before)
     (folder / "backend.py").unlink()
-    before = keys(open_role(folder))
-    # Only what is said by people: nothing that a tool returns.
-    said = edited(folder, "lend_book/sessions/hana.yaml", "Dune, please.", "I want Dune.")
-    assert keys(said) == before
-    recorded = edited(folder, "lend_book/sessions/hana.yaml", "shelf: S4}", "shelf: S9}")
-    assert keys(recorded) != before
+    without = open_role(folder)
+    assert (without.backend, without.backend_sha256) == (None, None)
+    words = edited(folder, "lend_book/sessions/hana.yaml", "Dune, please.", "I want Dune.")
+    assert keys(words) == keys(without)
+    result = edited(folder, "lend_book/sessions/hana.yaml", "shelf: S9}", "shelf: S4}")
+    assert keys(result) != keys(without)
 
 
 def test_the_key_of_a_turn_follows_what_came_before_it(folder: Path) -> None:
@@ -166,14 +169,3 @@ def test_two_roles_of_one_name_are_refused(folder: Path, tmp_path: Path) -> None
         session_cases([open_role(folder), open_role(other)])
     plain = session_cases([open_role(folder), OF])
     assert len({case.key for case in plain}) == 8  # the same under two names is two
-
-
-def test_versions_of_a_task_are_told_apart(folder: Path) -> None:
-    def versions(of: OpenRole) -> list[str]:
-        infos = [c.info for c in session_cases([of])] + [c.info for c in turn_cases([of])]
-        return [info.version for info in infos]
-
-    before = versions(open_role(folder))
-    assert "" not in before
-    after = versions(edited(folder, "role.yaml", "town library", "new library"))
-    assert not set(before) & set(after)

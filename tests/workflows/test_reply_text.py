@@ -76,8 +76,14 @@ def test_what_is_no_strict_object_stays_raw(given: str, read: Any) -> None:
     assert called(f"Thought: t\nAction: book\nAction Input: {given}") == ("book", read)
 
 
-def test_a_call_without_any_input_has_no_arguments() -> None:
+def test_actions_without_an_input() -> None:
     assert called("Thought: t\nAction: book") == ("book", None)
+    for text in (
+        "Thought: t\nAction: None\nAction Input: {}\nResponse: Hi",
+        "Thought: t\nResponse: Hi\nAction: book",
+    ):
+        found = read_reply(text)
+        assert (found.form, found.response) == ("reply", "Hi")
 
 
 def test_calls_beside_the_first_are_named() -> None:
@@ -103,16 +109,6 @@ def test_calls_beside_the_first_are_named() -> None:
 def test_neither_form_is_unreadable(text: str) -> None:
     found = read_reply(text)
     assert (found.form, found.tool, found.response, found.raw) == ("unreadable", "", "", text)
-
-
-def test_an_action_that_is_none_beside_a_response_is_a_reply() -> None:
-    found = read_reply("Thought: t\nAction: None\nAction Input: {}\nResponse: Hi")
-    assert (found.form, found.response) == ("reply", "Hi")
-
-
-def test_an_action_without_input_beside_a_response_is_a_reply() -> None:
-    found = read_reply("Thought: t\nResponse: Shall I?\nAction: book")
-    assert (found.form, found.response) == ("reply", "Shall I?")
 
 
 @pytest.mark.parametrize(
