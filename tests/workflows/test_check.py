@@ -251,28 +251,22 @@ def test_sound_backends(tmp_path: Path, source: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "expected"),
+    ("find", "lend", "expected"),
     [
-        (backend(FIND), "the backend has no method lend"),
-        (
-            backend("def find(self, title): ...", LEND),
-            "find(title, year): got an unexpected keyword argument 'year'",
-        ),
-        (
-            backend("def find(self, title, year): ...", LEND),
-            "find(title): missing a required argument: 'year'",
-        ),
-        (backend(FIND, "def lend(self, title, *, reader): ..."), "lend(title): missing a required"),
-        (
-            backend(FIND, "async def lend(self, title): ..."),
-            "lend is an `async def`; it answers at once",
-        ),
+        (FIND, "", "the backend has no method lend"),
+        ("def find(self, title): ...", LEND, "find(title, year): got an unexpected keyword"),
+        ("def find(self, title, year): ...", LEND, "find(title): missing a required argument"),
+        (FIND, "def lend(self, title, *, reader): ...", "lend(title): missing a required"),
+        (FIND, "async def lend(self, title): ...", "lend is an `async def`; it answers at once"),
     ],
 )
-def test_what_is_missing(tmp_path: Path, source: str, expected: str) -> None:
-    (line,) = told(tmp_path, source)
+def test_what_is_missing(tmp_path: Path, find: str, lend: str, expected: str) -> None:
+    (line,) = told(tmp_path, backend(find, lend))
     assert line.startswith("error: ")
     assert expected in line
+
+
+DATACLASS = "from dataclasses import dataclass, field\n@dataclass\n"
 
 
 def stateless(*members: str, before: str = "", bases: str = "") -> str:
@@ -283,20 +277,9 @@ def stateless(*members: str, before: str = "", bases: str = "") -> str:
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        (
-            stateless(
-                "def __init__(self, path=None): self.reset()", "def reset(self): self.state = {}"
-            ),
-            "",
-        ),
+        (stateless("def __init__(self, at=0): self.set()", "def set(self): self.state = {}"), ""),
         (stateless("@property", "def state(self): return {}"), ""),
-        (
-            stateless(
-                "state: dict = field(default_factory=dict)",
-                before="from dataclasses import dataclass, field\n@dataclass\n",
-            ),
-            "",
-        ),
+        (stateless("state: dict = field(default_factory=dict)", before=DATACLASS), ""),
         (stateless("state = {}"), "warning: two sessions share one state"),
         (stateless("def __init__(self): self.books = {}"), "the backend has no `state`"),
         (stateless("state: dict"), "the backend has no `state`"),
