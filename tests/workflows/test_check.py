@@ -286,6 +286,8 @@ def stateless(*members: str, before: str = "", bases: str = "") -> str:
         (stateless("def state(self): return {}"), "error: the state is no JSON value"),
         (stateless("def __init__(self): self.state = {1, 2}"), "error: the state is no JSON value"),
         (stateless("def __init__(self, path): self.state = {}"), "missing 1 required positional"),
+        (stateless("def __init__(self): raise SystemExit(2)"), "cannot be made: SystemExit: 2"),
+        (stateless("state = property(lambda self: 1 / 0)"), "the backend cannot be read: ZeroDiv"),
         ("import nowhere\n" + backend(FIND, LEND), "cannot be imported (ModuleNotFoundError"),
         ("import sys\nsys.exit(3)", "cannot be imported (SystemExit: 3)"),
         ("class Backend(:", "cannot be imported (SyntaxError"),
