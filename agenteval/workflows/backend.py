@@ -1,4 +1,4 @@
-"""The backend of a role: the state behind its tools, and what each of them does (backend.py)."""
+"""The backend of a role (backend.py): the state behind its tools, and what each of them does."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ BACKEND_FILE = "backend.py"
 
 
 class StatefulBackend(Protocol):
-    """What backend.py defines as `Backend`: one method for each tool, and the state. Without such a
-    class the module itself is it: its functions and its `state`.
+    """The class `Backend` of backend.py: one method for each tool, and the state. Without such a
+    class the module itself is the backend: its functions and its `state`.
 
     A method returns a JSON value; ValueError with a sentence refuses the arguments. Identifiers
-    it makes up follow from the arguments alone, so that the order of calls changes no state.
+    that it generates follow from the arguments alone, so that the order of calls does not change
+    the state.
     """
 
     state: dict[str, Any]
@@ -34,8 +35,8 @@ class StatefulBackend(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModuleBackend:
-    """A backend that is a module: its functions are the tools, its `state` is the state. Each one
-    made is a module of its own, run anew."""
+    """Makes a backend that is a module: its functions are the tools, its `state` is the state. Each
+    is a module of its own, run anew."""
 
     path: Path
 
@@ -45,8 +46,8 @@ class ModuleBackend:
 
 
 def load_backend(folder: Path) -> Callable[[], StatefulBackend]:
-    """The class `Backend` of a role's backend.py, or the module where it has a `state` and no such
-    class. This runs the file: it is code of the role.
+    """Run a role's backend.py and return its class `Backend`, or the module if it has a `state` and
+    no such class.
 
     Raises InputError when there is none or it cannot be imported.
     """
@@ -81,9 +82,10 @@ def _executed(path: Path) -> ModuleType:
 
 
 def tools_of_backend(folder: Path) -> list[dict[str, Any]]:
-    """The public methods of a role's backend, or functions of its module, as tools: the schema of
-    the parameters follows from their annotations (pydantic), the description is the docstring, and
-    what is returned is left open. Raises InputError for an annotation that has no JSON schema."""
+    """Return the public methods of a role's backend, or functions of its module, as tools: the
+    schema of the parameters follows from their annotations (pydantic), the description is the
+    docstring, and what is returned is left open. Raises InputError for an annotation that has no
+    JSON schema."""
     path = folder / BACKEND_FILE
     if not path.is_file():
         raise InputError(
@@ -93,36 +95,32 @@ def tools_of_backend(folder: Path) -> list[dict[str, Any]]:
     make = load_backend(folder)
     backend = fresh_backend(make)
     if isinstance(make, ModuleBackend):
-        own = {
-            n: f
-            for n, f in vars(backend).items()
-            if inspect.isfunction(f) and f.__module__ == vars(backend)["__name__"]
-        }
+        members = vars(backend)
+        module = members["__name__"]
+        names = [n for n, f in members.items() if inspect.isfunction(f) and f.__module__ == module]
     else:
         family = reversed(type(backend).__mro__)
-        names = [n for one in family for n, f in vars(one).items() if inspect.isroutine(f)]
-        own = {name: getattr(backend, name) for name in dict.fromkeys(names)}
+        names = [n for base in family for n, f in vars(base).items() if inspect.isroutine(f)]
     tools = []
-    for name, function in own.items():
-        if name.startswith("_"):
-            continue
+    for name in dict.fromkeys(name for name in names if not name.startswith("_")):
+        function = getattr(backend, name)
         try:
             plain = getattr(function, "__func__", function)
             # Of a bound method pydantic does not resolve names in annotations.
             plain.__annotations__ = get_type_hints(plain, include_extras=True)
             parameters: TypeAdapter[Any] = TypeAdapter(cast("Any", function))
-            schema = parameters.json_schema(schema_generator=_Plain)
+            schema = parameters.json_schema(schema_generator=_Untitled)
         except (PydanticUserError, NameError, TypeError) as error:
             reason = f"the parameters of {name} have no JSON schema ({str(error).splitlines()[0]})"
             raise InputError(reason, str(path)) from error
-        data = {"name": name, "description": inspect.getdoc(function) or "", "parameters": schema}
-        tools.append(data)
+        description = inspect.getdoc(function) or ""
+        tools.append({"name": name, "description": description, "parameters": schema})
     if not tools:
         raise InputError("there is no public method that could be a tool", str(path))
     return tools
 
 
-class _Plain(GenerateJsonSchema):
+class _Untitled(GenerateJsonSchema):
     """Without titles, which repeat the names."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
@@ -130,24 +128,32 @@ class _Plain(GenerateJsonSchema):
 
 
 def fresh_backend(make_backend: Callable[[], StatefulBackend]) -> StatefulBackend:
-    """One in its first state. Raises InputError naming the file: it cannot be made, or has none."""
-    where = _file_of(make_backend)
+    """Make a backend in its first state. Raises InputError naming the file when it cannot be made
+    or has no state."""
     try:
-        machine = make_backend()
+        where = (
+            str(make_backend.path)
+            if isinstance(make_backend, ModuleBackend)
+            else inspect.getfile(make_backend)
+        )
+    except (TypeError, OSError):  # written in no file
+        where = BACKEND_FILE
+    try:
+        backend = make_backend()
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # also one that calls sys.exit
         reason = f"{type(error).__name__}: {error}"
         raise InputError(f"the backend of the role cannot be made: {reason}", where) from error
     try:
-        _ = machine.state
+        _ = backend.state
     except AttributeError as error:
         reason = "the backend has no `state`: set self.state, a dict, in __init__"
         raise InputError(reason, where) from error
     except Exception as error:  # a property may raise anything
         reason = f"{type(error).__name__}: {error}"
         raise InputError(f"the state of the backend cannot be read: {reason}", where) from error
-    return machine
+    return backend
 
 
 class BackendDefect(AgentevalError):
@@ -178,15 +184,6 @@ def call_tool(backend: StatefulBackend, tool: str, arguments: Mapping[str, Any])
         value.close()
         raise BackendDefect(tool, "has to be awaited")
     return value
-
-
-def _file_of(make_backend: Callable[[], StatefulBackend]) -> str:
-    try:
-        if isinstance(make_backend, ModuleBackend):
-            return str(make_backend.path)
-        return inspect.getfile(make_backend)
-    except (TypeError, OSError):  # written in no file
-        return BACKEND_FILE
 
 
 def backend_sha256(folder: Path) -> str:

@@ -4,34 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import JsonValue
 
 from agenteval.agents import Dialogue
 from agenteval.agents.protocol import Tool
 from agenteval.errors import InputError
-from agenteval.records import Message, content_hash
-from agenteval.workflows.backend import (
-    BACKEND_FILE,
-    StatefulBackend,
-    backend_sha256,
-    load_backend,
-)
+from agenteval.records import Message, ToolCall, content_hash
+from agenteval.workflows.backend import BACKEND_FILE, StatefulBackend, backend_sha256, load_backend
 from agenteval.workflows.folder import read_role
-from agenteval.workflows.predict import given_at, history, scenarios_of
+from agenteval.workflows.instructions import instructions, tools_given
 from agenteval.workflows.results import CaseInfo
-from agenteval.workflows.scenario import (
-    CROSS,
-    Format,
-    Profile,
-    RecordedSession,
-    Role,
-    Turn,
-)
+from agenteval.workflows.scenario import CROSS, Format, Profile, RecordedSession, Role, Turn
 from agenteval.workflows.turn_score import GoldTurn, gold_turns
 
 Kind = Literal["all", "single", "cross"]
@@ -51,13 +39,14 @@ class OpenRole:
         return _reopened, (self.role, self.folder.absolute(), self.backend_sha256)
 
     def knowledge(self, scenarios: Sequence[str]) -> list[object]:
-        """What of the role can change how a session of these scenarios goes, as JSON values."""
+        """Return what of the role can change how a session of these scenarios goes, as JSON."""
         skip = {"profiles", "sessions"}
-        own = [self.role.scenario(s).model_dump(mode="json", exclude=skip) for s in scenarios]
-        return [self.role.background, self.role.now, own]
+        parts = [self.role.scenario(s).model_dump(mode="json", exclude=skip) for s in scenarios]
+        return [self.role.background, self.role.now, parts]
 
     def answers(self) -> JsonValue:
-        """What besides can change what tools return: the backend, or else the recorded results."""
+        """Return what else can change what tools return: the hash of the backend, or the recorded
+        results."""
         if self.backend_sha256 is not None:
             return self.backend_sha256
         role = self.role
@@ -67,6 +56,11 @@ class OpenRole:
             for turn in session.turns
             if turn.kind == "call"
         ]
+
+    def procedures(self, scenarios: Sequence[str]) -> str:
+        """Return the procedures, as text if possible: judges read them in one format, whatever the
+        agent is given."""
+        return "\n\n".join(self.role.scenario(s).words for s in scenarios)
 
 
 def _reopened(role: Role, folder: Path, sha256: str | None) -> OpenRole:
@@ -81,7 +75,7 @@ def _backend(folder: Path, sha256: str) -> Callable[[], StatefulBackend]:
 
 
 def open_role(folder: Path, *, backend: bool = True) -> OpenRole:
-    """The role of a folder; with `backend` its backend.py is run, if there is one.
+    """Read the role of a folder; with `backend` its backend.py is run, if there is one.
 
     Raises InputError as `read_role` and `load_backend`.
     """
@@ -92,78 +86,81 @@ def open_role(folder: Path, *, backend: bool = True) -> OpenRole:
 
 
 @dataclass(frozen=True, slots=True)
-class _WorkflowCase:
+class SessionCase:
+    """A user with goals to be served in one session, or, if `recorded`, who was served in one."""
+
     info: CaseInfo
     of: OpenRole
     profile: Profile
-
-    @property
-    def workflow(self) -> str:
-        """The procedures, as text where they are, whatever an agent is given: one judge for all
-        formats."""
-        return "\n\n".join(self.of.role.scenario(s).words for s in self.given)
+    recorded: bool = False
 
     @property
     def given(self) -> tuple[str, ...]:
-        """Ids of the scenarios of which an agent is told."""
+        """Ids of the scenarios that the agent is given."""
         return self.of.role.given(self.profile.scenarios)
 
-
-@dataclass(frozen=True, slots=True)
-class SessionCase(_WorkflowCase):
-    """A user with goals, to be served in one session, or who was (`recorded`: see
-    `trajectories`)."""
-
-    recorded: bool = False
+    @property
+    def workflow(self) -> str:
+        """The procedures as text, for judges."""
+        return self.of.procedures(self.given)
 
     @property
     def key(self) -> str:
         """Content hash (hex) of the user, the knowledge and what answers calls."""
-        return content_hash(
-            [
-                "session",
-                self.info.role,
-                self.profile.model_dump(mode="json"),
-                self.of.knowledge(self.given),
-                self.of.answers(),
-            ]
-        )
+        profile = self.profile.model_dump(mode="json")
+        knowledge, answers = self.of.knowledge(self.given), self.of.answers()
+        return content_hash(["session", self.info.role, profile, knowledge, answers])
 
 
 @dataclass(frozen=True, slots=True)
-class TurnCase(_WorkflowCase):
-    """An agent's turn of a recorded session: `index` is that of the turn."""
+class TurnCase:
+    """An agent's turn of a recorded conversation.
 
-    session: RecordedSession
-    index: int
+    `before` is the conversation up to it. `given` are the scenarios by which it is judged, `shown`
+    those that the agent is given in the format asked for; in place of these, a row of FlowBench has
+    its `own_prompt` and tools. `key` is the content hash (hex) of everything that the agent is
+    given, and gold.
+    """
 
-    in_words: ClassVar[bool] = False  # whether calls may stand in the agent's words
+    info: CaseInfo
+    of: OpenRole
+    given: tuple[str, ...]
+    gold: GoldTurn
+    before: tuple[Message, ...]
+    key: str
+    shown: tuple[str, ...] = ()
+    own_prompt: tuple[Dialogue, tuple[Tool, ...]] | None = None
+
+    @property
+    def workflow(self) -> str:
+        """The procedures as text, for judges."""
+        return self.of.procedures(self.given)
+
+    @property
+    def index(self) -> int:
+        """The number of turns before it."""
+        return self.gold.turn
+
+    @property
+    def in_words(self) -> bool:
+        """Whether calls may be in the agent's words."""
+        return self.own_prompt is not None
 
     @property
     def turn(self) -> Turn:
-        """The gold turn."""
-        return self.session.turns[self.index]
-
-    @property
-    def gold(self) -> GoldTurn:
-        """The same as it is scored."""
-        return next(g for g in gold_turns(self.session) if g.turn == self.index)
-
-    @property
-    def before(self) -> tuple[Message, ...]:
-        """The talk before the turn."""
-        return history(self.session.turns[: self.index])
+        """The gold turn: a call or a reply."""
+        action = self.gold.action
+        if action is None:
+            return Turn.model_construct(kind="reply", text=self.gold.response)
+        return Turn.model_construct(kind="call", tool=action.tool, arguments=action.arguments)
 
     def asked(self, format: Format) -> tuple[Dialogue, tuple[Tool, ...]]:
-        """What the agent is given: instructions with the talk so far, and tools."""
-        return given_at(self.of.role, self.session, self.index, format)
-
-    @property
-    def key(self) -> str:
-        """Content hash (hex) of the conversation up to and with the turn, and the knowledge."""
-        turns = [t.model_dump(mode="json") for t in self.session.turns[: self.index + 1]]
-        scenarios = scenarios_of(self.of.role, self.session)
-        return content_hash(["turn", self.info.task, turns, self.of.knowledge(scenarios)])
+        """Return what the agent is given: instructions with the conversation so far, and tools."""
+        if self.own_prompt is not None:
+            return self.own_prompt
+        text = instructions(self.of.role, self.shown, format)
+        tools = tools_given(self.of.role, self.shown, format)
+        return Dialogue(instructions=text, messages=self.before), tools
 
 
 _C = TypeVar("_C", SessionCase, TurnCase)
@@ -179,82 +176,18 @@ class Choice:
 
 
 def session_cases(roles: Sequence[OpenRole], choice: Choice | None = None) -> list[SessionCase]:
-    """A case for each chosen profile. Raises InputError for a name that no role has."""
-    choice = choice or Choice()
-    _check_names(roles, choice)
-    cases = [
-        session_case(of, group, profile)
-        for of in roles
-        for group, profiles, _ in _groups(of.role, choice)
-        for profile in profiles
-        if choice.profiles is None or profile.id in choice.profiles
-    ]
-    return each_once(cases)
+    """Return a case for each chosen profile. Raises InputError for a name that no role has."""
+    groups = _chosen(roles, choice or Choice())
+    return each_once([session_case(g.of, g.name, p) for g in groups for p in g.profiles])
 
 
 def session_case(
     of: OpenRole, group: str, profile: Profile, *, recorded: bool = False
 ) -> SessionCase:
-    """The case of one user; `group` is the middle of its name."""
-    return SessionCase(_session_info(of, group, profile), of, profile, recorded)
-
-
-def turn_cases(roles: Sequence[OpenRole], choice: Choice | None = None) -> list[TurnCase]:
-    """A case for each agent's turn of the chosen recorded sessions, in their order.
-
-    Raises InputError for a name that no role has.
-    """
-    choice = choice or Choice()
-    _check_names(roles, choice)
-    cases = []
-    for of in roles:
-        for group, profiles, sessions in _groups(of.role, choice):
-            by_id = {p.id: p for p in profiles}
-            for session in sessions:
-                profile = by_id[session.profile]
-                if choice.profiles is None or profile.id in choice.profiles:
-                    cases += _turns(of, group, profile, session)
-    return each_once(cases)
-
-
-def each_once(cases: list[_C]) -> list[_C]:
-    """The cases. Raises InputError for two of one name: trials of them could not be told apart."""
-    seen: set[str] = set()
-    for case in cases:
-        if case.info.id in seen:
-            raise InputError(f"{case.info.id} is there twice", str(case.of.folder))
-        seen.add(case.info.id)
-    return cases
-
-
-def _turns(of: OpenRole, group: str, profile: Profile, session: RecordedSession) -> list[TurnCase]:
-    base = _session_info(of, group, profile)
-    name = f"{of.role.id}/{group}/{session.id}"
-    return [
-        TurnCase(
-            base.model_copy(
-                update={
-                    "level": "turn",
-                    "version": content_hash(of.knowledge(scenarios_of(of.role, session))),
-                    "id": f"{name}:{index}",
-                    "task": name,
-                    "said": _words(session.turns[index - 1]) if index else "",
-                    "gold": _words(turn),
-                }
-            ),
-            of,
-            profile,
-            session,
-            index,
-        )
-        for index, turn in enumerate(session.turns)
-        if turn.kind != "user"
-    ]
-
-
-def _session_info(of: OpenRole, group: str, profile: Profile) -> CaseInfo:
+    """Return the case of one user; `group` is the middle part of its name."""
     name = f"{of.role.id}/{group}/{profile.id}"
-    return CaseInfo(
+    knowledge = of.knowledge(of.role.given(profile.scenarios))
+    info = CaseInfo(
         level="session",
         id=name,
         task=name,
@@ -263,14 +196,88 @@ def _session_info(of: OpenRole, group: str, profile: Profile) -> CaseInfo:
         scenarios=profile.scenarios,
         persona=profile.persona,
         goals=tuple(goal.text for goal in profile.goals),
-        version=content_hash(
-            [
-                profile.model_dump(mode="json"),
-                of.knowledge(of.role.given(profile.scenarios)),
-                of.answers(),
-            ]
-        ),
+        version=content_hash([profile.model_dump(mode="json"), knowledge, of.answers()]),
     )
+    return SessionCase(info, of, profile, recorded)
+
+
+def turn_cases(roles: Sequence[OpenRole], choice: Choice | None = None) -> list[TurnCase]:
+    """Return a case for each agent's turn of the chosen recorded sessions, in their order.
+
+    Raises InputError for a name that no role has.
+    """
+    cases = [
+        case
+        for group in _chosen(roles, choice or Choice())
+        for session in group.sessions
+        for profile in group.profiles
+        if profile.id == session.profile
+        for case in _turns(group, session, profile)
+    ]
+    return each_once(cases)
+
+
+def each_once(cases: list[_C]) -> list[_C]:
+    """Return the cases. Raises InputError for two of one name, whose trials would be mixed up."""
+    seen: set[str] = set()
+    for case in cases:
+        if case.info.id in seen:
+            raise InputError(f"{case.info.id} is there twice", str(case.of.folder))
+        seen.add(case.info.id)
+    return cases
+
+
+def history(turns: Sequence[Turn]) -> tuple[Message, ...]:
+    """Return recorded turns as the messages of a dialogue; results of tools as JSON text."""
+    messages: list[Message] = []
+    for position, turn in enumerate(turns):
+        if turn.kind != "call":
+            role = "user" if turn.kind == "user" else "assistant"
+            messages.append(Message(role=role, content=turn.text))
+            continue
+        id = f"call_{position}"
+        call = ToolCall(name=turn.tool, arguments=turn.arguments, id=id)
+        result = json.dumps(turn.result, ensure_ascii=False)
+        messages += [
+            Message(role="assistant", tool_calls=(call,)),
+            Message(role="tool", content=result, tool_call_id=id),
+        ]
+    return tuple(messages)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The users and sessions of a scenario of a role, or of those across its scenarios."""
+
+    of: OpenRole
+    name: str
+    profiles: tuple[Profile, ...]
+    sessions: tuple[RecordedSession, ...]
+
+
+def _turns(group: _Group, session: RecordedSession, profile: Profile) -> Iterator[TurnCase]:
+    of, role = group.of, group.of.role
+    # A session across scenarios needs the procedures of all of them (paper, section 3.1).
+    shown = tuple(s.id for s in role.scenarios) if group.name == CROSS else (group.name,)
+    knowledge = of.knowledge(shown)
+    name = f"{role.id}/{group.name}/{session.id}"
+    base = session_case(of, group.name, profile).info.model_copy(
+        update={"level": "turn", "task": name, "version": content_hash(knowledge)}
+    )
+    turns = [turn.model_dump(mode="json") for turn in session.turns]
+    for gold in gold_turns(session):
+        at = gold.turn
+        said = _words(session.turns[at - 1]) if at else ""
+        words = {"id": f"{name}:{at}", "said": said, "gold": _words(session.turns[at])}
+        yield TurnCase(
+            info=base.model_copy(update=words),
+            of=of,
+            given=role.given(profile.scenarios),
+            gold=gold,
+            before=history(session.turns[:at]),
+            key=content_hash(["turn", name, turns[: at + 1], knowledge]),
+            shown=shown,
+        )
 
 
 def _words(turn: Turn) -> str:
@@ -280,31 +287,35 @@ def _words(turn: Turn) -> str:
     return f"{turn.tool}({arguments})"
 
 
-def _groups(
-    role: Role, choice: Choice
-) -> Iterator[tuple[str, tuple[Profile, ...], tuple[RecordedSession, ...]]]:
-    """Folder name, profiles and sessions: the scenarios, then those across them."""
-    wanted = choice.scenarios
-    for scenario in role.scenarios:
-        if choice.kind != "cross" and (wanted is None or scenario.id in wanted):
-            yield scenario.id, scenario.profiles, scenario.sessions
-    if choice.kind != "single" and (wanted is None or CROSS in wanted):
-        yield CROSS, role.cross_profiles, role.cross_sessions
-
-
-def _check_names(roles: Sequence[OpenRole], choice: Choice) -> None:
-    scenarios = {s.id for of in roles for s in of.role.scenarios} | {CROSS}
-    profiles = {
-        p.id
+def _chosen(roles: Sequence[OpenRole], choice: Choice) -> list[_Group]:
+    """Return the chosen groups of each role: its scenarios, then the one across them. Raises
+    InputError for a name that no role has."""
+    groups = [
+        _Group(of, name, profiles, sessions)
         for of in roles
-        for group in (*(s.profiles for s in of.role.scenarios), of.role.cross_profiles)
-        for p in group
-    }
+        for name, profiles, sessions in (
+            *((s.id, s.profiles, s.sessions) for s in of.role.scenarios),
+            (CROSS, of.role.cross_profiles, of.role.cross_sessions),
+        )
+    ]
+    scenarios = {CROSS, *(g.name for g in groups)}
     for name in choice.scenarios or ():
         if name not in scenarios:
-            known = ", ".join(sorted(scenarios))
-            raise InputError(f"no scenario {name!r}; known: {known}", "--scenario")
+            listed = ", ".join(sorted(scenarios))
+            raise InputError(f"no scenario {name!r}; known: {listed}", "--scenario")
+    profiles = {p.id for g in groups for p in g.profiles}
     for name in choice.profiles or ():
         if name not in profiles:
-            known = ", ".join(sorted(profiles))
-            raise InputError(f"no profile {name!r}; known: {known}", "--profile")
+            listed = ", ".join(sorted(profiles))
+            raise InputError(f"no profile {name!r}; known: {listed}", "--profile")
+    return [
+        replace(
+            g,
+            profiles=tuple(
+                p for p in g.profiles if choice.profiles is None or p.id in choice.profiles
+            ),
+        )
+        for g in groups
+        if choice.kind in ("all", "cross" if g.name == CROSS else "single")
+        and (choice.scenarios is None or g.name in choice.scenarios)
+    ]

@@ -1,8 +1,8 @@
-"""Why did a session fail? Deviations from the procedure, and from what its user wanted.
+"""The causes of a failed session: deviations from the procedure, and from what its user wanted.
 
 Conformance alone sees whether calls follow the chart. Gold calls add what the user wanted: a call
 that should have come and did not, a value that is not the user's, a branch that is right by the
-chart but not by the user's will. All of it is computed; nothing is asked of a model.
+chart but not what the user chose. Everything is computed; no model is asked.
 """
 
 from __future__ import annotations
@@ -22,27 +22,26 @@ from agenteval.workflows.scenario import Action, Profile
 from agenteval.workflows.session import SessionLog
 from agenteval.workflows.values import assigned, equal_by_rule, filled
 
-_MAX_TOLD = 80  # characters of a value in a detail
+_MAX_SHOWN = 80  # characters of a value in a detail
 
 
 def calls_of(log: SessionLog) -> tuple[Call, ...]:
-    """The calls of a session as conformance sees them.
+    """Return the calls of a session as conformance sees them.
 
-    `returned` is the result of a call that was carried out, None where it is no JSON.
+    `returned` is the result of a call that was carried out, None where it is not JSON.
     """
     calls = []
     for call in log.calls:
         carried_out, returned = call.status == "ok", None
         if carried_out:
-            with suppress(ValueError):  # words are no values: conditions on them stay unchecked
+            with suppress(ValueError):  # conditions on words stay unchecked
                 returned = json.loads(call.result)
-        problem = "" if carried_out else f"{call.status}: {_short(call.result)}"
         calls.append(
             Call(
                 tool=call.tool,
                 arguments=call.arguments,
                 carried_out=carried_out,
-                problem=problem,
+                problem="" if carried_out else f"{call.status}: {_short(call.result)}",
                 returned=returned,
             )
         )
@@ -50,27 +49,27 @@ def calls_of(log: SessionLog) -> tuple[Call, ...]:
 
 
 def causes(procedure: Procedure | None, profile: Profile, log: SessionLog) -> tuple[Deviation, ...]:
-    """The deviations of a session, in order of position. At one position those of conformance
-    come first, then the others in the order below; but a step left out comes before the call that
-    was refused, it may be, for want of it.
+    """Return the deviations of a session, in order of position. At one position those of
+    conformance come first, then the others in the order below; but a step left out comes before a
+    call that was refused, maybe because the step was missing.
 
-    1. Those of conformance, the walk being free to stop anywhere: whether it stopped too early is
-       decided by gold, since a user may end a session at any node.
+    1. Those of conformance, where the walk may stop anywhere: a user may end a session at any node,
+       so gold decides whether it stopped too early.
     2. wrong_order: a call that repeats the one before word for word, in the same turn of the agent,
        where an edge leads back. Nothing can have changed in between: a loop.
-    3. wrong_transition: a call that gold has not, where a gold call that is missing was possible by
-       the chart and the values returned so far: the user's will was not followed.
+    3. wrong_transition: a call that gold does not have, where a missing gold call was possible by
+       the chart and the values returned so far: the user's choice was not followed.
     4. missing_step: any other gold call without a call of its tool.
     5. tool_use: a gold call and a call of its tool were matched and their arguments differ.
     6. wrong_order instead of tool_use: a call with gold's arguments was refused, and one that gold
        has before it came only afterwards.
 
-    Gold and calls are matched one to one (`values.assigned`): as many with equal arguments as can
-    be, then others of the same tool. Arguments are compared by rule (`values.equal_by_rule`);
-    those that gold has not, or has empty, are free. What one deviation of a tool explains is not
-    told twice. Without a chart (None) only 4, 5 and 6 are looked for.
+    Gold and calls are matched one to one (`values.assigned`): as many with equal arguments as
+    possible, then others of the same tool. Arguments are compared by rule
+    (`values.equal_by_rule`); those that gold lacks, or has empty, are free. What one deviation of a
+    tool explains is not reported twice. Without a chart (None) only 4, 5 and 6 are looked for.
 
-    Where the agent met a simulator's mistake there is none: nothing of it is charged.
+    A session in which the agent met a simulator's mistake has no deviations.
     """
     if log.invalidated_by:
         return ()
@@ -84,7 +83,7 @@ def primary(deviations: Sequence[Deviation]) -> Cause | Literal["other"]:
 
 
 class _Causes:
-    """What is known of a session. `match` are gold calls and the calls that stand for them, by
+    """The reading of a session. `match` maps gold calls to the calls that stand for them, by
     index."""
 
     def __init__(
@@ -105,20 +104,19 @@ class _Causes:
         deviations: list[Deviation] = []
         if self.procedure and self.reading:
             by_chart = conformance(self.procedure, self.calls, self.reading).deviations
-            deviations = [self._named(d) for d in by_chart]
+            deviations = [self._renamed(d) for d in by_chart]
             deviations += self._loops({d.at for d in deviations if d.cause != "missing_step"})
         deviations += self._against_gold(deviations)
         refused = {at for at, call in enumerate(self.calls) if not call.carried_out}
-        # A step that is missing before a call that was refused comes before the refusal.
         return tuple(
             sorted(
                 deviations, key=lambda d: (d.at, d.cause != "missing_step" or d.at not in refused)
             )
         )
 
-    def _named(self, deviation: Deviation) -> Deviation:
-        """A refusal becomes wrong_order where the call's arguments are those of gold, and a call
-        that gold has before it came only afterwards: nothing else can have been wrong with it."""
+    def _renamed(self, deviation: Deviation) -> Deviation:
+        """Return wrong_order for a refusal of a call with gold's arguments if a call that gold has
+        before it came only afterwards: nothing else can have been wrong with it."""
         if not self._is_refusal(deviation):
             return deviation
         call = self.calls[deviation.at]
@@ -129,23 +127,22 @@ class _Causes:
         return deviation.model_copy(update={"cause": "wrong_order", "detail": detail})
 
     def _is_refusal(self, deviation: Deviation) -> bool:
-        named = deviation.cause in ("tool_use", "wrong_order")
-        return named and not self.calls[deviation.at].carried_out
+        at_call = deviation.cause in ("tool_use", "wrong_order")
+        return at_call and not self.calls[deviation.at].carried_out
 
-    def _loops(self, told: set[int]) -> Iterator[Deviation]:
-        pairs = zip(pairwise(self.calls), pairwise(self.log.calls), strict=True)
-        for at, ((before, call), (one, other)) in enumerate(pairs, 1):
+    def _loops(self, reported: set[int]) -> Iterator[Deviation]:
+        turns = [call.turn for call in self.log.calls]
+        for at, (before, call) in enumerate(pairwise(self.calls), 1):
             same = (call.tool, call.arguments) == (before.tool, before.arguments)
-            both = call.carried_out and before.carried_out and one.turn == other.turn
-            if same and both and at not in told:
-                yield Deviation(
-                    cause="wrong_order", at=at, tool=call.tool, detail="repeated in the same turn"
-                )
+            both = call.carried_out and before.carried_out and turns[at - 1] == turns[at]
+            if same and both and at not in reported:
+                detail = "repeated in the same turn"
+                yield Deviation(cause="wrong_order", at=at, tool=call.tool, detail=detail)
 
-    def _against_gold(self, found: Sequence[Deviation]) -> list[Deviation]:
-        seen = {d.at for d in found if d.cause != "missing_step"}
-        explained = [d.tool for d in found if d.cause == "missing_step" or self._is_refusal(d)]
-        stood = self._stood()
+    def _against_gold(self, by_chart: Sequence[Deviation]) -> list[Deviation]:
+        reported = {d.at for d in by_chart if d.cause != "missing_step"}
+        explained = [d.tool for d in by_chart if d.cause == "missing_step" or self._is_refusal(d)]
+        stood_for = self._stood_for()
         missing: list[tuple[int, str]] = []
         for index, action in enumerate(self.gold):
             if index in self.match:
@@ -154,64 +151,67 @@ class _Causes:
                 explained.remove(action.tool)
                 continue
             # Due before the next gold call that is there, not before the last one that is.
-            after = max((at + 1 for i, at in stood.items() if i < index), default=0)
-            following = [at for i, at in stood.items() if i > index and at >= after]
+            after = max((at + 1 for i, at in stood_for.items() if i < index), default=0)
+            following = [at for i, at in stood_for.items() if i > index and at >= after]
             missing.append((min(following, default=len(self.calls)), action.tool))
-        new = self._astray(missing, seen | set(self.match.values()))
+        new = self._astray(missing, reported | set(self.match.values()))
         new += [Deviation(cause="missing_step", at=at, tool=tool) for at, tool in missing]
         for index, at in sorted(self.match.items()):
             wrong = _wrong(self.gold[index], self.calls[at])
-            if wrong and at not in seen:
+            if wrong and at not in reported:
                 tool = self.calls[at].tool
                 new.append(Deviation(cause="tool_use", at=at, tool=tool, detail="; ".join(wrong)))
         return new
 
-    def _stood(self) -> dict[int, int]:
-        """The match, and for gold calls that were not made the refused calls of their tools, in
-        their order. They say where a step was due that was left out before: a tool often refuses
-        for want of it."""
-        stood = dict(self.match)
+    def _stood_for(self) -> dict[int, int]:
+        """Return the match, and for gold calls that were not made the refused calls of their tools,
+        in their order. A tool often refuses because a step before it was left out, so its call says
+        where that step was due."""
+        stood_for = dict(self.match)
         refused = [at for at, call in enumerate(self.calls) if not call.carried_out]
         for index, action in enumerate(self.gold):
             at = next((at for at in refused if self.calls[at].tool == action.tool), None)
             if index not in self.match and at is not None:
                 refused.remove(at)
-                stood[index] = at
-        return stood
+                stood_for[index] = at
+        return stood_for
 
-    def _astray(self, missing: list[tuple[int, str]], told: set[int]) -> list[Deviation]:
-        """Steps that gold has not, in place of a missing one, which is taken from the list."""
-        found: list[Deviation] = []
+    def _astray(self, missing: list[tuple[int, str]], reported: set[int]) -> list[Deviation]:
+        """Return the steps that gold does not have, each in place of a missing one, which is taken
+        from the list."""
+        astray: list[Deviation] = []
         if self.procedure is None or self.reading is None:
-            return found
+            return astray
         chain: list[Move] = []  # since the last step
         for move in self.reading.moves:
             if move.kind in ("edge", "enter"):
                 chain.append(move)
-            elif move.kind != "extra":
-                if move.kind == "step" and move.at not in told and chain:
-                    begin = chain[0].position if chain[0].kind == "edge" else chain[0].target
-                    values = returned_before(self.calls, move.at)
-                    due = () if begin is None else self.procedure.due(begin, values)
-                    instead = next((m for m in missing if m[1] in due), None)
-                    if instead is not None:
-                        missing.remove(instead)
-                        edge = chain[-1].edge
-                        found.append(
-                            Deviation(
-                                cause="wrong_transition",
-                                at=move.at,
-                                tool=self.calls[move.at].tool,
-                                edge=(edge.source, edge.target) if edge else None,
-                                detail=f"the user's goals need {instead[1]} here",
-                            )
+                continue
+            if move.kind == "extra":
+                continue
+            if move.kind == "step" and move.at not in reported and chain:
+                begin = chain[0].position if chain[0].kind == "edge" else chain[0].target
+                values = returned_before(self.calls, move.at)
+                due = () if begin is None else self.procedure.due(begin, values)
+                instead = next((m for m in missing if m[1] in due), None)
+                if instead is not None:
+                    missing.remove(instead)
+                    edge = chain[-1].edge
+                    astray.append(
+                        Deviation(
+                            cause="wrong_transition",
+                            at=move.at,
+                            tool=self.calls[move.at].tool,
+                            edge=(edge.source, edge.target) if edge else None,
+                            detail=f"the user's goals need {instead[1]} here",
                         )
-                chain = []
-        return found
+                    )
+            chain = []
+        return astray
 
 
 def _wrong(action: Action, call: Call) -> list[str]:
-    """Parameters in which a call differs from gold, as text."""
+    """Return the parameters in which a call differs from gold, as text."""
     given = filled(call.arguments)
     return [
         f"{name}: {_json(given[name]) if name in given else 'not given'}, gold {_json(value)}"
@@ -225,4 +225,4 @@ def _json(value: JsonValue) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _MAX_TOLD else text[: _MAX_TOLD - 1] + "…"
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"

@@ -1,4 +1,4 @@
-"""What a chart of a procedure is: nodes, edges with conditions, and which node calls which tool.
+"""The chart of a procedure: nodes, edges with conditions, and which node calls which tool.
 
 `mermaid` reads charts from text.
 """
@@ -14,15 +14,14 @@ from pydantic import Field
 from agenteval.records import Record
 from agenteval.workflows.conditions import Condition
 
-Shape = Literal["start", "reply", "call"]  # (Start), >a tool is called], and every other one
+Shape = Literal["start", "reply", "call"]  # (Start), >call a tool], and any other shape
 RemarkKind = Literal["doubled", "no_label", "no_start", "no_arrow_head", "skipped"]
+WORD = re.compile(r"\w+")
+_FIELD = re.compile(r"\.\w")
 
 
 class Node(Record):
-    """A step. `text` is its label as written, lines joined by "\\n"; `line` where it is declared.
-
-    Names of tools stand literally in the text, in the order of their calls (see `calls_by_node`).
-    """
+    """A step. `text` is its label, lines joined by "\\n"; `line` is where it is declared."""
 
     id: str
     shape: Shape
@@ -31,10 +30,10 @@ class Node(Record):
 
 
 class Edge(Record):
-    """A transition. `label` is all that stands on it; `intent` the label without its condition.
+    """A transition. `intent` is the label without its condition.
 
-    A condition stands in parentheses at the end of the label: `Seats are left (free >= 1)`.
-    Without one, whether the transition is right depends on what the user says.
+    A condition is in parentheses at the end of the label: `Seats are left (free >= 1)`. Without
+    one, what the user says decides whether the transition is right.
     """
 
     source: str
@@ -46,7 +45,7 @@ class Edge(Record):
 
 
 class Remark(Record):
-    """What was made of a text that can be read in more ways than one, or was passed over."""
+    """How an ambiguous text was read, or what was skipped in it."""
 
     kind: RemarkKind
     message: str
@@ -56,8 +55,7 @@ class Remark(Record):
 class Chart(Record):
     """A procedure. `parameters` is the auxiliary text after the chart: name → description.
 
-    `begins` is the node that it begins with where none has the shape of a start. `remarks` say
-    what was passed over in the text that it was read from, and what was assumed.
+    `begins` is the node where it begins if no node has the shape of a start.
     """
 
     direction: str = "TD"
@@ -68,59 +66,56 @@ class Chart(Record):
     remarks: tuple[Remark, ...] = ()
 
     def node(self, id: str) -> Node:
-        """The node of that id. Raises KeyError."""
+        """Return the node with this id. Raises KeyError."""
         return {n.id: n for n in self.nodes}[id]
 
     def leaving(self, id: str) -> tuple[Edge, ...]:
-        """Edges out of a node, in the order of the chart."""
+        """Return the edges out of a node, in the order of the chart."""
         return tuple(e for e in self.edges if e.source == id)
 
     @property
     def starts(self) -> tuple[Node, ...]:
-        """The nodes that the procedure can begin with."""
+        """The nodes where the procedure can begin."""
         return tuple(n for n in self.nodes if n.shape == "start" or n.id == self.begins)
 
     @property
     def unchecked(self) -> int:
-        """The edges that are one of several out of their node and have no condition: whether they
-        are taken rightly, no returned value can tell."""
+        """The number of edges that no returned value can check: they have no condition, and their
+        node has other edges too."""
         several = {n.id for n in self.nodes if len(self.leaving(n.id)) > 1}
         return sum(e.source in several and e.condition is None for e in self.edges)
 
 
 def calls_by_node(charts: Iterable[Chart], tools: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """The tools that each node calls, by its id, in the order in which its text first names them.
+    """Return the tools that each node calls, by its id, in the order in which its text names them.
 
-    Each stands once, however often it occurs: a call is repeated by a cycle of the chart. A reply
-    calls the tools that it names and that no `>call]` of the charts names: who draws calls in a
-    shape of their own only speaks of them elsewhere.
+    Each tool counts once per node: a cycle of the chart repeats a call. A reply does not call a
+    tool that some `>call]` node of the charts names.
     """
-    known = set(tools)
-    nodes = [node for chart in charts for node in chart.nodes]
-    named = [(node, tuple(dict.fromkeys(names_in(node.text, known)))) for node in nodes]
-    drawn = {name for node, names in named if node.shape == "call" for name in names}
+    tool_names = set(tools)
+    names = [
+        (n, dict.fromkeys(names_in(n.text, tool_names))) for chart in charts for n in chart.nodes
+    ]
+    drawn = {name for node, named in names if node.shape == "call" for name in named}
     return {
-        node.id: tuple(name for name in names if node.shape != "reply" or name not in drawn)
-        for node, names in named
+        node.id: tuple(name for name in named if node.shape != "reply" or name not in drawn)
+        for node, named in names
     }
 
 
-WORD = re.compile(r"\w+")
-_FIELD = re.compile(r"\.\w")
-
-
 def names_in(text: str, names: Iterable[str]) -> tuple[str, ...]:
-    """All occurrences of the names as whole words, in order; `lend_book.due` names a field."""
-    known = set(names)
+    """Return all occurrences of the names as whole words, in order. `lend_book.due` is a field and
+    does not count."""
+    wanted = set(names)
     return tuple(
         match.group()
         for match in WORD.finditer(text)
-        if match.group() in known and not _FIELD.match(text, match.end())
+        if match.group() in wanted and not _FIELD.match(text, match.end())
     )
 
 
 def reached(begin: Iterable[str], to: Mapping[str, Iterable[str]]) -> set[str]:
-    """All nodes that can be reached, the first ones included."""
+    """Return all nodes that can be reached, the first ones included."""
     todo = list(begin)
     seen = set(todo)
     while todo:

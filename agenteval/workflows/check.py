@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,12 +34,12 @@ class Checked:
     chart: Chart | None = None
 
     def count(self, severity: Severity) -> int:
-        """How many defects there are of a severity."""
+        """Return how many defects there are of a severity."""
         return sum(d.severity == severity for d in self.defects)
 
 
 def check_file(path: Path, tools: Path | None) -> list[Checked]:
-    """Check a chart alone, or each of those in a Markdown file.
+    """Check the chart of a file, or each chart of a Markdown file.
 
     Without the tools.json `tools` only their shape is checked. Raises InputError for a file that
     cannot be read; one of several charts that cannot be read is a defect.
@@ -51,9 +51,8 @@ def check_file(path: Path, tools: Path | None) -> list[Checked]:
         return [Checked(str(path), "", chart_defects(chart, defined), chart)]
     checked = []
     for text in texts:
-        chart_read, defects = _chart(text, str(path), defined)
-        line = 1 + len(text) - len(text.lstrip())
-        checked.append(Checked(str(path), f"line {line}", defects, chart_read))
+        line = f"line {1 + len(text) - len(text.lstrip())}"
+        checked.append(_check_chart(str(path), line, text, str(path), defined))
     return checked
 
 
@@ -62,28 +61,27 @@ def check_role(name: str, wanted: Sequence[str] = ()) -> list[Checked]:
     scenarios, and its backend. Raises InputError for what cannot be read."""
     folder = find_role(name, "ROLE")
     role = read_role(folder)
-    ids = [s.id for s in role.scenarios]
+    ids = tuple(s.id for s in role.scenarios)
     for id in wanted:
         if id not in ids:
-            raise InputError(
-                f"{role.id} has no scenario {id!r}; it has {', '.join(ids)}", "--scenario"
-            )
+            problem = f"{role.id} has no scenario {id!r}; it has {', '.join(ids)}"
+            raise InputError(problem, "--scenario")
     charts: dict[str, Chart | None] = {}
     checked = []
     for scenario in role.scenarios:
-        chart: Chart | None = None
-        defects: tuple[Defect, ...] = ()
+        result = Checked(role.id, scenario.id, ())
         if "flowchart" in scenario.formats:
             where = f"{role.id}/{scenario.id}/workflow.mmd"
-            chart, defects = _chart(scenario.flowchart, where, scenario.tools)
-        charts[scenario.id] = chart
+            result = _check_chart(role.id, scenario.id, scenario.flowchart, where, scenario.tools)
+        charts[scenario.id] = result.chart
         if not wanted or scenario.id in wanted:
-            tools, own_chart = role.tools_of((scenario.id, *ids)), {scenario.id: chart}
-            defects += profile_defects(scenario.profiles, tools, own_chart)
-            defects += session_defects(scenario.sessions, tools, own_chart)
-            checked.append(Checked(role.id, scenario.id, defects, chart))
+            tools, chart = role.tools_of((scenario.id, *ids)), {scenario.id: result.chart}
+            defects = profile_defects(scenario.profiles, tools, chart)
+            defects += session_defects(scenario.sessions, tools, chart)
+            defects = (*result.defects, *defects)
+            checked.append(Checked(role.id, scenario.id, defects, result.chart))
     if role.cross_profiles and not wanted:
-        tools = role.tools_of(tuple(ids))
+        tools = role.tools_of(ids)
         defects = profile_defects(role.cross_profiles, tools, charts)
         defects += session_defects(role.cross_sessions, tools, charts)
         checked.append(Checked(role.id, "cross", defects))
@@ -93,58 +91,56 @@ def check_role(name: str, wanted: Sequence[str] = ()) -> list[Checked]:
     return [*checked, Checked(role.id, "backend", backend)]
 
 
-def _chart(
-    text: str, where: str, tools: Sequence[WorkflowTool]
-) -> tuple[Chart | None, tuple[Defect, ...]]:
-    """Return a chart, None if it cannot be read, and its defects."""
+def _check_chart(
+    role: str, scenario: str, text: str, where: str, tools: Sequence[WorkflowTool]
+) -> Checked:
     try:
         chart = parse_chart(text, where)
     except InputError as error:
-        return None, (Defect(kind="unreadable", message=str(error)),)
-    return chart, chart_defects(chart, tools)
+        return Checked(role, scenario, (Defect(kind="unreadable", message=str(error)),))
+    return Checked(role, scenario, chart_defects(chart, tools), chart)
 
 
 def backend_defects(folder: Path, tools: Sequence[WorkflowTool]) -> tuple[Defect, ...]:
-    """Return what is wrong with a new backend, which runs its file: it cannot be made, its state is
-    no JSON, a tool has no method, or one with other parameters."""
+    """Run backend.py and return its defects: it cannot be made, its state is not JSON, a tool has
+    no method, or one with other parameters."""
+    return tuple(_backend_defects(folder, tools))
+
+
+def _backend_defects(folder: Path, tools: Sequence[WorkflowTool]) -> Iterator[Defect]:
     try:
         make_backend = load_backend(folder)
         backend = fresh_backend(make_backend)
         shared = fresh_backend(make_backend).state is backend.state
     except InputError as error:
-        return (_defect(str(error)),)
-    defects = []
+        yield _defect(str(error))
+        return
     if shared:
-        problem = "two sessions share one state: set self.state in __init__"
-        defects.append(_defect(problem, "warning"))
+        yield _defect("two sessions share one state: set self.state in __init__", "warning")
     try:
         json.dumps(backend.state, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        defects.append(_defect(f"the state is no JSON value ({error})"))
+        yield _defect(f"the state is no JSON value ({error})")
     for tool in tools:
         method = getattr(backend, tool.name, None)
         if not callable(method):
-            defects.append(_defect(f"the backend has no method {tool.name}"))
-        elif is_async(method):
-            defects.append(_defect(f"{tool.name} is an `async def`; it answers at once"))
-        else:
-            defects += _signature(tool, method)
-    return tuple(defects)
-
-
-def _signature(tool: WorkflowTool, method: Callable[..., object]) -> tuple[Defect, ...]:
-    """Bind the calls with all parameters of the tool and with the required ones alone."""
-    try:
-        signature = inspect.signature(method)
-    except (TypeError, ValueError):
-        return (_defect(f"the parameters of {tool.name} cannot be seen", "warning"),)
-    for names in (tool.properties, tool.required):
+            yield _defect(f"the backend has no method {tool.name}")
+            continue
+        if is_async(method):
+            yield _defect(f"{tool.name} is an `async def`; it answers at once")
+            continue
         try:
-            signature.bind(**dict.fromkeys(names))
-        except TypeError as error:
-            call = f"{tool.name}({', '.join(names)})"
-            return (_defect(f"the backend's method does not take the call {call}: {error}"),)
-    return ()
+            signature = inspect.signature(method)
+        except (TypeError, ValueError):
+            yield _defect(f"the parameters of {tool.name} cannot be seen", "warning")
+            continue
+        for names in (tool.properties, tool.required):  # all parameters, then the required ones
+            try:
+                signature.bind(**dict.fromkeys(names))
+            except TypeError as error:
+                call = f"{tool.name}({', '.join(names)})"
+                yield _defect(f"the backend's method does not take the call {call}: {error}")
+                break
 
 
 def _defect(message: str, severity: Severity = "error") -> Defect:

@@ -1,9 +1,9 @@
-"""Conditions at the end of a label, `Seats are left (free >= 1 and open = true)`.
+"""Conditions at the end of an edge label, such as `Seats are left (free >= 1 and open = true)`.
 
 condition  = all {"or" all}          all = comparison {"and" comparison}
 comparison = [tool "."] field op value
 op         = "=" | "!=" | "<" | "<=" | ">" | ">=" | "is" | "is not"
-value      = number | true | false | "quoted" | bare words
+value      = number | true | false | "quoted" | unquoted words
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -21,8 +21,8 @@ from agenteval.errors import InputError
 from agenteval.records import Record
 
 
-class Comparison(Record):
-    """A returned value against a constant: `field`, or `tool.field` where that must be said."""
+class FieldComparison(Record):
+    """Compares a returned value with a constant: `field`, or `tool.field` where `tool` is set."""
 
     field: str
     tool: str | None = None
@@ -31,28 +31,29 @@ class Comparison(Record):
 
     @property
     def name(self) -> str:
-        """The field, with its tool where it is said."""
+        """The field, with its tool where that is set."""
         return f"{self.tool}.{self.field}" if self.tool else self.field
 
 
 class Condition(Record):
-    """What must hold of returned values for a transition: one of the alternatives, all of whose
-    comparisons hold (disjunctive normal form)."""
+    """The returned values that a transition needs, in disjunctive normal form."""
 
-    alternatives: tuple[tuple[Comparison, ...], ...] = Field(min_length=1)
+    alternatives: tuple[tuple[FieldComparison, ...], ...] = Field(min_length=1)
 
     @property
-    def comparisons(self) -> tuple[Comparison, ...]:
-        """All of them, in their order."""
+    def comparisons(self) -> tuple[FieldComparison, ...]:
+        """All comparisons, in their order."""
         return tuple(c for alternative in self.alternatives for c in alternative)
 
 
 class ConditionError(InputError):
-    """What stands at the end of a label looks like a condition and is none; `problem` says why."""
+    """A label ends with what looks like a condition but cannot be read; `problem` says why."""
 
     def __init__(self, problem: str) -> None:
-        self.problem = f"{problem}; allowed is `field op value`, joined by `and` or `or`, with op "
-        self.problem += "one of = != < <= > >="
+        self.problem = (
+            f"{problem}; allowed is `field op value`, joined by `and` or `or`, with op "
+            "one of = != < <= > >="
+        )
         super().__init__(self.problem, "label")
 
 
@@ -62,15 +63,15 @@ _ORDER = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.
 
 
 def is_date(text: str) -> bool:
-    """Whether order has a meaning for the text: an ISO date or time."""
+    """Return whether the text is an ISO date or time, and so can be ordered."""
     return _DATE.fullmatch(text) is not None
 
 
 def compare(returned: Any, op: str, value: str | float | bool) -> bool | None:
-    """Whether `returned op value` holds, None when order has no meaning for the two.
+    """Return whether `returned op value` holds, None when the two have no order.
 
-    Words are compared without regard to case and runs of blanks. Numbers are ordered, and so are
-    ISO dates and times, as text; nothing else is.
+    Case and runs of blanks make no difference. Numbers are ordered, and so are ISO dates and
+    times, as text; nothing else is.
     """
     left, right = plain(returned), plain(value)
     if op in ("=", "!="):
@@ -78,18 +79,16 @@ def compare(returned: Any, op: str, value: str | float | bool) -> bool | None:
     if isinstance(left, float) and isinstance(right, float):
         return bool(_ORDER[op](left, right))
     words = isinstance(left, str) and isinstance(right, str)
-    # A time is not ordered among dates.
+    # A time has no order among dates.
     if words and is_date(left) and is_date(right) and (":" in left[:3]) == (":" in right[:3]):
         return bool(_ORDER[op](left.replace("t", " "), right.replace("t", " ")))
     return None
 
 
 def plain(value: Any) -> Any:
-    """One spelling for all that count as equal: numbers as float, words in lower case.
-
-    Truth values become "true" and "false"; lists, objects and null stay what they are, and equal
-    no constant.
-    """
+    """Return one spelling for all values that are equal: numbers as float, words in lower case,
+    truth values as "true" and "false". Lists, objects and null stay as they are, and equal no
+    constant."""
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, int | float | str):
@@ -111,7 +110,7 @@ _SIGN = r"<=|>=|!=|==|≤|≥|≠|[=<>]"
 _COMPARISON = re.compile(
     rf"\s*(?:(?P<tool>[^\W\d]\w*)\.)?(?P<field>[^\W\d]\w*)"
     rf'(?:\s*(?P<sign>{_SIGN})|\s+(?P<word>is\s+not|is)(?=[\s"]))'
-    r'\s*(?:"(?P<quoted>[^"]*)"|(?!not\s*$)(?P<bare>[^\s"=<>!≤≥≠()][^"=<>!≤≥≠()]*?))\s*',
+    r'\s*(?:"(?P<quoted>[^"]*)"|(?!not\s*$)(?P<words>[^\s"=<>!≤≥≠()][^"=<>!≤≥≠()]*?))\s*',
     re.I,
 )
 _CONSTANT = re.compile(r"[+-]?(?:\d+(?:\.\d+)?|\.\d+)")
@@ -120,25 +119,24 @@ _SIGNS = {"==": "=", "≤": "<=", "≥": ">=", "≠": "!="}
 
 
 def split_label(label: str) -> tuple[str, Condition | None]:
-    """The intent and the condition of a label.
+    """Return the intent and the condition of a label.
 
     Parentheses at its end that hold no comparison belong to the intent. Raises ConditionError
     for what looks like a comparison and cannot be read.
     """
     label = label.strip()
-    bare, depth, start = _without_quoted(label), 0, len(label)
     if not label.endswith(")"):
         return label, None
+    unquoted, depth, start = _without_quoted(label), 0, len(label)
     while depth or start == len(label):  # back to the parenthesis that the end closes
         start -= 1
         if start < 0:
             return label, None
-        depth += {")": 1, "(": -1}.get(bare[start], 0)
-    inner = label[start + 1 : -1]
+        depth += {")": 1, "(": -1}.get(unquoted[start], 0)
     try:
-        condition = read_condition(inner)
+        condition = read_condition(label[start + 1 : -1])
     except ConditionError:
-        if _LOOKS.search(_without_quoted(inner)):
+        if _LOOKS.search(unquoted[start + 1 : -1]):
             raise
         return label, None
     return label[:start].strip(), condition
@@ -149,27 +147,26 @@ def _without_quoted(text: str) -> str:
 
 
 def read_condition(text: str) -> Condition:
-    """The condition that a text states. Raises ConditionError."""
-    alternatives: list[tuple[Comparison, ...]] = [()]
+    """Return the condition that a text states. Raises ConditionError."""
+    alternatives: list[tuple[FieldComparison, ...]] = [()]
     begin = 0
-    for join in [*_JOIN.finditer(_without_quoted(text)), None]:
-        end = len(text) if join is None else join.start()
-        alternatives[-1] += (_read_comparison(text[begin:end]),)
-        if join is not None:
-            begin = join.end()
-            if join[1].lower() == "or":
-                alternatives.append(())
+    for join in _JOIN.finditer(_without_quoted(text)):
+        alternatives[-1] += (_read_comparison(text[begin : join.start()]),)
+        begin = join.end()
+        if join[1].lower() == "or":
+            alternatives.append(())
+    alternatives[-1] += (_read_comparison(text[begin:]),)
     return Condition(alternatives=tuple(alternatives))
 
 
-def _read_comparison(text: str) -> Comparison:
+def _read_comparison(text: str) -> FieldComparison:
     match = _COMPARISON.fullmatch(text)
     if match is None:
         raise ConditionError(f"`{text.strip()}` is no comparison")
     sign = match["sign"] or ("!=" if match["word"].lower() != "is" else "=")
     value: str | float | bool = match["quoted"] or ""
-    if match["bare"]:
-        value = " ".join(match["bare"].split())
+    if match["words"]:
+        value = " ".join(match["words"].split())
         if value.lower() in ("true", "false"):
             value = value.lower() == "true"
         elif _CONSTANT.fullmatch(value):
@@ -177,51 +174,42 @@ def _read_comparison(text: str) -> Comparison:
             if not math.isfinite(value):
                 raise ConditionError("the number is too large")
     op: Any = _SIGNS.get(sign, sign)
-    return Comparison(tool=match["tool"], field=match["field"], op=op, value=value)
+    return FieldComparison(tool=match["tool"], field=match["field"], op=op, value=value)
 
 
 def holds(condition: Condition, returned: Sequence[tuple[str, Mapping[str, Any]]]) -> bool | None:
-    """Whether the condition holds of what tools returned; None when that cannot be said.
+    """Return whether the condition holds of what tools returned, None when that is unknown.
 
-    `returned` are (tool, result) in the order of the calls: the latest value of a field counts. A
-    field that was never returned makes its comparison unknown; unknowns combine as in Kleene's
-    three-valued logic.
+    `returned` are (tool, result) in the order of the calls; the latest value of a field counts. A
+    field that was never returned makes its comparison unknown, and unknowns combine as in Kleene's
+    three-valued logic: `and` is the minimum and `or` the maximum of false < unknown < true.
     """
 
-    def comparison(c: Comparison) -> bool | None:
+    def comparison(c: FieldComparison) -> bool | None:
         for tool, result in reversed(returned):
             if c.tool in (None, tool) and c.field in result:
                 return compare(result[c.field], c.op, c.value)
         return None
 
-    return any_of(all_of(map(comparison, alternative)) for alternative in condition.alternatives)
-
-
-def all_of(values: Iterable[bool | None]) -> bool | None:
-    """Kleene's conjunction: False wins over unknown, unknown over True."""
-    known = list(values)
-    return False if False in known else None if None in known else True
-
-
-def any_of(values: Iterable[bool | None]) -> bool | None:
-    """Kleene's disjunction: True wins over unknown, unknown over False."""
-    known = list(values)
-    return True if True in known else None if None in known else False
+    rank = (False, None, True).index
+    return max(
+        (min(map(comparison, all_of), key=rank) for all_of in condition.alternatives), key=rank
+    )
 
 
 def attributed(
-    condition: Condition, own: Sequence[str], fields: Mapping[str, Sequence[str]]
+    condition: Condition, called: Sequence[str], fields: Mapping[str, Sequence[str]]
 ) -> Condition:
-    """The condition with the tool named wherever it is clear whose field is meant: that of the
-    last of `own` that returns it, else of the only tool in `fields` that does.
+    """Return the condition with the tool set wherever it is clear which tool returns the field:
+    the last of `called` that does, else the only tool in `fields` that does.
 
-    Without this the `status` that one tool returned would be read as that of another.
+    Without this the `status` of one tool would be read as that of another.
     """
 
-    def named(c: Comparison) -> Comparison:
+    def named(c: FieldComparison) -> FieldComparison:
         if c.tool is not None:
             return c
-        owners = [tool for tool in own if c.field in fields.get(tool, ())][-1:]
+        owners = [tool for tool in called if c.field in fields.get(tool, ())][-1:]
         owners = owners or [tool for tool, names in fields.items() if c.field in names]
         return c.model_copy(update={"tool": owners[0]}) if len(owners) == 1 else c
 
@@ -229,7 +217,7 @@ def attributed(
 
 
 def written(condition: Condition) -> str:
-    """The condition as `read_condition` reads it; equal up to the spelling of values."""
+    """Return the condition in the form that `read_condition` reads."""
     return " or ".join(
         " and ".join(f"{c.name} {c.op} {constant(c.value)}" for c in alternative)
         for alternative in condition.alternatives
@@ -237,7 +225,7 @@ def written(condition: Condition) -> str:
 
 
 def constant(value: str | float | bool) -> str:
-    """A value as a condition writes it."""
+    """Return a value as a condition writes it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):

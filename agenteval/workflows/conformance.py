@@ -1,10 +1,10 @@
-"""Conformance of calls with a procedure, and what the deviations of the best reading are called.
+"""Conformance of calls with a procedure, and the names of the deviations of the best reading.
 
 The reading is the optimal alignment of `align`. Its moves that cost something are named after the
 failure causes of arXiv 2406.14884, table 7:
 
 - a call that was refused, that no node calls, or without a required parameter: tool_use. When the
-  step it stood for is left out thereafter, that is the same deviation;
+  step it stood for is left out afterwards, that is the same deviation;
 - a step left out: missing_step; with an extra call of the same tool: one wrong_order, at the call;
 - over several scenarios, a step left out in one run of a scenario that comes in its next run, where
   the call that took its place does not come again: one wrong_order, at that call;
@@ -33,11 +33,10 @@ from agenteval.workflows.align import (
     returned_before,
     steppable,
 )
-from agenteval.workflows.chart import Edge
-from agenteval.workflows.conditions import Condition, written
+from agenteval.workflows.conditions import written
 from agenteval.workflows.procedure import Procedure
 
-# Four causes of failure of the paper's table, here computed and not asked of a model.
+# Four causes of failure of the paper's table, computed here instead of asked of a model.
 Cause = Literal["missing_step", "wrong_order", "wrong_transition", "tool_use"]
 CAUSES: tuple[Cause, ...] = ("missing_step", "wrong_order", "wrong_transition", "tool_use")
 
@@ -62,9 +61,9 @@ class Conformance(Record):
 
     `fitness` is 1 − cost / cost of the worst reading (every call extra, every step of the shortest
     walk missing), 1 when nothing deviates, None when there was nothing to do and nothing was done.
-    `nodes` and `edges` are those walked, in order; `unchecked` counts the transitions walked that
-    no returned value decides: they have a label or stand beside others, and no condition, or one on
-    values that were not returned.
+    `nodes` and `edges` are those walked, in order, also where a step was left out. `unchecked`
+    counts the transitions walked that no returned value decides: they have a label or alternatives,
+    and no condition, or one on values that were not returned.
     """
 
     deviations: tuple[Deviation, ...] = ()
@@ -85,30 +84,27 @@ class Conformance(Record):
 
 
 def conform(procedure: Procedure, calls: Sequence[Call], *, complete: bool = True) -> Conformance:
-    """How well calls follow the procedure; deviations in order of position.
+    """Return how well calls follow the procedure; deviations in order of position.
 
-    With `complete=False` the walk may stop anywhere: the session was ended from outside, or the
-    user ended it. `nodes` and `edges` are those of the reading, a node whose step was left out
-    among them. Raises InputError when the walk must end and the
-    procedure has no end that can be reached.
+    `complete` and what is raised are as in `align`.
     """
     return conformance(procedure, calls, align(procedure, calls, complete=complete))
 
 
 def conformance(procedure: Procedure, calls: Sequence[Call], reading: Alignment) -> Conformance:
-    """What a reading of these calls says."""
-    edges = [m for m in reading.moves if m.edge is not None]
+    """Return what a reading of these calls says."""
+    positions = procedure.positions
+    walked = [(m, m.edge, positions[m.position or 0]) for m in reading.moves if m.edge is not None]
     entered = [m.target for m in reading.moves if m.kind in ("enter", "edge")]
     deviations = _Naming(procedure, calls, reading.moves).deviations()
     return Conformance(
         deviations=tuple(sorted(deviations, key=lambda d: (d.at, CAUSES.index(d.cause)))),
         fitness=1 - reading.cost / reading.worst if reading.worst else None,
-        nodes=tuple(procedure.positions[at].node for at in entered if at is not None),
-        edges=tuple((m.edge.source, m.edge.target) for m in edges if m.edge),
+        nodes=tuple(positions[at].node for at in entered if at is not None),
+        edges=tuple((edge.source, edge.target) for _, edge, _ in walked),
         unchecked=sum(
-            m.holds is None and bool(m.edge.label or len(procedure.positions[m.position].ways) > 1)
-            for m in reading.moves
-            if m.edge is not None and m.position is not None
+            move.holds is None and bool(edge.label or len(position.ways) > 1)
+            for move, edge, position in walked
         ),
     )
 
@@ -126,44 +122,44 @@ class _Naming:
         for number, move in enumerate(self.moves):
             if move.kind == "extra":
                 deviations.append(self._extra(move, stepped))
-            elif move.edge is not None and move.edge.condition and move.holds is False:
+            elif move.edge is not None and move.holds is False:
                 last = all(m.kind != "step" for m in self.moves[number:])
-                deviations.append(self._false(move, move.edge, move.edge.condition, last=last))
+                deviations.append(self._false_edge(move, last=last))
             elif move.kind == "step":
                 call = self.calls[move.at]
                 stepped.add(call.tool)
                 if names := lacking(self.procedure, call):
                     detail = f"without required {', '.join(names)}"
-                    deviations.append(
-                        self._deviation("tool_use", move.at, self._node(move), detail)
-                    )
+                    deviations.append(self._at_call("tool_use", move.at, self._node(move), detail))
         return deviations + [
             Deviation(cause="missing_step", at=m.at, tool=self._tool(m), node=self._node(m))
             for m in self.skips
         ]
 
-    def _false(self, move: Move, edge: Edge, condition: Condition, *, last: bool) -> Deviation:
-        """A transition whose condition is false; `last`: no step follows it."""
+    def _false_edge(self, move: Move, *, last: bool) -> Deviation:
+        """Name a transition whose condition is false; `last`: no step follows it."""
+        assert move.edge is not None
+        assert move.edge.condition is not None
         begin, values = move.position or 0, returned_before(self.calls, move.at)
+        not_so = f"not so: {written(move.edge.condition)}"
         ways = self.procedure.reached(begin, returned=values)
-        if last and not any(self.procedure.positions[at].is_end for at in ways):
-            due = self.procedure.due(begin, values)
-            if due:
-                detail = f"again; not so: {written(condition)}"
-                return Deviation(cause="missing_step", at=move.at, tool=due[0], detail=detail)
+        due = self.procedure.due(begin, values) if last else ()
+        if due and not any(self.procedure.positions[at].is_end for at in ways):
+            detail = f"again; {not_so}"
+            return Deviation(cause="missing_step", at=move.at, tool=due[0], detail=detail)
         return Deviation(
             cause="wrong_transition",
             at=move.at,
             tool=self.calls[move.at].tool if move.at < len(self.calls) else "",
-            edge=(edge.source, edge.target),
-            detail=f"not so: {written(condition)}",
+            edge=(move.edge.source, move.edge.target),
+            detail=not_so,
         )
 
     def _swapped(self) -> list[Deviation]:
-        """Two swapped calls that were read as two runs of a scenario, each without one of them.
+        """Find two swapped calls that were read as two runs of a scenario, each without one.
 
         A step is left out in a run and comes in the next run of the scenario, but the call that
-        came in its place does not come there again. What is explained so is taken from `skips`.
+        came in its place does not come there again. What this explains is taken from `skips`.
         """
         swaps = []
         for first, second in self._runs():
@@ -177,22 +173,23 @@ class _Naming:
                 for other in [m for m in second if m in self.skips and self._tool(m) == early][:1]:
                     self.skips.remove(other)
                 detail = f"too early; due: {self._tool(skip)}"
-                swaps.append(self._deviation("wrong_order", step.at, self._node(step), detail))
+                swaps.append(self._at_call("wrong_order", step.at, self._node(step), detail))
         return swaps
 
     def _runs(self) -> list[tuple[list[Move], list[Move]]]:
-        """The steps done or left out in each run of a scenario, with those of its next run."""
+        """Return the steps done or left out in each run of a scenario, with those of its next
+        run."""
         runs: dict[str, list[list[Move]]] = {}
         for move in self.moves:
             place = move.target if move.position is None else move.position
             if place is None:
                 continue
-            of = runs.setdefault(self.procedure.positions[place].scenario, [])
+            runs_here = runs.setdefault(self.procedure.positions[place].scenario, [])
             if move.kind == "enter":
-                of.append([])
+                runs_here.append([])
             elif move.kind in ("step", "skip"):
-                of[-1].append(move)
-        return [pair for of in runs.values() for pair in pairwise(of)]
+                runs_here[-1].append(move)
+        return [pair for runs_here in runs.values() for pair in pairwise(runs_here)]
 
     def _extra(self, move: Move, stepped: set[str]) -> Deviation:
         call, procedure = self.calls[move.at], self.procedure
@@ -206,24 +203,26 @@ class _Naming:
             node = nodes.pop() if len(nodes) == 1 else None
         if not call.carried_out:
             detail = f"refused: {call.problem}" if call.problem else "refused"
-            return self._deviation("tool_use", move.at, node, detail)
+            return self._at_call("tool_use", move.at, node, detail)
         if not steppable(procedure, call):
-            return self._deviation("tool_use", move.at, node, "no step calls this tool")
+            return self._at_call("tool_use", move.at, node, "no step calls this tool")
         begin = procedure.entries if move.position is None else (move.position,)
         values = returned_before(self.calls, move.at)
         names = dict.fromkeys(tool for at in begin for tool in procedure.due(at, values))
-        due = f"; due: {' or '.join(names)}" if names else "; nothing is due"
+        due = f"due: {' or '.join(names)}" if names else "nothing is due"
+        cause: Cause = "wrong_order"
         if skip is not None:
-            late = "late" if skip.at < move.at else "early"
-            return self._deviation("wrong_order", move.at, node, f"too {late}{due}")
-        if call.tool in stepped:
-            return self._deviation("wrong_order", move.at, node, f"repeated{due}")
-        reached = {procedure.positions[at].tool for at in procedure.reached(*begin)}
-        if move.position is None or procedure.cross or call.tool in reached:
-            return self._deviation("wrong_order", move.at, node, f"too early{due}")
-        return self._deviation("wrong_transition", move.at, node, f"of another branch{due}")
+            problem = "too late" if skip.at < move.at else "too early"
+        elif call.tool in stepped:
+            problem = "repeated"
+        else:
+            later = {procedure.positions[at].tool for at in procedure.reached(*begin)}
+            problem = "too early"
+            if move.position is not None and not procedure.cross and call.tool not in later:
+                cause, problem = "wrong_transition", "of another branch"
+        return self._at_call(cause, move.at, node, f"{problem}; {due}")
 
-    def _deviation(self, cause: Cause, at: int, node: str | None, detail: str) -> Deviation:
+    def _at_call(self, cause: Cause, at: int, node: str | None, detail: str) -> Deviation:
         return Deviation(cause=cause, at=at, tool=self.calls[at].tool, node=node, detail=detail)
 
     def _tool(self, move: Move) -> str:

@@ -15,28 +15,14 @@ from typing import Any, Literal
 from pydantic import JsonValue
 
 from agenteval.records import Record, canonical_json
-from agenteval.workflows.chart import (
-    WORD,
-    Chart,
-    Edge,
-    Node,
-    RemarkKind,
-    names_in,
-    reached,
-)
-from agenteval.workflows.conditions import Comparison, constant, is_date, plain
-from agenteval.workflows.scenario import (
-    Profile,
-    RecordedSession,
-    Turn,
-    WorkflowTool,
-    complaint,
-)
+from agenteval.workflows.chart import WORD, Chart, Edge, Node, RemarkKind, names_in, reached
+from agenteval.workflows.conditions import FieldComparison, constant, is_date, plain
+from agenteval.workflows.scenario import Profile, RecordedSession, Turn, WorkflowTool, complaint
 
 Severity = Literal["error", "warning", "note"]
 _ChartKind = Literal["no_start", "several_starts", "unreachable", "no_exit", "unknown_field"]
 _Other = Literal["bad_value", "unreadable", "no_tool", "unknown_tool", "profile", "annotation"]
-Kind = Literal[RemarkKind, _ChartKind, _Other, "backend"]
+DefectKind = Literal[RemarkKind, _ChartKind, _Other, "backend"]
 Charts = Mapping[str, Chart | None]  # by scenario; None for one without a chart
 OUT_OF_SCOPE = "out of scope"
 _CAMEL = re.compile(r"[a-z]+(?:[A-Z][a-z0-9]+)+")
@@ -48,7 +34,7 @@ class Defect(Record):
     An error makes sessions meaningless; a warning may be intended; a note says how a file was read.
     """
 
-    kind: Kind
+    kind: DefectKind
     message: str
     severity: Severity = "error"
     node: str | None = None
@@ -71,7 +57,7 @@ def chart_defects(chart: Chart, tools: Sequence[WorkflowTool]) -> tuple[Defect, 
     return tuple(sorted(defects, key=lambda d: (d.line == 0, d.line)))
 
 
-def _at(place: Node | Edge, kind: Kind, message: str) -> Defect:
+def _at(place: Node | Edge, kind: DefectKind, message: str) -> Defect:
     if isinstance(place, Node):
         return Defect(kind=kind, message=message, line=place.line, node=place.id)
     edge = (place.source, place.target)
@@ -128,8 +114,8 @@ def _call_nodes(chart: Chart, tools: Sequence[WorkflowTool]) -> Iterator[Defect]
                 yield _at(node, "unknown_tool", message)
 
 
-def _comparison(edge: Edge, c: Comparison, tools: Sequence[WorkflowTool]) -> Iterator[Defect]:
-    """Yield what is wrong with a comparison of a field that is never returned, or never so."""
+def _comparison(edge: Edge, c: FieldComparison, tools: Sequence[WorkflowTool]) -> Iterator[Defect]:
+    """Yield the defect of a comparison whose field is never returned, or never has such a value."""
     owners = [t for t in tools if c.tool in (None, t.name)]
     schemas = [t.returned(c.field) for t in owners if c.field in t.fields]
     problems = [_value_problem(c, schema) for schema in schemas]
@@ -144,7 +130,7 @@ def _comparison(edge: Edge, c: Comparison, tools: Sequence[WorkflowTool]) -> Ite
         yield _at(edge, "bad_value", f"{c.name} {problems[0]}")
 
 
-def _value_problem(c: Comparison, schema: Mapping[str, Any]) -> str | None:
+def _value_problem(c: FieldComparison, schema: Mapping[str, Any]) -> str | None:
     """Return why no value of the schema can be compared like this, None when one can."""
     value, ordered = plain(c.value), c.op not in ("=", "!=")
     listed = [schema["const"]] if "const" in schema else schema.get("enum")
@@ -203,20 +189,20 @@ def session_defects(
     """
     returns = {tool.name: tool.returns for tool in tools}
     defects: list[Defect] = []
-    turns = [
-        (f"session {s.id}, turn {i}", turn) for s in sessions for i, turn in enumerate(s.turns)
-    ]
-    for where, turn in turns:
-        if turn.kind != "user" and (problem := _annotation(turn, charts)):
-            defects.append(Defect(kind="annotation", message=f"{where}: {problem}"))
-        if turn.kind != "call":
-            continue
-        if problem := _call_problem(turn.tool, turn.arguments, tools):
-            defects.append(Defect(kind="profile", message=f"{where}: call {turn.tool}: {problem}"))
-        if problem := complaint(returns.get(turn.tool, {}), turn.result):
-            severity: Severity = "error" if isinstance(turn.result, dict) else "warning"
-            message = f"{where}: result of {turn.tool}: {problem}"
-            defects.append(Defect(kind="profile", message=message, severity=severity))
+    for session in sessions:
+        for index, turn in enumerate(session.turns):
+            where = f"session {session.id}, turn {index}"
+            if turn.kind != "user" and (problem := _annotation(turn, charts)):
+                defects.append(Defect(kind="annotation", message=f"{where}: {problem}"))
+            if turn.kind != "call":
+                continue
+            if problem := _call_problem(turn.tool, turn.arguments, tools):
+                message = f"{where}: call {turn.tool}: {problem}"
+                defects.append(Defect(kind="profile", message=message))
+            if problem := complaint(returns.get(turn.tool, {}), turn.result):
+                severity: Severity = "error" if isinstance(turn.result, dict) else "warning"
+                message = f"{where}: result of {turn.tool}: {problem}"
+                defects.append(Defect(kind="profile", message=message, severity=severity))
     return tuple(defects)
 
 

@@ -41,9 +41,9 @@ _SHOWN = 500
 class Judgement(Record):
     """One decision on one value of a call, or why there is none.
 
-    `by` says what decided: equality as it is (`exact`), after normalising (`normalised`), a judge,
-    the rule for enumerations, unlike JSON types, or nothing (`none`: no judge was there). `status`
-    is set where a judge was asked and failed. `parameter` is a path: `items[0].size`.
+    `by` says what decided: equality as it is (`exact`), after normalizing (`normalised`), a judge,
+    the rule for enumerations, different JSON types, or nothing (`none`: there was no judge).
+    `status` is set where a judge was asked and failed. `parameter` is a path: `items[0].size`.
     """
 
     tool: str
@@ -57,7 +57,7 @@ class Judgement(Record):
 
 
 def decided(judged: Sequence[Judgement]) -> Decision:
-    """Right when all are equal, wrong when one is different, else undecided."""
+    """Return right when all are equal, wrong when one is different, else undecided."""
     verdicts = {judgement.verdict for judgement in judged}
     if "different" in verdicts:
         return "wrong"
@@ -66,7 +66,7 @@ def decided(judged: Sequence[Judgement]) -> Decision:
 
 @dataclass(frozen=True, slots=True)
 class ValueQuestion:
-    """Two texts that differ, and what they are values of."""
+    """Two texts that differ, and the parameter whose values they are."""
 
     tool: str
     parameter: str
@@ -87,8 +87,8 @@ class Equality:
     """Decides with the schemas of the tools and, where it must, a judge.
 
     `schemas` are the JSON schemas of the parameters by tool. One object serves one event loop.
-    `usage` is what the judge has taken. Raises Unauthorized for a refused key; every other failure
-    of the judge is told in its Judgement.
+    `usage` is what the judge has used. Raises Unauthorized for a refused key; every other failure
+    of the judge is in its Judgement.
     """
 
     def __init__(
@@ -103,51 +103,53 @@ class Equality:
     @property
     def log(self) -> tuple[Judgement, ...]:
         """Every distinct judgement made, in the order in which they were first asked for."""
-        return tuple(one for one in self._log.values() if one is not None)
+        return tuple(judgement for judgement in self._log.values() if judgement is not None)
 
     def by_rule(self, tool: str, parameter: str, gold: JsonValue, given: JsonValue) -> Judgement:
-        """The judgement without a judge: `unjudged` by `none` where one would have to decide."""
+        """Return the judgement without a judge: `unjudged` by `none` where one would decide."""
         return self._ruled(tool, parameter, gold, given)[0]
 
     def _ruled(
         self, tool: str, parameter: str, gold: JsonValue, given: JsonValue
-    ) -> tuple[Judgement, list[_Pair]]:
-        schema = _inside(self._schemas.get(tool), parameter)
-        verdict, by, open_pairs = _compared(_Pair(parameter, schema, gold, given))
+    ) -> tuple[Judgement, tuple[_Pair, ...]]:
+        schema = _property(self._schemas.get(tool), parameter)
+        ruling = _compared(_Pair(parameter, schema, gold, given))
         judgement = Judgement(
-            tool=tool, parameter=parameter, gold=gold, given=given, verdict=verdict, by=by
+            tool=tool,
+            parameter=parameter,
+            gold=gold,
+            given=given,
+            verdict=ruling.verdict,
+            by=ruling.by,
         )
-        return judgement, open_pairs
+        return judgement, ruling.open
 
     async def compare(
         self, tool: str, parameter: str, gold: JsonValue, given: JsonValue
     ) -> Judgement:
-        """Whether `given` is the gold value of a parameter (at the top level) of a tool."""
+        """Decide whether `given` is the gold value of a parameter (at the top level) of a tool."""
         key = canonical_json([tool, parameter, gold, given])
-        if (known := self._log.get(key)) is not None:
-            return known
-        self._log.setdefault(key, None)
-        made, open_pairs = self._ruled(tool, parameter, gold, given)
-        if made.verdict == "unjudged" and self.judge is not None:
+        if (logged := self._log.setdefault(key, None)) is not None:
+            return logged
+        judgement, open_pairs = self._ruled(tool, parameter, gold, given)
+        if judgement.verdict == "unjudged" and self.judge is not None:
             parts = await asyncio.gather(*(self._ask(tool, pair) for pair in open_pairs))
             worst: tuple[Same, ...] = ("different", "unjudged", "equal")
-            decisive = min(parts, key=lambda one: worst.index(one.verdict))
-            made = decisive.model_copy(
-                update={"parameter": parameter, "gold": gold, "given": given}
-            )
-        self._log[key] = made
-        return made
+            decisive = min(parts, key=lambda part: worst.index(part.verdict))
+            update = {"parameter": parameter, "gold": gold, "given": given}
+            judgement = decisive.model_copy(update=update)
+        self._log[key] = judgement
+        return judgement
 
     async def _ask(self, tool: str, pair: _Pair) -> Judgement:
-        """The judge's word on one pair of texts; all who ask at once wait for one answer."""
+        """Ask the judge about one pair of texts; all who ask at once wait for one answer."""
         key = canonical_json([tool, pair.path, pair.gold, pair.given])
-        task = self._asked.get(key)
-        if task is None:
-            self._log.setdefault(key, None)
-            task = self._asked[key] = asyncio.create_task(self._judged(tool, pair))
-        made = await asyncio.shield(task)  # one waiter that is cancelled takes no answer away
-        self._log[key] = made
-        return made
+        self._log.setdefault(key, None)
+        if key not in self._asked:
+            self._asked[key] = asyncio.create_task(self._judged(tool, pair))
+        # A waiter that is cancelled does not take the answer away from the others.
+        self._log[key] = judgement = await asyncio.shield(self._asked[key])
+        return judgement
 
     async def _judged(self, tool: str, pair: _Pair) -> Judgement:
         assert self.judge is not None
@@ -176,7 +178,7 @@ class Equality:
 
 
 def enumerated(schema: Schema) -> bool:
-    """Whether a schema lists its values: by `enum`, or in words, "Enumerated type, [a, b]"."""
+    """Return whether a schema lists its values: by `enum`, or "Enumerated type, [a, b]"."""
     if isinstance(schema.get("enum"), list):
         return True
     return bool(_ENUMERATION.search(str(schema.get("description", ""))))
@@ -190,63 +192,63 @@ class _Pair:
     given: JsonValue
 
 
-def _compared(pair: _Pair) -> tuple[Same, By, list[_Pair]]:
+@dataclass(frozen=True, slots=True)
+class _Ruling:
     """The verdict by rules, and the pairs of texts that a judge would have to decide."""
+
+    verdict: Same
+    by: By
+    open: tuple[_Pair, ...] = ()
+
+
+def _compared(pair: _Pair) -> _Ruling:
     gold, given = pair.gold, pair.given
     if kind(gold) != kind(given):
-        return "different", "type", []
+        return _Ruling("different", "type")
     if isinstance(gold, str) and isinstance(given, str):
-        verdict, by = _texts(pair.schema, gold, given)
-        return verdict, by, [pair] if verdict == "unjudged" else []
+        return _texts(pair, gold, given)
     if isinstance(gold, dict) and isinstance(given, dict):
         gold, given = filled(gold), filled(given)
         if gold.keys() != given.keys():
-            return "different", "exact", []
-        return _all(
-            [_Pair(f"{pair.path}.{k}", _inside(pair.schema, k), gold[k], given[k]) for k in gold]
-        )
-    if isinstance(gold, list) and isinstance(given, list):
+            return _Ruling("different", "exact")
+        inner = [(f"{pair.path}.{k}", _property(pair.schema, k), gold[k], given[k]) for k in gold]
+    elif isinstance(gold, list) and isinstance(given, list):
         if len(gold) != len(given):
-            return "different", "exact", []
-        schema = _child(pair.schema.get("items"))
+            return _Ruling("different", "exact")
+        schema = _object(pair.schema.get("items"))
         rows = enumerate(zip(gold, given, strict=True))
-        return _all([_Pair(f"{pair.path}[{i}]", schema, a, b) for i, (a, b) in rows])
-    return ("equal" if gold == given else "different"), "exact", []
+        inner = [(f"{pair.path}[{i}]", schema, a, b) for i, (a, b) in rows]
+    else:
+        return _Ruling("equal" if gold == given else "different", "exact")
+    rulings = [_compared(_Pair(*parts)) for parts in inner]
+    different = next((r for r in rulings if r.verdict == "different"), None)
+    if different is not None:
+        return _Ruling("different", different.by)
+    if open_pairs := tuple(part for r in rulings for part in r.open):
+        return _Ruling("unjudged", "none", open_pairs)
+    exact = all(r.by == "exact" for r in rulings)
+    return _Ruling("equal", "exact" if exact else "normalised")
 
 
-def _texts(schema: Schema, gold: str, given: str) -> tuple[Same, By]:
+def _texts(pair: _Pair, gold: str, given: str) -> _Ruling:
     if gold == given:
-        return "equal", "exact"
-    if enumerated(schema):
-        return ("equal" if fold(gold) == fold(given) else "different"), "enumeration"
+        return _Ruling("equal", "exact")
+    if enumerated(pair.schema):
+        return _Ruling("equal" if fold(gold) == fold(given) else "different", "enumeration")
     words = tokens(gold)
     if words and words == tokens(given):
-        return "equal", "normalised"
-    if not gold.strip() or not given.strip():  # nothing is no value in other words
-        return "different", "normalised"
-    return "unjudged", "none"
+        return _Ruling("equal", "normalised")
+    if not gold.strip() or not given.strip():  # a blank text is not a value in other words
+        return _Ruling("different", "normalised")
+    return _Ruling("unjudged", "none", (pair,))
 
 
-def _all(pairs: list[_Pair]) -> tuple[Same, By, list[_Pair]]:
-    """Different if one is, unjudged if one of the rest is, equal otherwise."""
-    compared = [_compared(pair) for pair in pairs]
-    for verdict, by, _ in compared:
-        if verdict == "different":
-            return verdict, by, []
-    open_pairs = [one for _, _, rest in compared for one in rest]
-    if open_pairs:
-        return "unjudged", "none", open_pairs
-    ways = {by for _, by, _ in compared} - {"exact"}
-    return "equal", "normalised" if ways else "exact", []
+def _property(schema: Schema | None, key: str) -> Schema:
+    """Return the schema of a property, {} when there is none."""
+    return _object(_object((schema or {}).get("properties")).get(key))
 
 
-def _inside(schema: Schema | None, key: str) -> Schema:
-    """Schema of a property, empty when nothing is said of it."""
-    properties = (schema or {}).get("properties")
-    return _child(properties.get(key)) if isinstance(properties, dict) else {}
-
-
-def _child(schema: Any) -> Schema:
+def _object(schema: Any) -> Schema:
     return schema if isinstance(schema, dict) else {}
 
 
@@ -254,7 +256,7 @@ SCHEMA = object_schema({"reason": {"type": "string"}, "equal": {"type": "boolean
 
 
 class EqualityJudge:
-    """Asks a model, with one repair. What was asked before is kept by `Equality`, not here."""
+    """Asks a model, with one repair. `Equality` keeps the answers."""
 
     def __init__(self, client: Client, options: JudgeSampling | None = None) -> None:
         self.client = client
@@ -275,6 +277,6 @@ class EqualityJudge:
 
 
 def read_equal(text: str) -> tuple[bool, str]:
-    """The verdict of a reply and its reason. Raises ReplyError when it holds none."""
+    """Return the verdict of a reply and its reason. Raises ReplyError when it holds none."""
     members = parse_reply(text, lambda value: isinstance(value, dict) and "equal" in value).value
     return yes_or_no(members["equal"], "equal"), reason_of(members, "reason")

@@ -30,6 +30,7 @@ from agenteval.models.limits import Budget, Limits
 from agenteval.records.trial import Trial
 from agenteval.store import Store
 from agenteval.workflows.assistants import Assistants
+from agenteval.workflows.cases import SessionCase
 from agenteval.workflows.cast import Cast
 from agenteval.workflows.evaluator import (
     Act,
@@ -173,7 +174,7 @@ class Campaign:
             calls = len(recorded) if isinstance(recorded, list) else 1
         else:
             agent = RequestBounds(1, 1)
-            if self.cast is not None:
+            if self.cast is not None and isinstance(case, SessionCase):
                 limit, calls = self.cast.settings.turn_limit(case.profile), self.cast.calls
                 agent = RequestBounds(1, limit + calls)
                 if self.cast.user == "model":

@@ -1,11 +1,11 @@
 """Success by the final state: what the session left behind against what the gold calls leave.
 
-The idea of comparing the end state of a database with that after the gold actions is tau-bench's
+The comparison of the end state of a database with that after the gold actions is tau-bench's
 (Yao et al., arXiv 2406.12045, section 3); that gold is only trusted once it was executed is the
-lesson of the corrected tau2-bench tasks. A goal is achieved when what its calls changed stands in
-the session's state as in gold's, what they only read was read, and the user was told what it was to
-be told. States are compared as JSON: objects by key, lists in order, so an entry inserted in front
-changes all that follow; the values inside by the rules that parameters are compared by
+lesson of the corrected tau2-bench tasks. A goal is achieved when what its calls changed is in
+the session's state as in gold's, what they only read was read, and the user was told what they had
+to be told. States are compared as JSON: objects by key, lists in order, so an entry inserted in
+front changes all that follow; the values inside by the rules for parameters
 (`values.equal_by_rule`).
 """
 
@@ -20,33 +20,21 @@ from pydantic import Field, JsonValue
 
 from agenteval.errors import InputError
 from agenteval.records import Record, canonical_json
-from agenteval.workflows.backend import (
-    BackendDefect,
-    StatefulBackend,
-    call_tool,
-    fresh_backend,
-)
-from agenteval.workflows.scenario import (
-    Action,
-    Demand,
-    Profile,
-    Role,
-    WorkflowTool,
-    complaint,
-)
+from agenteval.workflows.backend import BackendDefect, StatefulBackend, call_tool, fresh_backend
+from agenteval.workflows.scenario import Action, Demand, Profile, Role, WorkflowTool, complaint
 from agenteval.workflows.session import Change, SessionLog
 from agenteval.workflows.values import assigned, contains_tokens, equal_by_rule
 
-MAX_DIFFERENCES = 50
-_MAX_TOLD = 200  # characters of a value in a difference
+_MAX_DIFFERENCES = 50
+_MAX_SHOWN = 200  # characters of a value in a difference
 _ABSENT = object()
 
 Path = tuple[str | int, ...]
 
 
 class Done(Record):
-    """A gold call as it was carried out. `told` when the end shows nothing of it, because it
-    changed nothing or was undone: its result is all."""
+    """A gold call as it was carried out. `told`: the end state shows nothing of it, because it
+    changed nothing or was undone, so that its result must be obtained."""
 
     action: Action
     result: JsonValue
@@ -54,8 +42,8 @@ class Done(Record):
 
 
 class GoldGoal(Record):
-    """What the calls of a goal do: the paths of the state that they change, and the calls; and
-    `words` that the user must be told."""
+    """The paths of the state that the calls of a goal change, the calls, and the `words` that the
+    user must be told."""
 
     changes: tuple[Path, ...] = ()
     done: tuple[Done, ...] = ()
@@ -70,7 +58,7 @@ class GoldGoal(Record):
 @dataclass(frozen=True, slots=True)
 class Gold:
     """The state after all gold calls, and what each goal does to it. `begin` is the state before,
-    `changed` whether the two differ, and `refused` tells of calls that were not carried out."""
+    `changed` whether the two differ, and `refused` names the calls that were not carried out."""
 
     profile: str
     state: JsonValue
@@ -80,7 +68,7 @@ class Gold:
     refused: tuple[str, ...] = ()
 
     def satisfied_by_inaction(self, demand: Demand) -> bool:
-        """Whether an agent that calls no tool, whatever it says, has success."""
+        """Return whether an agent that calls no tool, whatever it says, has success."""
         return not self.changed and not any(
             goal.words or (goal.told and demand == "state+reads") for goal in self.goals
         )
@@ -106,11 +94,11 @@ class Difference(Record):
 class StateVerdict(Record):
     """What the final state says of a session.
 
-    `goals` says of each whether it is achieved; a goal that asks for nothing is. `progress` is the
-    share of goals achieved. `success` demands that the state is gold's and that the user was told
-    all it was to be told; by "state+reads" also all results that gold obtained. `differences` are
-    at most 50, in order of their paths; `omitted` counts the others. `unobtained` are the gold
-    calls whose result is missing, `untold` the words.
+    `goals` says of each goal whether it is achieved; one that asks for nothing is. `progress` is
+    the share of goals achieved. `success` needs gold's state, and all that the user had to be told;
+    by "state+reads" also all results that gold obtained. `differences` are at most 50, in order of
+    their paths; `omitted` counts the others. `unobtained` are the gold calls whose result is
+    missing, `untold` the words.
     """
 
     success: bool
@@ -129,9 +117,9 @@ def gold_state(
     *,
     recorded: bool = False,
 ) -> Gold:
-    """The state that the profile's gold calls lead to, by executing them on a fresh backend. Of a
-    `recorded` task, whose gold others wrote, a call that the backend refuses (ValueError) changes
-    nothing, and is told in `refused`.
+    """Execute the profile's gold calls on a fresh backend and return the state that they lead to.
+    In a `recorded` task, whose gold others wrote, a call that the backend refuses (ValueError)
+    changes nothing, and is named in `refused`.
 
     Raises InputError naming the profile and the call that does not fit the tool's schema, is
     refused, raises, or returns no JSON object where its tool has to; and for a backend that cannot
@@ -140,10 +128,11 @@ def gold_state(
     tools = {tool.name: tool for tool in role.tools_of(profile.scenarios)}
     where = f"{role.id}, profile {profile.id}"
     backend = fresh_backend(make_backend)
-    state = as_json(backend.state, f"{where}: the state")
-    begin, made, refused = state, [], []
+    begin = state = as_json(backend.state, f"{where}: the state")
+    refused: list[str] = []
+    executed = []
     for goal in profile.goals:
-        before, done = state, []
+        before, calls = state, []
         for action in goal.actions:
             try:
                 result = _carried_out(backend, tools, action, where)
@@ -153,23 +142,18 @@ def gold_state(
                 refused.append(str(error))
                 continue
             after = as_json(backend.state, f"{where}: the state")
-            touched = [path for path, _, _ in _differing(state, after)]
-            done.append((action, result, touched))
+            calls.append((action, result, [path for path, _, _ in _differing(state, after)]))
             state = after
-        made.append((done, tuple(path for path, _, _ in _differing(before, state))))
+        executed.append((calls, tuple(path for path, _, _ in _differing(before, state))))
 
-    def told(action: Action, touched: list[Path]) -> bool:
-        return tools[action.tool].effect == "read" or all(
-            _same_at(begin, state, path) for path in touched
-        )
+    def done(action: Action, result: JsonValue, touched: list[Path]) -> Done:
+        told = tools[action.tool].effect == "read"
+        told = told or all(_same_at(begin, state, path) for path in touched)
+        return Done(action=action, result=result, told=told)
 
     goals = tuple(
-        GoldGoal(
-            changes=changes,
-            done=tuple(Done(action=a, result=r, told=told(a, places)) for a, r, places in done),
-            words=goal.told,
-        )
-        for goal, (done, changes) in zip(profile.goals, made, strict=True)
+        GoldGoal(changes=changes, done=tuple(done(*call) for call in calls), words=goal.told)
+        for goal, (calls, changes) in zip(profile.goals, executed, strict=True)
     )
     # What did not change is the same object in both, which is quick to compare and kept once.
     end = restored(begin, changes_of(begin, state))
@@ -177,29 +161,29 @@ def gold_state(
 
 
 def judged(gold: Gold, log: SessionLog, demand: Demand = "state") -> StateVerdict | None:
-    """Whether a session achieved what the gold calls do; None where it has no state to compare.
+    """Return whether a session achieved what the gold calls do; None if it has no state to compare.
 
     A result counts as obtained when a call of the same tool that was carried out returned an equal
     one; calls of gold whose arguments differ (two days that are both full) need a call each. The
-    calls of gold that must obtain theirs are those that read, and those of which the end shows
-    nothing: they changed nothing (a booking that is declined, say), or what they changed was
-    undone. Without them a goal is not achieved; success needs them by "state+reads" alone. Words
-    are told where they stand in a reply to the user. Where gold changes nothing, a session that
-    changed anything has achieved no goal.
+    calls of gold that must obtain theirs are those that read, and those that leave no trace in the
+    end state: they changed nothing (a booking that is declined, say), or their change was undone.
+    Without them a goal is not achieved; success needs them by "state+reads" alone. Words are told
+    where they are in a reply to the user. Where gold changes nothing, a session that changed
+    anything has achieved no goal.
     """
     if log.state is None and log.changes is None:
         return None
     state = log.state if log.changes is None else restored(gold.begin, log.changes)
-    goal_calls = [done for goal in gold.goals for done in goal.told]
-    obtained = _obtained(goal_calls, log)
-    unobtained = tuple(done.action for done in goal_calls if _key(done) not in obtained)
+    due = [done for goal in gold.goals for done in goal.told]
+    obtained = _obtained(due, log)
+    unobtained = tuple(done.action for done in due if _key(done) not in obtained)
     replies = [m.content for m in log.messages if m.role == "assistant" and not m.tool_calls]
-    untold = [
+    untold = tuple(
         words
         for goal in gold.goals
         for words in goal.words
         if not any(contains_tokens(words, reply) for reply in replies)
-    ]
+    )
     differences = [_difference(gold, *place) for place in _differing(gold.state, state)]
     goals = tuple(
         all(_same_at(gold.state, state, path) for path in goal.changes)
@@ -212,10 +196,10 @@ def judged(gold: Gold, log: SessionLog, demand: Demand = "state") -> StateVerdic
         success=not (differences or untold or (unobtained and demand == "state+reads")),
         goals=goals,
         progress=sum(goals) / len(goals),
-        differences=tuple(differences[:MAX_DIFFERENCES]),
-        omitted=max(0, len(differences) - MAX_DIFFERENCES),
+        differences=tuple(differences[:_MAX_DIFFERENCES]),
+        omitted=max(0, len(differences) - _MAX_DIFFERENCES),
         unobtained=unobtained,
-        untold=tuple(untold),
+        untold=untold,
     )
 
 
@@ -225,8 +209,7 @@ def _carried_out(
     shown = f"{where}: gold call {action.tool}({_shown(action.arguments)})"
     if action.tool not in tools:
         raise InputError("no scenario of the profile has this tool", shown)
-    problem = complaint(tools[action.tool].parameters, action.arguments)
-    if problem:
+    if problem := complaint(tools[action.tool].parameters, action.arguments):
         raise InputError(problem, shown)
     try:
         result = call_tool(backend, action.tool, action.arguments)
@@ -241,34 +224,34 @@ def _carried_out(
 
 
 def _key(done: Done) -> str:
-    """One for calls with the same arguments and result: what was told once need not be again."""
+    """Return one key for calls with the same arguments and result, which need one answer."""
     return canonical_json([done.action.tool, done.action.arguments, held(done.result)])
 
 
-def _obtained(goal_calls: Sequence[Done], log: SessionLog) -> frozenset[str]:
-    """The keys of gold's calls that have their result in the session.
+def _obtained(due: Sequence[Done], log: SessionLog) -> frozenset[str]:
+    """Return the keys of gold's calls that have their result in the session.
 
-    The session's answers are given out one to one, first to the calls with the same arguments.
+    The session's answers are assigned one to one, first to the calls with the same arguments.
     """
     answers: dict[str, tuple[str, JsonValue, JsonValue]] = {}
     for call in log.calls:
         if call.status == "ok":
             answer = call.tool, call.arguments, held(call.result)
             answers[canonical_json(list(answer))] = answer
-    wanted = {_key(done): done for done in goal_calls}
+    wanted = {_key(done): done for done in due}
 
     def rank(done: Done, tool: str, arguments: JsonValue, result: JsonValue) -> int:
         if tool != done.action.tool or not same(held(done.result), result):
             return 0
         return 2 if same(done.action.arguments, arguments) else 1
 
-    pairs = assigned([[rank(done, *one) for one in answers.values()] for done in wanted.values()])
-    return frozenset(list(wanted)[row] for row, _ in pairs)
+    ranks = [[rank(done, *answer) for answer in answers.values()] for done in wanted.values()]
+    return frozenset(list(wanted)[row] for row, _ in assigned(ranks))
 
 
 def held(value: JsonValue) -> JsonValue:
-    """What a text holds as JSON, as tools of others return it; any other value, or words, as they
-    are."""
+    """Return the value that a text holds as JSON, as tools of others return it; any other value,
+    or words, as they are."""
     while isinstance(value, str):
         try:
             value = json.loads(value)
@@ -278,7 +261,7 @@ def held(value: JsonValue) -> JsonValue:
 
 
 def changes_of(begin: JsonValue, end: JsonValue) -> tuple[Change, ...]:
-    """What makes one state of another."""
+    """Return the changes that lead from one state to another."""
     return tuple(
         Change(path=path) if right is _ABSENT else Change(path=path, value=right, there=True)
         for path, _, right in _differing(begin, end)
@@ -286,25 +269,20 @@ def changes_of(begin: JsonValue, end: JsonValue) -> tuple[Change, ...]:
 
 
 def restored(begin: JsonValue, changes: Sequence[Change]) -> JsonValue:
-    """The state with these changes; `begin` stays, and parts that do not change are shared."""
-    state: Any = [begin]
-    copied: dict[int, Any] = {}
-
-    def own(value: Any) -> Any:
-        if id(value) not in copied:
-            fresh = value.copy()
-            copied[id(fresh)] = fresh
-            return fresh
-        return value
-
-    # What is removed from a list stands at its end: the last goes first.
+    """Return the state with these changes; `begin` stays, and parts that do not change are
+    shared."""
+    root: Any = [begin]
+    copies: dict[int, Any] = {}  # by id: what was copied already may be changed
     for change in (
         *(c for c in changes if c.there),
+        # What is removed from a list is at its end: the last goes first.
         *reversed([c for c in changes if not c.there]),
     ):
-        at, keys = state, (0, *change.path)
+        at, keys = root, (0, *change.path)
         for key in keys[:-1]:
-            at[key] = own(at[key])
+            if id(at[key]) not in copies:
+                at[key] = at[key].copy()
+                copies[id(at[key])] = at[key]
             at = at[key]
         if not change.there:
             del at[keys[-1]]
@@ -312,7 +290,7 @@ def restored(begin: JsonValue, changes: Sequence[Change]) -> JsonValue:
             at.append(change.value)
         else:
             at[keys[-1]] = change.value
-    return state[0]  # type: ignore[no-any-return]
+    return root[0]  # type: ignore[no-any-return]
 
 
 def _same_at(left: JsonValue, right: JsonValue, path: Path) -> bool:
@@ -322,20 +300,20 @@ def _same_at(left: JsonValue, right: JsonValue, path: Path) -> bool:
 
 def _at(state: Any, path: Path) -> Any:
     for key in path:
-        known = len(state) > key if isinstance(state, list) and isinstance(key, int) else False
-        if not (known or (isinstance(state, dict) and key in state)):
+        within = isinstance(state, list) and isinstance(key, int) and key < len(state)
+        if not (within or (isinstance(state, dict) and key in state)):
             return _ABSENT
         state = state[key]
     return state
 
 
 def same(left: Any, right: Any) -> bool:
-    """Equality of JSON values: lists in order, objects by key, values inside by rule."""
+    """Return whether JSON values are equal: lists in order, objects by key, values by rule."""
     return not any(_differing(left, right))
 
 
 def _differing(left: Any, right: Any, path: Path = ()) -> Iterator[tuple[Path, Any, Any]]:
-    """Where two JSON values differ, in order of paths: (path, left value, right value)."""
+    """Yield where two JSON values differ, in order of paths: (path, left value, right value)."""
     if left is right or (left == right and repr(left) == repr(right)):  # 1 == True, but not here
         return
     if isinstance(left, dict) and isinstance(right, dict):
@@ -357,23 +335,19 @@ def _difference(gold: Gold, path: Path, left: Any, right: Any) -> Difference:
         if any(path[: len(p)] == p or p[: len(path)] == path for p in goal.changes)
     ]
     pointer = "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in path)
-    return Difference(
-        path=pointer,
-        gold=_shown(left),
-        session=_shown(right),
-        goal=touching[-1] if touching else None,
-    )
+    goal = touching[-1] if touching else None
+    return Difference(path=pointer, gold=_shown(left), session=_shown(right), goal=goal)
 
 
 def _shown(value: Any) -> str:
     if value is _ABSENT:
         return "absent"
     text = json.dumps(value, ensure_ascii=False, sort_keys=True)
-    return text if len(text) <= _MAX_TOLD else text[: _MAX_TOLD - 1] + "…"
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
 
 
 def as_json(value: object, where: str) -> JsonValue:
-    """A copy as JSON. Raises InputError."""
+    """Return a copy as JSON. Raises InputError."""
     try:
         copy: JsonValue = json.loads(json.dumps(value, ensure_ascii=False, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:

@@ -18,11 +18,7 @@ from agenteval.models.limits import Limits
 from agenteval.reporting.report import Report
 from agenteval.workflows.flags import row_flags
 from agenteval.workflows.flowbench_rows import read_rows
-from agenteval.workflows.flowbench_score import (
-    score_published,
-    score_sessions,
-    score_turns,
-)
+from agenteval.workflows.flowbench_score import score_published, score_sessions, score_turns
 from agenteval.workflows.options import FlowScoreKeywords, FlowScoreOptions
 from agenteval.workflows.rates import Resampling
 from agenteval.workflows.verdicts import Judges

@@ -1,10 +1,10 @@
-"""Reads the row format of FlowBench (arXiv 2406.14884): predictions of turns, and of sessions.
+"""Read the row format of FlowBench (arXiv 2406.14884): predictions of turns, and of sessions.
 
 A file is a JSON list or JSON Lines. A turn has `messages` (system prompt first), `gt_thought` (an
 object, with `Action` and `Action Input` where a call is due), `gt_response` and `predict`; in the
 layout of FlowSwitch, `turn_id` and `ground_truth`. A session has `gt_actions_string`,
-`gen_dialog_str` or `gen_dialog_list`, and perhaps what an earlier judge said. The system prompt
-describes the tools as text. null counts as absent.
+`gen_dialog_str` or `gen_dialog_list`, and perhaps the verdicts of an earlier judge. The system
+prompt describes the tools as text. null counts as absent.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _API = re.compile(r"^API:[ \t]*(\w{1,128})[ \t]*$", re.M)
 _PARAMETERS = re.compile(r"^Input parameters:[ \t]*", re.M)
 
 
-class _Row:
+class _FlowBenchRow:
     """A row as read. `schemas` are those of the parameters by tool."""
 
     def __init__(self, row: _Object, where: str) -> None:
@@ -67,7 +67,7 @@ class _Row:
         return tools
 
 
-class TurnRow(_Row):
+class TurnRow(_FlowBenchRow):
     """A turn with its prediction. `action` and `action_input` are gold's own texts, "" at a reply;
     `messages` are those of the row."""
 
@@ -90,12 +90,13 @@ class TurnRow(_Row):
         if not isinstance(text, str):
             text = "" if text is None else json.dumps(text, ensure_ascii=False)
         self.action_input = text
-        arguments = read_object(self.action_input) if self.action and self.action_input else {}
+        arguments = read_object(text) if self.action and text else {}
         if arguments is None:
             problem = "gt_thought: the Action Input must be a JSON object, or one as text"
             raise InputError(problem, where)
         tool, name = self.action.removeprefix("functions."), self.name or f"row{index}"
         step = {k: v.strip() for k, v in thought.items() if isinstance(v, str)}
+        match = _TURN_ID.search(name)
         self.gold = GoldTurn(
             session=prefix + str(row.get("session") or _TURN_ID.sub("", name)),
             turn=len(spoken) or index,
@@ -105,11 +106,10 @@ class TurnRow(_Row):
             node=step.get("current_node") or None,
             intent=step.get("intent") or None,
         )
-        match = _TURN_ID.search(name)
         self.number = int(match[1]) if match else self.gold.turn
 
 
-class SessionRow(_Row):
+class SessionRow(_FlowBenchRow):
     """A session: gold and generated calls, as text and as read. `wanted` is the user's goal;
     `success` and `progress` are those of an earlier judge, None where the row has none."""
 
@@ -168,7 +168,7 @@ def _text(row: _Object, key: str, where: str, *, needed: bool = False) -> str:
 
 
 def read_rows(paths: Sequence[Path], level: Level | None = None, *, predicted: bool = True) -> Rows:
-    """Return the rows of files; the first row of each tells the level unless it is given.
+    """Return the rows of files; the first row of each file decides the level unless it is given.
 
     Turns need a prediction unless `predicted` is false. With several files, names of sessions begin
     with their file's. Raises InputError with the file, the row (from 1) and what is wrong, and when

@@ -5,58 +5,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import starmap
 from typing import Any, NamedTuple
 
 from agenteval.errors import Filtered, ReplyError, TooLong, Transient
 from agenteval.records import Record, Usage, canonical_json
-from agenteval.records.table import Cell, Column, Estimate, Table, cells_of
+from agenteval.records.table import Column, Table, column, table_of
 from agenteval.stats import Interval
 from agenteval.workflows import published
 from agenteval.workflows.equality import Equality, Same, TextJudge, ValueQuestion
 from agenteval.workflows.flowbench_rows import Rows, SessionRow, TurnRow
-from agenteval.workflows.rates import Rates, Resampling, rate_cells, rates
+from agenteval.workflows.rates import Rate, Rates, Resampling, rates
 from agenteval.workflows.reply_text import read_reply
 from agenteval.workflows.response_judge import ReplyToGrade, ResponseVerdict
-from agenteval.workflows.session_judge import (
-    GoalsFailure,
-    GoalsVerdict,
-    SessionText,
-    goals_table,
-)
+from agenteval.workflows.session_judge import GoalsFailure, GoalsVerdict, SessionText, goals_table
 from agenteval.workflows.session_score import SessionCounts, score_session
-from agenteval.workflows.turn_score import (
-    TurnFailure,
-    TurnVerdict,
-    score_turn,
-    turn_table,
-)
+from agenteval.workflows.turn_score import TurnFailure, TurnVerdict, score_turn, turn_table
 from agenteval.workflows.verdicts import Judges
 
 _LOST = "are undecided or failed"
 _UNREADABLE = "calls whose arguments are no JSON object"
-_FIGURE = Column("figure", "figure")
-_SHARES = {"precision": "precision", "recall": "recall", "f1": "F1"}
-_RATES = (
-    _FIGURE,
-    *(Column(share, f"{head}\n[95%]", "number") for share, head in _SHARES.items()),
-    Column("right", "right", "count"),
-    Column("open", "open", "count", "for want of a judge's word"),
-    Column("predicted", "said", "count"),
-    Column("gold", "gold", "count"),
-)
-_BOUNDS = tuple(
-    Column(f"{share}_{end}", f"{share}\n{end}", "number", f"with all that is open {words}")
-    for share in _SHARES
-    for end, words in (("low", "wrong"), ("high", "right"))
-)
-_MEANS = (
-    _FIGURE,
-    Column("mean", "mean [95%]", "number"),
-    Column("known", "known", "count"),
-    Column("of", "of", "count"),
-    Column("failures", "failures"),
-)
+_SHARES = ("precision", "recall", "f1")
+_WRONG, _RIGHT = "with all that is open wrong", "with all that is open right"
 
 
 class Unscored(NamedTuple):
@@ -75,6 +44,33 @@ class Figures:
     data: dict[str, Any]
     unscored: Unscored
     usage: Usage
+
+
+@dataclass(frozen=True)
+class _RateRow:
+    figure: str = column("figure")
+    precision: Interval = column("precision\n[95%]", "number")
+    recall: Interval = column("recall\n[95%]", "number")
+    f1: Interval = column("F1\n[95%]", "number")
+    right: int = column("right", "count")
+    open: int = column("open", "count", "for want of a judge's word")
+    predicted: int = column("said", "count")
+    gold: int = column("gold", "count")
+    precision_low: float | None = column("precision\nlow", "number", _WRONG, default=None)
+    precision_high: float | None = column("precision\nhigh", "number", _RIGHT, default=None)
+    recall_low: float | None = column("recall\nlow", "number", _WRONG, default=None)
+    recall_high: float | None = column("recall\nhigh", "number", _RIGHT, default=None)
+    f1_low: float | None = column("f1\nlow", "number", _WRONG, default=None)
+    f1_high: float | None = column("f1\nhigh", "number", _RIGHT, default=None)
+
+
+@dataclass(frozen=True)
+class _MeanRow:
+    figure: str = column("figure")
+    mean: Interval = column("mean [95%]", "number")
+    known: int = column("known", "count")
+    of: int = column("of", "count")
+    failures: str | None = column("failures", default=None)
 
 
 async def score_turns(
@@ -99,14 +95,9 @@ async def score_turns(
         return verdict, await judges.response.grade(reply)
 
     scored = await asyncio.gather(*map(score, rows))
-    verdicts, grades = [verdict for verdict, _ in scored], [grade for _, grade in scored]
-    table = turn_table(verdicts, grades if any(grades) else None, how)
+    grades = [grade for _, grade in scored]
+    table = turn_table([v for v, _ in scored], grades if any(grades) else None, how)
     failed = sum(table.failures.values())
-    by_name = {
-        "tool": table.tool,
-        "parameters": table.parameters,
-        "parameters, any tool": table.parameters_free,
-    }
     notes = [
         f"{table.turns} turns of {table.sessions} sessions; intervals: 95%, bootstrap over "
         "sessions; parameters are credited only where the tool is right, in the last line always",
@@ -116,16 +107,26 @@ async def score_turns(
         *_counted(failed, f"turns without a prediction, left out ({_listed(table.failures)})"),
     ]
     unscored = [Unscored(table.tool.undecided + failed, table.turns + failed, f"turns {_LOST}")]
-    means = [_mean("node accuracy", table.node.accuracy, table.node.turns)]
+    node = table.node
+    means = [_MeanRow("node accuracy", node.accuracy, node.accuracy.n, node.turns)]
     mean_notes = []
     if (graded := table.response) is not None:
-        lost = sum(graded.failures.values())
-        unscored.append(Unscored(lost, lost + graded.mean.n, f"replies {_LOST}"))
-        means.append(_mean("response (0 to 10)", graded.mean, graded.due, graded.failures))
+        failures = _listed(graded.failures) or "0"
+        name, n_graded = "response (0 to 10)", graded.mean.n
+        means.append(_MeanRow(name, graded.mean, n_graded, graded.due, failures))
         mean_notes = [f"{graded.no_reply} turns in which a reply was due have none"]
+        lost = sum(graded.failures.values())
+        unscored.append(Unscored(lost, lost + n_graded, f"replies {_LOST}"))
+    by_name = {
+        "tool": table.tool,
+        "parameters": table.parameters,
+        "parameters, any tool": table.parameters_free,
+    }
+    tables = [
+        _rates_table("turns", by_name, notes),
+        table_of(_MeanRow, "replies", "Nodes and replies", means, notes=mean_notes),
+    ]
     turns = [_json(verdict) | {"grade": grade and _json(grade)} for verdict, grade in scored]
-    replies = Table("replies", "Nodes and replies", _MEANS, tuple(means), tuple(mean_notes))
-    tables = (_rates_table("turns", by_name, notes), replies)
     data = {"level": "turn", "table": asdict(table), "turns": turns}
     return equalities.figures(tables, data, unscored, grades)
 
@@ -162,9 +163,12 @@ async def score_sessions(
             "success: every goal achieved, and the judge says so; "
             f"{goals.unquoted} goals called achieved by words that are not in the conversation"
         )
-        success = _mean("success", goals.success, goals.sessions, goals.failures)
-        progress = _mean("progress", goals.progress, goals.sessions, goals.failures)
-        tables.append(Table("goals", "Goals", _MEANS, (success, progress), (note,)))
+        failures = _listed(goals.failures) or "0"
+        means = [
+            _MeanRow(name, mean, mean.n, goals.sessions, failures)
+            for name, mean in (("success", goals.success), ("progress", goals.progress))
+        ]
+        tables.append(table_of(_MeanRow, "goals", "Goals", means, notes=[note]))
         unscored.append(Unscored(sum(goals.failures.values()), goals.sessions, f"sessions {_LOST}"))
     data = {
         "level": "session",
@@ -187,36 +191,35 @@ async def score_published(rows: Rows, judge: TextJudge | None) -> Figures:
             answers[question] = await _answer(question, judge)
         return answers[question]
 
+    ends: dict[str, tuple[float | None, float | None]] = {}
     if rows.level == "turn":
         turns = [await published.count_turn(row, ask) for row in rows.turns]
-        ends_by_name = published.figures("turn_call", [call for call, _ in turns])
-        ends_by_name |= published.figures("turn_params", [parameters for _, parameters in turns])
+        ends |= (calls := published.figures("turn_call", [call for call, _ in turns]))
+        ends |= published.figures("turn_params", [parameters for _, parameters in turns])
+        low, high = map(published.f1, calls["turn_call_pre"], calls["turn_call_rec"])
+        ends["turn_call_f1"] = low, high
     else:
         counts = [await published.count_session(row, ask) for row in rows.sessions]
-        ends_by_name = published.figures("session_call", counts)
+        ends |= published.figures("session_call", counts)
         for name, values in (
             ("success_rate", [r.success for r in rows.sessions if r.success is not None]),
             ("avg_progress", [r.progress for r in rows.sessions if r.progress is not None]),
         ):
             if values:
                 mean = sum(values) / len(values)
-                ends_by_name[f"{name} (as the rows keep it), n = {len(values)}"] = (mean, mean)
+                ends[f"{name} (as the rows keep it), n = {len(values)}"] = (mean, mean)
     unanswered, total = [*answers.values()].count("unjudged"), len(rows.turns or rows.sessions)
     notes = ["counted as the published scripts do, their mistakes included: for comparison only"]
-    columns = [_FIGURE, Column("low", "value")]
+    columns = [Column("figure", "figure"), Column("low", "value")]
     if unanswered:
         notes.append(f"{unanswered} questions to the judge are open: the ends are all no, all yes")
-        columns = [_FIGURE, Column("low", "all no"), Column("high", "all yes")]
-    ends: dict[str, dict[str, float | None]]
-    ends = {name: {"low": low, "high": high} for name, (low, high) in ends_by_name.items()}
-    if rows.level == "turn":
-        both = zip(ends_by_name["turn_call_pre"], ends_by_name["turn_call_rec"], strict=True)
-        ends["turn_call_f1"] = dict(zip(("low", "high"), starmap(published.f1, both), strict=True))
+        columns[1:] = [Column("low", "all no"), Column("high", "all yes")]
+    figures = {name: {"low": low, "high": high} for name, (low, high) in ends.items()}
     shown = [column.key for column in columns[1:]]
-    cells = tuple({"figure": name, **{end: ends[name][end] for end in shown}} for name in ends)
+    cells = tuple({"figure": n, **{end: figures[n][end] for end in shown}} for n in figures)
     title = f"{rows.level} level, as published"
     table = Table("published", title, tuple(columns), cells, tuple(notes))
-    data = {"level": rows.level, "mode": "reference", "open": unanswered, "figures": ends}
+    data = {"level": rows.level, "mode": "reference", "open": unanswered, "figures": figures}
     what = f"questions to the judge are open, for {total} rows: --model answers them"
     return Figures((table,), data, Unscored(unanswered, total, what), Usage())
 
@@ -236,11 +239,11 @@ class _Equalities:
 
     def __init__(self, judge: TextJudge | None) -> None:
         self._judge = judge
-        self._made: dict[str, Equality] = {}
+        self._by_schemas: dict[str, Equality] = {}
 
     def of(self, row: TurnRow | SessionRow) -> Equality:
         new = Equality(row.schemas, self._judge)
-        return self._made.setdefault(canonical_json(row.schemas), new)
+        return self._by_schemas.setdefault(canonical_json(row.schemas), new)
 
     def figures(
         self,
@@ -249,16 +252,12 @@ class _Equalities:
         unscored: Sequence[Unscored],
         judged: Sequence[ResponseVerdict | GoalsVerdict | GoalsFailure | None],
     ) -> Figures:
-        made = self._made.values()
-        usage = sum((x.usage for x in (*judged, *made) if x is not None), Usage())
-        data |= {
-            "mode": "strict",
-            "judgements": [_json(judgement) for equality in made for judgement in equality.log],
-            "usage": _json(usage),
-        }
-        return Figures(
-            tuple(tables), data, max(unscored, key=lambda u: u.missing / (u.total or 1)), usage
-        )
+        equalities = self._by_schemas.values()
+        usage = sum((x.usage for x in (*judged, *equalities) if x is not None), Usage())
+        judgements = [_json(judgement) for equality in equalities for judgement in equality.log]
+        data |= {"mode": "strict", "judgements": judgements, "usage": _json(usage)}
+        worst = max(unscored, key=lambda u: u.missing / (u.total or 1))
+        return Figures(tuple(tables), data, worst, usage)
 
 
 def _rates_table(key: str, rates: Mapping[str, Rates], notes: list[str]) -> Table:
@@ -269,27 +268,20 @@ def _rates_table(key: str, rates: Mapping[str, Rates], notes: list[str]) -> Tabl
             "it, those that agree do not, so the figures without them are too high; low and high "
             "take all of them as wrong, and as right"
         ]
-    some = any(share.undecided for share in rates.values())
-    rows = tuple(
-        cells_of(share, _RATES[4:], figure=name, open=share.undecided)
-        | rate_cells(share, _SHARES if some else ())
-        for name, share in rates.items()
-    )
+    is_open = any(share.undecided for share in rates.values())
+    rows = []
+    for name, r in rates.items():
+        cells: dict[str, Any] = {"figure": name, "open": r.undecided}
+        cells |= {count: getattr(r, count) for count in ("right", "predicted", "gold")}
+        for share in _SHARES:
+            rate: Rate = getattr(r, share)
+            cells[share] = rate.known
+            if is_open:
+                cells |= {f"{share}_low": rate.low, f"{share}_high": rate.high}
+        rows.append(_RateRow(**cells))
     title = f"{key.capitalize()} against gold"
-    return Table(key, title, _RATES + some * _BOUNDS, rows, tuple(notes))
-
-
-def _mean(
-    name: str, mean: Interval, of: int, failures: Mapping[str, int] | None = None
-) -> dict[str, Cell]:
-    listed = None if failures is None else _listed(failures) or "0"
-    return {
-        "figure": name,
-        "mean": Estimate.of(mean),
-        "known": mean.n,
-        "of": of,
-        "failures": listed,
-    }
+    bounds = [f"{share}_{end}" for share in _SHARES for end in ("low", "high")]
+    return table_of(_RateRow, key, title, rows, notes=notes, drop_empty=() if is_open else bounds)
 
 
 def _listed(failures: Mapping[str, int]) -> str:

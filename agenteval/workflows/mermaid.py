@@ -1,18 +1,18 @@
-"""Charts of procedures from Mermaid flowcharts, as people write them by hand.
+"""Read charts of procedures from Mermaid flowcharts, as people write them by hand.
 
 flowchart TD                          or graph; TD, TB, LR, RL, BT or nothing; after front matter
 AB000(Start)--Ask for it-->AB001>Call look_up,
 and go by the returned found]         labels may have several lines, and brackets that balance
 AB001--Found (found = true)-->AB002[Tell the price]; AB001-->|"Not found"|AB003{{Say so}}
 AB002 & AB003-.->AB004@{ shape: stadium, label: "Say goodbye" }
-subgraph one [Title] ... end          groups, styles, classes and links are passed over
+subgraph one [Title] ... end          groups, styles, classes and links are skipped
 %% a comment
 The auxiliary parameter information in the workflow is as follows:
 "colour": "asked for, and sent to no tool"
 
-Facts on the notation: flow.jison of github.com/mermaid-js/mermaid, and its documentation. Read
-otherwise than there: `A--other-->B` has the label `other` (there `--o` is a link with a circle),
-and a text in brackets may hold quotes, and brackets that balance.
+The notation is that of flow.jison of github.com/mermaid-js/mermaid and its documentation, with two
+differences: `A--other-->B` has the label `other` (there `--o` is a link with a circle), and a
+label in brackets may hold quotes, and brackets that balance.
 """
 
 from __future__ import annotations
@@ -21,20 +21,12 @@ import html
 import json
 import re
 from bisect import bisect
+from dataclasses import dataclass
 from typing import NoReturn
 
 from agenteval.errors import InputError
 from agenteval.readers.strict_yaml import load_yaml
-from agenteval.records import Record
-from agenteval.workflows.chart import (
-    Chart,
-    Edge,
-    Node,
-    Remark,
-    RemarkKind,
-    Shape,
-    reached,
-)
+from agenteval.workflows.chart import Chart, Edge, Node, Remark, RemarkKind, Shape, reached
 from agenteval.workflows.conditions import ConditionError, split_label
 
 _IGNORED = re.compile(r"(?:[\s;]|%%\{(?:[^%]|%(?!%))*\}%%|%%[^\n]*)*")
@@ -73,20 +65,21 @@ _LABELLED = "".join(
     for i, pair in enumerate(("--", "=="))
 )
 _LINK = re.compile(
-    r"(?:\w[\w.]*@(?=[<xo]?[-=~]))?(?P<tail>[<xo](?=--|==|-\.))?(?:"
+    r"(?:(?P<edge>\w[\w.]*)@(?=[<xo]?[-=~]))?(?P<tail>[<xo](?=--|==|-\.))?(?:"
     r'-\.(?![.-])(?P<label2>\s*"[^"]*"\s*(?=\.)|(?:[^.]|\.++(?!-))*+)(?P<close2>\.+-(?:>|[xo](?=\s)|(?=\s)))'
     + _LABELLED
     + r"|(?P<line>--+[->xo]|==+[=>xo]|-\.+-[>xo]?|~~~+)[ \t\u00a0\u3000]*+"
     r'(?:\|(?P<piped>\s*"[^"]*"\s*(?=\|)|[^|]*)\||(?!\|)))',
     re.DOTALL,
 )
+_LINK_BEGINS = re.compile(r"[<xo]?(?:--|==|-\.)")
 _ENDS = {"<": ">", "x": "x", "o": "o"}
 # A line within a label that begins as a statement does.
 _CONTINUES = re.compile(r"\n[ \t]*(?:%%|\w+[ \t]*(?:[\[({>&]|--|==[=>]|-\.->))")
 _ARROW = re.compile(r"-->|==>|-\.->")
 _HEADING = re.compile(
-    r"The[ \t]+auxiliary[ \t]+parameter[ \t]+information[ \t]+in[ \t]+the[ \t]+workflow[ \t]+"
-    r"is[ \t]+as[ \t]+follows[ \t]*[:\uff1a]?",
+    "The auxiliary parameter information in the workflow is as follows".replace(" ", r"[ \t]+")
+    + r"[ \t]*[:\uff1a]?",
     re.IGNORECASE,
 )
 _SKIPPED = re.compile(r"[\s{},]*")
@@ -101,24 +94,12 @@ _QUOTED = re.compile(
 _MIRROR = str.maketrans("([{>\\", ")]}]/")
 _INNER = {"(": "([-", "[": "[(/\\", "{": "{", ">": ""}  # a second bracket makes another shape
 _SHAPE_DATA = re.compile(r'@\{((?:[^"}]|"[^"]*")*)\}')
-_ROUND = frozenset(
-    (
-        "rounded",
-        "event",
-        "stadium",
-        "pill",
-        "terminal",
-        "circle",
-        "circ",
-        "start",
-        "sm-circ",
-        "small-circle",
-        "stop",
-        "fr-circ",
-        "framed-circle",
-        "dbl-circ",
-        "double-circle",
-    )
+_ROUND = re.compile(
+    r"rounded|event|stadium|pill|terminal|circle|circ|start|sm-circ|small-circle|stop|fr-circ|"
+    r"framed-circle|dbl-circ|double-circle"
+)
+_KEYWORD = re.compile(
+    r"subgraph|end|classDef|class|style|linkStyle|click|direction|graph|flowchart|accTitle|accDescr"
 )
 _ENTITY = re.compile(r"[#&]#?(\w{1,31});")
 _BREAK = re.compile(r"<br\s*/?>", re.I)
@@ -127,23 +108,6 @@ _TAG = re.compile(
     re.I,
 )
 _EMPHASIS = re.compile(r"(\*{1,3})(?=[^\s*])([^*]+)(?<=\S)\1")
-# Words with a meaning of their own in Mermaid.
-_KEYWORDS = frozenset(
-    (
-        "subgraph",
-        "end",
-        "classDef",
-        "class",
-        "style",
-        "linkStyle",
-        "click",
-        "direction",
-        "graph",
-        "flowchart",
-        "accTitle",
-        "accDescr",
-    )
-)
 _HEADLESS = (
     "edges without an arrow head are read from left to right, with o or x at both ends both ways"
 )
@@ -152,55 +116,54 @@ _FORMS = (
     "A>call]"
 )
 _MOST_NODES = 2_000  # the checks take time by their square
-_MOST_EDGES = 10_000  # a join of many with many names more edges than anybody can follow
+_MOST_EDGES = 10_000  # a join of many nodes with many makes more edges than anybody can follow
 
 
 def parse_chart(text: str, where: str = "flowchart") -> Chart:
-    """The one chart that a text states, or that stands in a fenced block of a Markdown text.
+    """Return the only chart of a text, or of the fenced blocks of a Markdown text.
 
-    Nodes stand in the order in which they are declared, then those without a label. Raises
-    InputError with line and column for what is no flowchart, or of which it is not clear what it
-    means as a procedure (see the module), and for a Markdown text with several charts.
+    Nodes are in the order of their declarations, then those without a label. Raises InputError
+    with line and column for what cannot be read as a procedure (see the module), and for a
+    Markdown text with several charts.
     """
     charts = charts_in(text)
     if len(charts) > 1:
-        lines = ", ".join(str(1 + len(one) - len(one.lstrip("\n"))) for one in charts)
+        lines = ", ".join(str(1 + len(chart) - len(chart.lstrip("\n"))) for chart in charts)
         raise InputError(f"{len(charts)} charts, at lines {lines}, where one is meant", where)
     return _Parser(charts[0], where).chart()
 
 
 def charts_in(text: str) -> list[str]:
-    """The flowcharts in the fenced blocks of a Markdown text, each behind as many empty lines as
-    lines stand before it; the text itself when it has no such block."""
+    """Return the flowcharts in the fenced blocks of a Markdown text, each after as many empty lines
+    as there are lines before it; the text itself when it has no such block."""
     text = text.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     blocks = ["\n" * text.count("\n", 0, f.start(2)) + f[2] for f in _FENCE.finditer(text)]
     return [block for block in blocks if _FLOWCHART.search(block)] or blocks[:1] or [text]
 
 
-class _Link(Record):
-    """A label as written and where it stands; `both` ends have a head, `drawn` is not invisible."""
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """A label as written with its offset. `both`: a head at both ends; `drawn`: not invisible."""
 
-    label: str = ""
+    label: str
     at: int
-    both: bool = False
-    drawn: bool = True
+    both: bool
+    drawn: bool
 
 
 class _Parser:
     def __init__(self, text: str, where: str) -> None:
-        self._text = text
+        self._text, self._where, self._at = text, where, 0
         self._breaks = [match.end() for match in re.finditer("\n", text)]
-        self._where = where
-        self._at = 0
         self._nodes: dict[str, Node] = {}
-        self._round: set[str] = set()
+        self._round: set[str] = set()  # ids of round nodes
         self._edges: list[Edge] = []
         self._mentioned: dict[str, int] = {}  # id → offset of its first mention
         self._groups: set[str] = set()  # ids of subgraphs
         self._open: list[int] = []  # offsets of subgraphs that are not closed
-        self._links: set[str] = set()  # ids of edges
+        self._edge_ids: set[str] = set()
         self._remarks: list[Remark] = []
-        self._passed: dict[str, list[int]] = {}  # what was passed over → its lines
+        self._skipped: dict[str, list[int]] = {}  # what was skipped → its lines
 
     def chart(self) -> Chart:
         direction = self._head()
@@ -209,7 +172,7 @@ class _Parser:
             if self._take(_HEADING):
                 parameters = self._parameters()
                 break
-            if not self._apart():
+            if not self._appearance():
                 self._statement()
             self._end()
         if not self._mentioned:
@@ -218,7 +181,13 @@ class _Parser:
             self._fail("this subgraph is not closed: a line `end` is missing", self._open[-1])
         self._finish_nodes()
         begins = self._finish_starts()
-        self._assumed()
+        for what, lines in self._skipped.items():
+            listed = ", ".join(map(str, lines[:20])) + (", …" if len(lines) > 20 else "")
+            if what == _HEADLESS:
+                self._remark("no_arrow_head", f"{what}: lines {listed}", lines[0])
+            else:
+                message = f"`{what}` says nothing on the procedure and was skipped: lines {listed}"
+                self._remark("skipped", message, lines[0])
         return Chart(
             direction=direction,
             nodes=tuple(self._nodes.values()),
@@ -229,9 +198,9 @@ class _Parser:
         )
 
     def _head(self) -> str:
-        """The direction, behind what may stand before it."""
+        """Read what comes before the first statement and return the direction."""
         if self._take(_FRONT_MATTER):
-            self._pass("front matter", 0)
+            self._skip("front matter", 0)
         self._take(_IGNORED)
         if self._take(_STRAY):
             self._take(_IGNORED)
@@ -261,26 +230,24 @@ class _Parser:
                 )
             self._fail(f"{self._shown()} cannot stand here; the forms are {_FORMS}")
 
-    def _apart(self) -> bool:
-        """Whether a statement stood here that says nothing on the steps and their order."""
+    def _appearance(self) -> bool:
+        """Read a statement that says nothing about the steps and their order, if there is one."""
         start = self._at
         if group := self._take(_SUBGRAPH):
             self._open.append(start)
             self._groups |= {group["id"]} - {None}
-            self._pass("subgraph", start)
-            return True
-        if self._take(_CLOSED):
+            self._skip("subgraph", start)
+        elif self._take(_CLOSED):
             if not self._open:
                 self._fail("`end` closes no subgraph", start)
             self._open.pop()
-            return True
-        if look := self._take(_APPEARANCE):
-            self._pass(look["what"] or look["access"], start)
-        return look is not None
+        elif style := self._take(_APPEARANCE):
+            self._skip(style["what"] or style["access"], start)
+        return self._at > start
 
     def _statement(self) -> None:
         id = _ID.match(self._text, self._at)
-        if id and id[0] in self._links and self._text.startswith("@{", id.end()):
+        if id and id[0] in self._edge_ids and self._text.startswith("@{", id.end()):
             self._at = id.end()  # how an edge is drawn
             self._data()
             return
@@ -303,61 +270,61 @@ class _Parser:
         if match is None:
             self._fail(f"here a node is expected, not {self._shown()}")
         id = match.group()
-        if id in _KEYWORDS:
+        if _KEYWORD.fullmatch(id):
             self._fail(
                 f"`{id}` is a word of Mermaid and cannot stand here; the forms are {_FORMS}", start
             )
         if id not in self._mentioned and len(self._mentioned) >= _MOST_NODES:
             self._fail(f"more than {_MOST_NODES:,} nodes", start)
         self._mentioned.setdefault(id, start)
-        if self._text[self._at : self._at + 1] in _CLOSERS:
-            opened, shape = self._at, self._text[self._at]
-            self._declare(id, start, self._label(id), shape, opened)
-        if self._text.startswith("@{", self._at):
-            opened = self._at
+        opened = self._at
+        if (opener := self._text[opened : opened + 1]) in _CLOSERS:
+            self._declare(id, self._label(id), opener, start, opened)
+        opened = self._at
+        if self._text.startswith("@{", opened):
             data = self._data()
-            shape = str(data.get("shape", ""))
-            shape = "(" if shape in _ROUND else ">" if shape == "odd" else "["
+            name = str(data.get("shape", ""))
+            opener = "(" if _ROUND.fullmatch(name) else ">" if name == "odd" else "["
             if "label" in data:
-                self._declare(id, start, str(data["label"]), shape, opened)
-            elif shape == "(":
+                self._declare(id, str(data["label"]), opener, start, opened)
+            elif opener == "(":
                 self._round.add(id)
         if self._take(_CLASS):
-            self._pass(":::class", start)
+            self._skip(":::class", start)
         return id
 
-    def _declare(self, id: str, start: int, written: str, opener: str, opened: int) -> None:
+    def _declare(self, id: str, written: str, opener: str, start: int, opened: int) -> None:
+        """Take a node whose label, in brackets like `opener`, begins at `opened`."""
         label = _decoded(written)
         if not label:
             self._fail(f"the label of {id} is empty", opened)
         shape: Shape = "call" if opener == ">" else "reply"
+        is_round = opener == "("
         node = Node(id=id, shape=shape, text=label, line=self._line(start))
-        known = self._nodes.setdefault(id, node)
-        rounded = opener == "("
-        if known is not node and (
-            known.text.split() != label.split()
-            or (known.shape, id in self._round) != (shape, rounded)
-        ):
+        first = self._nodes.setdefault(id, node)
+        same = first.text.split() == label.split() and first.shape == shape
+        if first is not node and not (same and (id in self._round) == is_round):
             message = (
-                f"{id} has one text or shape in line {known.line} and another in line "
+                f"{id} has one text or shape in line {first.line} and another in line "
                 f"{node.line}: the later one stands, as in Mermaid"
             )
             self._remark("doubled", message, node.line)
             self._nodes[id] = node
-        (self._round.add if rounded else self._round.discard)(id)
+        (self._round.add if is_round else self._round.discard)(id)
 
     def _label(self, id: str) -> str:
-        """The text in brackets that begins here. A quoted one ends with a quote and the brackets
-        that close the shape; in any other, brackets balance."""
+        """Read the text in brackets that begins here. A quoted one ends with a quote and the
+        brackets that close the shape; in any other, brackets balance."""
         opened, opener = self._at, self._text[self._at]
         quoted = _QUOTED.match(self._text, opened)
         if quoted and quoted["close"].replace("\\", "/") == quoted["open"][::-1].translate(_MIRROR):
             self._at = quoted.end()
             return quoted["text"]
-        end = _closing(self._text, opened, _CLOSERS[opener])
+        closer = _CLOSERS[opener]
+        end = _closing(self._text, opened, closer)
         label = self._text[opened + 1 : end]
         if end < 0 or _ARROW.search(label):
-            self._not_closed(id, opened, _CLOSERS[opener])
+            self._not_closed(id, opened, closer)
         self._at = end + 1
         for _ in range(2):
             if len(label) < 3 or label[0] not in _INNER[opener]:
@@ -370,13 +337,14 @@ class _Parser:
         return label
 
     def _not_closed(self, id: str, opened: int, closer: str) -> NoReturn:
-        """Names the bracket that is one too many, or the one that is missing."""
+        """Name the bracket that is one too many, or the one that is missing."""
         ends = (p.search(self._text, opened + 1) for p in (_ARROW, _CONTINUES))
         until = min((end.start() for end in ends if end), default=len(self._text))
         marks = list(_BRACKETS[closer].finditer(self._text, opened + 1, until))
-        closers = [at for at, mark in enumerate(marks) if mark.group() == closer]
+        while marks and marks[-1].group() != closer:
+            marks.pop()
         unmatched: list[int] = []
-        for mark in marks[: closers[-1]] if closers else []:  # the last one closes the label
+        for mark in marks[:-1]:  # the last one closes the label
             if mark.group() != closer:
                 unmatched.append(mark.start())
             elif unmatched:
@@ -391,14 +359,13 @@ class _Parser:
         self._fail(f"the label of {id} is not closed{place}: `{closer}` is missing", opened)
 
     def _data(self) -> dict[str, object]:
-        """What stands in `@{ ... }`, which is YAML."""
+        """Read `@{ ... }`, which is YAML."""
         start = self._at
         match = self._take(_SHAPE_DATA)
         if match is None:
             self._fail("`@{` is not closed: `}` is missing")
-        written = match[1] if "\n" in match[1] else f"{{{match[1]}}}"
         try:
-            data = load_yaml(written, "")
+            data = load_yaml(match[1] if "\n" in match[1] else f"{{{match[1]}}}", "")
         except InputError as error:
             self._fail(f"what stands in @{{...}} cannot be read ({error})", start)
         if not isinstance(data, dict):
@@ -406,38 +373,38 @@ class _Parser:
         return data
 
     def _link(self) -> _Link | None:
-        """What joins the nodes before and behind this place; None when a statement ends here."""
+        """Read what joins two nodes, None when a statement ends here."""
         self._take(_BROKEN) or self._take(_BLANKS)
         start = self._at
         link = self._take(_LINK)
         if link is None:
-            if re.match(r"[<xo]?(?:--|==|-\.)", self._text[start : start + 3]):
+            if _LINK_BEGINS.match(self._text, start):
                 self._fail(
                     "the label has no arrow or is not closed: write --label-->, -->|label| "
                     'or -->|"label"|'
                 )
             return None
-        group = next(
-            (g for g in ("piped", "label0", "label1", "label2") if link[g] is not None), ""
+        labels = (
+            name for name in ("piped", "label0", "label1", "label2") if link[name] is not None
         )
-        raw, at = (link[group], link.start(group)) if group else ("", start)
+        name = next(labels, None)
+        at = start if name is None else link.start(name)
         if _CONTINUES.search(self._text, at, link.end()):
             self._fail("the label is not closed before the next statement", start)
-        line = next(link[g] for g in ("line", "close0", "close1", "close2") if link[g])
+        line = link["line"] or link["close0"] or link["close1"] or link["close2"]
         if link["tail"] and _ENDS[link["tail"]] != line[-1]:
             self._fail(
                 "an arrow with a head only where it begins: write it the other way round, B-->A",
                 start,
             )
-        if "@" in link.group().partition(line)[0]:
-            self._links.add(link.group().partition("@")[0])
+        if link["edge"]:
+            self._edge_ids.add(link["edge"])
         self._take(_SPACE)
-        drawn = line[0] != "~"
-        if not drawn:
-            self._pass("~~~", start)
+        if line[0] == "~":
+            self._skip("~~~", start)
         elif line[-1] != ">":
-            self._pass(_HEADLESS, start)
-        return _Link(label=raw, at=at, both=bool(link["tail"]), drawn=drawn)
+            self._skip(_HEADLESS, start)
+        return _Link(link[name] if name else "", at, bool(link["tail"]), line[0] != "~")
 
     def _connect(self, sources: list[str], targets: list[str], link: _Link) -> None:
         label = " ".join(_decoded(_unquoted(link.label)).split())
@@ -448,39 +415,39 @@ class _Parser:
         if len(self._edges) + (1 + link.both) * len(sources) * len(targets) > _MOST_EDGES:
             self._fail(f"more than {_MOST_EDGES:,} edges", link.at)
         line = self._line(link.at)
-        ways = [(s, t) for s in sources for t in targets] if link.drawn else []
-        ways += [(t, s) for s, t in ways] if link.both else []
+        ends = [(s, t) for s in sources for t in targets] if link.drawn else []
+        ends += [(t, s) for s, t in ends] if link.both else []
         self._edges += [
             Edge(source=s, target=t, label=label, intent=intent, condition=condition, line=line)
-            for s, t in ways
+            for s, t in ends
         ]
 
     def _finish_nodes(self) -> None:
-        """Nodes without a label have their id as text."""
+        """Give nodes without a label their id as text."""
         for id, at in self._mentioned.items():
             if id in self._groups:
                 self._fail(f"{id} is a subgraph, which is no step: name a node in it", at)
-        bare = [id for id in self._mentioned if id not in self._nodes]
-        for id in bare:
+        unlabelled = [id for id in self._mentioned if id not in self._nodes]
+        for id in unlabelled:
             line = self._line(self._mentioned[id])
             self._nodes[id] = Node(id=id, shape="reply", text=id, line=line)
-        if bare:
-            names = ", ".join(bare[:10]) + (", …" if len(bare) > 10 else "")
+        if unlabelled:
+            names = ", ".join(unlabelled[:10]) + (", …" if len(unlabelled) > 10 else "")
             message = f"without a label, so that the id stands for it: {names}"
-            self._remark("no_label", message, self._nodes[bare[0]].line)
+            self._remark("no_label", message, self._nodes[unlabelled[0]].line)
 
     def _finish_starts(self) -> str | None:
-        """Round nodes that no edge enters are starts. Without any it is the first of the nodes that
-        lead to the most nodes; its id is returned when it is not round."""
+        """Mark the starts: round nodes that no edge enters. Without any, the first of the nodes
+        that lead to the most nodes is the start; return its id when it is not round."""
         entered = {edge.target for edge in self._edges if edge.source != edge.target}
         starts, first = self._round - entered, None
         if not starts:
-            ways: dict[str, list[str]] = {id: [] for id in self._mentioned}
+            targets: dict[str, list[str]] = {id: [] for id in self._mentioned}
             for edge in self._edges:
-                ways[edge.source].append(edge.target)
-            others = self._round | (ways.keys() - entered)
+                targets[edge.source].append(edge.target)
+            others = self._round | (targets.keys() - entered)
             candidates = [id for n, id in enumerate(self._mentioned) if n == 0 or id in others]
-            first = max(candidates, key=lambda id: len(reached([id], ways)))  # the first of equals
+            first = max(candidates, key=lambda id: len(reached([id], targets)))  # first of equals
             starts = self._round & {first}
         for id in starts:
             self._nodes[id] = self._nodes[id].model_copy(update={"shape": "start"})
@@ -493,24 +460,14 @@ class _Parser:
         self._remark("no_start", message, self._nodes[first].line)
         return first
 
-    def _assumed(self) -> None:
-        """What was passed over in the text, and edges whose direction is not drawn."""
-        for what, lines in self._passed.items():
-            listed = ", ".join(map(str, lines[:20])) + (", …" if len(lines) > 20 else "")
-            if what == _HEADLESS:
-                self._remark("no_arrow_head", f"{what}: lines {listed}", lines[0])
-            else:
-                message = f"`{what}` says nothing on the procedure and was skipped: lines {listed}"
-                self._remark("skipped", message, lines[0])
-
     def _remark(self, kind: RemarkKind, message: str, line: int) -> None:
         self._remarks.append(Remark(kind=kind, message=message, line=line))
 
-    def _pass(self, what: str, at: int) -> None:
-        self._passed.setdefault(what, []).append(self._line(at))
+    def _skip(self, what: str, at: int) -> None:
+        self._skipped.setdefault(what, []).append(self._line(at))
 
     def _parameters(self) -> dict[str, str]:
-        """Name → description, to the end of the text."""
+        """Read name → description, to the end of the text."""
         parameters: dict[str, str] = {}
         while self._take(_SKIPPED) and self._at < len(self._text):
             start = self._at
@@ -536,7 +493,7 @@ class _Parser:
 
 
 def _closing(text: str, opened: int, closer: str) -> int:
-    """Where the bracket that opens at a place is closed; -1 when it is not."""
+    """Return where the bracket that opens at `opened` is closed, -1 when it is not."""
     depth = 1
     for match in _BRACKETS[closer].finditer(text, opened + 1):
         depth += -1 if match.group() == closer else 1
@@ -547,12 +504,12 @@ def _closing(text: str, opened: int, closer: str) -> int:
 
 def _unquoted(written: str) -> str:
     inner = written.strip()
-    whole = len(inner) > 1 and inner[0] == inner[-1] == '"' and '"' not in inner[1:-1]
-    return inner[1:-1] if whole else inner
+    quoted = len(inner) > 1 and inner[0] == inner[-1] == '"' and '"' not in inner[1:-1]
+    return inner[1:-1] if quoted else inner
 
 
 def _unescaped(written: str) -> str:
-    """As JSON where it is JSON, else as written: people put quotes into descriptions."""
+    """Return the text decoded as JSON, or as it is: people put quotes into descriptions."""
     try:
         return str(json.loads(f'"{written}"'))
     except ValueError:
@@ -560,8 +517,8 @@ def _unescaped(written: str) -> str:
 
 
 def _decoded(written: str) -> str:
-    """What a label shows: Markdown, tags and entities (`#quot;`, `&lt;`, `#35;`) resolved, lines
-    stripped and joined by line feeds, without empty ones at the beginning and the end."""
+    """Return what a label shows: Markdown, tags and entities (`#quot;`, `&lt;`, `#35;`) resolved,
+    lines stripped and joined by "\\n", without empty ones at the beginning and the end."""
 
     def character(match: re.Match[str]) -> str:
         name = f"&#{match[1]};" if match[1].isdigit() else f"&{match[1]};"

@@ -1,5 +1,4 @@
-"""What a simulated user understands of questions in plain English: what they ask for, by the words
-of names and choices."""
+"""How the scripted user understands questions in plain English, by words of names and choices."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from agenteval.workflows.scenario import Profile
 
 _ALIKE = (("e-mail", "email"), ("kind|sort", "type"), ("surname|family name", "last name"))
 _STEM, ENOUGH = 5, 0.5  # letters of a word that count; share of a choice's words
-_IDLE = re.compile(  # words that say nothing of a choice
+_IDLE = re.compile(  # words that say nothing about a choice
     r"\b(?:a|all|an|and|another|as|at|be|by|for|i|in|is|it|me|my|of|on|or|other|same|so|that|the|"
     r"then|this|to|was|we|with|you|your)\b"
 )
@@ -32,12 +31,12 @@ POLITE = re.compile(
     re.I,
 )
 OR = re.compile(r"\bor\b", re.I)
-WISHES = re.compile(  # of open questions: those for what the user wants
+WISHES = re.compile(  # open questions for what the user wants
     r"\b(?:help|assist|do for you|looking for|clarify|explain|describe|more about|like|want|wish|"
     r"prefer|proceed|go on|continue|instead)\b",
     re.I,
 )
-_KINDS = (  # looks of a value, and how it is asked for
+_KINDS = (  # the form of a value, and the words that ask for it
     (re.compile(r"\d{4}-\d\d-\d\d"), re.compile(r"\b(?:dates?|days?|when)\b", re.I)),
     (re.compile(r"\d{1,2}:\d\d"), re.compile(r"\b(?:time|when|what hour)\b", re.I)),
     (re.compile(r"\S+@\S+"), re.compile(r"\be-?mail\b", re.I)),
@@ -45,13 +44,13 @@ _KINDS = (  # looks of a value, and how it is asked for
 
 
 def questions(text: str) -> str:
-    """The sentences that want an answer."""
+    """Return the sentences that want an answer."""
     return " ".join(part for part in re.split(r"(?<=[.!?])\s+", text) if ASKS.search(part))
 
 
 def requested(profile: Profile, text: str) -> list[str]:
-    """The facts that a reply asks for in plain words: by name; by a value among alternatives; by
-    what their values look like; else the only one whose name ends in a word of the question."""
+    """Return the facts that a reply asks for: by name; by a value among alternatives; by the form
+    of their values; else the only one whose name ends in a word of the question."""
     asked = questions(text)
     words, choosing = _words(asked), OR.search(asked)
     names, last = [], []
@@ -68,11 +67,11 @@ def requested(profile: Profile, text: str) -> list[str]:
 
 
 def share(choice: str, text: str) -> float:
-    """Share of the telling words of a choice that the text holds, by their first letters."""
-    words, known = (
-        {word[:_STEM] for word in _words(_IDLE.sub("", one.casefold()))} for one in (choice, text)
+    """Return the share of the meaningful words of a choice that the text has, by their stems."""
+    stems, stems_of_text = (
+        {word[:_STEM] for word in _words(_IDLE.sub("", part.casefold()))} for part in (choice, text)
     )
-    return len(words & known) / len(words) if words else 0.0
+    return len(stems & stems_of_text) / len(stems) if stems else 0.0
 
 
 def _words(text: str) -> set[str]:

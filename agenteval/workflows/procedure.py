@@ -1,11 +1,8 @@
-"""A procedure compiled from the charts of one scenario or several: an automaton over tool calls.
+"""A procedure compiled from the charts of one or several scenarios: an automaton over tool calls.
 
-A position stands in a node, before one of the tools that the node calls or behind the last one
-(its exit). Only from an exit edges lead on. Which tools a node calls, and in which order, is said
-by `chart.calls_by_node`. An exit without edges is an end.
-
-Over several scenarios any of them may begin the session, another may begin after each end, and the
-user may put one aside between two nodes for another; see `align` for how such a walk is read.
+A position is in a node, before one of the tools that the node calls or after the last one (its
+exit). Edges leave from exits only; an exit without edges is an end. `chart.calls_by_node` says
+which tools a node calls, and in which order. `align` says how a walk passes between scenarios.
 """
 
 from __future__ import annotations
@@ -22,11 +19,13 @@ from agenteval.workflows.conditions import Condition, attributed, holds
 from agenteval.workflows.mermaid import parse_chart
 from agenteval.workflows.scenario import Role, WorkflowTool
 
+Returned = Sequence[tuple[str, Mapping[str, Any]]]  # (tool, result) of calls, in their order
+
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """An edge, and the position where it leads. `condition` is that of the edge with the tools
-    named whose fields are meant, as far as that is clear within its chart."""
+    """An edge, and the position where it leads. `condition` is that of the edge, with the tools of
+    its fields named where that is clear within the chart."""
 
     edge: Edge
     target: int
@@ -35,7 +34,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Before `tool`, the next position being behind it; or an exit (`tool` None) with its ways."""
+    """Before the call of `tool`, with the next position after it; or an exit (`tool` is None)."""
 
     scenario: str
     node: str
@@ -48,15 +47,11 @@ class Position:
         return self.tool is None and not self.ways
 
 
-Returned = Sequence[tuple[str, Mapping[str, Any]]]  # (tool, result) of calls, in their order
-
-
 @dataclass(frozen=True, eq=False)
 class Procedure:
     """The automaton. `entries` are the positions of the start nodes, one for each scenario.
 
-    `required` are the required parameters of all tools of the scenarios, by tool, whether a node
-    calls them or not.
+    `required` are the required parameters of all tools of the scenarios, by tool.
     """
 
     scenarios: tuple[str, ...]
@@ -75,8 +70,8 @@ class Procedure:
         return frozenset(p.tool for p in self.positions if p.tool is not None)
 
     def following(self, at: int, returned: Returned | None = None) -> list[int]:
-        """The positions right after one. With values that were returned, ways whose condition is
-        false by them are left out."""
+        """Return the positions right after one, without those whose condition is false by the
+        values in `returned`."""
         position = self.positions[at]
         if position.tool is not None:
             return [at + 1]
@@ -90,10 +85,8 @@ class Procedure:
 
     @cached_property
     def shortest(self) -> int | None:
-        """The fewest calls from a start to an end, conditions aside; None when no end is reached.
-
-        Breadth-first search with weights 0 and 1.
-        """
+        """The fewest calls from a start to an end, whatever the conditions; None when no end can be
+        reached. Breadth-first search with weights 0 and 1."""
         best = dict.fromkeys(self.entries, 0)
         queue = deque(self.entries)
         while queue:
@@ -109,84 +102,73 @@ class Procedure:
         return None
 
     def reached(
-        self, *begin: int, without: str | None = None, returned: Returned | None = None
+        self, *begin: int, returned: Returned | None = None, calling: bool = True
     ) -> Iterator[int]:
-        """All positions on some walk from these, nearest first, within their scenarios; no call of
-        the tool `without` is made. Conditions aside, or by the values that were returned."""
+        """Yield all positions on some walk from these within their scenarios, nearest first;
+        without `calling`, only up to the next call. `returned` is as in `following`."""
         queue, seen = deque(begin), set(begin)
         while queue:
             at = queue.popleft()
             yield at
-            if without is None or self.positions[at].tool != without:
+            if calling or self.positions[at].tool is None:
                 new = [t for t in dict.fromkeys(self.following(at, returned)) if t not in seen]
                 seen.update(new)
                 queue.extend(new)
 
     def due(self, at: int, returned: Returned | None = None) -> tuple[str, ...]:
-        """Tools that may be called next at a position within its scenario, in the order of the
-        ways there: conditions aside, or by the values that were returned."""
-        tools: dict[str, None] = {}
-        queue, seen = deque((at,)), {at}
-        while queue:
-            here = queue.popleft()
-            tool = self.positions[here].tool
-            if tool is not None:
-                tools.setdefault(tool)
-                continue
-            new = [t for t in self.following(here, returned) if t not in seen]
-            seen.update(new)
-            queue.extend(new)
-        return tuple(tools)
+        """Return the tools that may be called next, in the order of the ways to them."""
+        reached = self.reached(at, returned=returned, calling=False)
+        return tuple(dict.fromkeys(t for p in reached if (t := self.positions[p].tool) is not None))
 
 
 def procedure(role: Role, scenarios: Sequence[str]) -> Procedure:
-    """The procedure of one scenario of a role or of several, by their ids.
+    """Return the procedure of scenarios of a role, by their ids.
 
-    Raises InputError for an unknown scenario, one without a chart, a chart outside the subset, one
-    without a start, an edge to a node that is not declared, and for a node that two of the
-    scenarios have.
+    Raises InputError for an unknown scenario, one without a chart, and as `parse_chart` and
+    `compiled`.
     """
-    known = {s.id: s for s in role.scenarios}
+    by_id = {s.id: s for s in role.scenarios}
     if not scenarios:
         raise InputError("a procedure needs at least one scenario", role.id)
     for id in scenarios:
-        if id not in known:
-            raise InputError(f"no scenario {id!r}; known: {', '.join(known)}", role.id)
-        if not known[id].flowchart.strip():
+        if id not in by_id:
+            raise InputError(f"no scenario {id!r}; known: {', '.join(by_id)}", role.id)
+        if not by_id[id].flowchart.strip():
             raise InputError(f"the scenario {id} has no chart", role.id)
     ids = tuple(dict.fromkeys(scenarios))
-    charts = {id: parse_chart(known[id].flowchart, f"{role.id}/{id}") for id in ids}
+    charts = {id: parse_chart(by_id[id].flowchart, f"{role.id}/{id}") for id in ids}
     return compiled(charts, role.tools_of(ids))
 
 
 def compiled(charts: Mapping[str, Chart], tools: Sequence[WorkflowTool]) -> Procedure:
-    """The procedure of charts, by the ids of their scenarios. Raises InputError, see `procedure`.
+    """Return the procedure of charts, by the ids of their scenarios; `tools` can be called.
 
-    `tools` are those that the charts can call.
+    Raises InputError for a chart without a start, an edge to a node that is not declared, and a
+    node that two charts have.
     """
     fields = {tool.name: tool.fields for tool in tools}
     by_node = calls_by_node(charts.values(), fields)
     positions: list[Position] = []
     entries: list[int] = []
-    seen: dict[str, str] = {}
+    scenario_of: dict[str, str] = {}
     for scenario, chart in charts.items():
-        called = {node.id: by_node[node.id] for node in chart.nodes}
-        own = {tool: fields[tool] for calls in called.values() for tool in calls}
+        calls_of = {node.id: by_node[node.id] for node in chart.nodes}
+        fields_here = {tool: fields[tool] for calls in calls_of.values() for tool in calls}
         first: dict[str, int] = {}
         size = len(positions)
-        for id, calls in called.items():
-            if seen.setdefault(id, scenario) != scenario:
-                raise InputError(f"node {id} is a node of {seen[id]} too", scenario)
+        for id, calls in calls_of.items():
+            if scenario_of.setdefault(id, scenario) != scenario:
+                raise InputError(f"node {id} is a node of {scenario_of[id]} too", scenario)
             first[id] = size
             size += len(calls) + 1
         for edge in chart.edges:
             for end in (edge.source, edge.target):
                 if end not in first:
                     raise InputError(f"line {edge.line}: node {end} is not declared", scenario)
-        for id, calls in called.items():
+        for id, calls in calls_of.items():
             positions += [Position(scenario, id, tool) for tool in calls]
             ways = [
-                Way(e, first[e.target], e.condition and attributed(e.condition, calls, own))
+                Way(e, first[e.target], e.condition and attributed(e.condition, calls, fields_here))
                 for e in chart.leaving(id)
             ]
             positions.append(Position(scenario, id, None, tuple(ways)))

@@ -14,21 +14,16 @@ from agenteval import files
 from agenteval.cli.running import Notify, Watch
 from agenteval.errors import InputError
 from agenteval.records import Run
-from agenteval.records.table import Column, Table
+from agenteval.records.table import column, table_of
 from agenteval.reporting.report import Report
 from agenteval.text import plural
 from agenteval.workflows.align import Call
 from agenteval.workflows.causes import calls_of
 from agenteval.workflows.check import Checked, check_file, check_role
-from agenteval.workflows.conformance import Conformance
+from agenteval.workflows.conformance import Conformance, Deviation
 from agenteval.workflows.conformance import conform as aligned
-from agenteval.workflows.folder import (
-    find_role,
-    read_role,
-    read_text,
-    read_tools,
-    role_folders,
-)
+from agenteval.workflows.defects import Defect
+from agenteval.workflows.folder import find_role, read_role, read_text, read_tools, role_folders
 from agenteval.workflows.mermaid import parse_chart
 from agenteval.workflows.procedure import Procedure, compiled, procedure
 from agenteval.workflows.scenario import Role, WorkflowTool
@@ -39,8 +34,7 @@ _CHARTS = (".mmd", ".mermaid", ".md", ".markdown")
 
 @dataclass(frozen=True, kw_only=True)
 class ConformReport(Report):
-    """`verdict` is the best reading of the calls as a walk through the chart, `reasons` a sentence
-    on each deviation; without any, `conforms` is true."""
+    """`verdict` is the best reading of the calls as a walk through the chart."""
 
     verdict: Conformance
 
@@ -51,21 +45,21 @@ class ConformReport(Report):
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why not; () when they do."""
+        """A sentence on each deviation; () without any."""
         return tuple(
-            " ".join(
-                filter(
-                    None,
-                    (
-                        d.cause.replace("_", " "),
-                        f"at call {d.at + 1}:",
-                        d.tool,
-                        f"({d.detail})" if d.detail else "",
-                    ),
-                )
-            )
+            " ".join(filter(None, (d.cause.replace("_", " "), f"at call {d.at + 1}:", d.tool)))
+            + (f" ({d.detail})" if d.detail else "")
             for d in self.verdict.deviations
         )
+
+
+@dataclass(frozen=True)
+class _DeviationRow:
+    call: int = column("call", "count")
+    cause: str = column("cause")
+    tool: str = column("tool")
+    place: str | None = column("node or edge")
+    detail: str | None = column("detail")
 
 
 def conform(
@@ -76,53 +70,65 @@ def conform(
     tools: str | Path | Sequence[WorkflowTool] = (),
     complete: bool = True,
 ) -> ConformReport:
-    """Do calls follow a chart, and if not, where not.
+    """Check whether calls follow a chart, and if not, where not.
 
     `calls` are records or mappings with `tool`, and `arguments`, `returned`, `carried_out` where
     known; a session's log; a run, whose tool spans are taken; or a JSON file of calls. `chart` is a
-    role (by name, folder or record), of whose `scenarios` (all) the charts hold, or a file with a
-    Mermaid flowchart (.mmd, .md) with the `tools` that it can call. Without `complete` the walk may
-    stop anywhere. How many transitions nothing could be checked of is noted.
+    role (by name, folder or record) with charts of its `scenarios` (all), or a file with a Mermaid
+    flowchart (.mmd, .md) with the `tools` that it can call. Without `complete` the walk may stop
+    anywhere. A note says how many transitions could not be checked.
 
     Raises InputError for what cannot be read, and for a chart that has no end.
     """
-    made = _calls(calls)
-    verdict = aligned(_procedure(chart, scenarios, tools), made, complete=complete)
-    deviations = Table(
-        "deviations",
-        "Deviations",
-        (
-            Column("call", "call", "count"),
-            Column("cause", "cause"),
-            Column("tool", "tool"),
-            Column("place", "node or edge"),
-            Column("detail", "detail"),
-        ),
-        tuple(
-            {
-                "call": d.at + 1,
-                "cause": d.cause,
-                "tool": d.tool,
-                "place": d.node or (" → ".join(d.edge) if d.edge else None),
-                "detail": d.detail or None,
-            }
-            for d in verdict.deviations
-        ),
-    )
+    call_list = _calls(calls)
+    verdict = aligned(_procedure(chart, scenarios, tools), call_list, complete=complete)
+    rows = [
+        _DeviationRow(d.at + 1, d.cause, d.tool, _place(d), d.detail or None)
+        for d in verdict.deviations
+    ]
     word = "follow" if verdict.conforms else "do not follow"
     fitness = "" if verdict.fitness is None else f", fitness {verdict.fitness:.2f}"
+    unchecked = (
+        f"{verdict.unchecked} of {plural(len(verdict.edges), 'transition')} walked could not "
+        "be checked: no condition on the edge, or none of its values was returned"
+    )
     return ConformReport(
-        title=f"{plural(len(made), 'call')} {word} the chart{fitness}",
-        tables=(deviations,),
-        notes=(
-            f"{verdict.unchecked} of {plural(len(verdict.edges), 'transition')} walked could not "
-            "be checked: no condition on the edge, or none of its values was returned",
-        )
-        if verdict.unchecked
-        else (),
+        title=f"{plural(len(call_list), 'call')} {word} the chart{fitness}",
+        tables=(table_of(_DeviationRow, "deviations", "Deviations", rows),),
+        notes=(unchecked,) if verdict.unchecked else (),
         data=verdict.model_dump(mode="json"),
         verdict=verdict,
     )
+
+
+def _place(where: Deviation | Defect) -> str | None:
+    return where.node or (" → ".join(where.edge) if where.edge else None)
+
+
+@dataclass(frozen=True)
+class _CheckedRow:
+    role: str = column("role")
+    scenario: str = column("scenario")
+    nodes: int | None = column("nodes", "count")
+    edges: int | None = column("edges", "count")
+    unchecked: int | None = column(
+        "unchecked",
+        "count",
+        "edges that are one of several out of their node, without a condition on what a call "
+        "returned: no call tells whether they are taken rightly",
+    )
+    errors: int = column("errors", "count")
+    warnings: int = column("warnings", "count")
+
+
+@dataclass(frozen=True)
+class _DefectRow:
+    severity: str = column("severity")
+    where: str = column("where")
+    line: int | None = column("line", "count")
+    kind: str = column("kind")
+    place: str | None = column("node or edge")
+    message: str = column("what is wrong")
 
 
 def flow_check(
@@ -132,11 +138,11 @@ def flow_check(
     tools: str | Path | None = None,
     notify: Notify | None = None,
 ) -> Report:
-    """Defects of roles by name or folder (None: all that are found), or of files with Mermaid
-    flowcharts (.mmd, .md), whose `tools` stand in a tools.json. The exit code is 1 for errors, 2
+    """Find defects of roles by name or folder (None: all that are found), or of files with Mermaid
+    flowcharts (.mmd, .md), whose `tools` are in a tools.json. The exit code is 1 for errors, 2
     for what cannot be read, which is noted and does not keep the others from being checked."""
     watch = Watch(notify)
-    names = [str(one) for one in ([roles] if isinstance(roles, str | Path) else roles or ())]
+    names = [str(role) for role in ([roles] if isinstance(roles, str | Path) else roles or ())]
     names = names or [str(folder) for folder in role_folders().values()]
     if not names:
         raise InputError("no role was named, and none is found in tasks/flows")
@@ -153,77 +159,46 @@ def flow_check(
         except InputError as error:
             unread.append(str(error))
             watch.warn(f"agenteval: {error}")
-    counts = tuple(
-        {
-            "role": one.role,
-            "scenario": one.scenario,
-            "nodes": len(one.chart.nodes) if one.chart else None,
-            "edges": len(one.chart.edges) if one.chart else None,
-            "unchecked": one.chart.unchecked if one.chart else None,
-            "errors": one.count("error"),
-            "warnings": one.count("warning"),
-        }
-        for one in checked
-    )
-    defects = tuple(
-        {
-            "where": "/".join(part for part in (one.role, one.scenario) if part),
-            "line": d.line or None,
-            "severity": d.severity,
-            "kind": d.kind,
-            "message": d.message,
-            "place": d.node or (" → ".join(d.edge) if d.edge else None),
-        }
-        for one in checked
-        for d in one.defects
-    )
-    columns = (
-        Column("severity", "severity"),
-        Column("where", "where"),
-        Column("line", "line", "count"),
-        Column("kind", "kind"),
-        Column("place", "node or edge"),
-        Column("message", "what is wrong"),
-    )
-    read = tuple(row for row in defects if row["severity"] == "note")
-    numbers = [Column(k, k, "count") for k in ("nodes", "edges")]
-    numbers.append(
-        Column(
-            "unchecked",
-            "unchecked",
-            "count",
-            hint="edges that are one of several "
-            "out of their node, without a condition on what a call returned: no "
-            "call tells whether they are taken rightly",
+    rows = [
+        _CheckedRow(
+            c.role,
+            c.scenario,
+            len(c.chart.nodes) if c.chart else None,
+            len(c.chart.edges) if c.chart else None,
+            c.chart.unchecked if c.chart else None,
+            c.count("error"),
+            c.count("warning"),
         )
-    )
-    numbers += [Column(k, k, "count") for k in ("errors", "warnings")]
-    cannot = unread or any(d.kind == "unreadable" for one in checked for d in one.defects)
+        for c in checked
+    ]
+    defect_rows = [
+        _DefectRow(
+            d.severity,
+            "/".join(filter(None, (c.role, c.scenario))),
+            d.line or None,
+            d.kind,
+            _place(d),
+            d.message,
+        )
+        for c in checked
+        for d in c.defects
+    ]
+    defects = [row for row in defect_rows if row.severity != "note"]
+    notes = [row for row in defect_rows if row.severity == "note"]
+    tables = [
+        table_of(_CheckedRow, "checked", f"{len(checked)} checked", rows),
+        table_of(_DefectRow, "defects", "Defects", defects, group="where"),
+    ]
+    if notes:
+        title = "How charts are read"
+        tables.append(table_of(_DefectRow, "notes", title, notes, group="where", detail=True))
+    cannot = unread or any(row.kind == "unreadable" for row in defects)
     return Report(
         title="",
-        tables=(
-            Table(
-                "checked",
-                f"{len(checked)} checked",
-                (Column("role", "role"), Column("scenario", "scenario"), *numbers),
-                counts,
-            ),
-            Table(
-                "defects",
-                "Defects",
-                columns,
-                tuple(row for row in defects if row["severity"] != "note"),
-                group="where",
-            ),
-            *(
-                [Table("notes", "How charts are read", columns, read, group="where", detail=True)]
-                if read
-                else []
-            ),
-        ),
+        tables=tuple(tables),
         notes=tuple(watch.notes),
         data={"unreadable": unread},
-        exit_code=2 if cannot else int(any(one.count("error") for one in checked)),
+        exit_code=2 if cannot else int(any(row.errors for row in rows)),
     )
 
 
@@ -241,18 +216,17 @@ def _calls(calls: Any) -> tuple[Call, ...]:
             for span in calls.spans
             if span.kind == "tool"
         )
+    where = "calls"
     if isinstance(calls, str | Path):
-        path, calls = calls, json.loads(files.read_text(Path(calls)))
-    else:
-        path = "calls"
+        where, calls = str(calls), json.loads(files.read_text(Path(calls)))
     try:
         return TypeAdapter(tuple[Call, ...]).validate_python(calls)
     except ValidationError as error:
-        raise InputError(f"no list of calls ({error.errors()[0]['msg']})", str(path)) from error
+        raise InputError(f"no list of calls ({error.errors()[0]['msg']})", where) from error
 
 
 def _json(text: Any) -> Any:
-    """The value of a JSON text; None for words, which are no values."""
+    """Return the value of a JSON text, None for words."""
     if not isinstance(text, str):
         return text
     try:
@@ -263,7 +237,9 @@ def _json(text: Any) -> Any:
 
 def _procedure(chart: Any, scenarios: Sequence[str] | None, tools: Any) -> Procedure:
     if isinstance(chart, str | Path) and str(chart).endswith(_CHARTS):
-        known = read_tools(Path(tools)) if isinstance(tools, str | Path) else tuple(tools)
-        return compiled({Path(chart).stem: parse_chart(read_text(Path(chart)), str(chart))}, known)
+        callable_tools = read_tools(Path(tools)) if isinstance(tools, str | Path) else tuple(tools)
+        return compiled(
+            {Path(chart).stem: parse_chart(read_text(Path(chart)), str(chart))}, callable_tools
+        )
     role = read_role(find_role(str(chart))) if isinstance(chart, str | Path) else chart
     return procedure(role, tuple(scenarios or (s.id for s in role.scenarios)))

@@ -2,8 +2,8 @@
 
 The rules, mistakes included, are those of turn_metric_display.py and of session_eval in
 session_simulate.py (arXiv 2406.14884) with their missing imports repaired; everything else uses
-`turn_score` and `session_score`. What the judge does not answer is undecided: each figure has a
-value with all of that wrong, and one with all of it right.
+`turn_score` and `session_score`. Questions that the judge does not answer are undecided: each
+figure has a value with all of them wrong, and one with all of them right.
 """
 
 from __future__ import annotations
@@ -152,8 +152,8 @@ async def _same(key: str, gold: Any, predicted: _Object, ask: _Ask) -> Same:
 
 
 def predicted_input(predict: str) -> str:
-    """Return what the script reads as JSON: the braces after the label, which end on its line, or
-    the first balanced ones after a label where that text has several "{"."""
+    """Return the text that the script reads as JSON: the braces after the label, which end on its
+    line, or the first balanced ones after a label if that text has several "{"."""
     match = _INPUT.search(predict)
     if match is None or "{" not in match[1]:
         return ""

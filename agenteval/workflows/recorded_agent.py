@@ -67,6 +67,8 @@ class RecordedAgents:
 
     def at(self, case: SessionCase | TurnCase) -> System | None:
         """Return the agent for one user, None if no session was recorded with that user."""
+        if isinstance(case, TurnCase):
+            return None
         turns = self.turns.get(case.of.role.id, {}).get(case.profile.id)
         if turns is None:
             return None

@@ -1,12 +1,12 @@
-"""What an agent's text says in the two templates of arXiv 2406.14884, listing 1, read strictly.
+"""Read an agent's text in the two templates of arXiv 2406.14884, listing 1, strictly.
 
     Thought: ...                     Thought: ...
     Response: ...                    Action: <tool>
                                      Action Input: <JSON object>
 
-Labels stand at the start of a line; `Action Input:` may also follow its `Action:` on one line.
-Markdown emphasis around a label, a code fence around the whole or around the JSON, blanks, and the
-prefix "functions." are let pass. Whatever is in neither form is `unreadable`, never guessed at.
+Labels are at the start of a line; `Action Input:` may also follow its `Action:` on one line.
+Markdown emphasis around a label, a code fence around the text or around the JSON, blanks, and the
+prefix "functions." are accepted. Text in neither form is `unreadable`; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _QUOTES = {"'": "'", '"': '"', "“": "”", "‘": "’", "`": "`"}
 
 
 def read_reply(text: str) -> Prediction:
-    """Return what the text says as a Prediction with `raw`; never raises.
+    """Return the text as a Prediction with `raw`; never raises.
 
     It is a call where an `Action:` with the name of a tool has its `Action Input:`, or where there
     is no `Response:` beside it. `arguments` is None without an `Action Input:`, and the raw text
@@ -100,7 +100,7 @@ def read_object(text: str) -> dict[str, JsonValue] | None:
 
 
 def _parts(text: str) -> list[tuple[str, str]]:
-    """The labelled parts in their order: (thought | response | action | input, content)."""
+    """Return the labelled parts in order: (thought | response | action | input, content)."""
     text = _whole(text)
     labels = list(_LABEL.finditer(text))
     ends = [*(label.start() for label in labels), len(text)][1:]
@@ -139,7 +139,7 @@ def _tool(content: str) -> str | None:
 
 
 def _whole(text: str) -> str:
-    """The text without a code fence around all of it."""
+    """Return the text without a code fence around all of it."""
     stripped = text.strip()
     if _FENCE.match(stripped) and stripped.endswith("```"):
         return stripped[stripped.find("\n") + 1 : -3] if "\n" in stripped else stripped
@@ -147,7 +147,7 @@ def _whole(text: str) -> str:
 
 
 def _unfenced(text: str) -> str:
-    """What stands in the code fence with which the text begins."""
+    """Return the content of the code fence with which the text begins."""
     opening = _FENCE.match(text)
     return text if opening is None else text[opening.end() :].partition("```")[0].strip()
 

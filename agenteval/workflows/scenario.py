@@ -1,28 +1,6 @@
 """The nouns of workflow evaluation: roles, scenarios, tools, user profiles, recorded sessions.
 
-A folder of a role, as a person writes it:
-
-    hotel_reception/
-      role.yaml              domain, title, background, now
-      backend.py             class Backend: the state behind the tools, one method for each
-      reserve_room/          a scenario
-        scenario.yaml        title, background
-        workflow.txt         the procedure as prose
-        workflow.code        the same as Python-style pseudo-code
-        workflow.mmd         the same as a Mermaid flowchart
-        tools.json           the tools, with JSON schemas of parameters and returned values
-        profiles.yaml        users with goals
-        sessions/*.yaml      recorded sessions, every turn annotated
-      cross/                 users and sessions that need several scenarios of the role
-        profiles.yaml
-        sessions/*.yaml
-
-One of the three formats is enough. A role of one procedure has its files beside role.yaml, and may
-be no more than its policy as prose, with the tools that the methods of backend.py are:
-
-    parcel_desk/
-      policy.md              or workflow.txt, workflow.mmd, ...
-      backend.py
+`folder` reads them from the folder of a role; docs/workflows.md describes its files.
 """
 
 from __future__ import annotations
@@ -56,9 +34,9 @@ CROSS = "cross"  # the folder beside the scenarios
 
 class WorkflowTool(Record):
     """A tool with what it returns. `write` changes the state of the backend, `read` does not; None:
-    nobody has said.
+    unknown.
 
-    `parameters` and `returns` are JSON schemas of objects; where `returns` is {} a tool may return
+    `parameters` and `returns` are JSON schemas of objects; a tool whose `returns` is {} may return
     anything.
     """
 
@@ -69,26 +47,23 @@ class WorkflowTool(Record):
     effect: Literal["read", "write"] | None = None
 
     def tool(self) -> Tool:
-        """As agents are given it."""
+        """Return the tool as agents are given it."""
         return Tool(name=self.name, description=self.description, parameters=self.parameters)
 
     @property
     def fields(self) -> tuple[str, ...]:
         """Names of the returned values, at the top level."""
-        properties = self.returns.get("properties")
-        return tuple(properties) if isinstance(properties, dict) else ()
+        return tuple(_properties(self.returns))
 
     def returned(self, field: str) -> dict[str, JsonValue]:
-        """The schema of a returned value; {} when it says nothing."""
-        properties = self.returns.get("properties")
-        schema = properties.get(field) if isinstance(properties, dict) else None
+        """Return the schema of a returned value; {} when it says nothing."""
+        schema = _properties(self.returns).get(field)
         return schema if isinstance(schema, dict) else {}
 
     @property
     def properties(self) -> dict[str, JsonValue]:
         """Schemas of the parameters by name."""
-        properties = self.parameters.get("properties")
-        return properties if isinstance(properties, dict) else {}
+        return _properties(self.parameters)
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -97,8 +72,14 @@ class WorkflowTool(Record):
         return tuple(str(name) for name in names) if isinstance(names, list) else ()
 
 
+def _properties(schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    properties = schema.get("properties")
+    return properties if isinstance(properties, dict) else {}
+
+
 def complaint(schema: Mapping[str, Any], value: JsonValue) -> str | None:
-    """The first thing that is wrong with the value, None when it fits. No `$ref` is fetched."""
+    """Return the first thing that is wrong with the value, None when it fits. No `$ref` is
+    fetched."""
     for error in _validator(canonical_json(dict(schema))).iter_errors(value):
         where = ".".join(map(str, error.absolute_path))
         return f"{where}: {error.message}" if where else str(error.message)
@@ -106,7 +87,7 @@ def complaint(schema: Mapping[str, Any], value: JsonValue) -> str | None:
 
 
 def schema_problem(schema: Mapping[str, Any]) -> str | None:
-    """Why this is no JSON schema of objects; None when it is one."""
+    """Return why this is no JSON schema of objects, None when it is one."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
 
@@ -138,9 +119,9 @@ class Action(Record):
 
 
 class Goal(Record):
-    """What a user wants, in words, the calls that bring it about, and what the user must be told
-    (`values.stands`). Without either it is out of scope; where no goal of a user has calls, what is
-    wanted is that nothing is changed.
+    """What a user wants, in words, the calls that achieve it, and the words that the user must be
+    told (`values.contains_tokens`). Without either it is out of scope; if no goal of a user has
+    calls, nothing may be changed.
     """
 
     text: str
@@ -149,7 +130,7 @@ class Goal(Record):
 
     @model_serializer(mode="wrap")
     def _brief(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without an empty `told`: users written before there was one keep their hash."""
+        """Leave out an empty `told`: users written before it existed keep their hash."""
         return {key: value for key, value in write(self).items() if key != "told" or value}
 
 
@@ -157,8 +138,8 @@ class Profile(Record):
     """A user: who it is, what it wants, what it knows and how it behaves.
 
     `facts` are the values it can tell, by parameter name; a list holds one value for each time the
-    parameter is asked for, the last one for all further times. `choices` are labels of edges that
-    stand for the user's will, in the order in which they come up. `asides` are remarks outside the
+    parameter is asked for, the last one for all further times. `choices` are the labels of edges
+    that the user chooses, in the order in which they come up. `asides` are remarks outside the
     procedure. `scenarios` are ids; more than one makes it a cross-scenario profile.
     """
 
@@ -238,20 +219,20 @@ class Scenario(Record):
 
     @property
     def formats(self) -> tuple[Format, ...]:
-        """Those in which the procedure is written."""
+        """The formats in which the procedure is written."""
         return tuple(f for f in _WRITTEN if getattr(self, f).strip())
 
     @property
     def words(self) -> str:
-        """The procedure as it reads best: as text, where there is one."""
+        """The procedure as text, or in the next best format."""
         return next((text for f in _WRITTEN if (text := getattr(self, f)).strip()), "")
 
 
 class Role(Record):
     """A role with its scenarios. `now` is the time at which all sessions take place.
 
-    `success` is what its author asks of a session: the final state that gold's calls leave, or
-    that and all results that gold obtained ("state+reads"), for users who want to know something.
+    `success` is what a session needs: the final state that gold's calls leave, or that and all
+    results that gold obtained ("state+reads"), for users who want to know something.
     """
 
     id: str = Field(pattern=Name)
@@ -265,21 +246,21 @@ class Role(Record):
     cross_sessions: tuple[RecordedSession, ...] = ()
 
     def scenario(self, id: str) -> Scenario:
-        """The scenario of that id. Raises KeyError."""
+        """Return the scenario with this id. Raises KeyError."""
         return {s.id: s for s in self.scenarios}[id]
 
     def given(self, scenarios: tuple[str, ...]) -> tuple[str, ...]:
-        """The scenarios an agent is told of: that one, or for a user who needs several all of the
-        role, so that it must choose (arXiv 2406.14884, section 3.1)."""
+        """Return the scenarios that an agent is given: the one, or for a user who needs several all
+        of the role, so that the agent must choose (arXiv 2406.14884, section 3.1)."""
         return scenarios if len(scenarios) == 1 else tuple(s.id for s in self.scenarios)
 
     def charted(self, scenarios: tuple[str, ...]) -> bool:
-        """Whether each of these scenarios has a chart."""
+        """Return whether each of these scenarios has a chart."""
         return all("flowchart" in self.scenario(s).formats for s in scenarios)
 
     def tools_of(self, scenarios: tuple[str, ...]) -> tuple[WorkflowTool, ...]:
-        """The tools of these scenarios, each name once, in their order. Of two tools of one name
-        that of the first scenario stands."""
+        """Return the tools of these scenarios in their order. Of two tools of one name that of the
+        first scenario counts."""
         tools: dict[str, WorkflowTool] = {}
         for tool in (t for s in scenarios for t in self.scenario(s).tools):
             tools.setdefault(tool.name, tool)
@@ -287,14 +268,13 @@ class Role(Record):
 
     @cached_property
     def conflicts(self) -> tuple[str, ...]:
-        """Tools that two scenarios define in two ways, each in a sentence: a user of one scenario
-        is served with its own."""
+        """A sentence on each tool that two scenarios define in two ways."""
         first: dict[str, tuple[str, WorkflowTool]] = {}
         tools = []
         for scenario in self.scenarios:
             for tool in scenario.tools:
-                other, known = first.setdefault(tool.name, (scenario.id, tool))
-                if known != tool:
+                other, first_tool = first.setdefault(tool.name, (scenario.id, tool))
+                if first_tool != tool:
                     tools.append(
                         f"the tool {tool.name!r} is defined otherwise in {scenario.id} than in "
                         f"{other}: each has its own, users of several have that of {other}"

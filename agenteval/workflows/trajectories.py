@@ -1,4 +1,4 @@
-"""Recorded trajectories of other frameworks: reading them, and replaying them on a role's backend.
+"""Read recorded trajectories of other frameworks, and replay them on a role's backend.
 
 A file is JSON or JSON lines. A trajectory is an object with its messages, in OpenAI's form, in
 `traj` (as tau-bench writes its results, arXiv 2406.12045) or `messages`, or the bare list of them.
@@ -29,28 +29,11 @@ from agenteval.files import opened
 from agenteval.readers.messages import is_message_list, parse_messages
 from agenteval.readers.strict_json import Notes, decode_arguments, read_items
 from agenteval.records import Message, ToolCall, content_hash
-from agenteval.workflows.backend import (
-    BackendDefect,
-    StatefulBackend,
-    call_tool,
-    fresh_backend,
-)
+from agenteval.workflows.backend import BackendDefect, StatefulBackend, call_tool, fresh_backend
 from agenteval.workflows.cases import OpenRole, SessionCase, session_case, session_cases
 from agenteval.workflows.final_state import as_json, changes_of, held, same
-from agenteval.workflows.scenario import (
-    Action,
-    Goal,
-    Name,
-    Profile,
-    WorkflowTool,
-    complaint,
-)
-from agenteval.workflows.session import (
-    SessionCall,
-    SessionEnd,
-    SessionFailure,
-    SessionLog,
-)
+from agenteval.workflows.scenario import Action, Goal, Name, Profile, WorkflowTool, complaint
+from agenteval.workflows.session import SessionCall, SessionEnd, SessionFailure, SessionLog
 
 _MOST_TRIALS = 10_000
 _REPLY = "respond"  # of tau-bench: a reply to the user among the actions
@@ -62,8 +45,8 @@ _Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """One recorded session. `task` is "" where none is named, `trial` None where it has no number,
-    `goal` None where nothing says what was wanted. `error` says why there was no session."""
+    """One recorded session. `task` is "" if none is named, `trial` None if it has no number, `goal`
+    None if the record has none. `error` says why there was no session."""
 
     place: str
     task: str
@@ -84,21 +67,15 @@ class TrajectoryFiles:
 
 
 def read_trajectories(paths: Sequence[Path]) -> TrajectoryFiles:
-    """Return those of all files. Raises InputError for a file that cannot be read, or is not
-    JSON."""
+    """Return the trajectories of all files. Raises InputError for a file that cannot be read, or is
+    not JSON."""
     files = TrajectoryFiles()
     for path in paths:
-        with opened(path) as stream:
-            lines = path.suffix in (".jsonl", ".ndjson")
-            for item in read_items(stream, str(path), Notes(), lines=lines):
-                records = {item.place: item.value}
-                if isinstance(item.value, list) and not is_message_list(item.value):
-                    records = {f"{item.place}[{i}]": value for i, value in enumerate(item.value)}
-                for place, value in records.items():
-                    try:
-                        files.trajectories.append(_trajectory(value, place))
-                    except InputError as error:
-                        files.problems.append(str(error))
+        for place, value in _records(path):
+            try:
+                files.trajectories.append(_trajectory(value, place))
+            except InputError as error:
+                files.problems.append(str(error))
     # A session that failed may not say what was wanted; other trials of its task do.
     goals = {t.task: t.goal for t in files.trajectories if t.task and t.goal is not None}
     files.trajectories = [
@@ -106,6 +83,16 @@ def read_trajectories(paths: Sequence[Path]) -> TrajectoryFiles:
         for t in files.trajectories
     ]
     return files
+
+
+def _records(path: Path) -> Iterator[tuple[str, Any]]:
+    with opened(path) as stream:
+        lines = path.suffix in (".jsonl", ".ndjson")
+        for item in read_items(stream, str(path), Notes(), lines=lines):
+            if isinstance(item.value, list) and not is_message_list(item.value):
+                yield from ((f"{item.place}[{i}]", value) for i, value in enumerate(item.value))
+            else:
+                yield item.place, item.value
 
 
 def _trajectory(value: Any, place: str) -> Trajectory:
@@ -167,7 +154,7 @@ def _spelled_out(messages: Sequence[Message]) -> Iterator[Message]:
 
 
 def _goal(record: _Object, info: _Object, place: str) -> Goal | None:
-    """Return what was wanted, where the record says it."""
+    """Return the goal of a record, None if it has none."""
     sources = (info.get("task"), record.get("task"), info, record)
     goal = next((s for s in sources if isinstance(s, dict) and "actions" in s), None)
     if goal is None:
@@ -236,86 +223,83 @@ def replayed(case: SessionCase, trajectory: Trajectory) -> SessionLog | SessionF
     if trajectory.error:
         return SessionFailure(status="unscored:missing", message=trajectory.error[:500])
     try:
-        return _Replay(case, trajectory).log()
+        return _replay(case, trajectory)
     except InputError as error:
         return SessionFailure(status="unscored:unsupported", message=str(error)[:500], who="tools")
 
 
-class _Replay:
-    def __init__(self, case: SessionCase, trajectory: Trajectory) -> None:
-        assert case.of.backend is not None
-        self.trajectory = trajectory
-        self.tools = {t.name: t for t in case.of.role.tools_of(case.given)}
-        self.backend: StatefulBackend = fresh_backend(case.of.backend)
-        self.begin = as_json(self.backend.state, "the state of the backend")
-        self.calls: list[SessionCall] = []
-        self.differing: list[int] = []
-
-    def log(self) -> SessionLog:
-        messages = [m for m in self.trajectory.messages if m.role != "system"]
-        turn = 0
-        for at, message in enumerate(messages):
-            if message.role != "assistant":
-                continue
-            answers = list(takewhile(lambda m: m.role == "tool", messages[at + 1 :]))
-            for call in message.tool_calls:
-                self._call(call, _answer(call, answers), turn, at)
-            turn += not message.tool_calls
-        return SessionLog(
-            messages=tuple(messages),
-            calls=tuple(self.calls),
-            ended=self.trajectory.ended,
-            turns=turn,
-            changes=changes_of(self.begin, as_json(self.backend.state, "the state at the end")),
-            differing=tuple(self.differing),
-            reward=self.trajectory.reward,
-        )
-
-    def _call(self, call: ToolCall, answer: str | None, turn: int, step: int) -> None:
-        status: CallStatus = "ok"
-        if call.name not in self.tools and answer == f"Unknown action {call.name}":
-            status, result = "unknown_tool", answer  # the agent made it up, and was told so
-        else:
-            _check_tool(call.name, self.tools, "it calls", self.trajectory.place)
-            status, result = self._carried_out(call, answer)
-        if answer is not None and status == "ok" and not same(held(answer), held(result)):
-            self.differing.append(len(self.calls))
-        self.calls.append(
-            SessionCall(
-                tool=call.name,
-                arguments=call.arguments or {},
-                status=status,
-                result=result if answer is None else answer,
-                answered="backend" if answer is None else "recorded",
-                turn=turn,
-                step=step,
+def _replay(case: SessionCase, trajectory: Trajectory) -> SessionLog:
+    assert case.of.backend is not None
+    place = trajectory.place
+    tools = {t.name: t for t in case.of.role.tools_of(case.given)}
+    backend = fresh_backend(case.of.backend)
+    begin = as_json(backend.state, "the state of the backend")
+    messages = [m for m in trajectory.messages if m.role != "system"]
+    calls: list[SessionCall] = []
+    differing: list[int] = []
+    turn = 0
+    for at, message in enumerate(messages):
+        if message.role != "assistant":
+            continue
+        answers = list(takewhile(lambda m: m.role == "tool", messages[at + 1 :]))
+        for call in message.tool_calls:
+            answer = _answer(call, answers)
+            status: CallStatus = "unknown_tool"  # the agent made it up, and was told so
+            result = f"Unknown action {call.name}"
+            if call.name in tools or answer != result:
+                _check_tool(call.name, tools, "it calls", place)
+                status, result = _carried_out(backend, tools[call.name], call, answer, place)
+            if answer is not None and status == "ok" and not same(held(answer), held(result)):
+                differing.append(len(calls))
+            calls.append(
+                SessionCall(
+                    tool=call.name,
+                    arguments=call.arguments or {},
+                    status=status,
+                    result=result if answer is None else answer,
+                    answered="backend" if answer is None else "recorded",
+                    turn=turn,
+                    step=at,
+                )
             )
-        )
+        turn += not message.tool_calls
+    return SessionLog(
+        messages=tuple(messages),
+        calls=tuple(calls),
+        ended=trajectory.ended,
+        turns=turn,
+        changes=changes_of(begin, as_json(backend.state, "the state at the end")),
+        differing=tuple(differing),
+        reward=trajectory.reward,
+    )
 
-    def _carried_out(self, call: ToolCall, answer: str | None) -> tuple[CallStatus, str]:
-        arguments: JsonValue = call.arguments or {}
-        if not isinstance(arguments, dict):
-            return "bad_arguments", "the arguments are no JSON object"
-        if not callable(getattr(self.backend, call.name, None)):
-            raise InputError(f"the backend has no method {call.name}", self.trajectory.place)
-        if answer is not None and answer.lower().startswith(_ERROR):
-            return "bad_arguments", answer
-        before = copy.deepcopy(self.backend.state)
-        try:
-            value = call_tool(self.backend, call.name, arguments)
-        except (ValueError, BackendDefect) as error:
-            parameters = self.tools[call.name].parameters
-            if isinstance(error, BackendDefect) and not complaint(parameters, arguments):
-                raise InputError(str(error), self.trajectory.place) from error
-            self.backend.state.clear()  # in place: a module's functions know no other
-            self.backend.state.update(before)
-            return "bad_arguments", str(error.__cause__ or error)
-        value = as_json(value, f"{self.trajectory.place}: the result of {call.name}")
-        return "ok", value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+def _carried_out(
+    backend: StatefulBackend, tool: WorkflowTool, call: ToolCall, answer: str | None, place: str
+) -> tuple[CallStatus, str]:
+    """Carry a call out and return its status and result."""
+    arguments: JsonValue = call.arguments or {}
+    if not isinstance(arguments, dict):
+        return "bad_arguments", "the arguments are no JSON object"
+    if not callable(getattr(backend, call.name, None)):
+        raise InputError(f"the backend has no method {call.name}", place)
+    if answer is not None and answer.lower().startswith(_ERROR):
+        return "bad_arguments", answer
+    before = copy.deepcopy(backend.state)
+    try:
+        value = call_tool(backend, call.name, arguments)
+    except (ValueError, BackendDefect) as error:
+        if isinstance(error, BackendDefect) and not complaint(tool.parameters, arguments):
+            raise InputError(str(error), place) from error
+        backend.state.clear()  # in place: a module's functions know no other
+        backend.state.update(before)
+        return "bad_arguments", str(error.__cause__ or error)
+    value = as_json(value, f"{place}: the result of {call.name}")
+    return "ok", value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _answer(call: ToolCall, answers: list[Message]) -> str | None:
-    """The answer to a call, by its id or else its place; it is taken from the list."""
+    """Take the answer to a call from the list, by its id or else its place."""
     for at, message in enumerate(answers):
         if call.id is None or message.tool_call_id in (None, call.id):
             return answers.pop(at).content

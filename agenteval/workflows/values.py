@@ -1,7 +1,7 @@
-"""When two values are the same by rule, and which of many calls stands for which.
+"""When two values are equal by rule, and which of many calls stands for which.
 
-Values are compared exactly, then normalised, never by substring. Everything that compares values
-of calls, results or states does it by the functions here.
+Values are compared exactly, then normalized, never by substring. Everything that compares values
+of calls, results or states uses the functions here.
 """
 
 from __future__ import annotations
@@ -18,25 +18,23 @@ from agenteval.records import canonical_json
 
 
 def filled(arguments: JsonValue) -> dict[str, JsonValue]:
-    """The arguments that say something: "", [], {} and null are as good as left out.
-
-    No arguments (None) are {}; a raw text has none that could be read.
-    """
+    """Return the arguments without those that are "", [], {} or null, which count as left out; {}
+    for what is not an object."""
     if not isinstance(arguments, dict):
         return {}
     return {key: value for key, value in arguments.items() if value not in ("", [], {}, None)}
 
 
 def kind(value: Any) -> str:
-    """JSON type; all numbers are one, and true is none of them."""
+    """Return the JSON type; all numbers are one type, and true is none of them."""
     if isinstance(value, bool):
         return "boolean"
     return "number" if isinstance(value, int | float) else type(value).__name__
 
 
 def normalised(value: JsonValue) -> JsonValue:
-    """One form for all values that are equal by rule: the tokens of texts, whole numbers, objects
-    without empty members."""
+    """Return one form for all values that are equal by rule: the tokens of texts, whole numbers,
+    objects without empty members."""
     if isinstance(value, str):
         return " ".join(tokens(value)) or value
     if isinstance(value, float) and value.is_integer():
@@ -47,14 +45,12 @@ def normalised(value: JsonValue) -> JsonValue:
 
 
 def equal_by_rule(gold: JsonValue, given: JsonValue) -> bool:
-    """Whether two values are equal by the rules alone, no schema being known: what only a judge
-    could take for equal is not."""
+    """Return whether two values are equal by the rules alone, without schema and judge."""
     return canonical_json(normalised(gold)) == canonical_json(normalised(given))
 
 
 def contains_tokens(words: str, text: str) -> bool:
-    """Whether words stand in a text: their tokens in a row, the last words of a text and its first
-    ones alike. Nothing stands nowhere."""
+    """Return whether the tokens of `words` are in the text in a row. No tokens are in no text."""
     wanted, given = tokens(words), tokens(text)
     return bool(wanted) and any(
         given[at : at + len(wanted)] == wanted for at in range(len(given) - len(wanted) + 1)
@@ -62,7 +58,7 @@ def contains_tokens(words: str, text: str) -> bool:
 
 
 def assigned(worth: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
-    """The best pairs (row, column), each row and column at most once, by row.
+    """Return the best pairs (row, column), each row and column at most once, by row.
 
     `worth` has a rank for every pair: 0 for none, and more pairs of a higher rank are worth more
     than any number of lower ones. Of equal choices the earliest rows and columns are taken, in
@@ -82,7 +78,7 @@ def assigned(worth: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
     lateness = np.add.outer(np.arange(rows), np.arange(columns))
     value = pair * (most + 1.0) ** (ranks - 1) - early * lateness + order
     chosen = linear_sum_assignment(np.where(ranks > 0, value, 0), maximize=True)
-    pairs = [(int(i), int(j)) for i, j in zip(*chosen, strict=True)]
+    pairs = zip(*(indices.tolist() for indices in chosen), strict=True)
     return [(i, j) for i, j in pairs if worth[i][j]]
 
 
@@ -99,19 +95,19 @@ _PIECE = re.compile(
     r"|(?P<number>(?<![\w.])\.\d+|\d+(?:[.,]\d+)*)"
 )
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
-# Signs that change what a value is: 5% is not 5, C# is not C.
-_MEANT = frozenset("%#&@*‰′″")
+_MEANINGFUL = frozenset("%#&@*‰′″")  # signs that change a value: 5% is not 5, C# is not C
 
 
 def fold(text: str) -> str:
-    """NFKC, case folded, single blanks; punctuation stays, and 10² becomes 10^2, not 102."""
+    """Return the text in NFKC, case folded, with single blanks. Punctuation stays, and 10² becomes
+    10^2, not 102."""
     text = _RUN_ON.sub("^", text)
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return " ".join(folded.split())
 
 
 def tokens(text: str) -> tuple[str, ...]:
-    """Words, numbers and signs of a text, by which values are compared.
+    """Return the words, numbers and signs of a text, by which values are compared.
 
     Case, blanks, punctuation and compatible characters (NFKC) make no difference; letters and
     digits are apart ("7pm" is "7 pm"); symbols and % # & @ * count, so do ":" and "/" between
@@ -123,8 +119,7 @@ def tokens(text: str) -> tuple[str, ...]:
     run: list[str] = []
     for chunk in fold(text).split():
         if _NAME.search(chunk):
-            words += _pieces(" ".join(run))
-            words.append(chunk.strip(_AROUND))
+            words += [*_pieces(" ".join(run)), chunk.strip(_AROUND)]
             run = []
         else:
             run.append(chunk)
@@ -132,34 +127,30 @@ def tokens(text: str) -> tuple[str, ...]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The tokens of folded text without such names."""
+    """Yield the tokens of folded text without names."""
     text = _SLASHED_DATE.sub(r"\1-\2-\3", _APOSTROPHE.sub("", text))
     at = 0
     for match in _PIECE.finditer(text):
         yield from _words(text[at : match.start()])
         at = match.end()
-        if match.lastgroup == "number":
-            behind_letter = match.start() > 0 and text[match.start() - 1].isalpha()
-            yield match.group() if behind_letter else _number(match.group())
+        if (
+            match.lastgroup == "number"
+            and not text[max(match.start() - 1, 0) : match.start()].isalpha()
+        ):
+            yield _number(match.group())
         else:
             yield "-" if match.lastgroup == "minus" else match.group()
     yield from _words(text[at:])
 
 
 def _words(text: str) -> list[str]:
-    words: list[str] = []
-    word: list[str] = []
+    """Return the runs of letters, marks and digits, and the signs that count."""
+    spaced = []
     for char in text:
-        kind = unicodedata.category(char)[0]
-        if kind in "LMN":
-            word.append(char)
-            continue
-        if word:
-            words.append("".join(word))
-            word = []
-        if kind == "S" or char in _MEANT:
-            words.append(char)
-    return [*words, "".join(word)] if word else words
+        category = unicodedata.category(char)[0]
+        sign = category == "S" or char in _MEANINGFUL
+        spaced.append(char if category in "LMN" else f" {char} " if sign else " ")
+    return "".join(spaced).split()
 
 
 def _number(text: str) -> str:

@@ -10,14 +10,7 @@ from typing import Any
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.workflows.cases import (
-    Choice,
-    OpenRole,
-    SessionCase,
-    open_role,
-    session_cases,
-    turn_cases,
-)
+from agenteval.workflows.cases import Choice, OpenRole, open_role, session_cases, turn_cases
 from agenteval.workflows.scenario import RecordedSession
 
 DESK = Path(__file__).parent / "library_desk"
@@ -47,9 +40,11 @@ def keys(of: OpenRole) -> dict[str, str]:
 
 def test_every_user_is_a_case_scenarios_first() -> None:
     assert ids(session_cases([OF])) == [
-        "library_desk/lend_book/hana", "library_desk/lend_book/otto",
-        "library_desk/return_book/ida", "library_desk/cross/jan",
-    ]  # fmt: skip
+        "library_desk/lend_book/hana",
+        "library_desk/lend_book/otto",
+        "library_desk/return_book/ida",
+        "library_desk/cross/jan",
+    ]
     jan = session_cases([OF])[-1].info
     assert jan.cross
     assert jan.goals == ("Return Emma.", "Borrow Dune.")
@@ -100,23 +95,26 @@ def test_the_key_follows_what_can_change_a_session(folder: Path) -> None:
     assert {p for p in before if keys(user)[p] != keys(backend)[p]} == {"ida"}
 
 
-def test_names_and_recordings_change_no_session_with_a_backend(folder: Path) -> None:
-    before = keys(open_role(folder))
-    title = edited(folder, "role.yaml", "Customer Service", "Libraries")
-    assert keys(title) == before
-    assert {c.info.domain for c in session_cases([title])} == {"Libraries"}
+def test_names_and_recorded_results(folder: Path) -> None:
+    def versions(of: OpenRole) -> set[str]:
+        return {c.info.version for c in (*session_cases([of]), *turn_cases([of]))}
+
+    before = open_role(folder)
+    renamed = edited(folder, "role.yaml", "Customer Service", "Libraries")
+    assert keys(renamed) == keys(before)
+    assert {c.info.domain for c in session_cases([renamed])} == {"Libraries"}
     recorded = edited(folder, "lend_book/sessions/hana.yaml", "shelf: S4}", "shelf: S9}")
-    assert keys(recorded) == before
-
-
-def test_recorded_results_are_part_of_a_session_without_a_backend(folder: Path) -> None:
+    assert keys(recorded) == keys(before)  # the backend answers
+    changed = edited(folder, "role.yaml", "town library", "new library")
+    assert "" not in versions(before)
+    assert not versions(changed) & versions(before)
     (folder / "backend.py").unlink()
-    before = keys(open_role(folder))
-    # Only what is said by people: nothing that a tool returns.
-    said = edited(folder, "lend_book/sessions/hana.yaml", "Dune, please.", "I want Dune.")
-    assert keys(said) == before
-    recorded = edited(folder, "lend_book/sessions/hana.yaml", "shelf: S4}", "shelf: S9}")
-    assert keys(recorded) != before
+    without = open_role(folder)
+    assert (without.backend, without.backend_sha256) == (None, None)
+    words = edited(folder, "lend_book/sessions/hana.yaml", "Dune, please.", "I want Dune.")
+    assert keys(words) == keys(without)
+    result = edited(folder, "lend_book/sessions/hana.yaml", "shelf: S9}", "shelf: S4}")
+    assert keys(result) != keys(without)
 
 
 def test_the_key_of_a_turn_follows_what_came_before_it(folder: Path) -> None:
@@ -143,10 +141,14 @@ def test_a_recording_across_scenarios_is_told_all_procedures_of_the_role() -> No
     cross = RecordedSession(id="swap", profile="jan", turns=recorded.turns)
     only = jan.model_copy(update={"scenarios": ("lend_book",)})
     role = OF.role.model_copy(update={"cross_sessions": (cross,), "cross_profiles": (only,)})
-    changed = role.model_copy(update={"scenarios": tuple(
-        s.model_copy(update={"text": s.text + " Be kind."}) if s.id == "return_book" else s
-        for s in role.scenarios
-    )})  # fmt: skip
+    changed = role.model_copy(
+        update={
+            "scenarios": tuple(
+                s.model_copy(update={"text": s.text + " Be kind."}) if s.id == "return_book" else s
+                for s in role.scenarios
+            )
+        }
+    )
 
     def of(found: Any) -> list[str]:
         return [c.key for c in turn_cases([replace(OF, role=found)], Choice("cross"))]
@@ -167,22 +169,3 @@ def test_two_roles_of_one_name_are_refused(folder: Path, tmp_path: Path) -> None
         session_cases([open_role(folder), open_role(other)])
     plain = session_cases([open_role(folder), OF])
     assert len({case.key for case in plain}) == 8  # the same under two names is two
-
-
-def test_versions_of_a_task_are_told_apart(folder: Path) -> None:
-    def versions(of: OpenRole) -> list[str]:
-        infos = [c.info for c in session_cases([of])] + [c.info for c in turn_cases([of])]
-        return [info.version for info in infos]
-
-    before = versions(open_role(folder))
-    assert "" not in before
-    after = versions(edited(folder, "role.yaml", "town library", "new library"))
-    assert not set(before) & set(after)
-
-
-def test_a_role_without_a_backend(folder: Path) -> None:
-    assert open_role(folder, backend=False).backend is None
-    (folder / "backend.py").unlink()
-    of = open_role(folder)
-    assert (of.backend, of.backend_sha256) == (None, None)
-    assert isinstance(session_cases([of])[0], SessionCase)

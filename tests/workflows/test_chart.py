@@ -1,10 +1,12 @@
-"""Mermaid flowcharts into charts, and what is refused with line and column."""
+"""Mermaid flowcharts and their conditions into charts, and what is refused with line and column."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import networkx
 import pytest
@@ -14,7 +16,15 @@ from hypothesis import strategies as st
 from agenteval.errors import InputError
 from agenteval.readers.strict_yaml import read_yaml
 from agenteval.workflows.chart import Chart, Edge, calls_by_node, names_in
-from agenteval.workflows.conditions import Comparison, Condition
+from agenteval.workflows.conditions import (
+    Condition,
+    ConditionError,
+    FieldComparison,
+    holds,
+    read_condition,
+    split_label,
+    written,
+)
 from agenteval.workflows.mermaid import parse_chart
 from tests.workflows.boats import CHART
 
@@ -27,14 +37,11 @@ PAPER = Path(
 FOREIGN = Path(__file__).parent / "foreign_charts"
 EXPECTED = read_yaml(FOREIGN / "expected.yaml")
 HEAD = "flowchart TD\n"
+AUXILIARY = "The auxiliary parameter information in the workflow is as follows:\n"
 
 
 def chart(body: str) -> Chart:
     return parse_chart(HEAD + body)
-
-
-def pairs(found: Chart) -> list[tuple[str, str, str]]:
-    return [(e.source, e.label, e.target) for e in found.edges]
 
 
 def refused(text: str) -> str:
@@ -43,53 +50,46 @@ def refused(text: str) -> str:
     return str(error.value)
 
 
-def graph(found: Chart) -> networkx.DiGraph[str]:
-    return networkx.DiGraph((e.source, e.target) for e in found.edges)
-
-
 @pytest.mark.skipif(not PAPER.is_file(), reason="the paper's listings are not here")
 def test_the_flight_booking_chart_of_the_paper() -> None:
     text = PAPER.read_text(encoding="utf-8").partition("=== Listing 6")[2]
-    text = text[text.index("flowchart TD") : text.index("=== Listing 7")]
-    found = parse_chart(text)
+    found = parse_chart(text[text.index("flowchart TD") : text.index("=== Listing 7")])
     assert sorted(n.id for n in found.nodes) == [f"SK00{i}" for i in range(7)]
     assert len(found.edges) == 10
-    assert {n.id for n in found.nodes if n.shape == "call"} == {"SK001", "SK002"}
     assert found.starts[0].id == "SK000"
-    assert {("SK002", "SK003"), ("SK003", "SK002"), ("SK002", "SK004"), ("SK004", "SK002")} <= set(
-        graph(found).edges
-    )
-    tools = ["reserveFlight", "checkAvailability"]
-    called = calls_by_node([found], tools)
-    assert (called["SK001"], called["SK002"]) == (("checkAvailability",), ("reserveFlight",))
+    pairs = {(e.source[-1], e.target[-1]) for e in found.edges}
+    assert {("2", "3"), ("3", "2"), ("2", "4"), ("4", "2")} <= pairs
+    called = calls_by_node([found], ["reserveFlight", "checkAvailability"])
+    assert {id: calls for id, calls in called.items() if calls} == {
+        "SK001": ("checkAvailability",),
+        "SK002": ("reserveFlight",),
+    }
 
 
 def test_a_chart_of_the_same_form() -> None:
     found = parse_chart(CHART)
-    assert [n.id for n in found.nodes] == [f"BH00{i}" for i in (0, 1, 2, 3, 4, 6, 5)]
-    assert [n.shape for n in found.nodes] == ["start", "call", "call", *["reply"] * 4]
-    assert sorted((e.source[-1], e.target[-1]) for e in found.edges) == [
-        ("0", "1"), ("1", "2"), ("1", "5"), ("2", "3"), ("2", "4"),
-        ("3", "2"), ("3", "6"), ("4", "2"), ("4", "6"), ("5", "1"),
-    ]  # fmt: skip
+    assert [(n.id[-1], n.shape, n.line) for n in found.nodes] == [
+        ("0", "start", 2),
+        ("1", "call", 2),
+        ("2", "call", 4),
+        *((id, "reply", line) for id, line in (("3", 6), ("4", 7), ("6", 9), ("5", 10))),
+    ]
+    pairs = " ".join(sorted(e.source[-1] + e.target[-1] for e in found.edges))
+    assert pairs == "01 12 15 23 24 32 36 42 46 51"
     assert found.node("BH001").text == (
         "Ask which boat it shall be,\ncall check_boat, and go by the returned is_free"
     )
     assert found.node("BH002").text.endswith("the returned state")  # without the blank before ]
-    assert [n.line for n in found.nodes] == [2, 2, 4, 6, 7, 9, 10]
-    assert sorted(map(sorted, networkx.simple_cycles(graph(found)))) == [
-        ["BH001", "BH005"], ["BH002", "BH003"], ["BH002", "BH004"],
-    ]  # fmt: skip
-
-
-def test_labels_are_split_into_intent_and_condition() -> None:
-    edge = parse_chart(CHART).edges[1]
-    assert edge == Edge(
+    cycles = networkx.simple_cycles(networkx.DiGraph([(e.source, e.target) for e in found.edges]))
+    assert sorted("".join(sorted(id[-1] for id in cycle)) for cycle in cycles) == ["15", "23", "24"]
+    assert found.edges[1] == Edge(
         source="BH001",
         target="BH002",
         label="The boat is free (is_free = true)",
         intent="The boat is free",
-        condition=Condition(alternatives=((Comparison(field="is_free", op="=", value=True),),)),
+        condition=Condition(
+            alternatives=((FieldComparison(field="is_free", op="=", value=True),),)
+        ),
         line=4,
     )
 
@@ -97,26 +97,22 @@ def test_labels_are_split_into_intent_and_condition() -> None:
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        ("A(s)--x y-->B[b]", [("A", "x y", "B")]),
-        ('A(s)\n -->B[b] %% c\n ;;B -- "x --> y" -->\nA', [("A", "", "B"), ("B", "x --> y", "A")]),
-        ("A(s) -- x y --> B[b]", [("A", "x y", "B")]),
-        ("A(s)-->|x y|B[b]", [("A", "x y", "B")]),
-        ('A(s) --> | "x (y) | z" | B[b]', [("A", "x (y) | z", "B")]),
-        ("A(s)-->B[b]", [("A", "", "B")]),
-        ("A(s)-->B[b]--x-->C>c]", [("A", "", "B"), ("B", "x", "C")]),
-        (
-            "A(s) & B[b]--x-->C[c] & D>d]",
-            [("A", "x", "C"), ("A", "x", "D"), ("B", "x", "C"), ("B", "x", "D")],
-        ),
-        ("A-->B\nA(s)\nB[b]", [("A", "", "B")]),
-        ("A(s)--two or\n  more lines-->B[b]", [("A", "two or more lines", "B")]),
-        ("A(s)--so\nn == 1-->B[b]", [("A", "so n == 1", "B")]),
-        ("A(s)--in 2-3 days-->B[b];\n%% A-->C\n\n", [("A", "in 2-3 days", "B")]),
-        ("A(s)--x-->B[b]\r\nB--y-->B\r\n", [("A", "x", "B"), ("B", "y", "B")]),
+        ("A(s)--x y-->B[b]", "A x y B"),
+        ('A(s)\n -->B[b] %% c\n ;;B -- "x --> y" -->\nA', "A  B|B x --> y A"),
+        ("A(s) -- x y --> B[b]", "A x y B"),
+        ("A(s)-->|x y|B[b]", "A x y B"),
+        ('A(s) --> | "x (y) , z" | B[b]', "A x (y) , z B"),
+        ("A(s)-->B[b]--x-->C>c]", "A  B|B x C"),
+        ("A(s) & B[b]--x-->C[c] & D>d]", "A x C|A x D|B x C|B x D"),
+        ("A-->B\nA(s)\nB[b]", "A  B"),
+        ("A(s)--two or\n  more lines-->B[b]", "A two or more lines B"),
+        ("A(s)--so\nn == 1-->B[b]", "A so n == 1 B"),
+        ("A(s)--in 2-3 days-->B[b];\n%% A-->C\n\n", "A in 2-3 days B"),
+        ("A(s)--x-->B[b]\r\nB--y-->B\r\n", "A x B|B y B"),
     ],
 )
-def test_edges(body: str, expected: list[tuple[str, str, str]]) -> None:
-    assert pairs(chart(body)) == expected
+def test_edges(body: str, expected: str) -> None:
+    assert "|".join(f"{e.source} {e.label} {e.target}" for e in chart(body).edges) == expected
 
 
 @pytest.mark.parametrize(
@@ -149,20 +145,17 @@ def test_charts_in_the_styles_of_others(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "part"),
     [
-        (
-            "bad_extra_bracket.mmd",
-            "line 2, column 48: this `[` in the label of CS001",
-        ),
-        ("bad_group_edge.mmd", "line 5, column 16: desk is a subgraph, which is no step"),
-        ("bad_unclosed.mmd", "line 2, column 2: the label of A is not closed before"),
-        ("bad_direction.mmd", "line 3, column 3: the label has no arrow or is not closed"),
+        ("bad_extra_bracket.mmd", "line 2, column 48: this `[` in the label of CS001"),
+        ("bad_group_edge.mmd", "line 5, column 16: desk is a subgraph"),
+        ("bad_unclosed.mmd", "line 2, column 2: the label of A is not closed"),
+        ("bad_direction.mmd", "line 3, column 3: the label has no arrow"),
         ("bad_kind.md", "line 4, column 1: a chart begins with `flowchart` or `graph`"),
     ],
 )
-def test_charts_of_others_that_cannot_be_read(name: str, told: str) -> None:
-    assert told in refused((FOREIGN / name).read_text())
+def test_charts_of_others_that_cannot_be_read(name: str, part: str) -> None:
+    assert part in refused((FOREIGN / name).read_text())
 
 
 @pytest.mark.parametrize(
@@ -179,76 +172,71 @@ def test_charts_of_others_that_cannot_be_read(name: str, told: str) -> None:
 )
 def test_where_a_chart_begins(body: str, starts: list[str], begins: str | None) -> None:
     found = chart(body)
-    assert [n.id for n in found.starts] == starts
-    assert found.begins == begins
+    assert ([n.id for n in found.starts], found.begins) == (starts, begins)
     assert any(r.kind == "no_start" for r in found.remarks) is bool(begins)
 
 
-def test_of_two_texts_the_later_one_stands_as_in_mermaid() -> None:
+def test_of_two_texts_of_a_node_the_later_one_counts() -> None:
     found = chart("A(s)-->B[one]\nA-->B[two]\nB>two]-->B[two]")
     assert [(n.text, n.shape, n.line) for n in found.nodes if n.id == "B"] == [("two", "reply", 4)]
-    assert [r.line for r in found.remarks] == [3, 4, 4]
-    assert "text or shape in line 2 and another in line 3: the later" in found.remarks[0].message
+    assert [(r.kind, r.line) for r in found.remarks] == [("doubled", line) for line in (3, 4, 4)]
+    same = chart("A(s)-->B[one  two]\nA-->B[one\ntwo]")
+    assert [(n.text, n.line) for n in same.nodes] == [("s", 2), ("one  two", 2)]
+    assert same.remarks == ()
 
 
 @pytest.mark.parametrize("first", ["：\n", "The chart：\n", "%% mine\n\n", "\ufeff", "：", "  \n "])
-def test_what_may_stand_before_the_first_line(first: str) -> None:
+def test_what_may_precede_the_first_line(first: str) -> None:
     assert parse_chart(first + "flowchart LR\nA(s)").direction == "LR"
 
 
 def test_parameters() -> None:
-    found = chart(
-        "A(s)-->B[b]\n\nThe auxiliary parameter information in the workflow is as follows:\n"
-        '"colour": "any, such as "red"",\n\n"size": "S to XL"\n"said": "as \\"they\\" say"\n'
-    )
-    assert found.parameters == {
-        "colour": 'any, such as "red"', "size": "S to XL", "said": 'as "they" say',
-    }  # fmt: skip
+    lines = '"a": "such as "red"",\n\n"b": "S to XL"\n"c": "as \\"they\\" say"\n'
+    found = chart(f"A(s)-->B[b]\n\n{AUXILIARY}{lines}")
+    assert found.parameters == {"a": 'such as "red"', "b": "S to XL", "c": 'as "they" say'}
     assert len(found.edges) == 1
-
-
-def test_the_same_node_may_be_declared_twice_with_the_same_text() -> None:
-    found = chart("A(s)-->B[one  two]\nA-->B[one\ntwo]")
-    assert [(n.id, n.text, n.line) for n in found.nodes] == [("A", "s", 2), ("B", "one  two", 2)]
+    for line in ('colour: "red"', '"a": 1', '"a": "x"\n"a": "y"'):
+        assert re.search("my.mmd, line [45]", refused(f"{HEAD}A(s)\n{AUXILIARY}{line}"))
 
 
 @pytest.mark.parametrize(
-    ("body", "where", "what"),
+    ("body", "line", "column", "part"),
     [
-        ("A(s)\nsubgraph one\nA-->B[b]", "line 3, column 1", "a line `end` is missing"),
-        ("A(s)-->B\nsubgraph B[b]\nC-->D\nend", "line 2, column 8", "B is a subgraph"),
-        ("A(s)-->B[b]\nend", "line 3, column 1", "`end` closes no subgraph"),
-        ("A(s)-->end", "line 2, column 8", "`end` is a word of Mermaid"),
-        ("A(s)-->class --> B", "line 2, column 8", "`class` is a word of Mermaid"),
-        ("A(s) <-- B[b]", "line 2, column 6", "no arrow"),
-        ("A(s) <--- B[b]", "line 2, column 6", "the other way round"),
-        ("A(s) x--> B[b]", "line 2, column 6", "the other way round"),
-        ("A(s)-->B@{ shape: rect", "line 2, column 9", "`}` is missing"),
-        ("A(s)-->B@{ shape: [ }", "line 2, column 9", "cannot be read"),
-        ("A(s)--a--B[b]--y-->C[c]", "line 2, column 5", "has no arrow or is not closed"),
-        ("A(s)-->B[b", "line 2, column 9", "`]` is missing"),
-        ("A(s)-->B[b\nB--x-->C[c]", "line 2, column 9", "`]` is missing"),
-        ("A(s)-->B[b\nB--x-->C(c)]", "line 2, column 9", "before the next arrow"),
-        ("A(s)-->B[say [b]-->C[c]", "line 2, column 14", "this `[` in the label of B is one too"),
-        ("A(s)-->B[[b]\nB-->C[c]", "line 2, column 10", "this `[` in the label of B"),
-        ("A(s)-->B[a [b], [c or\n[d] e]\nB-->C[c]", "line 2, column 17", "this `["),
-        ("A(s)-->B{is (it {so}-->C[c]", "line 2, column 17", "this `{` in the label of B"),
-        ("A(s)-->B[one] two]-->C[c]", "line 2, column 15", "`two]-->C[c]` cannot stand here"),
-        ("A(s)-->B[one]]-->C[c]", "line 2, column 14", "this `]` closes nothing"),
-        ("A(s)--a\nB-->C[c]", "line 2, column 5", "not closed before the next statement"),
-        ("A(s)--a", "line 2, column 5", "no arrow"),
-        ("A(s)-->|x\nB[b]", "line 2, column 5", "not closed"),
-        ("A(s)-->", "line 2, column 8", "a node is expected, not the end of the line"),
-        ("A(s)-->B[ ]", "line 2, column 9", "the label of B is empty"),
-        ("A(s)  B[b]", "line 2, column 7", "`B[b]` cannot stand here"),
-        ("A(s)--x  (free >= )-->B[b]", "line 2, column 7", "`free >=` is no comparison"),
-        ("", "line 2, column 1", "no nodes"),
+        ("A(s)\nsubgraph one\nA-->B[b]", 3, 1, "a line `end` is missing"),
+        ("A(s)-->B\nsubgraph B[b]\nC-->D\nend", 2, 8, "B is a subgraph"),
+        ("A(s)-->B[b]\nend", 3, 1, "`end` closes no subgraph"),
+        ("A(s)-->end", 2, 8, "`end` is a word of Mermaid"),
+        ("A(s)-->class --> B", 2, 8, "`class` is a word of Mermaid"),
+        ("A(s) <-- B[b]", 2, 6, "no arrow"),
+        ("A(s) <--- B[b]", 2, 6, "the other way round"),
+        ("A(s) x--> B[b]", 2, 6, "the other way round"),
+        ("A(s)-->B@{ shape: rect", 2, 9, "`}` is missing"),
+        ("A(s)-->B@{ shape: [ }", 2, 9, "cannot be read"),
+        ("A(s)-->B@{\n- x\n}", 2, 9, "write @{ shape: rect"),
+        ("A(s)--a--B[b]--y-->C[c]", 2, 5, "has no arrow or is not closed"),
+        ("A(s)-->B[b", 2, 9, "`]` is missing"),
+        ("A(s)-->B[b\nB--x-->C[c]", 2, 9, "`]` is missing"),
+        ("A(s)-->B[b\nB--x-->C(c)]", 2, 9, "before the next arrow"),
+        ("A(s)-->B[say [b]-->C[c]", 2, 14, "this `[` in the label of B is one too"),
+        ("A(s)-->B[[b]\nB-->C[c]", 2, 10, "this `[` in the label of B"),
+        ("A(s)-->B[a [b], [c or\n[d] e]\nB-->C[c]", 2, 17, "this `["),
+        ("A(s)-->B{is (it {so}-->C[c]", 2, 17, "this `{` in the label of B"),
+        ("A(s)-->B[one] two]-->C[c]", 2, 15, "`two]-->C[c]` cannot stand here"),
+        ("A(s)-->B[one]]-->C[c]", 2, 14, "this `]` closes nothing"),
+        ("A(s)--a\nB-->C[c]", 2, 5, "not closed before the next statement"),
+        ("A(s)--a", 2, 5, "no arrow"),
+        ("A(s)-->|x\nB[b]", 2, 5, "not closed"),
+        ("A(s)-->", 2, 8, "a node is expected, not the end of the line"),
+        ("A(s)-->B[ ]", 2, 9, "the label of B is empty"),
+        ("A(s)  B[b]", 2, 7, "`B[b]` cannot stand here"),
+        ("A(s)--x  (free >= )-->B[b]", 2, 7, "`free >=` is no comparison"),
+        ("", 2, 1, "no nodes"),
     ],
 )
-def test_refused_with_line_and_column(body: str, where: str, what: str) -> None:
-    told = refused(HEAD + body)
-    assert told.startswith(f"my.mmd, {where}: "), told
-    assert what in told
+def test_refused_with_line_and_column(body: str, line: int, column: int, part: str) -> None:
+    message = refused(HEAD + body)
+    assert message.startswith(f"my.mmd, line {line}, column {column}: ")
+    assert part in message
 
 
 @pytest.mark.parametrize(
@@ -258,17 +246,12 @@ def test_a_chart_begins_with_its_direction(text: str) -> None:
     assert "begins with `flowchart` or `graph` and one of TD, TB, LR, RL, BT" in refused(text)
 
 
-@pytest.mark.parametrize("line", ['colour: "red"', '"a": 1', '"a": "x"\n"a": "y"'])
-def test_parameters_that_are_none(line: str) -> None:
-    heading = "The auxiliary parameter information in the workflow is as follows:"
-    assert "my.mmd, line 4" in refused(f"{HEAD}A(s)\n{heading}\n{line}") or "line 5" in refused(
-        f"{HEAD}A(s)\n{heading}\n{line}"
-    )
-
-
-def test_a_join_of_many_with_many_is_refused_before_it_is_made() -> None:
+def test_more_nodes_and_edges_than_can_be_checked() -> None:
     many = " & ".join(f"A{i}" for i in range(1000))
     assert "more than 10,000 edges" in refused(f"{HEAD}{many}-->{many}")
+    many = "".join(f"A{i}[x]\n" for i in range(2000))
+    assert len(chart(f"{many}A7[x]").nodes) == 2000
+    assert "line 2002, column 1: more than 2,000 nodes" in refused(f"{HEAD}{many}B[x]")
 
 
 N = 100_000
@@ -290,8 +273,7 @@ N = 100_000
         'A["' + " " * N + "x",
         "A(s)--x" + "\n  " * (N // 3) + "-->A",
         "A[" + "#a" * (N // 2) + "]",
-        "A(s)\nThe auxiliary parameter information in the workflow is as follows:"
-        + '"a": "' * 20_000,
+        f"A(s)\n{AUXILIARY.strip()}" + '"a": "' * 20_000,
         "%%" * N,
         "%%{" * (N // 3),
         "%%{\n" * (N // 4) + "}%%",
@@ -311,16 +293,15 @@ N = 100_000
 def test_hostile_text_ends_in_a_chart_or_an_input_error(hostile: str) -> None:
     """A quadratic step would take minutes here: 100,000 characters squared are 1e10."""
     try:
-        found = parse_chart(HEAD + hostile)
+        where = f"line {parse_chart(HEAD + hostile).nodes[0].line}"
     except InputError as error:
-        told = str(error)
-    else:
-        told = f"line {found.nodes[0].line}"
-    assert "line" in told
+        where = str(error)
+    assert "line" in where
 
 
 @given(st.text(alphabet='AB01 ()[]>-|&"%\n=<ortue;#:', max_size=60))
 def test_any_text_is_a_chart_or_an_input_error_with_line_and_column(body: str) -> None:
+    where = "flowchart, line 1, column 1"
     try:
         found = chart(body)
     except InputError as error:
@@ -328,22 +309,10 @@ def test_any_text_is_a_chart_or_an_input_error_with_line_and_column(body: str) -
     else:
         ids = {n.id for n in found.nodes}
         assert all({e.source, e.target} <= ids for e in found.edges)
-        where = "flowchart, line 1, column 1"
     assert re.fullmatch(r"flowchart, line \d+, column \d+", where)
 
 
-def test_more_nodes_than_can_be_checked() -> None:
-    many = "".join(f"A{i}[x]\n" for i in range(2000))
-    assert len(parse_chart(f"flowchart TD\n{many}A7[x]").nodes) == 2000
-    with pytest.raises(InputError, match=r"line 2002, column 1.*more than 2,000 nodes"):
-        parse_chart(f"flowchart TD\n{many}B[x]")
-
-
 TOOLS = ["find", "find_book", "lend"]
-
-
-def calls(text: str, shape: str = ">") -> tuple[str, ...]:
-    return calls_by_node([chart(f'A{shape}"{text}"]')], TOOLS)["A"]
 
 
 @pytest.mark.parametrize(
@@ -356,17 +325,157 @@ def calls(text: str, shape: str = ">") -> tuple[str, ...]:
     ],
 )
 def test_the_calls_of_a_node(text: str, named: tuple[str, ...]) -> None:
-    assert calls(text) == calls(text, "[") == named
+    for shape in "[>":
+        assert calls_by_node([chart(f'A{shape}"{text}"]')], TOOLS)["A"] == named
+    assert tuple(dict.fromkeys(names_in(text, TOOLS))) == named
 
 
 def test_a_reply_calls_what_no_call_node_names() -> None:
     drawn = chart("A(s)-->B>call find]-->C[tell what find found, then lend it]\nB-->D[lend]")
-    assert calls_by_node([drawn], TOOLS) == {
-        "A": (), "B": ("find",), "C": ("lend",), "D": ("lend",),
-    }  # fmt: skip
-    other = chart("E>lend]")
-    assert calls_by_node([drawn, other], TOOLS)["C"] == ()
+    called = {"A": (), "B": ("find",), "C": ("lend",), "D": ("lend",)}
+    assert calls_by_node([drawn], TOOLS) == called
+    assert calls_by_node([drawn, chart("E>lend]")], TOOLS)["C"] == ()
 
 
-def test_all_occurrences_of_names() -> None:
-    assert names_in("lend, find, lend", TOOLS) == ("lend", "find", "lend")
+# -- conditions ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "op", "value"),
+    [
+        ("free = 3", "free", "=", 3.0),
+        ("free==3", "free", "=", 3.0),
+        ("free >= -1.5", "free", ">=", -1.5),
+        ("free ≤ 2", "free", "<=", 2.0),
+        ("is_in is true", "is_in", "=", True),
+        ("is_in IS NOT False", "is_in", "!=", False),
+        ("state != on hold", "state", "!=", "on hold"),
+        ('state = "on hold"', "state", "=", "on hold"),
+        ('number = "3"', "number", "=", "3"),
+        ('state = "this or that"', "state", "=", "this or that"),
+        ("day < 2031-04-09", "day", "<", "2031-04-09"),
+        ("größe = klein", "größe", "=", "klein"),
+        ("find_book.free = 3", "find_book.free", "=", 3.0),
+    ],
+)
+def test_comparisons(text: str, field: str, op: str, value: Any) -> None:
+    ((found,),) = read_condition(text).alternatives
+    assert (found.name, found.op, found.value) == (field, op, value)
+    assert type(found.value) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("label", "intent"),
+    [
+        ("Seats are left (free >= 1)", "Seats are left"),
+        ("Seats (of any class) are left (free >= 1)", "Seats (of any class) are left"),
+        ("(free >= 1)", ""),
+        ('Named ) so (name = "a) b")', "Named ) so"),
+        *((label, label.strip()) for label in ("", "Pay (now) ", "Older (> 18)", "(", ")")),
+        *((label, label) for label in ("Pay (by card)", "Pay :)", "A (B -> C)", "Go on (a => b)")),
+        *((label, label) for label in ("Any (he is, she is)", "free >= 1", "x (free = 1) y")),
+    ],
+)
+def test_intents_of_labels(label: str, intent: str) -> None:
+    found, condition = split_label(label)
+    assert found == intent
+    assert (condition is None) == (intent == label.strip())
+
+
+@pytest.mark.parametrize(
+    ("inside", "part"),
+    [
+        ("free >= ", "`free >=` is no comparison; allowed is `field op value`"),
+        ("free >= 1 and ", "`` is no comparison"),
+        ("free = 1 or 2", "`2` is no comparison"),
+        ("free = 1 or b", "`b` is no comparison"),
+        ("free = 1 x=2", "`free = 1 x=2` is no comparison"),
+        ("3 = 4 and a = 1", "`3 = 4`"),
+        ("a.b.c = 1", "`a.b.c = 1`"),
+        ("free = (1)", "`free = (1)`"),
+        ("free = 1" + "0" * 400, "too large"),
+        ('free = "1" 2', '`free = "1" 2`'),
+        ("a = 1 and free is not", "`free is not`"),
+    ],
+)
+def test_what_looks_like_a_condition_and_is_none(inside: str, part: str) -> None:
+    with pytest.raises(ConditionError, match=re.escape(part)):
+        split_label(f"Left ({inside})")
+
+
+@pytest.mark.parametrize(
+    ("text", "holding", "failing", "unknown"),
+    [
+        ("f = true", [True, "true", "True"], [False, 1], []),
+        ("f != true", ["no"], [], []),
+        ("f = 3", [3, "3", "3.0"], [4], []),
+        ('f = "3"', [3], [], []),
+        ("f > 2", ["10"], [2], []),
+        ("f >= 2", [2.0], [], []),
+        ("f < 2", [], [], ["few", True, None]),
+        ("f < few", [], [], [2]),
+        ("f = ready", ["READY"], [], []),
+        ("f = on hold", [" On  hold"], [], []),
+        ("f = a", [], [None, ["a"], {"a": 1}], []),
+        ("f != a", [None], [], []),
+        ("f < 2031-04-09", ["2031-04-08"], ["2031-10-01"], ["soon"]),
+        ("f >= 2031-04-09", ["2031-04-09T10:00"], [], []),
+        ("f < 10:30", ["09:00"], [], ["2031-04-09"]),
+        ("f = 1", [], [float("inf"), 10**400], []),
+        ("f < 1", [], [], [float("nan")]),
+    ],
+)
+def test_when_a_comparison_holds(
+    text: str, holding: list[Any], failing: list[Any], unknown: list[Any]
+) -> None:
+    condition = read_condition(text)
+    for values, expected in ((holding, True), (failing, False), (unknown, None)):
+        for value in values:
+            assert holds(condition, [("t", {"f": value})]) is expected
+
+
+def test_the_latest_value_counts_and_the_tool_if_it_is_named() -> None:
+    returned = [("a", {"x": 1}), ("b", {"x": 2}), ("a", {"y": 3})]
+    assert holds(read_condition("x = 2"), returned) is True
+    assert holds(read_condition("a.x = 1"), returned) is True
+    assert holds(read_condition("b.y = 3"), returned) is None
+    assert holds(read_condition("x = 2"), [*returned, ("b", {"x": 5})]) is False
+
+
+RANK = {True: 2, None: 1, False: 0}
+
+
+@pytest.mark.parametrize("values", list(itertools.product([True, False, None], repeat=4)))
+def test_unknown_values_as_in_kleenes_logic(values: tuple[bool | None, ...]) -> None:
+    """`and` is the minimum, `or` the maximum of false < unknown < true; `and` binds tighter."""
+    condition = read_condition("a = true AND b = true or c = true and d = true")
+    pairs = zip("abcd", values, strict=True)
+    returned = [("t", {name: value}) for name, value in pairs if value is not None]
+    a, b, c, d = (RANK[v] for v in values)
+    assert RANK[holds(condition, returned)] == max(min(a, b), min(c, d))
+
+
+VALUES = st.one_of(
+    st.booleans(),
+    st.floats(-1e6, 1e6).map(lambda x: round(x, 3)),
+    st.text(alphabet="ab orandis=<>()!.3é", max_size=8),
+)
+COMPARISONS = st.builds(
+    FieldComparison,
+    field=st.sampled_from(["free", "is_in", "größe"]),
+    tool=st.sampled_from([None, "look_up"]),
+    op=st.sampled_from(["=", "!=", "<", "<=", ">", ">="]),
+    value=VALUES,
+)
+CONDITIONS = st.builds(
+    Condition,
+    alternatives=st.lists(
+        st.lists(COMPARISONS, min_size=1, max_size=3).map(tuple), min_size=1, max_size=3
+    ).map(tuple),
+)
+
+
+@given(CONDITIONS, st.sampled_from(["Go on", "", "a) b (c"]))
+def test_a_condition_is_read_as_it_was_written(condition: Condition, intent: str) -> None:
+    assert read_condition(written(condition)) == condition
+    assert split_label(f"{intent} ({written(condition)})") == (intent, condition)

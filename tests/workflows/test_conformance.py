@@ -1,281 +1,401 @@
-"""Conformance of calls, decided by hand."""
+"""Alignment against a brute force, and what conformance and causes call the deviations."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+import json
+import random
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.workflows.align import Call
-from agenteval.workflows.conformance import conform
+from agenteval.workflows.align import Call, align
+from agenteval.workflows.backend import load_backend
+from agenteval.workflows.causes import causes, primary
+from agenteval.workflows.chart import Chart, Edge, Node
+from agenteval.workflows.conditions import Condition, FieldComparison
+from agenteval.workflows.conformance import Deviation, conform, conformance
+from agenteval.workflows.final_state import gold_state, judged
 from agenteval.workflows.folder import read_role
 from agenteval.workflows.mermaid import parse_chart
 from agenteval.workflows.procedure import Procedure, compiled, procedure
-from agenteval.workflows.scenario import WorkflowTool
-from tests.workflows.boats import tool
+from agenteval.workflows.scenario import Action, Goal, Profile, WorkflowTool
+from agenteval.workflows.session import SessionCall, SessionLog, SimulatorMistake
+from tests.workflows.boats import boats
 
 DESK = Path(__file__).parent / "library_desk"
+ROLE = read_role(DESK)
 PAPER = Path(__file__).resolve().parents[3] / "shared/reference/workflows/paper_listings_en.txt"
 
 
-@cache
-def desk(*scenarios: str) -> Procedure:
-    return procedure(read_role(DESK), scenarios)
+# -- the cost of an alignment, found a second time by relaxing all states ------------------------
+
+RETURNS = {"f": "ok", "g": "fine", "h": "good"}  # the field that each tool returns
+Place = tuple[str, str, int]  # scenario, node, how many of its tools were called
+State = tuple[int, Place | None, Place | None]  # calls so far, the place, the place that waits
 
 
-def find(is_in: bool, title: str = "Dune") -> Call:
-    return Call(tool="find_book", arguments={"title": title}, returned={"is_in": is_in})
+def random_chart(rng: random.Random, letter: str) -> Chart:
+    nodes = [Node(id=f"{letter}0", shape="start", text="Start")]
+    edges = []
+    for i in range(1, rng.randrange(3, 6)):
+        tools = rng.sample(sorted(RETURNS), rng.choice([0, 1, 1, 2]))
+        shape = "call" if tools else "reply"
+        nodes.append(Node(id=f"{letter}{i}", shape=shape, text=" ".join(tools)))
+        edges.append((rng.randrange(i), i))
+    n = len(nodes)
+    edges += [(rng.randrange(n), rng.randrange(1, n)) for _ in range(rng.randrange(3))]
+    return Chart(
+        nodes=tuple(nodes),
+        edges=tuple(
+            Edge(
+                source=f"{letter}{a}",
+                target=f"{letter}{b}",
+                label="l",
+                condition=random_condition(rng) if rng.random() < 0.5 else None,
+            )
+            for a, b in dict.fromkeys(edges)
+        ),
+    )
 
 
-def lend(lent: bool = True, title: str = "Dune") -> Call:
-    arguments = {"title": title, "reader_id": "R-20"}
-    return Call(tool="lend_book", arguments=arguments, returned={"lent": lent})
+def random_condition(rng: random.Random) -> Condition:
+    name = rng.choice(sorted(RETURNS))
+    compared = FieldComparison(tool=name, field=RETURNS[name], op="=", value=rng.random() < 0.5)
+    return Condition(alternatives=((compared,),))
 
 
-def bring() -> Call:
-    return Call(tool="return_book", arguments={"title": "Emma"}, returned={"days_late": 0})
+def random_call(rng: random.Random) -> Call:
+    name = rng.choice([*RETURNS, "unknown"])
+    return Call(
+        tool=name,
+        returned=rng.choice([None, {}, {RETURNS.get(name, "x"): rng.random() < 0.5}]),
+        arguments=rng.choice([{"p": 1}, {}, None, "text"]),
+        carried_out=rng.random() < 0.8,
+    )
 
 
-def refused(tool: str) -> Call:
-    return Call(tool=tool, arguments={}, carried_out=False, problem="no such reader")
+class Brute:
+    """All states and their moves, as the docstring of `align` describes them."""
+
+    def __init__(self, charts: dict[str, Chart], calls: list[Call], complete: bool) -> None:
+        self.charts, self.calls, self.complete = charts, calls, complete
+        self.start = {s: c.starts[0].id for s, c in charts.items()}
+
+    def lowest(self) -> int:
+        cost: dict[State, int] = {(0, None, None): 0}
+        todo: list[State] = [(0, None, None)]
+        while todo:
+            state = todo.pop()
+            for more, target in self.moves(state):
+                if cost[state] + more < cost.get(target, 10**6):
+                    cost[target] = cost[state] + more
+                    todo.append(target)
+        return min(c for state, c in cost.items() if self.may_stop(*state[:2]))
+
+    def may_stop(self, at: int, place: Place | None) -> bool:
+        if at < len(self.calls):
+            return False
+        return not self.complete or (place is not None and self.is_end(place))
+
+    def tools(self, place: Place) -> list[str]:
+        node = self.charts[place[0]].node(place[1])
+        return node.text.split() if node.shape == "call" else []
+
+    def is_end(self, place: Place) -> bool:
+        done = place[2] == len(self.tools(place))
+        return done and not self.charts[place[0]].leaving(place[1])
+
+    def moves(self, state: State) -> Iterator[tuple[int, State]]:  # noqa: C901
+        at, place, waits = state
+        call = self.calls[at] if at < len(self.calls) else None
+        if call:
+            yield 1, (at + 1, place, waits)  # extra
+        if place is None:
+            for scenario, node in self.start.items():
+                if waits is None or waits[0] != scenario:
+                    yield 0, (at, (scenario, node, 0), waits)
+            if waits is not None:
+                yield 0, (at, waits, None)
+            return
+        scenario, node, done = place
+        if done < len(self.tools(place)):
+            following = (scenario, node, done + 1)
+            yield 1, (at, following, waits)  # left out
+            if call and call.carried_out and call.tool == self.tools(place)[done]:
+                lacks = call.tool == "f" and isinstance(call.arguments, dict)
+                yield int(lacks and call.arguments != {"p": 1}), (at + 1, following, waits)
+            return
+        for edge in self.charts[scenario].leaving(node):
+            yield int(self.is_false(edge, at)), (at, (scenario, edge.target, 0), waits)
+        if len(self.charts) == 1 or node == self.start[scenario]:
+            return
+        if self.is_end(place):
+            yield 0, (at, None, waits)
+        elif waits is None:
+            yield 0, (at, None, place)
+        elif not self.complete:
+            yield 0, (at, waits, place)
+
+    def is_false(self, edge: Edge, at: int) -> bool:
+        if edge.condition is None:
+            return False
+        wanted = edge.condition.alternatives[0][0]
+        values = [
+            call.returned[wanted.field]
+            for call in self.calls[:at]
+            if call.carried_out and call.tool == wanted.tool
+            if isinstance(call.returned, dict) and wanted.field in call.returned
+        ]
+        return bool(values) and values[-1] != wanted.value
 
 
-def told(
-    calls: Sequence[Call], *scenarios: str, complete: bool = True
-) -> list[tuple[str, int, str]]:
-    found = conform(desk(*(scenarios or ("lend_book",))), calls, complete=complete)
-    return [(d.cause, d.at, d.tool) for d in found.deviations]
-
-
-def bare(*names: str) -> list[WorkflowTool]:
-    return [
-        WorkflowTool(name=n, description="", parameters={}, returns={}, effect="read")
-        for n in names
+@pytest.mark.parametrize("scenarios", [1, 2, 3])
+def test_the_cost_is_the_lowest(scenarios: int) -> None:
+    rng = random.Random(scenarios)
+    tools = [
+        WorkflowTool(
+            name=name,
+            parameters={"type": "object", "required": ["p"] if name == "f" else []},
+            returns={"type": "object", "properties": {field: {"type": "boolean"}}},
+        )
+        for name, field in RETURNS.items()
     ]
+    compared = 0
+    for _ in range(120):
+        charts = {f"s{i}": random_chart(rng, "ABC"[i]) for i in range(scenarios)}
+        calls = [random_call(rng) for _ in range(rng.randrange(7))]
+        complete = rng.random() < 0.5
+        walk = compiled(charts, tools)
+        if complete and walk.shortest is None:
+            continue
+        reading = align(walk, calls, complete=complete)
+        assert reading.cost == Brute(charts, calls, complete).lowest()
+        assert conformance(walk, calls, reading).conforms == (reading.cost == 0)
+        assert reading.cost <= reading.worst
+        compared += 1
+    assert compared > 100
 
 
-def chain(text: str, *tools: str) -> Procedure:
-    return compiled({"s": parse_chart(text, "s")}, bare(*tools))
+def test_a_call_that_was_refused_and_made_again_is_no_loop() -> None:
+    """Both readings cost 2: a step left out (weight 2) comes before an extra call (weight 3)."""
+    scenario = boats()
+    walk = compiled({scenario.id: parse_chart(scenario.flowchart)}, scenario.tools)
+    book = {"tool": "book_boat", "arguments": {"boat": "Heron", "skipper": "Ada"}}
+    calls = [Call.model_validate({**book, "carried_out": done}) for done in (False, True)]
+    reading = align(walk, calls, complete=False)
+    moves = [(m.kind, m.at) for m in reading.moves if m.kind in ("step", "skip", "extra")]
+    assert (reading.cost, sorted(moves)) == (2, [("extra", 0), ("skip", 1), ("step", 1)])
 
 
-def test_a_right_session_conforms_and_its_walk_is_told() -> None:
-    found = conform(desk("lend_book"), [find(False, "Emma"), find(True), lend()])
-    assert found.conforms
-    assert found.fitness == 1
-    assert found.nodes == (
-        "LB000", "LB001", "LB003", "LB001", "LB002", "LB004", "LB006"
-    )  # fmt: skip
-    assert found.edges == tuple(zip(found.nodes, found.nodes[1:], strict=False))
-    # "Ask for a book" and "Another book will do" are the user's will; LB004 to LB006 has no label.
-    assert found.unchecked == 2
+# -- procedures ----------------------------------------------------------------------------------
 
 
-def test_a_step_left_out() -> None:
-    found = conform(desk("lend_book"), [lend()])
-    (deviation,) = found.deviations
-    assert (deviation.cause, deviation.at, deviation.tool) == ("missing_step", 0, "find_book")
-    assert deviation.node == "LB001"
-    assert found.fitness == pytest.approx(0.5)  # cost 1; worst: 1 call extra, 1 step missing
+def plain_tools(*names: str, fields: Sequence[str] = ()) -> list[WorkflowTool]:
+    returns = {"type": "object", "properties": {field: {} for field in fields}}
+    return [WorkflowTool(name=name, parameters={}, returns=returns) for name in names]
 
 
-def test_the_end_left_out_is_missing_only_when_the_walk_must_end() -> None:
-    assert told([find(True)]) == [("missing_step", 1, "lend_book")]
-    assert told([find(True)], complete=False) == []
+def walk_of(text: str, *tools: str, fields: Sequence[str] = ()) -> Procedure:
+    return compiled({"s": parse_chart(f"flowchart TD\n{text}")}, plain_tools(*tools, fields=fields))
 
 
-@pytest.mark.parametrize("complete", [True, False])
-def test_two_calls_swapped_are_one_wrong_order(complete: bool) -> None:
-    assert told([lend(), find(True)], complete=complete) == [("wrong_order", 0, "lend_book")]
+def due(walk: Procedure) -> dict[str, tuple[str, ...]]:
+    """The tools that may come after each tool, and at the start."""
+    begin = {"": tuple(t for at in walk.entries for t in walk.due(at))}
+    return begin | {
+        p.tool: walk.due(at + 1) for at, p in enumerate(walk.positions) if p.tool is not None
+    }
 
 
-@pytest.mark.parametrize("complete", [True, False])
-def test_a_branch_whose_condition_is_false(complete: bool) -> None:
-    found = conform(desk("lend_book"), [find(False), lend(False)], complete=complete)
-    (deviation,) = found.deviations
-    assert deviation.cause == "wrong_transition"
-    assert (deviation.at, deviation.tool) == (1, "lend_book")
-    assert deviation.edge == ("LB001", "LB002")
-    assert "is_in = true" in deviation.detail
+def test_the_walks_of_the_library() -> None:
+    walk = procedure(ROLE, ["lend_book"])
+    assert due(walk)[""] == ("find_book",)
+    assert due(walk)["find_book"] == ("lend_book", "find_book")
+    assert walk.required == {"find_book": ("title",), "lend_book": ("title", "reader_id")}
+    assert (walk.shortest, walk.steps) == (1, {"find_book", "lend_book"})
+    both = procedure(ROLE, ["return_book", "lend_book"])
+    assert due(both)[""] == ("return_book", "find_book")
 
 
-LOOP = """flowchart TD
-A(s)-->B>call seek]
-B--Found (f = true)-->C>call take]-->E>call stamp]
-B--Not found (f = false)-->D[ask for another]-->B"""
+def test_each_tool_of_a_node_is_called_once_and_replies_call_what_no_call_node_names() -> None:
+    text = "A(s)-->B>call one; by what one returned call two]\nB-->C[Tell what two did, call three]"
+    walk = walk_of(text, "one", "two", "three")
+    assert [p.tool for p in walk.positions] == [None, "one", "two", None, "three", None]
+    talk = [f"B{i}[x]-->B{j}[x]" for i in range(1, 8) for j in range(1, 8) if i != j]
+    loop = walk_of("\n".join(["A(s)-->B1[x]", *talk, "B7-->C>act]"]), "act")
+    assert due(loop) == {"": ("act",), "act": ()}
+    assert walk_of("A(s)-->B[x]\nB-->B").shortest is None
+
+
+@pytest.mark.parametrize("scenarios", [[], ["lend_books"]])
+def test_scenarios_that_are_not_there(scenarios: list[str]) -> None:
+    with pytest.raises(InputError, match="scenario"):
+        procedure(ROLE, scenarios)
+
+
+def test_charts_that_cannot_be_compiled() -> None:
+    chart = parse_chart("flowchart TD\nA(s)-->B[x]")
+    with pytest.raises(InputError, match="A is a node of s too"):
+        compiled({"s": chart, "t": chart}, [])
+    with pytest.raises(InputError, match="no start"):
+        compiled({"s": chart.model_copy(update={"nodes": chart.nodes[1:], "edges": ()})}, [])
+    with pytest.raises(InputError, match="B is not declared"):
+        compiled({"s": chart.model_copy(update={"nodes": chart.nodes[:1]})}, [])
+
+
+# -- conformance ---------------------------------------------------------------------------------
+
+
+def find(is_in: bool = True) -> Call:
+    return Call(tool="find_book", arguments={"title": "Dune"}, returned={"is_in": is_in})
+
+
+LEND = Call(
+    tool="lend_book", arguments={"title": "Dune", "reader_id": "R-20"}, returned={"lent": True}
+)
+NO_READER = LEND.model_copy(update={"arguments": {"title": "Dune"}})
+BRING = Call(tool="return_book", arguments={"title": "Emma"}, returned={"days_late": 0})
+REFUSED = Call(tool="lend_book", arguments={}, carried_out=False, problem="no such reader")
+SING = Call(tool="sing")
+FIND, OUT = find(), find(False)
+ONE, BOTH = ("lend_book",), ("return_book", "lend_book")
 
 
 @pytest.mark.parametrize(
-    ("made", "complete", "told"),
-    [  # after a search in vain the only way on is another search
-        (["seek"], True, [("missing_step", 1, "seek"), ("missing_step", 1, "take"),
-                          ("missing_step", 1, "stamp")]),
-        (["seek"], False, []),
-        (["seek", "stamp"], False, [("wrong_order", 1, "stamp")]),
-        (["seek", "take", "stamp"], True, [("wrong_transition", 1, "take")]),
+    ("scenarios", "calls", "anywhere", "at_an_end"),  # deviations of walks that may stop
+    [
+        (ONE, [OUT, FIND, LEND], "", ""),
+        (ONE, [OUT, OUT, OUT], "", ""),  # an edge leads back
+        (ONE, [LEND], "missing_step 0 find_book", "missing_step 0 find_book"),
+        (ONE, [FIND], "", "missing_step 1 lend_book"),
+        (ONE, [LEND, FIND], "wrong_order 0 lend_book", "wrong_order 0 lend_book"),
+        (ONE, [OUT, LEND], "wrong_transition 1 lend_book", "wrong_transition 1 lend_book"),
+        (
+            ONE,
+            [FIND, FIND, FIND, LEND],
+            "wrong_order 1 find_book, wrong_order 2 find_book",
+            "wrong_order 1 find_book, wrong_order 2 find_book",
+        ),
+        (ONE, [SING, FIND, LEND], "tool_use 0 sing", "tool_use 0 sing"),
+        (ONE, [FIND, REFUSED, LEND], "tool_use 1 lend_book", "tool_use 1 lend_book"),
+        (ONE, [FIND, REFUSED], "tool_use 1 lend_book", "tool_use 1 lend_book"),
+        (ONE, [FIND, NO_READER], "tool_use 1 lend_book", "tool_use 1 lend_book"),
+        (ONE, [FIND, BRING, LEND], "tool_use 1 return_book", "tool_use 1 return_book"),
+        (BOTH, [BRING, FIND, LEND], "", ""),
+        (BOTH, [FIND, LEND, BRING], "", ""),
+        (BOTH, [FIND, BRING, LEND], "", ""),  # put aside, and resumed
+        (BOTH, [FIND, BRING], "", ""),  # put aside for good
+        (BOTH, [BRING, FIND, LEND, BRING], "", ""),  # again after an end
+        (BOTH, [BRING, LEND], "missing_step 1 find_book", "missing_step 1 find_book"),
+        (BOTH, [BRING, OUT, LEND], "wrong_transition 2 lend_book", "wrong_transition 2 lend_book"),
+        # What is put aside cannot begin anew: asking again is a repetition.
+        (BOTH, [FIND, FIND, LEND], "wrong_order 1 find_book", "wrong_order 1 find_book"),
+        (BOTH, [LEND, FIND, BRING], "wrong_order 0 lend_book", "wrong_order 0 lend_book"),
+        (BOTH, [LEND, OUT, BRING], "wrong_order 0 lend_book", "wrong_order 0 lend_book"),
+        (BOTH, [BRING, LEND, FIND], "wrong_order 1 lend_book", "wrong_order 1 lend_book"),
+        # A second whole run is one; its first lacks a step.
+        (BOTH, [LEND, FIND, LEND], "missing_step 0 find_book", "missing_step 0 find_book"),
     ],
-)  # fmt: skip
-def test_where_the_only_way_on_leads_back_that_step_is_due(
-    made: list[str], complete: bool, told: list[tuple[str, int, str]]
+)
+def test_deviations(
+    scenarios: tuple[str, ...], calls: list[Call], anywhere: str, at_an_end: str
 ) -> None:
-    calls = [Call(tool=t, returned={"f": False} if t == "seek" else None) for t in made]
-    tools = [tool("seek", {"f": {"type": "boolean"}}), tool("take", {}), tool("stamp", {})]
-    found = conform(compiled({"s": parse_chart(LOOP)}, tools), calls, complete=complete)
-    assert [(d.cause, d.at, d.tool) for d in found.deviations] == told
-    if told and told[0][0] == "wrong_order":
-        assert found.deviations[0].detail == "too early; due: seek"
+    walk = procedure(ROLE, scenarios)
+    for complete, expected in ((False, anywhere), (True, at_an_end)):
+        found = conform(walk, calls, complete=complete).deviations
+        assert ", ".join(f"{d.cause} {d.at} {d.tool}" for d in found) == expected
 
 
-def test_branches_without_a_condition_are_counted_as_unchecked() -> None:
-    walk = chain("graph TD\nA[a_one]-->B{?}\nB-->C[a_two]\nB-->D[a_three]", "a_one", "a_two")
-    found = conform(walk, [Call(tool="a_one"), Call(tool="a_two")])
-    assert found.conforms
-    assert (found.edges, found.unchecked) == ((("A", "B"), ("B", "C")), 1)
-
-
-def test_a_value_that_was_not_returned_leaves_the_transition_unchecked() -> None:
-    call = Call(tool="find_book", arguments={"title": "Dune"}, returned={"shelf": "S4"})
-    found = conform(desk("lend_book"), [call, lend()])
-    assert found.conforms
-    assert found.unchecked == 2  # the user's "Ask for a book", and is_in
-
-
-def test_a_call_repeated_without_an_edge_back() -> None:
-    calls = [find(True), find(True), find(True), lend()]
-    assert told(calls) == [("wrong_order", 1, "find_book"), ("wrong_order", 2, "find_book")]
-    assert "repeated" in conform(desk("lend_book"), calls).deviations[0].detail
-
-
-def test_a_call_repeated_along_an_edge_back_conforms() -> None:
-    assert told([find(False), find(False), find(False)]) == []
-
-
-def test_a_tool_that_no_node_calls() -> None:
-    assert told([Call(tool="sing"), find(True), lend()]) == [("tool_use", 0, "sing")]
-
-
-@pytest.mark.parametrize("complete", [True, False])
-def test_a_refused_call_is_no_step_and_the_repaired_one_is(complete: bool) -> None:
-    calls = [find(True), refused("lend_book"), lend()]
-    assert told(calls, complete=complete) == [("tool_use", 1, "lend_book")]
-    detail = conform(desk("lend_book"), calls).deviations[0].detail
-    assert "no such reader" in detail
-
-
-def test_a_refused_call_that_is_never_repaired_is_one_deviation() -> None:
-    assert told([find(True), refused("lend_book")]) == [("tool_use", 1, "lend_book")]
-
-
-def test_a_required_parameter_that_is_not_given() -> None:
-    calls = [
-        find(True),
-        Call(tool="lend_book", arguments={"title": "Dune"}, returned={"lent": True}),
-    ]
-    found = conform(desk("lend_book"), calls)
-    assert [(d.cause, d.at) for d in found.deviations] == [("tool_use", 1)]
-    assert "reader_id" in found.deviations[0].detail
-    assert found.fitness == pytest.approx(2 / 3)  # cost 1; worst: 2 calls extra, 1 step missing
-    assert found.nodes[-1] == "LB006"
-
-
-def test_a_call_of_another_branch() -> None:
-    walk = chain(
-        "flowchart TD\nAA000(Start)--x-->AA001>call left]\nAA000--y-->AA002>call right]",
-        "left", "right",
-    )  # fmt: skip
-    found = conform(walk, [Call(tool="left"), Call(tool="right")])
-    assert [(d.cause, d.at) for d in found.deviations] == [("wrong_transition", 1)]
-    assert found.deviations[0].node == "AA002"
-
-
-def test_a_node_with_two_tools_is_a_sequence() -> None:
-    walk = chain("flowchart TD\nAA000(Start)-->AA001>call one, then two]", "one", "two")
-    assert conform(walk, [Call(tool="one"), Call(tool="two")]).conforms
-    assert [d.cause for d in conform(walk, [Call(tool="two"), Call(tool="one")]).deviations] == [
-        "wrong_order"
-    ]
-    assert [d.tool for d in conform(walk, [Call(tool="one")]).deviations] == ["two"]
+def test_the_walk_with_its_fitness_nodes_and_unchecked_edges() -> None:
+    walk = procedure(ROLE, ONE)
+    right = conform(walk, [OUT, FIND, LEND])
+    assert (right.fitness, right.cause) == (1, None)
+    assert right.nodes == ("LB000", "LB001", "LB003", "LB001", "LB002", "LB004", "LB006")
+    assert right.edges == tuple(zip(right.nodes, right.nodes[1:], strict=False))
+    # "Ask for a book" and "Another book will do" are the user's will; LB004 to LB006 has no label.
+    assert right.unchecked == 2
+    no_value = Call(tool="find_book", arguments={"title": "Dune"}, returned={"shelf": "S4"})
+    assert conform(walk, [no_value, LEND]).unchecked == 2  # "Ask for a book", and is_in
+    skipped = conform(walk, [LEND])
+    assert skipped.deviations[0].node == "LB001"
+    assert skipped.fitness == pytest.approx(0.5)  # cost 1; worst: 1 call extra, 1 step missing
+    lacking = conform(walk, [FIND, NO_READER])
+    assert lacking.deviations[0].detail == "without required reader_id"
+    assert lacking.fitness == pytest.approx(2 / 3)  # cost 1; worst: 2 calls extra, 1 step missing
+    (false,) = conform(walk, [OUT, LEND]).deviations
+    assert (false.edge, false.detail) == (("LB001", "LB002"), "not so: is_in = true")
+    assert conform(walk, [FIND, REFUSED]).deviations[0].detail == "refused: no such reader"
 
 
 def test_nothing_done() -> None:
-    empty = conform(desk("lend_book"), [], complete=False)
-    assert empty.conforms
-    assert empty.fitness is None
-    assert conform(desk("lend_book"), []).fitness == 0
-    talk = chain("flowchart TD\nAA000(Start)--hello-->AA001[Greet]")
-    assert conform(talk, []).fitness is None
-    assert conform(talk, []).nodes == ("AA000", "AA001")
+    walk, talk = procedure(ROLE, ONE), walk_of("A(s)--hello-->B[Greet]")
+    assert conform(walk, [], complete=False).fitness is None
+    assert (conform(walk, []).fitness, conform(talk, []).fitness) == (0, None)
+    assert conform(talk, []).nodes == ("A", "B")
 
 
 def test_a_walk_that_must_end_needs_an_end() -> None:
-    walk = chain("flowchart TD\nAA000(Start)-->AA001>call one]\nAA001-->AA001", "one")
+    walk = walk_of("A(s)-->B>call one]\nB-->B", "one")
     with pytest.raises(InputError, match="no end"):
         conform(walk, [Call(tool="one")])
     assert conform(walk, [Call(tool="one")] * 3, complete=False).conforms
 
 
-BOTH = ("return_book", "lend_book")
+LOOP = """A(s)-->B>call seek]
+B--Found (f = true)-->C>call take]-->E>call stamp]
+B--Not found (f = false)-->D[ask for another]-->B"""
 
 
 @pytest.mark.parametrize(
-    "calls",
+    ("text", "made", "complete", "expected"),
     [
-        [bring(), find(True), lend()],
-        [find(True), lend(), bring()],
-        [find(True), bring(), lend()],  # put aside, and taken up again
-        [find(True), bring()],  # put aside for good
-        [bring(), find(True), lend(), bring()],  # again after an end
+        # After a search in vain the only way on is another search.
+        (LOOP, "seek", True, "missing_step 1 seek, missing_step 1 take, missing_step 1 stamp"),
+        (LOOP, "seek", False, ""),
+        (LOOP, "seek stamp", False, "wrong_order 1 stamp"),
+        (LOOP, "seek take stamp", True, "wrong_transition 1 take"),
+        (
+            "A(s)--x-->B>call seek]\nA--y-->C>call take]",
+            "seek take",
+            True,
+            "wrong_transition 1 take",
+        ),
+        ("A(s)-->B>seek, then take]", "take seek", True, "wrong_order 0 take"),
+        ("A(s)-->B>seek, then take]", "seek", True, "missing_step 1 take"),
+        ("A[seek]-->B{?}\nB-->C[take]\nB-->D[stamp]", "seek take", True, ""),
     ],
 )
-def test_scenarios_one_after_the_other_or_put_aside(calls: list[Call]) -> None:
-    assert told(calls, *BOTH) == []
-
-
-def test_deviations_across_scenarios() -> None:
-    assert told([bring(), lend()], *BOTH) == [("missing_step", 1, "find_book")]
-    assert told([bring(), find(False), lend(False)], *BOTH) == [
-        ("wrong_transition", 2, "lend_book")
-    ]
-    # What is put aside cannot begin anew: asking again is a repetition.
-    assert told([find(True), find(True), lend()], *BOTH) == [("wrong_order", 1, "find_book")]
-    # A scenario that is known alone puts nothing aside.
-    assert told([find(True), bring(), lend()]) == [("tool_use", 1, "return_book")]
-
-
-@pytest.mark.parametrize("complete", [True, False])
-@pytest.mark.parametrize("is_in", [True, False])
-def test_swapped_calls_across_scenarios(complete: bool, is_in: bool) -> None:
-    swapped = [lend(), find(is_in)]
-    for calls, at in ([*swapped, bring()], 0), ([bring(), *swapped], 1), (swapped, 0):
-        assert told(calls, *BOTH, complete=complete) == [("wrong_order", at, "lend_book")]
-    # A second whole run is one; its first lacks a step.
-    again = [lend(), find(True), lend()]
-    assert told(again, *BOTH, complete=complete) == [("missing_step", 0, "find_book")]
+def test_deviations_from_small_charts(text: str, made: str, complete: bool, expected: str) -> None:
+    walk = walk_of(text, "seek", "take", "stamp", fields=["f"])
+    calls = [Call(tool=t, returned={"f": False} if t == "seek" else None) for t in made.split()]
+    found = conform(walk, calls, complete=complete)
+    assert ", ".join(f"{d.cause} {d.at} {d.tool}" for d in found.deviations) == expected
+    if text.startswith("A[seek]"):
+        assert found.unchecked == 1  # a branch without a condition
 
 
 @pytest.mark.skipif(not PAPER.is_file(), reason="the paper's listings are not at hand")
 def test_the_flight_chart_of_the_paper() -> None:
     text = PAPER.read_text(encoding="utf-8").split("=== Listing 6")[1].split("\n", 1)[1]
     chart = parse_chart(text.split("=== Listing 7")[0].strip(), "listing 6")
-    walk = compiled({"flight": chart}, bare("checkAvailability", "reserveFlight"))
+    walk = compiled({"flight": chart}, plain_tools("checkAvailability", "reserveFlight"))
     check = Call(tool="checkAvailability", returned={"is_air": "true"})
     reserve = Call(tool="reserveFlight", returned={"is_successful": "true"})
-    found = conform(walk, [check, reserve])
-    assert found.conforms
-    assert found.nodes == ("SK000", "SK001", "SK002", "SK003", "SK006")
+    assert conform(walk, [check, reserve]).nodes == ("SK000", "SK001", "SK002", "SK003", "SK006")
+    assert conform(walk, [check, check, reserve, reserve]).conforms  # both loops of the chart
     for complete in (True, False):
         swapped = conform(walk, [reserve, check], complete=complete)
         assert [d.cause for d in swapped.deviations] == ["wrong_order"]
-    assert conform(walk, [check, check, reserve, reserve]).conforms  # both loops of the chart
 
 
 def test_a_thousand_calls_in_thirty_nodes() -> None:
-    lines = [f"AA{i:03}>call t{i}]--next-->AA{i + 1:03}>call t{i + 1}]" for i in range(1, 30)]
-    back = [f"AA{i:03}--back-->AA001" for i in range(5, 30, 5)]
-    text = "\n".join(["flowchart TD", "AA000(Start)-->AA001>call t1]", *lines, *back])
-    walk = chain(text, *(f"t{i}" for i in range(1, 31)))
+    lines = [f"A{i}>call t{i}]--next-->A{i + 1}>call t{i + 1}]" for i in range(1, 30)]
+    back = [f"A{i}--back-->A1" for i in range(5, 30, 5)]
+    text = "\n".join(["A(Start)-->A1>call t1]", *lines, *back])
+    walk = walk_of(text, *(f"t{i}" for i in range(1, 31)))
     right = [Call(tool=f"t{i % 5 + 1}", arguments={"i": i}) for i in range(1000)]
     found = conform(walk, [*right, Call(tool="t1"), *right[1:]], complete=False)
     assert found.conforms
@@ -286,54 +406,206 @@ def test_a_thousand_calls_in_thirty_nodes() -> None:
 
 
 def test_a_field_that_tools_of_two_scenarios_return() -> None:
-    """`status` of `seek` in one chart says nothing of the `status` of `look` in the other."""
+    """`status` of `seek` in one chart says nothing about the `status` of `look` in the other."""
     charts = {
-        "one": parse_chart("flowchart TD\nAA000(Start)-->AA001>call seek]", "one"),
-        "two": parse_chart(
-            "flowchart TD\nBB000(Start)-->BB001>call look]\n"
-            "BB001--Free (status = free)-->BB002>call take]",
-            "two",
-        ),
+        "one": parse_chart("flowchart TD\nA(Start)-->A1>call seek]"),
+        "two": parse_chart("graph TD\nB(s)-->B1>call look]\nB1--Free (status = free)-->B2>take]"),
     }
-    tools = [
-        WorkflowTool(
-            name=name, description="", parameters={}, effect="read",
-            returns={"type": "object", "properties": {"status": {}}},
-        )
-        for name in ("seek", "look", "take")
-    ]  # fmt: skip
-    walk = compiled(charts, tools)
-    seek = Call(tool="seek", returned={"status": "open"})
-    look = Call(tool="look", returned={"status": "free"})
-    full = Call(tool="look", returned={"status": "full"})
+    walk = compiled(charts, plain_tools("seek", "look", "take", fields=["status"]))
+    seek, look, full = (
+        Call(tool=name, returned={"status": status})
+        for name, status in (("seek", "open"), ("look", "free"), ("look", "full"))
+    )
     take = Call(tool="take", returned={})
 
-    def causes(*calls: Call) -> list[tuple[str, int, str]]:
+    def deviations(*calls: Call) -> list[tuple[str, int, str]]:
         found = conform(walk, calls, complete=False)
         return [(d.cause, d.at, d.tool) for d in found.deviations]
 
-    assert causes(look, seek, take) == []
-    assert causes(seek, take) == [("missing_step", 1, "look")]
-    assert causes(full, seek, take) == [("wrong_transition", 2, "take")]
+    assert deviations(look, seek, take) == []
+    assert deviations(seek, take) == [("missing_step", 1, "look")]
+    assert deviations(full, seek, take) == [("wrong_transition", 2, "take")]
 
 
 def test_a_user_who_goes_to_and_fro_between_two_scenarios() -> None:
     charts = {
-        one: parse_chart(
-            f"flowchart TD\n{p}000(Start)-->{p}001>call {one}1]\n{p}001-->{p}002>call {one}2]\n"
-            f"{p}002-->{p}003>call {one}3]",
-            one,
+        s: parse_chart(
+            f"graph TD\n{s}0(s)-->{s}n1>call {s}1]-->{s}n2>call {s}2]-->{s}n3>call {s}3]"
         )
-        for one, p in (("a", "AA"), ("b", "BB"))
+        for s in "ab"
     }
-    walk = compiled(charts, bare(*(f"{one}{n}" for one in "ab" for n in (1, 2, 3))))
+    walk = compiled(charts, plain_tools(*(f"{s}{n}" for s in "ab" for n in (1, 2, 3))))
 
-    def causes(*names: str) -> list[tuple[str, int, str]]:
-        found = conform(walk, [Call(tool=name) for name in names], complete=False)
-        return [(d.cause, d.at, d.tool) for d in found.deviations]
+    def deviations(names: str) -> list[int]:
+        calls = [Call(tool=name) for name in names.split()]
+        return [d.at for d in conform(walk, calls, complete=False).deviations]
 
-    assert causes("a1", "b1", "a2", "b2", "a3", "b3") == []
-    assert causes("a1", "b1", "a2", "b2", "b3", "a3") == []
-    # one step left out is one deviation, where it should have come
-    assert [at for _, at, _ in causes("a1", "b1", "a3", "b2", "b3")] == [2]
-    assert [at for _, at, _ in causes("a1", "b1", "b3", "a2", "a3")] == [2]
+    assert deviations("a1 b1 a2 b2 a3 b3") == deviations("a1 b1 a2 b2 b3 a3") == []
+    # One step left out is one deviation, where it should have come.
+    assert deviations("a1 b1 a3 b2 b3") == deviations("a1 b1 b3 a2 a3") == [2]
+
+
+# -- causes: agents that fail in known ways, on the real backend of the library -------------------
+
+BACKEND: Any = load_backend(DESK)
+HANA, OTTO = ROLE.scenario("lend_book").profiles
+(JAN,) = ROLE.cross_profiles
+
+
+def session(calls: str, *, one_turn: bool = False) -> SessionLog:
+    """The log of calls such as `find Dune, lend Dune R-20`, carried out on the backend."""
+    backend, made = BACKEND(), []
+    for turn, text in enumerate(filter(None, calls.split(", "))):
+        name, *values = text.split()
+        full = {"find": "find_book", "lend": "lend_book", "bring": "return_book"}.get(name, name)
+        arguments = dict(zip(("title", "reader_id"), values, strict=False))
+        if not hasattr(backend, full):
+            result, status = "no such tool", "unknown_tool"
+        else:
+            try:
+                result, status = json.dumps(getattr(backend, full)(**arguments)), "ok"
+            except (ValueError, TypeError) as refused:
+                result, status = str(refused), "bad_arguments"
+        made.append(
+            SessionCall(
+                tool=full,
+                arguments=arguments,
+                status=status,
+                result=result,
+                turn=0 if one_turn else turn,
+            )
+        )
+    return SessionLog(calls=tuple(made), ended="user", state=backend.state)
+
+
+def causes_of(profile: Profile, log: SessionLog) -> tuple[Deviation, ...]:
+    return causes(procedure(ROLE, profile.scenarios), profile, log)
+
+
+@pytest.mark.parametrize(
+    ("profile", "calls", "expected"),
+    [
+        (HANA, "find Dune, lend Dune R-20", ""),
+        (HANA, "find dune, find Dune, lend Dune R-20", ""),  # out by its answer: an edge back
+        (OTTO, "find Emma, find Ulysses, lend Ulysses R-17", ""),
+        (JAN, "bring Emma, find Dune, lend Dune R-17", ""),
+        (JAN, "find Dune, bring Emma, lend Dune R-17", ""),
+        # a step left out, at the beginning and at the end, and everything
+        (HANA, "lend Dune R-20", "missing_step 0 find_book"),
+        (HANA, "find Dune", "missing_step 1 lend_book"),
+        (HANA, "", "missing_step 0 find_book, missing_step 0 lend_book"),
+        (JAN, "find Dune, lend Dune R-17", "missing_step 0 return_book"),
+        (JAN, "bring Emma", "missing_step 1 find_book, missing_step 1 lend_book"),
+        # two steps swapped: Dune is no longer in when it is looked up
+        (HANA, "lend Dune R-20, find Dune", "wrong_order 0 lend_book"),
+        # the branch of a book that is in
+        (
+            OTTO,
+            "find Emma, lend Emma R-17",
+            "wrong_transition 1 lend_book, missing_step 1 find_book",
+        ),
+        # wrong values
+        (HANA, "find Emma, find Dune, lend Dune R-17", "tool_use 2 lend_book"),
+        (HANA, "find Ulysses, lend Ulysses R-20", "tool_use 0 find_book, tool_use 1 lend_book"),
+        # tools that are not there, or refuse
+        (HANA, "find Dune, sing", "tool_use 1 sing, missing_step 2 lend_book"),
+        (HANA, "find Dune, lend Dune R-99", "tool_use 1 lend_book"),
+        (HANA, "find Dune, lend Dune", "tool_use 1 lend_book"),
+    ],
+)
+def test_causes_and_the_final_state_agree(profile: Profile, calls: str, expected: str) -> None:
+    log = session(calls)
+    found = causes_of(profile, log)
+    assert ", ".join(f"{d.cause} {d.at} {d.tool}" for d in found) == expected
+    verdict = judged(gold_state(ROLE, profile, BACKEND), log, ROLE.success)
+    assert verdict is not None
+    assert verdict.success == (not found)
+
+
+def test_details_and_the_primary_cause() -> None:
+    (wrong,) = causes_of(HANA, session("find Dune, lend Dune R-17"))
+    assert wrong.detail == 'reader_id: "R-17", gold "R-20"'
+    (refused,) = causes_of(HANA, session("find Dune, lend Dune R-99, lend Dune R-20"))
+    assert (refused.cause, refused.at) == ("tool_use", 1)  # repaired, and charged once
+    assert "there is no reader R-99" in refused.detail
+    late, early = Deviation(cause="missing_step", at=3), Deviation(cause="tool_use", at=1)
+    assert (primary([late, early]), primary([])) == ("tool_use", "other")
+
+
+def test_a_loop() -> None:
+    calls = ", ".join(["find Emma"] * 4)  # out each time, so the chart leads back each time
+    loop = causes_of(OTTO, session(calls, one_turn=True))
+    assert [d.at for d in loop if d.cause == "wrong_order"] == [1, 2, 3]
+    assert loop[-1].cause == "missing_step"
+    by_turn = causes_of(OTTO, session(calls))  # the user asked for them
+    assert "wrong_order" not in {d.cause for d in by_turn}
+    endless = causes_of(HANA, session(", ".join(["find Dune"] * 500), one_turn=True))
+    assert [d.at for d in endless if d.cause == "wrong_order"] == list(range(1, 500))
+
+
+def test_what_a_simulator_got_wrong_is_not_charged() -> None:
+    log = session("find Dune")
+    for who in ("tools", "user"):
+        mistake = SimulatorMistake(who=who, kind="wrong", turn=0)
+        assert causes_of(HANA, log.model_copy(update={"mistakes": (mistake,)})) == ()
+        repaired = (mistake.model_copy(update={"repaired": True}),)
+        found = causes_of(HANA, log.model_copy(update={"mistakes": repaired}))
+        assert [d.cause for d in found] == ["missing_step"]
+
+
+def causes_in(text: str, gold: Sequence[Action], *calls: SessionCall) -> tuple[Deviation, ...]:
+    walk = walk_of(text, *{action.tool for action in gold}, *{call.tool for call in calls})
+    goals = (Goal(text="x", actions=tuple(gold)),)
+    profile = Profile(id="p", scenarios=("s",), persona="x", opening="x", goals=goals)
+    return causes(walk, profile, SessionLog(calls=calls, ended="user"))
+
+
+def test_a_branch_that_is_not_the_users_will() -> None:
+    text = "A(s)-->B>look]\nB--The user cancels-->C>cancel]\nB--The user moves it-->D>move]"
+    gold = [Action(tool="look"), Action(tool="move")]
+    look, cancel, move = (
+        SessionCall(tool=name, arguments={}, result="{}", turn=0)
+        for name in ("look", "cancel", "move")
+    )
+    (deviation,) = causes_in(text, gold, look, cancel)
+    assert (deviation.cause, deviation.at, deviation.edge) == ("wrong_transition", 1, ("B", "C"))
+    assert "move" in deviation.detail
+    assert causes_in(text, gold, look, move) == ()
+    assert [d.cause for d in causes_in(text, gold, look)] == ["missing_step"]
+
+
+@pytest.mark.parametrize(
+    ("calls", "expected"),
+    [
+        ("-pay", "missing_step 0 hold, tool_use 0 pay"),
+        ("hold -pay", "tool_use 1 pay"),  # refused for another reason
+        ("-pay hold pay", "wrong_order 0 pay"),  # repaired: the early call is all that is wrong
+        ("-pay hold", "wrong_order 0 pay"),  # never repaired: the arguments were right
+        ("-hold -pay", "tool_use 0 hold, tool_use 1 pay"),  # a refused step is not left out
+    ],
+)
+def test_a_step_left_out_comes_before_the_refusal_that_it_led_to(calls: str, expected: str) -> None:
+    made = [
+        SessionCall(
+            tool=text.removeprefix("-"),
+            arguments={},
+            result="{}" if text[0] != "-" else "nothing is held",
+            status="ok" if text[0] != "-" else "bad_arguments",
+            turn=turn,
+        )
+        for turn, text in enumerate(calls.split())
+    ]
+    gold = [Action(tool="hold"), Action(tool="pay")]
+    found = causes_in("A(s)-->B>call hold]\nB-->C>call pay]", gold, *made)
+    assert ", ".join(f"{d.cause} {d.at} {d.tool}" for d in found) == expected
+
+
+def test_an_empty_value_of_gold_says_nothing() -> None:
+    gold = Action(tool="book", arguments={"room": "R1", "menu": "", "guests": []})
+    for arguments, expected in (
+        ({"room": "R1"}, []),
+        ({"room": "R1", "menu": "", "guests": None}, []),
+        ({"room": "", "menu": ""}, ['room: not given, gold "R1"']),
+    ):
+        call = SessionCall(tool="book", arguments=arguments, result="{}", turn=0)
+        assert [d.detail for d in causes_in("A(s)-->B>book]", [gold], call)] == expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import Any
 
 import pytest
@@ -16,12 +17,7 @@ from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Usage
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.workflows.equality import (
-    Equality,
-    EqualityJudge,
-    Judgement,
-    ValueQuestion,
-)
+from agenteval.workflows.equality import Equality, EqualityJudge, Judgement, ValueQuestion
 from agenteval.workflows.values import equal_by_rule, filled, tokens
 
 SCHEMAS: dict[str, Any] = {
@@ -52,30 +48,31 @@ def saying(equal: bool) -> str:
     return json.dumps({"reason": "so it is", "equal": equal})
 
 
+# Texts that are equal after normalising, and texts that only a judge could take for equal.
+EQUAL_TEXTS = """
+HILTON ~ hilton. | New York ~ new-york | 7pm ~ 7 PM | １２ ~ 12 | 2.50 ~ 2.5 | 1,000 km ~ 1000km
+R-20 ~ R 20 | o'clock ~ oclock | Straße 5 ~ STRASSE 5 | .5 ~ 0.50 | 10² ~ 10^2 | –5 ~ -5
+10：30 ~ 10:30 | Ann.Lee@x.org ~ ann.lee@X.ORG. | 2031-03-12 ~ 2031/03/12 | 555-1234 ~ 555 1234
+"""
+OPEN_TEXTS = """
+York ~ New York | 2 ~ 12 | am ~ Tampa | 3.5 ~ 35 | -5 ~ 5 | 5% ~ 5 | C# ~ C | $5 ~ €5 | 007 ~ 7
+... ~ !! | 7 pm ~ 19:00 | .5 ~ 5 | 10² ~ 102 | 1½ ~ 11/2 | –5 ~ 5 | A- ~ A | 10:30 ~ 1030
+10:30 ~ 10-30 | 10:30 ~ 10 30 | 1/2 ~ 1-2 | 1:2 ~ 1/2 | ann.lee@x.org ~ ann_lee@x.org
+https://x.org/a-b ~ https://x.org/a/b | room_1 ~ room-1 | v1.10 ~ v1.1
+2031-03-12 ~ 12 March 2031 | 2031-03-12 ~ 2031-12-03 | A to B ~ B to A | no ~ not | é ~ e
+"""
+
+
+def pairs(block: str) -> list[list[str]]:
+    return [pair.split(" ~ ") for pair in re.split(r" \| |\n", block.strip())]
+
+
 @pytest.mark.parametrize(
     ("gold", "given", "expected"),
     [
+        *((gold, given, ("equal", "normalised")) for gold, given in pairs(EQUAL_TEXTS)),
+        *((gold, given, ("unjudged", "none")) for gold, given in pairs(OPEN_TEXTS)),
         ("Hilton", "Hilton", ("equal", "exact")),
-        ("HILTON", " hilton. ", ("equal", "normalised")),
-        ("New York", "new-york", ("equal", "normalised")),
-        ("7pm", "7 PM", ("equal", "normalised")),
-        ("１２", "12", ("equal", "normalised")),
-        ("2.50", "2.5", ("equal", "normalised")),
-        ("1,000 km", "1000km", ("equal", "normalised")),
-        ("R-20", "R 20", ("equal", "normalised")),
-        ("o'clock", "oclock", ("equal", "normalised")),
-        ("Straße 5", "STRASSE 5", ("equal", "normalised")),
-        ("York", "New York", ("unjudged", "none")),  # no substring rule
-        ("2", "12", ("unjudged", "none")),
-        ("am", "Tampa", ("unjudged", "none")),
-        ("3.5", "35", ("unjudged", "none")),
-        ("-5", "5", ("unjudged", "none")),
-        ("5%", "5", ("unjudged", "none")),
-        ("C#", "C", ("unjudged", "none")),
-        ("$5", "€5", ("unjudged", "none")),
-        ("007", "7", ("unjudged", "none")),
-        ("...", "!!", ("unjudged", "none")),
-        ("7 pm", "19:00", ("unjudged", "none")),
         (2, 2.0, ("equal", "exact")),
         (2, 3, ("different", "exact")),
         (1, True, ("different", "type")),
@@ -93,34 +90,7 @@ def saying(equal: bool) -> str:
         ({"a": "x"}, {"a": "y"}, ("unjudged", "none")),
         ({"a": ["x", {"b": 1}]}, {"a": ["X", {"b": 1}]}, ("equal", "normalised")),
         ("a", "   ", ("different", "normalised")),
-        # equal by nothing but the loss of a mark: not equal without a judge
-        (".5", "5", ("unjudged", "none")),
-        (".5", "0.50", ("equal", "normalised")),
-        ("10²", "102", ("unjudged", "none")),
-        ("10²", "10^2", ("equal", "normalised")),
-        ("1½", "11/2", ("unjudged", "none")),
-        ("–5", "5", ("unjudged", "none")),
-        ("–5", "-5", ("equal", "normalised")),
-        ("A-", "A", ("unjudged", "none")),
-        ("10:30", "1030", ("unjudged", "none")),
-        ("10:30", "10-30", ("unjudged", "none")),
-        ("10:30", "10 30", ("unjudged", "none")),
-        ("10：30", "10:30", ("equal", "normalised")),
-        ("1/2", "1-2", ("unjudged", "none")),
-        ("1:2", "1/2", ("unjudged", "none")),
-        ("ann.lee@x.org", "ann_lee@x.org", ("unjudged", "none")),
-        ("Ann.Lee@x.org", "ann.lee@X.ORG.", ("equal", "normalised")),
-        ("https://x.org/a-b", "https://x.org/a/b", ("unjudged", "none")),
-        ("room_1", "room-1", ("unjudged", "none")),
-        ("v1.10", "v1.1", ("unjudged", "none")),
-        ("2031-03-12", "2031/03/12", ("equal", "normalised")),
-        ("2031-03-12", "12 March 2031", ("unjudged", "none")),
-        ("2031-03-12", "2031-12-03", ("unjudged", "none")),
-        ("A to B", "B to A", ("unjudged", "none")),
-        ("no", "not", ("unjudged", "none")),
         ("true", True, ("different", "type")),
-        ("é", "e", ("unjudged", "none")),
-        ("555-1234", "555 1234", ("equal", "normalised")),
     ],
 )
 def test_by_rule(gold: Any, given: Any, expected: tuple[str, str]) -> None:
@@ -202,9 +172,12 @@ async def test_one_question_for_each_distinct_pair() -> None:
     await equality.compare("t", "p", "a", "a")
     assert len(transport.requests) == 4
     assert [(one.tool, one.parameter, one.by) for one in equality.log] == [
-        ("t", "p", "judge"), ("t", "p", "judge"), ("t", "q", "judge"), ("u", "p", "judge"),
+        ("t", "p", "judge"),
+        ("t", "p", "judge"),
+        ("t", "q", "judge"),
+        ("u", "p", "judge"),
         ("t", "p", "exact"),
-    ]  # fmt: skip
+    ]
 
 
 class Gate:
@@ -256,11 +229,6 @@ async def test_a_refused_key_stops_everything() -> None:
     asked, _ = judge(lambda request: Unauthorized("no"))
     with pytest.raises(Unauthorized):
         await Equality(judge=asked).compare("t", "p", "a", "b")
-
-
-async def test_no_judge_leaves_it_open() -> None:
-    found = await Equality().compare("t", "p", "a", "b")
-    assert (found.verdict, found.by, found.status) == ("unjudged", "none", None)
 
 
 @pytest.mark.parametrize(

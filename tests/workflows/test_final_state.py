@@ -13,23 +13,9 @@ from hypothesis import strategies as st
 from agenteval.errors import InputError
 from agenteval.records import Message, ToolCall
 from agenteval.workflows.backend import load_backend
-from agenteval.workflows.final_state import (
-    Gold,
-    GoldGoal,
-    StateVerdict,
-    gold_state,
-    judged,
-    same,
-)
+from agenteval.workflows.final_state import Gold, GoldGoal, StateVerdict, gold_state, judged, same
 from agenteval.workflows.folder import read_role
-from agenteval.workflows.scenario import (
-    Action,
-    Goal,
-    Profile,
-    Role,
-    Scenario,
-    WorkflowTool,
-)
+from agenteval.workflows.scenario import Action, Goal, Profile, Role, Scenario, WorkflowTool
 from agenteval.workflows.session import SessionCall, SessionLog
 
 DESK = Path(__file__).parent / "library_desk"
@@ -93,42 +79,54 @@ def test_gold_is_executed() -> None:
     assert borrow.told[0].result == {"is_in": True, "shelf": "S4"}
 
 
-def test_all_goals_in_any_order() -> None:
-    for calls in (
-        [bring("Emma"), find("Dune"), lend("Dune", "R-17")],
-        [find("Dune"), lend("Dune", "R-17"), bring("Emma")],
-    ):
-        found = judge(JAN, *calls)
-        assert found == StateVerdict(success=True, goals=(True, True), progress=1)
+CHAT = wanting(Goal(text="Chat."), *HANA.goals)
 
 
-def test_one_goal_of_two() -> None:
-    found = judge(JAN, bring("Emma"), find("Dune"))
-    assert (found.success, found.goals, found.progress) == (False, (True, False), 0.5)
-    (difference,) = found.differences
-    assert difference.path == "/books/Dune/holder"
-    assert (difference.gold, difference.session, difference.goal) == ('"R-17"', "null", 1)
+@pytest.mark.parametrize(
+    ("profile", "calls", "success", "goals", "difference"),
+    [
+        (JAN, [bring("Emma"), find("Dune"), lend("Dune", "R-17")], True, "++", ""),
+        (JAN, [find("Dune"), lend("Dune", "R-17"), bring("Emma")], True, "++", ""),
+        (JAN, [bring("Emma"), find("Dune")], False, "+-", '/books/Dune/holder: null, gold "R-17"'),
+        (JAN, [bring("Dune"), find("Dune"), lend("Dune", "R-17")], False, "-+", None),  # refused
+        # a side effect is no goal's matter
+        (
+            HANA,
+            [find("Dune"), lend("Dune", "R-20"), lend("Ulysses", "R-20")],
+            False,
+            "+",
+            '/books/Ulysses/holder: "R-20", gold null',
+        ),
+        (
+            HANA,
+            [find("Dune"), lend("Dune", "R-17")],
+            False,
+            "-",
+            '/books/Dune/holder: "R-17", gold "R-20"',
+        ),
+        (HANA, [lend("Dune", "R-20")], False, "-", ""),  # never looked up
+        (HANA, [find("Emma"), lend("Dune", "R-20")], False, "-", ""),  # another book's answer
+        (HANA, [find("Emma"), find("Dune"), lend("Dune", "R-20")], True, "+", ""),
+        (CHAT, [], False, "+-", None),  # a goal without calls is achieved
+        (CHAT, [find("Dune"), lend("Dune", "R-20")], True, "++", ""),
+    ],
+)
+def test_sessions(
+    profile: Profile, calls: list[Any], success: bool, goals: str, difference: str | None
+) -> None:
+    found = judge(profile, *calls)
+    assert (found.success, "".join("-+"[goal] for goal in found.goals)) == (success, goals)
+    assert found.progress == goals.count("+") / len(goals)
+    assert difference is None or difference == "".join(map(str, found.differences))
 
 
-def test_a_side_effect_spoils_success_and_no_goal() -> None:
-    found = judge(HANA, find("Dune"), lend("Dune", "R-20"), lend("Ulysses", "R-20"))
-    assert (found.success, found.goals, found.progress) == (False, (True,), 1)
-    assert [(d.path, d.goal) for d in found.differences] == [("/books/Ulysses/holder", None)]
-
-
-def test_the_wrong_value() -> None:
-    found = judge(HANA, find("Dune"), lend("Dune", "R-17"))
-    assert (found.success, found.goals) == (False, (False,))
-    assert str(found.differences[0]) == '/books/Dune/holder: "R-17", gold "R-20"'
-
-
-def test_a_result_that_was_not_obtained() -> None:
-    found = judge(HANA, lend("Dune", "R-20"))
-    assert (found.success, found.goals, found.differences) == (False, (False,), ())
-    assert [a.tool for a in found.unobtained] == ["find_book"]
-    # Another book's answer is not Dune's.
-    assert not judge(HANA, find("Emma"), lend("Dune", "R-20")).success
-    assert judge(HANA, find("Emma"), find("Dune"), lend("Dune", "R-20")).success
+def test_the_goal_of_a_difference() -> None:
+    assert judge(JAN, bring("Emma")).differences[0].goal == 1
+    assert (
+        judge(HANA, find("Dune"), lend("Dune", "R-20"), lend("Ulysses", "R-20")).differences[0].goal
+        is None
+    )
+    assert [a.tool for a in judge(HANA, lend("Dune", "R-20")).unobtained] == ["find_book"]
 
 
 def test_a_call_that_changes_nothing_must_be_made_all_the_same() -> None:
@@ -140,14 +138,6 @@ def test_a_call_that_changes_nothing_must_be_made_all_the_same() -> None:
     )
     assert not judge(declined).success
     assert judge(declined, lend("Dune", "R-31")).success
-
-
-def test_a_goal_without_calls_is_achieved() -> None:
-    found = judge(wanting(Goal(text="Chat."), *HANA.goals))
-    assert (found.goals, found.progress) == ((True, False), 0.5)
-    assert not found.success
-    served = judge(wanting(Goal(text="Chat."), *HANA.goals), find("Dune"), lend("Dune", "R-20"))
-    assert served.success
 
 
 def test_a_user_for_whom_no_call_is_right() -> None:
@@ -192,22 +182,8 @@ def test_reads_are_progress_unless_they_are_asked_for() -> None:
     assert with_reads == by_state.model_copy(update={"success": False})
 
 
-def test_a_backend_without_state_is_told_with_its_file() -> None:
-    class Bare:
-        books: tuple[str, ...] = ()
-
-    without: Any = Bare
-    with pytest.raises(InputError, match=r"test_final_state\.py: the backend has no `state`"):
-        gold_state(ROLE, HANA, without)
-
-
 def test_without_a_state_nothing_is_decided() -> None:
     assert judged(gold_state(ROLE, HANA, BACKEND), SessionLog(ended="user")) is None
-
-
-def test_a_refused_call_obtains_nothing() -> None:
-    found = judge(JAN, bring("Dune"), find("Dune"), lend("Dune", "R-17"))
-    assert found.goals == (False, True)
 
 
 class Loud(BACKEND):  # type: ignore[misc]
@@ -226,7 +202,7 @@ class Loud(BACKEND):  # type: ignore[misc]
         (Action(tool="find_book", arguments={"title": "Dune"}), "KeyError"),
         (Action(tool="find_book", arguments={"title": "Emma"}), "no JSON object"),
     ],
-)  # fmt: skip
+)
 def test_gold_that_cannot_be_executed(action: Action, told: str) -> None:
     profile = wanting(Goal(text="x", actions=(action,)))
     with pytest.raises(InputError, match=told) as raised:
@@ -259,12 +235,20 @@ def test_differences_are_bounded_and_escaped() -> None:
 @pytest.mark.parametrize(
     ("left", "right", "equal"),
     [
-        (1, 1.0, True), (1, True, False), (0, False, False), (None, False, False),
-        ([1, 2], [2, 1], False), ([], {}, False), ({"a": 1}, {"a": 1, "b": None}, False),
-        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True), ("1", 1, False),
-        ("7pm", "7 pm", True), ("anna berg", "Anna Berg", True), ("Anna", "Ann", False),
+        (1, 1.0, True),
+        (1, True, False),
+        (0, False, False),
+        (None, False, False),
+        ([1, 2], [2, 1], False),
+        ([], {}, False),
+        ({"a": 1}, {"a": 1, "b": None}, False),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
+        ("1", 1, False),
+        ("7pm", "7 pm", True),
+        ("anna berg", "Anna Berg", True),
+        ("Anna", "Ann", False),
     ],
-)  # fmt: skip
+)
 def test_equality_of_json(left: Any, right: Any, equal: bool) -> None:
     assert same(left, right) is equal
     assert same([{"x": left}], [{"x": right}]) is equal
@@ -320,11 +304,9 @@ def judge_count(goals: tuple[Goal, ...], *calls: tuple[str, dict[str, Any]]) -> 
     role, profile = counting(*goals)
     backend = Counter()
     made = tuple(
-        SessionCall(
-            tool=t, arguments=a, result=json.dumps(getattr(backend, t)(**a)), turn=0
-        )
+        SessionCall(tool=t, arguments=a, result=json.dumps(getattr(backend, t)(**a)), turn=0)
         for t, a in calls
-    )  # fmt: skip
+    )
     log = SessionLog(calls=made, ended="user", state=backend.state)
     found = judged(gold_state(role, profile, Counter), log, "state+reads")
     assert found is not None

@@ -14,22 +14,25 @@ from agenteval.agents.callable import CallableAgent
 from agenteval.agents.endpoint import Endpoint, connect
 from agenteval.agents.openai_chat import openai_chat
 from agenteval.agents.react import react
-from agenteval.errors import InputError, Transient
+from agenteval.errors import Transient
 from agenteval.testing import serve
-from agenteval.workflows.folder import read_role
+from agenteval.workflows.cases import history, open_role, turn_cases
 from agenteval.workflows.instructions import instructions
-from agenteval.workflows.predict import history, predict, scenarios_of
+from agenteval.workflows.predict import predict_next
 from agenteval.workflows.session import Prediction
 from agenteval.workflows.templated import template_assistant
 from tests.agents.conftest import call, calls, instant
 
-ROLE = read_role(Path(__file__).parent / "library_desk")
+DESK = open_role(Path(__file__).parent / "library_desk", backend=False)
+ROLE, CASES = DESK.role, {case.index: case for case in turn_cases([DESK])}
 (SESSION,) = ROLE.scenario("lend_book").sessions
-MODELS = {
-    "openai": openai_chat, "autogen": autogen,
-    "react": react, "template": template_assistant,
-}  # fmt: skip
+MODELS = {"openai": openai_chat, "autogen": autogen, "react": react, "template": template_assistant}
 FIRST_CALL = 3  # the turn of find_book
+
+
+async def predict(index: int, system: System, format: Any, seconds: float | None = None) -> Any:
+    limits = None if seconds is None else AgentLimits(seconds)
+    return await predict_next(system, *CASES[index].asked(format), limits)
 
 
 async def ask(model: str, reply: Any, index: int = FIRST_CALL) -> tuple[Any, list[dict[str, Any]]]:
@@ -37,7 +40,7 @@ async def ask(model: str, reply: Any, index: int = FIRST_CALL) -> tuple[Any, lis
         endpoint = Endpoint("test-model", server.base_url)
         client = connect(endpoint, sleep=instant)
         system = MODELS[model](endpoint, client)
-        found = await predict(ROLE, SESSION, index, system, "flowchart", AgentLimits(20))
+        found = await predict(index, system, "flowchart", 20)
         await client.close()
         return found, [r.body for r in server.requests if r.body]
 
@@ -70,8 +73,11 @@ async def test_a_call(model: str) -> None:
 
 @pytest.mark.parametrize("model", ["openai", "autogen"])
 async def test_calls_made_at_once(model: str) -> None:
-    reply = calls(call("find_book", '{"title": "Dune"}', "a"), call("lend_book", "{}", "b"),
-                  call("fly", "{}", "c"))  # fmt: skip
+    reply = calls(
+        call("find_book", '{"title": "Dune"}', "a"),
+        call("lend_book", "{}", "b"),
+        call("fly", "{}", "c"),
+    )
     found, _ = await ask(model, reply)
     assert (found.tool, found.further) == ("find_book", ("lend_book", "fly"))
 
@@ -89,9 +95,12 @@ async def test_calls_after_the_first_in_a_text() -> None:
 
 @pytest.mark.parametrize(
     ("name", "arguments", "kept"),
-    [("fly", "{}", {}), ("find_book", '{"title": 5}', {"title": 5}),
-     ("find_book", '{"title"', '{"title"')],
-)  # fmt: skip
+    [
+        ("fly", "{}", {}),
+        ("find_book", '{"title": 5}', {"title": 5}),
+        ("find_book", '{"title"', '{"title"'),
+    ],
+)
 async def test_a_call_that_cannot_be_carried_out_is_a_call(
     name: str, arguments: str, kept: Any
 ) -> None:
@@ -114,15 +123,23 @@ async def test_a_reply(model: str) -> None:
     found, _ = await ask(model, text)
     assert isinstance(found, Prediction)
     assert (found.form, found.response, found.tool, found.node, found.raw) == (
-        "reply", "Dune is in.", "", node, text,
-    )  # fmt: skip
+        "reply",
+        "Dune is in.",
+        "",
+        node,
+        text,
+    )
 
 
 @pytest.mark.parametrize(
     ("model", "text"),
-    [("openai", '<tool_call>{"name": "find_book"}</tool_call>'), ("openai", " "),
-     ("react", "I look it up."), ("template", "I look it up.")],
-)  # fmt: skip
+    [
+        ("openai", '<tool_call>{"name": "find_book"}</tool_call>'),
+        ("openai", " "),
+        ("react", "I look it up."),
+        ("template", "I look it up."),
+    ],
+)
 async def test_what_is_neither(model: str, text: str) -> None:
     found, bodies = await ask(model, text)
     assert (found.form, found.tool, found.response) == ("unreadable", "", "")
@@ -137,7 +154,7 @@ async def test_what_it_is_shown() -> None:
         shown.append((dialogue, list(tools)))
         return "Yes?"
 
-    await predict(ROLE, SESSION, 4, system_of(reply), "text")
+    await predict(4, system_of(reply), "text")
     ((dialogue, tools),) = shown
     assert dialogue.instructions == instructions(ROLE, ("lend_book",), "text")
     assert [(m.role, m.content) for m in dialogue.messages] == [
@@ -159,7 +176,7 @@ async def test_a_function_that_calls_a_tool() -> None:
         await asyncio.gather(turn.call_async("find_book"), turn.call_async("lend_book"))
         return "never said"
 
-    found = await predict(ROLE, SESSION, FIRST_CALL, system_of(reply), "no_tools")
+    found = await predict(FIRST_CALL, system_of(reply), "no_tools")
     assert isinstance(found, Prediction)
     assert (found.form, found.tool, found.arguments) == ("call", "find_book", {})
     assert found.further == ("lend_book",)
@@ -170,7 +187,7 @@ async def test_out_of_time_is_silence() -> None:
         await asyncio.Event().wait()
         return ""
 
-    found = await predict(ROLE, SESSION, 1, system_of(reply), "text", AgentLimits(0.1))
+    found = await predict(1, system_of(reply), "text", 0.1)
     assert isinstance(found, Prediction)
     assert (found.form, found.raw) == ("unreadable", "")
     assert found.seconds >= 0.1
@@ -180,23 +197,8 @@ async def test_an_endpoint_that_fails_is_no_prediction() -> None:
     def reply(messages: Any, tools: Any) -> str:
         raise Transient("503")
 
-    found = await predict(ROLE, SESSION, 1, system_of(reply), "text")
+    found = await predict(1, system_of(reply), "text")
     assert isinstance(found, AgentFailure)
-
-
-@pytest.mark.parametrize("index", [0, 2, -1, 10])
-async def test_turns_that_are_not_the_agents(index: int) -> None:
-    with pytest.raises(InputError, match=f"no turn of an agent at {index}"):
-        await predict(ROLE, SESSION, index, system_of(lambda messages, tools: ""), "text")
-
-
-def test_scenarios_of_a_session() -> None:
-    assert scenarios_of(ROLE, SESSION) == ("lend_book",)
-    cross = SESSION.model_copy(update={"id": "swap", "profile": "jan"})
-    both = ROLE.model_copy(update={"cross_sessions": (cross,)})
-    assert scenarios_of(both, cross) == ("lend_book", "return_book")
-    with pytest.raises(InputError, match="swap is no session of library_desk"):
-        scenarios_of(ROLE, cross)
 
 
 def test_history_keeps_letters_as_they_are() -> None:

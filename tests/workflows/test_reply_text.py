@@ -10,12 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.workflows.reply_text import (
-    read_actions,
-    read_object,
-    read_reply,
-    thought_items,
-)
+from agenteval.workflows.reply_text import read_actions, read_object, read_reply, thought_items
 
 THOUGHT = (
     "Thought: [Step: Recall]: 'last_node=SK000'. [Step: Analyze the current intent]: 'The current "
@@ -81,8 +76,14 @@ def test_what_is_no_strict_object_stays_raw(given: str, read: Any) -> None:
     assert called(f"Thought: t\nAction: book\nAction Input: {given}") == ("book", read)
 
 
-def test_a_call_without_any_input_has_no_arguments() -> None:
+def test_actions_without_an_input() -> None:
     assert called("Thought: t\nAction: book") == ("book", None)
+    for text in (
+        "Thought: t\nAction: None\nAction Input: {}\nResponse: Hi",
+        "Thought: t\nResponse: Hi\nAction: book",
+    ):
+        found = read_reply(text)
+        assert (found.form, found.response) == ("reply", "Hi")
 
 
 def test_calls_beside_the_first_are_named() -> None:
@@ -108,16 +109,6 @@ def test_calls_beside_the_first_are_named() -> None:
 def test_neither_form_is_unreadable(text: str) -> None:
     found = read_reply(text)
     assert (found.form, found.tool, found.response, found.raw) == ("unreadable", "", "", text)
-
-
-def test_an_action_that_is_none_beside_a_response_is_a_reply() -> None:
-    found = read_reply("Thought: t\nAction: None\nAction Input: {}\nResponse: Hi")
-    assert (found.form, found.response) == ("reply", "Hi")
-
-
-def test_an_action_without_input_beside_a_response_is_a_reply() -> None:
-    found = read_reply("Thought: t\nResponse: Shall I?\nAction: book")
-    assert (found.form, found.response) == ("reply", "Shall I?")
 
 
 @pytest.mark.parametrize(
@@ -156,12 +147,16 @@ def test_actions_of_a_whole_dialogue() -> None:
 
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text(max_size=8)
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**60), 2**60)
+    | st.text(max_size=8)
     | st.floats(allow_nan=False, allow_infinity=False),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner,
-                                                                max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=8,
-)  # fmt: skip
+)
 
 
 @given(st.dictionaries(st.text(max_size=6), VALUES, max_size=4), st.sampled_from([None, 2]))
@@ -172,10 +167,34 @@ def test_every_object_that_json_can_write_is_read_back(value: Any, indent: int |
 
 
 PIECES = st.sampled_from(
-    ["Thought:", "Action:", "Action Input:", "Response:", "\n", " ", "{", "}", '"', "'", "book",
-     "functions.", "```", "**", "intent=", "current_node=", "\ud800", '{"a": "\\ud800"}', "：",
-     "\x00", "\u2028", "[", "1e999", ",", "\\"]
-)  # fmt: skip
+    [
+        "Thought:",
+        "Action:",
+        "Action Input:",
+        "Response:",
+        "\n",
+        " ",
+        "{",
+        "}",
+        '"',
+        "'",
+        "book",
+        "functions.",
+        "```",
+        "**",
+        "intent=",
+        "current_node=",
+        "\ud800",
+        '{"a": "\\ud800"}',
+        "：",
+        "\x00",
+        "\u2028",
+        "[",
+        "1e999",
+        ",",
+        "\\",
+    ]
+)
 
 
 @given(st.lists(PIECES | st.text(max_size=4), max_size=40).map("".join))
@@ -188,9 +207,19 @@ def test_any_text_is_read_without_an_error(text: str) -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["Action: a\n", "Action Input: {", '{"a":', "intent='", "current_node=", "\n" + " " * 9,
-     "```", 'Action: a Action Input: {"a": "', "**", "'a"],
-)  # fmt: skip
+    [
+        "Action: a\n",
+        "Action Input: {",
+        '{"a":',
+        "intent='",
+        "current_node=",
+        "\n" + " " * 9,
+        "```",
+        'Action: a Action Input: {"a": "',
+        "**",
+        "'a",
+    ],
+)
 def test_long_texts_take_no_square_of_time(piece: str) -> None:
     # some 10 ms; a quadratic pass over that many characters takes minutes
     began = time.process_time()

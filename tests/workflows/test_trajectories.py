@@ -14,12 +14,7 @@ from agenteval.errors import InputError
 from agenteval.workflows.cases import open_role
 from agenteval.workflows.final_state import changes_of, restored
 from agenteval.workflows.session import SessionFailure, SessionLog
-from agenteval.workflows.trajectories import (
-    TrajectoryFiles,
-    case_of,
-    read_trajectories,
-    replayed,
-)
+from agenteval.workflows.trajectories import TrajectoryFiles, case_of, read_trajectories, replayed
 
 SHED = Path(__file__).parents[2] / "docs/tool_shed"
 ROLE = open_role(SHED)
@@ -65,13 +60,16 @@ def replay(tmp_path: Path, *messages: Any, **more: Any) -> SessionLog | SessionF
         ((FIND,), "ok", 0),  # a log may end before the answer
         ((FIND, answer({"has": ["saw"], "overdue": False})), "ok", 1),
         ((call("find_member", {"member": "M9"}), answer("Error: none")), "bad_arguments", 0),
-        ((call("take_back", {"member": "M9", "tool": "saw"}), answer("Error: 'M9'")),
-         "bad_arguments", 0),
+        (
+            (call("take_back", {"member": "M9", "tool": "saw"}), answer("Error: 'M9'")),
+            "bad_arguments",
+            0,
+        ),
         ((call("find_member", {"name": "M1"}), answer("no")), "bad_arguments", 0),
         ((call("find_member", "not json"), answer("no")), "bad_arguments", 0),
         ((call("find_person", {}), answer("Unknown action find_person")), "unknown_tool", 0),
     ],
-)  # fmt: skip
+)
 def test_what_becomes_of_a_call(
     tmp_path: Path, messages: tuple[Any, ...], status: str, differing: int
 ) -> None:
@@ -85,12 +83,18 @@ def test_what_becomes_of_a_call(
 @pytest.mark.parametrize(
     ("messages", "status", "told"),
     [
-        ((call("find_membr", {}), answer("ok")), "unscored:unsupported",
-         "it calls 'find_membr', a tool that the role has not; is 'find_member' meant?"),
-        ((call("take_back", {"member": "M9", "tool": "saw"}), answer({"fee": 0})),
-         "unscored:unsupported", "defect of the backend: take_back raised KeyError: 'M9'"),
+        (
+            (call("find_membr", {}), answer("ok")),
+            "unscored:unsupported",
+            "it calls 'find_membr', a tool that the role has not; is 'find_member' meant?",
+        ),
+        (
+            (call("take_back", {"member": "M9", "tool": "saw"}), answer({"fee": 0})),
+            "unscored:unsupported",
+            "defect of the backend: take_back raised KeyError: 'M9'",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_replayed_has_no_verdict(
     tmp_path: Path, messages: tuple[Any, ...], status: str, told: str
 ) -> None:
@@ -147,19 +151,25 @@ def test_a_session_that_never_was_has_the_goal_of_its_task(tmp_path: Path) -> No
 
 def test_ids_that_come_again_and_calls_side_by_side(tmp_path: Path) -> None:
     lend = call("lend", {"member": "M1", "tool": "drill"})["tool_calls"][0]
-    both = {"role": "assistant", "content": "thinking",
-            "tool_calls": [{**FIND["tool_calls"][0], "id": "a"}, {**lend, "id": "b"}]}  # fmt: skip
+    both = {
+        "role": "assistant",
+        "content": "thinking",
+        "tool_calls": [{**FIND["tool_calls"][0], "id": "a"}, {**lend, "id": "b"}],
+    }
     done = {"role": "assistant", "content": "Done."}
     answers = answer({"back_by": "x"}, "b"), answer(M1, "a")
     log = replay(tmp_path, FIND, answer("first"), both, *answers, done, BYE, reward=1.0)
     assert isinstance(log, SessionLog)
     assert [json.loads(c.result) if "{" in c.result else c.result for c in log.calls] == [
-        "first", M1, {"back_by": "x"},
-    ]  # fmt: skip
+        "first",
+        M1,
+        {"back_by": "x"},
+    ]
     assert (log.turns, log.ended, log.reward, log.differing) == (1, "user", 1.0, (0, 2))
     assert {c.path: c.value for c in log.changes or ()} == {
-        ("tools", "drill"): "out", ("members", "M1", "has", 0): "drill",
-    }  # fmt: skip
+        ("tools", "drill"): "out",
+        ("members", "M1", "has", 0): "drill",
+    }
 
 
 def test_calls_that_are_written_as_text(tmp_path: Path) -> None:
@@ -168,8 +178,9 @@ def test_calls_that_are_written_as_text(tmp_path: Path) -> None:
         return {"role": "assistant", "content": f"Thought: so.\nAction:\n{text}"}
 
     output = {"role": "user", "content": f"API output: {json.dumps(M1)}"}
-    log = replay(tmp_path, act("find_member", member="M1"), output,
-                 act("respond", content="Nothing."), BYE)  # fmt: skip
+    log = replay(
+        tmp_path, act("find_member", member="M1"), output, act("respond", content="Nothing."), BYE
+    )
     assert isinstance(log, SessionLog)
     (found,) = log.calls
     assert (found.tool, found.status, json.loads(found.result)) == ("find_member", "ok", M1)
@@ -179,9 +190,13 @@ def test_calls_that_are_written_as_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("info", "last", "ended"),
-    [({}, HELLO, "user"), ({"reward_info": None}, HELLO, "turns"),
-     ({"reward_info": None}, BYE, "user"), ({"reward_info": {}}, HELLO, "user")],
-)  # fmt: skip
+    [
+        ({}, HELLO, "user"),
+        ({"reward_info": None}, HELLO, "turns"),
+        ({"reward_info": None}, BYE, "user"),
+        ({"reward_info": {}}, HELLO, "user"),
+    ],
+)
 def test_a_session_that_was_cut_off(tmp_path: Path, info: Any, last: Any, ended: str) -> None:
     (one,) = read(tmp_path, record(FIND, last, info={"task": {"actions": []}, **info})).trajectories
     assert one.ended == ended
@@ -220,8 +235,9 @@ def test_a_record_that_is_none_is_named_and_the_rest_goes_on(
 
 
 def test_whose_session_it_was(tmp_path: Path) -> None:
-    (one,) = read(tmp_path, {"id": "x y", "actions": [{"name": "respond", "kwargs": {}}],
-                             "messages": [HELLO]}).trajectories  # fmt: skip
+    (one,) = read(
+        tmp_path, {"id": "x y", "actions": [{"name": "respond", "kwargs": {}}], "messages": [HELLO]}
+    ).trajectories
     case = case_of(ROLE, one)
     assert case.profile.actions == ()
     assert case.recorded
