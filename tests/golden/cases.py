@@ -101,6 +101,15 @@ def flowbench_rows(folder: Path) -> None:
     (folder / "sessions.json").write_text(json.dumps(sessions), encoding="utf-8")
 
 
+def evaluation_file(folder: Path) -> None:
+    """An evaluation of the recorded judge on 20 runs: verdict, comparison and page."""
+    (folder / "eval.yaml").write_text(
+        f"task: math\nruns: {DATA}/runs_math_20.jsonl\njudge: {{model: recorded, repeats: 2}}\n"
+        "verify: {perturbations: [drop_sentences, whitespace]}\n"
+        "report: page.html\nstore: s.db\n"
+    )
+
+
 JUDGE = "--task math --model m --base-url {url} --store s.db"
 MATH = "{data}/runs_math_20.jsonl " + JUDGE
 RATED = "--scores {data}/ratings_math_120.jsonl --task math"
@@ -130,6 +139,11 @@ CASES = (
         Step("store copy s.db t.db"),
         Step("store info --store t.db --json", extract.rows_of_tables),
     ), answers.recorded_judge),
+    Case("run", (
+        Step("run eval.yaml --dry-run --json", extract.dry),
+        Step("run eval.yaml --json", extract.evaluation),
+        Step("run eval.yaml --only quantify --set judge.repeats=1 --json", extract.evaluation),
+    ), make=evaluation_file),
     Case("quantify_repeats", (
         Step(f"quantify {MATH} --repeats 2 --limit 6 --json", extract.asked),
         Step(f"quantify {MATH} --one-per-call --limit 2 --json", extract.asked),

@@ -179,6 +179,21 @@ def rows_of_tables(done: Done) -> Figures:
     return {row["table"]: row["rows"] for row in done.json["tables"]["tables"]["rows"]}
 
 
+def evaluation(done: Done) -> Figures:
+    """Of `run`: the exit code of each step, means, verdicts, and what was written."""
+    steps = done.json["steps"]
+    scores = steps["quantify"]["tables"]["scores"]["rows"]
+    compared = steps.get("compare", {"tables": {}})["tables"]
+    return {
+        "codes": {name: step["exit_code"] for name, step in steps.items()},
+        "means": by(scores, "criterion system", "mean"),
+        "judge": steps.get("verify", {}).get("judge", {}).get("verdict"),
+        "compared": {k: by(t["rows"], "criterion", "verdict") for k, t in compared.items()
+                     if k.endswith("rows")},
+        "written": sorted({name.split("/")[0] for name in done.written}),
+    }  # fmt: skip
+
+
 def sources(done: Done) -> Figures:
     rows = done.json["tables"]["sources"]["rows"]
     return {"judges": [pick(one, "evaluator", "seed", "way", "requests") for one in rows]}
