@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from heapq import nlargest
 
 import numpy as np
 
-from agenteval.engine.judging import RunJudge
-from agenteval.models.prompts import neutralise
 from agenteval.readers import degenerate
 from agenteval.records import Criterion, Run, View
 from agenteval.stats.scores import ORIGINAL, ScoreTable
+from agenteval.utility.evaluator import Item
 from agenteval.utility.perturb import rng_for
 from agenteval.utility.probes.attacks import KINDS, attack_text, control_text
 from agenteval.utility.probes.result import ProbeOptions
-from agenteval.utility.renamed import Renamed
 
 PROBE = "injection/1"
 ATTACK, CONTROL = "attack", "control"
 _BEST = 1 - 1e-9
-Item = tuple[Run, View]
 
 
 @dataclass(frozen=True)
@@ -130,26 +126,3 @@ def add_texts(
             view = target.view.model_copy(update={"trajectory": work, "origin": target.view.sha256})
             copies.setdefault(f"{side}:{target.kind}:{seed}", []).append((target.run, view))
     return copies
-
-
-def longest_copies(
-    items: Sequence[Item], criteria: Sequence[Criterion], options: ProbeOptions
-) -> Iterator[Item]:
-    """The longest runs that may be chosen, as many as are chosen at most, each with the longest
-    text that may be added to it: what no choice of targets exceeds."""
-    low = [item for item in items if may_be_low(item[0])]
-    for run, view in nlargest(options.attacked, low, key=lambda item: _size(item[1])):
-        targets = [Target(run, view, kind, (), 0.0, labelled=True) for kind in KINDS]
-        copies = add_texts(targets, criteria, options.seed).values()
-        yield max((copy for items in copies for copy in items), key=lambda copy: _size(copy[1]))
-
-
-def _size(view: View) -> int:
-    """Bytes of what a judge is shown of a run; hidden characters are written out there."""
-    shown = (view.problem, view.trajectory, view.reference or "")
-    return sum(len(neutralise(text).encode("utf-8", "replace")) for text in shown)
-
-
-def probing(judge: RunJudge) -> RunJudge:
-    """The same judge under a source of its own: what it says of attacked texts stays apart."""
-    return Renamed(judge, probe=PROBE)
