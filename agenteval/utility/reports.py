@@ -1,4 +1,4 @@
-"""What quantify, verify and propose return: tables, and the figures as attributes."""
+"""Reports of quantify, verify and propose: tables, and the figures as attributes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from agenteval.analysis.spread import spread_line, spread_table, spreads
 from agenteval.analysis.tables import outcomes, score_notes, score_tables, score_title, spent
 from agenteval.errors import InputError
 from agenteval.records import CriteriaSet, Criterion, Failure, Score, Source, Usage
+from agenteval.records.table import Table
 from agenteval.records.verification import JudgeVerdict, Verification, VerifiedSet
 from agenteval.reporting import plots
 from agenteval.reporting.report import Report
@@ -154,7 +155,7 @@ class ScoreReport(Report):
 
     def records(self) -> list[dict[str, Any]]:
         """A row for each rating."""
-        keys = (
+        keys = [
             "run_id",
             "system",
             "case",
@@ -165,7 +166,7 @@ class ScoreReport(Report):
             "label",
             "value",
             "message",
-        )
+        ]
         return [
             {"case_key" if k == "case" else k: getattr(r, k) for k in keys} for r in self.ratings
         ]
@@ -252,34 +253,33 @@ def score_report(
     """The scores of one judge; `cells` is how many were asked for where not all are there.
     `levels` shows levels counted from 0 instead of values. `usage` is all that the judge took,
     `now` the requests of this command."""
-    rated = bool(ratings)
     failures = Counter(r.status for r in ratings if ":" in r.status)
-    near = _near(store)
-    foot = (
-        "intervals treat the case as the unit: repeats of a case do not add to n",
-        f"spent: {spent(usage, now)}; store: {near}",
-    )
-    flagged = (flags.line,) if flags.found else ()
     names = {c.id: c.name for c in criteria}
     table = rating_table(ratings)
-    found = spreads(table, criteria)
-    bought = spread_line(found)
-    return ScoreReport(
-        title=score_title(source, criteria, ratings) if rated else "",
-        tables=(
-            *score_tables(
-                ratings, criteria, levels=levels, foot=(*([bought] if bought else ()), *foot)
-            ),
-            *([spread_table(found, names)] if found else ()),
-            disagreement_table(disagreements({source.model: table}), names, "repeats"),
+    title, tables, more = "", list[Table](), list[str]()
+    if ratings:
+        by_criterion = spreads(table, criteria)
+        repeats = spread_line(by_criterion)
+        foot = (
+            *([repeats] if repeats else ()),
+            "intervals treat the case as the unit: repeats of a case do not add to n",
+            f"spent: {spent(usage, now)}; store: {_near(store)}",
         )
-        if rated
-        else (),
+        title = score_title(source, criteria, ratings)
+        more = list(score_notes(source, ratings))
+        tables = [
+            *score_tables(ratings, criteria, levels=levels, foot=foot),
+            *([spread_table(by_criterion, names)] if by_criterion else ()),
+            disagreement_table(disagreements({source.model: table}), names, "repeats"),
+        ]
+    return ScoreReport(
+        title=title,
+        tables=tuple(tables),
         notes=(
             *notes,
             *lines_on_failed_runs(table),
-            *(score_notes(source, ratings) if rated else ()),
-            *flagged,
+            *more,
+            *((flags.line,) if flags.found else ()),
         ),
         unfinished=tuple(unfinished),
         data={
@@ -373,19 +373,18 @@ def verify_report(
     flags: Flags | None = None,
     notes: Sequence[str] = (),
 ) -> VerifyReport:
-    """The report of a verification; `probes` and `flags` are None where nobody looked."""
+    """Return the report of a verification; `probes` and `flags` are None where not examined."""
     data: dict[str, Any] = {**result.model_dump(mode="json"), "about": [about]}
     if probes is not None:
         data["probes"] = [probe.model_dump(mode="json") for probe in probes]
     if flags is not None:
         data["flagged"] = flags.json()
-    first, evidence, systems, *rest = verified_tables(result, criteria)
-    tables = [first, evidence, systems]
+    tables = list(verified_tables(result, criteria))
     if probes is not None:
-        tables += probe_tables(probes)
+        tables[3:3] = probe_tables(probes)  # behind verdicts and evidence
     return VerifyReport(
         title=about,
-        tables=(*tables, *rest),
+        tables=tuple(tables),
         notes=(*notes, *((flags.line,) if flags is not None and flags.found else ())),
         data=data,
         result=result,
@@ -396,7 +395,7 @@ def verify_report(
 
 
 def unverified(why: str, notes: Sequence[str] = ()) -> VerifyReport:
-    """The report of a verification that came to no verdict, because the judging stopped."""
+    """Return the report of a verification without a verdict, because the judging stopped."""
     judge = JudgeVerdict(verdict="not enough data", reasons=("the judging came to no end",))
     result = VerifiedSet(judge=judge, criteria=())
     return VerifyReport(
@@ -449,7 +448,7 @@ class CurvePlots:
 def criteria_report(
     proposals: Proposals, written: Path | None, notes: Sequence[str] = ()
 ) -> CriteriaReport:
-    """The report of what critics proposed."""
+    """Return the report of criteria that critics proposed."""
     failed = [f"seed {f.seed}: {f.status}: {f.message}" for f in proposals.failures]
     return CriteriaReport(
         title=proposal_title(proposals),

@@ -134,7 +134,7 @@ def _aucs(
         np.concatenate([getattr(e.originals, name) for e in rated])
         for name in ("run", "system", "success")
     )
-    runs, first = np.unique(run, return_index=True)
+    _, first = np.unique(run, return_index=True)
     system, success, value = system[first], success[first], row_means(means_of(rated)[1])
     figures, tests = [], list[float | None]()
     for code in codes:
