@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from agenteval.utility.api import perturb as perturb
     from agenteval.utility.api import propose as propose
     from agenteval.utility.api import quantify as quantify
+    from agenteval.utility.verifier_agent import VerifierAgent as VerifierAgent
     from agenteval.utility.verifying import averify as averify
     from agenteval.utility.verifying import verify as verify
     from agenteval.workflows.api import aflow_sessions as aflow_sessions
@@ -78,6 +79,7 @@ _HOME = {
     "propose": "agenteval.utility.api",
     "quantify": "agenteval.utility.api",
     "verify": "agenteval.utility.verifying",
+    "VerifierAgent": "agenteval.utility.verifier_agent",
     # questions to ratings and to what is stored
     "agree": "agenteval.app.agreement",
     "compare": "agenteval.app.comparison",
