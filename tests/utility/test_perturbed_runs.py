@@ -14,18 +14,18 @@ from agenteval.errors import InputError
 from agenteval.models.client import Client
 from agenteval.readers import make_view
 from agenteval.records.verification import VerifiedSet
+from agenteval.stats.scores import score_table
 from agenteval.store import Store
 from agenteval.testing.scripted import ScriptedTransport
 from agenteval.utility.evaluator import Item
 from agenteval.utility.perturbed_runs import (
     DEFAULT_OPERATORS,
     VerificationData,
-    drift_warning,
     make_copies,
-    verify_stored,
+    with_drift_warning,
 )
 from agenteval.utility.quantifier import Quantifier
-from agenteval.utility.verify.options import VerifyOptions
+from agenteval.utility.verify import VerifyOptions, verify
 from tests.support.judges import Answers, SimulatedJudge, drifting, length_only, perfect, random
 from tests.support.world import TASK, criteria, make_runs
 
@@ -55,7 +55,10 @@ def judged(
         rated = material.rated_by(quantifier)
         ended = asyncio.run(Experiment(rated, store, concurrency=8).run())
         assert ended.stopped is None
-        result = verify_stored(store, quantifier.source.sha256, material, OPTIONS)
+        key = quantifier.source.sha256
+        table = material.ratings(store, key)
+        verified = verify(table, material.criteria, OPTIONS, copies=material.facts)
+        result = with_drift_warning(verified, store.models(key))
     return result, len(transport.requests)
 
 
@@ -95,12 +98,10 @@ def test_a_judge_that_changed_names_both_models(material: VerificationData, tmp_
 
 
 def test_drift_needs_two_names() -> None:
-    assert drift_warning({}) is None
-    assert drift_warning({"m": 7}) is None
-    assert drift_warning({"m": 7, "n": 1}) == (
-        "the model behind this judge changed: replies of m (7 calls) and n (1 calls); "
-        "their scores mix"
-    )
+    result = verify(score_table([]), [])
+    assert with_drift_warning(result, {}) == with_drift_warning(result, {"m": 7}) == result
+    warned = with_drift_warning(result, {"m": 7, "n": 1}).judge.warnings[0]
+    assert "m (7 calls) and n (1 calls)" in warned
 
 
 def test_copies_are_the_same_for_a_seed_and_name_their_original(material: VerificationData) -> None:

@@ -23,12 +23,13 @@ from agenteval.utility.probes.attacks import DATAMARK, KINDS, attack_text
 from agenteval.utility.probes.injection import Injected
 from agenteval.utility.probes.result import ProbeOptions
 from agenteval.utility.probes.targets import (
+    PROBE,
     Target,
     add_texts,
     choose_targets,
-    probing,
 )
 from agenteval.utility.quantifier import QuantifierOptions, chat_judge
+from agenteval.utility.renamed import Renamed
 from tests.support import judges as family
 from tests.support.judges import Answers, SimulatedJudge, read_prompt
 from tests.support.world import TASK, criteria
@@ -128,7 +129,7 @@ def injected(
     copies = add_texts(chosen, criteria(), options.seed)
     with Store(folder / "attacks.db") as store:
         client = Client(ScriptedTransport(answer), retry=RetryPolicy(attempts=1))
-        judge = probing(chat_judge(client, TASK, how or QuantifierOptions()))
+        judge = Renamed(chat_judge(client, TASK, how or QuantifierOptions()), probe=PROBE)
         rated = JudgeEvaluator(judge, tuple(copies.items()), criteria(), REPEATS)
         ended = asyncio.run(Experiment(rated, store, concurrency=8).run())
         assert ended.stopped is None

@@ -246,7 +246,7 @@ def test_its_p_is_corrected_with_those_of_the_other_probes() -> None:
     (criterion, *_) = criteria()
     criterion = criterion.model_copy(update={"id": "a"})
     plain = score_table(rows)
-    judged = ProbeRatings((criterion,), plain, reversed_scale=plain, injected=found)
+    judged = ProbeRatings((criterion,), plain, {"scale order": plain}, found)
     # a family of three: the difference between the scale orders is 0, so its p is 1, and the one
     # kind of attack is as sure as all kinds together
     check = next(p for p in examine(judged, OPTIONS) if p.name == "injection").checks[0]

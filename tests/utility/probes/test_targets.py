@@ -22,14 +22,15 @@ from agenteval.testing.scripted import ScriptedTransport
 from agenteval.utility.probes.attacks import DATAMARK, KINDS, attack_text, control_text
 from agenteval.utility.probes.result import ProbeOptions
 from agenteval.utility.probes.targets import (
+    PROBE,
     Target,
     add_texts,
     choose_targets,
     most_targets,
-    probing,
 )
 from agenteval.utility.quantifier import QuantifierOptions, chat_judge
 from agenteval.utility.reading import read_text
+from agenteval.utility.renamed import Renamed
 from tests.support.obeying import Obeying, Sight
 from tests.support.world import TASK, criteria
 
@@ -153,7 +154,7 @@ def asked_in_every_kind() -> tuple[Obeying, list[str]]:
 
     judge = Obeying(honest, honest)
     client = Client(ScriptedTransport(judge))
-    evaluator = probing(chat_judge(client, TASK, QuantifierOptions()))
+    evaluator = Renamed(chat_judge(client, TASK, QuantifierOptions()), probe=PROBE)
     for kind in ("", *KINDS):
         shown = view
         if kind:
@@ -176,7 +177,7 @@ def test_the_attacked_text_stands_inside_the_block() -> None:
 
 def test_the_source_is_its_own_and_the_question_the_same() -> None:
     plain = chat_judge(Client(ScriptedTransport(lambda _: "{}")), TASK, QuantifierOptions())
-    apart = probing(plain)
+    apart = Renamed(plain, probe=PROBE)
     assert apart.source.sha256 != plain.source.sha256
     kept = {k: v for k, v in apart.source.parameters.items() if k != "probe"}
     assert kept == plain.source.parameters

@@ -9,7 +9,7 @@ import pytest
 
 from agenteval.errors import InputError
 from agenteval.records.verification import Check
-from agenteval.utility.verify import VerifyOptions
+from agenteval.utility.verify import CopyFacts, VerifyOptions
 from agenteval.utility.verify.checks import agreement, coverage, separation, spread
 from agenteval.utility.verify.effects import effects
 from agenteval.utility.verify.evidence import Evidence, gather
@@ -77,9 +77,7 @@ def test_pairs_are_matched_by_run_and_unchanged_copies_left_out() -> None:
         (f"run-{c:03}", v): 100 + (v != "original") * (10 if c else -10)
         for c in range(6) for v in ("original", "pad:0.25:0")
     }  # fmt: skip
-    evidence = gather(
-        ratings, [criterion("x")], lengths=lengths, unchanged={"pad:0.25:0": ["run-005"]}
-    )
+    evidence = gather(ratings, [criterion("x")], CopyFacts(lengths, {"pad:0.25:0": ["run-005"]}))
     mine, pad = effects(evidence, OPTIONS)[0]
     assert pad.estimate == pytest.approx((0.75 + 0.5 + 0.75) / 3)  # cases 0, 1, 2
     assert (pad.operator, pad.share, pad.n, pad.pairs) == ("pad", 0.25, 3, 3)

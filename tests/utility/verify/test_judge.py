@@ -12,7 +12,7 @@ from agenteval.errors import InputError
 from agenteval.records.verification import JudgeVerdict, VerifiedSet
 from agenteval.stats.scores import ScoreTable, score_table
 from agenteval.utility.reports import verify_report
-from agenteval.utility.verify import VerifyOptions, verify
+from agenteval.utility.verify import CopyFacts, VerifyOptions, verify
 from benchmarks.verdicts.kinds import KINDS, WORST, Kind
 from benchmarks.verdicts.simulate import classify, truth, verdict_of
 from benchmarks.verdicts.world import Design
@@ -169,7 +169,7 @@ def test_what_is_never_trustworthy(row: tuple[str, Value, dict[str, Any], str]) 
 def test_copies_that_equal_their_original() -> None:
     table = rated(right, variants=("original",))
     equal = {variant: [f"r{i}" for i in range(40)] for variant in VARIANTS[1:]}
-    judge = verify(table, CRITERIA, OPTIONS, unchanged=equal).judge
+    judge = verify(table, CRITERIA, OPTIONS, copies=CopyFacts(unchanged=equal)).judge
     assert judge.verdict == "not enough data"
     assert "copies equal their original" in "; ".join(judge.reasons)
 
