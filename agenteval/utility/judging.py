@@ -54,7 +54,7 @@ Criteria = str | Path | CriteriaSet | Iterable[Criterion]
 AnyJudge = Model | JudgeFunction | object  # the object is a scorer of another framework
 
 
-class Unfinished(Exception):
+class JudgingStopped(Exception):
     """The judging stopped early; what was judged is stored."""
 
 

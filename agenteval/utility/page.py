@@ -312,9 +312,9 @@ def _criterion(material: JudgeMaterial, criterion: Criterion, id: str) -> Foldou
 
 def _labels(material: JudgeMaterial, criterion: Criterion) -> str:
     """How often which label was given to originals, the levels in their order."""
-    own = material.originals.of(criterion=criterion.id)
-    codes = own.label.codes[own.label.codes >= 0]
-    counts = Counter({own.label.names[c]: n for c, n in Counter(codes.tolist()).items()})
+    labels = material.originals.of(criterion=criterion.id).label
+    codes = labels.codes[labels.codes >= 0]
+    counts = Counter({labels.names[c]: n for c, n in Counter(codes.tolist()).items()})
     order = [v for v in criterion.accepted_values if v in counts]
     order += [v for v, _ in counts.most_common() if v not in order]
     return listed([f"{cut(v, 80)} {counts[v]:,}" for v in order], _MOST_LABELS)

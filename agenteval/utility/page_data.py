@@ -53,9 +53,9 @@ class StoredTexts:
         run_of |= {key: r for r in present for key in self.copies.get(r, {}).values()}
         bodies = dict(self.store.bodies(run_of))
         words: dict[str, dict[CellName, StoredWords]] = {r: {} for r in present}
-        for found in stored_words(self.store, self.source_key, list(run_of), self.criteria):
-            name = found.variant, self.criteria[found.criterion_key], found.repeat
-            words[run_of[found.run_key]][name] = found
+        for row in stored_words(self.store, self.source_key, list(run_of), self.criteria):
+            name = row.variant, self.criteria[row.criterion_key], row.repeat
+            words[run_of[row.run_key]][name] = row
         return {
             run: RunTexts(
                 body["problem"],
@@ -162,9 +162,9 @@ def from_ratings(
 
     Verdicts are those of `agenteval verify --scores`. There are no texts.
     """
-    known = criteria or number_criteria(table)
-    ratings = arranged(table, [c.id for c in known])
-    used = tuple(c for c in known if c.id in set(ratings.present("criterion")))
+    rated = criteria or number_criteria(table)
+    ratings = arranged(table, [c.id for c in rated])
+    used = tuple(c for c in rated if c.id in set(ratings.present("criterion")))
     result = verify_ratings(path, ratings, used, options)
     return JudgeMaterial(
         title=name,

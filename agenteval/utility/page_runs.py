@@ -153,8 +153,8 @@ def run_items(material: JudgeMaterial, lines: Sequence[RunLine]) -> RunItems:
             continue
         mean = "not rated" if line.mean is None else f"mean {line.mean:.2f}"
         about = " · ".join(p for p in (line.system, f"case {line.case}", mean) if p)
-        known = line.outcome != _OUTCOMES[-1]
-        badges = [badge(line.outcome, "keep" if line.outcome == "success" else "drop")] * known
+        labelled = line.outcome != _OUTCOMES[-1]
+        badges = [badge(line.outcome, "keep" if line.outcome == "success" else "drop")] * labelled
         id = f"run-{len(result.items)}"
         run_signs = signs.get(line.run, ())
         result.items.append(Foldout(id, line.run, blocks, badges, about, signs=run_signs))

@@ -14,7 +14,7 @@ from agenteval.records import Usage
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store
 from agenteval.utility.evaluator import JudgeEvaluator
-from agenteval.utility.judging import Judging, Unfinished
+from agenteval.utility.judging import Judging, JudgingStopped
 from agenteval.utility.perturbed_runs import VerificationData
 from agenteval.utility.probes import (
     INJECTION,
@@ -50,7 +50,7 @@ async def probe(
     """Return all probes of a judge whose plain ratings are stored; judges what is missing.
 
     Afterwards the plain judge is again the one used last, so that `report` and `show` take it.
-    Raises Unfinished if the judging stopped early.
+    Raises JudgingStopped if the judging stopped early.
     """
     session = ProbeSession(judging, store, evaluator, material)
     plain = session.table(evaluator.source.sha256)
@@ -144,4 +144,4 @@ class ProbeSession:
         self.judging.watch.note(f"probe of {name}:")
         result = await self.judging.run(rated, client, self.store)
         if result.stopped:
-            raise Unfinished(why_stopped(result, "calls of the probe not made"))
+            raise JudgingStopped(why_stopped(result, "calls of the probe not made"))

@@ -200,10 +200,10 @@ class ScoreReport(Report):
         return report.gated(*gates, undecided_passes=undecided_passes)
 
     def _mean_gate(self, name: str, least: float) -> Gate:
-        known = {key: c for c in self.criteria for key in (c.id, c.name)}
-        if name not in known:
-            raise KeyError(f"no criterion {name!r}; there are {', '.join(known)}")
-        rows = [r for r in self.rows if r.criterion_id == known[name].id]
+        criteria = {key: c for c in self.criteria for key in (c.id, c.name)}
+        if name not in criteria:
+            raise KeyError(f"no criterion {name!r}; there are {', '.join(criteria)}")
+        rows = [r for r in self.rows if r.criterion_id == criteria[name].id]
         row = next((r for r in rows if r.system == ALL), rows[0] if rows else None)
         if row is None:
             return Gate("min-mean", "undecided", "no ratings", name, least)
@@ -327,7 +327,7 @@ class VerifyReport(Report):
     @property
     def criteria(self) -> dict[str, Verification]:
         """The verdict on every criterion, by id."""
-        return {one.criterion_id: one for one in self.result.criteria}
+        return {v.criterion_id: v for v in self.result.criteria}
 
     @property
     def plot(self) -> VerifyPlots:

@@ -264,7 +264,7 @@ def _splits(probe: Probe) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class _CriterionRow:
+class _ProposalRow:
     criterion: str = column("criterion")
     levels: str = column("accepted values, worst to best")
     seeds: int | None = column("seeds", "count", default=None)
@@ -299,9 +299,9 @@ def proposal_tables(proposals: Proposals) -> tuple[Table, ...]:
     rows = []
     for c in criteria:
         levels = "by its parts" if c.sub_criteria else " < ".join(c.accepted_values)
-        rows.append(_CriterionRow(c.name, levels, len(c.provenance.seeds)))
+        rows.append(_ProposalRow(c.name, levels, len(c.provenance.seeds)))
         rows += [
-            _CriterionRow(f"  · {sub.name}", " < ".join(sub.accepted_values))
+            _ProposalRow(f"  · {sub.name}", " < ".join(sub.accepted_values))
             for sub in c.sub_criteria
         ]
     issues = [_IssueRow(i.criterion_id, i.message) for i in proposals.issues]
@@ -314,7 +314,7 @@ def proposal_tables(proposals: Proposals) -> tuple[Table, ...]:
         for c in criteria
     ]
     return (
-        table_of(_CriterionRow, "criteria", "", rows, notes=_merge_notes(proposals)),
+        table_of(_ProposalRow, "criteria", "", rows, notes=_merge_notes(proposals)),
         table_of(_IssueRow, "issues", "check these before spending on scores", issues),
         table_of(_DescriptionRow, "described", "what they mean", descriptions, detail=True),
         _curve(proposals),

@@ -58,7 +58,7 @@ class VerifierAgent(BaseChatAgent):
     an answer, and ModelError when the judging stops early.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  flat, as `verify`
         self,
         name: str,
         judge: RunJudge,
@@ -122,11 +122,11 @@ class VerifierAgent(BaseChatAgent):
                 if store is not self._store:
                     store.close()
         result = verify(table, material.criteria, self._options, copies=material.facts)
-        kept = {v.criterion_id for v in result.criteria if v.verdict == "keep"}
+        retained = {v.criterion_id for v in result.criteria if v.verdict == "keep"}
         message = VerdictsMessage(
             judge=result.judge,
             verdicts=list(result.criteria),
-            retained=[c for c in material.criteria if c.id in kept],
+            retained=[c for c in material.criteria if c.id in retained],
         )
         return message, ended.progress.usage
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
-
-from pydantic import JsonValue
 
 from agenteval.analysis.flagged import flags_of
 from agenteval.analysis.means import lines_on_failed_runs
@@ -18,9 +16,8 @@ from agenteval.engine import Estimate, RequestBounds, RequestCounter
 from agenteval.errors import InputError
 from agenteval.models.asking import MOST_REQUESTS
 from agenteval.readers.scores import read_scores
-from agenteval.records import CriteriaSet, Criterion, Source, Task
+from agenteval.records import CriteriaSet, Criterion, Task
 from agenteval.records.run import no_answers
-from agenteval.records.verification import VerifiedSet
 from agenteval.stats.scores import ScoreTable
 from agenteval.store import Store
 from agenteval.store.experiments import remark
@@ -29,8 +26,8 @@ from agenteval.utility.criteria_file import find_criteria, save_criteria
 from agenteval.utility.judging import (
     Criteria,
     Judging,
+    JudgingStopped,
     Runs,
-    Unfinished,
     read_criteria,
     read_judging,
     warn_of_versions,
@@ -42,7 +39,7 @@ from agenteval.utility.perturbed_runs import (
     make_copies,
     with_drift_warning,
 )
-from agenteval.utility.probes.result import Probe, ProbeOptions
+from agenteval.utility.probes.result import ProbeOptions
 from agenteval.utility.probes.targets import most_targets
 from agenteval.utility.probing import OTHER_WAYS, ProbeSession, probe
 from agenteval.utility.reports import VerifyReport, unverified, verify_report
@@ -120,15 +117,13 @@ async def averify(
     judging.say_judge()
     try:
         with opened(how.store) as store:
-            verified = await _verified(
+            report = await _verified(
                 judging, store, material, thresholds, people, probing, sequential=sequential
             )
         if output is not None:
             path = Path(str(output).replace("{task}", judging.task.name))
-            _write(path, judging.task.name, judging.criteria, verified.result, verified.probes)
-            watch.note(f"written to {path}: every criterion with its verdict and evidence")
-        report = verified.report(watch.notes)
-    except Unfinished as early:
+            _write(path, judging.task.name, judging.criteria, report, watch)
+    except JudgingStopped as early:
         report = unverified(str(early), watch.notes)
     line = no_answers(no_answer)
     notes = (*([f"{line}; they are not judged"] if line else ()), *report.notes)
@@ -136,34 +131,6 @@ async def averify(
 
 
 verify = synchronous(averify)
-
-
-@dataclass(frozen=True)
-class VerifiedJudgment:
-    """A judge's ratings of some texts, and the verdicts on them."""
-
-    source: Source
-    material: VerificationData
-    table: ScoreTable
-    result: VerifiedSet
-    probes: tuple[Probe, ...] | None = None
-
-    def report(self, notes: Sequence[str]) -> VerifyReport:
-        """Return the report."""
-        source, runs = self.source, len(self.material.items)
-        about = (
-            f"{source.model} ({source.evaluator}, seed {source.seed}): {runs} runs and "
-            f"{self.material.texts - runs} perturbed copies × {self.material.repeats} repeats"
-        )
-        return verify_report(
-            self.result,
-            self.material.criteria,
-            about,
-            self.table,
-            probes=self.probes,
-            flags=flags_of(self.material.items),
-            notes=notes,
-        )
 
 
 def _answered(judging: Judging, thresholds: VerifyOptions, *, probes: bool) -> Judging:
@@ -261,10 +228,10 @@ async def _verified(
     probing: ProbeOptions | None,
     *,
     sequential: bool,
-) -> VerifiedJudgment:
+) -> VerifyReport:
     """Judge, verify and probe; with `sequential` only as many cases as leave no verdict open.
 
-    Raises Unfinished if the judging stopped early.
+    Raises JudgingStopped if the judging stopped early.
     """
     warn_of_versions(store, judging.items, judging.watch)
     cases = in_random_order(material.items, judging.seed)
@@ -279,7 +246,7 @@ async def _verified(
         evaluator, client = judging.evaluator(store)
         ended = await judging.run(part.rated_by(evaluator), client, store)
         if ended.stopped:
-            raise Unfinished(why_stopped(ended, "calls not made"))
+            raise JudgingStopped(why_stopped(ended, "calls not made"))
         key = evaluator.source.sha256
         with store.snapshot():
             table = part.ratings(store, key)
@@ -302,7 +269,20 @@ async def _verified(
         judging.watch.warn(line)
         remark(store, key, line)
     probes = await probe(judging, store, evaluator, part, probing) if probing else None
-    return VerifiedJudgment(evaluator.source, part, table, result, probes)
+    source, runs = evaluator.source, len(part.items)
+    about = (
+        f"{source.model} ({source.evaluator}, seed {source.seed}): {runs} runs and "
+        f"{part.texts - runs} perturbed copies × {part.repeats} repeats"
+    )
+    return verify_report(
+        result,
+        part.criteria,
+        about,
+        table,
+        probes=probes,
+        flags=flags_of(part.items),
+        notes=judging.watch.notes,
+    )
 
 
 def _elsewhere(
@@ -316,37 +296,32 @@ def _elsewhere(
 ) -> VerifyReport:
     """Return verdicts on a file of ratings."""
     name = task.name if isinstance(task, Task) else Path(task or "").name
-    known: tuple[Criterion, ...] = ()
+    read: tuple[Criterion, ...] = ()
     if criteria is not None or task:
         source = criteria if criteria is not None else find_criteria(str(task))
-        known = read_criteria(source, name, watch)
-    table = read_scores(scores, known)
-    known = known or number_criteria(table)
-    result = verify_ratings(scores, table, known, options, _labels(labels, known))
-    if output is not None:
-        _write(output, name, known, result, None)
-        watch.note(f"written to {output}: every criterion with its verdict and evidence")
+        read = read_criteria(source, name, watch)
+    table = read_scores(scores, read)
+    rated = read or number_criteria(table)
+    result = verify_ratings(scores, table, rated, options, _labels(labels, rated))
     about = f"{scores}: {len(table)} ratings of {len(table.present('run'))} runs"
     notes = [*watch.notes, *lines_on_failed_runs(table)]
-    return verify_report(result, known, about, table, notes=notes)
+    report = verify_report(result, rated, about, table, notes=notes)
+    if output is not None:
+        _write(output, name, rated, report, watch)
+    return report
 
 
 def _write(
-    path: Path,
-    task: str,
-    criteria: Sequence[Criterion],
-    result: VerifiedSet,
-    probes: tuple[Probe, ...] | None,
+    path: Path, task: str, criteria: Sequence[Criterion], report: VerifyReport, watch: Watch
 ) -> None:
     """Write all criteria with their verdicts, and the probes of the judge after them."""
     verdicts = {
-        v.criterion_id: v.model_dump(mode="json", exclude_none=True) for v in result.criteria
+        v.criterion_id: v.model_dump(mode="json", exclude_none=True) for v in report.result.criteria
     }
     marked = tuple(
         c.model_copy(update={"verification": verdicts[c.id]}) if c.id in verdicts else c
         for c in criteria
     )
-    more: dict[str, JsonValue] = (
-        {} if probes is None else {"probes": [p.model_dump(mode="json") for p in probes]}
-    )
+    more = {key: report.data[key] for key in ("probes",) if key in report.data}
     save_criteria(path, CriteriaSet(task=task, criteria=marked), more=more)
+    watch.note(f"written to {path}: every criterion with its verdict and evidence")

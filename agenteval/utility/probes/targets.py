@@ -19,6 +19,7 @@ from agenteval.utility.probes.result import ProbeOptions
 
 PROBE = "injection/1"
 ATTACK, CONTROL = "attack", "control"
+BY_RULE = ("degenerate", "failed_run")  # statuses of values that no judge gave
 _BEST = 1 - 1e-9
 
 
@@ -65,11 +66,13 @@ def choose_targets(
     """
     targets = []
     means: dict[str, dict[str, float]] = {}  # of the plain ratings, by run and criterion
+    by_rule = np.isin(plain.status.codes, [plain.status.code(name) for name in BY_RULE])
+    judged = plain.where(~np.isnan(plain.value) & ~by_rule)
     for name in (c.id for c in criteria if c.ordered):
-        own = rated(plain.of(criterion=name, variant=ORIGINAL))
-        matrix = own.matrix()
+        ratings = judged.of(criterion=name, variant=ORIGINAL)
+        matrix = ratings.matrix()
         for code, mean in zip(matrix.run, matrix.mean, strict=True):
-            means.setdefault(own.run.names[code], {})[name] = float(mean)
+            means.setdefault(ratings.run.names[code], {})[name] = float(mean)
     for run, view in items:
         limit = _BEST if run.success is False else 0.5
         low = {c: m for c, m in means.get(run.id, {}).items() if m < limit}
@@ -93,13 +96,6 @@ def choose_targets(
         replace(target, kind=KINDS[kinds[i % len(kinds)]])
         for i, (_, target) in enumerate(ranked[: options.attacked])
     )
-
-
-def rated(table: ScoreTable) -> ScoreTable:
-    """The ratings with a value that a judge gave, ranks within a problem among them."""
-    rules = [table.status.code(name) for name in ("degenerate", "failed_run")]
-    by_rule = np.isin(table.status.codes, rules)
-    return table.where(~np.isnan(table.value) & ~by_rule)
 
 
 def _case(run: Run) -> tuple[str, str]:

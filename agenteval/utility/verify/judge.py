@@ -25,7 +25,7 @@ from agenteval.utility.verify.claims import (
 from agenteval.utility.verify.effects import is_control, is_directed, moved_as_expected, named
 from agenteval.utility.verify.evidence import Evidence, means_of
 from agenteval.utility.verify.options import VerifyOptions
-from agenteval.utility.verify.rules import OTHER_JUDGE, WHY_MISSING, Rule, first_match
+from agenteval.utility.verify.rules import OTHER_JUDGE, WHY_MISSING, VerdictRule, first_match
 from agenteval.utility.verify.systems import systems_alike
 from agenteval.utility.verify.verdict import short_of_cases
 
@@ -106,7 +106,7 @@ def _rule(
     refuted: Sequence[str],
     *,
     within_case: bool,
-) -> Rule[str]:
+) -> VerdictRule[str]:
     """Return the rule that decides, which says "trustworthy" without its limits."""
     why = [f"{v.criterion_id}: {v.refuted[0]}" for v in graded if v.refuted]
     against = [c for c in claims if c.standing == "refuted"]
@@ -137,19 +137,19 @@ def _rule(
     open_effects = [f"no expected effect is shown on {', '.join(unseen)}"] if unseen else []
     return first_match(
         (
-            Rule(
+            VerdictRule(
                 against,
                 "not trustworthy",
                 [*(c.reason for c in against), *why],
                 "".join(c.next_step for c in against[:1]),
             ),
-            Rule(
+            VerdictRule(
                 2 * len(hard) > len(graded),
                 "not trustworthy",
                 [f"{len(hard)} of {len(graded)} criteria are refuted", *why],
                 OTHER_JUDGE,
             ),
-            Rule(
+            VerdictRule(
                 2 * len(refuted) > len(graded),
                 "not enough data",
                 [
@@ -159,13 +159,13 @@ def _rule(
                 ],
                 "see whether `expect` is mistaken; if not, the judge is swayed",
             ),
-            Rule(
+            VerdictRule(
                 lacking,
                 "not enough data",
                 [*(c.reason for c in lacking), *why],
                 "".join(c.next_step for c in lacking[:1]),
             ),
-            Rule(
+            VerdictRule(
                 True,
                 "trustworthy",
                 [*why, *(c.reason for c in claims), *open_effects],

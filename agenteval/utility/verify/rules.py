@@ -15,7 +15,7 @@ MORE_REPEATS = "rate every text three times (--repeats 3)"
 
 
 @dataclass(frozen=True)
-class Rule(Generic[V]):
+class VerdictRule(Generic[V]):
     """When `applies` is true, the verdict follows, with its reasons and what to do next."""
 
     applies: object
@@ -24,6 +24,6 @@ class Rule(Generic[V]):
     next_step: str
 
 
-def first_match(rules: Iterable[Rule[V]]) -> Rule[V]:
+def first_match(rules: Iterable[VerdictRule[V]]) -> VerdictRule[V]:
     """Return the first rule that applies. The last rule of a table must always apply."""
     return next(rule for rule in rules if rule.applies)

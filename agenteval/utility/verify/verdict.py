@@ -16,7 +16,7 @@ from agenteval.utility.verify.rules import (
     MORE_CASES,
     MORE_REPEATS,
     WHY_MISSING,
-    Rule,
+    VerdictRule,
     first_match,
 )
 
@@ -48,8 +48,8 @@ def decide(
     lacking = [agreement.reason] if agreement.outcome != "pass" else []
     if not moved and not separates:
         lacking += [separation.reason, "no perturbation moved it beyond doubt as expected"]
-    rules: tuple[Rule[Verdict], ...] = (
-        Rule(
+    rules: tuple[VerdictRule[Verdict], ...] = (
+        VerdictRule(
             not evidence.rated.any(),
             "undecided",
             [coverage.reason],
@@ -57,30 +57,34 @@ def decide(
             if coverage.reason == UNSUPPORTED
             else "find out why it has no rating",
         ),
-        Rule(few_cases, "undecided", [few_cases], more_cases),
-        Rule(coverage.outcome == "fail", "repair", [coverage.reason], WHY_MISSING),
-        Rule(
+        VerdictRule(few_cases, "undecided", [few_cases], more_cases),
+        VerdictRule(coverage.outcome == "fail", "repair", [coverage.reason], WHY_MISSING),
+        VerdictRule(
             constant and moved,
             "undecided",
             ["these runs do not differ on it", *_reasons(moved)],
             "rate runs that differ on it",
         ),
-        Rule(constant, "drop", [spread.reason], _LEAVE_OUT),
-        Rule(
+        VerdictRule(constant, "drop", [spread.reason], _LEAVE_OUT),
+        VerdictRule(
             upside_down,
             "repair",
             [separation.reason, *([agreement.reason] if disagree else [])],
             "see whether its levels run from worst to best, else reword it",
         ),
-        Rule(disagree and mixes_up, "drop", [agreement.reason, separation.reason], _LEAVE_OUT),
-        Rule(
+        VerdictRule(
+            disagree and mixes_up, "drop", [agreement.reason, separation.reason], _LEAVE_OUT
+        ),
+        VerdictRule(
             disagree,
             "repair",
             [agreement.reason, separation.reason],
             "word its levels so that two readers agree",
         ),
-        Rule(mixes_up and not moved, "drop", [separation.reason, *_reasons(wrong)], _LEAVE_OUT),
-        Rule(
+        VerdictRule(
+            mixes_up and not moved, "drop", [separation.reason, *_reasons(wrong)], _LEAVE_OUT
+        ),
+        VerdictRule(
             wrong,
             "repair",
             _reasons(wrong),
@@ -88,7 +92,7 @@ def decide(
             if all(map(is_control, wrong))
             else "see whether its `expect` is mistaken, else reword it",
         ),
-        Rule(
+        VerdictRule(
             agreement.outcome == "pass" and (moved or separates),
             "keep",
             [
@@ -98,7 +102,7 @@ def decide(
             ],
             "use it",
         ),
-        Rule(True, "undecided", lacking, MORE_REPEATS if single else MORE_CASES),
+        VerdictRule(True, "undecided", lacking, MORE_REPEATS if single else MORE_CASES),
     )
     rule = first_match(rules)
     refuted = [
