@@ -56,12 +56,7 @@ from agenteval.utility.page_tables import (
     rated_share,
     systems_table,
 )
-from agenteval.utility.tables import (
-    effects_table,
-    evidence_by_system,
-    evidence_table,
-    set_lines,
-)
+from agenteval.utility.tables import effects_table, evidence_by_system, evidence_table, set_lines
 
 MOST_RUNS = 500  # runs that can be opened
 _MOST_NAMED = 20_000  # other runs whose names are listed

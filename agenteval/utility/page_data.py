@@ -19,7 +19,7 @@ from agenteval.store import Store, of_one_state
 from agenteval.store.experiments import remark_of, short, unfinished_of, verified_runs
 from agenteval.store.judged import JudgedText, StoredWords, judged_texts, stored_words
 from agenteval.utility.perturbed_runs import with_drift_warning
-from agenteval.utility.verify import CopyFacts, VerifyOptions, verify
+from agenteval.utility.verify import CopyFacts, VerifyOptions, verify_table
 from agenteval.utility.verify.outside import number_criteria, verify_ratings
 
 CellName = tuple[str, str, int]  # variant, criterion id, repeat
@@ -333,7 +333,7 @@ def _verified(  # noqa: PLR0913  the parts of one store
         copies={(copy.run_key, copy.variant) for copy in copies if copy.origin in runs},
     )
     facts = CopyFacts({(t.run_id, t.variant): t.length for t in (*originals, *copies)})
-    result = verify(ratings, judged, options, copies=facts)
+    result = verify_table(ratings, judged, options, copies=facts)
     result = with_drift_warning(result, store.models(source_key))
     part = f", from the {len(runs)} of {len(originals)} runs that `agenteval verify` judged"
     origin = "computed from the store" + (part if len(runs) < len(originals) else "")

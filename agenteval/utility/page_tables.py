@@ -145,13 +145,7 @@ def checks_table(verdict: Verification) -> Table:
 
     def row(name: str, check: Check | Effect) -> _CheckRow:
         return _CheckRow(
-            name,
-            check.outcome,
-            marked(check),
-            check.p,
-            check.p_adjusted,
-            check.n,
-            check.reason,
+            name, check.outcome, marked(check), check.p, check.p_adjusted, check.n, check.reason
         )
 
     rows = [row(check.name, check) for check in verdict.checks]

@@ -18,13 +18,7 @@ from agenteval.utility.verify import CopyFacts
 
 # By default one operator that shortens, two that keep the length, one that lengthens, and one that
 # changes nothing a judge should see.
-DEFAULT_OPERATORS = (
-    "drop_sentences",
-    "shuffle_sentences",
-    "swap_numbers",
-    "pad",
-    "whitespace",
-)
+DEFAULT_OPERATORS = ("drop_sentences", "shuffle_sentences", "swap_numbers", "pad", "whitespace")
 
 
 @dataclass(frozen=True)

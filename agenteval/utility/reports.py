@@ -27,12 +27,7 @@ from agenteval.store.postgres import without_password
 from agenteval.utility.page_data import arranged
 from agenteval.utility.probes.result import Probe
 from agenteval.utility.proposals import Proposals
-from agenteval.utility.tables import (
-    probe_tables,
-    proposal_tables,
-    proposal_title,
-    verified_tables,
-)
+from agenteval.utility.tables import probe_tables, proposal_tables, proposal_title, verified_tables
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

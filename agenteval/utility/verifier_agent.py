@@ -28,7 +28,7 @@ from agenteval.records.verification import JudgeVerdict, Verification
 from agenteval.store import Store
 from agenteval.utility.agents import CriteriaMessage
 from agenteval.utility.perturbed_runs import DEFAULT_OPERATORS, VerificationData, make_copies
-from agenteval.utility.verify import VerifyOptions, verify
+from agenteval.utility.verify import VerifyOptions, verify_table
 
 
 class VerdictsMessage(BaseModel):
@@ -121,7 +121,7 @@ class VerifierAgent(BaseChatAgent):
             finally:
                 if store is not self._store:
                     store.close()
-        result = verify(table, material.criteria, self._options, copies=material.facts)
+        result = verify_table(table, material.criteria, self._options, copies=material.facts)
         retained = {v.criterion_id for v in result.criteria if v.verdict == "keep"}
         message = VerdictsMessage(
             judge=result.judge,

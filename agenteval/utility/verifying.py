@@ -44,8 +44,7 @@ from agenteval.utility.probes.targets import most_targets
 from agenteval.utility.probing import OTHER_WAYS, ProbeSession, probe
 from agenteval.utility.reports import VerifyReport, unverified, verify_report
 from agenteval.utility.stopping import in_random_order
-from agenteval.utility.verify import VerifyOptions
-from agenteval.utility.verify import verify as verify_table
+from agenteval.utility.verify import VerifyOptions, verify_table
 from agenteval.utility.verify.outside import number_criteria, verify_ratings
 
 FIRST_LOOK = 20  # cases; each look doubles them

@@ -25,7 +25,7 @@ from agenteval.utility.perturbed_runs import (
     with_drift_warning,
 )
 from agenteval.utility.quantifier import Quantifier
-from agenteval.utility.verify import VerifyOptions, verify
+from agenteval.utility.verify import VerifyOptions, verify_table
 from tests.support.judges import Answers, SimulatedJudge, drifting, length_only, perfect, random
 from tests.support.world import TASK, criteria, make_runs
 
@@ -57,7 +57,7 @@ def judged(
         assert ended.stopped is None
         key = quantifier.source.sha256
         table = material.ratings(store, key)
-        verified = verify(table, material.criteria, OPTIONS, copies=material.facts)
+        verified = verify_table(table, material.criteria, OPTIONS, copies=material.facts)
         result = with_drift_warning(verified, store.models(key))
     return result, len(transport.requests)
 
@@ -98,7 +98,7 @@ def test_a_judge_that_changed_names_both_models(material: VerificationData, tmp_
 
 
 def test_drift_needs_two_names() -> None:
-    result = verify(score_table([]), [])
+    result = verify_table(score_table([]), [])
     assert with_drift_warning(result, {}) == with_drift_warning(result, {"m": 7}) == result
     warned = with_drift_warning(result, {"m": 7, "n": 1}).judge.warnings[0]
     assert "m (7 calls) and n (1 calls)" in warned

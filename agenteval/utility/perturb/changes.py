@@ -9,14 +9,7 @@ import re
 
 import numpy as np
 
-from agenteval.utility.perturb.layout import (
-    Edit,
-    Layout,
-    Unchanged,
-    count_of,
-    merged,
-    protected,
-)
+from agenteval.utility.perturb.layout import Edit, Layout, Unchanged, count_of, merged, protected
 from agenteval.utility.sentences import Spans
 
 _FULL_MARK = re.compile(r"[.!?…。！？][)\]\"'”’»*_$]*\Z")

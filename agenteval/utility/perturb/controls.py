@@ -11,14 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from agenteval.utility.perturb.layout import (
-    MARKER,
-    Edit,
-    Layout,
-    TextPart,
-    Unchanged,
-    protected,
-)
+from agenteval.utility.perturb.layout import MARKER, Edit, Layout, TextPart, Unchanged, protected
 
 _WORD_GAP = re.compile(r"(?<=[^\W\d_]) (?=[^\W\d_])")
 _BOLD = re.compile(r"\*\*(?=\S)([^*\n]+?)(?<=\S)\*\*(?!\*)")

@@ -51,10 +51,7 @@ def most_targets(runs: Sequence[Run], options: ProbeOptions) -> int:
 
 
 def choose_targets(
-    items: Sequence[Item],
-    criteria: Sequence[Criterion],
-    plain: ScoreTable,
-    options: ProbeOptions,
+    items: Sequence[Item], criteria: Sequence[Criterion], plain: ScoreTable, options: ProbeOptions
 ) -> tuple[Target, ...]:
     """At most `options.attacked` runs, as many cases as possible, kinds dealt evenly.
 

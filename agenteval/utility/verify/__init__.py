@@ -22,10 +22,10 @@ from agenteval.utility.verify.options import VerifyOptions
 from agenteval.utility.verify.redundancy import redundancy, smallest_subset
 from agenteval.utility.verify.verdict import decide
 
-__all__ = ["CopyFacts", "VerifyOptions", "verify"]
+__all__ = ["CopyFacts", "VerifyOptions", "verify_table"]
 
 
-def verify(
+def verify_table(
     table: ScoreTable,
     criteria: Sequence[Criterion],
     options: VerifyOptions | None = None,

@@ -13,12 +13,7 @@ from agenteval.stats import Interval, mean_interval
 from agenteval.stats.correlation import spearman
 from agenteval.stats.discrimination import discrimination
 from agenteval.stats.scores import ORIGINAL, ScoreTable
-from agenteval.utility.verify.effects import (
-    is_control,
-    is_directed,
-    moved_as_expected,
-    undecidable,
-)
+from agenteval.utility.verify.effects import is_control, is_directed, moved_as_expected, undecidable
 from agenteval.utility.verify.evidence import Evidence, means_of, row_means, successes
 from agenteval.utility.verify.options import VerifyOptions
 from agenteval.utility.verify.rules import MORE_CASES, MORE_REPEATS, OTHER_JUDGE

@@ -166,10 +166,7 @@ def _rule(
                 "".join(c.next_step for c in lacking[:1]),
             ),
             VerdictRule(
-                True,
-                "trustworthy",
-                [*why, *(c.reason for c in claims), *open_effects],
-                step,
+                True, "trustworthy", [*why, *(c.reason for c in claims), *open_effects], step
             ),
         )
     )

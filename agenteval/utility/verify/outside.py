@@ -15,7 +15,7 @@ from agenteval.readers.scores import score_rows
 from agenteval.records import Criterion
 from agenteval.records.verification import VerifiedSet
 from agenteval.stats.scores import ORIGINAL, Column, ScoreTable
-from agenteval.utility.verify import CopyFacts, VerifyOptions, verify
+from agenteval.utility.verify import CopyFacts, VerifyOptions, verify_table
 from agenteval.utility.verify.effects import is_directed, named
 
 
@@ -47,9 +47,9 @@ def verify_ratings(
     """
     if is_log(path) and table.repeat.any():
         table, warning = _answers_apart(path, table)
-        return _with_warning(verify(table, criteria, options, labels=labels), warning)
+        return _with_warning(verify_table(table, criteria, options, labels=labels), warning)
     if table.present("variant") in ([], [ORIGINAL]):
-        return verify(table, criteria, options, labels=labels)
+        return verify_table(table, criteria, options, labels=labels)
     texts: dict[tuple[str, str], str] = {}
     ratings: dict[tuple[str, str], set[int]] = defaultdict(set)
     explained = False
@@ -74,7 +74,7 @@ def verify_ratings(
         elif texts[copy] == texts[original]:
             unchanged[variant].append(run)
     facts = CopyFacts({copy: len(text) for copy, text in texts.items()}, unchanged)
-    result = verify(table, criteria, options, copies=facts, labels=labels)
+    result = verify_table(table, criteria, options, copies=facts, labels=labels)
     return _with_warning(result, _suspicion(result, same_ratings, options, explained=explained))
 
 

@@ -24,10 +24,7 @@ _LEAVE_OUT = "leave it out"
 
 
 def decide(
-    evidence: Evidence,
-    checks: Sequence[Check],
-    effects: Sequence[Effect],
-    options: VerifyOptions,
+    evidence: Evidence, checks: Sequence[Check], effects: Sequence[Effect], options: VerifyOptions
 ) -> Verification:
     """Return the verdict on one criterion by itself; the rules below, first match wins.
 

@@ -12,7 +12,7 @@ from agenteval.errors import InputError
 from agenteval.records.verification import JudgeVerdict, VerifiedSet
 from agenteval.stats.scores import ScoreTable, score_table
 from agenteval.utility.reports import verify_report
-from agenteval.utility.verify import CopyFacts, VerifyOptions, verify
+from agenteval.utility.verify import CopyFacts, VerifyOptions, verify_table
 from benchmarks.verdicts.kinds import KINDS, WORST, Kind
 from benchmarks.verdicts.simulate import classify, truth, verdict_of
 from benchmarks.verdicts.world import Design
@@ -59,7 +59,7 @@ def rated(value: Value, *, cases: int = 40, systems: int = 1, repeats: int = 2,
 
 
 def judged(value: Value, options: VerifyOptions = OPTIONS, **how: Any) -> JudgeVerdict:
-    return verify(rated(value, **how), CRITERIA, options).judge
+    return verify_table(rated(value, **how), CRITERIA, options).judge
 
 
 def standings(judge: JudgeVerdict) -> dict[str, str]:
@@ -97,7 +97,7 @@ def one_upside_down(case: int, place: int, variant: str) -> float:
 
 
 def test_one_refuted_criterion_is_named_and_never_passed_over() -> None:
-    result = verify(rated(one_upside_down), CRITERIA, OPTIONS)
+    result = verify_table(rated(one_upside_down), CRITERIA, OPTIONS)
     judge = result.judge
     assert (judge.verdict, judge.refuted) == ("trustworthy except accurate", ("accurate",))
     assert judge.exit_code() == 5
@@ -136,7 +136,7 @@ def test_labels_of_people_stand_in_for_success(
     people: ScoreTable, standing: str, verdict: str
 ) -> None:
     table = rated(right, success=lambda case: None)
-    judge = verify(table, CRITERIA, OPTIONS, labels=[people]).judge
+    judge = verify_table(table, CRITERIA, OPTIONS, labels=[people]).judge
     assert (standings(judge)["people agree"], judge.verdict) == (standing, verdict)
 
 
@@ -169,7 +169,7 @@ def test_what_is_never_trustworthy(row: tuple[str, Value, dict[str, Any], str]) 
 def test_copies_that_equal_their_original() -> None:
     table = rated(right, variants=("original",))
     equal = {variant: [f"r{i}" for i in range(40)] for variant in VARIANTS[1:]}
-    judge = verify(table, CRITERIA, OPTIONS, copies=CopyFacts(unchanged=equal)).judge
+    judge = verify_table(table, CRITERIA, OPTIONS, copies=CopyFacts(unchanged=equal)).judge
     assert judge.verdict == "not enough data"
     assert "copies equal their original" in "; ".join(judge.reasons)
 

@@ -17,7 +17,7 @@ from agenteval.records.criteria import Direction
 from agenteval.records.verification import Verification, VerifiedSet
 from agenteval.stats.scores import Column, ScoreTable, score_table
 from agenteval.utility.criteria_file import load_criteria
-from agenteval.utility.verify import verify
+from agenteval.utility.verify import verify_table
 
 FOLDER = Path(__file__).parents[4] / "shared" / "reference" / "utility"
 
@@ -53,7 +53,7 @@ def verified() -> dict[str, Verification]:
             else:
                 row["status"] = "unscored:off_scale"
             rows.append(row)
-    result = verify(score_table(rows), list(criteria.values()))
+    result = verify_table(score_table(rows), list(criteria.values()))
     return {v.criterion_id: v for v in result.criteria}
 
 
@@ -180,7 +180,7 @@ def capable(expect: dict[str, dict[str, Direction]], *, repeats: int = 1) -> Ver
         else Column(np.tile(getattr(once, f.name).codes, repeats), getattr(once, f.name).names)
         for f in fields(once)
     }
-    return verify(ScoreTable(**columns), criteria)
+    return verify_table(ScoreTable(**columns), criteria)
 
 
 def test_the_table_of_a_capable_judge() -> None:

@@ -16,7 +16,7 @@ from agenteval.records import Criterion
 from agenteval.records.criteria import Direction
 from agenteval.records.verification import Check, Effect, Outcome, Verification, VerifiedSet
 from agenteval.stats.scores import score_table
-from agenteval.utility.verify import verify
+from agenteval.utility.verify import verify_table
 from agenteval.utility.verify.checks import (
     agreement,
     alpha,
@@ -480,7 +480,7 @@ def test_too_few_cases_or_too_few_that_the_judge_can_rate(
         {"run": f"r{i}", "criterion": "a"} | ({"status": status} if i > 2 else {"value": i / 2})
         for i in range(3 + rest)
     ]
-    result = verify(score_table(rows), [criterion("a")], OPTIONS)
+    result = verify_table(score_table(rows), [criterion("a")], OPTIONS)
     assert result.criteria[0].verdict == "undecided"
     assert result.criteria[0].reasons == (reason,)
     assert (result.judge.reasons, result.judge.next_step) == ((reason,), step)
@@ -596,7 +596,7 @@ def test_what_holds_of_several_criteria_is_warned_of_once() -> None:
     vague = Criterion(name="vague", accepted_values=("x", "y"), order="unclear")
     rows += [{"run": f"r{i}", "criterion": n, "label": "x"} for i in range(20)
              for n in ("kind", "vague")]  # type: ignore[misc]  # fmt: skip
-    result = verify(score_table(rows), [*map(criterion, "abc"), kind, vague], OPTIONS)
+    result = verify_table(score_table(rows), [*map(criterion, "abc"), kind, vague], OPTIONS)
     assert [v.criterion_id for v in result.criteria] == ["a", "b", "c"]
     assert result.judge.one_score == ("a", "b", "c")
     assert result.judge.warnings == (
@@ -625,7 +625,7 @@ def six(mistaken: Direction) -> VerifiedSet:
     expect: list[Direction] = [mistaken, *["lower"] * 5]  # type: ignore[list-item]
     ratings = table({n: rate(i) for i, n in enumerate(names)}, cases=60, variants=variants)
     criteria = [criterion(n, swap_numbers=e) for n, e in zip(names, expect, strict=True)]
-    return verify(ratings, criteria, OPTIONS)
+    return verify_table(ratings, criteria, OPTIONS)
 
 
 def test_one_mistaken_expectation_repairs_its_criterion_and_keeps_the_judge() -> None:

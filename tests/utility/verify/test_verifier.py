@@ -10,7 +10,7 @@ import pytest
 
 from agenteval.records import Criterion
 from agenteval.records.verification import VerifiedSet
-from agenteval.utility.verify import verify
+from agenteval.utility.verify import verify_table
 from agenteval.utility.verify.options import VerifyOptions
 from tests.utility.verify.making import Rate, criterion, quality, table
 
@@ -45,7 +45,7 @@ def judged(rate: Callable[[str], Rate], cases: int = 60, **how: object) -> Verif
     how.setdefault("success", succeeds)
     rates = {c.id: rate(c.id) for c in ALL}
     ratings = table(rates, cases=cases, variants=VARIANTS, **how)  # type: ignore[arg-type]
-    return verify(ratings, ALL, VerifyOptions(resamples=200))
+    return verify_table(ratings, ALL, VerifyOptions(resamples=200))
 
 
 def broken(change: Callable[[int, str, float, np.random.Generator], float | str]) -> Any:
@@ -120,7 +120,7 @@ def test_length_is_found_by_what_keeps_it() -> None:
         c.model_copy(update={"expect": {**c.expect, "drop_sentences": "lower"}}) for c in ALL
     ]
     ratings = table({c.id: of_length(False)(c.id) for c in ALL}, cases=60, variants=VARIANTS)
-    result = verify(ratings, criteria, VerifyOptions(resamples=200))
+    result = verify_table(ratings, criteria, VerifyOptions(resamples=200))
     assert [e.outcome for v in result.criteria for e in v.effects
             if e.operator == "drop_sentences"] == ["pass"] * 3  # fmt: skip
     assert result.judge.verdict == "not trustworthy"
@@ -137,7 +137,7 @@ def test_a_criterion_wholly_unrated(status: str, verdict: str) -> None:
         c.id: perfect(c.id) if c is not COMPLETE else lambda c, r, v, g: status for c in ALL
     }
     ratings = table(rates, cases=200, variants=VARIANTS, success=succeeds)
-    result = verify(ratings, ALL, VerifyOptions(resamples=200))
+    result = verify_table(ratings, ALL, VerifyOptions(resamples=200))
     assert result.judge.verdict == verdict
     named = "1 of 3 criteria this judge cannot grade: complete" in result.judge.warnings
     assert named is (verdict == "trustworthy")
@@ -152,7 +152,7 @@ def test_two_criteria_that_say_the_same() -> None:
         return min(1.0, exact + 0.25) if case == 7 and repeat == 0 else exact
 
     rates: dict[str, Rate] = {c.id: perfect(c.id) for c in ALL} | {twin.id: blurred}
-    result = verify(table(rates, cases=60, variants=VARIANTS), [*ALL, twin], VerifyOptions())
+    result = verify_table(table(rates, cases=60, variants=VARIANTS), [*ALL, twin], VerifyOptions())
     found = {v.criterion_id: v for v in result.criteria}
     assert (found["twin"].verdict, found["twin"].partner) == ("drop", "complete")
     assert found["complete"].verdict == "keep"
@@ -163,14 +163,14 @@ def test_the_order_of_rows_and_criteria_and_what_is_nominal_change_nothing() -> 
     ratings = table({c.id: perfect(c.id) for c in ALL}, cases=30, variants=VARIANTS)
     moved = ratings.where(np.random.default_rng(3).permutation(len(ratings)))
     kind = Criterion(name="Kind", accepted_values=("a", "b"), scale="nominal")
-    one = verify(ratings, ALL, VerifyOptions(resamples=200))
-    assert one == verify(moved, [*ALL, kind], VerifyOptions(resamples=200))
-    other = verify(ratings, ALL[::-1], VerifyOptions(resamples=200))
+    one = verify_table(ratings, ALL, VerifyOptions(resamples=200))
+    assert one == verify_table(moved, [*ALL, kind], VerifyOptions(resamples=200))
+    other = verify_table(ratings, ALL[::-1], VerifyOptions(resamples=200))
     assert (one.judge, one.criteria) == (other.judge, other.criteria[::-1])
 
 
 def test_nothing_rated_at_all() -> None:
-    empty = verify(table({}), ALL)
+    empty = verify_table(table({}), ALL)
     assert empty.criteria == ()
     assert empty.judge.verdict == "not enough data"
 
@@ -181,7 +181,7 @@ def test_the_smallest_subset_tells_as_well_as_all() -> None:
         "complete": perfect("complete"),
     }
     ratings, options = table(rates, cases=40), VerifyOptions(resamples=200)
-    assert verify(ratings, [criterion("tells"), COMPLETE], options).subset == ("tells",)
+    assert verify_table(ratings, [criterion("tells"), COMPLETE], options).subset == ("tells",)
     # complete alone is near AUC 1/2: nothing to tell success by
     chance = table({"complete": lambda c, r, v, g: c // 2 % 3 / 2}, cases=40)
-    assert verify(chance, [COMPLETE], options).subset == ()
+    assert verify_table(chance, [COMPLETE], options).subset == ()
