@@ -289,7 +289,7 @@ def read_judging(
         watch.note(f"computed from the references, without a model: {', '.join(computed)}")
 
     def shown(run: Run, view: View) -> View:
-        """The view with what else makes its key."""
+        """Return the view with everything that is part of its key."""
         more: dict[str, Any] = {"owner": (run.task, run.system)}
         if score_failed_runs and run.failure:  # both ways of counting can be stored
             more["failed_as"] = score_failed_runs

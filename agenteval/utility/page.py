@@ -306,7 +306,7 @@ def _criterion(material: JudgeMaterial, criterion: Criterion, id: str) -> Foldou
 
 
 def _labels(material: JudgeMaterial, criterion: Criterion) -> str:
-    """How often which label was given to originals, the levels in their order."""
+    """Return how often each label was given to originals, the levels in their order."""
     labels = material.originals.of(criterion=criterion.id).label
     codes = labels.codes[labels.codes >= 0]
     counts = Counter({labels.names[c]: n for c, n in Counter(codes.tolist()).items()})

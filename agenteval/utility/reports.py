@@ -44,31 +44,31 @@ class Plots:
     table: ScoreTable
 
     def radar(self, *, ax: Axes | None = None) -> Axes:
-        """Mean by criterion, a polygon for each system or outcome."""
+        """Draw the mean by criterion, a polygon for each system or outcome."""
         return plots.radar(self.table, ax=ax)
 
     def bars(self, *, ax: Axes | None = None) -> Axes:
-        """Mean of runs that succeeded and of those that failed, by criterion."""
+        """Draw the mean of runs that succeeded and of those that failed, by criterion."""
         return plots.success_bars(self.table, ax=ax)
 
     def boxes(self, *, ax: Axes | None = None) -> Axes:
-        """Spread of the ratings by criterion."""
+        """Draw the spread of the ratings by criterion."""
         return plots.repeat_boxes(self.table, ax=ax)
 
     def heatmap(self, *, ax: Axes | None = None) -> Axes:
-        """Rank correlation of every two criteria."""
+        """Draw the rank correlation of every two criteria."""
         return plots.correlation_map(self.table, ax=ax)
 
     def coverage(self, *, ax: Axes | None = None) -> Axes:
-        """What became of the cells, by criterion."""
+        """Draw the outcomes of the cells, by criterion."""
         return plots.coverage_bars(self.table.of(variant=ORIGINAL), ax=ax)
 
     def repeats(self) -> Figure:
-        """Mean by repeat, one panel for each criterion."""
+        """Draw the mean by repeat, one panel for each criterion."""
         return plots.repeat_lines(self.table)
 
     def perturbations(self, *, ax: Axes | None = None) -> Figure:
-        """Mean of originals and of their perturbed copies, a panel for each perturbation."""
+        """Draw the mean of originals and perturbed copies, a panel for each perturbation."""
         return plots.perturbation_bars(self.table, ax=ax)
 
 
@@ -79,12 +79,11 @@ class VerifyPlots(Plots):
     report: VerifyReport
 
     def evidence(self, **beside: VerifyReport) -> Figure:
-        """Agreement of repeats and discrimination of success by criterion."""
+        """Draw agreement of repeats and discrimination of success by criterion."""
         return plots.judge_points(self._judges(beside), self.report.names)
 
     def effects(self, **beside: VerifyReport) -> Figure:
-        """What damage costs, by criterion, perturbation and system. Raises InputError for a single
-        system."""
+        """Draw effects by criterion, perturbation and system. Raises InputError for one system."""
         return plots.effect_forest(self._judges(beside), self.report.names)
 
     def _judges(self, beside: Mapping[str, VerifyReport]) -> dict[str, Sequence[Verification]]:
@@ -149,7 +148,7 @@ class ScoreReport(Report):
         return Plots(plots.with_names(arranged(self.table, list(names)), names))
 
     def records(self) -> list[dict[str, Any]]:
-        """A row for each rating."""
+        """Return a row for each rating."""
         keys = [
             "run_id",
             "system",
@@ -173,7 +172,7 @@ class ScoreReport(Report):
         max_unscored: float | None = None,
         undecided_passes: bool = False,
     ) -> Self:
-        """The report with demands on its figures, and the exit code that follows.
+        """Return the report with gates on its figures, and the exit code that follows.
 
         `min_mean`: by criterion (id or name), what the mean must reach: missed where its whole
         interval lies below, met where none of it does, else undecided. `max_unscored`: the largest
@@ -206,7 +205,7 @@ class ScoreReport(Report):
 
 
 def rating_table(ratings: Sequence[Rating]) -> ScoreTable:
-    """Ratings of originals in columns."""
+    """Return ratings of originals in columns."""
     builder = TableBuilder()
     for r in ratings:
         names = {
@@ -223,7 +222,7 @@ def rating_table(ratings: Sequence[Rating]) -> ScoreTable:
 
 
 def _near(store: str | Path) -> str:
-    """A store as the foot of a table names it: a path below here, a URL without password."""
+    """Return the name of a store: a relative path if possible, or a URL without password."""
     if isinstance(store, str):
         return without_password(store)
     here = Path.cwd()
@@ -245,7 +244,7 @@ def score_report(
     exit_code: int = 0,
     now: int | None = None,
 ) -> ScoreReport:
-    """The scores of one judge; `cells` is how many were asked for where not all are there.
+    """Return the scores of one judge; `cells` is how many were asked for where some are missing.
     `levels` shows levels counted from 0 instead of values. `usage` is all that the judge took,
     `now` the requests of this command."""
     failures = Counter(r.status for r in ratings if ":" in r.status)
@@ -436,7 +435,7 @@ class CurvePlots:
     proposals: Proposals
 
     def curves(self, *, ax: Axes | None = None) -> Axes:
-        """Unique criteria against the number of seeds, a line for each threshold."""
+        """Draw unique criteria against the number of seeds, a line for each threshold."""
         return plots.unique_curves(self.proposals.curves, ax=ax)
 
 

@@ -247,7 +247,7 @@ def one_kind(
     small: bool,
     coverage: float = 1.0,
 ) -> MeasuredProbe:
-    """The kind of attack that works most surely: its rise, interval and p, and what follows.
+    """Return the kind of attack that works most surely: its rise, interval, p, and outcome.
 
     Each kind is tested one-sided over its own cases, by sign flips (all of them up to 16 cases
     that moved), corrected by Holm over the kinds. Such a test can fail the judge; with few cases of
@@ -314,7 +314,7 @@ def one_kind(
 def stands_out(
     kinds: Sequence[str], rises: Sequence[float], *, draws: int, rng: np.random.Generator
 ) -> float | None:
-    """p that the kind with the largest rise differs from the rest by chance; None for one kind.
+    """Return the p of the kind with the largest rise against the others; None for one kind.
 
     Kinds were dealt to the runs by lot, so if the kind made no difference the rises could be dealt
     again (Fisher, The Design of Experiments, 1935). Statistic: the largest sum over the runs of a

@@ -41,19 +41,19 @@ class Target:
 
 
 def may_be_low(run: Run) -> bool:
-    """Not known to be a success, and one that a judge is asked about."""
+    """Whether a run is not known to be a success, and is not empty."""
     return run.success is not True and degenerate(run) is None
 
 
 def most_targets(runs: Sequence[Run], options: ProbeOptions) -> int:
-    """How many runs get an attack at most: the plain ratings may leave some of them out."""
+    """Return how many runs get an attack at most; the plain ratings may exclude some of them."""
     return min(sum(may_be_low(run) for run in runs), options.attacked)
 
 
 def choose_targets(
     items: Sequence[Item], criteria: Sequence[Criterion], plain: ScoreTable, options: ProbeOptions
 ) -> tuple[Target, ...]:
-    """At most `options.attacked` runs, as many cases as possible, kinds dealt evenly.
+    """Return at most `options.attacked` runs, as many cases as possible, kinds dealt evenly.
 
     Runs whose outcome is a failure; where these are of fewer than `options.min_cases` cases, also
     runs of unknown outcome, on the criteria whose plain mean is below the middle of the scale. A
@@ -96,14 +96,14 @@ def choose_targets(
 
 
 def _case(run: Run) -> tuple[str, str]:
-    """Runs on one input are one case; a run without an input is its own."""
+    """Return the case of a run: its input, or the run itself without one."""
     return ("input", run.input) if run.input else ("run", run.id)
 
 
 def add_texts(
     targets: Sequence[Target], criteria: Sequence[Criterion], seed: int
 ) -> dict[str, list[Item]]:
-    """An attacked copy and a control of every target, by variant `attack:KIND:SEED`, `control:...`.
+    """Return an attacked copy and a control of every target by variant, e.g. `attack:KIND:SEED`.
 
     The text stands behind the work, as a paragraph of its own. Same seed, same copies.
     """
