@@ -139,25 +139,22 @@ def lost_agreement(
     lost = bootstrap_sums(parts, lambda t: _ratio(t, width), pairs.case, how=how)
     p = None if lost.mean is None else _swap_p(d, options.draws, rng)
     parts = np.concatenate([within, shared], axis=1)
-    self_agreement = bootstrap_sums(parts, lambda t: 1 - _ratio(t, width), pairs.case, how=how)
+    alpha = bootstrap_sums(parts, lambda t: 1 - _ratio(t, width), pairs.case, how=how)
     detail: dict[str, JsonValue] = {"pairs": int(count.sum())}
-    if self_agreement.mean is not None and lost.mean is not None:
-        across = self_agreement.mean - lost.mean
-        detail |= {"alpha_within": self_agreement.mean, "alpha_across": across}
-        says = f"alpha {self_agreement.mean:.2f} between repeats of one way, {across:.2f} across both: lost"
-    if self_agreement.low is not None:
-        detail["alpha_within_low"] = self_agreement.low
+    if alpha.mean is not None and lost.mean is not None:
+        across = alpha.mean - lost.mean
+        detail |= {"alpha_within": alpha.mean, "alpha_across": across}
+        says = f"alpha {alpha.mean:.2f} between repeats of one way, {across:.2f} across both: lost"
+    if alpha.low is not None:
+        detail["alpha_within_low"] = alpha.low
     otherwise: tuple[Outcome, str] | None = None
-    if self_agreement.mean is not None and (
-        self_agreement.low is None or self_agreement.low <= options.loss
-    ):
-        low = "" if self_agreement.low is None else f", at least {self_agreement.low:.2f}"
+    if alpha.mean is not None and (alpha.low is None or alpha.low <= options.loss):
+        low = "" if alpha.low is None else f", at least {alpha.low:.2f}"
         why = (
-            f"the judge hardly agrees with itself (alpha {self_agreement.mean:.2f}{low}), so it has nothing "
+            f"the judge hardly agrees with itself (alpha {alpha.mean:.2f}{low}), so it has nothing "
             f"to lose; surely more than {options.loss:g} is needed"
         )
         otherwise = "unknown", why
-    missing = "no criterion varies" if lost.mean is None else None
     measured = MeasuredProbe(
         "agreement",
         unit,
@@ -167,7 +164,7 @@ def lost_agreement(
         p,
         pairs.cases,
         one_sided=True,
-        missing=missing,
+        missing="no criterion varies" if lost.mean is None else None,
         unless_failed=otherwise,
     )
     return measured, detail
