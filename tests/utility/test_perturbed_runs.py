@@ -26,7 +26,7 @@ from agenteval.utility.perturbed_runs import (
 )
 from agenteval.utility.quantifier import Quantifier
 from agenteval.utility.verify import VerifyOptions, verify_table
-from tests.support.judges import Answers, SimulatedJudge, drifting, length_only, perfect, random
+from tests.support.judges import Answers, SimulatedJudge, drifting, length_only, perfect
 from tests.support.world import TASK, criteria, make_runs
 
 CASES, REPEATS = 30, 2
@@ -77,15 +77,7 @@ def test_a_judge_that_counts_characters(material: VerificationData, tmp_path: Pa
     assert result.judge.verdict == "not trustworthy"
     completeness = next(v for v in result.criteria if v.criterion_id == "completeness")
     drop = next(e for e in completeness.effects if e.operator == "drop_sentences")
-    assert drop.outcome == "pass"  # it passes the published test
-    assert drop.shorter == 1.0  # and this stands beside it
-    pad = next(e for e in completeness.effects if e.operator == "pad")
-    assert "although none was expected" in pad.reason
-
-
-def test_a_judge_that_throws_dice(material: VerificationData, tmp_path: Path) -> None:
-    result, _ = judged(random(), material, tmp_path / "s.db")
-    assert result.judge.verdict == "not trustworthy"
+    assert (drop.outcome, drop.shorter) == ("pass", 1.0)  # it passes the published test
 
 
 def test_a_judge_that_changed_names_both_models(material: VerificationData, tmp_path: Path) -> None:
@@ -120,12 +112,15 @@ def test_copies_of_an_older_program_stay_out(material: VerificationData, tmp_pat
     """The same variant name with another text is another row, and is not asked for."""
     result, asked = judged(perfect(), material, tmp_path / "s.db")
     older = tuple(
-        replace(c, items=tuple(
-            (run, view.model_copy(update={"trajectory": view.trajectory + " Thus."}))
-            for run, view in c.items
-        ))
+        replace(
+            c,
+            items=tuple(
+                (run, view.model_copy(update={"trajectory": view.trajectory + " Thus."}))
+                for run, view in c.items
+            ),
+        )
         for c in material.copies
-    )  # fmt: skip
+    )
     _, more = judged(perfect(), replace(material, copies=older), tmp_path / "s.db")
     assert more == asked - len(material.items) * REPEATS
     again, nothing = judged(perfect(), material, tmp_path / "s.db")
