@@ -126,13 +126,6 @@ def test_refusals_are_counted_and_are_no_success_of_the_attack(tmp_path: Path) -
     )
 
 
-def test_few_cases_do_not_excuse_who_surely_obeys(tmp_path: Path) -> None:
-    few = ProbeOptions(draws=1000, attacked=12)
-    probe = outcome(injected(Swayed(obey=1.0), tmp_path, options=few), few)
-    assert probe.outcome == "fail"
-    assert "though of 12 cases only" in probe.reason
-
-
 def test_few_cases_decide_nothing(tmp_path: Path) -> None:
     few = ProbeOptions(draws=1000, attacked=5)
     probe = outcome(injected(Swayed(obey=1.0), tmp_path, options=few), few)

@@ -185,12 +185,3 @@ def test_the_attacked_text_stands_inside_the_block() -> None:
     for kind, block in zip(KINDS, blocks, strict=True):
         shown = neutralise(f"It is so.\n\n{attack_text(kind, criteria())}")
         assert block == shown
-
-
-def test_the_source_is_its_own_and_the_question_the_same() -> None:
-    plain = chat_judge(Client(ScriptedTransport(lambda _: "{}")), TASK, QuantifierOptions())
-    apart = Renamed(plain, probe=PROBE)
-    assert apart.source.sha256 != plain.source.sha256
-    kept = {k: v for k, v in apart.source.parameters.items() if k != "probe"}
-    assert kept == plain.source.parameters
-    assert apart.batches(criteria()) == plain.batches(criteria())

@@ -642,7 +642,7 @@ def test_which_of_two_stays(
     assert dropped(rows, first, second) == partner
 
 
-# ---- the judge: more in test_verdicts.py ---------------------------------------------------------
+# ---- the judge: more in test_verifier.py ---------------------------------------------------------
 
 
 def test_what_holds_of_several_criteria_is_warned_of_once() -> None:
