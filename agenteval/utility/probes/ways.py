@@ -170,11 +170,11 @@ def lost_agreement(
     return measured, detail
 
 
-def _moments(values: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return number, sum and sum of squares over repeats, (runs, criteria) each, NaN left out."""
+def _moments(values: Floats) -> Floats:
+    """Return number, sum and sum of squares over repeats (3, runs, criteria), NaN left out."""
     present = ~np.isnan(values)
     flat = np.where(present, values, 0.0)
-    return present.sum(axis=1).astype(np.float64), flat.sum(axis=1), (flat**2).sum(axis=1)
+    return np.stack([present.sum(axis=1), flat.sum(axis=1), (flat**2).sum(axis=1)])
 
 
 def _spread(values: Floats) -> Floats:
