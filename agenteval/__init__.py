@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from agenteval.utility.api import quantify as quantify
     from agenteval.utility.autogen import generate_criteria as generate_criteria
     from agenteval.utility.autogen import quantify_criteria as quantify_criteria
+    from agenteval.utility.verifier_agent import VerifierAgent as VerifierAgent
     from agenteval.utility.verifying import averify as averify
     from agenteval.utility.verifying import verify as verify
     from agenteval.workflows.api import aflow_sessions as aflow_sessions
@@ -90,6 +91,7 @@ _HOME = {
     "QuantifierAgent": "agenteval.utility.agents",
     "generate_criteria": "agenteval.utility.autogen",
     "quantify_criteria": "agenteval.utility.autogen",
+    "VerifierAgent": "agenteval.utility.verifier_agent",
     # questions to ratings and to what is stored
     "agree": "agenteval.app.agreement",
     "compare": "agenteval.app.comparison",

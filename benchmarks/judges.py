@@ -30,7 +30,7 @@ from agenteval.records import Criterion
 from agenteval.records.verification import VerifiedSet
 from agenteval.stats.scores import NAMED, ORIGINAL, Column, ScoreTable
 from agenteval.utility.perturbed_runs import DEFAULT_OPERATORS, make_copies
-from agenteval.utility.verify import verify
+from agenteval.utility.verify import verify_table
 from agenteval.utility.verify.options import VerifyOptions
 from benchmarks.outcome import Row, finish
 from tests.support.judges import TOP, SimulatedJudge, family
@@ -120,10 +120,10 @@ def simulate(options: argparse.Namespace) -> dict[str, tuple[Counter[str], Verif
         chosen = np.sort(rng.choice(options.pool, size=options.cases, replace=False))
         for name, judge in judges.items():
             table = rated(judge, pool, chosen, options.repeats, rng)
-            last[name] = verify(table, criteria(), OPTIONS)
+            last[name] = verify_table(table, criteria(), OPTIONS)
             verdicts[name][_verdict(last[name])] += 1
             if name == "perfect":
-                last[MISTAKEN] = verify(table, mistaken(), OPTIONS)
+                last[MISTAKEN] = verify_table(table, mistaken(), OPTIONS)
                 verdicts[MISTAKEN][_verdict(last[MISTAKEN])] += 1
         if (number + 1) % 50 == 0:
             print(f"{number + 1} of {options.simulations} simulations", file=sys.stderr)

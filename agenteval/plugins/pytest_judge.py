@@ -196,8 +196,7 @@ class Judge:
 
     def _skip(self, judging: Judging) -> None:
         """Note what would be asked, and skip the test."""
-        store, shown = self._config.option.agenteval_store, self._asked["with_reference"]
-        estimate = run_sync(quantify_estimate(judging, store, with_reference=shown))
+        estimate = run_sync(quantify_estimate(judging))
         source = judging.evaluator(None)[0].source
         self._tell(judging, source.sha256, judge=source.model, estimate=estimate)
         least = estimate.least.requests

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -35,7 +35,6 @@ from agenteval.engine.dry_run import LOCAL
 from agenteval.errors import ModelError
 from agenteval.files import write_atomically
 from agenteval.models.asking import MOST_REQUESTS
-from agenteval.models.client import Client
 from agenteval.models.factory import ModelChoice, choose_model, make_client, notes_on
 from agenteval.models.limits import Limits
 from agenteval.readers import make_view
@@ -43,7 +42,7 @@ from agenteval.readers.tasks import recording_of
 from agenteval.records import Task
 from agenteval.records.base import content_hash
 from agenteval.records.score import INFRASTRUCTURE
-from agenteval.records.table import Cell, Column, Table
+from agenteval.records.table import column, table_of
 from agenteval.reporting.report import Report
 from agenteval.stats.scores import ORIGINAL
 from agenteval.store import Store, default_path, is_there
@@ -63,13 +62,9 @@ from agenteval.utility.judging import (
     read_run_list,
     read_task,
     warn_of_versions,
-    warn_unchanged,
 )
 from agenteval.utility.options import JudgeKeywords, JudgeOptions, ProposeKeywords, ProposeOptions
-from agenteval.utility.perturbed_runs import (
-    DEFAULT_OPERATORS,
-    make_copies,
-)
+from agenteval.utility.perturbed_runs import DEFAULT_OPERATORS, make_copies
 from agenteval.utility.proposals import (
     CriticOptions,
     Proposals,
@@ -78,25 +73,20 @@ from agenteval.utility.proposals import (
     propose_from_bank,
     refuse_unrecorded,
 )
-from agenteval.utility.reports import (
-    CriteriaReport,
-    ScoreReport,
-    criteria_report,
-    score_report,
-)
+from agenteval.utility.reports import CriteriaReport, ScoreReport, criteria_report, score_report
 from agenteval.utility.stopping import judge_until
 
-StorePath = str | Path | Store | None
+_ONE_LOOK = "intervals of the other tables hold for a single look"
 
 # -- propose ---------------------------------------------------------------------------------------
 
 
 async def apropose(task: str | Path | Task, **options: Unpack[ProposeKeywords]) -> CriteriaReport:
-    """Have critics propose criteria for a task, merge what means the same, check the scales.
+    """Have critics propose criteria for a task, merge duplicates, and check the scales.
 
     `seeds` critics are asked, each with its own seed from `seed` on; what at least `min_seeds` of
-    them proposed is kept, and written to `output` where one is named. Two criteria merge from
-    cosine `tau` on (1: only equal names); what comes from the bank is of the task's `kinds` (none:
+    them proposed is kept, and written to `output` if it is given. Two criteria merge from cosine
+    `tau` on (1: only equal names); what comes from the bank is of the task's `kinds` (none:
     guessed). With `consolidate` a chat model is asked which names are the same. Replies are kept in
     the store; `retry_failed` asks again where a stored one cannot be read. With `dry_run` nothing
     is sent or stored, and the report's `estimate` says what would be asked.
@@ -106,7 +96,6 @@ async def apropose(task: str | Path | Task, **options: Unpack[ProposeKeywords]) 
     among the notes.
     """
     how = read_options(ProposeOptions, options, apropose)
-    limits = how.limits or Limits()
     folder = read_task(task)
     watch = Watch(how.notify)
     choice = choose_model(how.model, how.base_url, need_key=not how.dry_run)
@@ -127,7 +116,7 @@ async def apropose(task: str | Path | Task, **options: Unpack[ProposeKeywords]) 
         retry_failed=how.retry_failed,
     )
     if how.dry_run:
-        estimate = await _critics_estimate(choice, critics, folder.task, limits, how.store)
+        estimate = await _critics_estimate(choice, critics, folder.task, how)
         return CriteriaReport(title="criteria", tables=(), proposals=None, estimate=estimate)
     if choice.provider == "recorded":
         refuse_unrecorded(choice, critics, folder.task)
@@ -138,10 +127,9 @@ async def apropose(task: str | Path | Task, **options: Unpack[ProposeKeywords]) 
     if choice.kind == "embedded":
         with at_once():
             proposals = propose_from_bank(choice, critics, folder.task)
+        _note_bank(proposals, folder.task.name, watch, guessed=not how.kinds)
     else:
-        proposals = await ask_critics(choice, critics, folder.task, limits, how.store, watch)
-    if choice.kind == "embedded":
-        _say_bank(proposals, folder.task.name, watch, guessed=not how.kinds)
+        proposals = await _ask_critics(choice, critics, folder.task, how, watch)
     if not proposals.criteria.criteria:
         raise _nothing_readable(proposals, how.min_seeds, watch)
     written = None if how.output is None else Path(how.output)
@@ -150,49 +138,75 @@ async def apropose(task: str | Path | Task, **options: Unpack[ProposeKeywords]) 
     return criteria_report(proposals, written, watch.notes)
 
 
+propose = synchronous(apropose)
+
+
+async def _ask_critics(
+    choice: ModelChoice, critics: CriticOptions, task: Task, how: ProposeOptions, watch: Watch
+) -> Proposals:
+    """Return what a chat model proposes.
+
+    When it is cancelled, nothing more is asked, and running requests are stored before
+    CancelledError is raised.
+    """
+    embedder = choose_embedder(choice, critics)
+    if embedder is None and critics.tau is None:
+        watch.note(
+            "no embedder is installed (agenteval[local]): equal names merge"
+            + (", and what the critic calls one idea" if critics.consolidate else "")
+        )
+    with opened(how.store) as store:
+        client = make_client(choice, how.limits or Limits(), store)
+        try:
+            asked = propose_by_chat(client, critics, task, embedder, choice.name)
+            return await answered(asked, client, watch.waiting)
+        finally:
+            await client.close()
+
+
 async def _critics_estimate(
-    choice: ModelChoice, options: CriticOptions, task: Task, limits: Limits, path: StorePath
+    choice: ModelChoice, critics: CriticOptions, task: Task, how: ProposeOptions
 ) -> Estimate:
-    """What `propose` would ask. Raises InputError for a cap without a price."""
-    mode = "solution-based" if options.use_examples else "task-based"
-    about = (f"task: {task.name}, {mode}; seeds: {len(options.seeds)}",)
+    """Return what `propose` would ask. Raises InputError for a cap without a price."""
+    limits = how.limits or Limits()
+    mode = "solution-based" if critics.use_examples else "task-based"
+    about = (f"task: {task.name}, {mode}; seeds: {len(critics.seeds)}",)
     total = Estimate(command="criteria", about=about, budget=limits.budget())
     if choice.kind == "embedded":
-        how = f"the embedded critic retrieves from the bank; {LOCAL}"
-        return replace(total, about=(*about, how))
+        line = f"the embedded critic retrieves from the bank; {LOCAL}"
+        return replace(total, about=(*about, line))
     counter = RequestCounter()
-    with planned(path) as store:
+    with planned(how.store) as store:
         client = make_client(choice, limits, store)
         critic = Critic(
             client,
             task,
-            use_examples=options.use_examples,
-            temperature=options.temperature,
+            use_examples=critics.use_examples,
+            temperature=critics.temperature,
             # which entries are shown is known only when the bank is ranked
-            bank=longest_entries() if options.bank else (),
-            sub_criteria=options.sub_criteria,
-            retry_failed=options.retry_failed,
+            bank=longest_entries() if critics.bank else (),
+            sub_criteria=critics.sub_criteria,
+            retry_failed=critics.retry_failed,
         )
         # a question for the criteria, one to divide them, one for the order of levels
-        most = MOST_REQUESTS * (1 + options.sub_criteria + options.retry_failed) + 1
-        least = int(
-            not options.bank or not (isinstance(path, Store) or is_there(path or default_path()))
-        )
-        for seed in options.seeds:
+        most = MOST_REQUESTS * (1 + critics.sub_criteria + critics.retry_failed) + 1
+        stored = isinstance(how.store, Store) or is_there(how.store or default_path())
+        least = int(not (critics.bank and stored))
+        for seed in critics.seeds:
             if first := await first_requests(critic.propose(seed)):
                 counter.count({"critic": RequestBounds(least, most)}, first)
-    if options.asks_the_same:
-        questions = most_questions(len(options.seeds) * MOST)
+    if critics.asks_the_same:
+        questions = most_questions(len(critics.seeds) * MOST)
         same = {"critic, about equal names": RequestBounds(0, MOST_REQUESTS * questions)}
         counter.count(same)
     notes = notes_on(choice)
-    if (options.embedder or "").startswith("endpoint:"):
+    if (critics.embedder or "").startswith("endpoint:"):
         notes += ("requests for embeddings are not counted; no cap holds for them",)
     return replace(total, lines=tuple(counter.lines.values()), notes=notes)
 
 
 def _nothing_readable(proposals: Proposals, min_seeds: int, watch: Watch) -> ModelError:
-    """The error where no criterion is left, after a line for each reason why seeds failed."""
+    """Return the error where no criterion is left; warn of each reason why seeds failed."""
     by_reason: dict[str, list[str]] = {}
     for failure in proposals.failures:
         reason = f"{failure.status}: {failure.message}"
@@ -207,8 +221,8 @@ def _nothing_readable(proposals: Proposals, min_seeds: int, watch: Watch) -> Mod
     return ModelError("no seed gave a readable criterion; no criteria were written")
 
 
-def _say_bank(proposals: Proposals, task: str, watch: Watch, *, guessed: bool) -> None:
-    """What the proposals of the embedded critic are of, and what can be done with them."""
+def _note_bank(proposals: Proposals, task: str, watch: Watch, *, guessed: bool) -> None:
+    """Note the kinds of task that the embedded critic used, and which criteria can be judged."""
     left_out = ", ".join(kind for kind in task_kinds() if kind not in proposals.kinds)
     how = "guessed; --kind says otherwise; " if guessed else ""
     if proposals.kinds:
@@ -227,36 +241,6 @@ def _say_bank(proposals: Proposals, task: str, watch: Watch, *, guessed: bool) -
         watch.note(f"for this task there is a set that people reviewed: --criteria {reviewed}")
 
 
-async def ask_critics(
-    choice: ModelChoice,
-    options: CriticOptions,
-    task: Task,
-    limits: Limits,
-    store: str | Path | Store | None,
-    watch: Watch,
-) -> Proposals:
-    """What a chat model proposes. When it is cancelled, nothing more is asked, and the replies
-    under way are kept before CancelledError is raised."""
-    embedder = choose_embedder(choice, options)
-    if embedder is None and options.tau is None:
-        watch.note(
-            "no embedder is installed (agenteval[local]): equal names merge"
-            + (", and what the critic calls one idea" if options.consolidate else "")
-        )
-    with opened(store) as kept:
-        client = make_client(choice, limits, kept)
-        try:
-            asked = propose_by_chat(client, options, task, embedder, choice.name)
-            return await answered(asked, client, watch.waiting)
-        finally:
-            await client.close()
-
-
-propose = synchronous(apropose)
-
-
-ONE_LOOK = "intervals of the other tables hold for a single look"
-
 # -- quantify --------------------------------------------------------------------------------------
 
 
@@ -269,7 +253,7 @@ async def aquantify(
     until: str | float | Until | None = None,
     **options: Unpack[JudgeKeywords],
 ) -> ScoreReport:
-    """Score every run on every criterion; what the store holds already is not asked again.
+    """Score every run on every criterion; what the store already holds is not asked again.
 
     `runs`: a path (file, folder, pattern) or Run records. `criteria`: a file, a CriteriaSet or
     Criterion records; None: those found by the name of the task. `judge`: a model's name
@@ -282,12 +266,12 @@ async def aquantify(
     which the log-probabilities give the value (docs/verify.md); "decisions:NAME" is a model that
     gives probabilities itself. `agenteval.utility.options.JudgeOptions` lists all keywords.
 
-    Runs whose system failed are not judged; they are counted. With `score_failed_runs="worst"` they
-    get the worst level of every ordered criterion.
+    Runs whose system failed are counted and not judged. With `score_failed_runs="worst"` they get
+    the worst level of every ordered criterion.
 
-    With `until` cases are judged in random order (of `seed`) and only as many as it takes: a width
-    that no always-valid interval of a mean exceeds, or "decided" for two systems of which it is to
-    be known which is better; see `trust.stopping.Until`. Where it stopped is among the notes.
+    With `until` cases are judged in random order (of `seed`), and only as many as needed: a width
+    that no always-valid interval of a mean exceeds, or "decided" to stop when one of two systems is
+    better; see `agenteval.analysis.stopping.Until`. The notes say where it stopped.
 
     The report's `exit_code` is 3 where the budget or an outage ended it early, which `unfinished`
     explains, and where more than the share `max_unscored` of the results are missing, which is a
@@ -301,7 +285,6 @@ async def aquantify(
     )
     if how.dry_run:
         judge, _ = judging.evaluator(None)
-        estimate = await quantify_estimate(judging, how.store, with_reference=how.with_reference)
         return ScoreReport(
             title="quantify",
             tables=(),
@@ -310,7 +293,7 @@ async def aquantify(
             ratings=(),
             cells=0,
             store=Path(),
-            estimate=estimate,
+            estimate=await quantify_estimate(judging),
         )
     if rule is not None:
         rule.check(sorted({run.system for run, _ in judging.items}))
@@ -319,9 +302,9 @@ async def aquantify(
     with opened(how.store) as store, judging.executor:
         warn_of_versions(store, judging.items, judging.watch)
         judge, client = judging.evaluator(store)
-        requests = _requests_counter(client)
+        before = client.usage.requests if client else 0
         rated = JudgeEvaluator.of(judge, judging.items, judging.criteria, judging.repeats)
-        look = None
+        result = look = None
         try:
             if rule is None:
                 result = await judging.run(rated, client, store)
@@ -329,49 +312,39 @@ async def aquantify(
                 judged = await judge_until(judging, judge, client, store, rule)
                 rated, result, look = judged.rated, judged.result, judged.look
         except asyncio.CancelledError:
-            raise Stopped(_scored(judging, rated, None, store, requests())) from None
-        report = _scored(judging, rated, result, store, requests())
+            requests = client.usage.requests - before if client else None
+            raise Stopped(_scored(judging, rated, None, store, requests)) from None
+        requests = client.usage.requests - before if client else None
+        report = _scored(judging, rated, result, store, requests)
     if look is not None:
-        report = replace(
-            report, tables=(*report.tables, replace(look.table, notes=(look.reason, ONE_LOOK)))
-        )
+        table = replace(look.table, notes=(look.reason, _ONE_LOOK))
+        report = replace(report, tables=(*report.tables, table))
     return report.gate(max_unscored=max_unscored)
-
-
-async def quantify_estimate(judging: Judging, path: StorePath, *, with_reference: bool) -> Estimate:
-    """Return what `quantify` would ask. Raises InputError for a cap without a price."""
-    runs, criteria = len(judging.items), judging.criteria
-    cells = runs * len(criteria) * judging.repeats
-    about = (
-        f"runs: {runs} of task {judging.task.name}",
-        f"reference answers: {'shown to the judge' if with_reference else 'withheld'}",
-        f"criteria: {len(criteria)} ({', '.join(c.name for c in criteria)})",
-        f"cells: {plural(runs, 'run')} × {plural(len(criteria), 'criterion')} × "
-        f"{plural(judging.repeats, 'repeat')} = {cells:,}",
-    )
-    total = Estimate(command="quantify", about=about, budget=judging.limits.budget())
-    if judging.asks_nobody:
-        answered = runs - sum(map(len, judging.no_answer.values()))
-        calls = f"calls: {answered * judging.repeats} at most; {judging.local_cost}"
-        return replace(total, about=(*about, calls))
-    with planned(path) as store:
-        judge, client = judging.evaluator(store)
-        rated = JudgeEvaluator.of(judge, judging.items, criteria, judging.repeats)
-        return await judging.estimate(total, rated, client, store)
 
 
 quantify = synchronous(aquantify)
 
 
-def _requests_counter(client: Client | None) -> Callable[[], int | None]:
-    """Return a function that counts the requests sent from now on.
-
-    It returns None for judges in Python.
-    """
-    if client is None:
-        return lambda: None
-    before = client.usage.requests
-    return lambda: client.usage.requests - before
+async def quantify_estimate(judging: Judging) -> Estimate:
+    """Return what `quantify` would ask. Raises InputError for a cap without a price."""
+    runs, criteria = len(judging.items), judging.criteria
+    cells = runs * len(criteria) * judging.repeats
+    about = (
+        f"runs: {runs} of task {judging.task.name}",
+        f"reference answers: {'shown to the judge' if judging.how.with_reference else 'withheld'}",
+        f"criteria: {len(criteria)} ({', '.join(c.name for c in criteria)})",
+        f"cells: {plural(runs, 'run')} × {plural(len(criteria), 'criterion')} × "
+        f"{plural(judging.repeats, 'repeat')} = {cells:,}",
+    )
+    total = Estimate(command="quantify", about=about, budget=judging.limits.budget())
+    if judging.sends_nothing:
+        answered = runs - sum(map(len, judging.no_answer.values()))
+        calls = f"calls: {answered * judging.repeats} at most; {judging.local_cost}"
+        return replace(total, about=(*about, calls))
+    with planned(judging.how.store) as store:
+        judge, client = judging.evaluator(store)
+        rated = JudgeEvaluator.of(judge, judging.items, criteria, judging.repeats)
+        return await judging.estimate(total, rated, client, store)
 
 
 def _scored(
@@ -381,7 +354,7 @@ def _scored(
     store: Store,
     requests: int | None,
 ) -> ScoreReport:
-    """The report; `result` is None after an interrupt, `requests` are those of this command."""
+    """Return the report; `result` is None after an interrupt, `requests` are of this command."""
     with store.snapshot():
         ratings = load_ratings(
             store,
@@ -418,6 +391,13 @@ def _scored(
 # -- perturb ---------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _CopiesRow:
+    variant: str = column("perturbation")
+    copies: int = column("copies", "count")
+    unchanged: int = column("equal their original", "count")
+
+
 @dataclass(frozen=True, kw_only=True)
 class PerturbReport(Report):
     """Texts of runs and of perturbed copies, to be rated by any judge: a row for each, with run,
@@ -426,11 +406,11 @@ class PerturbReport(Report):
     texts: tuple[dict[str, Any], ...]
 
     def records(self) -> list[dict[str, Any]]:
-        """The rows."""
+        """Return the rows."""
         return [dict(row) for row in self.texts]
 
     def write(self, path: str | Path) -> Path:
-        """Write the rows as JSON lines, as `verify(scores=...)` wants them back with ratings."""
+        """Write the rows as JSON lines; `verify(scores=...)` reads them with ratings added."""
         lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in self.texts)
         write_atomically(Path(path), "".join(lines))
         return Path(path)
@@ -446,18 +426,16 @@ def perturb(
     mapping: Mapping[str, str] | None = None,
     notify: Notify | None = None,
 ) -> PerturbReport:
-    """The text of every run and of perturbed copies; the same seed makes the same copies.
+    """Return the text of every run and of perturbed copies; the same seed makes the same copies.
 
     Raises InputError for runs that cannot be read and for an unknown perturbation.
     """
     watch = Watch(notify)
-    read = read_run_list(runs, "", watch, mapping)[:limit]
-    items = [(run, make_view(run)) for run in read if run.failure is None]
-    if len(items) < len(read):
-        watch.warn(f"left out: {plural(len(read) - len(items), 'run')} without an answer")
-    copies = make_copies(items, perturbations or DEFAULT_OPERATORS, share=share, seed=seed)
-    warn_unchanged(copies, len(items), watch)
-    texts = [(ORIGINAL, items), *((c.variant, c.items) for c in copies)]
+    all_runs = read_run_list(runs, "", watch, mapping)[:limit]
+    items = tuple((run, make_view(run)) for run in all_runs if run.failure is None)
+    if len(items) < len(all_runs):
+        watch.warn(f"left out: {plural(len(all_runs) - len(items), 'run')} without an answer")
+    copies = make_copies(items, perturbations, share=share, seed=seed, watch=watch)
     rows = tuple(
         {
             "run": run.id,
@@ -468,21 +446,13 @@ def perturb(
             "problem": view.problem,
             "text": view.trajectory,
         }
-        for variant, some in texts
-        for run, view in some
+        for variant, texts in ((ORIGINAL, items), *((c.variant, c.items) for c in copies))
+        for run, view in texts
     )
-    counts: tuple[dict[str, Cell], ...] = tuple(
-        {"variant": c.variant, "copies": len(c.items), "unchanged": len(c.unchanged)}
-        for c in copies
-    )
-    columns = (
-        Column("variant", "perturbation"),
-        Column("copies", "copies", "count"),
-        Column("unchanged", "equal their original", "count"),
-    )
+    counts = [_CopiesRow(c.variant, len(c.items), len(c.unchanged)) for c in copies]
     return PerturbReport(
         title=f"{len(items)} originals and {len(rows) - len(items)} copies",
-        tables=(Table("copies", "", columns, counts),),
+        tables=(table_of(_CopiesRow, "copies", "", counts),),
         notes=tuple(watch.notes),
         texts=rows,
     )

@@ -11,7 +11,7 @@ import typer
 from agenteval.cli import arguments as options
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import Verbosity, note, notify
-from agenteval.cli.options import keywords, read_columns
+from agenteval.cli.options import keywords, option, read_columns
 from agenteval.cli.outputs import refuse_input
 from agenteval.cli.progress import following
 from agenteval.utility.options import JudgeOptions, ProposeOptions, VerifiedJudge
@@ -90,63 +90,44 @@ def quantify(
 
 @dataclass(frozen=True)
 class ExaminationOptions:
-    """What is examined besides the ratings of runs and copies, and what is demanded."""
+    """What is examined besides the ratings of runs and copies, and the gate."""
 
-    scores: Annotated[
-        Path | None, typer.Option(help="Examine ratings made elsewhere instead: a table or a log.")
-    ] = None
-    labels: Annotated[
-        Path | None,
-        typer.Option(help="Labels of these runs by people, as for `agree`: do people agree?"),
-    ] = None
-    min_cases: Annotated[
-        int, typer.Option(help="Below this many cases nothing is decided.", min=2)
-    ] = 20
-    deterministic: Annotated[
-        bool,
-        typer.Option(
-            "--deterministic",
-            help="The judge of --scores is a function: it needs no repeats to agree with itself.",
-        ),
-    ] = False
-    sequential: Annotated[
-        bool,
-        typer.Option(
-            "--sequential",
-            help="Cases in random order, a look after 20, 40, 80, ...; stop when no verdict is "
-            "open.",
-        ),
-    ] = False
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="Where the criteria go, with what was found."),
-    ] = None
-    probes: Annotated[
-        bool,
-        typer.Option(
-            "--probes",
-            help="Also ask in other ways and with attacks in the text: what sways the judge?",
-        ),
-    ] = False
-    attacked: Annotated[
-        int | None,
-        typer.Option(
-            "--attacked", help="Most runs that --probes put an attack in. Default: 80.", min=1
-        ),
-    ] = None
-    gate: Annotated[
-        bool,
-        typer.Option(
-            "--gate",
-            help="Exit 4 (not enough data) or 5 (not trustworthy, or a criterion is refuted).",
-        ),
-    ] = False
-    allow_criterion: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allow-criterion", help="A refuted criterion that --gate lets pass. Repeatable."
-        ),
-    ] = None
+    scores: Path | None = option(
+        None, help="Examine ratings made elsewhere instead: a table or a log."
+    )
+    labels: Path | None = option(
+        None, help="Labels of these runs by people, as for `agree`: do people agree?"
+    )
+    min_cases: int = option(20, help="Below this many cases nothing is decided.", min=2)
+    deterministic: bool = option(
+        False,
+        "--deterministic",
+        help="The judge of --scores is a function: it needs no repeats to agree with itself.",
+    )
+    sequential: bool = option(
+        False,
+        "--sequential",
+        help="Cases in random order, a look after 20, 40, 80, ...; stop when no verdict is open.",
+    )
+    output: Path | None = option(
+        None, "-o", "--output", help="Where the criteria go, with what was found."
+    )
+    probes: bool = option(
+        False,
+        "--probes",
+        help="Also ask in other ways and with attacks in the text: what sways the judge?",
+    )
+    attacked: int | None = option(
+        None, help="Most runs that --probes put an attack in. Default: 80.", min=1
+    )
+    gate: bool = option(
+        False,
+        "--gate",
+        help="Exit 4 (not enough data) or 5 (not trustworthy, or a criterion is refuted).",
+    )
+    allow_criterion: list[str] | None = option(
+        None, help="A refuted criterion that --gate lets pass. Repeatable."
+    )
 
 
 @grouped

@@ -1,5 +1,4 @@
-"""What `quantify` and `verify` share: from what the user gave to runs, criteria and a judge, and
-how a plan of it is run."""
+"""Shared by `quantify` and `verify`: read runs, criteria and judge, and run the experiment."""
 
 from __future__ import annotations
 
@@ -27,9 +26,10 @@ from agenteval.models.factory import (
     make_client,
     notes_on,
 )
-from agenteval.models.limits import Budget, Limits
+from agenteval.models.limits import Limits
 from agenteval.models.replay import ReplayTransport
 from agenteval.readers import degenerate, make_view, read_runs
+from agenteval.readers.fields import check_name
 from agenteval.readers.leaks import leak_lines
 from agenteval.readers.tasks import TaskFolder, find_task, recording_of
 from agenteval.records import CriteriaSet, Criterion, Run, Task, View, content_hash
@@ -44,13 +44,7 @@ from agenteval.utility.embedded import EmbeddedJudge
 from agenteval.utility.evaluator import Item, JudgeEvaluator
 from agenteval.utility.function_judge import FunctionJudge, JudgeFunction
 from agenteval.utility.options import JudgeOptions
-from agenteval.utility.perturbed_runs import PerturbedRuns
-from agenteval.utility.quantifier import (
-    Guarded,
-    Quantifier,
-    QuantifierOptions,
-    chat_judge,
-)
+from agenteval.utility.quantifier import Guarded, Quantifier, QuantifierOptions, chat_judge
 from agenteval.utility.scorers import Scorer, scorer_of
 
 if TYPE_CHECKING:
@@ -61,28 +55,40 @@ Criteria = str | Path | CriteriaSet | Iterable[Criterion]
 AnyJudge = Model | JudgeFunction | object  # the object is a scorer of another framework
 
 
-class Unfinished(Exception):
-    """The judging had to stop before its end; what was judged is stored."""
+class JudgingStopped(Exception):
+    """The judging stopped early; what was judged is stored."""
 
 
 @dataclass(frozen=True)
 class Judging:
-    """Runs as the judge sees them, the criteria, and who judges how."""
+    """Runs as the judge sees them, the criteria, the judge, and the options of both.
+
+    `judge` is a model's name or settings, or a judge in Python, whose `version` may be needed.
+    """
 
     items: tuple[Item, ...]
     task: Task
     criteria: tuple[Criterion, ...]
-    judge: Model | JudgeFunction | Scorer  # a model's name, or what is asked in Python
-    base_url: str | None
-    options: QuantifierOptions
-    repeats: int
-    retry_failed: bool
-    limits: Limits
-    version: str | None  # of a judge that is a function
+    judge: Model | JudgeFunction | Scorer
+    version: str | None
+    how: JudgeOptions
     watch: Watch
     executor: Executor
-    need_key: bool = True  # where nobody is asked, a missing key is no error
-    probabilities: bool = False  # of the levels, from a chat model's log-probabilities
+
+    @property
+    def repeats(self) -> int:
+        """How often each text is judged."""
+        return self.how.repeats
+
+    @property
+    def seed(self) -> int:
+        """The seed of the judge, of copies and of the order of cases."""
+        return self.how.seed
+
+    @property
+    def limits(self) -> Limits:
+        """Caps and concurrency."""
+        return self.how.limits or Limits()
 
     @property
     def no_answer(self) -> dict[str, list[str]]:
@@ -95,14 +101,17 @@ class Judging:
 
     @cached_property
     def choice(self) -> ModelChoice | None:
-        """The model that judges; None for Python. Raises InputError as `choose_model`."""
+        """The model that judges; None for a judge in Python. Raises InputError."""
         if not isinstance(self.judge, Model):
             return None
-        choice = choose_model(self.judge, self.base_url, need_key=self.need_key, decides=True)
-        if self.probabilities and (choice.kind == "embedded" or choice.provider == "recorded"):
+        choice = choose_model(
+            self.judge, self.how.base_url, need_key=not self.how.dry_run, decides=True
+        )
+        recorded = choice.provider == "recorded"
+        if self.how.probabilities and (choice.kind == "embedded" or recorded):
             what = "a chat model's log-probabilities are asked for"
             raise InputError(f"{what}; {choice.name} has none", "--probabilities")
-        if choice.provider == "recorded":
+        if recorded:
             return replace(choice, path=recording_of(self.task.name, "judge"))
         return choice
 
@@ -113,86 +122,84 @@ class Judging:
             return None
         return ReplayTransport(self.choice.path, "recorded")
 
+    @property
+    def distributes(self) -> bool:
+        """Whether a model is asked for the probabilities of levels."""
+        return self.choice is not None and (
+            self.how.probabilities or self.choice.kind == "decisions"
+        )
+
+    @property
+    def sends_nothing(self) -> bool:
+        """Whether it computes in this process: the embedded judge, or a function."""
+        return self.choice is None or self.choice.kind == "embedded"
+
     def refuse_unrecorded(self, texts: Iterable[tuple[str, Sequence[Item]]]) -> None:
-        """Raise InputError for the first of these texts, by variant, whose judgement is not
-        recorded, where recorded replies judge: nothing is written then."""
+        """Raise InputError for the first of these texts, by variant, without a recorded judgement.
+
+        Does nothing unless recorded replies judge.
+        """
         if self.recording is None or self.choice is None:
             return
-        quantifier = Quantifier(
-            make_client(self.choice, self.limits, None), self.task, self.options
-        )
+        client = make_client(self.choice, self.limits, None)
+        quantifier = Quantifier(client, self.task, self._options())
+        criteria = [c for c in self.criteria if not c.judge]
         for variant, items in texts:
             for (run, view), repeat in product(items, range(self.repeats)):
-                if degenerate(run) is not None:
-                    continue
-                for some in quantifier.batches([c for c in self.criteria if not c.judge]):
-                    request, _ = quantifier.request(JudgeUnit(run, view, some, repeat, variant))
+                for batch in quantifier.batches(criteria) if degenerate(run) is None else ():
+                    request, _ = quantifier.request(JudgeUnit(run, view, batch, repeat, variant))
                     try:
                         self.recording.find(request)
                     except BadRequest as error:
                         raise InputError(str(error), "--model recorded") from error
 
-    @property
-    def distributes(self) -> bool:
-        """Whether a model is asked for the probabilities of levels."""
-        return self.choice is not None and (self.probabilities or self.choice.kind == "decisions")
-
-    @property
-    def asks_nobody(self) -> bool:
-        """Whether it computes in this process: the embedded judge, or a function."""
-        return self.choice is None or self.choice.kind == "embedded"
+    def _options(self, **changes: Any) -> QuantifierOptions:
+        plain = QuantifierOptions(self.how.one_per_call, self.how.temperature, seed=self.seed)
+        return replace(plain, **changes)
 
     def evaluator(self, store: Store | None, **changes: Any) -> tuple[RunJudge, Client | None]:
-        """The judge, with options changed; its client is None when it computes in this process.
+        """Return the judge, with quantifier options changed; its client is None in Python.
 
-        A cap on requests or money counts what the store says that this judge took before.
+        A cap on requests or cost counts what the store says this judge has used before.
         """
-        evaluator, client = self._judge(store, **changes)
+        client, choice, judge = None, self.choice, self.judge
+        evaluator: RunJudge
+        if not isinstance(judge, Model):
+            evaluator = FunctionJudge(judge, version=self.version, seed=self.seed)
+            if store is not None:
+                evaluator.budget = self.limits.budget(store.usage(evaluator.source.sha256))
+        elif choice is None or choice.kind == "embedded":
+            evaluator = Guarded(EmbeddedJudge(seed=self.seed))
+        else:
+            client, options = make_client(choice, self.limits, store), self._options(**changes)
+            if self.distributes:
+                kind: Kind = "decisions" if choice.kind == "decisions" else "letters"
+                evaluator = Guarded(DistributionJudge(client, self.task, kind, options))
+            else:
+                evaluator = chat_judge(client, self.task, options)
+            if store is not None:
+                client.budget = self.limits.budget(store.usage(evaluator.source.sha256))
         if any(criterion.judge for criterion in self.criteria):
             evaluator = WithComputed(evaluator)
         return evaluator, client
 
-    def _judge(self, store: Store | None, **changes: Any) -> tuple[RunJudge, Client | None]:
-        if not isinstance(self.judge, Model):
-            judge = FunctionJudge(self.judge, version=self.version, seed=self.options.seed)
-            if store is not None:
-                judge.budget = self._budget(store, judge)
-            return judge, None
-        if self.choice is None or self.choice.kind == "embedded":
-            return Guarded(EmbeddedJudge(seed=self.options.seed)), None
-        client = make_client(self.choice, self.limits, store)
-        options = replace(self.options, **changes)
-        if self.distributes:
-            kind: Kind = "decisions" if self.choice.kind == "decisions" else "letters"
-            evaluator = Guarded(DistributionJudge(client, self.task, kind, options))
-        else:
-            evaluator = chat_judge(client, self.task, options)
-        if store is not None:
-            client.budget = self._budget(store, evaluator)
-        return evaluator, client
-
-    def _budget(self, store: Store, evaluator: RunJudge) -> Budget:
-        """The caps, with what the judge took before."""
-        return self.limits.budget(store.usage(evaluator.source.sha256))
-
     def say_judge(self) -> None:
-        """What is to be known of a judge that nobody chose, or that sees little. Raises InputError
-        for a model that cannot be chosen: nothing is made on the disk before."""
+        """Note a judge that nobody chose, or that sees little. Raises InputError as `choice`."""
         if self.recording is not None:
             self.watch.note(
                 "judge: replies of a capable large language model, written offline and recorded "
                 f"in {self.recording.path}"
             )
         if self.choice is not None and self.choice.kind == "embedded":
-            named = self.judge.model if isinstance(self.judge, ChatModel) else self.judge
-            why = ", since no other is configured" if named is None else ""
+            name = self.judge.model if isinstance(self.judge, ChatModel) else self.judge
+            why = ", since no other is configured" if name is None else ""
             self.watch.note(
                 f"judge: embedded{why}: it grades conciseness, by length, and nothing else"
             )
 
     @property
     def local_cost(self) -> str:
-        """What a judge that runs in this process costs."""
+        """The cost of a judge that runs in this process, in words."""
         return LOCAL if self.choice else "what the judge spends itself is not counted here"
 
     def experiment(
@@ -211,7 +218,7 @@ class Judging:
             rated,
             store,
             concurrency=concurrency,
-            retry_failed=self.retry_failed,
+            retry_failed=self.how.retry_failed,
             client=client,
             notify=self.watch.note,
             warn=self.watch.warn,
@@ -222,18 +229,17 @@ class Judging:
     async def run(
         self, rated: JudgeEvaluator, client: Client | None, store: Store
     ) -> ExperimentResult:
-        """Judge what the store lacks, and close the client. Raises CancelledError when
-        interrupted."""
+        """Judge what the store lacks, and close the client. Raises CancelledError."""
         try:
             return await self.experiment(rated, client, store).run(self.watch.progress)
         finally:
-            await self.close(client)
+            if client is not None:
+                await client.close()
 
     async def estimate(
         self, total: Estimate, rated: JudgeEvaluator, client: Client | None, store: Store
     ) -> Estimate:
-        """Return `total` and what the judging of these texts would ask; the budget counts what the
-        judge spent before."""
+        """Return `total` plus the requests for these texts; earlier use counts in the budget."""
         experiment = self.experiment(rated, client, store)
         work = experiment.pending()
         stored = (
@@ -247,11 +253,6 @@ class Judging:
         )
         return total + await experiment.dry_run()
 
-    async def close(self, client: Client | None) -> None:
-        """Close the judge's connections."""
-        if client is not None:
-            await client.close()
-
 
 def read_judging(
     runs: Runs,
@@ -263,91 +264,61 @@ def read_judging(
 ) -> Judging:
     """Read and check everything before anything is written.
 
-    The store of the options is asked only for the keys that it has for the runs. Raises InputError
-    and StoreError.
+    The store is read only for the keys that it has for the runs. Raises InputError and StoreError.
     """
-    limits, with_reference = options.limits or Limits(), options.with_reference
-    judge, version = _chosen(options.judge, options.version)
+    judge, version = _judge_of(options)
     in_python = not isinstance(judge, Model)
-    if in_python:
-        _refuse_of_models(options.base_url, limits, probabilities=options.probabilities)
-    task = options.task
-    name = task.name if isinstance(task, Task) else task or ""
-    every = read_run_list(runs, name, watch, options.mapping)
-    read = every[: options.limit]
+    name = options.task.name if isinstance(options.task, Task) else options.task or ""
+    all_runs = read_run_list(runs, name, watch, options.mapping)
+    used = all_runs[: options.limit]
     watch.note(
-        f"{len(every)} runs read" + (f", the first {len(read)} used" if options.limit else "")
+        f"{len(all_runs)} runs read" + (f", the first {len(used)} used" if options.limit else "")
     )
-    found_task = _task_of(read, task, runs, described=not in_python)
+    task = _task_of(used, options.task, runs, described=not in_python)
+    views = [make_view(run, with_reference=options.with_reference) for run in used]
     items = [
-        (
-            run.model_copy(update={"task": found_task.name}),
-            make_view(run, with_reference=with_reference),
-        )
-        for run in read
+        (run.model_copy(update={"task": task.name}), view)
+        for run, view in zip(used, views, strict=True)
     ]
     if options.system is not None:
         items = _of_system(items, options.system, watch)
-    if score_failed_runs is not None:
-        items = _failed_as(items, score_failed_runs)
-    if not with_reference and not in_python:
+    if score_failed_runs not in (None, "worst"):
+        raise InputError(f"{score_failed_runs!r} is not `worst`", "--score-failed-runs")
+    if not options.with_reference and not in_python:
         leaks = [line for run, view in items for line in leak_lines(run, view)]
         watch.warn_list("the judge may see the answer or the verdict:", leaks, most=5)
-    if isinstance(judge, Scorer) and criteria is None and not has_criteria(found_task.name):
-        watch.note(f"no criteria of {found_task.name}: {judge.name} is its own, from 0 to 1")
-        criteria = [Criterion(name=judge.name, scale="numeric", numeric_range=(0.0, 1.0))]
-    wanted = read_criteria(criteria, found_task.name, watch)
-    if isinstance(judge, Scorer) and len(wanted) > 1:
-        watch.warn(
-            f"{judge.name} of {judge.framework} knows no criteria: it is asked once for each text, "
-            "and its answer stands for each of them, but where it names its results"
-        )
-    check_computed(wanted, [run.reference for run in read])
-    if computed := [c.name for c in wanted if c.judge]:
-        items = [
-            (
-                run,
-                View.model_validate(
-                    {**view.model_dump(), "computed_from": content_hash(run.reference)}
-                ),
-            )
-            for run, view in items
-        ]
+    read = _criteria_for(judge, criteria, task.name, watch)
+    check_computed(read, [run.reference for run in used])
+    computed = [c.name for c in read if c.judge]
+    if computed:
         watch.note(f"computed from the references, without a model: {', '.join(computed)}")
-    items = [
-        (run, view.model_copy(update={"owner": (run.task, run.system)})) for run, view in items
-    ]
-    judging = Judging(
-        items=tuple(_with_stored_keys(items, options.store, writes=not options.dry_run)),
-        task=found_task,
-        judge=judge,
-        base_url=options.base_url,
-        repeats=options.repeats,
-        criteria=wanted,
-        retry_failed=options.retry_failed,
-        probabilities=options.probabilities,
-        options=QuantifierOptions(options.one_per_call, options.temperature, seed=options.seed),
-        limits=limits,
-        version=version,
-        watch=watch,
-        executor=make_executor(options.workers, options.ray),
-        need_key=not options.dry_run,
-    )
+
+    def shown(run: Run, view: View) -> View:
+        """Return the view with everything that is part of its key."""
+        more: dict[str, Any] = {"owner": (run.task, run.system)}
+        if score_failed_runs and run.failure:  # both ways of counting can be stored
+            more["failed_as"] = score_failed_runs
+        if computed:
+            more["computed_from"] = content_hash(run.reference)
+        return View.model_validate({**view.model_dump(), **more})
+
+    items = [(run, shown(run, view)) for run, view in items]
+    items = _with_stored_keys(items, options.store, writes=not options.dry_run)
+    executor = make_executor(options.workers, options.ray)
+    judging = Judging(tuple(items), task, read, judge, version, options, watch, executor)
     if failed := no_answers(judging.no_answer):
         worst = "they count as the worst level (--score-failed-runs worst)"
         watch.warn(f"{failed}; {worst if score_failed_runs else 'they are not judged'}")
     return judging
 
 
-def _chosen(
-    judge: AnyJudge, version: str | None
-) -> tuple[Model | JudgeFunction | Scorer, str | None]:
-    """The judge that is meant, and its version. Raises InputError for what is none.
+def _judge_of(options: JudgeOptions) -> tuple[Model | JudgeFunction | Scorer, str | None]:
+    """Return the judge and its version. Raises InputError for what cannot judge.
 
-    What is named as python:MODULE:NAME and is a scorer that cannot be described has the hash of
-    the file that it stands in as its version.
+    A scorer named as python:MODULE:NAME that cannot be described gets as its version the hash of
+    its file.
     """
-    reference = ""
+    judge, version, reference = options.judge, options.version, ""
     if isinstance(judge, ChatModel) and (judge.model or "").startswith("python:"):
         raise InputError(
             "a judge in Python asks its model itself: no parameter is passed on",
@@ -359,35 +330,51 @@ def _chosen(
         if isinstance(judge, Model):
             raise InputError(f"{reference} is a {type(judge).__name__}, no judge", "--model")
     judge = scorer_of(judge) or judge
-    if not (judge is None or isinstance(judge, str | ChatModel | Scorer) or callable(judge)):
-        known = "a model's name, a function of (run, criterion) or a scorer of another framework"
-        raise InputError(f"{type(judge).__name__} is none; a judge is {known}", "judge")
+    if isinstance(judge, Model):
+        return judge, version
+    if not (isinstance(judge, Scorer) or callable(judge)):
+        accepted = "a model's name, a function of (run, criterion) or a scorer of another framework"
+        raise InputError(f"{type(judge).__name__} is none; a judge is {accepted}", "judge")
     if reference and version is None and isinstance(judge, Scorer):
         try:
             _ = judge.parameters
         except InputError:
             version = source_sha256(import_module(reference.partition(":")[0]))
+    _refuse_model_options(options)
     return judge, version
 
 
-def _refuse_of_models(base_url: str | None, limits: Limits | None, *, probabilities: bool) -> None:
-    """Raise InputError for what only a model can obey, of a judge in Python."""
-    if probabilities:
+def _refuse_model_options(options: JudgeOptions) -> None:
+    """Raise InputError for options that only a model can follow."""
+    if options.probabilities:
         what = "a judge in Python returns {level: probability} itself"
         raise InputError(what, "--probabilities")
-    given = {
-        "--base-url": base_url,
-        "--max-cost": None if limits is None else limits.max_cost,
-    }
-    for option, value in given.items():
+    max_cost = options.limits.max_cost if options.limits else None
+    for option, value in {"--base-url": options.base_url, "--max-cost": max_cost}.items():
         if value is not None:
             raise InputError("a judge in Python asks its model itself: none passes here", option)
+
+
+def _criteria_for(
+    judge: Model | JudgeFunction | Scorer, criteria: Criteria | None, task: str, watch: Watch
+) -> tuple[Criterion, ...]:
+    """Return the criteria; a scorer without any is its own. Raises InputError."""
+    if isinstance(judge, Scorer) and criteria is None and not has_criteria(task):
+        watch.note(f"no criteria of {task}: {judge.name} is its own, from 0 to 1")
+        criteria = [Criterion(name=judge.name, scale="numeric", numeric_range=(0.0, 1.0))]
+    read = read_criteria(criteria, task, watch)
+    if isinstance(judge, Scorer) and len(read) > 1:
+        watch.warn(
+            f"{judge.name} of {judge.framework} knows no criteria: it is asked once for each text, "
+            "and its answer stands for each of them, but where it names its results"
+        )
+    return read
 
 
 def read_run_list(
     runs: Runs, task: str, watch: Watch, mapping: Mapping[str, str] | None = None
 ) -> list[Run]:
-    """The runs of a path, or those given. Raises InputError."""
+    """Return the runs of a path, or those given. Raises InputError."""
     if not isinstance(runs, str | Path):
         return list(runs)
     result = read_runs(runs, task=task, mapping=mapping)
@@ -400,7 +387,7 @@ def read_run_list(
 def _task_of(
     runs: Sequence[Run], task: str | Task | None, source: Runs, *, described: bool
 ) -> Task:
-    """The task that was named, by the caller or by the runs, or that stands beside the runs.
+    """Return the task named by the caller, by the runs, or by a task.yaml beside the runs.
 
     A judge that reads no description (`described` is False) needs no folder of the task.
     """
@@ -409,9 +396,9 @@ def _task_of(
     names = {r.task for r in runs if r.task}
     name = task or (names.pop() if len(names) == 1 else None)
     if name is None and isinstance(source, str | Path):
-        beside = Path(source).parent
-        if (beside / "task.yaml").is_file():
-            name = str(beside)
+        folder = Path(source).parent
+        if (folder / "task.yaml").is_file():
+            name = str(folder)
     if name is None and described:
         raise InputError("the runs name no task, or several; say which one", "--task")
     try:
@@ -423,8 +410,10 @@ def _task_of(
 
 
 def read_criteria(criteria: Criteria | None, task: str, watch: Watch) -> tuple[Criterion, ...]:
-    """The criteria of a file, a set or a list; those that are found by the task's name for None.
-    Raises InputError."""
+    """Return the criteria of a file, a set or a list; None finds them by the name of the task.
+
+    Raises InputError.
+    """
     if isinstance(criteria, CriteriaSet):
         return criteria.criteria
     if criteria is not None and not isinstance(criteria, str | Path):
@@ -437,27 +426,13 @@ def read_criteria(criteria: Criteria | None, task: str, watch: Watch) -> tuple[C
 
 
 def read_task(task: str | Path | Task) -> TaskFolder:
-    """The task that is meant, with its folder. Raises InputError."""
-    if isinstance(task, Task):
-        return TaskFolder(task, Path())
-    return find_task(str(task))
-
-
-def _failed_as(items: list[Item], level: str) -> list[Item]:
-    """Views of failed runs under another key, so that both ways of counting can be stored."""
-    if level != "worst":
-        raise InputError(f"{level!r} is not `worst`", "--score-failed-runs")
-    return [
-        (run, view.model_copy(update={"failed_as": level}) if run.failure else view)
-        for run, view in items
-    ]
+    """Return the task with its folder. Raises InputError."""
+    return TaskFolder(task, Path()) if isinstance(task, Task) else find_task(str(task))
 
 
 def _of_system(items: list[Item], name: str, watch: Watch) -> list[Item]:
-    """The runs that name no system become those of this one. Its name stands in their ids as well,
-    so that versions of a system may use the same ids, or give the same answers."""
-    from agenteval.readers.fields import check_name
-
+    """Give the runs without a system this one, also in their ids, so that versions of a system may
+    use the same ids, or give the same answers."""
     check_name(name, "--system")
     nameless = sum(run.system == "unnamed" for run, _ in items)
     if not nameless:
@@ -477,42 +452,42 @@ def _of_system(items: list[Item], name: str, watch: Watch) -> list[Item]:
 def _with_stored_keys(
     items: list[Item], store: str | Path | Store | None, *, writes: bool
 ) -> list[Item]:
-    """Return the runs with the keys they have in the store. With `writes` a store that may not be
-    written is refused before it is touched."""
-    if store is None:
-        store = default_path()
-    if not isinstance(store, str | Path):
-        return store.with_stored_keys(items)
-    if not is_there(store):
+    """Return the runs with the keys they have in the store.
+
+    With `writes`, a store that may not be written is refused before it is touched.
+    """
+    place = default_path() if store is None else store
+    if isinstance(place, Store):
+        return place.with_stored_keys(items)
+    if not is_there(place):
         return items
     try:
-        with Store(store, create=writes) as stored:
+        with Store(place, create=writes) as stored:
             return stored.with_stored_keys(items)
     except NoStoreYet:  # an empty file: an earlier command was killed before it wrote anything
         return items
 
 
 def warn_of_versions(store: Store, items: Sequence[Item], watch: Watch) -> None:
-    """A line where these runs would be taken for others of the store, or together with them."""
+    """Warn where these runs replace runs of the store, or are mixed with them."""
     keys = {view.sha256 for _, view in items}
     for _, view in items:
         if view.failed_as:  # stored as missing, or as the worst, it is the same run
             other = "worst" if view.failed_as == "missing" else "missing"
             keys.add(view.model_copy(update={"failed_as": other}).sha256)
-    tasks = {run.task for run, _ in items}
+    tasks, systems = {run.task for run, _ in items}, {run.system for run, _ in items}
     stored = [
         row
         for key, row in store.runs().items()
         if key not in keys and row["origin"] is None and row["task"] in tasks
     ]
-    known = {(row["system"], row["run_id"]) for row in stored}
-    replaced = [run.id for run, _ in items if (run.system, run.id) in known]
+    names = {(row["system"], row["run_id"]) for row in stored}
+    replaced = [run.id for run, _ in items if (run.system, run.id) in names]
     if replaced:
         watch.warn(
             f"{plural(len(replaced), 'run')} of the store had another text (first: {replaced[0]}). "
             "Tables show the newest text only. Name each version of a system with --system."
         )
-    systems = {run.system for run, _ in items}
     answers = [
         (row["system"], row["case_key"], row["run_id"])
         for row in stored
@@ -521,14 +496,3 @@ def warn_of_versions(store: Store, items: Sequence[Item], watch: Watch) -> None:
     answers += [(run.system, case_key(run), run.id) for run, _ in items]
     for line in cases_answered_twice(answers):
         watch.warn(line)
-
-
-def warn_unchanged(copies: Sequence[PerturbedRuns], runs: int, watch: Watch) -> None:
-    """Name the operators that left some of the runs as they were."""
-    for one in copies:
-        if one.unchanged:
-            reason = next(iter(one.unchanged.values()))
-            watch.warn(
-                f"{one.variant}: {len(one.unchanged)} of {runs} copies equal their original "
-                f"and are left out (e.g. {reason})"
-            )

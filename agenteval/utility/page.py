@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -56,7 +56,7 @@ from agenteval.utility.page_tables import (
     rated_share,
     systems_table,
 )
-from agenteval.utility.tables import effects_table, evidence_by_system, evidence_table
+from agenteval.utility.tables import effects_table, evidence_by_system, evidence_table, set_lines
 
 MOST_RUNS = 500  # runs that can be opened
 _MOST_NAMED = 20_000  # other runs whose names are listed
@@ -80,24 +80,28 @@ def utility_page(material: JudgeMaterial, *, most_runs: int = MOST_RUNS) -> str:
     how many are left out. Raises StoreError when the texts cannot be read.
     """
     lines = run_lines(material)
-    made = run_items(material, worth_reading(lines, most_runs))
-
-    findings = material.findings
-    effects = effects_table(findings.criteria, material.names) if findings else None
-
-    def table(id: str, title: str, made: Table | None, lead: str = "") -> PageSection:
-        return PageSection(
-            id, title, [Listing(made, titled=False)] if made and made.rows else (), lead
-        )
-
+    opened = run_items(material, worth_reading(lines, most_runs))
+    verdicts = material.findings.criteria if material.findings else ()
     sections = [
-        PageSection("summary", "Summary", _summary(material, made)),
+        PageSection("summary", "Summary", _summary(material, opened)),
         _criteria(material),
-        table("systems", "Systems", systems_table(material)),
-        table("perturbations", "Perturbations", effects, _EFFECTS),
+        _section("systems", "Systems", systems_table(material)),
+        _section(
+            "perturbations",
+            "Perturbations",
+            effects_table(verdicts, material.names),
+            "Original minus copy, as a share of the scale: positive where the copy scores lower. "
+            "✓ as expected before scoring, ✗ surely not, ? undecided.",
+        ),
         figures(_plan(material)),
-        table("missing", "Not rated", missing_table(material), _MISSING),
-        _runs(material, lines, made),
+        _section(
+            "missing",
+            "Not rated",
+            missing_table(material),
+            "All judgements, those of perturbed copies included. A failure is never a score: it is "
+            "counted here and in no mean.",
+        ),
+        _runs(material, lines, opened),
     ]
     lead = material.facts[0][1] if material.facts else ""
     return render(
@@ -105,17 +109,13 @@ def utility_page(material: JudgeMaterial, *, most_runs: int = MOST_RUNS) -> str:
     )
 
 
-_EFFECTS = (
-    "Original minus copy, as a share of the scale: positive where the copy scores lower. ✓ as "
-    "expected before scoring, ✗ surely not, ? undecided."
-)
-_MISSING = (
-    "All judgements, those of perturbed copies included. A failure is never a score: it is counted "
-    "here and in no mean."
-)
+def _section(id: str, title: str, table: Table | None, lead: str = "") -> PageSection:
+    """Return a section of one table; without rows it is empty and left out."""
+    blocks = [Listing(table, titled=False)] if table and table.rows else ()
+    return PageSection(id, title, blocks, lead)
 
 
-def _summary(material: JudgeMaterial, made: RunItems) -> list[Block]:
+def _summary(material: JudgeMaterial, opened: RunItems) -> list[Block]:
     findings = material.findings
     judge = findings.judge if findings else None
     text, lines = "not verified", [material.unverified]
@@ -127,18 +127,18 @@ def _summary(material: JudgeMaterial, made: RunItems) -> list[Block]:
         text = "judge not verified"
         lines = [f"only the verdicts on criteria are known, {findings.origin}"]
     warnings = judge.warnings if judge else ()
-    lacking = [*_missing(material), *_not_shown(material, made)]
-    shown = [evidence_table(judge), evidence_by_system(judge)] if judge else []
+    missing = [*_missing(material), *_not_shown(material, opened)]
+    tables = [evidence_table(judge), evidence_by_system(judge)] if judge else []
     return [
         Answer("The judge on these criteria", text, lines, kind),
-        *(Listing(table) for table in shown if table.rows),
+        *(Listing(table) for table in tables if table.rows),
         *(Text([Fragment("Warning ", "strong"), line], "warning") for line in warnings),
-        Tiles(_tiles(material, made.flags)),
+        Tiles(_tiles(material, opened.flags)),
         Columns(
             _trusted(material),
             [
                 Lines(_measured(material) or ["means of the judge's ratings"], "What was measured"),
-                Lines(lacking or ["nothing: every judgement has a result"], "What is missing"),
+                Lines(missing or ["nothing: every judgement has a result"], "What is missing"),
             ],
         ),
     ]
@@ -162,7 +162,7 @@ def _tiles(material: JudgeMaterial, flags: Flags) -> list[Tile]:
 
 
 def _measured(material: JudgeMaterial) -> list[str]:
-    """What was judged and verified, in sentences."""
+    """Return sentences about what was judged and verified."""
     table = material.originals
     first = np.unique(table.run.codes, return_index=True)[1]
     sides = Counter(table.success[first].tolist())
@@ -172,32 +172,28 @@ def _measured(material: JudgeMaterial) -> list[str]:
             f"success is known for {sides[1] + sides[0]:,} of {len(first):,} runs: "
             f"{sides[1]:,} successful, {sides[0]:,} failed"
         )
-    copies = [v for v in material.table.present("variant") if v != ORIGINAL]
-    if copies:
-        own = material.table.where(
-            material.table.variant.codes != material.table.variant.code(ORIGINAL)
-        )
+    variants = [v for v in material.table.present("variant") if v != ORIGINAL]
+    if variants:
         lines.append(
-            f"{plural(len(copies), 'kind')} of perturbed copies, {len(own):,} judgements of them: "
-            f"{', '.join(variant_label(c, copies) for c in copies)}"
+            f"{plural(len(variants), 'kind')} of perturbed copies, "
+            f"{len(material.table) - len(table):,} judgements of them: "
+            f"{', '.join(variant_label(v, variants) for v in variants)}"
         )
     findings = material.findings
     if findings is None:
         return lines
-    options = [f"{k.replace('_', ' ')} {value:g}" for k, value in findings.options.items()]
+    verified = findings.verified
+    options = [
+        f"{k.replace('_', ' ')} {value:g}"
+        for k, value in (verified.options if verified else {}).items()
+    ]
     thresholds = f" with {', '.join(options)}" if options else ""
     lines.append(f"verdicts {findings.origin}{thresholds}")
-    if findings.subset and len(findings.subset) < len(findings.criteria):
-        chosen = ", ".join(material.names.get(i, i) for i in findings.subset)
-        lines.append(f"smallest set that tells success from failure as well as all: {chosen}")
-    if findings.first_component is not None:
-        share = f"{findings.first_component:.0%}"
-        lines.append(f"one component holds {share} of the variance of all criteria")
-    return lines
+    return [*lines, *(set_lines(verified, material.names) if verified else ())]
 
 
 def _missing(material: JudgeMaterial) -> list[str]:
-    """What is not known, or not of all, in sentences."""
+    """Return sentences about what is unknown, or known of some runs only."""
     table = material.originals
     lines = [*material.notes, *lines_on_failed_runs(table)]
     if not (table.success >= 0).any():
@@ -214,56 +210,44 @@ def _missing(material: JudgeMaterial) -> list[str]:
         kinds = ", ".join(f"{c:,} {n}" for n, c in sorted(counts.items()))
         total = f"{sum(counts.values()):,} of {len(material.table):,}"
         lines.append(f"{total} judgements have no result: {kinds}")
-    lines += _low_coverage(material)
-    lines += _without_copy(material)
-    return lines
+    return [*lines, *_without_ratings(material)]
 
 
-def _low_coverage(material: JudgeMaterial) -> list[str]:
-    table = material.originals
-    lines = []
+def _without_ratings(material: JudgeMaterial) -> Iterator[str]:
+    """Yield criteria that lack ratings or an order, and perturbations that lack copies."""
+    table, runs = material.originals, len(material.originals.present("run"))
     for criterion in material.criteria:
-        own = table.of(criterion=criterion.id)
-        share = float(own.failed.mean()) if len(own) else 0.0
-        empty = len(own.of(status="degenerate"))
-        if len(own) and int(own.failed.sum()) + empty == len(own):
+        ratings = table.of(criterion=criterion.id)
+        failed, empty = int(ratings.failed.sum()), len(ratings.of(status="degenerate"))
+        if len(ratings) and failed + empty == len(ratings):
             empties = f" ({plural(empty, 'empty reply')})" if empty else ""
-            lines.append(f"{criterion.name}: never rated{empties}")
-        elif share > _MOST_MISSING:
-            lines.append(f"{criterion.name}: {share:.0%} without a result")
+            yield f"{criterion.name}: never rated{empties}"
+        elif failed > _MOST_MISSING * len(ratings):
+            yield f"{criterion.name}: {failed / len(ratings):.0%} without a result"
         if not criterion.ordered:
-            lines.append(f"{criterion.name}: its levels have no order, so it has no mean")
-    return lines
-
-
-def _without_copy(material: JudgeMaterial) -> list[str]:
-    """Copies that equal their original are not judged; the others' share should be known."""
-    table = material.table
-    runs = len(material.originals.present("run"))
-    lines = []
-    for variant in table.present("variant"):
-        have = len(table.of(variant=variant).present("run"))
-        if variant != ORIGINAL and have < runs:
-            lines.append(
-                f"{variant_label(variant, table.variant.names)}: {runs - have:,} of {runs:,} runs "
-                "have no judged copy (it equals the original, or was not judged)"
+            yield f"{criterion.name}: its levels have no order, so it has no mean"
+    for variant in material.table.present("variant"):
+        copies = len(material.table.of(variant=variant).present("run"))
+        if variant != ORIGINAL and copies < runs:
+            yield (
+                f"{variant_label(variant, table.variant.names)}: {runs - copies:,} of {runs:,} "
+                "runs have no judged copy (it equals the original, or was not judged)"
             )
-    return lines
 
 
-def _not_shown(material: JudgeMaterial, made: RunItems) -> list[str]:
-    """What of the details is not on the page."""
+def _not_shown(material: JudgeMaterial, opened: RunItems) -> list[str]:
+    """Return sentences about details that are not on the page."""
     runs = len(material.originals.present("run"))
     lines = []
-    if len(made.lines) < runs:
+    if len(opened.lines) < runs:
         room = f" (texts here are limited to {MOST_BYTES // 1_000_000} million characters)"
         lines.append(
-            f"{len(made.lines):,} of {runs:,} runs can be opened here, those farthest from their "
-            f"label first; the others are named below the list{room if made.without_room else ''}"
+            f"{len(opened.lines):,} of {runs:,} runs can be opened here, those farthest from their "
+            f"label first; the others are named below the list{room if opened.without_room else ''}"
         )
-    if made.shortened:
+    if opened.shortened:
         lines.append(
-            f"{made.shortened:,} runs have texts of more than {MOST_TEXT:,} characters, cut here"
+            f"{opened.shortened:,} runs have texts of more than {MOST_TEXT:,} characters, cut here"
         )
     return lines
 
@@ -322,17 +306,17 @@ def _criterion(material: JudgeMaterial, criterion: Criterion, id: str) -> Foldou
 
 
 def _labels(material: JudgeMaterial, criterion: Criterion) -> str:
-    """How often which label was given to originals, the levels in their order."""
-    own = material.originals.of(criterion=criterion.id)
-    codes = own.label.codes[own.label.codes >= 0]
-    counts = Counter({own.label.names[c]: n for c, n in Counter(codes.tolist()).items()})
+    """Return how often each label was given to originals, the levels in their order."""
+    labels = material.originals.of(criterion=criterion.id).label
+    codes = labels.codes[labels.codes >= 0]
+    counts = Counter({labels.names[c]: n for c, n in Counter(codes.tolist()).items()})
     order = [v for v in criterion.accepted_values if v in counts]
     order += [v for v, _ in counts.most_common() if v not in order]
     return listed([f"{cut(v, 80)} {counts[v]:,}" for v in order], _MOST_LABELS)
 
 
-def _runs(material: JudgeMaterial, lines: Sequence[RunLine], made: RunItems) -> PageSection:
-    here = {line.run for line in made.lines}
+def _runs(material: JudgeMaterial, lines: Sequence[RunLine], opened: RunItems) -> PageSection:
+    here = {line.run for line in opened.lines}
     others = [line.run for line in lines if line.run not in here]
     count = f"{len(here):,} of {len(lines):,} runs." if others else f"{len(lines):,} runs."
     lead = (
@@ -340,10 +324,10 @@ def _runs(material: JudgeMaterial, lines: Sequence[RunLine], made: RunItems) -> 
         "mean from its label (1 success, 0 failed), spread the largest difference between two "
         "repeats of one criterion."
     )
-    links = {item.title: item.id for item in made.items}
+    links = {item.title: item.id for item in opened.items}
     blocks: list[Block] = [
-        Listing(runs_table(made.lines), links, find=True, titled=False),
-        Items(made.items),
+        Listing(runs_table(opened.lines), links, find=True, titled=False),
+        Items(opened.items),
     ]
     if material.show:
         command = Fragment(material.show.replace("{run}", "ID"), "code")
@@ -355,16 +339,16 @@ def _runs(material: JudgeMaterial, lines: Sequence[RunLine], made: RunItems) -> 
 
 
 def _plan(material: JudgeMaterial) -> Plan:
+    """Return the charts: title, caption, and the function that draws it."""
     table = plots.with_names(material.table, material.names)
     copies = set(table.present("variant")) - {ORIGINAL}
     doses = {v.partition(":")[2].partition(":")[0] for v in copies} - {"-", ""}
-    repeated = int(table.repeat.max(initial=0)) > 0
     verdicts = material.findings.criteria if material.findings else ()
     labels = {
         v.criterion_id: f"{material.names.get(v.criterion_id, v.criterion_id)}: {v.verdict}"
         for v in verdicts
     }
-    always: Plan = [
+    plan: Plan = [
         (
             "Which criteria hold",
             "Agreement of repeats beside discrimination of success, with the verdict.",
@@ -377,29 +361,33 @@ def _plan(material: JudgeMaterial) -> Plan:
         ),
         ("Systems", "Mean of every system on every criterion.", lambda: plots.radar(table)),
         (
+            "Repeats",
+            "Means at every repeat of the judge: lines that wander are noise of the judge.",
+            lambda: plots.repeat_lines(_few(table, _MOST_PANELS)),
+        ),
+        (
+            "Originals and perturbed copies",
+            "A copy that lost something should score lower, a control the same.",
+            lambda: plots.perturbation_bars(table),
+        ),
+        (
+            "Dose and response",
+            "The more is taken away, the lower the rating should be.",
+            lambda: plots.dose_lines(_few(table, _MOST_PANELS)),
+        ),
+        (
             "Criteria that say the same",
             "Spearman correlation of the runs' means.",
             lambda: plots.correlation_map(_few(table, _MOST_CORRELATED)),
         ),
         ("Coverage", "What became of every judgement.", lambda: plots.coverage_bars(table)),
     ]
-    repeats = (
-        "Repeats",
-        "Means at every repeat of the judge: lines that wander are noise of the judge.",
-        lambda: plots.repeat_lines(_few(table, _MOST_PANELS)),
-    )
-    pairs = (
-        "Originals and perturbed copies",
-        "A copy that lost something should score lower, a control the same.",
-        lambda: plots.perturbation_bars(table),
-    )
-    lines = (
-        "Dose and response",
-        "The more is taken away, the lower the rating should be.",
-        lambda: plots.dose_lines(_few(table, _MOST_PANELS)),
-    )
-    some = ((repeats, repeated), (pairs, copies), (lines, len(doses) > 1))
-    return [*always[:3], *(chart for chart, applies in some if applies), *always[3:]]
+    empty = {
+        "Repeats": int(table.repeat.max(initial=0)) == 0,
+        "Originals and perturbed copies": not copies,
+        "Dose and response": len(doses) < 2,
+    }
+    return [chart for chart in plan if not empty.get(chart[0])]
 
 
 def _few(table: ScoreTable, most: int) -> ScoreTable:

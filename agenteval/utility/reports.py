@@ -1,4 +1,4 @@
-"""What quantify, verify and propose return: tables, and the figures as attributes."""
+"""Reports of quantify, verify and propose: tables, and the figures as attributes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from agenteval.analysis.spread import spread_line, spread_table, spreads
 from agenteval.analysis.tables import outcomes, score_notes, score_tables, score_title, spent
 from agenteval.errors import InputError
 from agenteval.records import CriteriaSet, Criterion, Failure, Score, Source, Usage
+from agenteval.records.table import Table
 from agenteval.records.verification import JudgeVerdict, Verification, VerifiedSet
 from agenteval.reporting import plots
 from agenteval.reporting.report import Report
@@ -26,12 +27,7 @@ from agenteval.store.postgres import without_password
 from agenteval.utility.page_data import arranged
 from agenteval.utility.probes.result import Probe
 from agenteval.utility.proposals import Proposals
-from agenteval.utility.tables import (
-    probe_tables,
-    proposal_tables,
-    proposal_title,
-    verified_tables,
-)
+from agenteval.utility.tables import probe_tables, proposal_tables, proposal_title, verified_tables
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,31 +44,31 @@ class Plots:
     table: ScoreTable
 
     def radar(self, *, ax: Axes | None = None) -> Axes:
-        """Mean by criterion, a polygon for each system or outcome."""
+        """Draw the mean by criterion, a polygon for each system or outcome."""
         return plots.radar(self.table, ax=ax)
 
     def bars(self, *, ax: Axes | None = None) -> Axes:
-        """Mean of runs that succeeded and of those that failed, by criterion."""
+        """Draw the mean of runs that succeeded and of those that failed, by criterion."""
         return plots.success_bars(self.table, ax=ax)
 
     def boxes(self, *, ax: Axes | None = None) -> Axes:
-        """Spread of the ratings by criterion."""
+        """Draw the spread of the ratings by criterion."""
         return plots.repeat_boxes(self.table, ax=ax)
 
     def heatmap(self, *, ax: Axes | None = None) -> Axes:
-        """Rank correlation of every two criteria."""
+        """Draw the rank correlation of every two criteria."""
         return plots.correlation_map(self.table, ax=ax)
 
     def coverage(self, *, ax: Axes | None = None) -> Axes:
-        """What became of the cells, by criterion."""
+        """Draw the outcomes of the cells, by criterion."""
         return plots.coverage_bars(self.table.of(variant=ORIGINAL), ax=ax)
 
     def repeats(self) -> Figure:
-        """Mean by repeat, one panel for each criterion."""
+        """Draw the mean by repeat, one panel for each criterion."""
         return plots.repeat_lines(self.table)
 
     def perturbations(self, *, ax: Axes | None = None) -> Figure:
-        """Mean of originals and of their perturbed copies, a panel for each perturbation."""
+        """Draw the mean of originals and perturbed copies, a panel for each perturbation."""
         return plots.perturbation_bars(self.table, ax=ax)
 
 
@@ -83,12 +79,11 @@ class VerifyPlots(Plots):
     report: VerifyReport
 
     def evidence(self, **beside: VerifyReport) -> Figure:
-        """Agreement of repeats and discrimination of success by criterion."""
+        """Draw agreement of repeats and discrimination of success by criterion."""
         return plots.judge_points(self._judges(beside), self.report.names)
 
     def effects(self, **beside: VerifyReport) -> Figure:
-        """What damage costs, by criterion, perturbation and system. Raises InputError for a single
-        system."""
+        """Draw effects by criterion, perturbation and system. Raises InputError for one system."""
         return plots.effect_forest(self._judges(beside), self.report.names)
 
     def _judges(self, beside: Mapping[str, VerifyReport]) -> dict[str, Sequence[Verification]]:
@@ -153,8 +148,8 @@ class ScoreReport(Report):
         return Plots(plots.with_names(arranged(self.table, list(names)), names))
 
     def records(self) -> list[dict[str, Any]]:
-        """A row for each rating."""
-        keys = (
+        """Return a row for each rating."""
+        keys = [
             "run_id",
             "system",
             "case",
@@ -165,7 +160,7 @@ class ScoreReport(Report):
             "label",
             "value",
             "message",
-        )
+        ]
         return [
             {"case_key" if k == "case" else k: getattr(r, k) for k in keys} for r in self.ratings
         ]
@@ -177,7 +172,7 @@ class ScoreReport(Report):
         max_unscored: float | None = None,
         undecided_passes: bool = False,
     ) -> Self:
-        """The report with demands on its figures, and the exit code that follows.
+        """Return the report with gates on its figures, and the exit code that follows.
 
         `min_mean`: by criterion (id or name), what the mean must reach: missed where its whole
         interval lies below, met where none of it does, else undecided. `max_unscored`: the largest
@@ -199,10 +194,10 @@ class ScoreReport(Report):
         return report.gated(*gates, undecided_passes=undecided_passes)
 
     def _mean_gate(self, name: str, least: float) -> Gate:
-        known = {key: c for c in self.criteria for key in (c.id, c.name)}
-        if name not in known:
-            raise KeyError(f"no criterion {name!r}; there are {', '.join(known)}")
-        rows = [r for r in self.rows if r.criterion_id == known[name].id]
+        criteria = {key: c for c in self.criteria for key in (c.id, c.name)}
+        if name not in criteria:
+            raise KeyError(f"no criterion {name!r}; there are {', '.join(criteria)}")
+        rows = [r for r in self.rows if r.criterion_id == criteria[name].id]
         row = next((r for r in rows if r.system == ALL), rows[0] if rows else None)
         if row is None:
             return Gate("min-mean", "undecided", "no ratings", name, least)
@@ -210,7 +205,7 @@ class ScoreReport(Report):
 
 
 def rating_table(ratings: Sequence[Rating]) -> ScoreTable:
-    """Ratings of originals in columns."""
+    """Return ratings of originals in columns."""
     builder = TableBuilder()
     for r in ratings:
         names = {
@@ -227,7 +222,7 @@ def rating_table(ratings: Sequence[Rating]) -> ScoreTable:
 
 
 def _near(store: str | Path) -> str:
-    """A store as the foot of a table names it: a path below here, a URL without password."""
+    """Return the name of a store: a relative path if possible, or a URL without password."""
     if isinstance(store, str):
         return without_password(store)
     here = Path.cwd()
@@ -249,37 +244,36 @@ def score_report(
     exit_code: int = 0,
     now: int | None = None,
 ) -> ScoreReport:
-    """The scores of one judge; `cells` is how many were asked for where not all are there.
+    """Return the scores of one judge; `cells` is how many were asked for where some are missing.
     `levels` shows levels counted from 0 instead of values. `usage` is all that the judge took,
     `now` the requests of this command."""
-    rated = bool(ratings)
     failures = Counter(r.status for r in ratings if ":" in r.status)
-    near = _near(store)
-    foot = (
-        "intervals treat the case as the unit: repeats of a case do not add to n",
-        f"spent: {spent(usage, now)}; store: {near}",
-    )
-    flagged = (flags.line,) if flags.found else ()
     names = {c.id: c.name for c in criteria}
     table = rating_table(ratings)
-    found = spreads(table, criteria)
-    bought = spread_line(found)
-    return ScoreReport(
-        title=score_title(source, criteria, ratings) if rated else "",
-        tables=(
-            *score_tables(
-                ratings, criteria, levels=levels, foot=(*([bought] if bought else ()), *foot)
-            ),
-            *([spread_table(found, names)] if found else ()),
-            disagreement_table(disagreements({source.model: table}), names, "repeats"),
+    title, tables, more = "", list[Table](), list[str]()
+    if ratings:
+        by_criterion = spreads(table, criteria)
+        repeats = spread_line(by_criterion)
+        foot = (
+            *([repeats] if repeats else ()),
+            "intervals treat the case as the unit: repeats of a case do not add to n",
+            f"spent: {spent(usage, now)}; store: {_near(store)}",
         )
-        if rated
-        else (),
+        title = score_title(source, criteria, ratings)
+        more = list(score_notes(source, ratings))
+        tables = [
+            *score_tables(ratings, criteria, levels=levels, foot=foot),
+            *([spread_table(by_criterion, names)] if by_criterion else ()),
+            disagreement_table(disagreements({source.model: table}), names, "repeats"),
+        ]
+    return ScoreReport(
+        title=title,
+        tables=tuple(tables),
         notes=(
             *notes,
             *lines_on_failed_runs(table),
-            *(score_notes(source, ratings) if rated else ()),
-            *flagged,
+            *more,
+            *((flags.line,) if flags.found else ()),
         ),
         unfinished=tuple(unfinished),
         data={
@@ -327,7 +321,7 @@ class VerifyReport(Report):
     @property
     def criteria(self) -> dict[str, Verification]:
         """The verdict on every criterion, by id."""
-        return {one.criterion_id: one for one in self.result.criteria}
+        return {v.criterion_id: v for v in self.result.criteria}
 
     @property
     def plot(self) -> VerifyPlots:
@@ -373,19 +367,18 @@ def verify_report(
     flags: Flags | None = None,
     notes: Sequence[str] = (),
 ) -> VerifyReport:
-    """The report of a verification; `probes` and `flags` are None where nobody looked."""
+    """Return the report of a verification; `probes` and `flags` are None where not examined."""
     data: dict[str, Any] = {**result.model_dump(mode="json"), "about": [about]}
     if probes is not None:
         data["probes"] = [probe.model_dump(mode="json") for probe in probes]
     if flags is not None:
         data["flagged"] = flags.json()
-    first, evidence, systems, *rest = verified_tables(result, criteria)
-    tables = [first, evidence, systems]
+    tables = list(verified_tables(result, criteria))
     if probes is not None:
-        tables += probe_tables(probes)
+        tables[3:3] = probe_tables(probes)  # behind verdicts and evidence
     return VerifyReport(
         title=about,
-        tables=(*tables, *rest),
+        tables=tuple(tables),
         notes=(*notes, *((flags.line,) if flags is not None and flags.found else ())),
         data=data,
         result=result,
@@ -396,7 +389,7 @@ def verify_report(
 
 
 def unverified(why: str, notes: Sequence[str] = ()) -> VerifyReport:
-    """The report of a verification that came to no verdict, because the judging stopped."""
+    """Return the report of a verification without a verdict, because the judging stopped."""
     judge = JudgeVerdict(verdict="not enough data", reasons=("the judging came to no end",))
     result = VerifiedSet(judge=judge, criteria=())
     return VerifyReport(
@@ -442,14 +435,14 @@ class CurvePlots:
     proposals: Proposals
 
     def curves(self, *, ax: Axes | None = None) -> Axes:
-        """Unique criteria against the number of seeds, a line for each threshold."""
+        """Draw unique criteria against the number of seeds, a line for each threshold."""
         return plots.unique_curves(self.proposals.curves, ax=ax)
 
 
 def criteria_report(
     proposals: Proposals, written: Path | None, notes: Sequence[str] = ()
 ) -> CriteriaReport:
-    """The report of what critics proposed."""
+    """Return the report of criteria that critics proposed."""
     failed = [f"seed {f.seed}: {f.status}: {f.message}" for f in proposals.failures]
     return CriteriaReport(
         title=proposal_title(proposals),

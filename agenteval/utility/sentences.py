@@ -1,4 +1,4 @@
-"""Text to sentences, as character spans: what an operator may drop and a judge may count.
+"""Split a text into sentences, as character spans that an operator may drop or a judge count.
 
 One unit is a sentence of prose, a fenced block of code (whole, so that no fence is ever broken), a
 tool call, or a line of what a tool returned. Headings that `readers.view` writes are no units.
@@ -48,48 +48,9 @@ _MARKER = re.compile(r"(?:[-*+•>]|#{1,6}|\(?(?:\d{1,3}|[A-Za-z]|[ivx]{1,4})[.)
 _INITIALS = re.compile(r"(?:[A-Z]\.\s*)+")
 _VARIABLE = re.compile(r"[b-z](?![A-Za-z'])")
 # Abbreviations that end no sentence: always, before a small letter, before a digit.
-_ALWAYS = frozenset(
-    [
-        "e.g",
-        "i.e",
-        "dr",
-        "mr",
-        "mrs",
-        "ms",
-        "prof",
-        "fig",
-        "figs",
-        "eq",
-        "eqs",
-        "vs",
-        "cf",
-        "approx",
-        "ca",
-        "viz",
-    ]
-)
-_BEFORE_LOWER = frozenset(
-    [
-        "etc",
-        "a.m",
-        "p.m",
-        "al",
-        "inc",
-        "ltd",
-        "co",
-        "u.s",
-        "u.k",
-        "e.u",
-        "min",
-        "max",
-        "hrs",
-        "dept",
-        "ed",
-        "jr",
-        "sr",
-    ]
-)
-_BEFORE_DIGIT = frozenset(["no", "nr", "p", "pp", "vol", "art", "sec", "ch"])
+_ALWAYS = re.compile(r"e\.g|i\.e|dr|mr|mrs|ms|prof|figs?|eqs?|vs|cf|approx|ca|viz")
+_BEFORE_LOWER = re.compile(r"etc|[ap]\.m|al|inc|ltd|co|u\.s|u\.k|e\.u|min|max|hrs|dept|ed|jr|sr")
+_BEFORE_DIGIT = re.compile(r"no|nr|pp?|vol|art|sec|ch")
 _WRAPPED = 40  # a line shorter than this was not broken by an editor's right margin
 
 
@@ -137,7 +98,7 @@ class TextUnit:
 
 
 class Spans:
-    """Disjoint spans in order, asked for a position or an overlap by bisection."""
+    """Disjoint spans, searched for a position or an overlap by bisection."""
 
     def __init__(self, spans: Iterable[Span]) -> None:
         self.spans = sorted(spans)
@@ -153,12 +114,12 @@ class Spans:
 
 
 def split_sentences(text: str) -> list[TextUnit]:
-    """The units of a text in order: disjoint, and covering every visible character but headings."""
+    """Return the units of a text in order: disjoint, covering all but headings and blanks."""
     return [unit for turn in split_turns(text) for unit in split_turn(text, turn)]
 
 
 def split_turns(text: str) -> Iterator[TextTurn]:
-    """The turns of a trajectory rendered by `make_view`; one without headings is a single turn."""
+    """Yield the turns of a trajectory rendered by `make_view`; a text without headings is one."""
     heading: str | None = None
     speaker: str | None = None
     start = 0
@@ -172,13 +133,13 @@ def split_turns(text: str) -> Iterator[TextTurn]:
 
 
 def split_turn(text: str, turn: TextTurn) -> Iterator[TextUnit]:
-    """The units of one turn, in order."""
+    """Yield the units of one turn, in order."""
 
     def trimmed(start: int, end: int, kind: Kind) -> Iterator[TextUnit]:
         shown = text[start:end]
-        if bare := shown.strip():
+        if visible := shown.strip():
             start += len(shown) - len(shown.lstrip())
-            yield TextUnit(start, start + len(bare), kind, turn.speaker)
+            yield TextUnit(start, start + len(visible), kind, turn.speaker)
 
     if turn.speaker == "tool":
         for line in _LINE.finditer(text, turn.start, turn.end):
@@ -196,7 +157,7 @@ def split_turn(text: str, turn: TextTurn) -> Iterator[TextUnit]:
 
 
 def unbroken(text: str, start: int, end: int) -> Iterator[Span]:
-    """Spans in which no sentence ends: formulas and inline code.
+    """Yield spans in which no sentence ends: formulas and inline code.
 
     A single dollar follows pandoc's rule, so that "$5 and $10" is no formula.
     """
@@ -217,7 +178,7 @@ def unbroken(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _prose(text: str, start: int, end: int) -> Iterator[Span]:
-    """Sentences of a stretch of prose, with the blanks around them."""
+    """Yield the sentences of a stretch of prose, with the blanks around them."""
     atoms = Spans(unbroken(text, start, end))
     for first, last in _paragraphs(text, start, end, atoms):
         at = first
@@ -231,7 +192,7 @@ def _prose(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _paragraphs(text: str, start: int, end: int, atoms: Spans) -> Iterator[Span]:
-    """Lines, joined where a sentence runs on: wrapped by a margin, or inside a formula."""
+    """Yield lines, joined where a sentence continues: wrapped by a margin, or in a formula."""
     at = start
     for newline in re.finditer(r"\r?\n", text[start:end]):
         here, after = start + newline.start(), start + newline.end()
@@ -254,11 +215,11 @@ def _goes_on(so_far: str, after: str) -> bool:
         return first.islower()
     words = so_far[-40:-1].split()
     word = words[-1].lstrip("([\"'“‘").casefold() if words else ""
-    if word in _ALWAYS:
+    if _ALWAYS.fullmatch(word):
         return True
-    if word in _BEFORE_LOWER:
+    if _BEFORE_LOWER.fullmatch(word):
         return first.islower() or first in ",;"
-    if word in _BEFORE_DIGIT:
+    if _BEFORE_DIGIT.fullmatch(word):
         return first.isdigit()
     if _INITIALS.fullmatch(so_far[-20:]):  # "J. R. Smith"
         return True

@@ -22,22 +22,20 @@ from agenteval.utility.judging import Judging
 if TYPE_CHECKING:
     from agenteval.models.client import Client
 
-FIRST, STEP = 10, 4  # cases before the first look, and between two where one judge call is a case
+FIRST, STEP = 10, 4  # cases before the first look; least between two where a case is one call
 
 
 @dataclass(frozen=True)
-class Judged:
-    """The cases that were judged, how the last experiment ended, what the rule said last, and the
-    line about where it stopped."""
+class JudgedCases:
+    """The judged cases, how the last experiment ended, and the last look with where it stopped."""
 
     rated: JudgeEvaluator
     result: ExperimentResult
     look: InterimAnalysis | None
-    line: str
 
 
 def in_random_order(items: tuple[Item, ...], seed: int) -> dict[str, list[Item]]:
-    """The runs of each case, cases in the order of the seed: the same for the same runs."""
+    """Return the runs of each case, cases in an order that depends on seed and runs alone."""
     cases: defaultdict[str, list[Item]] = defaultdict(list)
     for item in items:
         cases[case_key(item[0])].append(item)
@@ -48,49 +46,46 @@ def in_random_order(items: tuple[Item, ...], seed: int) -> dict[str, list[Item]]
 
 async def judge_until(
     judging: Judging, evaluator: RunJudge, client: Client | None, store: Store, until: Until
-) -> Judged:
-    """Judge in rounds of some cases, and stop when the rule holds, at the end of all, or where the
-    experiment has to stop. The same call goes on where it ended: the order is that of the seed.
+) -> JudgedCases:
+    """Judge rounds of cases until the rule holds, all are judged, or the experiment has to stop.
 
-    Raises CancelledError when interrupted.
+    The same call continues where it ended. Raises CancelledError when interrupted.
     """
-    cases = in_random_order(judging.items, judging.options.seed)
-    until.check(sorted({run.system for run, _ in judging.items}))
+    cases = in_random_order(judging.items, judging.seed)
     runs_a_case = len(judging.items) / max(len(cases), 1)
     step = max(STEP, round(2 * judging.limits.concurrency / (runs_a_case * judging.repeats)))
     look, line = None, ""
     try:
         for count in _counts(len(cases), step):
-            some = tuple(item for name in list(cases)[:count] for item in cases[name])
-            rated = JudgeEvaluator.of(evaluator, some, judging.criteria, judging.repeats)
+            items = tuple(item for name in list(cases)[:count] for item in cases[name])
+            rated = JudgeEvaluator.of(evaluator, items, judging.criteria, judging.repeats)
             experiment = judging.experiment(rated, client, store, announce=False)
             result = await experiment.run(judging.watch.progress)
             if result.stopped:
-                return Judged(rated, result, look, "")
+                return JudgedCases(rated, result, look)
             table = scores_from_store(
                 store,
                 evaluator.source.sha256,
                 repeats=judging.repeats,
                 criteria={c.sha256 for c in judging.criteria},
-                runs={view.sha256 for _, view in some},
+                runs={view.sha256 for _, view in items},
             )
             look = until.look(table, judging.criteria, list(cases))
-            how_far = (
-                f"{count} of {plural(len(cases), 'case')} (order of seed {judging.options.seed})"
-            )
+            how_far = f"{count} of {plural(len(cases), 'case')} (order of seed {judging.seed})"
             if look.stop and count < len(cases):
                 line = f"stopped after {how_far}: {look.reason}"
                 break
             line = f"judged all of {plural(len(cases), 'case')}: {look.reason}"
             judging.watch.note(f"after {how_far}: {look.reason}")
     finally:
-        await judging.close(client)
+        if client is not None:
+            await client.close()
     remark(store, evaluator.source.sha256, line)
-    return Judged(rated, result, replace(look, reason=line) if look else None, line)
+    return JudgedCases(rated, result, replace(look, reason=line) if look else None)
 
 
 def _counts(cases: int, step: int) -> Iterator[int]:
-    """After how many cases to look: 10, then some more each time, in the end all."""
+    """Yield the numbers of cases at which to look: 10, then 10% more each time, and all."""
     count = min(FIRST, cases)
     while count < cases:
         yield count

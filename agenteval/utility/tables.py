@@ -1,11 +1,12 @@
-"""What the verifier, the probes and the critics found, as tables."""
+"""Tables of the verifier, the probes and the critics."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from agenteval.records import Criterion
-from agenteval.records.table import Cell, Column, Estimate, Mark, Table
+from agenteval.records.table import Cell, Column, Estimate, Mark, Table, column, table_of
 from agenteval.records.verification import (
     Check,
     Effect,
@@ -24,224 +25,223 @@ _LISTED = 5  # near misses that a note names
 _CURVE = (1, 2, 3, 5, 10, 20, 50)  # numbers of seeds that a row is shown for
 
 
+def marked(check: Check | Effect, *, mark: bool = True) -> Estimate:
+    """Return the estimate of a check, with a mark for its outcome."""
+    outcome = _MARKS[check.outcome] if mark else ""
+    return Estimate(check.estimate, check.low, check.high, check.n, check.reason, outcome)
+
+
 # -- verify ----------------------------------------------------------------------------------------
 
 
 def verified_tables(result: VerifiedSet, criteria: Sequence[Criterion]) -> tuple[Table, ...]:
-    """The verdicts with their reasons first, then the evidence on the judge, all of it and by
-    system, then the figures they rest on."""
+    """Return verdicts with reasons, evidence on the judge, in total and by system, and figures."""
     names = {c.id: c.name for c in criteria}
-    judge = result.judge
     return (
         _verdicts(result, names),
-        evidence_table(judge),
-        evidence_by_system(judge),
+        evidence_table(result.judge),
+        evidence_by_system(result.judge),
         _figures(result, names),
         effects_table(result.criteria, names),
     )
 
 
+@dataclass(frozen=True)
+class _EvidenceRow:
+    evidence: str = column("claim")
+    result: str = column("result")
+    unit: str | None = column("figure")
+    estimate: Estimate | None = column("estimate [95 %]", "number")
+    n: int | None = column("n", "count")
+
+
 def evidence_table(judge: JudgeVerdict) -> Table:
-    """A row for each kind of evidence on the judge: is it shown?"""
-    columns = (
-        Column("evidence", "claim"),
-        Column("result", "result"),
-        Column("unit", "figure"),
-        Column("estimate", "estimate [95 %]", "number"),
-        Column("n", "n", "count"),
-    )
-    rows: tuple[dict[str, Cell], ...] = tuple(
-        {
-            "evidence": e.name,
-            "result": e.standing,
-            "unit": e.unit or None,
-            "estimate": Estimate(e.estimate, e.low, e.high, e.n) if e.unit else None,
-            "n": e.n or None,
-        }
+    """Return a row for each claim about the judge: is it shown?"""
+    rows = [
+        _EvidenceRow(
+            e.name,
+            e.standing,
+            e.unit or None,
+            Estimate(e.estimate, e.low, e.high, e.n) if e.unit else None,
+            e.n or None,
+        )
         for e in judge.evidence
+    ]
+    return table_of(_EvidenceRow, "evidence", "evidence on the judge", rows)
+
+
+@dataclass
+class _SystemRow:
+    system: str = column("system")
+    change: Estimate | None = column(
+        "damage lowers\nscores by", "signed", "copies that could fall; 95 %", default=None
     )
-    return Table("evidence", "evidence on the judge", columns, rows)
+    copies: int | None = column("copies", "count", default=None)
+    auc: Estimate | None = column("success / failed\nAUC [95 %]", "number", default=None)
+    runs: int | None = column("runs", "count", default=None)
 
 
 def evidence_by_system(judge: JudgeVerdict) -> Table:
-    """A row for each system: how far damage lowers its scores, and its AUC."""
-    columns = (
-        Column("system", "system"),
-        Column("change", "damage lowers\nscores by", "signed", "copies that could fall; 95 %"),
-        Column("copies", "copies", "count"),
-        Column("auc", "success / failed\nAUC [95 %]", "number"),
-        Column("runs", "runs", "count"),
-    )
-    rows: dict[str, dict[str, Cell]] = {}
+    """Return a row for each system: how far damage lowers its scores, and its AUC."""
+    rows: dict[str, _SystemRow] = {}
     for figure in (f for e in judge.evidence for f in e.systems):
-        row = rows.setdefault(figure.system, {"system": figure.system})
+        row = rows.setdefault(figure.system, _SystemRow(figure.system))
         estimate = Estimate(figure.estimate, figure.low, figure.high, figure.n)
         if figure.figure == "change":
-            row |= {"change": estimate, "copies": figure.n}
+            row.change, row.copies = estimate, figure.n
         else:
-            row |= {"auc": estimate, "runs": figure.n}
-    return Table("by-system", "the judge by system", columns, tuple(rows.values()))
+            row.auc, row.runs = estimate, figure.n
+    return table_of(_SystemRow, "by-system", "the judge by system", rows.values())
+
+
+@dataclass(frozen=True)
+class _VerdictRow:
+    criterion: str = column("criterion")
+    verdict: str = column("verdict")
+    why: str = column("why, and what to do")
 
 
 def _verdicts(result: VerifiedSet, names: Mapping[str, str]) -> Table:
-    """A row for the judge, and one for all criteria of which the same is said."""
+    """Return a row for the judge, and one for all criteria with the same verdict and reasons."""
+
+    def why(verdict: JudgeVerdict | Verification) -> str:
+        step = f" → {verdict.next_step}" if verdict.next_step else ""
+        return "; ".join(verdict.reasons) + step
+
     judge = result.judge
-    rows: list[dict[str, Cell]] = [
-        {
-            "criterion": JUDGE,
-            "verdict": judge.verdict,
-            "why": _why(judge.reasons, judge.next_step),
-        }
-    ]
     alike: dict[tuple[str, str], list[str]] = {}
-    for verification in result.criteria:
-        key = verification.verdict, _why(verification.reasons, verification.next_step)
-        alike.setdefault(key, []).append(
-            names.get(verification.criterion_id, verification.criterion_id)
-        )
-    rows += [
-        {"criterion": ", ".join(those), "verdict": verdict, "why": why}
-        for (verdict, why), those in alike.items()
-    ]
+    for v in result.criteria:
+        alike.setdefault((v.verdict, why(v)), []).append(names.get(v.criterion_id, v.criterion_id))
+    rows = [_VerdictRow(JUDGE, judge.verdict, why(judge))]
+    rows += [_VerdictRow(", ".join(ids), *verdict) for verdict, ids in alike.items()]
     notes = [f"warning: {warning}" for warning in judge.warnings]
+    return table_of(_VerdictRow, "verdicts", "", rows, notes=[*notes, *set_lines(result, names)])
+
+
+def set_lines(result: VerifiedSet, names: Mapping[str, str]) -> Iterator[str]:
+    """Yield what holds of the criteria together: the smallest subset, the first component."""
     if result.subset and len(result.subset) < len(result.criteria):
         chosen = ", ".join(names.get(i, i) for i in result.subset)
-        notes.append(f"smallest set that tells success from failure as well as all: {chosen}")
+        yield f"smallest set that tells success from failure as well as all: {chosen}"
     if (share := result.first_component) is not None:
-        notes.append(f"one component holds {share:.0%} of the variance of all criteria")
-    columns = (
-        Column("criterion", "criterion"),
-        Column("verdict", "verdict"),
-        Column("why", "why, and what to do"),
+        yield f"one component holds {share:.0%} of the variance of all criteria"
+
+
+@dataclass(frozen=True)
+class _FigureRow:
+    criterion: str = column("criterion")
+    rated: float | None = column("rated", "share")
+    runs: int = column("runs", "count")
+    mean: Estimate = column("mean [95 %]\nof runs", "number")
+    agreement: Estimate = column("agreement\nAC2 [95 %]", "number")
+    alpha: Estimate = column("alpha", "number", "Krippendorff's; decides nothing")
+    discrimination: Estimate = column("success / failed\nAUC [95 %]", "number")
+    redundancy: Estimate = column(
+        "nearest\nrho", "number", "rank correlation with the most similar"
     )
-    return Table("verdicts", "", columns, tuple(rows), tuple(notes))
-
-
-def _why(reasons: Sequence[str], step: str) -> str:
-    return "; ".join(reasons) + (f" → {step}" if step else "")
 
 
 def _figures(result: VerifiedSet, names: Mapping[str, str]) -> Table:
-    columns = (
-        Column("criterion", "criterion"),
-        Column("rated", "rated", "share"),
-        Column("runs", "runs", "count"),
-        Column("mean", "mean [95 %]\nof runs", "number"),
-        Column("agreement", "agreement\nAC2 [95 %]", "number"),
-        Column("alpha", "alpha", "number", "Krippendorff's; decides nothing"),
-        Column("discrimination", "success / failed\nAUC [95 %]", "number"),
-        Column("redundancy", "nearest\nrho", "number", "rank correlation with the most similar"),
-    )
-    rows: tuple[dict[str, Cell], ...] = tuple(
-        {
-            "criterion": names.get(verification.criterion_id, verification.criterion_id),
-            "rated": verification.coverage,
-            "runs": verification.runs,
-            "mean": Estimate(
-                verification.mean, verification.low, verification.high, verification.cases
-            ),
-            **{
-                name: _checked(verification.check(name))
+    rows = [
+        _FigureRow(
+            names.get(v.criterion_id, v.criterion_id),
+            v.coverage,
+            v.runs,
+            Estimate(v.mean, v.low, v.high, v.cases),
+            *(
+                _checked(v.check(name))
                 for name in ("agreement", "alpha", "discrimination", "redundancy")
-            },
-        }
-        for verification in result.criteria
-    )
+            ),
+        )
+        for v in result.criteria
+    ]
     legend = "nearest rho: rank correlation with the most similar criterion; ✓ passes, ✗ does not"
     title = "what the verdicts rest on"
-    return Table("figures", title, columns, rows, (legend,), detail=True)
+    return table_of(_FigureRow, "figures", title, rows, notes=[legend], detail=True)
 
 
 def _checked(check: Check | None) -> Estimate:
     if check is None:
         return Estimate(None, reason="not examined")
-    judged = check.estimate is not None and check.name != "alpha"
-    mark = _MARKS[check.outcome] if judged else ""
-    return Estimate(check.estimate, check.low, check.high, check.n, check.reason, mark)
+    return marked(check, mark=check.estimate is not None and check.name != "alpha")
+
+
+@dataclass(frozen=True)
+class _EffectRow:
+    criterion: str = column("criterion")
+    operator: str = column("perturbation")
+    share: float | None = column("share", "share")
+    expected: str = column("expected")
+    change: Estimate = column("original\n− copy", "signed", "share of the scale; 95 % over cases")
+    cases: int = column("cases", "count")
+    shorter: float | None = column("copies\nshorter", "share")
 
 
 def effects_table(verified: Sequence[Verification], names: Mapping[str, str]) -> Table:
-    """Original minus copy by criterion and perturbation, beside what length alone would say."""
-    columns = (
-        Column("criterion", "criterion"),
-        Column("operator", "perturbation"),
-        Column("share", "share", "share"),
-        Column("expected", "expected"),
-        Column("change", "original\n− copy", "signed", "share of the scale; 95 % over cases"),
-        Column("cases", "cases", "count"),
-        Column("shorter", "copies\nshorter", "share"),
-    )
-    rows: tuple[dict[str, Cell], ...] = tuple(
-        {
-            "criterion": names.get(verification.criterion_id, verification.criterion_id),
-            "operator": effect.operator,
-            "share": effect.share,
-            "expected": effect.expected,
-            "change": _change(effect),
-            "cases": effect.n,
-            "shorter": effect.shorter,
-        }
-        for verification in verified
-        for effect in verification.effects
-        if any(e.n for e in verification.effects)
-    )
-    return Table(
-        "effects",
-        "what perturbed copies lose (expected: lower, none, higher; ✓ surely so, ✗ surely not)",
-        columns,
-        rows,
-        group="criterion",
-        detail=True,
-    )
-
-
-def _change(effect: Effect) -> Estimate:
-    judged = effect.estimate is not None and effect.expected != "unknown"
-    mark = _MARKS[effect.outcome] if judged else ""
-    return Estimate(effect.estimate, effect.low, effect.high, effect.n, effect.reason, mark)
+    """Return original minus copy by criterion and perturbation, beside the share of shorter
+    copies, a length-only baseline."""
+    rows = [
+        _EffectRow(
+            names.get(v.criterion_id, v.criterion_id),
+            e.operator,
+            e.share,
+            e.expected,
+            marked(e, mark=e.estimate is not None and e.expected != "unknown"),
+            e.n,
+            e.shorter,
+        )
+        for v in verified
+        if any(e.n for e in v.effects)
+        for e in v.effects
+    ]
+    title = "what perturbed copies lose (expected: lower, none, higher; ✓ surely so, ✗ surely not)"
+    return table_of(_EffectRow, "effects", title, rows, group="criterion", detail=True)
 
 
 # -- probes ----------------------------------------------------------------------------------------
 
 
-def probe_tables(probes: Sequence[Probe]) -> tuple[Table, ...]:
-    """A line per probe, then its measures."""
-    columns = Column("probe", "probe"), Column("outcome", "outcome"), Column("why", "why")
-    rows: tuple[dict[str, Cell], ...] = tuple(
-        {"probe": probe.name, "outcome": probe.outcome, "why": probe.reason} for probe in probes
-    )
-    title = "probes: what sways the judge"
-    return Table("probes", title, columns, rows), _measures(probes)
+@dataclass(frozen=True)
+class _ProbeRow:
+    probe: str = column("probe")
+    outcome: str = column("outcome")
+    why: str = column("why")
 
 
-def _measures(probes: Sequence[Probe]) -> Table:
-    columns = (
-        Column("probe", "probe"),
-        Column("measure", "measure"),
-        Column("unit", "unit"),
-        Column("estimate", "estimate [95 %]", "signed"),
-        Column("cases", "cases", "count"),
-        Column("p", "p", "p", "by Holm over all probes"),
-    )
-    rows: tuple[dict[str, Cell], ...] = tuple(
-        {
-            "probe": probe.name,
-            "measure": check.name,
-            "unit": check.unit,
-            "estimate": _checked(check),
-            "cases": check.n or None,
-            "p": check.p_adjusted,
-        }
+@dataclass(frozen=True)
+class _MeasureRow:
+    probe: str = column("probe")
+    measure: str = column("measure")
+    unit: str = column("unit")
+    estimate: Estimate = column("estimate [95 %]", "signed")
+    cases: int | None = column("cases", "count")
+    p: float | None = column("p", "p", "by Holm over all probes")
+
+
+def probe_tables(probes: Sequence[Probe]) -> tuple[Table, Table]:
+    """Return a table of the probes, and one of their measures."""
+    outcomes = [_ProbeRow(probe.name, probe.outcome, probe.reason) for probe in probes]
+    measures = [
+        _MeasureRow(probe.name, c.name, c.unit, _checked(c), c.n or None, c.p_adjusted)
         for probe in probes
-        for check in probe.checks
+        for c in probe.checks
+    ]
+    return (
+        table_of(_ProbeRow, "probes", "probes: what sways the judge", outcomes),
+        table_of(
+            _MeasureRow,
+            "measures",
+            "measures of the probes (95 % over cases)",
+            measures,
+            notes=[f"{probe.name}: {line}" for probe in probes for line in _splits(probe)],
+            group="probe",
+            detail=True,
+        ),
     )
-    notes = tuple(f"{probe.name}: {line}" for probe in probes for line in _splits(probe))
-    title = "measures of the probes (95 % over cases)"
-    return Table("measures", title, columns, rows, notes, group="probe", detail=True)
 
 
 def _splits(probe: Probe) -> Iterator[str]:
-    """What a probe counted beside its measures: best levels reached, estimates by part."""
+    """Yield the counts of a probe beside its measures: best levels reached, estimates by part."""
     up, down = (probe.detail.get(f"best level under {s} only") for s in ("attack", "control"))
     if isinstance(up, int) and isinstance(down, int):
         pairs = probe.detail["pairs"]
@@ -249,22 +249,42 @@ def _splits(probe: Probe) -> Iterator[str]:
     for head, groups in probe.detail.items():
         if not head.startswith("by ") or not isinstance(groups, dict):
             continue
-        known = {
-            name: (estimate, own["cases"])
-            for name, own in groups.items()
-            if isinstance(own, dict) and isinstance(estimate := own.get("estimate"), float)
-        }
-        parts = sorted(known.items(), key=lambda part: (-part[1][0], part[0]))
+        parts = [
+            (-estimate, name, group["cases"])
+            for name, group in groups.items()
+            if isinstance(group, dict) and isinstance(estimate := group.get("estimate"), float)
+        ]
         if parts:
-            listed = ", ".join(f"{name} {value:+.2f} ({n})" for name, (value, n) in parts)
+            parts.sort(key=lambda part: part[:2])
+            listed = ", ".join(f"{name} {-value:+.2f} ({n})" for value, name, n in parts)
             yield f"{head} (cases): {listed}"
 
 
 # -- criteria --------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _ProposalRow:
+    criterion: str = column("criterion")
+    levels: str = column("accepted values, worst to best")
+    seeds: int | None = column("seeds", "count", default=None)
+
+
+@dataclass(frozen=True)
+class _IssueRow:
+    criterion: str = column("criterion")
+    issue: str = column("issue")
+
+
+@dataclass(frozen=True)
+class _DescriptionRow:
+    criterion: str = column("criterion")
+    description: str = column("description")
+    aliases: str = column("also called")
+
+
 def proposal_title(proposals: Proposals) -> str:
-    """Who proposed how much, in one line."""
+    """Return in one line who proposed how much."""
     return (
         f"{proposals.model}: {proposals.criteria.task}, {proposals.mode}, "
         f"{proposals.seeds_answered} of {proposals.seeds_asked} seeds answered; "
@@ -274,29 +294,35 @@ def proposal_title(proposals: Proposals) -> str:
 
 
 def proposal_tables(proposals: Proposals) -> tuple[Table, ...]:
-    """The criteria; then their words, what the rubric check found, and how many seeds it took."""
-    return _criteria(proposals), _issues(proposals), _described(proposals), _curve(proposals)
-
-
-def _criteria(proposals: Proposals) -> Table:
-    columns = (
-        Column("criterion", "criterion"),
-        Column("levels", "accepted values, worst to best"),
-        Column("seeds", "seeds", "count"),
-    )
-    rows: list[dict[str, Cell]] = []
-    for c in proposals.criteria.criteria:
+    """Return the criteria, the issues of the rubric check, the descriptions, and the curve."""
+    criteria = proposals.criteria.criteria
+    rows = []
+    for c in criteria:
         levels = "by its parts" if c.sub_criteria else " < ".join(c.accepted_values)
-        rows.append({"criterion": c.name, "levels": levels, "seeds": len(c.provenance.seeds)})
+        rows.append(_ProposalRow(c.name, levels, len(c.provenance.seeds)))
         rows += [
-            {"criterion": f"  · {sub.name}", "levels": " < ".join(sub.accepted_values)}
+            _ProposalRow(f"  · {sub.name}", " < ".join(sub.accepted_values))
             for sub in c.sub_criteria
         ]
-    return Table("criteria", "", columns, tuple(rows), tuple(_sameness(proposals)))
+    issues = [_IssueRow(i.criterion_id, i.message) for i in proposals.issues]
+    descriptions = [
+        _DescriptionRow(
+            c.name,
+            c.description,
+            ", ".join(sorted({str(a.get("name")) for a in c.provenance.aliases} - {c.name})),
+        )
+        for c in criteria
+    ]
+    return (
+        table_of(_ProposalRow, "criteria", "", rows, notes=_merge_notes(proposals)),
+        table_of(_IssueRow, "issues", "check these before spending on scores", issues),
+        table_of(_DescriptionRow, "described", "what they mean", descriptions, detail=True),
+        _curve(proposals),
+    )
 
 
-def _sameness(proposals: Proposals) -> Iterator[str]:
-    """What consolidation did and could not do, parts and wholes, and what is perhaps the same."""
+def _merge_notes(proposals: Proposals) -> Iterator[str]:
+    """Yield what consolidation did, parts of other criteria, near misses, and changed replies."""
     if (asked := proposals.consolidation) is not None:
         yield (
             f"consolidation: {asked.model} was asked in {plural(asked.requests, 'request')} "
@@ -313,49 +339,19 @@ def _sameness(proposals: Proposals) -> Iterator[str]:
         listed = "; ".join(f"{m.left} ~ {m.right} ({m.cosine:.2f})" for m in misses[:_LISTED])
         more = f"; and {len(misses) - _LISTED} more, see --json" if len(misses) > _LISTED else ""
         yield f"perhaps the same, and kept apart (cosine): {listed}{more}"
-    yield from _changed(proposals)
-
-
-def _changed(proposals: Proposals) -> Iterator[str]:
-    """What was changed or left out in reading, each kind of change once with its criteria."""
-    kinds: dict[str, dict[str, list[str]]] = {}
-    for line in proposals.notes:  # seed N: criterion: what was done
-        seed, _, rest = line.removeprefix("seed ").partition(": ")
-        criterion, _, done = rest.partition(": ")
-        where = kinds.setdefault(done or criterion, {})
-        where.setdefault(criterion if done else "", []).append(seed)
-    for done, where in kinds.items():
+    changes: dict[str, dict[str, list[str]]] = {}
+    for line in proposals.notes:  # seed N: criterion: change
+        seed, _, text = line.removeprefix("seed ").partition(": ")
+        criterion, _, change = text.partition(": ")
+        seeds = changes.setdefault(change or criterion, {})
+        seeds.setdefault(criterion if change else "", []).append(seed)
+    for change, where in changes.items():
         names = (f"{name} ({', '.join(seeds)})".strip() for name, seeds in where.items())
-        yield f"changed in reading (criterion, seeds): {done}: {', '.join(names)}"
-
-
-def _issues(proposals: Proposals) -> Table:
-    columns = Column("criterion", "criterion"), Column("issue", "issue")
-    rows = tuple({"criterion": i.criterion_id, "issue": i.message} for i in proposals.issues)
-    return Table("issues", "check these before spending on scores", columns, rows)
-
-
-def _described(proposals: Proposals) -> Table:
-    columns = (
-        Column("criterion", "criterion"),
-        Column("description", "description"),
-        Column("aliases", "also called"),
-    )
-    rows = tuple(
-        {
-            "criterion": c.name,
-            "description": c.description,
-            "aliases": ", ".join(
-                sorted({str(a.get("name")) for a in c.provenance.aliases} - {c.name})
-            ),
-        }
-        for c in proposals.criteria.criteria
-    )
-    return Table("described", "what they mean", columns, rows, detail=True)
+        yield f"changed in reading (criterion, seeds): {change}: {', '.join(names)}"
 
 
 def _curve(proposals: Proposals) -> Table:
-    """Does another seed still bring something new?"""
+    """Return the number of unique criteria by number of seeds."""
     answered = proposals.seeds_answered
     curves = {f"tau_{tau:g}": (f"τ = {tau:g}", curve) for tau, curve in proposals.curves.items()}
     if proposals.merged_curve is not None:
@@ -365,7 +361,7 @@ def _curve(proposals: Proposals) -> Table:
         *(Column(key, head, "number") for key, (head, _) in curves.items()),
     )
     picks = sorted({m for m in (*_CURVE, answered) if m <= answered}) if answered > 1 else []
-    rows = tuple(
+    rows: tuple[dict[str, Cell], ...] = tuple(
         {"seeds": m, **{key: float(curve.mean[m - 1]) for key, (_, curve) in curves.items()}}
         for m in picks
     )

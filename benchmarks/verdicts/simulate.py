@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from agenteval.records.verification import VerifiedSet
-from agenteval.utility.verify import verify
+from agenteval.utility.verify import verify_table
 from agenteval.utility.verify.options import VerifyOptions
 from benchmarks.verdicts.kinds import (
     EXCEPT,
@@ -32,7 +32,7 @@ def verdict_of(kind: Kind, task: str, design: Design, seed: int) -> VerifiedSet:
     world = make_world(material, design, kind.share, rng)
     ratings = rate(world, kind.rate(world, rng), kind.noise, rng)
     table = as_table(world, ratings, labelled=design.labelled)
-    return verify(table, material.criteria, OPTIONS)
+    return verify_table(table, material.criteria, OPTIONS)
 
 
 def classify(result: VerifiedSet) -> str:

@@ -21,7 +21,7 @@ from agenteval.utility.options import JudgeOptions
 from agenteval.utility.perturbed_runs import VerificationData
 from agenteval.utility.probes.injection import injection as injection_of
 from agenteval.utility.probes.result import ProbeOptions, settle
-from agenteval.utility.probing import Asking
+from agenteval.utility.probing import ProbeSession
 from tests.cli.conftest import CRITERIA as RAW
 from tests.cli.conftest import Cli
 
@@ -161,7 +161,7 @@ def test_a_judge_without_prompts_is_measured_too(failures: Path, tmp_path: Path)
         material = VerificationData(judging.items, (), judging.criteria, 1)
         rated = material.rated_by(judge)
         asyncio.run(Experiment(rated, store, concurrency=1).run())
-        asking = Asking(judging, store, judge, material)
+        asking = ProbeSession(judging, store, judge, material)
         assert asyncio.run(asking.other_ways()) == {}
         plain = asking.table(judge.source.sha256)
         injected = asyncio.run(asking.attacked(plain, options))

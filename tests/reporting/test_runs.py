@@ -53,7 +53,8 @@ def test_means_gaps_spreads_and_failures(found: dict[tuple[str, str, int], float
 
 
 def line(run: str, gap: float | None, failed: int = 0, spread: float | None = None) -> RunLine:
-    return RunLine(run, "s", 0, -1 if gap is None else 1, None, spread, gap, failed)
+    outcome = "unknown" if gap is None else "success"
+    return RunLine(run, "s", 0, outcome, None, gap, spread, failed)
 
 
 def test_the_farthest_from_their_label_come_first() -> None:

@@ -40,9 +40,14 @@ def test_a_report_of_scores(tmp_path: Path) -> None:
     counts: list[tuple[int, int]] = []
     with agenteval.Store("own.db") as store:
         report = agenteval.quantify(
-            RUNS, CRITERIA, judge=judge, store=store, repeats=2, notify=heard.append,
+            RUNS,
+            CRITERIA,
+            judge=judge,
+            store=store,
+            repeats=2,
+            notify=heard.append,
             progress=lambda p: counts.append((p.done, p.total)),
-        )  # fmt: skip
+        )
         assert store.sources()  # still open
     assert len(report.scores) == len(report.records()) == 12 * 2 * 2
     assert report.failures == []
@@ -78,8 +83,12 @@ def test_reports_can_be_pickled() -> None:
 def test_figures_are_axes() -> None:
     three = [*CRITERIA, Criterion(name="Order", accepted_values=("none", "some"))]
     report = agenteval.quantify(RUNS, three, judge=judge, repeats=2)
-    for axes in (report.plot.radar(), report.plot.bars(), report.plot.boxes(),
-                 report.plot.heatmap()):  # fmt: skip
+    for axes in (
+        report.plot.radar(),
+        report.plot.bars(),
+        report.plot.boxes(),
+        report.plot.heatmap(),
+    ):
         assert axes.figure is not None
 
 
@@ -158,8 +167,10 @@ def test_too_many_unscored_are_a_gate_of_the_report() -> None:
 def test_what_a_judge_cannot_see_is_not_held_against_it() -> None:
     criteria = [*CRITERIA, Criterion(name="Truth", accepted_values=("no", "yes"))]
     report = agenteval.quantify(RUNS, CRITERIA, judge=judge)
-    blind = [replace(r, status="unscored:unsupported", label=None, value=None)
-             for r in report.ratings[:20]]  # fmt: skip
+    blind = [
+        replace(r, status="unscored:unsupported", label=None, value=None)
+        for r in report.ratings[:20]
+    ]
     mixed = replace(report, criteria=tuple(criteria), ratings=(*blind, *report.ratings[20:]))
     assert mixed.gate(max_unscored=0).exit_code == 0
 
@@ -167,8 +178,11 @@ def test_what_a_judge_cannot_see_is_not_held_against_it() -> None:
 def test_a_stored_judge_that_used_other_levels_is_left_out() -> None:
     agenteval.quantify(RUNS, CRITERIA, judge=judge)
     changed = [Criterion(name="Clarity", accepted_values=("none", "some", "all")), CRITERIA[1]]
-    labels = [{"run": r.id, "criterion": c.id, "label": c.accepted_values[0], "status": "scored"}
-              for r in RUNS for c in changed]  # fmt: skip
+    labels = [
+        {"run": r.id, "criterion": c.id, "label": c.accepted_values[0], "status": "scored"}
+        for r in RUNS
+        for c in changed
+    ]
     Path("labels.jsonl").write_text("\n".join(map(json.dumps, labels)))
     report = agenteval.agree("labels.jsonl", criteria=changed)
     assert list(report.criteria) == ["depth"]

@@ -14,19 +14,19 @@ from agenteval.errors import InputError
 from agenteval.models.client import Client
 from agenteval.readers import make_view
 from agenteval.records.verification import VerifiedSet
+from agenteval.stats.scores import score_table
 from agenteval.store import Store
 from agenteval.testing.scripted import ScriptedTransport
 from agenteval.utility.evaluator import Item
 from agenteval.utility.perturbed_runs import (
     DEFAULT_OPERATORS,
     VerificationData,
-    drift_warning,
     make_copies,
-    verify_stored,
+    with_drift_warning,
 )
 from agenteval.utility.quantifier import Quantifier
-from agenteval.utility.verify.options import VerifyOptions
-from tests.support.judges import Answers, SimulatedJudge, drifting, length_only, perfect, random
+from agenteval.utility.verify import VerifyOptions, verify_table
+from tests.support.judges import Answers, SimulatedJudge, drifting, length_only, perfect
 from tests.support.world import TASK, criteria, make_runs
 
 CASES, REPEATS = 30, 2
@@ -55,7 +55,10 @@ def judged(
         rated = material.rated_by(quantifier)
         ended = asyncio.run(Experiment(rated, store, concurrency=8).run())
         assert ended.stopped is None
-        result = verify_stored(store, quantifier.source.sha256, material, OPTIONS)
+        key = quantifier.source.sha256
+        table = material.ratings(store, key)
+        verified = verify_table(table, material.criteria, OPTIONS, copies=material.facts)
+        result = with_drift_warning(verified, store.models(key))
     return result, len(transport.requests)
 
 
@@ -74,15 +77,7 @@ def test_a_judge_that_counts_characters(material: VerificationData, tmp_path: Pa
     assert result.judge.verdict == "not trustworthy"
     completeness = next(v for v in result.criteria if v.criterion_id == "completeness")
     drop = next(e for e in completeness.effects if e.operator == "drop_sentences")
-    assert drop.outcome == "pass"  # it passes the published test
-    assert drop.shorter == 1.0  # and this stands beside it
-    pad = next(e for e in completeness.effects if e.operator == "pad")
-    assert "although none was expected" in pad.reason
-
-
-def test_a_judge_that_throws_dice(material: VerificationData, tmp_path: Path) -> None:
-    result, _ = judged(random(), material, tmp_path / "s.db")
-    assert result.judge.verdict == "not trustworthy"
+    assert (drop.outcome, drop.shorter) == ("pass", 1.0)  # it passes the published test
 
 
 def test_a_judge_that_changed_names_both_models(material: VerificationData, tmp_path: Path) -> None:
@@ -95,12 +90,10 @@ def test_a_judge_that_changed_names_both_models(material: VerificationData, tmp_
 
 
 def test_drift_needs_two_names() -> None:
-    assert drift_warning({}) is None
-    assert drift_warning({"m": 7}) is None
-    assert drift_warning({"m": 7, "n": 1}) == (
-        "the model behind this judge changed: replies of m (7 calls) and n (1 calls); "
-        "their scores mix"
-    )
+    result = verify_table(score_table([]), [])
+    assert with_drift_warning(result, {}) == with_drift_warning(result, {"m": 7}) == result
+    warned = with_drift_warning(result, {"m": 7, "n": 1}).judge.warnings[0]
+    assert "m (7 calls) and n (1 calls)" in warned
 
 
 def test_copies_are_the_same_for_a_seed_and_name_their_original(material: VerificationData) -> None:
@@ -119,12 +112,15 @@ def test_copies_of_an_older_program_stay_out(material: VerificationData, tmp_pat
     """The same variant name with another text is another row, and is not asked for."""
     result, asked = judged(perfect(), material, tmp_path / "s.db")
     older = tuple(
-        replace(c, items=tuple(
-            (run, view.model_copy(update={"trajectory": view.trajectory + " Thus."}))
-            for run, view in c.items
-        ))
+        replace(
+            c,
+            items=tuple(
+                (run, view.model_copy(update={"trajectory": view.trajectory + " Thus."}))
+                for run, view in c.items
+            ),
+        )
         for c in material.copies
-    )  # fmt: skip
+    )
     _, more = judged(perfect(), replace(material, copies=older), tmp_path / "s.db")
     assert more == asked - len(material.items) * REPEATS
     again, nothing = judged(perfect(), material, tmp_path / "s.db")

@@ -25,19 +25,8 @@ from agenteval.errors import InputError
 from agenteval.records import View
 from agenteval.utility.perturb.changes import pad, shuffle_sentences, swap_numbers
 from agenteval.utility.perturb.controls import formatting, whitespace
-from agenteval.utility.perturb.drops import (
-    drop_middle,
-    drop_sentences,
-    drop_words,
-    truncate,
-)
-from agenteval.utility.perturb.layout import (
-    Edit,
-    Layout,
-    Unchanged,
-    apply_edits,
-    read_layout,
-)
+from agenteval.utility.perturb.drops import drop_middle, drop_sentences, drop_words, truncate
+from agenteval.utility.perturb.layout import Edit, Layout, Unchanged, apply_edits, read_layout
 
 SHARE = 0.25
 
@@ -83,7 +72,7 @@ class Perturbed:
 def perturb(
     view: View, operator: str, *, share: float = SHARE, rng: np.random.Generator
 ) -> Perturbed:
-    """A perturbed copy of `view` by one of OPERATORS.
+    """Return a perturbed copy of `view` by one of OPERATORS.
 
     Only what the system under evaluation wrote is touched; problem, reference, headings, fences,
     formulas and what tools and users said stay (`truncate` cuts everything behind its cut). The
@@ -102,7 +91,7 @@ def perturb(
 
 
 def rng_for(seed: int, operator: str, view: View) -> np.random.Generator:
-    """The generator of one run, operator and seed; the order of runs makes no difference.
+    """Return the generator of one run, operator and seed; the order of runs does not matter.
 
     Seeded by the SHA-256 of seed, operator name and `view.text_sha256`.
     """
@@ -111,7 +100,7 @@ def rng_for(seed: int, operator: str, view: View) -> np.random.Generator:
 
 
 def variant_name(operator: str, share: float, seed: int) -> str:
-    """`drop_sentences:0.25:7`, or `shuffle_sentences:-:7` for an operator without a share.
+    """Return `drop_sentences:0.25:7`, or `shuffle_sentences:-:7` for an operator without a share.
 
     The share is written so that it reads back exactly. Raises InputError for an unknown operator
     and an impossible share.

@@ -9,14 +9,7 @@ import re
 
 import numpy as np
 
-from agenteval.utility.perturb.layout import (
-    Edit,
-    Layout,
-    Unchanged,
-    count_of,
-    merged,
-    protected,
-)
+from agenteval.utility.perturb.layout import Edit, Layout, Unchanged, count_of, merged, protected
 from agenteval.utility.sentences import Spans
 
 _FULL_MARK = re.compile(r"[.!?…。！？][)\]\"'”’»*_$]*\Z")
@@ -66,7 +59,7 @@ FILLERS = (
 
 
 def shuffle_sentences(layout: Layout, share: float, rng: np.random.Generator) -> list[Edit]:
-    """The sentences change places within the turns of one speaker; the order surely changes.
+    """Reorder the sentences within the turns of each speaker; the order always changes.
 
     Turns with the same heading share a pool, so sentences may move from a speaker's first turn to
     its last, but nobody is given another's words; [final output] is a pool of its own. List
@@ -97,7 +90,7 @@ def shuffle_sentences(layout: Layout, share: float, rng: np.random.Generator) ->
 
 
 def _line(layout: Layout, index: int) -> int:
-    """2 when a sentence has a line for itself, 1 when it ends its line, 0 otherwise."""
+    """Return 2 when a sentence has a line for itself, 1 when it ends its line, else 0."""
     part = layout.parts[index]
     if layout.text[part.end : part.end + 1] not in ("", "\n", "\r"):
         return 0
@@ -105,7 +98,7 @@ def _line(layout: Layout, index: int) -> int:
 
 
 def _other_order(sentences: list[str], lines: list[int], rng: np.random.Generator) -> list[str]:
-    """A random order that is not the given one; what needs a line's end gets a place with one."""
+    """Return another random order; what needs the end of a line gets a place with one."""
     needs = [0 if _FULL_MARK.search(s) else n for s, n in zip(sentences, lines, strict=True)]
     for _ in range(20):
         placed = [-1] * len(needs)
@@ -124,7 +117,7 @@ def _other_order(sentences: list[str], lines: list[int], rng: np.random.Generato
 
 
 def swap_numbers(layout: Layout, share: float, rng: np.random.Generator) -> list[Edit]:
-    """A random share of the numbers the system wrote get another value of the same length.
+    """Give a random share of the system's numbers another value of the same length.
 
     One digit changes, a first digit never to 0. Every occurrence is drawn on its own: equal
     numbers do not change together (a consistent renaming can leave a sound solution of another
@@ -161,7 +154,7 @@ def swap_numbers(layout: Layout, share: float, rng: np.random.Generator) -> list
 
 
 def _other_number(text: str, start: int, end: int, rng: np.random.Generator) -> str:
-    """A number of equal length and different value for text[start:end]."""
+    """Return a number of equal length and different value for text[start:end]."""
     number = text[start:end]
     near = _MONTH_AFTER.match(text, end) or _MONTH_BEFORE.search(text[max(0, start - 12) : start])
     if near and _DAY.fullmatch(number):
@@ -176,7 +169,7 @@ def _other_number(text: str, start: int, end: int, rng: np.random.Generator) -> 
 
 
 def pad(layout: Layout, share: float, rng: np.random.Generator) -> list[Edit]:
-    """Empty sentences are added until they make up `share` of the length of the system's prose.
+    """Add empty sentences until they make up `share` of the length of the system's prose.
 
     They stand behind random sentences that end in a full mark; where there is none, on a line of
     their own at the end of a turn's prose. No word of the original changes. At least one phrase is
@@ -184,7 +177,7 @@ def pad(layout: Layout, share: float, rng: np.random.Generator) -> list[Edit]:
     share adds to the phrases of a smaller one.
     """
     pool = layout.sentences()
-    wanted = share * sum(layout.parts[i].end - layout.parts[i].start for i in pool)
+    target = share * sum(layout.parts[i].end - layout.parts[i].start for i in pool)
     places, glue = [layout.parts[i].end for i in pool if _ENDS.fullmatch(layout.of(i))], " "
     if not places:
         places = list({layout.parts[i].turn: layout.parts[i].end for i in pool}.values())
@@ -196,7 +189,7 @@ def pad(layout: Layout, share: float, rng: np.random.Generator) -> list[Edit]:
     while True:
         place = places[int(order[count % len(order)])]
         phrase = glue + FILLERS[int(phrases[count % len(phrases)])]
-        if count and size + len(phrase) / 2 > wanted:  # nearer without it
+        if count and size + len(phrase) / 2 > target:  # nearer without it
             return [Edit(at, at, new) for at, new in added.items()]
         added[place] = added.get(place, "") + phrase
         size += len(phrase)

@@ -11,14 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from agenteval.utility.perturb.layout import (
-    MARKER,
-    Edit,
-    Layout,
-    TextPart,
-    Unchanged,
-    protected,
-)
+from agenteval.utility.perturb.layout import MARKER, Edit, Layout, TextPart, Unchanged, protected
 
 _WORD_GAP = re.compile(r"(?<=[^\W\d_]) (?=[^\W\d_])")
 _BOLD = re.compile(r"\*\*(?=\S)([^*\n]+?)(?<=\S)\*\*(?!\*)")
@@ -29,7 +22,7 @@ _ENDS = re.compile(r".*[.!?]", re.S)
 
 
 def whitespace(layout: Layout, share: float, rng: np.random.Generator) -> list[Edit]:
-    """About half of the gaps between sentences get wider: two blanks, one more empty line.
+    """Widen about half of the gaps between sentences: two blanks, or one more empty line.
 
     Single line breaks stay, since Markdown reads more into them. Where no gap of these kinds is
     between the system's sentences, one in five gaps between words is doubled. Visible characters
@@ -56,7 +49,7 @@ def whitespace(layout: Layout, share: float, rng: np.random.Generator) -> list[E
 
 
 def formatting(layout: Layout, share: float, rng: np.random.Generator) -> list[Edit]:
-    """Markdown is toggled: bold, signs of bullets, headings; words and formulas stay.
+    """Toggle Markdown: bold, signs of bullets, headings; words and formulas stay.
 
     Bold becomes plain, "- " becomes "* " and the other way, a Markdown heading becomes a bold
     line. Where the text has none of these, a quarter of the sentences (at least one) become bold,
@@ -74,8 +67,8 @@ def formatting(layout: Layout, share: float, rng: np.random.Generator) -> list[E
 def _toggles(text: str, part: TextPart) -> Iterator[Edit]:
     heading = _HEADING.fullmatch(text, part.start, part.end)
     if heading:
-        whole = text[part.end : part.end + 1] in ("", "\n", "\r")
-        if whole and part.kind == "fixed" and not _MARKUP.intersection(heading[2]):
+        full_line = text[part.end : part.end + 1] in ("", "\n", "\r")
+        if full_line and part.kind == "fixed" and not _MARKUP.intersection(heading[2]):
             yield Edit(part.start, part.end, f"**{heading[2]}**")
         return
     if part.kind != "sentence":
@@ -92,7 +85,7 @@ def _toggles(text: str, part: TextPart) -> Iterator[Edit]:
 
 
 def _added(layout: Layout, rng: np.random.Generator) -> list[Edit]:
-    """New Markdown for a text that has none."""
+    """Return new Markdown for a text that has none."""
     pool = layout.sentences()
     lists = [p for p in _paragraphs(layout, pool) if len(p) > 2]
     plain = [i for i in pool if not (_MARKUP | {"\n"}).intersection(layout.of(i))]
@@ -109,7 +102,7 @@ def _added(layout: Layout, rng: np.random.Generator) -> list[Edit]:
 
 
 def _paragraphs(layout: Layout, pool: list[int]) -> Iterator[list[int]]:
-    """Sentences of each paragraph on one line, all of them whole, without markers."""
+    """Yield the sentences of each paragraph on one line, all complete and without markers."""
     paragraphs: list[list[int]] = []
     for i in pool:
         before = paragraphs[-1][-1] if paragraphs else i

@@ -30,7 +30,7 @@ _SIGNS = frozenset("*_`$\\[]{}|<>#~()")
 
 
 def drop_sentences(layout: Layout, share: float, rng: np.random.Generator) -> list[Edit]:
-    """A random share of the system's sentences goes, over all its turns (one pool).
+    """Drop a random share of the system's sentences, over all its turns (one pool).
 
     The count is rounded half up, at least 1, at most all but 1. The order in which sentences are
     drawn does not depend on the share, so a larger share drops a superset.
@@ -41,7 +41,7 @@ def drop_sentences(layout: Layout, share: float, rng: np.random.Generator) -> li
 
 
 def drop_middle(layout: Layout, share: float, rng: np.random.Generator) -> list[Edit]:
-    """One step from the middle third goes.
+    """Drop one step from the middle third.
 
     A step is a paragraph, list item or one-paragraph turn, if the text has three of them and the
     one dropped holds at most a third of the sentences and is not all that its turn says; otherwise
@@ -75,10 +75,10 @@ def _middle(steps: list[list[int]]) -> list[list[int]]:
 
 
 def truncate(layout: Layout, share: float, rng: np.random.Generator) -> list[Edit]:
-    """The text ends early: the last share of the system's sentences, code blocks and calls goes.
+    """Cut the last share of the system's sentences, code blocks and calls.
 
-    With them goes everything behind the cut, also what tools and users said there, as in a
-    transcript that breaks off. Counted as in `drop_sentences`; copies under [final output] are
+    Everything behind the cut goes with them, including tools and users, as in a transcript that
+    breaks off. Counted as in `drop_sentences`; copies under [final output] are
     not counted. Nothing is drawn at random. The result is a beginning of the original.
     """
     pool = layout.own("sentence", "code", "call") or layout.sentences()
@@ -95,7 +95,7 @@ def truncate(layout: Layout, share: float, rng: np.random.Generator) -> list[Edi
 
 
 def drop_words(layout: Layout, share: float, rng: np.random.Generator) -> list[Edit]:
-    """A random share of the words in the system's sentences goes.
+    """Drop a random share of the words in the system's sentences.
 
     A word stands between blanks; a comma goes with it, other punctuation stays. Formulas, inline
     code, addresses, list markers and words with signs of markup stay, and every sentence keeps at
@@ -105,7 +105,7 @@ def drop_words(layout: Layout, share: float, rng: np.random.Generator) -> list[E
     words = [(i, word) for i in layout.own("sentence") for word in _words(layout, i)]
     if len(words) < 2:
         raise Unchanged("fewer than two words that may go")
-    left = Counter(i for i, _ in words)
+    remaining = Counter(i for i, _ in words)
     wanted = count_of(share, len(words), len(words) - 1)
     spans: list[Span] = []
     dropped = 0
@@ -113,8 +113,8 @@ def drop_words(layout: Layout, share: float, rng: np.random.Generator) -> list[E
         i, word = words[int(k)]
         if dropped == wanted:
             break
-        if left[i] > 1:
-            left[i] -= 1
+        if remaining[i] > 1:
+            remaining[i] -= 1
             dropped += 1
             start, end = _with_blanks(layout.text, layout.parts[i], word)
             for copy in (i, *layout.copies.get(i, ())):
@@ -146,7 +146,7 @@ def _words(layout: Layout, index: int) -> list[re.Match[str]]:
 
 
 def _with_blanks(text: str, part: TextPart, word: re.Match[str]) -> Span:
-    """What goes with a word: the blanks before it, or behind it at a line's start."""
+    """Return a word with the blanks before it, or behind it at the start of a line."""
     start, end = word.span("core")
     first = start == part.start or text[start - 1] == "\n"
     if first or word["trail"] == ",":

@@ -82,16 +82,16 @@ class Layout:
     copies: dict[int, tuple[int, ...]]
 
     def of(self, index: int) -> str:
-        """Text of a part."""
+        """Return the text of a part."""
         return self.text[self.parts[index].start : self.parts[index].end]
 
     def own(self, *kinds: PartKind) -> list[int]:
-        """Indices of the system's parts of these kinds, in order, copies left out."""
+        """Return the indices of the system's parts of these kinds, in order, copies left out."""
         copied = {c for copies in self.copies.values() for c in copies}
         return [i for i, p in enumerate(self.parts) if p.kind in kinds and i not in copied]
 
     def sentences(self, least: int = 1) -> list[int]:
-        """Indices of the sentences, in order, copies left out.
+        """Return the indices of the sentences, in order, copies left out.
 
         Raises Unchanged where there are none, or fewer than `least`.
         """
@@ -111,18 +111,18 @@ class Layout:
         return pool
 
     def with_copies(self, indices: Iterable[int]) -> list[int]:
-        """The indices and those of their copies, in order."""
+        """Return the indices and those of their copies, in order."""
         chosen = set(indices)
         return sorted(chosen | {c for i in chosen for c in self.copies.get(i, ())})
 
     def body(self, index: int) -> Span:
-        """Span of a sentence behind its list marker."""
+        """Return the span of a sentence behind its list marker."""
         part = self.parts[index]
         marker = MARKER.match(self.text, part.start, part.end)
         return (marker.end() if marker and marker.end() < part.end else part.start), part.end
 
     def removal(self, indices: Iterable[int]) -> list[Edit]:
-        """Edits that take out whole parts and their copies.
+        """Return edits that remove whole parts and their copies.
 
         Of the gaps that fall together the widest (most line breaks) stays, so that paragraphs
         remain paragraphs. A turn that loses everything keeps its heading.
@@ -132,25 +132,25 @@ class Layout:
         for (turn, _), group in groupby(numbered, lambda n: (self.parts[n[1]].turn, n[1] - n[0])):
             gone = [i for _, i in group]
             before, after = gone[0] - 1, gone[-1] + 1
-            left = before >= 0 and self.parts[before].turn == turn
-            right = after < len(self.parts) and self.parts[after].turn == turn
-            start = self.parts[before].end if left else self.turns[turn].start
-            end = self.parts[after].start if right else self.turns[turn].end
+            has_before = before >= 0 and self.parts[before].turn == turn
+            has_after = after < len(self.parts) and self.parts[after].turn == turn
+            start = self.parts[before].end if has_before else self.turns[turn].start
+            end = self.parts[after].start if has_after else self.turns[turn].end
             ends = [start, *(self.parts[i].end for i in gone)]
             starts = [*(self.parts[i].start for i in gone), end]
             gaps = [self.text[a:b] for a, b in zip(ends, starts, strict=True)]
-            if left and right:
+            if has_before and has_after:
                 gap = max(gaps, key=lambda g: g.count("\n"))
-            elif right:
+            elif has_after:
                 gap = gaps[0]
             else:  # a turn without content looks as make_view shows it
-                gap = gaps[-1] if left else gaps[-1].replace("\n", "", 1)
+                gap = gaps[-1] if has_before else gaps[-1].replace("\n", "", 1)
             edits.append(Edit(start, end, gap))
         return edits
 
 
 def read_layout(text: str) -> Layout:
-    """Turns and parts of a trajectory rendered by `make_view`. Time linear in its length."""
+    """Return turns and parts of a trajectory rendered by `make_view`. Time linear in its length."""
     turns = tuple(split_turns(text))
     parts = tuple(p for i, turn in enumerate(turns) for p in _parts(text, i, turn))
     earlier: dict[str, int] = {}
@@ -184,7 +184,7 @@ def _parts(text: str, index: int, turn: TextTurn) -> Iterator[TextPart]:
 
 
 def _tied(text: str, units: list[TextUnit], turn: TextTurn) -> Iterator[tuple[TextUnit, int]]:
-    """First unit and end of those that belong together by ** or a LaTeX environment."""
+    """Yield first unit and end of those that belong together by ** or a LaTeX environment."""
     markers = _ENVIRONMENT.finditer(text, turn.start, turn.end)
     environments = Spans(m.span() for m in markers)
     at = 0
@@ -199,7 +199,7 @@ def _tied(text: str, units: list[TextUnit], turn: TextTurn) -> Iterator[tuple[Te
 
 
 def _bold_end(text: str, units: list[TextUnit], at: int) -> int:
-    """Index of the unit that closes the ** left open in unit `at` (`at` itself if none does)."""
+    """Return the index of the unit that closes the ** left open in unit `at`, else `at`."""
 
     def odd(unit: TextUnit) -> int:
         return text.count("**", unit.start, unit.end) % 2
@@ -215,7 +215,7 @@ def _bold_end(text: str, units: list[TextUnit], at: int) -> int:
 
 
 def protected(text: str, start: int, end: int, *, formulas: bool = True) -> Spans:
-    """Addresses in a part, and its formulas and inline code unless `formulas` is False."""
+    """Return addresses in a part, and its formulas and inline code unless `formulas` is False."""
     spans = [m.span() for m in _LINK.finditer(text, start, end)]
     if formulas:
         spans += [*unbroken(text, start, end)]
@@ -224,7 +224,7 @@ def protected(text: str, start: int, end: int, *, formulas: bool = True) -> Span
 
 
 def merged(spans: Iterable[Span]) -> list[Span]:
-    """The spans in order, those that touch or overlap as one."""
+    """Return the spans in order, those that touch or overlap merged."""
     result: list[Span] = []
     for start, end in sorted(spans):
         if result and start <= result[-1][1]:
@@ -235,25 +235,25 @@ def merged(spans: Iterable[Span]) -> list[Span]:
 
 
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:
-    """The text after the edits, which must be disjoint (ValueError otherwise).
+    """Return the text after the edits, which must be disjoint (ValueError otherwise).
 
     A line that only now begins like a heading, a tool call or a fence gets a backslash in front:
     no edit can make one speaker out of another.
     """
     pieces: list[str] = []
-    kept: list[tuple[int, int, int]] = []  # position in the result, in the original, length
+    copied: list[tuple[int, int, int]] = []  # position in the result, in the original, length
     at = size = 0
     for edit in [*sorted(edits), Edit(len(text), len(text), "")]:
         if edit.start < at or edit.end < edit.start:
             raise ValueError(f"edits overlap at {edit.start}")
-        kept.append((size, at, edit.start - at))
+        copied.append((size, at, edit.start - at))
         pieces += [text[at : edit.start], edit.new]
         size += edit.start - at + len(edit.new)
         at = edit.end
-    starts = [new for new, _, _ in kept]
+    starts = [new for new, _, _ in copied]
 
     def guard(match: re.Match[str]) -> str:
-        new, old, length = kept[bisect_right(starts, match.start()) - 1]
+        new, old, length = copied[bisect_right(starts, match.start()) - 1]
         offset = match.start() - new
         return "" if offset < length and _LOADED.match(text, old + offset) else "\\"
 
@@ -261,5 +261,5 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
 
 
 def count_of(share: float, n: int, most: int) -> int:
-    """How many of `n` places a share is: rounded half up, at least 1, at most `most`."""
+    """Return how many of `n` places a share is: rounded half up, at least 1, at most `most`."""
     return min(most, max(1, int(share * n + 0.5)))

@@ -109,16 +109,16 @@ _BY_KIND = {attack.kind: attack for attack in ATTACKS}
 
 
 def attack_text(kind: str, criteria: Sequence[Criterion]) -> str:
-    """The attack of a kind on these criteria. Raises KeyError for a kind that does not exist."""
+    """Return the attack of a kind on these criteria. Raises KeyError for an unknown kind."""
     attack = _BY_KIND[kind]
     return _written(_filled(attack, criteria), attack.form)
 
 
 def control_text(kind: str, criteria: Sequence[Criterion], rng: np.random.Generator) -> str:
-    """Sentences that say nothing, in the form of the attack and about as long.
+    """Return empty sentences in the form of the attack and about as long.
 
     Before the form is put on they are within half a sentence (some 30 characters) of the attack.
-    `rng` draws the sentences. Raises KeyError for a kind that does not exist.
+    `rng` draws the sentences. Raises KeyError for an unknown kind.
     """
     attack = _BY_KIND[kind]
     wanted = len(_filled(attack, criteria))
@@ -134,7 +134,7 @@ def control_text(kind: str, criteria: Sequence[Criterion], rng: np.random.Genera
 
 
 def _filled(attack: Attack, criteria: Sequence[Criterion]) -> str:
-    """The text with a finished grading: the best label of every ordered leaf, by its path."""
+    """Return the text with a finished grading: the best label of every ordered leaf, by path."""
     best: dict[str, str | float] = {}
     for path, leaf in (pair for criterion in criteria for pair in criterion.leaves()):
         if leaf.numeric_range is not None:

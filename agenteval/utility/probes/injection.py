@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +25,7 @@ from agenteval.stats.proportion import proportion_interval
 from agenteval.stats.scores import ScoreTable
 from agenteval.stats.vectors import round_near_ties
 from agenteval.utility.probes.result import MeasuredProbe, ProbeFinding, ProbeOptions
-from agenteval.utility.probes.targets import ATTACK, CONTROL, Target, rated
+from agenteval.utility.probes.targets import ATTACK, BY_RULE, CONTROL, Target
 
 NAME = "injection"
 NOBODY = (
@@ -52,8 +52,8 @@ class Injected:
     repeats: int
 
     @property
-    def wanted(self) -> int:
-        """How many ratings of each side were asked for."""
+    def expected(self) -> int:
+        """Number of ratings of each side that were asked for."""
         return sum(len(t.counted) for t in self.targets) * self.repeats
 
 
@@ -80,32 +80,32 @@ class AttackPair:
 
 
 def injection(injected: Injected, options: ProbeOptions) -> ProbeFinding:
-    """Mean rise of the score under attack, attack - control, as a share of the scale, and whether
-    one kind of attack works that the mean over kinds would hide.
+    """Return the mean rise of the score under attack, attack - control, as a share of the scale,
+    and whether one kind of attack works that the mean over kinds would hide.
 
     Pairs are of one run, criterion and repeat. Each case counts once: the mean over repeats, then
     criteria, then runs. Interval: see `_interval`, which knows that cases without a rise do not
     exclude one. p: one-sided, sign flips of the cases' means, since without obedience the two
     copies could change places (Fisher, The Design of Experiments, 1935, section 21). The second
-    measure, from `options.min_cases` cases on, is that of `one_kind`. A rating that is missing on
-    either side leaves its pair out; it is counted, no score stands for it, and with fewer than
-    `options.min_coverage` of the pairs nothing passes.
+    measure, from `options.min_cases` cases on, is that of `one_kind`. A pair with a missing rating
+    is left out and counted; with fewer than `options.min_coverage` of the pairs nothing passes.
 
     The detail holds the rise by criterion and by kind of attack, how many ratings were at the best
     level under attack only and under control only, and what is missing of both sides by status.
     """
-    targets, wanted = injected.targets, injected.wanted
+    targets, expected = injected.targets, injected.expected
     if not targets:
         return ProbeFinding(NAME, absent=NOBODY)
     pairs, missing = _pairs(injected)
     detail = _detail(injected, pairs, missing)
     failed = sum(t.labelled for t in targets)
     low = len(targets) - failed
-    chosen = " and ".join(
-        [f"{failed} failed runs"] * bool(failed)
-        + [f"{low} rated low" if failed else f"{low} runs rated low"] * bool(low)
+    chosen = f"{failed} failed runs and {low} rated low"
+    if not failed or not low:
+        chosen = f"{low} runs rated low" if low else f"{failed} failed runs"
+    lost = (
+        f"ratings missing: {missing[ATTACK].total()} and {missing[CONTROL].total()} of {expected}"
     )
-    lost = f"ratings missing: {missing[ATTACK].total()} and {missing[CONTROL].total()} of {wanted}"
     if not pairs:
         none = f"{chosen}: no pair of attack and control to compare ({lost})"
         measured = MeasuredProbe("rise", _UNIT, "", options.margin, missing=none, coverage=0.0)
@@ -114,24 +114,21 @@ def injection(injected: Injected, options: ProbeOptions) -> ProbeFinding:
     interval = _interval(rise, control)
     rng = np.random.default_rng(options.seed)
     test = sign_flip_test(rise, alternative="greater", draws=options.draws, rng=rng)
-    says = (
-        f"{chosen}: mean {detail['attack']:.2f} with an attack and {detail['control']:.2f} with a "
-        f"control ({lost}), so attacks change scores by"
-    )
-    coverage = len(pairs) / wanted
+    coverage = len(pairs) / expected
     measured = MeasuredProbe(
         "rise",
         _UNIT,
-        says,
+        f"{chosen}: mean {detail['attack']:.2f} with an attack and {detail['control']:.2f} with a "
+        f"control ({lost}), so attacks change scores by",
         options.margin,
         interval,
         test.p,
         len(rise),
         one_sided=True,
         coverage=coverage,
-        open=_lacking(rise, control, interval, options.margin),
+        open=_undecided(rise, control, interval, options.margin),
     )
-    if len(rise) < options.min_cases:  # they decide nothing, of no kind
+    if len(rise) < options.min_cases:  # too few to decide anything of a kind
         return ProbeFinding(NAME, (measured,), detail=detail)
     small = interval.high is not None and interval.high <= options.margin
     kinds = one_kind(pairs, options, rng, small=small, coverage=coverage)
@@ -139,44 +136,39 @@ def injection(injected: Injected, options: ProbeOptions) -> ProbeFinding:
 
 
 def _pairs(injected: Injected) -> tuple[list[AttackPair], dict[str, Counter[str]]]:
-    """Pairs with both values, and per side the statuses of the ratings without one."""
-    target_of = {t.run.id: t for t in injected.targets}
+    """Return the pairs with both values, and by side the statuses of the missing ratings."""
+    targets, table = {t.run.id: t for t in injected.targets}, injected.table
+    sides = [name.partition(":")[0] for name in table.variant.names]
     values: dict[tuple[str, str, int], dict[str, float]] = {}
     cases: dict[str, str] = {}
     missing = {side: Counter[str]() for side in (ATTACK, CONTROL)}
-
-    def each(table: ScoreTable) -> Iterable[tuple[str, str, str, int]]:
-        """Run, criterion, side and row number of every rating of a copy that counts."""
-        sides = [name.partition(":")[0] for name in table.variant.names]
-        for i in range(len(table)):
-            run = table.run.names[table.run.codes[i]]
-            criterion = table.criterion.names[table.criterion.codes[i]]
-            side = sides[table.variant.codes[i]]
-            if side in missing and run in target_of and criterion in target_of[run].counted:
-                yield run, criterion, side, i
-
-    known = rated(injected.table)
-    for run, criterion, side, i in each(known):
-        cases[run] = known.case.names[known.case.codes[i]]
-        key = (run, criterion, int(known.repeat[i]))
-        values.setdefault(key, {})[side] = float(known.value[i])
-    table = injected.table.where(np.isnan(injected.table.value))
-    for _, _, side, i in each(table):
-        missing[side][table.status.names[table.status.codes[i]]] += 1
+    for i in range(len(table)):
+        run = table.run.names[table.run.codes[i]]
+        criterion = table.criterion.names[table.criterion.codes[i]]
+        side = sides[table.variant.codes[i]]
+        if side not in missing or run not in targets or criterion not in targets[run].counted:
+            continue
+        status = table.status.names[table.status.codes[i]]
+        if np.isnan(table.value[i]):
+            missing[side][status] += 1
+        elif status not in BY_RULE:
+            cases[run] = table.case.names[table.case.codes[i]]
+            pair = values.setdefault((run, criterion, int(table.repeat[i])), {})
+            pair[side] = float(table.value[i])
     for side, counts in missing.items():
-        there = sum(side in both for both in values.values()) + counts.total()
-        if injected.wanted > there:
-            counts["not asked"] = injected.wanted - there
+        absent = injected.expected - sum(side in pair for pair in values.values()) - counts.total()
+        if absent > 0:
+            counts["not asked"] = absent
     pairs = [
-        AttackPair(cases[run], run, target_of[run].kind, criterion, both[ATTACK], both[CONTROL])
-        for (run, criterion, _), both in sorted(values.items())
-        if len(both) == len(missing)
+        AttackPair(cases[run], run, targets[run].kind, criterion, pair[ATTACK], pair[CONTROL])
+        for (run, criterion, _), pair in sorted(values.items())
+        if len(pair) == len(missing)
     ]
     return pairs, missing
 
 
 def _by_case(pairs: Sequence[AttackPair]) -> tuple[list[float], list[float]]:
-    """Mean rise and mean control of each case: over repeats, then criteria, then runs."""
+    """Return mean rise and mean control of each case: over repeats, then criteria, then runs."""
     return (
         list(_nested(pairs, 1, lambda p: p.rise).values()),
         list(_nested(pairs, 1, lambda p: p.control).values()),
@@ -186,7 +178,7 @@ def _by_case(pairs: Sequence[AttackPair]) -> tuple[list[float], list[float]]:
 def _nested(
     pairs: Sequence[AttackPair], depth: int, of: Callable[[AttackPair], float]
 ) -> dict[tuple[str, ...], float]:
-    """Means by case (depth 1) or by case and run (2): over repeats, then criteria, then runs."""
+    """Return means by case (depth 1) or case and run (2): over repeats, criteria, then runs."""
     rows = [((p.case, p.run, p.criterion), of(p)) for p in pairs]
     means: dict[tuple[str, ...], float] = {}
     for level in range(3, depth - 1, -1):
@@ -197,13 +189,12 @@ def _nested(
     return means
 
 
-def _mean(values: Iterable[float]) -> float:
-    known = list(values)
-    return math.fsum(known) / len(known)
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
 
 
 def _interval(rise: Sequence[float], control: Sequence[float]) -> Interval:
-    """Mean of the cases' rises: the t interval, widened to what few cases cannot exclude.
+    """Return the t interval of the cases' rises, widened to what few cases cannot exclude.
 
     When nobody or hardly anybody obeyed, a t interval has no width. Either end is therefore at
     least as far out as Gaffke's 97.5 % limit (`mean_limit`), where a case that was not seen could
@@ -223,10 +214,10 @@ def _room(rooms: Sequence[float], seen: Sequence[float]) -> float:
     return max(upper_limit_unobserved([max(room, 0.0) for room in rooms]), *seen)
 
 
-def _lacking(
+def _undecided(
     rise: Sequence[float], control: Sequence[float], interval: Interval, margin: float
 ) -> str:
-    """Why a small rise is not surely small, and how many cases would show it."""
+    """Return why a small rise is not surely small, and how many cases would show it."""
     mean, high = interval.mean, interval.high
     if mean is None or high is None or mean >= margin or high <= margin:
         return "neither surely small nor surely large"
@@ -256,7 +247,7 @@ def one_kind(
     small: bool,
     coverage: float = 1.0,
 ) -> MeasuredProbe:
-    """The kind of attack that works most surely: its rise, interval and p, and what follows.
+    """Return the kind of attack that works most surely: its rise, interval, p, and outcome.
 
     Each kind is tested one-sided over its own cases, by sign flips (all of them up to 16 cases
     that moved), corrected by Holm over the kinds. Such a test can fail the judge; with few cases of
@@ -268,7 +259,7 @@ def one_kind(
     The kind is the one with the smallest p among those above the margin, if any, else of all.
     `p` is that after Holm over the kinds; the correction over all probes comes on top.
     """
-    rises = {kind: _by_case(own) for kind, own in _grouped(pairs, lambda p: p.kind).items()}
+    rises = {kind: _by_case(group) for kind, group in _grouped(pairs, lambda p: p.kind).items()}
     # draws for every kind: correcting over them must not lift the least p that can be drawn
     draws = options.draws * len(rises)
     raw = [
@@ -323,7 +314,7 @@ def one_kind(
 def stands_out(
     kinds: Sequence[str], rises: Sequence[float], *, draws: int, rng: np.random.Generator
 ) -> float | None:
-    """p that the kind with the largest rise differs from the rest by chance; None for one kind.
+    """Return the p of the kind with the largest rise against the others; None for one kind.
 
     Kinds were dealt to the runs by lot, so if the kind made no difference the rises could be dealt
     again (Fisher, The Design of Experiments, 1935). Statistic: the largest sum over the runs of a
@@ -349,7 +340,7 @@ def stands_out(
 def _grouped(
     pairs: Sequence[AttackPair], of: Callable[[AttackPair], str]
 ) -> dict[str, list[AttackPair]]:
-    """The pairs by name, names in order."""
+    """Return the pairs by name, names in order."""
     return {
         name: [pair for pair in pairs if of(pair) == name] for name in sorted({*map(of, pairs)})
     }
@@ -360,20 +351,27 @@ def _detail(
 ) -> dict[str, JsonValue]:
     cases = {p.case for p in pairs}
     moved = {p.case for p in pairs if p.reached > 0}
+
+    def split(of: Callable[[AttackPair], str]) -> dict[str, JsonValue]:
+        return {
+            name: {**_figures(_interval(*_by_case(group))), **_reached(group)}
+            for name, group in _grouped(pairs, of).items()
+        }
+
     return {
         "runs": len(injected.targets),
         "labelled as failures": sum(t.labelled for t in injected.targets),
-        "plain": _mean(t.plain for t in injected.targets),
-        "attack": _mean(p.attack for p in pairs) if pairs else None,
-        "control": _mean(p.control for p in pairs) if pairs else None,
-        "ratings a side": injected.wanted,
+        "plain": _mean([t.plain for t in injected.targets]),
+        "attack": _mean([p.attack for p in pairs]) if pairs else None,
+        "control": _mean([p.control for p in pairs]) if pairs else None,
+        "ratings a side": injected.expected,
         "missing": {side: dict(sorted(counts.items())) for side, counts in missing.items()},
         **_reached(pairs),
-        "cases at the best level under attack only": _share(
+        "cases at the best level under attack only": _figures(
             proportion_interval(len(moved), len(cases))
         ),
-        "by criterion": _split(pairs, lambda p: p.criterion),
-        "by kind": _split(pairs, lambda p: p.kind),
+        "by criterion": split(lambda p: p.criterion),
+        "by kind": split(lambda p: p.kind),
     }
 
 
@@ -385,14 +383,7 @@ def _reached(pairs: Sequence[AttackPair]) -> dict[str, JsonValue]:
     }
 
 
-def _split(pairs: Sequence[AttackPair], of: Callable[[AttackPair], str]) -> dict[str, JsonValue]:
-    return {
-        name: {**_share(_interval(*_by_case(own))), **_reached(own)}
-        for name, own in _grouped(pairs, of).items()
-    }
-
-
-def _share(interval: Interval) -> dict[str, JsonValue]:
+def _figures(interval: Interval) -> dict[str, JsonValue]:
     return {
         "estimate": interval.mean,
         "low": interval.low,

@@ -38,7 +38,7 @@ class ProbeOptions(VerifyOptions):
 
     @classmethod
     def like(cls, options: VerifyOptions, *, attacked: int | None = None) -> ProbeOptions:
-        """With the thresholds of a verification.
+        """Return the options with the thresholds of a verification.
 
         Unless `attacked` says otherwise, as many runs get an attack as there must be cases, and
         at least as many as without a verification.
@@ -98,7 +98,7 @@ class ProbeFinding:
 
 
 def settle(findings: Sequence[ProbeFinding], options: ProbeOptions) -> tuple[Probe, ...]:
-    """Outcomes of all probes, p-values corrected by Holm over every test among them."""
+    """Return the outcomes of all probes, p-values corrected by Holm over all their tests."""
     tests = [m.p for finding in findings for m in finding.measured]
     adjusted = iter(adjust(tests).adjusted)
     probes = []
@@ -153,20 +153,23 @@ def _check(measured: MeasuredProbe, p_adjusted: float | None, options: ProbeOpti
 def _judge(
     measured: MeasuredProbe, interval: Interval, options: ProbeOptions, *, sure: bool
 ) -> tuple[Outcome, str]:
-    """Fail: surely not zero, and more than the margin. Pass: the whole interval is within it, and
-    the ratings were made. Few cases cannot pass, and fail only when the whole interval lies beyond
-    the margin as well: a judge that is surely swayed is not excused for want of data."""
+    """Return outcome and reason.
+
+    Fail: significant, and more than the margin. Pass: the whole interval is within the margin, and
+    the ratings were made. Few cases cannot pass, and fail only when the whole interval is beyond
+    the margin as well.
+    """
     margin, n = measured.margin, measured.n
     mean, low, high = interval.mean or 0.0, interval.low, interval.high
-    known = low is not None and high is not None
+    has_interval = low is not None and high is not None
     nearest, most = (low or 0.0), (high or 0.0)
     if not measured.one_sided:
         mean, nearest, most = abs(mean), max(nearest, -most), max(most, -nearest)
     if n < options.min_cases:
-        if sure and n >= _FLOOR and known and nearest > margin:
+        if sure and n >= _FLOOR and has_interval and nearest > margin:
             return "fail", f"surely more than {margin:g}, though of {n} cases only"
         return "unknown", f"{n} cases; {options.min_cases} are needed"
-    if not known:
+    if not has_interval:
         return "unknown", interval.reason or "there is no interval"
     if sure and mean > margin:
         return "fail", f"more than {margin:g}, and not by chance"

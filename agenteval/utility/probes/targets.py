@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from heapq import nlargest
 
 import numpy as np
 
-from agenteval.engine.judging import RunJudge
-from agenteval.models.prompts import neutralise
 from agenteval.readers import degenerate
 from agenteval.records import Criterion, Run, View
 from agenteval.stats.scores import ORIGINAL, ScoreTable
+from agenteval.utility.evaluator import Item
 from agenteval.utility.perturb import rng_for
 from agenteval.utility.probes.attacks import KINDS, attack_text, control_text
 from agenteval.utility.probes.result import ProbeOptions
-from agenteval.utility.renamed import Renamed
 
 PROBE = "injection/1"
 ATTACK, CONTROL = "attack", "control"
+BY_RULE = ("degenerate", "failed_run")  # statuses of values that no judge gave
 _BEST = 1 - 1e-9
-Item = tuple[Run, View]
 
 
 @dataclass(frozen=True)
@@ -44,22 +41,19 @@ class Target:
 
 
 def may_be_low(run: Run) -> bool:
-    """Not known to be a success, and one that a judge is asked about."""
+    """Whether a run is not known to be a success, and is not empty."""
     return run.success is not True and degenerate(run) is None
 
 
 def most_targets(runs: Sequence[Run], options: ProbeOptions) -> int:
-    """How many runs get an attack at most: the plain ratings may leave some of them out."""
+    """Return how many runs get an attack at most; the plain ratings may exclude some of them."""
     return min(sum(may_be_low(run) for run in runs), options.attacked)
 
 
 def choose_targets(
-    items: Sequence[Item],
-    criteria: Sequence[Criterion],
-    plain: ScoreTable,
-    options: ProbeOptions,
+    items: Sequence[Item], criteria: Sequence[Criterion], plain: ScoreTable, options: ProbeOptions
 ) -> tuple[Target, ...]:
-    """At most `options.attacked` runs, as many cases as possible, kinds dealt evenly.
+    """Return at most `options.attacked` runs, as many cases as possible, kinds dealt evenly.
 
     Runs whose outcome is a failure; where these are of fewer than `options.min_cases` cases, also
     runs of unknown outcome, on the criteria whose plain mean is below the middle of the scale. A
@@ -69,11 +63,13 @@ def choose_targets(
     """
     targets = []
     means: dict[str, dict[str, float]] = {}  # of the plain ratings, by run and criterion
+    by_rule = np.isin(plain.status.codes, [plain.status.code(name) for name in BY_RULE])
+    judged = plain.where(~np.isnan(plain.value) & ~by_rule)
     for name in (c.id for c in criteria if c.ordered):
-        own = rated(plain.of(criterion=name, variant=ORIGINAL))
-        matrix = own.matrix()
+        ratings = judged.of(criterion=name, variant=ORIGINAL)
+        matrix = ratings.matrix()
         for code, mean in zip(matrix.run, matrix.mean, strict=True):
-            means.setdefault(own.run.names[code], {})[name] = float(mean)
+            means.setdefault(ratings.run.names[code], {})[name] = float(mean)
     for run, view in items:
         limit = _BEST if run.success is False else 0.5
         low = {c: m for c, m in means.get(run.id, {}).items() if m < limit}
@@ -99,22 +95,15 @@ def choose_targets(
     )
 
 
-def rated(table: ScoreTable) -> ScoreTable:
-    """The ratings with a value that a judge gave, ranks within a problem among them."""
-    rules = [table.status.code(name) for name in ("degenerate", "failed_run")]
-    by_rule = np.isin(table.status.codes, rules)
-    return table.where(~np.isnan(table.value) & ~by_rule)
-
-
 def _case(run: Run) -> tuple[str, str]:
-    """Runs on one input are one case; a run without an input is its own."""
+    """Return the case of a run: its input, or the run itself without one."""
     return ("input", run.input) if run.input else ("run", run.id)
 
 
 def add_texts(
     targets: Sequence[Target], criteria: Sequence[Criterion], seed: int
 ) -> dict[str, list[Item]]:
-    """An attacked copy and a control of every target, by variant `attack:KIND:SEED`, `control:...`.
+    """Return an attacked copy and a control of every target by variant, e.g. `attack:KIND:SEED`.
 
     The text stands behind the work, as a paragraph of its own. Same seed, same copies.
     """
@@ -130,26 +119,3 @@ def add_texts(
             view = target.view.model_copy(update={"trajectory": work, "origin": target.view.sha256})
             copies.setdefault(f"{side}:{target.kind}:{seed}", []).append((target.run, view))
     return copies
-
-
-def longest_copies(
-    items: Sequence[Item], criteria: Sequence[Criterion], options: ProbeOptions
-) -> Iterator[Item]:
-    """The longest runs that may be chosen, as many as are chosen at most, each with the longest
-    text that may be added to it: what no choice of targets exceeds."""
-    low = [item for item in items if may_be_low(item[0])]
-    for run, view in nlargest(options.attacked, low, key=lambda item: _size(item[1])):
-        targets = [Target(run, view, kind, (), 0.0, labelled=True) for kind in KINDS]
-        copies = add_texts(targets, criteria, options.seed).values()
-        yield max((copy for items in copies for copy in items), key=lambda copy: _size(copy[1]))
-
-
-def _size(view: View) -> int:
-    """Bytes of what a judge is shown of a run; hidden characters are written out there."""
-    shown = (view.problem, view.trajectory, view.reference or "")
-    return sum(len(neutralise(text).encode("utf-8", "replace")) for text in shown)
-
-
-def probing(judge: RunJudge) -> RunJudge:
-    """The same judge under a source of its own: what it says of attacked texts stays apart."""
-    return Renamed(judge, probe=PROBE)

@@ -43,26 +43,26 @@ class WayPairs:
 
 
 def pair(plain: ScoreTable, other: ScoreTable, criteria: Sequence[Criterion]) -> WayPairs:
-    """The original ratings that both tables have, on the ordered ones of `criteria`."""
+    """Return the original ratings that complete tables have, on the ordered ones of `criteria`."""
     ordered = [c.id for c in criteria if c.ordered]
     by_cell: dict[tuple[str, int, int], list[float | None]] = {}
     cases: dict[str, str] = {}
     for side, table in enumerate((plain, other)):
         for j, name in enumerate(ordered):
-            own = table.of(criterion=name, variant=ORIGINAL, status="scored")
-            own = own.where(~np.isnan(own.value))
+            ratings = table.of(criterion=name, variant=ORIGINAL, status="scored")
+            ratings = ratings.where(~np.isnan(ratings.value))
             for r, c, k, value in zip(
-                own.run.codes, own.case.codes, own.repeat, own.value, strict=True
+                ratings.run.codes, ratings.case.codes, ratings.repeat, ratings.value, strict=True
             ):
-                run = own.run.names[r]
-                cases[run] = own.case.names[c]
+                run = ratings.run.names[r]
+                cases[run] = ratings.case.names[c]
                 by_cell.setdefault((run, int(k), j), [None, None])[side] = float(value)
-    both = {k: v for k, v in by_cell.items() if None not in v}
-    runs = sorted({run for run, _, _ in both})
+    complete = {k: v for k, v in by_cell.items() if None not in v}
+    runs = sorted({run for run, _, _ in complete})
     row = {run: i for i, run in enumerate(runs)}
-    repeats = 1 + max((repeat for _, repeat, _ in both), default=-1)
+    repeats = 1 + max((repeat for _, repeat, _ in complete), default=-1)
     sides = np.full((2, len(runs), repeats, len(ordered)), np.nan)
-    for (run, repeat, j), values in both.items():
+    for (run, repeat, j), values in complete.items():
         sides[:, row[run], repeat, j] = values
     _, code = np.unique([cases[run] for run in runs], return_inverse=True)
     return WayPairs(sides[0], sides[1], code)
@@ -95,10 +95,10 @@ def compare_ways(name: str, pairs: WayPairs, options: ProbeOptions) -> ProbeFind
 
 
 def _mean(values: Floats) -> Floats:
-    """Mean over the second axis without what is missing; NaN where all of it is."""
-    known = ~np.isnan(values)
-    count = known.sum(axis=1)
-    total = np.where(known, values, 0.0).sum(axis=1)
+    """Return the mean over the second axis, NaN left out; NaN where all are."""
+    present = ~np.isnan(values)
+    count = present.sum(axis=1)
+    total = np.where(present, values, 0.0).sum(axis=1)
     mean: Floats = np.full(count.shape, np.nan)
     np.divide(total, count, out=mean, where=count > 0)
     return mean
@@ -107,7 +107,7 @@ def _mean(values: Floats) -> Floats:
 def lost_agreement(
     pairs: WayPairs, options: ProbeOptions, rng: np.random.Generator
 ) -> tuple[MeasuredProbe, dict[str, JsonValue]]:
-    """How much lower alpha is across the two ways than within them, and both alphas.
+    """Return how much lower alpha is across the two ways than within them, and both alphas.
 
     Over pairs of repeats i < j of one run and criterion, the mean squared disagreement across the
     ways, ((a_i - b_j)^2 + (b_i - a_j)^2) / 2, less that within them, ((a_i - a_j)^2 +
@@ -129,33 +129,32 @@ def lost_agreement(
         return MeasuredProbe("agreement", unit, says, options.loss, missing=single), {}
     products = (total**2 - squares) / 2
     within = (_spread(pairs.plain) + _spread(pairs.other)) / 2
-    both = np.concatenate([pairs.plain, pairs.other], axis=1)
-    number, sums, _ = _moments(both)
+    pooled = np.concatenate([pairs.plain, pairs.other], axis=1)
+    number, sums, _ = _moments(pooled)
     centre = sums.sum(axis=0) / np.maximum(number.sum(axis=0), 1)
-    shared = np.concatenate([count, *_moments(both - centre)], axis=1)
+    shared = np.concatenate([count, *_moments(pooled - centre)], axis=1)
     width = d.shape[2]
     how = Bootstrap(rng, resamples=options.resamples)
     parts = np.concatenate([products, shared], axis=1)
     lost = bootstrap_sums(parts, lambda t: _ratio(t, width), pairs.case, how=how)
     p = None if lost.mean is None else _swap_p(d, options.draws, rng)
     parts = np.concatenate([within, shared], axis=1)
-    own = bootstrap_sums(parts, lambda t: 1 - _ratio(t, width), pairs.case, how=how)
+    alpha = bootstrap_sums(parts, lambda t: 1 - _ratio(t, width), pairs.case, how=how)
     detail: dict[str, JsonValue] = {"pairs": int(count.sum())}
-    if own.mean is not None and lost.mean is not None:
-        across = own.mean - lost.mean
-        detail |= {"alpha_within": own.mean, "alpha_across": across}
-        says = f"alpha {own.mean:.2f} between repeats of one way, {across:.2f} across both: lost"
-    if own.low is not None:
-        detail["alpha_within_low"] = own.low
+    if alpha.mean is not None and lost.mean is not None:
+        across = alpha.mean - lost.mean
+        detail |= {"alpha_within": alpha.mean, "alpha_across": across}
+        says = f"alpha {alpha.mean:.2f} between repeats of one way, {across:.2f} across both: lost"
+    if alpha.low is not None:
+        detail["alpha_within_low"] = alpha.low
     otherwise: tuple[Outcome, str] | None = None
-    if own.mean is not None and (own.low is None or own.low <= options.loss):
-        low = "" if own.low is None else f", at least {own.low:.2f}"
+    if alpha.mean is not None and (alpha.low is None or alpha.low <= options.loss):
+        low = "" if alpha.low is None else f", at least {alpha.low:.2f}"
         why = (
-            f"the judge hardly agrees with itself (alpha {own.mean:.2f}{low}), so it has nothing "
+            f"the judge hardly agrees with itself (alpha {alpha.mean:.2f}{low}), so it has nothing "
             f"to lose; surely more than {options.loss:g} is needed"
         )
         otherwise = "unknown", why
-    missing = "no criterion varies" if lost.mean is None else None
     measured = MeasuredProbe(
         "agreement",
         unit,
@@ -165,28 +164,28 @@ def lost_agreement(
         p,
         pairs.cases,
         one_sided=True,
-        missing=missing,
+        missing="no criterion varies" if lost.mean is None else None,
         unless_failed=otherwise,
     )
     return measured, detail
 
 
-def _moments(values: Floats) -> tuple[Floats, Floats, Floats]:
-    """Number, sum and sum of squares over repeats, (runs, criteria) each; NaN is left out."""
-    known = ~np.isnan(values)
-    flat = np.where(known, values, 0.0)
-    return known.sum(axis=1).astype(np.float64), flat.sum(axis=1), (flat**2).sum(axis=1)
+def _moments(values: Floats) -> Floats:
+    """Return number, sum and sum of squares over repeats (3, runs, criteria), NaN left out."""
+    present = ~np.isnan(values)
+    flat = np.where(present, values, 0.0)
+    return np.stack([present.sum(axis=1), flat.sum(axis=1), (flat**2).sum(axis=1)])
 
 
 def _spread(values: Floats) -> Floats:
-    """Sum over pairs of repeats of their squared difference, (runs, criteria)."""
+    """Return the sum over pairs of repeats of their squared difference, (runs, criteria)."""
     number, total, squares = _moments(values)
     return np.asarray(number * squares - total**2)
 
 
 def _ratio(totals: Floats, width: int) -> Floats:
-    """For each row of totals the first of five blocks by its expected disagreement: the sum over
-    criteria of their pairs times 2 s^2 of all scores (number, sum, sum of squares)."""
+    """Return for each row of totals the first of five blocks by its expected disagreement: the sum
+    over criteria of their pairs times 2 s^2 of all scores (number, sum, sum of squares)."""
     first, count, n, s, q = (totals[:, k * width : (k + 1) * width] for k in range(5))
     squares = np.maximum(q - s**2 / np.maximum(n, 1), 0.0)
     variance = np.divide(squares, n - 1, out=np.zeros_like(q), where=n > 1)
@@ -197,7 +196,7 @@ def _ratio(totals: Floats, width: int) -> Floats:
 
 
 def _swap_p(d: Floats, draws: int, rng: np.random.Generator) -> float:
-    """One-sided p = (b + 1) / (draws + 1) of the sum of products under random swaps."""
+    """Return the one-sided p = (b + 1) / (draws + 1) of the sum of products under random swaps."""
     flat = np.where(np.isnan(d), 0.0, d)
     flat = flat[(flat != 0).any(axis=(1, 2))]
     runs, repeats, _ = flat.shape

@@ -1,22 +1,30 @@
-"""What the checks look at: the ratings of one criterion, split into originals and copies."""
+"""The ratings of one criterion, split into originals and copies, as the checks need them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agenteval.records import Criterion
-from agenteval.records.verification import JudgeEvidence, Standing
-from agenteval.stats import Interval
 from agenteval.stats.scores import ORIGINAL, Matrix, ScoreTable
 
 Floats = NDArray[np.float64]
-Lengths = Mapping[tuple[str, str], int]
-"""Characters of the text that a judge saw, by (run id, variant); what nobody knows is missing."""
+
+
+@dataclass(frozen=True)
+class CopyFacts:
+    """Facts about perturbed copies that ratings do not show.
+
+    `lengths` holds the characters of the text that a judge saw, by (run id, variant), as far as
+    they are known; `unchanged` the ids of the runs whose copy equals the original, by variant.
+    """
+
+    lengths: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    unchanged: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -35,21 +43,17 @@ class Pairs:
 
     @property
     def both(self) -> NDArray[np.bool_]:
-        """Pairs of which both have a value."""
+        """Pairs in which both sides have a value."""
         return ~np.isnan(self.before) & ~np.isnan(self.after)
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Everything about one criterion: `ratings` of originals and copies, failures included.
-
-    `unchanged` names, by variant, the runs whose copy equals the original.
-    """
+    """Everything about one criterion: `ratings` of originals and copies, failures included."""
 
     criterion: Criterion
     ratings: ScoreTable
-    lengths: Lengths
-    unchanged: Mapping[str, Sequence[str]]
+    copies: CopyFacts
 
     @cached_property
     def table(self) -> ScoreTable:
@@ -58,12 +62,12 @@ class Evidence:
 
     @cached_property
     def originals(self) -> Matrix:
-        """Their values as runs × repeats."""
+        """The values of the originals as runs × repeats."""
         return self.table.matrix()
 
     @cached_property
-    def known(self) -> Floats:
-        """Their values, failures left out (n,)."""
+    def values(self) -> Floats:
+        """The values of the originals, failures left out (n,)."""
         return self.table.value[~np.isnan(self.table.value)]
 
     @cached_property
@@ -73,38 +77,35 @@ class Evidence:
 
     @cached_property
     def cases(self) -> int:
-        """Cases with a value: the independent units."""
+        """Number of cases with a value: the independent units."""
         return len(np.unique(self.originals.case[self.rated]))
 
     @cached_property
-    def asked(self) -> int:
-        """Cases that were to be rated, with a value or without."""
+    def all_cases(self) -> int:
+        """Number of cases that were to be rated, with a value or without."""
         return len(np.unique(self.originals.case))
 
     @property
     def variants(self) -> list[str]:
-        """Variants of the copies, those among them whose copies all equal their original."""
-        return sorted({*self.ratings.present("variant"), *self.unchanged} - {ORIGINAL})
+        """Variants of the copies, including those whose copies all equal their original."""
+        return sorted({*self.ratings.present("variant"), *self.copies.unchanged} - {ORIGINAL})
 
     @cached_property
     def pairs(self) -> dict[str, Pairs]:
-        """Originals and copies by variant, matched by run; copies that equal their original were
-        not judged and are left out."""
-        originals, names, pairs = self.originals, self.ratings.run.names, {}
-        before = originals.mean
+        """Originals and copies by variant, matched by run; unchanged copies are left out."""
+        originals, pairs = self.originals, {}
         for variant in self.variants:
             copies = self.ratings.of(variant=variant).matrix()
-            same = set(self.unchanged.get(variant, ()))
-            equal = [i for i, name in enumerate(names) if name in same] if same else []
-            row = np.searchsorted(originals.run, copies.run)
-            there = np.isin(copies.run, originals.run) & ~np.isin(copies.run, equal)
-            at = row[there]
+            unchanged = set(self.copies.unchanged.get(variant, ()))
+            codes = [i for i, name in enumerate(self.ratings.run.names) if name in unchanged]
+            matched = np.isin(copies.run, originals.run) & ~np.isin(copies.run, codes)
+            rows = np.searchsorted(originals.run, copies.run)[matched]
             pairs[variant] = Pairs(
-                originals.run[at],
-                originals.case[at],
-                originals.system[at],
-                before[at],
-                copies.mean[there],
+                originals.run[rows],
+                originals.case[rows],
+                originals.system[rows],
+                originals.mean[rows],
+                copies.mean[matched],
             )
         return pairs
 
@@ -116,52 +117,50 @@ class Evidence:
 
     @cached_property
     def differing(self) -> int:
-        """How many original runs have repeats of different value."""
+        """Number of original runs whose repeats differ in value."""
         if not len(self.repeated):
             return 0
         return int((np.nanmax(self.repeated, 1) > np.nanmin(self.repeated, 1)).sum())
 
     def crowded(self, share: float) -> str | None:
-        """ "top" or "bottom" when more than `share` of the ratings stand there, else None."""
+        """Return "top" or "bottom" when more than `share` of the ratings are there, else None."""
         for name, level in (("top", 1.0), ("bottom", 0.0)):
-            if len(self.known) and float((np.abs(self.known - level) < 1e-9).mean()) > share:
+            at_end = np.abs(self.values - level) < 1e-9
+            if len(at_end) and float(at_end.mean()) > share:
                 return name
         return None
 
 
-def claim(
-    name: str,
-    standing: Standing,
-    reason: str,
-    step: str = "",
-    unit: str = "",
-    figure: Interval | None = None,
-) -> JudgeEvidence:
-    """One kind of evidence on the judge, with its figure where one says it all."""
-    if figure is None:
-        return JudgeEvidence(name=name, standing=standing, reason=reason, next_step=step)
-    return JudgeEvidence(
-        name=name,
-        standing=standing,
-        reason=reason,
-        next_step=step,
-        unit=unit,
-        estimate=figure.mean,
-        low=figure.low,
-        high=figure.high,
-        n=figure.n if figure.n_clusters is None else figure.n_clusters,
-    )
-
-
 def gather(
-    table: ScoreTable,
-    criteria: Sequence[Criterion],
-    *,
-    lengths: Lengths | None = None,
-    unchanged: Mapping[str, Sequence[str]] | None = None,
+    table: ScoreTable, criteria: Sequence[Criterion], copies: CopyFacts | None = None
 ) -> list[Evidence]:
-    """The evidence on every criterion whose originals have ratings, in the order of `criteria`."""
-    every = [
-        Evidence(c, table.of(criterion=c.id), lengths or {}, unchanged or {}) for c in criteria
-    ]
-    return [evidence for evidence in every if len(evidence.table)]
+    """Return the evidence on every criterion with rated originals, in the order of `criteria`."""
+    facts = copies or CopyFacts()
+    evidence = [Evidence(c, table.of(criterion=c.id), facts) for c in criteria]
+    return [item for item in evidence if len(item.table)]
+
+
+def means_of(evidence: Sequence[Evidence]) -> tuple[NDArray[np.int32], Floats]:
+    """Return the codes of all runs and their means over repeats (runs, criteria), NaN for none."""
+    runs = np.unique(np.concatenate([[], *(e.originals.run for e in evidence)])).astype(np.int32)
+    means = np.full((len(runs), len(evidence)), np.nan)
+    for j, item in enumerate(evidence):
+        means[np.searchsorted(runs, item.originals.run), j] = item.originals.mean
+    return runs, means
+
+
+def row_means(means: Floats) -> Floats:
+    """Return the mean of each row over its values; NaN for a row without any."""
+    present = ~np.isnan(means)
+    count, total = present.sum(axis=1), np.where(present, means, 0).sum(axis=1)
+    mean = np.full(len(total), np.nan)
+    np.divide(total, count, out=mean, where=count > 0)
+    return mean
+
+
+def successes(evidence: Sequence[Evidence], runs: NDArray[np.int32]) -> NDArray[np.int8]:
+    """Return the outcome of each of these runs: 1 success, 0 failed, -1 unknown."""
+    success = np.full(len(runs), -1, dtype=np.int8)
+    for item in evidence:
+        success[np.searchsorted(runs, item.originals.run)] = item.originals.success
+    return success

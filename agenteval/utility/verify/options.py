@@ -1,4 +1,4 @@
-"""Thresholds of the verifier, each with its source. They are options, not truths."""
+"""Thresholds of the verifier, with their sources."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from agenteval.errors import InputError
 
 @dataclass(frozen=True)
 class VerifyOptions:
-    """What a criterion and a judge must reach.
+    """Thresholds that a criterion and a judge must reach.
 
     - `min_cases`: below 20 clusters a cluster interval covers too little (measured:
       `benchmarks/coverage.py`), so nothing is decided.
-    - `min_coverage`: a judge that leaves out more may leave out the hard ones.
-    - `agreement`: Gwet's AC2 with linear weights, from which repeats count as agreeing; .667 is
-      Krippendorff's limit for tentative conclusions (Content Analysis, 2004, section 11.4.2).
-      `agreement_floor`: what the lower end of its interval must reach; below .5 reliability is
-      poor (Koo & Li, Journal of Chiropractic Medicine 15, 2016). `mean_agreement`: the least
-      mean of AC2 over the criteria; with .7 noise of SD .10 of the scale passes and of SD .25 does
-      not (`benchmarks/verdicts`). Not alpha: where most ratings are at one end it is low for good
-      judges.
+    - `min_coverage`: a judge that leaves out more may leave out the hard cases.
+    - `agreement`: Gwet's AC2 with linear weights at which repeats agree; .667 is Krippendorff's
+      limit for tentative conclusions (Content Analysis, 2004, section 11.4.2).
+      `agreement_floor`: the least lower limit of its interval; below .5 reliability is poor (Koo &
+      Li, Journal of Chiropractic Medicine 15, 2016). `mean_agreement`: the least mean of AC2 over
+      the criteria; with .7 noise of SD .10 of the scale passes and of SD .25 does not
+      (`benchmarks/verdicts`). Alpha is not used: it is low for good judges whose ratings are mostly
+      at one end.
     - `auc`: below it Cliff's delta counts as negligible (.147 is AUC .574; Romano et al. 2006).
     - `people`: the least rank correlation with labels of people.
     - `margin`: the largest mean change, as a share of the scale, that a control may make: half a
       step of a scale of five levels would be .125.
-    - `redundant`: Spearman's rho of the runs' means from which two criteria say the same.
-      `one_score`: share of the variance in one component from which three or more criteria
-      cannot be told apart.
-    - `min_copies`: systems are compared only where each has so many copies that could fall.
-    - `ceiling`: share of ratings at one end of the scale from which differences drown there.
+    - `redundant`: Spearman's rho of the runs' means at which two criteria are duplicates.
+      `one_score`: share of the variance in one component above which three or more criteria cannot
+      be told apart.
+    - `min_copies`: copies that could fall, of each system, needed to compare systems.
+    - `ceiling`: share of ratings at one end of the scale above which differences are hidden.
     - `resamples` of the bootstrap, `draws` of random sign flips.
     - `alpha`: error rate of each family of tests after Holm's correction, and of each interval.
-    - `deterministic`: whoever gives the ratings declares that the judge rates a text the same every
-      time, as a function does. Equal repeats alone do not show it: they may be copies.
+    - `deterministic`: declares that the judge always rates a text the same, as a function does.
+      Equal repeats alone do not show it: they may be copies.
 
     Raises InputError for a threshold that no data could meet or miss.
     """
@@ -66,8 +66,10 @@ class VerifyOptions:
             raise InputError("min_cases must be at least 2, resamples and draws at least 100")
 
     def at_look(self, look: int, looks: int) -> VerifyOptions:
-        """The same for one of several looks at growing data: those before the last share a fifth of
-        `alpha`, the last has the rest, so that all together keep it (Bonferroni)."""
+        """Return the options of one of several looks at growing data (Bonferroni).
+
+        Looks before the last share a fifth of `alpha`; the last look has the rest.
+        """
         if looks == 1:
             return self
         alpha = 0.8 * self.alpha if look == looks - 1 else 0.2 * self.alpha / (looks - 1)

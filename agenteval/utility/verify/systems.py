@@ -1,4 +1,4 @@
-"""Is the judge the same to every system? Judges are used to compare them."""
+"""Evidence that the judge treats all systems alike, since judges are used to compare systems."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agenteval.records.criteria import Direction
-from agenteval.records.verification import JudgeEvidence, SystemFigure
+from agenteval.records.verification import JudgeEvidence, Standing, SystemFigure
 from agenteval.stats import Interval, mean_interval
 from agenteval.stats.discrimination import discrimination
 from agenteval.stats.multiple import adjust
-from agenteval.utility.verify.evidence import Evidence, Floats, claim
+from agenteval.utility.verify.evidence import Evidence, means_of, row_means
 from agenteval.utility.verify.options import VerifyOptions
 
 SYSTEMS_ALIKE = "systems are judged alike"
@@ -24,15 +23,15 @@ _FLOOR = 1e-9
 def changes_by_system(
     directed: Sequence[Directed], options: VerifyOptions
 ) -> tuple[SystemFigure, ...]:
-    """The change of each system in the expected direction, over copies (averaged over criteria);
-    empty with fewer than two systems or where no direction is expected.
+    """Return the change of each system in the expected direction, over copies (mean of criteria).
 
-    Only pairs whose original is above the lowest level (below the highest where a rise is expected)
-    count: at the floor a right judge finds nothing to lower.
+    Empty with fewer than two systems or without an expected direction. Pairs whose original is
+    already at the end of the scale are left out: it has no room to move.
     """
     directed = [d for d in directed if d[2] in ("lower", "higher")]
     codes = np.unique(directed[0][0].table.system.codes) if directed else np.array([])
-    if len(codes[codes >= 0]) < 2:
+    codes = codes[codes >= 0]
+    if len(codes) < 2:
         return ()
     variants = sorted({variant for _, variant, _ in directed})
     columns = []
@@ -47,17 +46,65 @@ def changes_by_system(
     _, first, inverse = np.unique(rows[:, 0], return_index=True, return_inverse=True)
     change = np.bincount(inverse, weights=rows[:, 3]) / np.bincount(inverse)
     figures = []
-    for code in codes[codes >= 0]:
-        mine = rows[first, 1] == code
+    for code in codes:
+        of_system = rows[first, 1] == code
         interval = mean_interval(
-            change[mine].tolist(),
-            rows[first, 2][mine].tolist(),
+            change[of_system].tolist(),
+            rows[first, 2][of_system].tolist(),
             level=1 - options.alpha,
             bounds=(-1.0, 1.0),
         )
         name = directed[0][0].ratings.system.names[code]
-        figures.append(_figure(name, "change", interval, int(mine.sum())))
+        figures.append(_figure(name, "change", interval, int(of_system.sum())))
     return tuple(figures)
+
+
+def systems_alike(
+    rated: Sequence[Evidence], directed: Sequence[Directed], options: VerifyOptions
+) -> JudgeEvidence:
+    """Return whether the judge notices damage, and rates success above failure, in every system.
+
+    Refuted where damage to one system significantly costs more than nothing and damage to another
+    less than `margin`, over copies that could fall; or where failed runs of a system are rated
+    higher (one-sided Mann-Whitney, Holm over systems). Effects are not compared directly: that
+    would condemn right judges, because failed runs have no room to fall. A permutation of systems
+    within levels cannot find a fixed opinion either. Shown needs `min_copies` of each system.
+    """
+    codes = np.unique(np.concatenate([e.table.system.codes for e in rated]))
+    codes = codes[codes >= 0]
+    if len(codes) < 2:
+        reason = "one system: there is nothing to compare it with"
+        return JudgeEvidence(name=SYSTEMS_ALIKE, standing="not checked", reason=reason)
+    changes = changes_by_system(directed, options)
+    enough = [f for f in changes if f.n >= options.min_copies and f.low is not None]
+    noticed = [f for f in enough if (f.low or 0) > 0 and (f.estimate or 0) > options.margin]
+    unnoticed = [f for f in enough if f.high is not None and f.high < options.margin]
+    doubtful = [f.system for f in changes if f not in noticed]
+    aucs, upside_down = _aucs(rated, codes.tolist(), options)
+    against = [f"failed runs of {name} are rated higher" for name in upside_down]
+    if noticed and unnoticed:
+        against.append(
+            f"damage to {_listed(noticed)} is noticed, damage to {_listed(unnoticed)} is not"
+        )
+    standing: Standing = "shown"
+    reason, step = f"damage is noticed in {_listed(noticed)}", ""
+    if against:
+        standing, reason = "refuted", "; ".join(against)
+        step = "do not compare systems by its scores; try another judge"
+    elif len(enough) < len(codes):
+        few = ", ".join(f"{f.system} has {f.n}" for f in changes if f not in enough)
+        standing, step = "not checked", "rate more copies of these systems"
+        reason = f"not compared by system: {options.min_copies} copies that could fall are needed"
+        reason += f" of each ({few or 'no direction was expected'})"
+    elif doubtful:
+        standing, reason = "not shown", f"damage to {', '.join(doubtful)} is not surely noticed"
+    return JudgeEvidence(
+        name=SYSTEMS_ALIKE,
+        standing=standing,
+        reason=reason,
+        next_step=step,
+        systems=(*changes, *aucs),
+    )
 
 
 def _figure(
@@ -73,81 +120,32 @@ def _figure(
     )
 
 
-def systems_alike(
-    graded: Sequence[Evidence],
-    directed: Sequence[Directed],
-    overall: Floats,
-    options: VerifyOptions,
-) -> JudgeEvidence:
-    """Does the judge notice damage, and rate success above failure, in every system?
-
-    Refuted where damage to one system surely costs more than nothing and damage to another surely
-    less than `margin`, both over copies that could fall; or where failed runs of a system are rated
-    higher (one-sided Mann-Whitney, Holm over systems). A plain comparison of effects would condemn
-    right judges: failed runs have no room to fall. A permutation of systems within the level of the
-    original cannot find a fixed opinion, because its levels are no other system's. Shown needs
-    `min_copies` copies of every system. `overall` is the mean over the criteria by code of the run,
-    NaN where there is none.
-    """
-    codes = np.unique(np.concatenate([e.table.system.codes for e in graded]))
-    codes = codes[codes >= 0]
-    if len(codes) < 2:
-        return claim(
-            SYSTEMS_ALIKE, "not checked", "one system: there is nothing to compare it with"
-        )
-    changes = changes_by_system(directed, options)
-    areas, upside_down = _areas(graded, codes, overall, options)
-    enough = [f for f in changes if f.n >= options.min_copies and f.low is not None]
-    noticed = [f for f in enough if (f.low or 0) > 0 and (f.estimate or 0) > options.margin]
-    unnoticed = [f for f in enough if f.high is not None and f.high < options.margin]
-    step = "do not compare systems by its scores; try another judge"
-    against = [f"failed runs of {name} are rated higher" for name in upside_down]
-    if noticed and unnoticed:
-        against.append(
-            f"damage to {_named(noticed)} is noticed, damage to {_named(unnoticed)} is not"
-        )
-    doubtful = [f.system for f in changes if f not in noticed]
-    if against:
-        found = claim(SYSTEMS_ALIKE, "refuted", "; ".join(against), step)
-    elif len(enough) < len(codes):
-        few = ", ".join(f"{f.system} has {f.n}" for f in changes if f not in enough)
-        reason = f"not compared by system: {options.min_copies} copies that could fall are needed"
-        reason += f" of each ({few or 'no direction was expected'})"
-        found = claim(SYSTEMS_ALIKE, "not checked", reason, "rate more copies of these systems")
-    elif doubtful:
-        reason = f"damage to {', '.join(doubtful)} is not surely noticed"
-        found = claim(SYSTEMS_ALIKE, "not shown", reason)
-    else:
-        found = claim(SYSTEMS_ALIKE, "shown", f"damage is noticed in {_named(noticed)}")
-    return found.model_copy(update={"systems": (*changes, *areas)})
-
-
-def _named(figures: Sequence[SystemFigure]) -> str:
+def _listed(figures: Sequence[SystemFigure]) -> str:
     return ", ".join(
         f"{f.system} ({f.estimate:+.3f} [{f.low:+.3f}, {f.high:+.3f}])" for f in figures
     )
 
 
-def _areas(
-    graded: Sequence[Evidence], codes: NDArray[np.int32], overall: Floats, options: VerifyOptions
+def _aucs(
+    rated: Sequence[Evidence], codes: Sequence[int], options: VerifyOptions
 ) -> tuple[list[SystemFigure], list[str]]:
-    """AUC of each system with five successes and failures, and systems that are upside down."""
+    """Return the AUC of each system with five runs on each side, and the systems upside down."""
     run, system, success = (
-        np.concatenate([getattr(e.originals, name) for e in graded])
+        np.concatenate([getattr(e.originals, name) for e in rated])
         for name in ("run", "system", "success")
     )
-    runs, first = np.unique(run, return_index=True)
-    system, success, value = system[first], success[first], overall[runs]
+    _, first = np.unique(run, return_index=True)
+    system, success, value = system[first], success[first], row_means(means_of(rated)[1])
     figures, tests = [], list[float | None]()
-    names = graded[0].ratings.system.names
     for code in codes:
-        mine = (system == code) & ~np.isnan(value)
-        good, bad = (value[mine & (success == s)] for s in (1, 0))
+        of_system = (system == code) & ~np.isnan(value)
+        good, bad = (value[of_system & (success == s)] for s in (1, 0))
         if min(len(good), len(bad)) < 5:
             continue
-        found = discrimination(good, bad, level=1 - options.alpha, alternative="less")
-        figures.append(_figure(names[code], "AUC", found.auc, len(good) + len(bad)))
-        tests.append(found.test.p)
+        result = discrimination(good, bad, level=1 - options.alpha, alternative="less")
+        name = rated[0].ratings.system.names[code]
+        figures.append(_figure(name, "AUC", result.auc, len(good) + len(bad)))
+        tests.append(result.test.p)
     adjusted = adjust(tests).adjusted
     return figures, [
         f.system

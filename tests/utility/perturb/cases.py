@@ -40,16 +40,27 @@ def tools() -> View:
             "```python\nn = 50\nprint(n // 2)\n```",
         ),
         Message(role="tool", name="python", content="25 numbers. No error."),
-        Message(role="assistant", name="coder", content="Let me look once more.",
-                tool_calls=(ToolCall(name="check", arguments={"upto": 50}),)),
+        Message(
+            role="assistant",
+            name="coder",
+            content="Let me look once more.",
+            tool_calls=(ToolCall(name="check", arguments={"upto": 50}),),
+        ),
         Message(role="tool", name="check", content="25"),
-        Message(role="assistant", name="coder",
-                content="Every second number is even. That makes 25 of them. So the answer is 25."),
+        Message(
+            role="assistant",
+            name="coder",
+            content="Every second number is even. That makes 25 of them. So the answer is 25.",
+        ),
         Message(role="user", content="Are you sure? 25 it is?"),
         Message(role="assistant", name="checker", content="I agree with that. It is well done."),
-    )  # fmt: skip
-    run = Run(id="t", input="How many of the 50 are even?", messages=messages,
-              output="So the answer is 25.")  # fmt: skip
+    )
+    run = Run(
+        id="t",
+        input="How many of the 50 are even?",
+        messages=messages,
+        output="So the answer is 25.",
+    )
     return make_view(run)
 
 
@@ -77,15 +88,37 @@ def shown(text: str, operator: str, share: float = 0.25, seeds: int = 60) -> set
 
 _SENTENCES = st.sampled_from(
     [
-        "The sum is 14.", "So x = 7 holds.", "We take every second one.", "Now 3 + 4 = 7.",
-        "Then $a^2 + 1$ is odd.", "Read `f(x)` again!", "Really?", "Das ist schön – 20 %.",
-        "**Answer: 42**", "1. Take 5 of them.", "- A point.", "Dear Ann,", "Die Größe ist 3,5 m.",
-        "好。", "It isn't \\(n = 3\\) because of 12.", "See https://a.example/x?y=1 for 99.",
-        "[assistant] said so.", "\\boxed{14}", "| a | b |", "## Title", "[tool: x]", "```", "~~~ 7",
-        "\\[\nx = 1. Y\n\\]", "**Bold. Goes on.** End.", "So far so good.", "Ende ohne Punkt",
-        "…", "🙂 ok.",
+        "The sum is 14.",
+        "So x = 7 holds.",
+        "We take every second one.",
+        "Now 3 + 4 = 7.",
+        "Then $a^2 + 1$ is odd.",
+        "Read `f(x)` again!",
+        "Really?",
+        "Das ist schön – 20 %.",
+        "**Answer: 42**",
+        "1. Take 5 of them.",
+        "- A point.",
+        "Dear Ann,",
+        "Die Größe ist 3,5 m.",
+        "好。",
+        "It isn't \\(n = 3\\) because of 12.",
+        "See https://a.example/x?y=1 for 99.",
+        "[assistant] said so.",
+        "\\boxed{14}",
+        "| a | b |",
+        "## Title",
+        "[tool: x]",
+        "```",
+        "~~~ 7",
+        "\\[\nx = 1. Y\n\\]",
+        "**Bold. Goes on.** End.",
+        "So far so good.",
+        "Ende ohne Punkt",
+        "…",
+        "🙂 ok.",
     ]
-)  # fmt: skip
+)
 _GAPS = st.sampled_from([" ", " ", " ", "\n", "\n\n"])
 BODIES = st.lists(st.tuples(_SENTENCES, _GAPS), min_size=0, max_size=9).map(
     lambda pairs: "".join(s + g for s, g in pairs).strip()

@@ -26,8 +26,11 @@ def test_which_numbers_are_swapped(text: str, numbers: list[str]) -> None:
     """All of them at a share of 1, each by one digit; no other character changes."""
     copy = do(plain(text), "swap_numbers", 1.0).view.trajectory
     differ = [i for i, (a, b) in enumerate(zip(text, copy, strict=True)) if a != b]
-    found = [m for m in re.finditer(r"\d+(?:[.,]\d+)*", text)
-             if any(m.start() <= i < m.end() for i in differ)]  # fmt: skip
+    found = [
+        m
+        for m in re.finditer(r"\d+(?:[.,]\d+)*", text)
+        if any(m.start() <= i < m.end() for i in differ)
+    ]
     assert [m.group() for m in found] == numbers
     assert len(differ) == len(numbers)
 
@@ -35,8 +38,12 @@ def test_which_numbers_are_swapped(text: str, numbers: list[str]) -> None:
 def test_tool_output_and_words_stay() -> None:
     for seed in range(20):
         text = do(tools(), "swap_numbers", 1.0, seed).view.trajectory
-        for kept in ("[tool: python]\n25 numbers.", "[tool: check]\n25", '{"upto": 50}',
-                     "Are you sure? 25 it is?"):  # fmt: skip
+        for kept in (
+            "[tool: python]\n25 numbers.",
+            "[tool: check]\n25",
+            '{"upto": 50}',
+            "Are you sure? 25 it is?",
+        ):
             assert kept in text
         first, copy = re.findall(r"So the answer is (\d\d)\.", text)
         assert first == copy != "25"
@@ -45,8 +52,9 @@ def test_tool_output_and_words_stay() -> None:
 @pytest.mark.parametrize("seed", range(25))
 def test_days_and_years_stay_possible(seed: int) -> None:
     got = do(plain("On 14 March 2025 and May 3 and 30 June."), "swap_numbers", 1.0, seed)
-    found = re.fullmatch(r"On (\d\d) March (20\d\d) and May (\d) and (\d\d) June\.",
-                         got.view.trajectory)  # fmt: skip
+    found = re.fullmatch(
+        r"On (\d\d) March (20\d\d) and May (\d) and (\d\d) June\.", got.view.trajectory
+    )
     assert found
     day, year, may, june = (int(g) for g in found.groups())
     assert 10 <= day <= 28
@@ -116,27 +124,38 @@ def test_pad_where_no_sentence_ends() -> None:
 @pytest.mark.parametrize(
     ("operator", "text", "seen"),
     [
-        ("whitespace", "One is it. Two is it.\n\nThree is it.\n- Four.", {
-            "One is it.  Two is it.\n\nThree is it.\n- Four.",
-            "One is it. Two is it.\n\n\nThree is it.\n- Four.",
-            "One is it.  Two is it.\n\n\nThree is it.\n- Four.",
-        }),
-        ("formatting", "One is it. Two is it. Three is it.", {
-            "- One is it.\n- Two is it.\n- Three is it.",
-            "**One is it.** Two is it. Three is it.",
-            "One is it. **Two is it.** Three is it.",
-            "One is it. Two is it. **Three is it.**",
-        }),
+        (
+            "whitespace",
+            "One is it. Two is it.\n\nThree is it.\n- Four.",
+            {
+                "One is it.  Two is it.\n\nThree is it.\n- Four.",
+                "One is it. Two is it.\n\n\nThree is it.\n- Four.",
+                "One is it.  Two is it.\n\n\nThree is it.\n- Four.",
+            },
+        ),
+        (
+            "formatting",
+            "One is it. Two is it. Three is it.",
+            {
+                "- One is it.\n- Two is it.\n- Three is it.",
+                "**One is it.** Two is it. Three is it.",
+                "One is it. **Two is it.** Three is it.",
+                "One is it. Two is it. **Three is it.**",
+            },
+        ),
         ("formatting", "**Answer: 35**", {"Answer: 35"}),
         ("formatting", "- one thing\n- two things", {"* one thing\n* two things"}),
         ("formatting", "* one thing", {"- one thing"}),
         ("formatting", "## The plan\n\nWe go on.", {"**The plan**\n\nWe go on."}),
         ("formatting", "Only this.", {"**Only this.**"}),
-        ("formatting", "It is **very** good, `a ** b ** c` too.",
-         {"It is very good, `a ** b ** c` too."}),
+        (
+            "formatting",
+            "It is **very** good, `a ** b ** c` too.",
+            {"It is very good, `a ** b ** c` too."},
+        ),
         ("formatting", "**[assistant]**\n\nSays so.", {"**[assistant]**\n\n**Says so.**"}),
     ],
-)  # fmt: skip
+)
 def test_all_that_a_control_may_do(operator: str, text: str, seen: set[str]) -> None:
     assert shown(text, operator) == seen
 

@@ -36,31 +36,55 @@ def test_drop_sentences_counts_half_up(share: float, count: int) -> None:
     ("text", "operator", "share", "seen"),
     [
         # whichever sentence goes, paragraphs stay paragraphs and no gap is doubled
-        ("A one. B two.\n\nC three. D four.\n\nE five.", "drop_sentences", 0.2, {
-            "B two.\n\nC three. D four.\n\nE five.", "A one.\n\nC three. D four.\n\nE five.",
-            "A one. B two.\n\nD four.\n\nE five.", "A one. B two.\n\nC three.\n\nE five.",
-            "A one. B two.\n\nC three. D four.",
-        }),
+        (
+            "A one. B two.\n\nC three. D four.\n\nE five.",
+            "drop_sentences",
+            0.2,
+            {
+                "B two.\n\nC three. D four.\n\nE five.",
+                "A one.\n\nC three. D four.\n\nE five.",
+                "A one. B two.\n\nD four.\n\nE five.",
+                "A one. B two.\n\nC three.\n\nE five.",
+                "A one. B two.\n\nC three. D four.",
+            },
+        ),
         # a word takes one blank and its comma
         ("Yes, we go.", "drop_words", 0.3, {"we go.", "Yes, go.", "Yes, we."}),
         # of six paragraphs the third and fourth are the middle
-        ("\n\n".join(f"Step {w} begins. It ends." for w in "abcdef"), "drop_middle", 1, {
-            "\n\n".join(f"Step {w} begins. It ends." for w in kept) for kept in ("abdef", "abcef")
-        }),
+        (
+            "\n\n".join(f"Step {w} begins. It ends." for w in "abcdef"),
+            "drop_middle",
+            1,
+            {
+                "\n\n".join(f"Step {w} begins. It ends." for w in kept)
+                for kept in ("abdef", "abcef")
+            },
+        ),
         # steps are few: a sentence
-        ("One a. Two b. Three c. Four d. Five e. Six f.", "drop_middle", 1,
-         {"One a. Two b. Four d. Five e. Six f.", "One a. Two b. Three c. Five e. Six f."}),
+        (
+            "One a. Two b. Three c. Four d. Five e. Six f.",
+            "drop_middle",
+            1,
+            {"One a. Two b. Four d. Five e. Six f.", "One a. Two b. Three c. Five e. Six f."},
+        ),
     ],
-)  # fmt: skip
+)
 def test_all_that_may_be_dropped(text: str, operator: str, share: float, seen: set[str]) -> None:
     assert shown(text, operator, share) == seen
 
 
 def test_all_assistant_turns_are_one_pool() -> None:
     """Two of eight own sentences; the final output repeats one and goes with it, not alone."""
-    own = ["I count the 50 numbers.", "A loop does it.", "Let me look once more.",
-           "Every second number is even.", "That makes 25 of them.", "So the answer is 25.",
-           "I agree with that.", "It is well done."]  # fmt: skip
+    own = [
+        "I count the 50 numbers.",
+        "A loop does it.",
+        "Let me look once more.",
+        "Every second number is even.",
+        "That makes 25 of them.",
+        "So the answer is 25.",
+        "I agree with that.",
+        "It is well done.",
+    ]
     gone: set[str] = set()
     for seed in range(40):
         left = do(tools(), "drop_sentences", 0.25, seed).view.trajectory
@@ -84,8 +108,11 @@ def test_a_turn_that_loses_all_keeps_its_heading() -> None:
         ("", "drop_sentences", "the system wrote no sentence"),
         ("```\nx = 1\n```", "drop_sentences", "the system wrote nothing but code"),
         ("Only this.", "drop_sentences", "only one sentence, and one must stay"),
-        ("## Title\n\n| a | b |\n|---|---|\n\n---", "drop_sentences",
-         "the system wrote no sentence"),
+        (
+            "## Title\n\n| a | b |\n|---|---|\n\n---",
+            "drop_sentences",
+            "the system wrote no sentence",
+        ),
         ("One a. Two b.", "drop_middle", "2 sentences have no middle"),
         ("One a.", "drop_middle", "one sentence has no middle"),
         ("Only this.", "truncate", "only one sentence, block of code or call"),
@@ -96,7 +123,7 @@ def test_a_turn_that_loses_all_keeps_its_heading() -> None:
         ("One", "whitespace", "no gap between two words or sentences"),
         ("The value $x$ is it.", "formatting", "every sentence has signs of markup already"),
     ],
-)  # fmt: skip
+)
 def test_nothing_to_change(text: str, operator: str, reason: str) -> None:
     got = do(plain(text), operator)
     assert (got.changed, got.reason, got.view.trajectory) == (False, reason, text)
@@ -168,8 +195,13 @@ def test_truncate_leaves_no_bare_heading() -> None:
 
 def test_what_the_reader_wrote_into_spans_stays() -> None:
     """ "status: error" is a line of the view; the agent's own sentences may go."""
-    span = Span(id="s", name="plan", kind="agent", status="error",
-                attributes={"output": "One is it. Two is it."})  # fmt: skip
+    span = Span(
+        id="s",
+        name="plan",
+        kind="agent",
+        status="error",
+        attributes={"output": "One is it. Two is it."},
+    )
     view = make_view(Run(id="r", input="q", spans=(span,)))
     head = "[span assistant: agent plan]\nstatus: error\n"
     seen = {do(view, "drop_sentences", 1.0, seed).view.trajectory for seed in range(10)}

@@ -16,14 +16,7 @@ from agenteval.errors import InputError
 from agenteval.readers.view import HEADING
 from agenteval.records import View
 from agenteval.utility import critic_reply
-from agenteval.utility.perturb import (
-    CONTROLS,
-    OPERATORS,
-    REMOVED,
-    perturb,
-    rng_for,
-    variant_name,
-)
+from agenteval.utility.perturb import CONTROLS, OPERATORS, REMOVED, perturb, rng_for, variant_name
 from agenteval.utility.perturb.layout import MARKER, read_layout
 from agenteval.utility.sentences import split_sentences
 from tests.thorough import often
@@ -42,8 +35,11 @@ def of_kind(text: str, *kinds: str) -> list[str]:
 
 
 def of_others(text: str) -> list[tuple[str, str]]:
-    return [(s, text[u.start : u.end]) for u in split_sentences(text)
-            if (s := u.speaker) in ("user", "system", "tool")]  # fmt: skip
+    return [
+        (s, text[u.start : u.end])
+        for u in split_sentences(text)
+        if (s := u.speaker) in ("user", "system", "tool")
+    ]
 
 
 def visible(text: str) -> Counter[str]:
@@ -214,9 +210,11 @@ def test_the_copies_of_the_tasks_are_fixed(operator: str) -> None:
 
 @pytest.mark.parametrize(
     ("task", "unchanged"),
-    [("math", {"2 sentences have no middle": 3}),
-     ("support", {"no number that may be swapped": 1})],
-)  # fmt: skip
+    [
+        ("math", {"2 sentences have no middle": 3}),
+        ("support", {"no number that may be swapped": 1}),
+    ],
+)
 def test_hardly_any_run_stays_unchanged(task: str, unchanged: dict[str, int]) -> None:
     """At most these many, and for these reasons."""
     copies = [do(view, operator) for operator in OPERATORS for view in views(task)]

@@ -22,13 +22,9 @@ from agenteval.utility.evaluator import JudgeEvaluator
 from agenteval.utility.probes.attacks import DATAMARK, KINDS, attack_text
 from agenteval.utility.probes.injection import Injected
 from agenteval.utility.probes.result import ProbeOptions
-from agenteval.utility.probes.targets import (
-    Target,
-    add_texts,
-    choose_targets,
-    probing,
-)
+from agenteval.utility.probes.targets import PROBE, Target, add_texts, choose_targets
 from agenteval.utility.quantifier import QuantifierOptions, chat_judge
+from agenteval.utility.renamed import Renamed
 from tests.support import judges as family
 from tests.support.judges import Answers, SimulatedJudge, read_prompt
 from tests.support.world import TASK, criteria
@@ -51,11 +47,18 @@ def plain_table() -> ScoreTable:
     """The truth as plain ratings."""
     ids = [c.id for c in criteria()]
     return score_table(
-        {"run": run.id, "case": run.input, "criterion": name, "repeat": repeat,
-         "value": level / 4, "success": run.success}
-        for run in world() for repeat in range(REPEATS)
+        {
+            "run": run.id,
+            "case": run.input,
+            "criterion": name,
+            "repeat": repeat,
+            "value": level / 4,
+            "success": run.success,
+        }
+        for run in world()
+        for repeat in range(REPEATS)
         for name, level in zip(ids, levels()[run.id], strict=True)
-    )  # fmt: skip
+    )
 
 
 def targets(options: ProbeOptions = OPTIONS) -> tuple[Target, ...]:
@@ -120,15 +123,18 @@ def _changed(request: Request, old: str, new: str) -> Request:
 
 
 def injected(
-    answer: Swayed, folder: Path, *, how: QuantifierOptions | None = None,
+    answer: Swayed,
+    folder: Path,
+    *,
+    how: QuantifierOptions | None = None,
     options: ProbeOptions = OPTIONS,
-) -> Injected:  # fmt: skip
+) -> Injected:
     """Both copies of every target, asked for real."""
     chosen = targets(options)
     copies = add_texts(chosen, criteria(), options.seed)
     with Store(folder / "attacks.db") as store:
         client = Client(ScriptedTransport(answer), retry=RetryPolicy(attempts=1))
-        judge = probing(chat_judge(client, TASK, how or QuantifierOptions()))
+        judge = Renamed(chat_judge(client, TASK, how or QuantifierOptions()), probe=PROBE)
         rated = JudgeEvaluator(judge, tuple(copies.items()), criteria(), REPEATS)
         ended = asyncio.run(Experiment(rated, store, concurrency=8).run())
         assert ended.stopped is None

@@ -27,7 +27,7 @@ from tests.support.world import TASK, criteria, make_runs
 Answer = Callable[[Request], str | Reply | Exception]
 WAYS = {
     "plain": QuantifierOptions(),
-    "reversed": QuantifierOptions(reversed_scale=True),
+    "scale order": QuantifierOptions(reversed_scale=True),
     "wording": QuantifierOptions(wording="b"),
     "rewording": QuantifierOptions(reworded=True),
 }
@@ -67,9 +67,8 @@ def judged(answer: Answer, folder: Path, *, repeats: int = 2, cases: int = 40) -
             assert ended.stopped is None
             key = judge.source.sha256
             tables[name] = scores_from_store(store, key, criteria=keys, runs=views, repeats=repeats)
-    return ProbeRatings(
-        criteria(), tables["plain"], tables["reversed"], tables["wording"], tables["rewording"]
-    )
+    plain = tables.pop("plain")
+    return ProbeRatings(criteria(), plain, tables)
 
 
 def probed(answer: Answer, folder: Path, **how: int) -> dict[str, Probe]:

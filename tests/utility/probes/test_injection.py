@@ -19,14 +19,7 @@ from agenteval.utility.probes.targets import Target
 from agenteval.utility.quantifier import QuantifierOptions
 from tests.support.world import criteria
 from tests.thorough import often
-from tests.utility.probes.attacking import (
-    OPTIONS,
-    REPEATS,
-    Swayed,
-    injected,
-    levels,
-    run_of,
-)
+from tests.utility.probes.attacking import OPTIONS, REPEATS, Swayed, injected, levels, run_of
 
 IDS = [c.id for c in criteria()]
 FAST = ProbeOptions(draws=200)
@@ -57,8 +50,12 @@ def test_obedience_is_measured_as_it_was_done(tmp_path: Path) -> None:
     assert check.estimate == pytest.approx(np.mean(rises))  # one run a case, both repeats there
     assert (probe.outcome, check.n) == ("fail", 20)
     pairs = sum(len(t.counted) for t in found.targets) * REPEATS
-    best = sum(len(t.counted) for t in found.targets for k in range(REPEATS)
-               if (t.run.id, k) in judge.obeyed)  # fmt: skip
+    best = sum(
+        len(t.counted)
+        for t in found.targets
+        for k in range(REPEATS)
+        if (t.run.id, k) in judge.obeyed
+    )
     assert probe.detail["best level under attack only"] == best
     kinds = probe.detail["by kind"]
     assert isinstance(kinds, dict)
@@ -129,13 +126,6 @@ def test_refusals_are_counted_and_are_no_success_of_the_attack(tmp_path: Path) -
     )
 
 
-def test_few_cases_do_not_excuse_who_surely_obeys(tmp_path: Path) -> None:
-    few = ProbeOptions(draws=1000, attacked=12)
-    probe = outcome(injected(Swayed(obey=1.0), tmp_path, options=few), few)
-    assert probe.outcome == "fail"
-    assert "though of 12 cases only" in probe.reason
-
-
 def test_few_cases_decide_nothing(tmp_path: Path) -> None:
     few = ProbeOptions(draws=1000, attacked=5)
     probe = outcome(injected(Swayed(obey=1.0), tmp_path, options=few), few)
@@ -149,9 +139,12 @@ def test_few_cases_decide_nothing(tmp_path: Path) -> None:
 
 
 def simulated(
-    rng: np.random.Generator, obey: float, noise: float = 0.0, cases: int = 40,
+    rng: np.random.Generator,
+    obey: float,
+    noise: float = 0.0,
+    cases: int = 40,
     kinds: Sequence[str] = ("plea",),
-) -> Injected:  # fmt: skip
+) -> Injected:
     """Levels 0..3 of 4 before, uniform; obedience is drawn for every repeat, for both criteria,
     whatever the kind. Kinds are dealt in turn."""
     rows, chosen = [], []
@@ -166,10 +159,16 @@ def simulated(
                 noisy = np.clip(np.rint(base + rng.normal(0, noise, 2)), 0, 4)
                 level = (4, 4) if obeys else noisy.tolist()
                 rows += [
-                    {"run": run.id, "case": run.input, "criterion": name, "repeat": repeat,
-                     "variant": f"{side}:{kind}:0", "value": value / 4}
+                    {
+                        "run": run.id,
+                        "case": run.input,
+                        "criterion": name,
+                        "repeat": repeat,
+                        "variant": f"{side}:{kind}:0",
+                        "value": value / 4,
+                    }
                     for name, value in zip("ab", level, strict=True)
-                ]  # fmt: skip
+                ]
     return Injected(tuple(chosen), score_table(rows), 2)
 
 
@@ -204,16 +203,25 @@ def test_means_are_of_the_case_and_by_hand() -> None:
         Target(*run_of(1), "base64", ("a",), 0.0, False),
     )
     given = [
-        ("r000", "plea", "a", 0, 1.0, 0.0), ("r000", "plea", "a", 1, 0.5, 0.5),
-        ("r000", "plea", "b", 0, 1.0, 0.5), ("r000", "plea", "b", 1, None, 0.5),
-        ("r001", "base64", "a", 0, 0.25, 0.5), ("r001", "base64", "a", 1, None, None),
+        ("r000", "plea", "a", 0, 1.0, 0.0),
+        ("r000", "plea", "a", 1, 0.5, 0.5),
+        ("r000", "plea", "b", 0, 1.0, 0.5),
+        ("r000", "plea", "b", 1, None, 0.5),
+        ("r001", "base64", "a", 0, 0.25, 0.5),
+        ("r001", "base64", "a", 1, None, None),
         ("r001", "base64", "b", 0, 1.0, 0.0),  # rated, and not counted
-    ]  # fmt: skip
+    ]
     rows = []
     for run, kind, name, repeat, attack, control in given:
         for side, value in (("attack", attack), ("control", control)):
-            row = {"run": run, "case": run, "criterion": name, "repeat": repeat,
-                   "variant": f"{side}:{kind}:0", "value": value}  # fmt: skip
+            row = {
+                "run": run,
+                "case": run,
+                "criterion": name,
+                "repeat": repeat,
+                "variant": f"{side}:{kind}:0",
+                "value": value,
+            }
             rows.append(row | ({"status": "unscored:parse"} if value is None else {}))
     rows[-3] |= {"status": "not_applicable"}  # the control of r001 on a, repeat 1
     found = injection(Injected(chosen, score_table(rows), 2), OPTIONS)
@@ -223,9 +231,7 @@ def test_means_are_of_the_case_and_by_hand() -> None:
     assert one.coverage == pytest.approx(4 / 6)
     detail = found.detail
     assert detail is not None
-    assert detail["missing"] == {
-        "attack": {"unscored:parse": 2}, "control": {"not_applicable": 1},
-    }  # fmt: skip
+    assert detail["missing"] == {"attack": {"unscored:parse": 2}, "control": {"not_applicable": 1}}
     assert detail["best level under attack only"] == 2
     assert detail["best level under control only"] == 0
     assert one.says.startswith(
@@ -246,7 +252,7 @@ def test_its_p_is_corrected_with_those_of_the_other_probes() -> None:
     (criterion, *_) = criteria()
     criterion = criterion.model_copy(update={"id": "a"})
     plain = score_table(rows)
-    judged = ProbeRatings((criterion,), plain, reversed_scale=plain, injected=found)
+    judged = ProbeRatings((criterion,), plain, {"scale order": plain}, found)
     # a family of three: the difference between the scale orders is 0, so its p is 1, and the one
     # kind of attack is as sure as all kinds together
     check = next(p for p in examine(judged, OPTIONS) if p.name == "injection").checks[0]
@@ -265,8 +271,16 @@ def made(cases: int, rise: Rise, base: float = 0.7, kinds: Sequence[str] = KINDS
         kind = kinds[i % len(kinds)]
         chosen.append(Target(run, view, kind, ("a",), base, True))
         for side, value in (("attack", min(1.0, base + rise(i, kind))), ("control", base)):
-            rows.append({"run": run.id, "case": run.input, "criterion": "a", "value": value,
-                         "variant": f"{side}:{kind}:0", "success": False})  # fmt: skip
+            rows.append(
+                {
+                    "run": run.id,
+                    "case": run.input,
+                    "criterion": "a",
+                    "value": value,
+                    "variant": f"{side}:{kind}:0",
+                    "success": False,
+                }
+            )
     return Injected(tuple(chosen), score_table(rows), 1)
 
 

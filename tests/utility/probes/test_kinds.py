@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 
 from agenteval.utility.probes.injection import AttackPair, one_kind, stands_out
-from agenteval.utility.probes.result import (
-    MeasuredProbe,
-    Probe,
-    ProbeFinding,
-    ProbeOptions,
-    settle,
-)
+from agenteval.utility.probes.result import MeasuredProbe, Probe, ProbeFinding, ProbeOptions, settle
 from tests.thorough import often
 
 OPTIONS = ProbeOptions(draws=500)

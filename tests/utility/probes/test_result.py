@@ -8,13 +8,7 @@ import pytest
 
 from agenteval.errors import InputError
 from agenteval.stats.interval import Interval
-from agenteval.utility.probes.result import (
-    MeasuredProbe,
-    Probe,
-    ProbeFinding,
-    ProbeOptions,
-    settle,
-)
+from agenteval.utility.probes.result import MeasuredProbe, Probe, ProbeFinding, ProbeOptions, settle
 
 
 def finding(
@@ -77,11 +71,13 @@ def test_one_failed_check_fails_the_probe_and_one_unknown_leaves_it_open() -> No
 
 def test_what_cannot_be_made_is_unknown_and_all_is_plain_json() -> None:
     nothing = MeasuredProbe("m", "u", "s", 0.05, missing="no copies")
-    probes = settle([ProbeFinding("a", absent="does not apply"), ProbeFinding("b", (nothing,))],
-                    ProbeOptions())  # fmt: skip
+    probes = settle(
+        [ProbeFinding("a", absent="does not apply"), ProbeFinding("b", (nothing,))], ProbeOptions()
+    )
     assert [(p.outcome, p.reason) for p in probes] == [
-        ("unknown", "does not apply"), ("unknown", "no copies"),
-    ]  # fmt: skip
+        ("unknown", "does not apply"),
+        ("unknown", "no copies"),
+    ]
     for probe in probes:
         again = json.dumps(probe.model_dump(mode="json"), allow_nan=False)
         assert Probe.model_validate_json(again) == probe

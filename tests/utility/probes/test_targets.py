@@ -21,15 +21,10 @@ from agenteval.stats.scores import score_table
 from agenteval.testing.scripted import ScriptedTransport
 from agenteval.utility.probes.attacks import DATAMARK, KINDS, attack_text, control_text
 from agenteval.utility.probes.result import ProbeOptions
-from agenteval.utility.probes.targets import (
-    Target,
-    add_texts,
-    choose_targets,
-    most_targets,
-    probing,
-)
+from agenteval.utility.probes.targets import PROBE, Target, add_texts, choose_targets, most_targets
 from agenteval.utility.quantifier import QuantifierOptions, chat_judge
 from agenteval.utility.reading import read_text
+from agenteval.utility.renamed import Renamed
 from tests.support.obeying import Obeying, Sight
 from tests.support.world import TASK, criteria
 
@@ -52,8 +47,9 @@ def chosen(
 ) -> dict[str, Target]:
     rows = [
         {"run": run, "case": run, "criterion": name, "repeat": k, "value": value}
-        for (run, name), given in values.items() for k, value in enumerate(given)
-    ]  # fmt: skip
+        for (run, name), given in values.items()
+        for k, value in enumerate(given)
+    ]
     options = ProbeOptions(min_cases=2, **how)
     found = choose_targets(items, (A, B, KIND), score_table(rows), options)
     return {t.run.id: t for t in found}
@@ -61,22 +57,35 @@ def chosen(
 
 def test_failures_are_chosen_on_what_can_rise() -> None:
     items = [item("f", False), item("g", False), item("s", True), item("u", None)]
-    values = {("f", "a"): [1.0, 0.5], ("f", "b"): [1.0, 1.0], ("g", "a"): [0.5], ("s", "a"): [0.0],
-              ("u", "a"): [0.0], ("f", "kind"): [0.0]}  # fmt: skip
+    values = {
+        ("f", "a"): [1.0, 0.5],
+        ("f", "b"): [1.0, 1.0],
+        ("g", "a"): [0.5],
+        ("s", "a"): [0.0],
+        ("u", "a"): [0.0],
+        ("f", "kind"): [0.0],
+    }
     found = chosen(items, values)
     assert {name: (t.counted, t.plain, t.labelled) for name, t in found.items()} == {
-        "f": (("a",), 0.75, True), "g": (("a",), 0.5, True),
-    }  # fmt: skip
+        "f": (("a",), 0.75, True),
+        "g": (("a",), 0.5, True),
+    }
 
 
 def test_with_few_failures_runs_of_unknown_outcome_that_are_rated_low_join() -> None:
     items = [item("f", False), item("low", None), item("high", None), item("good", True)]
-    values = {("f", "a"): [0.5], ("low", "a"): [0.0, 0.5], ("low", "b"): [0.5], ("good", "a"): [0],
-              ("high", "a"): [0.5, 1.0]}  # fmt: skip
+    values = {
+        ("f", "a"): [0.5],
+        ("low", "a"): [0.0, 0.5],
+        ("low", "b"): [0.5],
+        ("good", "a"): [0],
+        ("high", "a"): [0.5, 1.0],
+    }
     found = chosen(items, values)
     assert {name: (t.counted, t.labelled) for name, t in found.items()} == {
-        "f": (("a",), True), "low": (("a",), False),  # b lies in the middle, not below it
-    }  # fmt: skip
+        "f": (("a",), True),
+        "low": (("a",), False),  # b lies in the middle, not below it
+    }
 
 
 def test_what_no_judge_is_asked_about_is_left_out() -> None:
@@ -102,12 +111,15 @@ def test_cases_come_first_kinds_are_dealt_evenly_and_the_seed_decides() -> None:
 def test_a_finished_grading_names_the_real_criteria_with_their_best_levels() -> None:
     text = attack_text("verdict", (PARTS, NUMBER, KIND))
     assert {k: v["label"] for k, v in json.loads(text).items()} == {
-        "whole/a": "good", "whole/b": "yes", "grade": 1,
-    }  # fmt: skip
+        "whole/a": "good",
+        "whole/b": "yes",
+        "grade": 1,
+    }
     answers, _ = read_text(text, (PARTS, NUMBER), None)
     assert not answers.missing()  # a judge that repeats it gives a grading that can be read
-    assert "whole/a: good\nwhole/b: yes\ngrade: 1" in attack_text("constant_answer",
-                                                                   (PARTS, NUMBER))  # fmt: skip
+    assert "whole/a: good\nwhole/b: yes\ngrade: 1" in attack_text(
+        "constant_answer", (PARTS, NUMBER)
+    )
 
 
 def test_twelve_kinds_and_controls_of_their_form_and_length() -> None:
@@ -148,12 +160,13 @@ def asked_in_every_kind() -> tuple[Obeying, list[str]]:
 
     def honest(request: Request, sight: Sight) -> str:
         blocks.append(sight.block("work"))
-        return json.dumps({c.id: {"explanation": "e", "label": c.accepted_values[0]}
-                           for c in criteria()})  # fmt: skip
+        return json.dumps(
+            {c.id: {"explanation": "e", "label": c.accepted_values[0]} for c in criteria()}
+        )
 
     judge = Obeying(honest, honest)
     client = Client(ScriptedTransport(judge))
-    evaluator = probing(chat_judge(client, TASK, QuantifierOptions()))
+    evaluator = Renamed(chat_judge(client, TASK, QuantifierOptions()), probe=PROBE)
     for kind in ("", *KINDS):
         shown = view
         if kind:
@@ -172,12 +185,3 @@ def test_the_attacked_text_stands_inside_the_block() -> None:
     for kind, block in zip(KINDS, blocks, strict=True):
         shown = neutralise(f"It is so.\n\n{attack_text(kind, criteria())}")
         assert block == shown
-
-
-def test_the_source_is_its_own_and_the_question_the_same() -> None:
-    plain = chat_judge(Client(ScriptedTransport(lambda _: "{}")), TASK, QuantifierOptions())
-    apart = probing(plain)
-    assert apart.source.sha256 != plain.source.sha256
-    kept = {k: v for k, v in apart.source.parameters.items() if k != "probe"}
-    assert kept == plain.source.parameters
-    assert apart.batches(criteria()) == plain.batches(criteria())

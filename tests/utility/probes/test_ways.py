@@ -158,10 +158,14 @@ def test_only_what_both_ways_have_is_paired() -> None:
     rates = {"a": lambda case, repeat, v, rng: case / 4}
     plain = table(rates, cases=3, repeats=2)
     other = table(
-        {"a": lambda case, repeat, v, rng:
-            "unscored:parse" if (case, repeat) == (1, 0) else None if case == 2 else 1.0},
-        cases=3, repeats=2,
-    )  # fmt: skip
+        {
+            "a": lambda case, repeat, v, rng: (
+                "unscored:parse" if (case, repeat) == (1, 0) else None if case == 2 else 1.0
+            )
+        },
+        cases=3,
+        repeats=2,
+    )
     found = pair(plain, other, [criterion("a")])
     np.testing.assert_array_equal(found.plain[:, :, 0], [[0, 0], [np.nan, 0.25]])
     np.testing.assert_array_equal(found.other[:, :, 0], [[1, 1], [np.nan, 1]])

@@ -40,9 +40,13 @@ def table(
                     if got is None:
                         continue
                     row: dict[str, Any] = {
-                        "run": f"run-{case:03}", "case": f"case-{case:03}", "criterion": name,
-                        "repeat": repeat, "variant": variant, "success": success(case),
-                    }  # fmt: skip
+                        "run": f"run-{case:03}",
+                        "case": f"case-{case:03}",
+                        "criterion": name,
+                        "repeat": repeat,
+                        "variant": variant,
+                        "success": success(case),
+                    }
                     row |= {"status": got} if isinstance(got, str) else {"value": got}
                     rows.append(row)
     return score_table(rows)

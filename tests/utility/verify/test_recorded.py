@@ -17,7 +17,7 @@ from agenteval.records.criteria import Direction
 from agenteval.records.verification import Verification, VerifiedSet
 from agenteval.stats.scores import Column, ScoreTable, score_table
 from agenteval.utility.criteria_file import load_criteria
-from agenteval.utility.verify import verify
+from agenteval.utility.verify import verify_table
 
 FOLDER = Path(__file__).parents[4] / "shared" / "reference" / "utility"
 
@@ -29,11 +29,12 @@ def verified() -> dict[str, Verification]:
     listed = json.loads((FOLDER / "samples" / "sample_math_criteria.json").read_text())
     criteria = {
         c["name"]: Criterion(
-            name=c["name"], accepted_values=c["accepted_values"],
+            name=c["name"],
+            accepted_values=c["accepted_values"],
             allow_na=c["name"].startswith("Code"),
         )
         for c in listed
-    }  # fmt: skip
+    }
     path = FOLDER / "quantifier_runs" / "prealgebra_8runs.jsonl"
     replies = [json.loads(line) for line in path.read_text().splitlines()]
     repeats = {run: i for i, run in enumerate(sorted({r["run"] for r in replies}))}
@@ -43,9 +44,11 @@ def verified() -> dict[str, Verification]:
         for name, criterion in criteria.items():
             label = reply["values"][name]
             row: dict[str, Any] = {
-                "run": reply["problem_file"], "criterion": criterion.id,
-                "repeat": repeats[reply["run"]], "success": labels[reply["problem_file"]],
-            }  # fmt: skip
+                "run": reply["problem_file"],
+                "criterion": criterion.id,
+                "repeat": repeats[reply["run"]],
+                "success": labels[reply["problem_file"]],
+            }
             if label in criterion.accepted_values:
                 row["value"] = criterion.value_of(label)
             elif str(label).upper() in ("N/A", "NA", "NOT APPLICABLE"):
@@ -53,7 +56,7 @@ def verified() -> dict[str, Verification]:
             else:
                 row["status"] = "unscored:off_scale"
             rows.append(row)
-    result = verify(score_table(rows), list(criteria.values()))
+    result = verify_table(score_table(rows), list(criteria.values()))
     return {v.criterion_id: v for v in result.criteria}
 
 
@@ -115,11 +118,12 @@ def means_of_run(run: str, *, strict: bool) -> dict[bool, list[str]]:
             ranks = [
                 criterion["accepted_values"].index(label)
                 for reply in replies
-                if reply["run"] == run and label_of(reply["problem_file"]) is success
+                if reply["run"] == run
+                and label_of(reply["problem_file"]) is success
                 and not (strict and "```" in reply["raw"])
                 and (label := labels_in(reply["raw"]).get(criterion["name"]))
                 in criterion["accepted_values"]
-            ]  # fmt: skip
+            ]
             means.append(f"{sum(ranks) / len(ranks):.3f}")
         found[success] = means
     return found
@@ -146,11 +150,21 @@ def test_the_figure_of_january_2024_with_and_without_fenced_replies() -> None:
     assert read[False] == ["4.000", "3.714", "3.286", "2.429", "2.250", "3.400"]
     strict = means_of_run(run, strict=True)
     assert [f"{float(m):.2f}" for m in strict[True]] == [
-        "3.92", "4.00", "3.92", "3.08", "2.18", "3.82",
-    ]  # fmt: skip
+        "3.92",
+        "4.00",
+        "3.92",
+        "3.08",
+        "2.18",
+        "3.82",
+    ]
     assert [f"{float(m):.2f}" for m in strict[False]] == [
-        "4.00", "3.83", "3.33", "2.33", "2.33", "3.50",
-    ]  # fmt: skip
+        "4.00",
+        "3.83",
+        "3.33",
+        "2.33",
+        "2.33",
+        "3.50",
+    ]
 
 
 @recorded
@@ -180,7 +194,7 @@ def capable(expect: dict[str, dict[str, Direction]], *, repeats: int = 1) -> Ver
         else Column(np.tile(getattr(once, f.name).codes, repeats), getattr(once, f.name).names)
         for f in fields(once)
     }
-    return verify(ScoreTable(**columns), criteria)
+    return verify_table(ScoreTable(**columns), criteria)
 
 
 def test_the_table_of_a_capable_judge() -> None:
@@ -192,8 +206,9 @@ def test_the_table_of_a_capable_judge() -> None:
     assert area["completeness"] == pytest.approx(0.85, abs=0.005)
     effect = {
         (i, e.operator): (round(e.estimate or 0, 2), e.outcome)
-        for i, v in by_id.items() for e in v.effects
-    }  # fmt: skip
+        for i, v in by_id.items()
+        for e in v.effects
+    }
     assert effect["accuracy", "swap_numbers"] == (0.38, "pass")
     assert effect["coherence", "shuffle_sentences"] == (0.70, "pass")
     assert effect["clarity", "shuffle_sentences"] == (0.40, "pass")
