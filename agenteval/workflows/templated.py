@@ -40,7 +40,7 @@ def again_prompt() -> Prompt:
     return load_prompt("agenteval.workflows", "agent_again")
 
 
-class TemplateAssistant:
+class TemplateAgent:
     """A model asked in words until it speaks to the user."""
 
     def __init__(self, endpoint: Endpoint, client: Client) -> None:
@@ -85,11 +85,11 @@ class TemplateAssistant:
         return ""
 
 
-def template_assistant(endpoint: Endpoint, client: Client) -> System:
+def template_agent(endpoint: Endpoint, client: Client) -> System:
     """The assistant `template:MODEL`; `client` comes from `connect(endpoint)`."""
     return System(
         name=f"template:{endpoint.model}",
-        make=lambda: TemplateAssistant(endpoint, client),
+        make=lambda: TemplateAgent(endpoint, client),
         parameters={
             "adapter": "template",
             "version": VERSION,

@@ -20,14 +20,14 @@ from agenteval.workflows.folder import read_role
 from agenteval.workflows.instructions import instructions
 from agenteval.workflows.predict import history, predict, scenarios_of
 from agenteval.workflows.session import Prediction
-from agenteval.workflows.templated import template_assistant
+from agenteval.workflows.templated import template_agent
 from tests.agents.conftest import call, calls, instant
 
 ROLE = read_role(Path(__file__).parent / "library_desk")
 (SESSION,) = ROLE.scenario("lend_book").sessions
 MODELS = {
     "openai": openai_chat, "autogen": autogen,
-    "react": react, "template": template_assistant,
+    "react": react, "template": template_agent,
 }  # fmt: skip
 FIRST_CALL = 3  # the turn of find_book
 

@@ -23,7 +23,7 @@ from agenteval.workflows.assistants import Assistants
 from agenteval.workflows.folder import read_role
 from agenteval.workflows.instructions import instructions, tools_given
 from agenteval.workflows.scenario import Format
-from agenteval.workflows.templated import again_prompt, template_assistant
+from agenteval.workflows.templated import again_prompt, template_agent
 from tests.agents.conftest import instant, script
 
 ROLE = read_role(Path(__file__).parent / "library_desk")
@@ -48,7 +48,7 @@ async def turn(
         client = connect(endpoint, sleep=instant)
         tools = Toolbox(tools_given(ROLE, IDS, format), answer_later, stop_after=stop_after)
         dialogue = Dialogue(instructions=instructions(ROLE, IDS, format), messages=messages)
-        log = await drive(template_assistant(endpoint, client).make(), dialogue, tools)
+        log = await drive(template_agent(endpoint, client).make(), dialogue, tools)
         await client.close()
         return log, [r.body for r in server.requests if r.body]
 
