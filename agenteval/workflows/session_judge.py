@@ -180,20 +180,22 @@ def goals_table(
     cases: Clusters | None = None,
     how: Resampling | None = None,
 ) -> GoalsTable:
-    """Means over sessions; intervals resample `cases` (one label per verdict, default: each)."""
+    """Return means over sessions; intervals resample `cases` (one label per verdict, default:
+    each)."""
     how = how or Resampling()
-    known = [i for i, v in enumerate(verdicts) if isinstance(v, GoalsVerdict) and v.total]
-    judged_goals = [v for i in known if isinstance(v := verdicts[i], GoalsVerdict)]
-    labels = None if cases is None else [cases[i] for i in known]
-    success = bootstrap_mean(
-        [float(bool(v.success)) for v in judged_goals], labels, how=how.bootstrap()
-    )
-    done = [v.achieved / v.total for v in judged_goals]
-    progress = bootstrap_mean(done, labels, how=how.bootstrap())
+    known = [(i, v) for i, v in enumerate(verdicts) if isinstance(v, GoalsVerdict) and v.total]
+    labels = None if cases is None else [cases[i] for i, _ in known]
+    success = [float(bool(v.success)) for _, v in known]
+    progress = [v.achieved / v.total for _, v in known]
     failures: Counter[str] = Counter(v.status for v in verdicts if isinstance(v, GoalsFailure))
-    without = sum(isinstance(v, GoalsVerdict) and not v.total for v in verdicts)
-    unquoted = sum(v.unquoted for v in judged_goals)
-    return GoalsTable(len(verdicts), success, progress, dict(failures), without, unquoted)
+    return GoalsTable(
+        sessions=len(verdicts),
+        success=bootstrap_mean(success, labels, how=how.bootstrap()),
+        progress=bootstrap_mean(progress, labels, how=how.bootstrap()),
+        failures=dict(failures),
+        without_goals=len(verdicts) - len(known) - failures.total(),
+        unquoted=sum(v.unquoted for _, v in known),
+    )
 
 
 def _schema(listed: bool) -> dict[str, Any]:
@@ -205,33 +207,26 @@ def _schema(listed: bool) -> dict[str, Any]:
 
 
 def _names(rows: Sequence[dict[str, Any]], session: SessionText) -> list[tuple[int, str]]:
-    """(place, text) of the goal of each row."""
+    """Return (place, text) of the goal of each row."""
     if not session.goals:
         texts = [reason_of(row, "goal") for row in rows]
         if len({_squeezed(text) for text in texts}) < len(texts):
             raise ReplyError("a goal stands twice; list each once")
         return list(enumerate(texts))
-    numbers = [number_of(row.get("number")) for row in rows]
-    wanted = range(1, len(session.goals) + 1)
-    if sorted(n for n in numbers if n is not None) != list(wanted) or None in numbers:
-        raise ReplyError(f"one verdict for each of the goals 1 to {len(session.goals)} is needed")
-    return [(int(n), session.goals[int(n) - 1]) for n in numbers if n is not None]
+    numbers = [number for row in rows if (number := number_of(row.get("number"))) is not None]
+    total = len(session.goals)
+    if len(numbers) < len(rows) or sorted(numbers) != list(range(1, total + 1)):
+        raise ReplyError(f"one verdict for each of the goals 1 to {total} is needed")
+    return [(int(n), session.goals[int(n) - 1]) for n in numbers]
 
 
-def _goal(name: str, row: dict[str, Any], body: str) -> GoalVerdict:
+def _goal(name: str, row: dict[str, Any], dialogue: str) -> GoalVerdict:
+    texts = {key: row.get(key) for key in ("evidence", "reason")}
+    short = {k: t.strip()[:2000] if isinstance(t, str) else "" for k, t in texts.items()}
+    quote = _squeezed(short["evidence"])
     achieved = yes_or_no(row.get("achieved"), "achieved")
-    evidence = row.get("evidence")
-    evidence = evidence.strip()[:2000] if isinstance(evidence, str) else ""
-    reason = row.get("reason")
-    reason = reason.strip()[:2000] if isinstance(reason, str) else ""
-    quote = _squeezed(evidence)
-    return GoalVerdict(
-        goal=name,
-        achieved=achieved,
-        evidence=evidence,
-        reason=reason,
-        quoted=len(quote) >= 3 and quote in body,
-    )
+    quoted = len(quote) >= 3 and quote in dialogue
+    return GoalVerdict(goal=name, achieved=achieved, quoted=quoted, **short)
 
 
 def _squeezed(text: str) -> str:
