@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agenteval.workflows.assistants import Assistants
 
 from agenteval.agents import AgentFailure, AgentLog, Dialogue, Toolbox, drive
 from agenteval.agents.endpoint import Endpoint, connect
@@ -19,7 +20,6 @@ from agenteval.errors import InputError
 from agenteval.models.limits import Budget
 from agenteval.records import Message, ToolCall
 from agenteval.testing import Fault, serve
-from agenteval.workflows.assistants import Assistants
 from agenteval.workflows.folder import read_role
 from agenteval.workflows.instructions import instructions, tools_given
 from agenteval.workflows.scenario import Format
