@@ -100,7 +100,7 @@ async def run_session(
     ModelUnavailable, which would fail every further session too, with what this one took in
     `spent`.
     """
-    session = _Session(role, profile, system, user, tools, settings)
+    session = _SessionRun(role, profile, system, user, tools, settings)
     try:
         return await session.run()
     except KeyboardInterrupt:
@@ -118,7 +118,7 @@ async def run_session(
         return session.failure(status, str(error) if isinstance(error, AgentevalError) else message)
 
 
-class _Session:
+class _SessionRun:
     """A session under way.
 
     `who` is at it. `context` is the conversation as the user knows it, `messages` all of it with

@@ -54,13 +54,13 @@ _UNDECIDED = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Agent:
+class _AgentColumns:
     agent: str = column("agent")
     format: str = column("format", hint="how the procedure is told")
 
 
 @dataclass(frozen=True, slots=True)
-class _Ends(_Agent):
+class _Ends(_AgentColumns):
     sessions: int = column("sessions", "count")
     user: int = column("user said\ngoodbye", "count")
     turns: int = column("limit of\nturns", "count")
@@ -78,7 +78,7 @@ class _Ends(_Agent):
 
 
 @dataclass(frozen=True, slots=True)
-class _Power(_Agent):
+class _Power(_AgentColumns):
     k: int = column("k", "count")
     rate: Interval = column("pass^k [95%]", "number", "all of k succeed")
     tasks: int = column("tasks", "count")
@@ -86,14 +86,14 @@ class _Power(_Agent):
 
 
 @dataclass(frozen=True, slots=True)
-class _JudgeAgreement(_Agent):
+class _JudgeAgreement(_AgentColumns):
     agreement: Interval = column("agree [95%]", "number", "share of sessions")
     kappa: Interval = column("kappa [95%]", "number", "Cohen's")
     sessions: int = column("sessions", "count", "with both")
 
 
 @dataclass(frozen=True, slots=True)
-class _Effort(_Agent):
+class _EffortRow(_AgentColumns):
     requests_agent: int = column("requests,\nagent", "count")
     tokens_agent: int | None = column("tokens,\nagent", "count")
     requests_simulators: int = column("requests,\nsimu-\nlators", "count")
@@ -104,7 +104,7 @@ class _Effort(_Agent):
 
 
 @dataclass(frozen=True, slots=True)
-class _TurnCalls(_Agent):
+class _TurnCalls(_AgentColumns):
     precision: Interval = column("tool P\n[95%]", "number", "calls that are gold calls")
     recall: Interval = column("tool R\n[95%]", "number", "gold calls that were made")
     f1: Interval = column("tool F1\n[95%]", "number")
@@ -223,7 +223,7 @@ def _session_tables(all_tallies: Tallies) -> Iterator[Table]:
     yield table_of(_JudgeAgreement, "judge", title, agreements, group="agent", detail=True)
     efforts = [effort for t in tallies if any(astuple(effort := _effort(t))[2:])]
     title = "What the sessions took"
-    yield table_of(_Effort, "effort", title, efforts, group="agent", detail=True)
+    yield table_of(_EffortRow, "effort", title, efforts, group="agent", detail=True)
 
 
 def _turn_tables(all_tallies: Tallies) -> Iterator[Table]:
@@ -329,7 +329,7 @@ def _ends(t: SessionTally) -> _Ends:
 def _causes(tallies: Sequence[SessionTally]) -> Table:
     """Return the table of causes, which has a column for each."""
     causes = [Column(c, c.replace("_", "\n"), "count") for c in (*CAUSES, "other")]
-    columns = (*columns_of(_Agent), Column("failed", "failed", "count", "sessions"), *causes)
+    columns = (*columns_of(_AgentColumns), Column("failed", "failed", "count", "sessions"), *causes)
     rows: list[dict[str, Cell]] = [
         {"agent": t.agent, "format": t.format, "failed": sum(t.causes.values()), **t.causes}
         for t in tallies
@@ -339,14 +339,14 @@ def _causes(tallies: Sequence[SessionTally]) -> Table:
     return Table("causes", title, columns, tuple(rows), (note,), "agent", detail=True)
 
 
-def _effort(t: SessionTally) -> _Effort:
+def _effort(t: SessionTally) -> _EffortRow:
     """Return what each party took; the sum is unknown where either kind of token is."""
 
     def tokens(usage: Usage) -> int | None:
         prompt, reply = usage.prompt_tokens, usage.completion_tokens
         return None if prompt is None or reply is None else prompt + reply
 
-    return _Effort(
+    return _EffortRow(
         agent=t.agent,
         format=t.format,
         requests_agent=t.usage.requests,
