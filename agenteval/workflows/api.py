@@ -311,14 +311,14 @@ def gated_report(
 ) -> WorkflowReport:
     """Return the report with its gates: the share of trials without a rate, and the mean of the
     others; `hint` says what may help against the first."""
-    known = [rate for rate in rates if rate is not None]
-    lost = len(rates) - len(known)
+    decided = [rate for rate in rates if rate is not None]
+    lost = len(rates) - len(decided)
     words = f"{what} have no verdict {hint}".strip()
     gates = [unscored_gate(len(rates), lost, max_unscored, words)]
     if gate is not None:
         name = "success" if what == "sessions" else f"share of right {what}"
-        mean = sum(known) / len(known) if known else None
-        of = f"of {len(known)} {what}, {lost} without verdict"
+        mean = sum(decided) / len(decided) if decided else None
+        of = f"of {len(decided)} {what}, {lost} without verdict"
         unknown = f"none of the {what} has a verdict"
         gates.append(least_gate(name, mean, gate, of, unknown=unknown))
     return report.gated(*gates)

@@ -292,7 +292,7 @@ def _keywords(settings: TurnOptions, limits: FlowLimits, progress: Progress) -> 
 
 
 def _print_failed(sessions: Sequence[SessionResult], most: int) -> None:
-    """The talk of the first sessions that failed or broke off, with the calls in their places."""
+    """Print the conversation of the first sessions that failed or broke off."""
     from agenteval.readers.fields import json_text
     from agenteval.workflows.session import SessionLog
 

@@ -124,11 +124,11 @@ def _arguments(verdict: TurnVerdict, prediction: Prediction, gold: str) -> Itera
         wanted = filled(json.loads(gold.partition("(")[2].removesuffix(")")))
     except ValueError:
         wanted = {}
-    given = filled(prediction.arguments)
+    stated = filled(prediction.arguments)
     for name, value in wanted.items():
-        if name not in given:
+        if name not in stated:
             yield f"{cut(name, MOST_NAME)}: not given, gold {_value(value)}"
-    for name, value in given.items():
+    for name, value in stated.items():
         if wanted and name not in wanted:
             yield f"{cut(name, MOST_NAME)}: {_value(value)}, which gold has not"
 

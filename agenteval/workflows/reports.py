@@ -41,15 +41,15 @@ class WorkflowReport(Report):
         return tuple(t for t in self.trials if t.failure is not None)
 
     def records(self) -> list[dict[str, Any]]:
-        """A row for each trial: what it is of, its status, and what the verdict says; None for what
+        """Return a row for each trial: its case, status and verdict; None for what
         only the other level has."""
         rows = [_row(trial) for trial in self.trials]
         columns = dict.fromkeys(key for row in rows for key in row)
         return [{key: row.get(key) for key in columns} for row in rows]
 
     def runs(self) -> list[Run]:
-        """The sessions that came to an end as runs, which `quantify` reads: the talk with its
-        calls, success as the verdict says, what the user wanted as the input."""
+        """Return the sessions that came to an end as runs, which `quantify` reads: the conversation
+        with its calls, success by the verdict, the goals as the input."""
         return [
             Run(
                 id=f"{one.case.id}/{one.system}/{one.trial}".replace(" · ", "/"),
@@ -64,7 +64,7 @@ class WorkflowReport(Report):
         ]
 
     def page(self, most_sessions: int = 100) -> str:
-        """The results as one HTML page, with at most so many sessions to unfold."""
+        """Return the results as one HTML page with at most `most_sessions` sessions to unfold."""
         from agenteval.workflows.page import workflows_page
 
         return workflows_page(

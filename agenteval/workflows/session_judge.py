@@ -1,7 +1,7 @@
-"""Has a session done what the user wanted? Goals achieved of all goals, by a judge.
+"""Goals achieved of all goals of a session, by a judge.
 
-Task progress and success rate of arXiv 2406.14884: progress = achieved / total. Success needs both
-the judge's word for the whole and every goal achieved: of two statements the lesser counts.
+Task progress and success rate of arXiv 2406.14884: progress = achieved / total. Success needs
+every goal achieved and the judge's overall yes: of two statements the lesser counts.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class GoalVerdict(Record):
 
 
 class GoalsVerdict(Record):
-    """What the judge said of a session. `said` is its word for the whole."""
+    """The judge's verdict on a session. `said` is its overall answer."""
 
     goals: tuple[GoalVerdict, ...] = ()
     achieved: int = Field(ge=0)
@@ -101,7 +101,7 @@ class SessionJudge:
         self.options = options or JudgeSampling(max_tokens=2048)
 
     async def judge(self, session: SessionText, repeat: int = 0) -> GoalsVerdict | GoalsFailure:
-        """One verdict per goal, or why there is none. Raises Unauthorized for a refused key."""
+        """Return a verdict per goal, or why there is none. Raises Unauthorized for a refused key."""
         numbered = [f"{i}. {goal}" for i, goal in enumerate(session.goals, 1)]
         form = Form(
             "session_judge", _schema(bool(numbered)), lambda text: read_goals(text, session)
@@ -125,7 +125,7 @@ class SessionJudge:
 
 
 def read_goals(text: str, session: SessionText) -> GoalsVerdict:
-    """The verdicts of a reply. Raises ReplyError where one is missing, double or unreadable."""
+    """Return the verdicts of a reply. Raises ReplyError if one is missing, double or unreadable."""
     members = parse_reply(
         text, lambda value: isinstance(value, dict) and isinstance(value.get("goals"), list)
     ).value
@@ -143,7 +143,7 @@ def read_goals(text: str, session: SessionText) -> GoalsVerdict:
 
 
 def dialogue_text(messages: Sequence[Message]) -> str:
-    """A conversation as the judge reads it: who speaks, calls with arguments, results.
+    """Return a conversation as the judge reads it: who speaks, calls with arguments, results.
 
     Further lines of what is said are indented, so that nobody can write "assistant calls ..." or
     speak for a tool.
@@ -200,8 +200,8 @@ def goals_table(
 
 def _schema(listed: bool) -> dict[str, Any]:
     first = {"number": {"type": "integer"}} if listed else {"goal": {"type": "string"}}
-    rest = {"evidence": {"type": "string"}, "reason": {"type": "string"}}
-    row = object_schema({**first, **rest, "achieved": {"type": "boolean"}})
+    texts = {"evidence": {"type": "string"}, "reason": {"type": "string"}}
+    row = object_schema({**first, **texts, "achieved": {"type": "boolean"}})
     goals = {"type": "array", "items": row, "minItems": 1}
     return object_schema({"goals": goals, "success": {"type": "boolean"}})
 
@@ -230,5 +230,5 @@ def _goal(name: str, row: dict[str, Any], dialogue: str) -> GoalVerdict:
 
 
 def _squeezed(text: str) -> str:
-    """The text for finding quotations: without blanks and quotation marks, in one case."""
+    """Return the text without blanks, quotation marks and case, to find quotations in it."""
     return re.sub(r"[\s\"'`´‘’“”«»]+", "", text).casefold()

@@ -50,7 +50,7 @@ async def score_session(
     equality: Equality,
     scenario: str = "",
 ) -> SessionCounts:
-    """The counts of one session.
+    """Return the counts of one session.
 
     The judge is asked only where pairs that differ by no rule could add to those that are sure.
     Raises what `Equality.compare` raises.

@@ -109,18 +109,18 @@ async def score_turn(gold: GoldTurn, prediction: Prediction, equality: Equality)
         wanted, tool = filled(gold.action.arguments), gold.action.tool
         verdict["gold_parameters"] = len(wanted)
         if called:
-            given = filled(prediction.arguments)
+            stated = filled(prediction.arguments)
             readable = prediction.arguments is None or isinstance(prediction.arguments, dict)
-            keys = [key for key in wanted if key in given]
+            keys = [key for key in wanted if key in stated]
             judged = await asyncio.gather(
-                *(equality.compare(tool, key, wanted[key], given[key]) for key in keys)
+                *(equality.compare(tool, key, wanted[key], stated[key]) for key in keys)
             )
             name_right = prediction.tool.strip() == tool.strip()
             complete = name_right and readable and len(judged) == len(wanted)
             verdict |= {
                 "call": decided(judged) if complete else "wrong",
                 "name_right": name_right,
-                "given_parameters": len(given),
+                "given_parameters": len(stated),
                 "parameters": tuple(judged),
                 "arguments_unreadable": not readable,
             }

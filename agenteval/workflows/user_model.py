@@ -1,4 +1,4 @@
-"""A user played by a model, with its mistakes found, asked again and recorded."""
+"""A user simulated by a model, whose mistakes are detected, repaired and recorded."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class UserStuck(AgentevalError):
 
 _PACKAGE = "agenteval.workflows"
 _TEMPERATURE, _MAX_TOKENS, _TRIES = 0.7, 300, 2
-_KEPT = 500  # characters of a mistake
+_MOST_MISTAKE = 500  # characters of a mistake
 _MOST_READ = 4000  # characters of one reply of the agent
 _PROMPTS = ("user_system", "user_turn", "user_repair")
 
@@ -44,8 +44,8 @@ _PROMPTS = ("user_system", "user_turn", "user_repair")
 class UserOnModel:
     """A simulated user over a client.
 
-    What it says is checked (see `check`); what is wrong is told to the model once, then asked anew
-    with another seed, twice in all. Who insists on leaving early is let go: a mistake that the
+    What it says is checked (see `check`): the model is told once what is wrong, then asked again
+    with another seed. A user that insists on leaving early may leave, which is a mistake that the
     agent meets. Texts of the profile and of the agent enter as data, never as instructions.
     """
 
@@ -71,9 +71,10 @@ class UserOnModel:
         }
 
     async def speak(self, context: UserContext) -> UserTurn:
-        """The next words. Raises UserStuck after the last try, and what the client raises.
+        """Return the next words.
 
-        The `spent` of all it raises tells what this turn took.
+        Raises UserStuck after the last try, and what the client raises, with what this turn took
+        in `spent`.
         """
         usage, mistakes, last = Usage(), list[SimulatorMistake](), ""
 
@@ -85,7 +86,10 @@ class UserOnModel:
             except Mistake as mistake:
                 mistakes.append(
                     SimulatorMistake(
-                        who="user", kind=mistake.kind, turn=len(context.agent), text=last[:_KEPT]
+                        who="user",
+                        kind=mistake.kind,
+                        turn=len(context.agent),
+                        text=last[:_MOST_MISTAKE],
                     )
                 )
                 raise
@@ -150,8 +154,8 @@ class UserOnModel:
 
 
 def _read(reply: str) -> str:
-    """What a person reads of a reply. One that no model can take must not end the session: that
-    would be a failure of the simulator."""
+    """Return what a person reads of a reply, at most 4,000 characters: one that no model can take
+    must not end the session."""
     cut = reply if len(reply) <= _MOST_READ else f"{reply[:_MOST_READ]} …"
     return DONE_MARK.sub("(done)", cut)  # the mark is the user's alone
 
@@ -167,7 +171,7 @@ _TEMPLATE = re.compile(
 
 
 class Mistake(ReplyError):
-    """The text is none that this user may say."""
+    """The user may not say this text."""
 
     def __init__(self, kind: Kind, problem: str) -> None:
         super().__init__(problem)
@@ -175,7 +179,7 @@ class Mistake(ReplyError):
 
 
 def check(text: str, context: UserContext) -> None:
-    """Raises Mistake for the first thing that is wrong with what a user says."""
+    """Raise Mistake for the first thing that is wrong with what a user says."""
     words, done = parted(text)
     if done and not context.agent:
         raise Mistake("done_at_once", f"{DONE} at the first turn: nobody has answered yet")
@@ -202,9 +206,8 @@ def _same(text: str) -> str:
 
 
 def _open(context: UserContext) -> str | None:
-    """A fact that the goals need and nobody has said, where the assistant has just asked something
-    for the first time: who leaves then has not been failed. None where there is none.
-    """
+    """Return a fact that the goals need and nobody has said, where the agent has just asked
+    something for the first time, else None: a user who leaves then was not failed by the agent."""
     last = context.agent[-1]
     asked = ASKS.search(last) and not says_goodbye(last) and not ANYTHING_ELSE.search(last)
     if not asked or _same(last) in [_same(text) for text in context.agent[:-1]]:
