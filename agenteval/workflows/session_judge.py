@@ -101,7 +101,7 @@ class SessionJudge:
         self.options = options or JudgeSampling(max_tokens=2048)
 
     async def judge(self, session: SessionText, repeat: int = 0) -> GoalsVerdict | GoalsFailure:
-        """Return a verdict per goal, or why there is none. Raises Unauthorized for a refused key."""
+        """Return the verdict, or why there is none. Raises Unauthorized for a refused key."""
         numbered = [f"{i}. {goal}" for i, goal in enumerate(session.goals, 1)]
         form = Form(
             "session_judge", _schema(bool(numbered)), lambda text: read_goals(text, session)

@@ -244,7 +244,15 @@ def _turn_tables(all_tallies: Tallies) -> Iterator[Table]:
     losses = [loss for r in turns for loss in losses_of_turn(r)]
     yield lost_table("turns_lost", "What brought no prediction or grade", losses)
     calls = [
-        _TurnCalls(t.agent, t.format, t.precision, t.recall, t.f1, t.parameters, t.parameters_free)
+        _TurnCalls(
+            t.agent,
+            t.format,
+            t.table.tool.precision.known,
+            t.recall,
+            t.f1,
+            t.table.parameters.f1.known,
+            t.table.parameters_free.f1.known,
+        )
         for t in tallies
     ]
     title = "Calls and parameters at single turns"
@@ -281,14 +289,16 @@ def _table(
     columns = {c.key: c for c in full.columns}
     lead = ("group", "system") if by else ("agent", "format")
     keys = [k for k in (*lead, *names.split()) if k in columns]
-    rows: list[dict[str, Cell]] = [{k: row[k] for k in keys} for row in full.rows]
     if by:
         columns |= _MEANS | {"group": Column(by, by)}
-        for row in rows:
-            for k in row.keys() & _MEANS.keys():
-                cell = row[k]
-                row[k] = cell.value if isinstance(cell, Estimate) else cell
-        rows = [{by: row.pop("group"), **row} for row in rows]
+    plain = {"fitness", "order", "turns", "calls", *(_MEANS if by else ())}
+    rows: list[dict[str, Cell]] = []
+    for row in full.rows:
+        cells = {columns[k].key: row[k] for k in keys}
+        for k in plain & cells.keys():
+            cell = cells[k]
+            cells[k] = cell.value if isinstance(cell, Estimate) else cell
+        rows.append(cells)
     shown = tuple(columns[k] for k in keys)
     return replace(full, columns=shown, rows=tuple(rows), group=by or "agent", detail=detail)
 

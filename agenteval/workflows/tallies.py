@@ -31,11 +31,11 @@ from agenteval.stats import (
 from agenteval.stats.bounded import bounded_interval
 from agenteval.stats.vectors import Floats
 from agenteval.workflows.conformance import CAUSES
-from agenteval.workflows.rates import MatchCounts, pass_powers, rates
+from agenteval.workflows.rates import MatchCounts, Rates, pass_powers, rates
 from agenteval.workflows.results import CaseInfo, SessionResult, SessionVerdict, TurnResult
 from agenteval.workflows.session import SessionEnd, SessionFailure, SessionLog
 from agenteval.workflows.session_judge import GoalsVerdict
-from agenteval.workflows.turn_score import TurnFailure, TurnVerdict, turn_table
+from agenteval.workflows.turn_score import TurnFailure, TurnTable, TurnVerdict, turn_table
 
 _MOST_K = 8
 _Result = TypeVar("_Result", SessionResult, TurnResult)
@@ -90,10 +90,8 @@ class SessionTally:
         "sessions with a call of which none departs from the procedure",
     )
     with_calls: int = column("sessions\nwith a call", "count")
-    fitness: float | None = column(
-        "fitness", "number", "1 − cost of the best walk / cost of the worst"
-    )
-    order: float | None = column(
+    fitness: Interval = column("fitness", "number", "1 − cost of the best walk / cost of the worst")
+    order: Interval = column(
         "order F1",
         "number",
         "longest common subsequence of tool names with gold, mean",
@@ -109,8 +107,9 @@ class SessionTally:
     undecided: int = column(
         "un-\ndecided", "count", "calls whose values only a judge could compare"
     )
-    turns: float | None = column("replies per\nsession", "number")
-    calls: float | None = column("calls per\nsession", "number")
+    turns: Interval = column("replies per\nsession", "number")
+    calls: Interval = column("calls per\nsession", "number")
+    tool: Rates
     undecided_sessions: int
     failures: Counter[str]
     pending: int
@@ -168,8 +167,8 @@ def session_tally(results: Sequence[SessionResult], group: str = "") -> SessionT
         without_verdict=without,
         conforms=conforms,
         with_calls=conforms.n,
-        fitness=_mean([(task, v.fitness) for task, v in valid]).mean,
-        order=_mean([(task, v.sequence) for task, v in valid]).mean,
+        fitness=_mean([(task, v.fitness) for task, v in valid]),
+        order=_mean([(task, v.sequence) for task, v in valid]),
         precision=tool.precision.known,
         recall=tool.recall.known,
         f1=tool.f1.known,
@@ -179,8 +178,9 @@ def session_tally(results: Sequence[SessionResult], group: str = "") -> SessionT
         made=tool.predicted,
         gold=tool.gold,
         undecided=sum(v.unjudged for _, v in judged),
-        turns=_mean([(task, log.turns) for task, log in logs], bounds=None).mean,
-        calls=_mean([(task, len(log.calls)) for task, log in logs], bounds=None).mean,
+        turns=_mean([(task, log.turns) for task, log in logs], bounds=None),
+        calls=_mean([(task, len(log.calls)) for task, log in logs], bounds=None),
+        tool=tool,
         undecided_sessions=sum(v.success is None for _, v in judged),
         failures=Counter(failures),
         pending=len(results) - len(judged) - failures.total(),
@@ -211,10 +211,7 @@ class TurnTally:
     unreadable: int = column("unread-\nable", "count", "no call and no reply")
     undecided: int = column("un-\ndecided", "count", "calls only a judge could decide")
     lost: int = column("lost", "count", "endpoint or adapter failed: in no rate")
-    precision: Interval
-    due_calls: int
-    parameters: Interval
-    parameters_free: Interval
+    table: TurnTable
     node: Interval = column("node right\n[95%]", "number", "share of named nodes")
     named: int = column("named", "count", "turns that name a node")
     due: int = column("of", "count", "turns that have a node")
@@ -222,6 +219,11 @@ class TurnTally:
     graded: int = column("graded", "count")
     not_graded: int = column("not\ngraded", "count", "the judge failed")
     no_reply: int = column("no\nreply", "count", "a reply was due and none came")
+
+    @property
+    def due_calls(self) -> int:
+        """Due calls that are decided: what `recall` is a share of."""
+        return self.table.tool.gold - self.table.tool.undecided
 
 
 def turn_tally(results: Sequence[TurnResult], group: str = "") -> TurnTally:
@@ -255,10 +257,7 @@ def turn_tally(results: Sequence[TurnResult], group: str = "") -> TurnTally:
         unreadable=table.unreadable,
         undecided=table.tool.undecided,
         lost=sum(table.failures.values()),
-        precision=table.tool.precision.known,
-        due_calls=table.tool.gold - table.tool.undecided,
-        parameters=table.parameters.f1.known,
-        parameters_free=table.parameters_free.f1.known,
+        table=table,
         node=table.node.accuracy,
         named=table.node.accuracy.n,
         due=table.node.turns,
