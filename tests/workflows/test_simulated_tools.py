@@ -110,15 +110,6 @@ def test_a_backend_that_does_not_fit_the_role() -> None:
         ToolSimulator(backend=Refusing).open(ROLE, HANA)
 
 
-def test_a_mode_needs_its_part() -> None:
-    with pytest.raises(InputError, match=r"backend\.py"):
-        ToolSimulator("backend")
-    with pytest.raises(InputError, match="need a model"):
-        ToolSimulator("model")
-    with pytest.raises(InputError, match="one of auto"):
-        ToolSimulator("magic")  # type: ignore[arg-type]
-
-
 def test_recorded_results_answer_and_nothing_is_made_up() -> None:
     session = ToolSimulator("recorded", backend=BACKEND).open(ROLE, OTTO)
     tools = box(session)
