@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,6 @@ from agenteval.workflows.session import (
 )
 from agenteval.workflows.session_judge import GoalsFailure, GoalsVerdict, GoalVerdict
 from agenteval.workflows.turn_score import TurnVerdict
-from tests.reporting.conftest import Open
 from tests.reporting.making import Seen, assert_harmless
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\u200b\x1b[31m$x$&amp;"
@@ -368,7 +368,7 @@ def test_hostile_words_stay_words() -> None:
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("browser")
-def test_in_a_browser_nothing_sticks_out_and_a_link_unfolds_its_call(open_page: Open) -> None:
+def test_in_a_browser_nothing_sticks_out_and_a_link_unfolds_its_call(open_page: Any) -> None:
     results = [session(verdict_=FULL), session(False, "r/s/" + "x" * 300, "y" * 300)]
     watched = open_page(workflows_page(results, [WRONG]), width=390)
     page = watched.page
