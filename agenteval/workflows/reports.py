@@ -122,11 +122,12 @@ def _trial(trial: SessionResult | TurnResult) -> dict[str, Any]:
 
     row, signs = _about(trial), flow_signs(trial)
     if isinstance(trial, SessionResult):
-        row |= {"seconds": trial.seconds, "log": dumped(trial.log)}
+        log, row["seconds"] = dumped(trial.log), trial.seconds
     else:
-        row |= {"grade": dumped(trial.grade), "failures": list(trial.failures)}
-        row["log"] = dumped(trial.prediction)
-    return row | {"signs": None if signs is None else list(signs), "verdict": dumped(trial.verdict)}
+        log, row["grade"] = dumped(trial.prediction), dumped(trial.grade)
+        row["failures"] = list(trial.failures)
+    row["signs"] = None if signs is None else list(signs)
+    return {**row, "log": log, "verdict": dumped(trial.verdict)}
 
 
 def _row(trial: SessionResult | TurnResult) -> dict[str, Any]:
