@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -26,7 +26,7 @@ from agenteval.models.limits import Budget, Limits
 from agenteval.records.trial import Trial
 from agenteval.store import Store
 from agenteval.workflows.cases import TurnCase
-from agenteval.workflows.evaluator import Log, WorkflowEvaluator, spent
+from agenteval.workflows.evaluator import Attempt, WorkflowEvaluator, spent
 from agenteval.workflows.predict import predict_next
 from agenteval.workflows.results import Level
 from agenteval.workflows.scenario import Demand
@@ -148,11 +148,9 @@ class WorkflowExperiment:
             if not dry:
                 system = await stack.enter_async_context(self.agent.opened(budget))
 
-            async def attempt(case: Any, variant: AgentVariant, number: int) -> Log:
-                if self.simulators is not None:
-                    return await self.simulators.session(case, variant, number, simulator)
-                return await self._turn(case, variant)
-
+            attempt: Attempt = partial(_turn, seconds=self.seconds)
+            if self.simulators is not None:
+                attempt = partial(self.simulators.session, client=simulator)
             judges = Judges(demand=self.demand)
             if judge is not None:
                 judges = Judges.on(judge, demand=self.demand)
@@ -178,12 +176,6 @@ class WorkflowExperiment:
                 for variant in self.agent.variants(self.conditions, system)
             ]
             yield _Opened(experiments, verdicts, budget)
-
-    async def _turn(self, case: TurnCase, variant: AgentVariant) -> Prediction | AgentFailure:
-        dialogue, tools = case.asked(variant.format)
-        limits = AgentLimits(seconds=self.seconds)
-        agent = variant.agent_for(case)
-        return await predict_next(agent, dialogue, tools, limits, in_words=case.in_words)
 
     def _bounds(self, case: Case, stored: Trial | None) -> Requests:
         """Return the requests of an attempt, in the order in which they are first sent, and of its
@@ -211,6 +203,14 @@ class WorkflowExperiment:
             questions = 1 + calls * _most_pairs(case)
             bounds["judge"] = RequestBounds(0, MOST_REQUESTS * questions)
         return bounds
+
+
+async def _turn(
+    case: TurnCase, variant: AgentVariant, number: int, *, seconds: float
+) -> Prediction | AgentFailure:
+    dialogue, tools = case.asked(variant.format)
+    limits, agent = AgentLimits(seconds=seconds), variant.agent_for(case)
+    return await predict_next(agent, dialogue, tools, limits, in_words=case.in_words)
 
 
 def _most_pairs(case: Case) -> int:

@@ -93,7 +93,7 @@ class Simulators:
         return conditions
 
     async def session(
-        self, case: SessionCase, variant: AgentVariant, number: int, client: Client | None
+        self, case: SessionCase, variant: AgentVariant, number: int, *, client: Client | None
     ) -> SessionLog | SessionFailure:
         """Run one session; repeats differ by the number of their trial."""
         tools = ToolSimulator(

@@ -341,7 +341,7 @@ def test_one_agent_under_two_conditions_is_two_each_with_its_formats(store: Stor
 def held(case: Any, variant: AgentVariant, number: int) -> Any:
     """A session with the scripted user and the role's backend."""
     simulators = Simulators("scripted", "backend", [OF], SessionSettings(), on_model=False)
-    return simulators.session(case, variant, number, None)
+    return simulators.session(case, variant, number, client=None)
 
 
 def test_repeats_differ_by_their_number_and_are_the_same_again(
