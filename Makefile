@@ -19,8 +19,8 @@ JOBS ?= 2
 TESTS ?=
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
-.PHONY: demo test test-all test-latest test-interop pytest lock lint size bench bench-soak \
-	bench-crash bench-hostile bench-speed browser clean
+.PHONY: demo docs test test-all test-latest test-interop pytest lock lint size bench bench-soak \
+	bench-crash bench-hostile bench-speed scale browser clean
 
 # First what is recorded or needs no model; then the local critic, which has to be fetched.
 demo: $(VENV)/base
@@ -77,6 +77,10 @@ lint: $(VENV)/dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# The documentation as a website in site/. Broken links are errors. Zensical reads the same files.
+docs: $(VENV)/dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict -f .mkdocs.yml
+
 # Lines and files of the package, and of the path of one quantify.
 size: $(VENV)/dev
 	$(BIN)/python -m benchmarks.size
@@ -89,6 +93,10 @@ bench: $(VENV)/dev
 # the same command with everything stored, and with every reply cached.
 bench-soak bench-crash bench-hostile bench-speed: bench-%: $(VENV)/dev
 	$(BIN)/python -m benchmarks $*
+
+# What Ray actors cost and bring, and what survives kills. About a quarter of an hour.
+scale: $(VENV)/dev
+	$(BIN)/python -m benchmarks scale
 
 # Chromium for the tests of the report, from Debian, when root and not there yet. Without it these
 # tests are skipped, with a line that says so.

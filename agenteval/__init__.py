@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from agenteval.app.agreement import sample_to_label as sample_to_label
     from agenteval.app.comparison import compare as compare
     from agenteval.app.design import design as design
+    from agenteval.app.evaluation import run as run
     from agenteval.app.stored import export as export
     from agenteval.app.stored import page as page
     from agenteval.app.stored import results as results
@@ -86,6 +87,7 @@ _HOME = {
     "page": "agenteval.app.stored",
     "results": "agenteval.app.stored",
     "sample_to_label": "agenteval.app.agreement",
+    "run": "agenteval.app.evaluation",
     "scores": "agenteval.app.stored",
     "sources": "agenteval.app.stored",
     # what all share

@@ -16,6 +16,7 @@
         │   └── TooLong            -   longer than the model's context (becomes a Failure)
         ├── Transient              3   may heal: 408, 409, 429, 5xx, connection
         │   └── RequestTimeout     3   no answer within the limit
+        ├── OutOfTime              -   no reply in the time that the caller had left for it
         └── Filtered               -   the endpoint withheld the reply (becomes a Failure)
 
 Any other exception is a bug: the command line ends with 70 and names a file with the traceback.
@@ -149,6 +150,15 @@ class Transient(ModelError):
 
 class RequestTimeout(Transient):
     """No complete answer within the time limit."""
+
+
+class OutOfTime(ModelError):
+    """No reply within the time that the caller gave. `lost` are the seconds of it that went to the
+    queue, failed attempts and pauses, not to an attempt that was still running."""
+
+    def __init__(self, message: str, lost: float = 0.0) -> None:
+        super().__init__(message)
+        self.lost = lost
 
 
 class Filtered(ModelError):

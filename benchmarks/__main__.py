@@ -42,7 +42,9 @@ BENCHMARKS: dict[str, Benchmark] = {
     "embedded": Benchmark("quality"),
     "coverage": Benchmark("quality", ("--experiments", "400")),
     "calibration": Benchmark("quality", ("--draws", "50")),
-    "scale": Benchmark("speed", ("--runs", "600")),
+    "scale": Benchmark(
+        "scale", ("--runs", "200", "--calls", "300", "--sessions", "4", "--rounds", "1")
+    ),
     "gates": Benchmark("quality", ("--draws", "1000")),
     "few_labels": Benchmark("quality", ("--draws", "400", "--looks", "1000")),
     "judges": Benchmark("quality", ("--simulations", "20", "--pool", "120")),

@@ -35,7 +35,7 @@ def promises(page: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("page", PAGES)
 def test_every_promise_names_a_test_that_exists(page: str) -> None:
     rows = promises(page)
-    assert len(rows) >= 8
+    assert len(rows) >= 8  # the tables were found
     for promise, shown in rows:
         named = TEST.findall(shown)
         assert named, f"{page}: no test shows {promise!r}"

@@ -1,4 +1,4 @@
-"""The example of the README runs as it stands there, without a key."""
+"""The example in the README runs unchanged, without a key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 
 def test_the_example_runs_in_a_fresh_folder_without_a_key(tmp_path: Path) -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
-    code = readme.partition("## From Python")[2].partition("```python\n")[2].partition("```")[0]
+    code = readme.partition("## Five lines")[2].partition("```python\n")[2].partition("```")[0]
     lines = [line for line in code.splitlines() if line]
     assert len(lines) <= 5
     assert sum(line.startswith(("import ", "from ")) for line in lines) == 1

@@ -7,9 +7,7 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,14 @@ from pydantic import JsonValue
 
 from agenteval.agents.arguments import as_object
 from agenteval.agents.toolbox import Toolbox
-from agenteval.errors import AgentevalError, Filtered, InputError, RequestTimeout, Transient
+from agenteval.errors import (
+    AgentevalError,
+    Filtered,
+    InputError,
+    OutOfTime,
+    RequestTimeout,
+    Transient,
+)
 from agenteval.models.client import Client, ReplyCache, RetryPolicy
 from agenteval.models.limits import Budget, Limiter
 from agenteval.models.openai import OpenAITransport
@@ -130,30 +135,6 @@ class _WriteOnly:
         """Return None: the request must be sent."""
 
 
-@dataclass(slots=True)
-class _Attempts:
-    """What the transport has done for one request so far."""
-
-    clock: Callable[[], float] = time.monotonic
-    sent: int = 0
-    since: float | None = None  # when the attempt under way was begun
-
-
-_attempts: ContextVar[_Attempts | None] = ContextVar("attempts", default=None)
-
-
-@contextmanager
-def attempt() -> Iterator[None]:
-    """To be held by a transport while it sends: tells the case that its request is on the way."""
-    note = _attempts.get() or _Attempts()
-    note.sent, note.since = note.sent + 1, note.clock()
-    try:
-        yield
-    except Exception:  # not a cancellation: then the attempt was still under way
-        note.since = None
-        raise
-
-
 class Line:
     """One case's line to the model: what it asks is counted in the toolbox.
 
@@ -178,20 +159,16 @@ class Line:
         Raises the ModelError of the client, and Filtered for a reply that a content filter of the
         endpoint withheld.
         """
-        note, began = _Attempts(self._clock), self._clock()
+        began = self._clock()
         # another attempt at a case is never answered with what was recorded of the first
         request = replace(request, repeat=self._tools.trial)
-        token = _attempts.set(note)
         try:
-            reply = await self._in_time(request, note, began)
-        except AgentevalError as error:
-            self._tools.spend(error.spent or Usage(requests=note.sent))
+            reply = await self._client.complete(request, within=self._deadline - began)
+        except (AgentevalError, asyncio.CancelledError) as error:
+            self._tools.spend(getattr(error, "spent", None) or Usage())
+            if isinstance(error, OutOfTime):
+                await self._out_of_time(error)
             raise
-        except asyncio.CancelledError:  # that it was sent is known, what it cost is not
-            self._tools.spend(Usage(requests=note.sent))
-            raise
-        finally:
-            _attempts.reset(token)
         self._lost += max(0.0, self._clock() - began - reply.latency)
         self._tools.spend(reply.usage)
         self._tools.model = reply.model or self._tools.model
@@ -200,22 +177,15 @@ class Line:
         self.last = replace(reply, text=reply.text or reply.refusal or "")
         return self.last
 
-    async def _in_time(self, request: Request, note: _Attempts, began: float) -> Reply:
-        try:
-            async with asyncio.timeout(self._deadline - began) as limit:
-                return await self._client.complete(request)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-        now = self._clock()
-        lost = self._lost + (note.since or now) - began
+    async def _out_of_time(self, error: OutOfTime) -> None:
+        lost = self._lost + error.lost
         if lost > 0.1 * self._seconds:
             raise Transient(
                 f"{self._where}: {lost:.1f} of {self._seconds:g} s went to retries and waiting, so"
                 " running out of time says nothing about the agent"
-            )
+            ) from None
         await asyncio.sleep(2 * self._margin + 1)  # the driver ends the case
-        raise RequestTimeout(f"{self._where}: no reply within {self._seconds:g} s")
+        raise RequestTimeout(f"{self._where}: no reply within {self._seconds:g} s") from None
 
     @property
     def _where(self) -> str:
@@ -230,11 +200,6 @@ class ChatTransport(OpenAITransport):
     a history, names and arguments that endpoints refuse with 400 are made sendable: a model's bad
     call must not look like a fault of the endpoint.
     """
-
-    async def send(self, request: Request) -> Reply:
-        """One attempt; see OpenAITransport."""
-        with attempt():
-            return await super().send(request)
 
     async def _post(self, body: dict[str, Any]) -> bytes:
         return whole_calls(await super()._post(body))

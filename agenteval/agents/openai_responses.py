@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenteval.agents.conversation import wire_messages
-from agenteval.agents.endpoint import INSTRUCTIONS, Endpoint, attempt, sendable_call
+from agenteval.agents.endpoint import INSTRUCTIONS, Endpoint, sendable_call
 from agenteval.agents.openai_chat import Items, OpenAIChatAgent, on_functions
 from agenteval.agents.protocol import Dialogue, System, Tool
 from agenteval.errors import BadRequest, Transient
@@ -53,8 +53,7 @@ class ResponsesTransport(OpenAITransport):
         body = self._body(request, "text")
         started = time.monotonic()
         try:
-            with attempt():
-                payload = await self._post(body)
+            payload = await self._post(body)
             return read_response(payload, time.monotonic() - started, self.endpoint)
         except (BadRequest, Transient) as error:
             if error.said is not None and self._asks_for_less(error.said, body, request):

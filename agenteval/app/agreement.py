@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from agenteval.analysis.agreement import Agreement, AgreeOptions
 from agenteval.analysis.agreement import agree as agreement_of
@@ -22,13 +22,15 @@ from agenteval.analysis.panel import panel as panel_of
 from agenteval.analysis.rating_sources import StoredJudge, chosen_raters, file_table, raters_in
 from agenteval.analysis.ratings import with_runs
 from agenteval.analysis.sampling import By, Sample, draw, read_sample
+from agenteval.app.options import AgreementKeywords, AgreementOptions, Ratings
+from agenteval.cli.options import read_options
 from agenteval.cli.running import Watch, opened
 from agenteval.errors import InputError
 from agenteval.files import same_file
 from agenteval.readers import make_view, read_runs
 from agenteval.records import Criterion, Run
 from agenteval.records.base import content_hash
-from agenteval.records.table import Cell, Column, Table
+from agenteval.records.table import column, table_of
 from agenteval.reporting.page import report_page
 from agenteval.reporting.plots import reliability_lines
 from agenteval.reporting.report import Report
@@ -36,8 +38,6 @@ from agenteval.stats.scores import ScoreTable
 from agenteval.store import Store
 from agenteval.text import plural
 from agenteval.utility.judging import Criteria, read_criteria
-
-Ratings = str | Path | ScoreTable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,111 +92,92 @@ class AgreementReport(Report):
         return {agreement.criterion_id: agreement for agreement in self.pairs[0].criteria}
 
 
-def agree(
-    labels: Ratings | None = None,
-    *,
-    raters: Sequence[str] = (),
-    scores: Ratings | Sequence[Ratings] = (),
-    store: str | Path | Store | None = None,
-    judges: str | Sequence[str] = (),
-    task: str | None = None,
-    criteria: Criteria | None = None,
-    runs: str | Path | Sequence[Run] | None = None,
-    cut: float | None = None,
-    min_runs: int = 30,
-    audit: bool = False,
-    confusion: bool = False,
-    sample: str | Path | None = None,
-    random_labels: bool = False,
-    alt_test: bool = False,
-    epsilon: float = 0.2,
-    gate: bool = False,
-    seed: int = 0,
-) -> AgreementReport:
-    """Every judge beside `labels`, ratings by people: agreement per criterion, with intervals over
-    cases.
+def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -> AgreementReport:
+    """Compare every judge with `labels`, ratings by people: agreement per criterion, with intervals
+    over cases. `agenteval.app.options.AgreementOptions` lists the keywords.
 
-    Labels and `scores` are files of ratings (CSV, JSONL) or tables; of a file every rater counts
-    for itself, or those of `raters` and `judges`. Without `scores` the judges are those of the
-    store (by model or start of the hash; default: the latest). `criteria` (a file, a set or a
-    list; else those of the task) say the levels, worst to best. `runs` give case and success;
-    default: runs.jsonl beside the labels. `cut` is the value from which on a run is good, for the
-    corrected rate. `audit` lists runs whose success label a judge contradicts.
+    Labels and `scores` are files of ratings (CSV, JSONL) or tables. Each rater in a file counts
+    separately; `raters` and `judges` select some. Without `scores` the judges are those of the
+    store (by model or start of the hash; default: the latest). `criteria` (a file, a set or a list;
+    default: those of the task) give the levels, worst to best. `runs` give case and success;
+    default: runs.jsonl beside the labels. A run is good from the value `cut` on, for the corrected
+    rate. `audit` lists runs whose success label a judge contradicts.
 
     The mean of each criterion is corrected by labels that `sample_to_label` drew: the labels' file
     says so itself, or `sample` is the file that was drawn. `random_labels` declares that labels
-    without a sample were drawn at random. `alt_test` asks whether a judge may stand in for one of
-    at least three raters, who costs `epsilon` more (Calderon et al. 2025). With `gate` a criterion
-    that fewer than `min_runs` runs were rated on by both sets the exit code 4.
+    without a sample were drawn at random. `alt_test` asks whether a judge may replace one of at
+    least three raters, where a person costs `epsilon` more (Calderon et al. 2025). With `gate` the
+    exit code is 4 when fewer than `min_runs` runs have a label and a rating on some criterion.
 
     Raises InputError for what cannot be used, StoreError for a store that cannot be read.
     """
-    if labels is None and not audit:
+    given = read_options(AgreementOptions, options, agree)
+    if labels is None and not given.audit:
         raise InputError("give ratings to compare with, or --audit", "--labels")
-    if alt_test and labels is None:
+    if given.alt_test and labels is None:
         raise InputError("asks for labels of several people", "--alt-test")
-    if not 0 <= epsilon < 1:
-        raise InputError(f"epsilon {epsilon} must lie from 0 up to 1", "--epsilon")
-    drawn = _sample(labels, sample)
-    options = AgreeOptions(few=min_runs, cut=cut, seed=seed)
-    judges = (judges,) if isinstance(judges, str) else tuple(judges)
-    known, notes = known_criteria(criteria, task)
+    if not 0 <= given.epsilon < 1:
+        raise InputError(f"epsilon {given.epsilon} must lie from 0 up to 1", "--epsilon")
+    drawn = _sample(labels, given.sample)
+    thresholds = AgreeOptions(few=given.min_runs, cut=given.cut, seed=given.seed)
+    judges = (given.judges,) if isinstance(given.judges, str) else tuple(given.judges)
+    criteria, notes = known_criteria(given.criteria, given.task)
     unfinished: list[str] = []
-    given = [scores] if isinstance(scores, str | Path | ScoreTable) else list(scores)
-    if given:
-        if store is not None:
+    scores = given.scores
+    files = [scores] if isinstance(scores, str | Path | ScoreTable) else list(scores)
+    if files:
+        if given.store is not None:
             raise InputError("give --store or --scores, not both", "--scores")
-        tables = _from_files(given, judges, labels, raters, known)
+        tables = _from_files(files, judges, labels, given.raters, criteria)
     else:
-        tables, known = _from_store(
-            store, judges, task and Path(task).name, known, notes, unfinished
-        )
+        task = given.task and Path(given.task).name
+        tables, criteria = _from_store(given.store, judges, task, criteria, notes, unfinished)
     people: dict[str, ScoreTable] = {}
     if isinstance(labels, ScoreTable):
         people = {"people": labels}
     elif labels is not None:
         path = Path(labels)
-        chosen = chosen_raters(path, raters, "--rater")
-        people = {r or path.stem: file_table(path, known, rater=r) for r in chosen}
-    tables, people = _placed(tables, people, labels, runs, notes)
+        chosen = chosen_raters(path, given.raters, "--rater")
+        people = {r or path.stem: file_table(path, criteria, rater=r) for r in chosen}
+    tables, people = _placed(tables, people, labels, given.runs, notes)
     pairs = [
-        JudgeAndRater(judge, rater, tuple(agreement_of(table, by_rater, known, options)))
+        JudgeAndRater(judge, rater, tuple(agreement_of(table, by_rater, criteria, thresholds)))
         for judge, table in tables.items()
         for rater, by_rater in people.items()
     ]
     panels = [
-        PanelOf(rater, tuple(panel_of(tables, by_rater, known)))
+        PanelOf(rater, tuple(panel_of(tables, by_rater, criteria)))
         for rater, by_rater in people.items()
         if len(tables) > 1
     ]
     audits = []
-    for judge, table in tables.items() if audit else ():
+    for judge, table in tables.items() if given.audit else ():
         suspects = tuple(audit_labels(table))
         contradicted = {s.run for s in suspects if s.against}
         audits.append(AuditBy(judge, suspects, tuple(with_and_without(table, contradicted))))
-    among = agreement_among(people, known, options) if len(people) > 1 else []
+    among = agreement_among(people, criteria, thresholds) if len(people) > 1 else []
     labelled = [
         LabelledBy(
             judge,
             rater,
-            tuple(labelled_means(table, by_rater, known, drawn, random=random_labels)),
-            tuple(calibrations(table, by_rater, known)),
+            tuple(labelled_means(table, by_rater, criteria, drawn, random=given.random_labels)),
+            tuple(calibrations(table, by_rater, criteria)),
         )
         for judge, table in tables.items()
         for rater, by_rater in people.items()
     ]
     tests = [
-        Replacing(judge, tuple(people), replacing(table, people, known, epsilon=epsilon))
+        Replacing(judge, tuple(people), replacing(table, people, criteria, epsilon=given.epsilon))
         for judge, table in tables.items()
-        if alt_test
+        if given.alt_test
     ]
-    names = {c.id: c.name for c in known}
+    names = {c.id: c.name for c in criteria}
     report = AgreementReport(
         title=f"{', '.join(tables)} against labels of {', '.join(people)}"
         if people
         else f"label audit by {', '.join(tables)}",
         tables=(
-            *agreement_tables(pairs, among, panels, audits, names, confusion=confusion),
+            *agreement_tables(pairs, among, panels, audits, names, confusion=given.confusion),
             *label_tables(labelled, tests, names),
             disagreement_table(
                 disagreements({**tables, **people}), names, "repeats, judges and people"
@@ -211,7 +192,7 @@ def agree(
         labelled=tuple(labelled),
         replacing=tuple(tests),
     )
-    return report.gated(*_gates(pairs, min_runs)) if gate else report
+    return report.gated(*_gates(pairs, given.min_runs)) if given.gate else report
 
 
 def _sample(labels: Ratings | None, sample: str | Path | None) -> Sample | None:
@@ -238,6 +219,13 @@ class SampleReport(Report):
         return [dict(row) for row in self.sheet]
 
 
+@dataclass(frozen=True)
+class _SampledRun:
+    run: str = column("run")
+    system: str = column("system")
+    weight: float = column("weight", "number", "runs that it stands for")
+
+
 def sample_to_label(
     n: int,
     *,
@@ -250,7 +238,7 @@ def sample_to_label(
     criteria: Criteria | None = None,
     runs: str | Path | Sequence[Run] | None = None,
 ) -> SampleReport:
-    """Draw `n` of the runs that a judge rated, for people to label, as `trust.sampling.draw` does.
+    """Draw `n` of the runs that a judge rated, for people to label (`analysis.sampling.draw`).
 
     The ratings are those of the store's latest judge, of `judge`, or of `scores`. Texts are those
     of `runs`, which need not be given. Save the report as .csv or .jsonl, have the empty labels
@@ -292,18 +280,13 @@ def sample_to_label(
                     "text": view.trajectory if first and view else None,
                 }
             )
-    columns = (
-        Column("run", "run"),
-        Column("system", "system"),
-        Column("weight", "weight", "number", "runs that it stands for"),
-    )
-    rows: list[dict[str, Cell]] = [
-        {"run": run, "system": entries[run].system or "", "weight": weight}
+    rows = [
+        _SampledRun(run, entries[run].system or "", weight)
         for run, weight in sample.weights.items()
     ]
     return SampleReport(
         title=f"to be labelled, of the runs that {name} rated: {sample.name}",
-        tables=(Table("sample", "Runs to label", columns, tuple(rows), detail=True),),
+        tables=(table_of(_SampledRun, "sample", "Runs to label", rows, detail=True),),
         notes=tuple(notes),
         sample=sample,
         sheet=tuple(sheet),

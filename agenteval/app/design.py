@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agenteval.analysis.spread import WIDEST, cases_for_width, design_table, spreads
-from agenteval.app.agreement import Ratings, judge_table
+from agenteval.app.agreement import judge_table
+from agenteval.app.options import Ratings
 from agenteval.errors import InputError
 from agenteval.reporting.report import Report
 from agenteval.store import Store

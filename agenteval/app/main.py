@@ -30,6 +30,7 @@ from agenteval.text import guard_logs, redacted, visible
 COMMANDS = {
     "demo": "Judge solutions by a capable judge (recorded), a poor and a bad one; tell them apart.",
     "init": "Make the folder of a new task; with a file of runs also criteria, and a first page.",
+    "run": "Run an evaluation file: criteria, scores, verification, comparison, report, exit code.",
     "criteria": "Propose criteria, merge paraphrases, check the scales, write criteria/TASK.json.",
     "design": "Say what cases × repeats will cost and show, before the first call.",
     "quantify": "Score every run on every criterion.",
@@ -74,7 +75,7 @@ class Commands(typer.core.TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of this name with its options; None where there is none."""
-        return _command(cmd_name) if cmd_name in COMMANDS else None
+        return command_of(cmd_name) if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Names and first sentences, without a look at the commands themselves."""
@@ -93,7 +94,7 @@ app = typer.Typer(
     help="Find out whether an LLM agent is useful, and whether the judge that says so can be "
     "trusted.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},  # commands inherit it
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -121,7 +122,7 @@ def typed(name: str) -> typer.Typer:
 
 
 @cache
-def _command(name: str | None = None) -> Any:
+def command_of(name: str | None = None) -> Any:
     """A command with its options, or the root of all; built once, which takes a while."""
     command = typer.main.get_command(app if name is None else typed(name))
     command.name = name or command.name
@@ -149,7 +150,7 @@ def _run(arguments: list[str] | None, caught: Caught) -> int:
     try:
         try:
             refuse_removed(sys.argv[1:] if arguments is None else arguments)
-            _command()(arguments)
+            command_of()(arguments)
         finally:  # what cannot be written is told here, not by Python at its end
             if (failed := output_fails()) is not None:
                 raise failed

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from agenteval.errors import InputError
 
-ONE_PROCESS = "one process keeps hundreds of requests in flight; give --concurrency instead"
-
 # (words of the command, option or "" for the whole command): what to use instead
 REMOVED = {
     ("flow convert", ""): "ask any chat model, then run `agenteval flow check`",
@@ -17,9 +15,7 @@ REMOVED = {
     ("trace score", "--tolerance"): "hits are exact; leave it out",
     ("quantify", "--findings"): "judge the runs without findings; leave it out",
     ("quantify", "--datamark"): "leave it out; test whether the judge obeys with verify --probes",
-    ("work", ""): ONE_PROCESS,
-    ("", "--workers"): ONE_PROCESS,
-    ("", "--ray"): ONE_PROCESS,
+    ("work", ""): "use --workers N or --ray ADDRESS of the command itself",
     ("quantify", "--allow-code"): "run the code in a judge in Python, see docs/computed.md",
     ("verify", "--allow-code"): "run the code in a judge in Python, see docs/computed.md",
     ("verify", "--rounds"): "run `agenteval criteria` and `agenteval verify` again",

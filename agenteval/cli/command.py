@@ -44,7 +44,7 @@ class grouped:  # noqa: N801  a decorator
             if not _is_group(kind):
                 parameters[name] = parameter.replace(annotation=kind, kind=parameter.KEYWORD_ONLY)
                 continue
-            for field, annotation in _command_options(kind).items():
+            for field, annotation in command_options(kind).items():
                 default = inspect.Parameter.empty if field.default is MISSING else field.default
                 parameters[field.name] = inspect.Parameter(
                     field.name, parameter.KEYWORD_ONLY, default=default, annotation=annotation
@@ -72,7 +72,7 @@ def _is_group(kind: object) -> bool:
     return isinstance(kind, type) and is_dataclass(kind)
 
 
-def _command_options(group: type) -> dict[Field[Any], Any]:
+def command_options(group: type) -> dict[Field[Any], Any]:
     """The fields of a group that are options of commands, with their annotations for typer."""
     options: dict[Field[Any], Any] = {}
     for field in fields(group):

@@ -171,6 +171,33 @@ class EndpointKeywords(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
+class ExecutorOptions:
+    """Where units are evaluated."""
+
+    workers: int | None = option(
+        None,
+        "--workers",
+        help="Evaluate in this many Ray actors, on this machine unless --ray says where. Requests "
+        "are still sent by this process. Needs agenteval[ray].",
+        min=1,
+    )
+    ray: str | None = option(
+        None,
+        "--ray",
+        metavar="ADDRESS|local",
+        help="Evaluate in a Ray cluster, e.g. auto on one of its nodes; local: on this machine.",
+        show_default=False,
+    )
+
+
+class ExecutorKeywords(TypedDict, total=False):
+    """Keywords for `ExecutorOptions`."""
+
+    workers: int | None
+    ray: str | None
+
+
+@dataclass(frozen=True)
 class CommonOptions:
     """Options that several groups declare again with `with_default`."""
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def refuse_input(
-    output: str | Path | None, inputs: Iterable[str | Path | None] = (), *, store: StorePath = None
+    output: str | Path | None, inputs: Iterable[object] = (), *, store: StorePath = None
 ) -> None:
     """Raise InputError when the file to write is one of the `inputs`, or the store.
 
@@ -28,7 +28,8 @@ def refuse_input(
     from agenteval.store import default_path
     from agenteval.store.connect import store_place
 
-    if any(source is not None and same_file(Path(source), Path(output)) for source in inputs):
+    files = (Path(source) for source in inputs if isinstance(source, str | Path))
+    if any(same_file(file, Path(output)) for file in files):
         raise InputError("the command reads this file; name another one to write", str(output))
     place = store_place(default_path() if not isinstance(store, str | Path) else store)
     if isinstance(place, Path) and same_file(place, Path(output)):

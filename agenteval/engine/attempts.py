@@ -6,11 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
+from agenteval.agents import AgentFailure
 from agenteval.engine import Outcome, Requests, Unit
-from agenteval.records import Criterion, Source
-from agenteval.records.trial import TrialCase, TrialSystem, source_key
+from agenteval.engine.measures import failed
+from agenteval.records import Criterion, Record, Source, Usage
+from agenteval.records.trial import Trial, TrialCase, TrialSystem, source_key
 from agenteval.store import Store, Trials
 
 C = TypeVar("C")
@@ -91,6 +93,30 @@ class AttemptEvaluator(ABC, Generic[C]):
         tables.add_cases(self.evaluator, self._stored())
         tables.add_system(self.evaluator, self.system, self.measures)
         return []
+
+    def failure_log(self, case: C, message: str) -> Record:
+        """Return the log of an attempt that the infrastructure failed."""
+        return AgentFailure(status="error:infrastructure", message=message)
+
+    def failure(self, unit: Unit[C], message: str, usage: Usage) -> Outcome:
+        """Return the outcome of an attempt that the infrastructure failed; it names the case."""
+        case = self.stored_case(unit.key, unit.content)
+        log = self.failure_log(unit.content, f"{case.id}: {message}")
+        trial = Trial(
+            evaluator=self.evaluator,
+            system_key=self.system.key,
+            case_key=unit.key,
+            trial=unit.repeat,
+            case_id=case.id,
+            status="error:infrastructure",
+            log=log.model_dump(mode="json"),
+            usage=usage,
+        )
+        return Outcome(failed(trial, self.measures, "error:infrastructure", message), trial)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the cases: another process evaluates units and does not list them."""
+        return {**self.__dict__, "cases": {}}
 
     def _stored(self) -> Iterable[TrialCase]:
         return (self.stored_case(key, case) for key, case in self.cases.items())

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from agenteval.engine.dry_run import Estimate, estimate
+from agenteval.engine.executor import Executor, LocalExecutor
 from agenteval.engine.resume import Pending, pending
-from agenteval.engine.unit import Evaluator, ExperimentResult, Outcome, Progress, T, Unit
+from agenteval.engine.unit import Evaluate, Evaluator, ExperimentResult, Outcome, Progress, T, Unit
 from agenteval.errors import StoreError, Unauthorized
 from agenteval.store import Store
 from agenteval.store.experiments import StoredExperiment, begin, finish
@@ -28,9 +29,10 @@ OnProgress = Callable[[Progress], None]
 class Experiment(Generic[T]):
     """An evaluator whose results go to a store: `await Experiment(evaluator, store).run()`.
 
-    At most `concurrency` units run at once. `client` is that of a judge; at an interrupt it drops
-    requests that are not sent yet (`Client.wind_down`). `notify` gets one line for what is about to
-    run and for an interrupt, `warn` what readers of the results must know.
+    At most `concurrency` units run at once; `executor` says where. `client` is that of a judge; at
+    an interrupt it drops requests that are not sent yet (`Client.wind_down`). `notify` gets one
+    line for what is about to run and for an interrupt, `warn` what readers of the results must
+    know.
 
     The promises:
 
@@ -60,6 +62,7 @@ class Experiment(Generic[T]):
         notify: Callable[[str], None] = lambda _: None,
         warn: Callable[[str], None] | None = None,
         announce: bool = True,
+        executor: Executor | None = None,
     ) -> None:
         self.evaluator = evaluator
         self.store = store
@@ -69,9 +72,11 @@ class Experiment(Generic[T]):
         self.notify = notify
         self.warn = warn or notify
         self.announce = announce
+        self.executor = executor or LocalExecutor()
         self.progress = Progress(0)
         self._breaker = Breaker(evaluator.noun)
         self._running = 0
+        self._evaluate: Evaluate = evaluator.evaluate
 
     def pending(self) -> Pending[T]:
         """Return what the store lacks."""
@@ -94,6 +99,8 @@ class Experiment(Generic[T]):
             for line in self.evaluator.register(self.store):
                 self.warn(line)
             work = self.pending()
+            if work.units:
+                self._evaluate = await self.executor.prepare(self.evaluator, self.store)
             self._begin(work)
             if self.announce:
                 self.notify(announcement(self.evaluator, work))
@@ -137,7 +144,7 @@ class Experiment(Generic[T]):
                 return
             self._running += 1
             try:
-                outcome = await self.evaluator.evaluate(unit)
+                outcome = await self._evaluate(unit)
                 failure = outcome.broken
                 over_budget = failure is not None and failure[0] == "error:budget"
                 if not over_budget or outcome.usage.requests:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from agenteval.records import CallRecord, Criterion, Failure, FailureStatus, Result, Source, Usage
 from agenteval.records.score import INFRASTRUCTURE
@@ -97,6 +97,9 @@ class Outcome:
         return (self.call.outcome or "unchecked",)
 
 
+Evaluate = Callable[[Unit[Any]], Awaitable[Outcome]]
+
+
 @dataclass(slots=True)
 class Progress:
     """Counts while an experiment runs: units, and what came of them by status (see `Outcome`)."""
@@ -178,6 +181,10 @@ class Evaluator(Protocol[T]):
     def sends_by_client(self) -> bool:
         """Whether all its requests go through a client of this package, so that a dry run may
         evaluate a unit: nothing is sent and no code of users runs."""
+        ...
+
+    def failure(self, unit: Unit[T], message: str, usage: Usage) -> Outcome:
+        """Return the outcome of a unit that the infrastructure failed (`error:infrastructure`)."""
         ...
 
     async def evaluate(self, unit: Unit[T]) -> Outcome:

@@ -15,6 +15,7 @@ from agenteval.errors import (
     BadRequest,
     Filtered,
     ModelError,
+    OutOfTime,
     RequestTimeout,
     Transient,
     Unauthorized,
@@ -71,6 +72,7 @@ class _Effort:
     resends: int = 0  # at once, in a simpler form or over another connection
     usage: Usage = Usage()  # noqa: RUF009  frozen
     started: float | None = None
+    since: float | None = None  # of the attempt that is running
     latency: float = 0.0  # of the last attempt
 
 
@@ -134,8 +136,10 @@ class Client:
         """Everything counted so far, earlier sessions of the budget included."""
         return self.budget.spent
 
-    async def complete(self, request: Request) -> Reply:
+    async def complete(self, request: Request, *, within: float | None = None) -> Reply:
         """Answer one request. See the class for what it raises.
+
+        Raises OutOfTime after `within` seconds. A CancelledError has `spent`, too.
 
         In a dry run (`models.dry_run`) only stored replies are answered; WouldSend is raised for
         every other request.
@@ -150,15 +154,20 @@ class Client:
         if dry is not None:
             dry.drafts.append(self.draft(request))
             raise WouldSend("a dry run sends nothing")
-        effort = _Effort(size)
+        effort, began = _Effort(size), self.clock()
         try:
             # a recording knows requests without the nonce, which differs from store to store
             recorded = getattr(self.transport, "recorded", False)
             sent = request if recorded else request.with_nonce(key, self.secret)
-            reply = await self._ask_for_words(sent, effort)
-        except AgentevalError as error:
-            error.spent = effort.usage if effort.usage.requests else None
-            raise
+            async with asyncio.timeout(within):
+                reply = await self._ask_for_words(sent, effort)
+        except (AgentevalError, TimeoutError, asyncio.CancelledError) as error:
+            raised: Any = error
+            if isinstance(error, TimeoutError):  # transports raise RequestTimeout
+                lost = (effort.since or self.clock()) - began
+                raised = OutOfTime(f"{self.transport.endpoint}: no reply within {within} s", lost)
+            raised.spent = effort.usage if effort.usage.requests else None
+            raise raised from None
         reply = replace(
             reply,
             key=key,
@@ -248,6 +257,7 @@ class Client:
                     effort.resends += 1
                     continue
                 effort.failures += 1
+                effort.since = None
                 pause = self._pause(error, effort)
                 if pause is None:
                     raise
@@ -299,6 +309,7 @@ class Client:
         began = self.clock()
         if effort.started is None:
             effort.started = began
+        effort.since = began
         effort.attempts += 1
         usage, charged = None, True
         try:

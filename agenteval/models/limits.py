@@ -187,6 +187,13 @@ class Budget:
         self._held_cost += worst
         return worst
 
+    async def charge(self) -> Usage:
+        """Count one request that is made without a client; returns its usage.
+
+        Raises BudgetExceeded when a cap would be passed.
+        """
+        return self.settle(await self.hold(0, 0), None, charged=False)
+
     def settle(self, held: float, usage: Usage | None, *, charged: bool = True) -> Usage:
         """Release what was held and count what was used; returns the usage with its cost.
 

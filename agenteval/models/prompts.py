@@ -135,6 +135,10 @@ class Prompt:
     name: str
     sha256: str
     template: Any
+    package: str = ""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return load_prompt, (self.package, self.name)  # a template cannot be pickled
 
     def render(self, **values: object) -> str:
         """The text; a missing value raises jinja2.UndefinedError.
@@ -172,6 +176,5 @@ def load_prompt(package: str, name: str) -> Prompt:
     environment.filters["indented"] = indented
     # Jinja's own tojson writes ' as \\u0027; a label must stand as it has to be copied.
     environment.filters["quoted"] = lambda text: json.dumps(text, ensure_ascii=False)
-    return Prompt(
-        name, hashlib.sha256(source.encode()).hexdigest(), environment.from_string(source)
-    )
+    sha256 = hashlib.sha256(source.encode()).hexdigest()
+    return Prompt(name, sha256, environment.from_string(source), package)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from agenteval.agents import AgentLimits, System, spec
 from agenteval.agents.spec import AgentSettings
+from agenteval.engine.executor import Executor, make_executor
 from agenteval.models.factory import Model
 from agenteval.models.limits import Limits
 from agenteval.planning.case import Case
@@ -41,6 +43,8 @@ class How(TypedDict, total=False):
     log_order: bool
     limits: Limits
     dry_run: bool
+    workers: int | None
+    ray: str | None
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,8 @@ class AgentSetup:
     four run on `model`. `seconds` and `turns` bound one case. `strict`: any call that could not be
     carried out fails the case, and attempts before a restart count as well. `log_order`: calls made
     at once count in the order of the log. With `dry_run` nothing is sent or stored, no key is
-    needed, and the report's `estimate` says what would be asked.
+    needed, and the report's `estimate` says what would be asked. `workers` and `ray` are those of
+    `ExecutorOptions`.
     """
 
     agent: Agent
@@ -66,6 +71,13 @@ class AgentSetup:
     log_order: bool = False
     limits: Limits = Limits(concurrency=4)  # noqa: RUF009  frozen
     dry_run: bool = False
+    workers: int | None = None
+    ray: str | None = None
+
+    @cached_property
+    def executor(self) -> Executor:
+        """Where cases are run. Raises InputError as `make_executor`."""
+        return make_executor(self.workers, self.ray)
 
     @property
     def rules(self) -> Rules:

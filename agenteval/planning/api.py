@@ -137,7 +137,7 @@ class Test:
         result = None
         reached: list[int] = []
         self.setup.system()  # before a store is made, so that a wrong agent leaves none
-        with opened(self.store) as store:
+        with opened(self.store) as store, self.setup.executor:
             try:
                 async with self.setup.opened(store) as system:
                     for size in self.suites:
@@ -158,6 +158,7 @@ class Test:
             retry_failed=self.retry_failed,
             notify=self.watch.note,
             warn=self.watch.warn,
+            executor=self.setup.executor,
         )
 
     async def _estimate(self) -> Estimate:

@@ -17,7 +17,13 @@ from agenteval.cli.arguments import (
 )
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import clean, clean_lines, json_text, note, notify, out, warn
-from agenteval.cli.options import EndpointOptions, RunOptions, keywords, with_default
+from agenteval.cli.options import (
+    EndpointOptions,
+    ExecutorOptions,
+    RunOptions,
+    keywords,
+    with_default,
+)
 from agenteval.cli.outputs import refuse_input, write_runs
 from agenteval.cli.progress import following
 from agenteval.planning.options import SuiteOptions
@@ -195,6 +201,7 @@ def run_agent(
     agent: AgentOptions,
     limits: CaseLimits,
     run: RunOptions,
+    executor: ExecutorOptions,
     output: OutputOptions,
     trials: Trials = 1,
     limit: Annotated[int | None, typer.Option(help="Only the first cases.", min=1)] = None,
@@ -217,6 +224,7 @@ def run_agent(
             suite,
             agent.agent,
             **agent.how(limits, run),
+            **keywords(executor),
             trials=trials,
             limit=limit,
             lexicon=lexicon,

@@ -179,6 +179,8 @@ async def adissect(
     printed. `how` as for `plan_test`. Raises InputError without such trials.
     """
     setup = read_options(AgentSetup, {"agent": agent, **how}, adissect)
+    if setup.executor.distributed:
+        raise InputError("dissections run in one process", "--workers")
     words, topics = words_of(lexicon)
     options = DissectOptions(
         tries=tries,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING as NO_DEFAULT
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol
 
 Form = Literal["text", "count", "number", "precise", "signed", "share", "p", "money", "seconds"]
 Mark = Literal["", "passed", "failed", "unknown"]
@@ -155,9 +155,6 @@ class Table:
         return made
 
 
-_Row = TypeVar("_Row")
-
-
 def column(
     head: str,
     form: Form = "text",
@@ -178,10 +175,10 @@ def columns_of(kind: type) -> tuple[Column, ...]:
 
 
 def table_of(  # noqa: PLR0913  the parts of a table
-    kind: type[_Row],
+    kind: type,
     key: str,
     title: str,
-    rows: Iterable[_Row],
+    rows: Iterable[object],
     *,
     notes: Iterable[str] = (),
     group: str | None = None,
@@ -190,7 +187,8 @@ def table_of(  # noqa: PLR0913  the parts of a table
 ) -> Table:
     """Return the table of some rows, whose columns are the fields of `kind` (see `column`).
 
-    Intervals become estimates. Columns in `drop_empty` are left out when no row has a value.
+    Rows are of `kind`, or other objects with such attributes. Intervals become estimates. Columns
+    in `drop_empty` are left out when no row has a value.
     """
     columns = columns_of(kind)
     made = [cells_of(row, columns) for row in rows]

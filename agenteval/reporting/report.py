@@ -45,6 +45,15 @@ class Report:
     exit_code: int = 0
     estimate: Estimate | None = None
 
+    def __init_subclass__(cls) -> None:
+        cls.__repr__ = Report.__repr__  # type: ignore[method-assign]  # dataclasses would add one
+
+    def __repr__(self) -> str:
+        """Return one line: the kind of report, its title, tables and exit code."""
+        rows = (f"{table.key} ({plural(len(table.rows), 'row')})" for table in self.tables)
+        tables = ", ".join(rows) or "no tables"
+        return f"<{type(self).__name__} {self.title!r}: {tables}; exit code {self.exit_code}>"
+
     def gated(self, *gates: Gate, undecided_passes: bool = False) -> Self:
         """The report with these gates and the exit code that follows from them; the code of work
         that was broken off stays."""

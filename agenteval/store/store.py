@@ -504,6 +504,15 @@ class Store:
         """
         self._replies.put(key, reply)
 
+    async def flush(self) -> None:
+        """Return when all replies put so far are durable. Raises StoreError when one is not."""
+        self._replies.flush()
+        waiter: Waiter = asyncio.get_running_loop().create_future()
+        self.submit((), waiter)
+        await waiter
+        if self._replies.lost is not None:
+            raise self._replies.lost
+
 
 def _trial_writes(trial: Trial) -> Writes:
     return [

@@ -102,6 +102,23 @@ class Trials:
                 }
                 yield rows.valid(Trial, fields, what)
 
+    def find_done(
+        self, evaluator: str, system_key: str, case_key: str, number: int
+    ) -> Trial | None:
+        """Return the stored trial of this number if it is done, else None."""
+        trials = self.trials(evaluator, [case_key], [system_key])
+        return next((t for t in trials if t.trial == number and t.status == "done"), None)
+
+    async def finished(
+        self, evaluator: str, system_key: str, case_key: str, number: int
+    ) -> Trial | None:
+        """Return what `find_done` returns."""
+        return self.find_done(evaluator, system_key, case_key, number)
+
+    async def save(self, trial: Trial) -> None:
+        """Store a trial before it is judged; returns when it is durable."""
+        await self.store.save((), trial)
+
     def usage(self, evaluator: str, system_key: str) -> Usage:
         """Requests, tokens and money of all trials of a system, failed attempts included."""
         return self.store.usage(source_key(evaluator, system_key))

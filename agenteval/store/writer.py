@@ -119,6 +119,8 @@ class GroupWriter:
             for statement, rows in unit.writes:
                 if rows:
                     grouped.setdefault((statement, tuple(rows[0])), []).extend(rows)
+        if not grouped:  # only waiters for what was written before
+            return
         with writing(self._engine) as connection:
             for (statement, columns), rows in sorted(grouped.items(), key=_rank):
                 sql, order, constants = _compiled(statement, columns, self._engine.dialect)

@@ -21,6 +21,7 @@ from agenteval.cli.running import (
     synchronous,
 )
 from agenteval.engine import Estimate, Experiment, ExperimentResult
+from agenteval.engine.executor import Executor, make_executor
 from agenteval.errors import InputError
 from agenteval.models.client import Client
 from agenteval.models.factory import choose_model, make_client
@@ -185,13 +186,14 @@ class Location:
     limits: Limits
     options: LocateOptions
     watch: Watch
+    executor: Executor
 
     async def run(self) -> FindingsReport:
         """Examine what is missing. Raises Stopped with what is there when it is cancelled."""
         if self.options.dry_run:
             return FindingsReport(title="", tables=(), estimate=await self._estimate())
         key = finder_key(self.finder)
-        with opened(self.options.store) as store:
+        with opened(self.options.store) as store, self.executor:
             experiment, client = self._experiment(store)
             try:
                 result = await experiment.run(self.watch.progress)
@@ -212,7 +214,8 @@ class Location:
             locator = Locator(client, locator.taxonomy, locator.options, legend=locator.legend)
             finder = replace(finder, locator=locator)
         # rules compute: more at once would only hold more traces in memory
-        concurrency = min(self.limits.concurrency, _AT_ONCE) if client else 1
+        at_once = min(self.limits.concurrency, _AT_ONCE)
+        concurrency = at_once if client or self.executor.distributed else 1
         return Experiment(
             TracesEvaluator.of(store, self.cases, finder),
             store,
@@ -220,6 +223,7 @@ class Location:
             retry_failed=self.options.retry_failed,
             notify=self.watch.note,
             warn=self.watch.warn,
+            executor=self.executor,
         ), client
 
     def _budget(self, store: Store) -> Budget:
@@ -340,7 +344,8 @@ async def alocate(traces: Traces, **options: Unpack[LocateKeywords]) -> Findings
     for name in (case.trace for case in cases) if how.output is not None else ():
         if Path(name).name != name or "\\" in name or name[0] == ".":
             raise InputError(f"the trace id {name!r} cannot name a file", str(how.output))
-    location = Location(cases, finder, labels, client, limits, how, watch)
+    executor = make_executor(how.workers, how.ray)
+    location = Location(cases, finder, labels, client, limits, how, watch, executor)
     return await location.run()
 
 

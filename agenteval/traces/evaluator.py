@@ -10,14 +10,14 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import JsonValue, ValidationError
 
 from agenteval.engine import Outcome, Requests, Unit
 from agenteval.engine.attempts import AttemptEvaluator
 from agenteval.errors import InputError, StoreError
-from agenteval.records import Criterion, Findings, Run, Usage
+from agenteval.records import Criterion, Findings, Record, Run, Usage
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.records.trial import Trial, TrialCase, TrialSystem, distinct
 from agenteval.store import Store, Trials, of_one_state
@@ -44,6 +44,14 @@ class TraceCase:
     def trace(self) -> str:
         """Id of the trace."""
         return self.outline.trace
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle with the trace itself: its file may be missing where the case is read."""
+        return _loaded, (self.key, self.outline, self.load())
+
+
+def _loaded(key: str, outline: Outline, run: Run) -> TraceCase:
+    return TraceCase(key, outline, lambda: run)
 
 
 def case_of(run: Run, load: Callable[[], Run] | None = None) -> TraceCase:
@@ -99,6 +107,10 @@ class TracesEvaluator(AttemptEvaluator[TraceCase]):
         """Return the outline of the trace, as the store keeps it."""
         body = case.outline.model_dump(mode="json", exclude_defaults=True)
         return TrialCase(key=case.key, id=case.trace, body=body)
+
+    def failure_log(self, case: TraceCase, message: str) -> Record:
+        """Return findings with the status of the failure."""
+        return Findings(trace=case.trace, status="error:infrastructure", message=message)
 
     def requests(self, unit: Unit[TraceCase]) -> Requests:
         """Return what the finder asks about the trace, read again."""

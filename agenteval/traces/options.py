@@ -10,6 +10,8 @@ from agenteval.cli.options import (
     CommonOptions,
     EndpointKeywords,
     EndpointOptions,
+    ExecutorKeywords,
+    ExecutorOptions,
     RunKeywords,
     RunOptions,
     option,
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class LocateOptions(RunOptions, EndpointOptions):
+class LocateOptions(RunOptions, EndpointOptions, ExecutorOptions):
     """How errors are looked for in traces, and by which model."""
 
     model: Model = option(
@@ -75,7 +77,7 @@ class LocateOptions(RunOptions, EndpointOptions):
     )
 
 
-class LocateKeywords(RunKeywords, EndpointKeywords, total=False):
+class LocateKeywords(RunKeywords, EndpointKeywords, ExecutorKeywords, total=False):
     """Keywords for `LocateOptions`."""
 
     model: Model

@@ -316,7 +316,7 @@ async def aquantify(
         rule.check(sorted({run.system for run, _ in judging.items}))
     judging.refuse_unrecorded([(ORIGINAL, judging.items)])
     judging.say_judge()
-    with opened(how.store) as store:
+    with opened(how.store) as store, judging.executor:
         warn_of_versions(store, judging.items, judging.watch)
         judge, client = judging.evaluator(store)
         requests = _requests_counter(client)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from agenteval.engine import Outcome, RequestBounds, Requests, Unit
 from agenteval.engine import judging as base
 from agenteval.engine.judging import RunJudge
 from agenteval.models.asking import MOST_REQUESTS
-from agenteval.records import Criterion, Run, Source, View, content_hash
+from agenteval.records import CallRecord, Criterion, Run, Source, Usage, View, content_hash
 from agenteval.stats.scores import ORIGINAL
 from agenteval.store import Store
 
@@ -114,6 +114,22 @@ class JudgeEvaluator:
     def requests(self, unit: Unit[Item]) -> Requests:
         """One request, and one more to repair a malformed reply."""
         return {"judge": RequestBounds(1, MOST_REQUESTS)}
+
+    def failure(self, unit: Unit[Item], message: str, usage: Usage) -> Outcome:
+        """Return a failure on each criterion; it names the run."""
+        run, view = unit.content
+        call = base.JudgeUnit(run, view, unit.criteria, unit.repeat, unit.variant, unit.attempt)
+        record = CallRecord(
+            shown=tuple(c.id for c in unit.criteria), usage=usage, attempts=usage.requests
+        )
+        message = f"run {run.id}: {message}"
+        outcome = base.fail_all(call, self.source_key, "error:infrastructure", message, record)
+        return replace(outcome, attempt=unit.attempt)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the texts: another process evaluates units and does not list them."""
+        kept = {name: value for name, value in self.__dict__.items() if name != "_texts"}
+        return {**kept, "variants": ()}
 
     async def evaluate(self, unit: Unit[Item]) -> Outcome:
         """Return the judge's results for one call; what goes wrong comes back as Failures. Raises

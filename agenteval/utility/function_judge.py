@@ -108,11 +108,8 @@ class FunctionJudge:
 
     async def evaluate(self, unit: JudgeUnit) -> Outcome:
         """One result per criterion; raises only errors of this package."""
-        held = self.budget.reserve(0, 0)
-        try:
-            answers = await self._answers(unit)
-        finally:
-            usage = self.budget.settle(held, None, charged=False)
+        usage = await self.budget.charge()
+        answers = await self._answers(unit)
         results = []
         for criterion, answer in zip(unit.criteria, answers, strict=True):
             if isinstance(answer, NoAnswer):

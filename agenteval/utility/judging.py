@@ -16,6 +16,7 @@ from agenteval.analysis.means import cases_answered_twice
 from agenteval.cli.running import Watch
 from agenteval.engine import Estimate, Experiment, ExperimentResult
 from agenteval.engine.dry_run import LOCAL
+from agenteval.engine.executor import Executor, make_executor
 from agenteval.engine.judging import JudgeUnit, RunJudge
 from agenteval.errors import BadRequest, InputError, NoStoreYet
 from agenteval.models.factory import (
@@ -79,6 +80,7 @@ class Judging:
     limits: Limits
     version: str | None  # of a judge that is a function
     watch: Watch
+    executor: Executor
     need_key: bool = True  # where nobody is asked, a missing key is no error
     probabilities: bool = False  # of the levels, from a chat model's log-probabilities
 
@@ -197,7 +199,9 @@ class Judging:
         self, rated: JudgeEvaluator, client: Client | None, store: Store, *, announce: bool = True
     ) -> Experiment[Item]:
         """Return the experiment of this judge on some texts."""
-        if client is not None:
+        if self.executor.distributed:
+            concurrency = self.limits.concurrency
+        elif client is not None:
             # Twice as many units as requests in flight: while some wait for their commit, others
             # keep every connection busy (an idle one is polled by the HTTP pool at each request).
             concurrency = 2 * self.limits.concurrency
@@ -212,6 +216,7 @@ class Judging:
             notify=self.watch.note,
             warn=self.watch.warn,
             announce=announce,
+            executor=self.executor,
         )
 
     async def run(
@@ -325,6 +330,7 @@ def read_judging(
         limits=limits,
         version=version,
         watch=watch,
+        executor=make_executor(options.workers, options.ray),
         need_key=not options.dry_run,
     )
     if failed := no_answers(judging.no_answer):

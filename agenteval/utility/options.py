@@ -11,6 +11,8 @@ from agenteval.cli.options import (
     CommonOptions,
     EndpointKeywords,
     EndpointOptions,
+    ExecutorKeywords,
+    ExecutorOptions,
     RunKeywords,
     RunOptions,
     option,
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class JudgeOptions(RunOptions, EndpointOptions):
+class JudgeOptions(RunOptions, EndpointOptions, ExecutorOptions):
     """Which runs are judged, and how the judge is asked."""
 
     judge: AnyJudge = option(
@@ -63,7 +65,7 @@ class JudgeOptions(RunOptions, EndpointOptions):
     limit: int | None = with_default(CommonOptions, "limit", None)
 
 
-class JudgeKeywords(RunKeywords, EndpointKeywords, total=False):
+class JudgeKeywords(RunKeywords, EndpointKeywords, ExecutorKeywords, total=False):
     """Keywords for `JudgeOptions`."""
 
     judge: AnyJudge

@@ -200,7 +200,7 @@ async def _verified(judging: Judging, store: str | Path | Store | None, how: _Ho
     criteria = judging.criteria
     material = _material(judging, criteria, how.operators, how.share)
     judging.say_judge()
-    with opened(store) as opened_store:
+    with opened(store) as opened_store, judging.executor:
         if how.sequential:
             material, how = await _looked(judging, opened_store, material, how)
         source, result, table, probes = await _judge_and_verify(

@@ -14,6 +14,7 @@ from agenteval.agents.spec import AgentSettings
 from agenteval.analysis.gates import least_gate, unscored_gate
 from agenteval.cli.options import read_options
 from agenteval.cli.running import Stopped, Watch, opened, planned, synchronous, why_stopped
+from agenteval.engine.executor import make_executor
 from agenteval.errors import InputError, NoStoreYet
 from agenteval.models.limits import Limits
 from agenteval.store import Store, default_path
@@ -245,7 +246,11 @@ async def _run(experiment: WorkflowExperiment, how: TurnOptions, watch: Watch) -
         with planned(how.store) as store:
             estimate = await experiment.dry_run(store, watch)
         return WorkflowReport(title=f"flow {experiment.level}", tables=(), estimate=estimate)
-    with opened(how.store) as store:
+    executor = make_executor(how.workers, how.ray)
+    if executor.distributed and how.judgements is not None:
+        raise InputError("decisions are not collected from actors", "--judgements")
+    experiment = replace(experiment, executor=executor)
+    with opened(how.store) as store, executor:
         try:
             result = await experiment.run(store, watch, how.judgements)
         except asyncio.CancelledError:

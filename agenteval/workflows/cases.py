@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import JsonValue
 
@@ -45,6 +46,10 @@ class OpenRole:
     backend: Callable[[], StatefulBackend] | None
     backend_sha256: str | None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle without the backend, which is loaded from the same folder where it is read."""
+        return _reopened, (self.role, self.folder.absolute(), self.backend_sha256)
+
     def knowledge(self, scenarios: Sequence[str]) -> list[object]:
         """What of the role can change how a session of these scenarios goes, as JSON values."""
         skip = {"profiles", "sessions"}
@@ -62,6 +67,17 @@ class OpenRole:
             for turn in session.turns
             if turn.kind == "call"
         ]
+
+
+def _reopened(role: Role, folder: Path, sha256: str | None) -> OpenRole:
+    return OpenRole(role, folder, _backend(folder, sha256) if sha256 else None, sha256)
+
+
+@cache
+def _backend(folder: Path, sha256: str) -> Callable[[], StatefulBackend]:
+    if backend_sha256(folder) != sha256:
+        raise InputError(f"{BACKEND_FILE} is another file here", str(folder))
+    return load_backend(folder)
 
 
 def open_role(folder: Path, *, backend: bool = True) -> OpenRole:

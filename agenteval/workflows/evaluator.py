@@ -17,7 +17,7 @@ from agenteval.engine import Outcome, Requests, Unit
 from agenteval.engine.attempts import AttemptEvaluator
 from agenteval.errors import BudgetExceeded
 from agenteval.models.dry_run import is_dry_run
-from agenteval.records import Criterion, FailureStatus, Result, Usage
+from agenteval.records import Criterion, FailureStatus, Record, Result, Usage
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.records.trial import Trial, TrialCase, TrialSystem
 from agenteval.store import Store, Trials
@@ -44,7 +44,7 @@ class WorkflowEvaluator(AttemptEvaluator[Case]):
     the attempts that exist, as (case key, number), where they are recorded; None: all.
     """
 
-    store: Store = field(kw_only=True)
+    tables: Trials = field(kw_only=True)
     level: Level = field(kw_only=True)
     variant: AgentVariant = field(kw_only=True)
     attempt: Attempt = field(kw_only=True)
@@ -98,20 +98,24 @@ class WorkflowEvaluator(AttemptEvaluator[Case]):
 
     def requests(self, unit: Unit[Case]) -> Requests:
         """Return the requests of an attempt and its verdict, or of the missing verdict alone."""
-        return self.bounds(unit.content, self._unjudged(unit))
+        place = self.evaluator, self.system.key, unit.key, unit.repeat
+        return self.bounds(unit.content, self.tables.find_done(*place) if unit.stored else None)
 
-    def _unjudged(self, unit: Unit[Case]) -> Trial | None:
-        """Return the stored attempt whose verdict is missing, None where the attempt itself is."""
-        if not unit.stored:
-            return None
-        trials = Trials(self.store).trials(self.evaluator, [unit.key], [self.system.key])
-        done = (t for t in trials if t.trial == unit.repeat and t.status == "done")
-        return next(done, None)
+    def failure_log(self, case: Case, message: str) -> Record:
+        """Return that of a session or a turn."""
+        kind = SessionFailure if self.level == "session" else AgentFailure
+        return kind(status="error:infrastructure", message=message)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is for the dry run, too."""
+        return {**super().__getstate__(), "bounds": None, "only": None}
 
     async def evaluate(self, unit: Unit[Case]) -> Outcome:
         """Make the attempt, or take the stored one, and judge it. Raises Unauthorized, InputError
         and StoreError."""
-        if (stored := self._unjudged(unit)) is not None:
+        place = self.evaluator, self.system.key, unit.key, unit.repeat
+        stored = await self.tables.finished(*place) if unit.stored else None
+        if stored is not None:
             # What it took was counted when it was made.
             return await self._judged(unit, stored.model_copy(update={"usage": Usage()}))
         started = time.time()
@@ -141,7 +145,7 @@ class WorkflowEvaluator(AttemptEvaluator[Case]):
         if is_dry_run():
             return Outcome((), trial)
         # The attempt is stored before it is judged: it must survive an interrupt or a refused key.
-        await self.store.save((), trial)
+        await self.tables.save(trial)
         return await self._judged(unit, trial)
 
     async def _judged(self, unit: Unit[Case], trial: Trial) -> Outcome:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from agenteval.agents.spec import uncounted
 from agenteval.cli.running import Watch
 from agenteval.engine import Estimate, Experiment, ExperimentResult, RequestBounds, Requests
 from agenteval.engine.dry_run import estimate
+from agenteval.engine.executor import Executor, LocalExecutor
 from agenteval.engine.experiment import announcement
 from agenteval.files import write_atomically
 from agenteval.models.asking import MOST_REQUESTS
@@ -24,7 +25,7 @@ from agenteval.models.client import Client
 from agenteval.models.factory import ModelChoice, make_client, make_transport
 from agenteval.models.limits import Budget, Limits
 from agenteval.records.trial import Trial
-from agenteval.store import Store
+from agenteval.store import Store, Trials
 from agenteval.workflows.cases import TurnCase
 from agenteval.workflows.evaluator import Attempt, WorkflowEvaluator, spent
 from agenteval.workflows.predict import predict_next
@@ -63,6 +64,7 @@ class WorkflowExperiment:
     simulator: ModelChoice | None = None
     demand: Demand | None = None
     seconds: float = 180.0
+    executor: Executor = field(default_factory=LocalExecutor)
 
     @property
     def level(self) -> Level:
@@ -162,7 +164,7 @@ class WorkflowExperiment:
                         variant,
                         self.cases,
                         self.trials,
-                        store=store,
+                        tables=Trials(store),
                         attempt=attempt,
                         verdicts=verdicts,
                         bounds=self._bounds,
@@ -172,6 +174,7 @@ class WorkflowExperiment:
                     retry_failed=self.retry_failed,
                     notify=watch.note,
                     warn=watch.warn,
+                    executor=self.executor,
                 )
                 for variant in self.agent.variants(self.conditions, system)
             ]

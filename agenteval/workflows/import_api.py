@@ -92,7 +92,7 @@ async def aflow_import(
             variant,
             cases.values(),
             1 + max(number for _, number in numbered),
-            store=db,
+            tables=Trials(db),
             attempt=replay,
             verdicts=verdicts,
             only=numbered.keys(),

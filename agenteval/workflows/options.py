@@ -11,6 +11,8 @@ from agenteval.cli.options import (
     CommonOptions,
     EndpointKeywords,
     EndpointOptions,
+    ExecutorKeywords,
+    ExecutorOptions,
     RunKeywords,
     RunOptions,
     option,
@@ -36,7 +38,7 @@ def one_of(name: str, names: Sequence[str], option: str) -> Any:
 
 
 @dataclass(frozen=True)
-class TurnOptions(RunOptions, EndpointOptions):
+class TurnOptions(RunOptions, EndpointOptions, ExecutorOptions):
     """The agent, the cases, and who decides what no rule can."""
 
     agent: Agent = option(
@@ -92,7 +94,7 @@ class TurnOptions(RunOptions, EndpointOptions):
     seconds: float = python_only(180.0)  # for one turn of the agent
 
 
-class TurnKeywords(RunKeywords, EndpointKeywords, total=False):
+class TurnKeywords(RunKeywords, EndpointKeywords, ExecutorKeywords, total=False):
     """Keywords for `TurnOptions`."""
 
     agent: Agent

@@ -204,9 +204,9 @@ def main() -> int:
     scratch = Path(sys.argv[1])
     for name in IMPORTS:
         importlib.import_module(name)
-    from agenteval.app.main import _command
+    from agenteval.app.main import command_of
 
-    _command()
+    command_of()
     _warm()
     threads = Path("/proc/self/task")
     if threads.exists() and len(list(threads.iterdir())) != 1:

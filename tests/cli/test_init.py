@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agenteval.app.evaluation_file import read_evaluation
 from agenteval.readers.tasks import load_task
 from agenteval.testing import serve
 from tests.cli.conftest import Cli
@@ -35,6 +36,9 @@ def test_a_task_with_its_mapping_and_nobody_asked(cli: Cli, table: Path) -> None
     assert task.map == {"input": "Anfrage", "output": "Antwort", "success": "Erfolg", "id": "Nr"}
     assert [len(kind) for kind in (task.examples.success, task.examples.failed)] == [1, 1]
     assert not Path("agenteval.db").exists()
+    evaluation = read_evaluation("shop.eval.yaml")
+    assert (evaluation.task, evaluation.runs) == ("tasks/shop", {"": "mails.csv"})
+    assert evaluation.criteria == {"file": "criteria/shop.json"}
     criteria = Path(__file__).parents[2] / "criteria/support.reviewed.json"
     dry = ("--task", "shop", "--dry-run", "--model", "embedded")
     read = cli("quantify", table, "--criteria", criteria, *dry)
@@ -56,6 +60,9 @@ def test_to_the_first_page(cli: Cli, table: Path) -> None:
                    "--header", "X-Team=lamps")  # fmt: skip
         assert done.code == 0, done.err
         assert {request.headers["x-team"] for request in server.requests} == {"lamps"}
+        judge = read_evaluation("shop.eval.yaml").judge
+        assert judge == {"judge": "m", "base_url": server.base_url}
+        assert cli("run", "shop.eval.yaml", "--only", "quantify").code == 0
     for words in ("$ agenteval criteria", "--dry-run", "--limit 10", "report.html", "verify"):
         assert words in done.out
     assert Path("criteria/shop.json").is_file()

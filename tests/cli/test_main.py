@@ -35,6 +35,7 @@ def test_version_and_help(cli: Cli) -> None:
     for command in ("demo", "init", "criteria", "quantify", "show", "export", "doctor"):
         assert command in cli("--help").out
         assert cli(command, "--help").code == 0
+    assert cli("flow", "session", "-h").out == cli("flow", "session", "--help").out
 
 
 def test_init_makes_a_folder_that_reads_back(cli: Cli, tmp_path: Path) -> None:

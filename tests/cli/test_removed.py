@@ -15,8 +15,6 @@ from tests.cli.conftest import Cli
         ("quantify runs.jsonl --allow-code", "--allow-code", "docs/computed.md"),
         ("quantify runs.jsonl --datamark", "--datamark", "verify --probes"),
         ("quantify runs.jsonl --findings=f.json", "--findings", "without findings"),
-        ("quantify runs.jsonl --workers 2", "--workers", "--concurrency"),
-        ("plan test s.json --ray=auto", "--ray", "--concurrency"),
         ("flow session desk --record f.jsonl", "--record", "export --replies"),
         ("trace locate t --undecided", "--undecided", "leave it out"),
         ("trace score f --tolerance 1", "--tolerance", "hits are exact"),
@@ -25,7 +23,7 @@ from tests.cli.conftest import Cli
         ("trace plant t", "agenteval trace plant", "tasks/traces"),
         ("trace annotate t", "agenteval trace annotate", "docs/traces.md"),
         ("flow convert w", "agenteval flow convert", "agenteval flow check"),
-        ("work", "agenteval work", "--concurrency"),
+        ("work", "agenteval work", "--workers N"),
     ],
 )
 def test_what_was_removed_is_refused_in_one_line(

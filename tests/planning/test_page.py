@@ -13,8 +13,8 @@ from agenteval.planning.page import chosen, pieces, planning_page, wrong_plan
 from agenteval.planning.tallies import CaseLabel
 from agenteval.planning.words import built_in
 from tests.planning.campaigns import attempt, campaign, case, failure
-from tests.reporting.conftest import Open
 from tests.reporting.making import Seen, assert_harmless
+from tests.support.browser import Open
 
 RIGHT, WRONG = "ab", "ba"
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m$x$&amp;"

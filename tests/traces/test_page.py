@@ -12,8 +12,8 @@ from agenteval.traces.outline import Outline, OutlineSpan
 from agenteval.traces.page import TraceMaterial, traces_page, worth_reading
 from agenteval.traces.tables import FinderFindings, finding_tables
 from agenteval.traces.taxonomy import built_in
-from tests.reporting.conftest import Open
 from tests.reporting.making import Seen, assert_harmless
+from tests.support.browser import Open
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m'\"&amp;{{ 7*7 }}"
 

@@ -19,7 +19,7 @@ from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.limits import Budget
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Message, Usage
-from agenteval.store import Store
+from agenteval.store import Store, Trials
 from agenteval.store.connect import writing
 from agenteval.testing.scripted import ScriptedTransport
 from agenteval.workflows.cases import open_role, session_cases, turn_cases
@@ -116,7 +116,7 @@ def run(
 ) -> ExperimentResult:
     who, verdicts = who or variant(), Verdicts(judges or Judges())
     evaluator = WorkflowEvaluator.of(
-        level, who, cases, trials, store=store, attempt=act, verdicts=verdicts
+        level, who, cases, trials, tables=Trials(store), attempt=act, verdicts=verdicts
     )
     return asyncio.run(Experiment(evaluator, store, concurrency=1).run())
 

@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
-from agenteval.cli import arguments as options
+from agenteval.app.options import ComparisonOptions
 from agenteval.cli.arguments import OutputOptions
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import note
+from agenteval.cli.options import keywords
 from agenteval.cli.outputs import refuse_input
 from agenteval.errors import InputError
 
@@ -37,47 +38,8 @@ def compare(
         str | None, typer.Argument(help="System A, the one to beat.", show_default=False)
     ] = None,
     b: Annotated[str | None, typer.Argument(help="System B.", show_default=False)] = None,
-    with_: Annotated[
-        Path | None,
-        typer.Option("--with", help="B is in this store (or score file, after --scores)."),
-    ] = None,
-    source: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Judge: its model or the start of its hash; with --scores the rater. "
-            "Default: the latest. Given twice: A and B are two judges of the same runs."
-        ),
-    ] = None,
-    store: options.StorePath = None,
-    scores: Annotated[
-        Path | None,
-        typer.Option(help="Ratings made elsewhere (a table or a log) instead of a store."),
-    ] = None,
-    task: options.TaskName = None,
-    criteria: Annotated[
-        Path | None, typer.Option(help="Criteria file, for --scores with labels only.")
-    ] = None,
-    criterion: Annotated[
-        list[str] | None,
-        typer.Option(help="Only this one (id, or `success`); may be given often. Default: all."),
-    ] = None,
-    margin: Annotated[
-        float,
-        typer.Option(help="A difference up to this share of the scale is none.", min=0, max=1),
-    ] = 0.05,
-    min_cases: Annotated[
-        int, typer.Option(help="Below this many common cases nothing is decided.", min=2)
-    ] = 20,
-    sequential: Annotated[
-        int | None,
-        typer.Option(
-            metavar="PLANNED",
-            help="Cases come in still, in random order, PLANNED of them at most: look as often as "
-            "you like.",
-            min=2,
-            show_default=False,
-        ),
-    ] = None,
+    *,
+    settings: ComparisonOptions,
     fail_under: Annotated[
         list[str] | None,
         typer.Option(metavar="CRITERION=VALUE", help="Gate: B's mean is not below VALUE."),
@@ -105,7 +67,6 @@ def compare(
     junit: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the gates as JUnit XML.")
     ] = None,
-    seed: options.Seed = 0,
 ) -> None:
     """Compare A with B on the cases that both have: difference, interval, verdict.
 
@@ -125,30 +86,19 @@ def compare(
     from agenteval.app.comparison import compare as compare_ratings
     from agenteval.files import write_atomically
 
-    refuse_input(junit, [with_, scores, criteria], store=store)
+    inputs = [settings.other, settings.scores, settings.criteria]
+    refuse_input(junit, inputs, store=settings.store)
     limits = [_limit(text) for text in fail_under or ()]
     asked = fail_if or (FailIf.surely_worse if fail_on_regression else None)
     for option, given in (("--junit", junit), ("--on-undecided", on_undecided)):
         if given is not None and not limits and asked is None:
             raise InputError("is about gates; add --fail-if or --fail-under", option)
-    report = compare_ratings(
-        a,
-        b,
-        store=store,
-        scores=scores,
-        other=with_,
-        judges=source or (),
-        task=task,
-        criteria=criteria,
-        only=criterion,
-        margin=margin,
-        min_cases=min_cases,
-        planned=sequential,
-        fail_under=limits,
-        fail_if=asked.value if asked else None,
-        undecided_passes=on_undecided is OnUndecided.passes,
-        seed=seed,
-    )
+    gates = {
+        "fail_under": limits,
+        "fail_if": asked.value if asked else None,
+        "undecided_passes": on_undecided is OnUndecided.passes,
+    }
+    report = compare_ratings(a, b, **keywords(settings, **gates))
     if junit is not None:
         write_atomically(junit, report.junit())
         note(f"written to {junit}: {len(report.gates)} gates as JUnit XML")

@@ -15,7 +15,7 @@ from agenteval.cli.command import grouped
 from agenteval.cli.console import clean, note, notify, out, warn
 from agenteval.cli.options import read_columns
 from agenteval.errors import AgentevalError, InputError
-from agenteval.text import redacted
+from agenteval.text import public_url, redacted
 
 if TYPE_CHECKING:
     from agenteval.records import Run
@@ -94,6 +94,7 @@ def init(
         raise InputError("say in two or three sentences what the system does", "--description")
     write_atomically(target / "task.yaml", _task_yaml(name, description, mapping, read))
     out().print(f"written: {target}/task.yaml; if a column is wrong, use --map FIELD=COLUMN,...")
+    _write_evaluation(target, runs, criteria, model, store)
     if no_run:
         out().print(f"next: agenteval criteria --task {target}")
         return
@@ -163,6 +164,36 @@ def _task_yaml(name: str, description: str, mapping: dict[str, str], runs: list[
             if run is not None
         }
     return yaml.safe_dump(task, allow_unicode=True, sort_keys=False, width=100)
+
+
+def _write_evaluation(
+    target: Path, runs: Path, criteria: Path, model: options.ModelOptions, store: str | None
+) -> None:
+    """Write an evaluation file for the task with the options of the command, unless it exists."""
+    import yaml
+
+    from agenteval.files import write_atomically
+
+    file = Path(f"{target.name}.eval.yaml")
+    if file.exists():
+        return
+    judge = {
+        "model": model.model,
+        "base_url": model.base_url and public_url(model.base_url),  # keys stay in the environment
+        "parameters": model.parameters() or None,
+    }
+    evaluation = {
+        "task": str(target),
+        "runs": str(runs),
+        "criteria": {"file": str(criteria)},
+        "judge": {name: value for name, value in judge.items() if value is not None},
+        "verify": {"sample": 40},
+        "report": "report.html",
+        "store": store,
+    }
+    filled = {name: value for name, value in evaluation.items() if value not in (None, {})}
+    write_atomically(file, yaml.safe_dump(filled, allow_unicode=True, sort_keys=False, width=100))
+    out().print(f"written: {file}, for `agenteval run {file}`")
 
 
 def _first_page(

@@ -1,0 +1,226 @@
+"""The tables of a comparison, and what a reader must know before the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agenteval.analysis.compared_ratings import ComparedRatings
+from agenteval.analysis.comparison import Comparison, ComparisonRow
+from agenteval.analysis.means import cases_answered_twice, lines_on_failed_runs
+from agenteval.records.table import Estimate, Table, column, shown, table_of
+from agenteval.stats.interval import Interval
+from agenteval.stats.scores import ORIGINAL, ScoreTable
+
+_JUDGES = {"better": "higher", "worse": "lower"}  # a judge that rates higher is not better for it
+_FEW = 3  # cases behind a difference that the first table names
+_UNEVEN = 0.05  # difference of the shares not rated that is worth a warning
+
+
+@dataclass(frozen=True)
+class _VerdictRow:
+    criterion: str = column("criterion")
+    a: float | None = column("A", "number", "mean of A, 0 worst, 1 best")
+    b: float | None = column("B", "number", "mean of B")
+    difference: Interval = column("B − A [95%]", "signed", "share of the scale, paired by case")
+    n: int = column("pairs", "count", "cases with a value on both sides")
+    verdict: str = column("verdict\non B")
+
+
+@dataclass(frozen=True)
+class _CaseRow:
+    criterion: str = column("criterion")
+    case: str = column("case", hidden=True)
+    run: str = column("run of B")
+    a: float = column("A", "number")
+    b: float = column("B", "number")
+    difference: float = column("B − A", "signed")
+
+
+@dataclass(frozen=True)
+class _TestRow:
+    """Attributes of a `ComparisonRow`."""
+
+    criterion: str = column("criterion")
+    wins: int = column("wins", "count", "cases in which B is higher")
+    ties: int = column("ties", "count")
+    losses: int = column("losses", "count")
+    p: float | None = column("p", "p", "two-sided")
+    p_holm: float | None = column("p\nHolm", "p", "corrected over the rows that could differ")
+    p_regression: float | None = column(
+        "p of a\nregression", "p", "one-sided: B is lower by more than the margin"
+    )
+    p_regression_holm: float | None = column("Holm", "p")
+    correlation: float | None = column("r of\npairs", "number")
+    detectable: float | None = column("detectable\nat 80%", "number", "true difference that shows")
+    cases_to_decide: int | None = column("cases to\ndecide", "count")
+    lost: int = column("lost to\nfailures", "count", "common cases without a pair")
+    inapplicable: int = column("without\nvalue", "count", "common cases without a pair")
+    test: str = column("test")
+    reason: str = column("reason")
+
+
+@dataclass(frozen=True)
+class _SideRow:
+    criterion: str = column("criterion")
+    side: str = column("side")
+    mean: Estimate = column("mean [95%]", "number")
+    ratings: int = column("ratings", "count")
+    rated: int = column("rated", "count")
+    not_applicable: int = column("not\napplicable", "count")
+    failures: str = column("failures")
+    labels: str = column("labels")
+
+
+def verdict_of(comparison: Comparison, row: ComparisonRow) -> str:
+    """Return the verdict on B in words; a judge is higher or lower, not better or worse."""
+    word: str = row.verdict
+    return _JUDGES.get(word, word) if comparison.pair_by == "run" else word
+
+
+def comparison_tables(pair: ComparedRatings, comparison: Comparison) -> tuple[Table, ...]:
+    """Return the verdicts, the cases that differ, the tests, and both sides."""
+    runs = _runs_of_cases(pair.second)
+    cases = [
+        _CaseRow(row.criterion, p.case, runs[p.case], p.a, p.b, p.difference)
+        for row in comparison.rows
+        for p in row.pairs
+    ]
+    sides = [
+        _SideRow(
+            row.criterion,
+            side,
+            Estimate.of(mean),
+            counts.ratings,
+            counts.rated,
+            counts.not_applicable,
+            ", ".join(f"{s} {n}" for s, n in counts.failures.items()),
+            ", ".join(f"{label} {n}" for label, n in counts.labels.items()),
+        )
+        for row in comparison.rows
+        for side, mean, counts in zip("AB", (row.first, row.second), row.counts, strict=True)
+    ]
+    return (
+        _verdicts(pair, comparison, runs),
+        table_of(
+            _CaseRow,
+            "cases",
+            "Cases that differ, largest difference first",
+            cases,
+            group="criterion",
+            detail=True,
+        ),
+        table_of(_TestRow, "tests", "Tests", comparison.rows, detail=True),
+        table_of(_SideRow, "sides", "Both sides on the common cases", sides, detail=True),
+    )
+
+
+def _verdicts(pair: ComparedRatings, comparison: Comparison, runs: Mapping[str, str]) -> Table:
+    rows = [
+        _VerdictRow(
+            row.criterion,
+            row.first.mean,
+            row.second.mean,
+            row.difference,
+            row.n,
+            verdict_of(comparison, row),
+        )
+        for row in comparison.rows
+    ]
+    criteria: dict[tuple[str, str], list[str]] = {}
+    for row in comparison.rows:
+        criteria.setdefault((verdict_of(comparison, row), row.reason), []).append(row.criterion)
+    notes = [f"{', '.join(of)}: {verdict}, {why}" for (verdict, why), of in criteria.items()]
+    notes += [_largest(row, runs) for row in comparison.rows if row.differs]
+    notes += [comparison.about_tests, *_missing(comparison), *pair.about]
+    within = {
+        "case": "runs and repeats averaged",
+        "system": "per system, repeats averaged; then the mean over systems",
+        "run": "the same runs, repeats averaged",
+    }[comparison.pair_by]
+    title = f"{len(comparison.common)} common cases, one pair each ({within})"
+    return table_of(_VerdictRow, "rows", title, rows, notes=notes)
+
+
+def comparison_warnings(pair: ComparedRatings, comparison: Comparison) -> tuple[str, ...]:
+    """Return what a reader must know before the figures."""
+    lines = [f"not compared: {name}: {why}" for name, why in pair.left_out.items()]
+    sides_of = {"A": pair.first.of(variant=ORIGINAL), "B": pair.second.of(variant=ORIGINAL)}
+    for side, cases in (("A", comparison.only_first), ("B", comparison.only_second)):
+        if cases:
+            # cases of a store are named by a hash
+            some = ", ".join(case if len(case) <= 24 else case[:12] for case in cases[:3])
+            more = ", ..." if len(cases) > 3 else ""
+            lines.append(f"left out: {len(cases)} cases only in {side} ({some}{more})")
+        lines += [f"{side}: {line}" for line in lines_on_failed_runs(sides_of[side])]
+        failed = sides_of[side].runs_by_status("no_answer:")
+        if names := sorted({name for runs in failed.values() for name in runs}):
+            more = f" and {len(names) - 20} more" if names[20:] else ""
+            lines.append(f"{side}: missing because the run failed: {', '.join(names[:20])}{more}")
+    if comparison.unmatched:
+        lines.append(
+            f"left out: {comparison.unmatched} {comparison.pair_by}s of common cases that only one "
+            "side has"
+        )
+    if comparison.pair_by != "run":
+        entries = pair.first.entries() | pair.second.entries()
+        answers = sorted((entry.system or "", entry.case, entry.run) for entry in entries)
+        lines += cases_answered_twice(answers)
+    least = comparison.options.min_cases
+    if len(comparison.common) < least:
+        lines.append(f"{len(comparison.common)} common cases: below {least} nothing is decided")
+    for row in comparison.rows:
+        missing = [1 - c.rated / c.ratings if c.ratings else 1.0 for c in row.counts]
+        if row.lost and abs(missing[0] - missing[1]) > _UNEVEN:
+            lines.append(
+                f"{row.criterion}: {missing[0]:.0%} of A and {missing[1]:.0%} of B are not rated; "
+                "what is missing may differ from the rest"
+            )
+    return tuple(lines)
+
+
+def _runs_of_cases(table: ScoreTable) -> dict[str, str]:
+    """The name of each case for people, by case: its run, or the first of several."""
+    runs: dict[str, set[str]] = {}
+    for entry in table.entries():
+        runs.setdefault(entry.case, set()).add(entry.run)
+    return {
+        case: min(runs_of_case)
+        + (f" and {len(runs_of_case) - 1} more" if len(runs_of_case) > 1 else "")
+        for case, runs_of_case in runs.items()
+    }
+
+
+def _largest(row: ComparisonRow, runs: Mapping[str, str]) -> str:
+    """One line on the cases that moved most in the direction of the difference."""
+    sign = 1 if (row.difference.mean or 0) > 0 else -1
+    moved = [pair for pair in row.pairs if pair.difference * sign > 0]
+    some = ", ".join(f"{runs[p.case]} {shown(p.difference, 'signed')}" for p in moved[:_FEW])
+    more = ", ... (--all lists them)" if len(moved) > _FEW else ""
+    direction = "higher" if sign > 0 else "lower"
+    return f"{row.criterion}: {direction} in {len(moved)} of {row.n} cases: {some}{more}"
+
+
+def _missing(comparison: Comparison) -> list[str]:
+    """What has no value, by criterion and side; criteria of which the same is to be said share a
+    line."""
+    lines = []
+    missing: dict[tuple[str, str], list[str]] = {}
+    for row in comparison.rows:
+        sides_by_counts: dict[str, list[str]] = {}
+        for side, counts in zip("AB", row.counts, strict=True):
+            if row.unordered:
+                listed = ", ".join(f"{label} {n}" for label, n in counts.labels.items())
+                lines.append(f"counted: {row.criterion}, {side}: {listed or 'none'}")
+            if counts.rated < counts.ratings:
+                kinds = [f"{n} {s.partition(':')[2] or s}" for s, n in counts.failures.items()]
+                if counts.not_applicable:
+                    kinds.append(f"{counts.not_applicable} not applicable")
+                counted = f"{', '.join(kinds)} of {counts.ratings}"
+                sides_by_counts.setdefault(counted, []).append(side)
+        for counted, of_sides in sides_by_counts.items():
+            missing.setdefault((" and ".join(of_sides), counted), []).append(row.criterion)
+    lines += [
+        f"not rated: {', '.join(of)}, {side}: {counted}" for (side, counted), of in missing.items()
+    ]
+    return lines

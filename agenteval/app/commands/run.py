@@ -1,0 +1,62 @@
+"""agenteval run: everything that an evaluation file describes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agenteval.cli import arguments as options
+from agenteval.cli.command import finish, grouped
+from agenteval.cli.console import notify, print_json
+from agenteval.cli.progress import following
+
+
+@grouped
+def run(
+    file: Annotated[
+        Path | None, typer.Argument(help="The evaluation, a YAML file.", show_default=False)
+    ] = None,
+    *,
+    dry_run: options.DryRun = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this step: criteria, quantify, verify, compare, report."),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Change a value of the file: judge.repeats=3."
+        ),
+    ] = None,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON Schema of evaluation files.")
+    ] = False,
+    store: options.StorePath = None,
+    output: options.OutputOptions,
+) -> None:
+    """Run an evaluation file: criteria, scores, verification, comparison, report, exit code.
+
+    Interrupt it at any time; the same command continues.
+    """
+    from agenteval.app import evaluation
+    from agenteval.app.evaluation_file import json_schema
+    from agenteval.errors import InputError
+
+    if schema:
+        print_json(json_schema())
+        raise typer.Exit
+    if file is None:
+        raise InputError("name an evaluation file, for example eval.yaml", "FILE")
+    with following("judging") as progress:
+        report = evaluation.run(
+            file,
+            dry_run=dry_run,
+            only=only or (),
+            overrides=set_ or (),
+            store=store,
+            notify=notify,
+            progress=progress,
+        )
+    finish(report, output)
