@@ -12,8 +12,8 @@ from urllib.parse import unquote
 
 import pytest
 from hypothesis import HealthCheck, settings
-
 from tests.support.browser import chromium, open_page  # noqa: F401  fixtures
+
 from tests.thorough import PROFILE
 
 settings.register_profile(

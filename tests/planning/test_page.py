@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from tests.support.browser import Open
 
 from agenteval.agents import AgentFailure
 from agenteval.planning.case import Case
@@ -14,7 +15,6 @@ from agenteval.planning.tallies import CaseLabel
 from agenteval.planning.words import built_in
 from tests.planning.campaigns import attempt, campaign, case, failure
 from tests.reporting.making import Seen, assert_harmless
-from tests.support.browser import Open
 
 RIGHT, WRONG = "ab", "ba"
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m$x$&amp;"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.support.browser import Open
 
 from tests.reporting.conftest import Page
 from tests.reporting.making import HOSTILE, Shape, refusing, saying
-from tests.support.browser import Open
 
 # One worker: starting a browser costs more than these tests.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from tests.support.browser import Open
 
 from agenteval.records import Finding, Findings, Grade, Rejected
 from agenteval.traces.forest import Bounds
@@ -13,7 +14,6 @@ from agenteval.traces.page import TraceMaterial, traces_page, worth_reading
 from agenteval.traces.tables import FinderFindings, finding_tables
 from agenteval.traces.taxonomy import built_in
 from tests.reporting.making import Seen, assert_harmless
-from tests.support.browser import Open
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m'\"&amp;{{ 7*7 }}"
 
