@@ -26,7 +26,7 @@ from agenteval.models.factory import ModelChoice, make_client, make_transport
 from agenteval.models.limits import Budget, Limits
 from agenteval.records.trial import Trial
 from agenteval.store import Store, Trials
-from agenteval.workflows.cases import TurnCase
+from agenteval.workflows.cases import SessionCase, TurnCase
 from agenteval.workflows.evaluator import Attempt, WorkflowEvaluator, spent
 from agenteval.workflows.predict import predict_next
 from agenteval.workflows.results import Level
@@ -190,7 +190,7 @@ class WorkflowExperiment:
             calls = len(recorded) if isinstance(recorded, list) else 1
         else:
             agent = RequestBounds(1, 1)
-            if simulators is not None:
+            if simulators is not None and isinstance(case, SessionCase):
                 limit, calls = simulators.settings.turn_limit(case.profile), simulators.most_calls
                 agent = RequestBounds(1, limit + calls)
                 if simulators.user == "model":
