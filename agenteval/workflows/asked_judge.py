@@ -1,4 +1,4 @@
-"""How the judges of this package are asked: prompts by name, a schema, one repair."""
+"""How judges are asked: prompts by name, a schema, one repair."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _PROBLEM, _MESSAGE = 300, 500  # characters
 
 @dataclass(frozen=True, slots=True)
 class JudgeSampling:
-    """How a judge is asked. `temperature` None leaves it to the endpoint."""
+    """The sampling of a judge. `temperature` None leaves it to the endpoint."""
 
     temperature: float | None = 0.0
     max_tokens: int = 1024
     seed: int = 0
 
     def parameters(self) -> dict[str, Any]:
-        """As requests hold them."""
+        """Return them as requests have them."""
         parameters: dict[str, Any] = {"seed": self.seed, "max_tokens": self.max_tokens}
         if self.temperature is not None:
             parameters["temperature"] = self.temperature
@@ -38,7 +38,7 @@ class JudgeSampling:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What is asked for: prompts `<name>_system`, `_user`, `_repair`, a schema, and how to read."""
+    """The prompts `<name>_system`, `_user` and `_repair`, a schema, and how to read a reply."""
 
     name: str
     schema: dict[str, Any]
@@ -48,28 +48,29 @@ class Form:
 async def ask_judge(
     client: Client, form: Form, options: JudgeSampling, repeat: int = 0, **values: Any
 ) -> ParsedReply[Any]:
-    """What the judge says; see `models.asking.ask` for what is raised.
+    """Return what the judge says; see `models.asking.ask` for what is raised.
 
     `values` fill the prompts, which put everything that comes from outside between markers.
     """
-    system = load_prompt(_PACKAGE, f"{form.name}_system").render(nonce=NONCE, **values)
-    user = load_prompt(_PACKAGE, f"{form.name}_user").render(**values)
+    system, user, repair = (load_prompt(_PACKAGE, name) for name in _prompt_names(form.name))
     request = Request(
-        messages=({"role": "system", "content": system}, {"role": "user", "content": user}),
+        messages=(
+            {"role": "system", "content": system.render(nonce=NONCE, **values)},
+            {"role": "user", "content": user.render(**values)},
+        ),
         schema=form.schema,
         parameters=options.parameters(),
         repeat=repeat,
         role=f"flow:{form.name}",
     )
-    repair = load_prompt(_PACKAGE, f"{form.name}_repair")
     return await ask(
         client, request, form.read, lambda problem: repair.render(problem=problem[:_PROBLEM])
     )
 
 
 def failure_of(error: Exception) -> tuple[FailureStatus, str, Usage]:
-    """Status, message and what was spent on a question that brought no answer. Raises the error
-    again for a refused key, which would fail every question."""
+    """Return status, message and usage of a question without an answer. Raises the error again for
+    a refused key, which would fail every question."""
     if isinstance(error, Unauthorized):
         raise error
     status, message = classify(error)
@@ -77,14 +78,17 @@ def failure_of(error: Exception) -> tuple[FailureStatus, str, Usage]:
     return status, message[:_MESSAGE], spent or Usage()
 
 
-def prompts_sha256(name: str) -> str:
-    """One hash (hex) over the prompts of a judge."""
-    parts = ("system", "user", "repair")
-    return content_hash([load_prompt(_PACKAGE, f"{name}_{part}").sha256 for part in parts])
+def _prompt_names(judge: str) -> list[str]:
+    return [f"{judge}_{part}" for part in ("system", "user", "repair")]
+
+
+def prompts_sha256(judge: str) -> str:
+    """Return one hash (hex) over the prompts of a judge."""
+    return content_hash([load_prompt(_PACKAGE, name).sha256 for name in _prompt_names(judge)])
 
 
 def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
-    """JSON schema of an object with exactly these members, in this order."""
+    """Return the JSON schema of an object with exactly these members, in this order."""
     return {
         "type": "object",
         "properties": properties,
@@ -94,7 +98,7 @@ def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def reason_of(members: dict[str, Any], name: str) -> str:
-    """A text the judge must give. Raises ReplyError when it is missing or repeats the form."""
+    """Return a required text. Raises ReplyError when it is missing or repeats the form."""
     text = members.get(name)
     if not isinstance(text, str) or not text.strip():
         raise ReplyError(f"{name} is missing or no text")
@@ -104,7 +108,7 @@ def reason_of(members: dict[str, Any], name: str) -> str:
 
 
 def yes_or_no(answer: Any, name: str) -> bool:
-    """True or false, also in words. Raises ReplyError for anything else."""
+    """Return true or false, also from words. Raises ReplyError for anything else."""
     if isinstance(answer, bool):
         return answer
     word = answer.strip().lower() if isinstance(answer, str) else ""
@@ -114,7 +118,7 @@ def yes_or_no(answer: Any, name: str) -> bool:
 
 
 def number_of(answer: Any) -> float | None:
-    """A finite number, also written as text; None for anything else."""
+    """Return a finite number, also from text; None for anything else."""
     if isinstance(answer, bool) or not isinstance(answer, int | float | str):
         return None
     if isinstance(answer, str) and "_" in answer:  # Python's 1_0 is nobody's number

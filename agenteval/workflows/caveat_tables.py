@@ -6,13 +6,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from agenteval.agents import AgentFailure
 from agenteval.analysis.system_pairs import by_system
-from agenteval.records.table import Cell, Column, Table
+from agenteval.records.table import Table, column, table_of
 from agenteval.stats import Interval
-from agenteval.workflows.results import SessionResult, SessionVerdict, TurnResult
+from agenteval.workflows.results import SessionResult, TurnResult
 from agenteval.workflows.session import Prediction, SessionFailure, SessionLog
 from agenteval.workflows.session_judge import GoalsFailure
 
@@ -20,55 +20,65 @@ _MOST_TEXT = 80
 _SUFFIX = re.compile(r" \[[0-9a-f]{6}\]")
 _WHOLE = 1e-6  # as far from 1 as tau-bench takes a reward for a success
 _MOST_LISTED = 100
-_REWARDS = (
-    Column("system", "system"),
-    Column("rewards", "rewards", "count", "sessions that were recorded with a reward"),
-    Column("agree", "agree", "count", "reward 1 and success, or 0 and none"),
-    Column("reward_only", "reward\nalone", "count", "reward 1 and no success"),
-    Column("state_only", "success\nalone", "count", "success and reward 0"),
-    Column("neither", "can not be\ncompared", "count", "another reward, or no verdict"),
-    Column("calls", "calls", "count", "replayed"),
-    Column("differing", "other\nanswers", "count", "that the backend answers otherwise"),
-)
-_CONTRADICTIONS = (
-    Column("system", "system"),
-    Column("case", "task"),
-    Column("trial", "trial", "count"),
-    Column("reward", "reward", "number"),
-    Column("success", "success"),
-    Column("why", "why"),
-)
-_LOST = (
-    Column("system", "system"),
-    Column("what", "what"),
-    Column("times", "times", "count"),
-    Column("example", "for example", hint="the beginning of a message"),
-)
 
 
-class Loss(NamedTuple):
-    """What happened in a trial, with the message there is."""
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What happened in a trial, with its message if there is one."""
 
     system: str
     what: str
     message: str = ""
 
 
-def lost_table(key: str, title: str, losses: Sequence[Loss], *notes: str) -> Table:
-    """Return what happened how often to whom, each with the first message there is."""
-    times = Counter((loss.system, loss.what) for loss in losses)
-    order = {system: i for i, system in enumerate(dict.fromkeys(loss.system for loss in losses))}
-    messages = {(loss.system, loss.what): loss.message for loss in losses[::-1] if loss.message}
-    rows = tuple(
-        {
-            "system": system,
-            "what": what,
-            "times": count,
-            "example": _beginning(messages.get((system, what), "")) or None,
-        }
-        for (system, what), count in sorted(times.items(), key=lambda i: (order[i[0][0]], i[0][1]))
+@dataclass(frozen=True, slots=True)
+class _Lost:
+    system: str = column("system")
+    what: str = column("what")
+    times: int = column("times", "count")
+    example: str | None = column("for example", hint="the beginning of a message")
+
+
+@dataclass(slots=True)
+class _Rewards:
+    system: str = column("system")
+    rewards: int = column(
+        "rewards", "count", "sessions that were recorded with a reward", default=0
     )
-    return Table(key, title, _LOST, rows, notes, "system")
+    agree: int = column("agree", "count", "reward 1 and success, or 0 and none", default=0)
+    reward_only: int = column("reward\nalone", "count", "reward 1 and no success", default=0)
+    state_only: int = column("success\nalone", "count", "success and reward 0", default=0)
+    neither: int = column(
+        "can not be\ncompared", "count", "another reward, or no verdict", default=0
+    )
+    calls: int = column("calls", "count", "replayed", default=0)
+    differing: int = column(
+        "other\nanswers", "count", "that the backend answers otherwise", default=0
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Contradiction:
+    system: str = column("system")
+    case: str = column("task")
+    trial: int = column("trial", "count")
+    reward: float = column("reward", "number")
+    success: str = column("success")
+    why: str = column("why")
+
+
+def lost_table(key: str, title: str, losses: Sequence[Loss], *notes: str) -> Table:
+    """Return how often each loss happened to each system, with the first message."""
+    times = Counter((loss.system, loss.what) for loss in losses)
+    messages = {(loss.system, loss.what): loss.message for loss in losses[::-1] if loss.message}
+    systems = list(dict.fromkeys(loss.system for loss in losses))
+    rows = [
+        _Lost(system, what, count, _cut_line(messages.get((system, what), "")) or None)
+        for (system, what), count in sorted(
+            times.items(), key=lambda item: (systems.index(item[0][0]), item[0][1])
+        )
+    ]
+    return table_of(_Lost, key, title, rows, notes=notes, group="system")
 
 
 def losses_of_session(r: SessionResult) -> Iterator[Loss]:
@@ -86,12 +96,11 @@ def losses_of_session(r: SessionResult) -> Iterator[Loss]:
         repaired = ", made good" if m.repaired else ""
         yield Loss(r.system, f"simulator's mistake{repaired}, {m.who}: {m.kind}", m.text)
     for status in r.verdict.failures if r.verdict else ():
-        yield Loss(r.system, f"a judge failed: {status}", _judge_message(r.verdict, status))
-
-
-def _judge_message(verdict: SessionVerdict | None, status: str) -> str:
-    judge = verdict.judge if verdict else None
-    return judge.message if isinstance(judge, GoalsFailure) and judge.status == status else ""
+        judge = r.verdict.judge if r.verdict else None
+        message = ""
+        if isinstance(judge, GoalsFailure) and judge.status == status:
+            message = judge.message
+        yield Loss(r.system, f"a judge failed: {status}", message)
 
 
 def losses_of_turn(r: TurnResult) -> Iterator[Loss]:
@@ -108,47 +117,52 @@ def losses_of_turn(r: TurnResult) -> Iterator[Loss]:
             yield Loss(r.system, what, judgement.message)
 
 
-def _beginning(message: str) -> str:
+def _cut_line(message: str) -> str:
     line = " ".join(message.split())
     return line if len(line) <= _MOST_TEXT else f"{line[: _MOST_TEXT - 1]}…"
 
 
 def reward_tables(sessions: Sequence[SessionResult]) -> Iterator[Table]:
     """Yield how often recorded rewards and verdicts agree, and the sessions where they contradict
-    each other; without rows where no reward is recorded and every call was answered as before."""
-    rows: list[dict[str, Cell]] = []
-    contradictions: list[dict[str, Cell]] = []
-    row: dict[str, Cell]
+    each other.
+
+    The tables have no rows where no reward is recorded and every call was answered as before.
+    """
+    rows: list[_Rewards] = []
+    contradictions: list[_Contradiction] = []
     for system, results in by_system(sessions).items():
         logged = [(r, r.log) for r in results if isinstance(r.log, SessionLog)]
         replays = [log for _, log in logged if log.changes is not None]
         if not any(log.reward is not None or log.differing for log in replays):
             continue
-        counts: Counter[str] = Counter()
+        row = _Rewards(system)
+        row.calls = sum(len(log.calls) for log in replays)
+        row.differing = sum(len(log.differing) for log in replays)
+        rows.append(row)
         for r, log in logged:
             if log.reward is None:
                 continue
+            row.rewards += 1
             rewarded, success = _rewarded(log.reward), r.verdict and r.verdict.success
-            counts["rewards"] += 1
             if rewarded is None or success is None:
-                counts["neither"] += 1
-            elif rewarded is success:
-                counts["agree"] += 1
-            else:
-                counts["reward_only" if rewarded else "state_only"] += 1
-                done, why = "yes" if success else "no", _why(r, log)
-                row = {"system": system, "case": r.case.id, "trial": r.trial, "reward": log.reward}
-                contradictions.append(row | {"success": done, "why": why})
-        counts["calls"] = sum(len(log.calls) for log in replays)
-        counts["differing"] = sum(len(log.differing) for log in replays)
-        rows.append({"system": system, **{c.key: counts[c.key] for c in _REWARDS[1:]}})
+                row.neither += 1
+                continue
+            if rewarded is success:
+                row.agree += 1
+                continue
+            row.reward_only += rewarded
+            row.state_only += not rewarded
+            word = "yes" if success else "no"
+            contradictions.append(
+                _Contradiction(system, r.case.id, r.trial, log.reward, word, _why(r, log))
+            )
     title, note = "Recorded rewards against success", "A reward is no verdict: it is in no rate."
-    yield Table("rewards", title, _REWARDS, tuple(rows), (note,), "system")
+    yield table_of(_Rewards, "rewards", title, rows, notes=[note], group="system")
     more = len(contradictions) - _MOST_LISTED
-    notes = (f"{more:,} more are not listed; --json and `export` have all.",) if more > 0 else ()
-    listed = tuple(contradictions[:_MOST_LISTED])
+    notes = [f"{more:,} more are not listed; --json and `export` have all."] if more > 0 else []
+    listed = contradictions[:_MOST_LISTED]
     title = "Sessions whose reward contradicts the verdict"
-    yield Table("contradictions", title, _CONTRADICTIONS, listed, notes, "system")
+    yield table_of(_Contradiction, "contradictions", title, listed, notes=notes, group="system")
 
 
 def _rewarded(reward: float) -> bool | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,8 +23,7 @@ from agenteval.cli.console import clean, note, notify, out
 from agenteval.cli.options import keywords
 from agenteval.cli.outputs import refuse_input, write_runs
 from agenteval.cli.progress import following
-from agenteval.workflows import init_command as flow_init
-from agenteval.workflows import role_commands as flow_roles
+from agenteval.errors import InputError
 from agenteval.workflows.options import FlowScoreOptions, SessionOptions, TurnOptions
 
 if TYPE_CHECKING:
@@ -35,8 +36,6 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-app.command("init")(flow_init.init)
-app.command("check")(flow_roles.check)
 
 _Roles = Annotated[
     list[str] | None,
@@ -55,7 +54,7 @@ class FlowLimits(LimitOptions):
         int | None,
         typer.Option(
             help="Stop before this many requests of agent, simulators and judges in all, earlier "
-            "ones of the same campaign included. What a python, command or mcp agent asks itself "
+            "ones of the same experiment included. What a python, command or mcp agent asks itself "
             "is not seen.",
             min=1,
         ),
@@ -76,6 +75,53 @@ class FlowLimits(LimitOptions):
             min=0.01,
         ),
     ] = 180.0
+
+
+@app.command("init")
+def init(
+    folder: Annotated[Path, typer.Argument(help="Folder of the new role.")],
+) -> None:
+    """Make a small role that runs: policy, tools, two users."""
+    from agenteval.files import write_atomically
+
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", folder.name):
+        raise InputError("use letters, digits, hyphens and underscores, at most 64", str(folder))
+    if folder.exists():
+        raise InputError("this exists already; nothing was changed", str(folder))
+    for file in resources.files("agenteval.workflows").joinpath("data/starter_role").iterdir():
+        write_atomically(folder / file.name.removesuffix(".template"), file.read_text("utf-8"))
+    out().print(
+        f"{clean(folder)}: the agent's instructions (policy.md), its tools (backend.py), two users "
+        f"(profiles.yaml)\n  agenteval flow check {clean(folder)}\n"
+        f"  agenteval flow session {clean(folder)} --agent openai --model openai:gpt-4o "
+        "--simulator openai:gpt-4o --dry-run",
+        soft_wrap=True,
+    )
+
+
+@app.command("check")
+@grouped
+def check(
+    output: OutputOptions,
+    roles: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Roles by name or folder, or files with Mermaid flowcharts (.mmd, .md). "
+            "Default: all roles found."
+        ),
+    ] = None,
+    scenario: Annotated[
+        list[str] | None, typer.Option("--scenario", help="Only this one; several allowed.")
+    ] = None,
+    tools: Annotated[
+        Path | None, typer.Option("--tools", help="For charts: a tools.json to check against.")
+    ] = None,
+) -> None:
+    """Check charts, their tools and conditions, users, recorded calls and the backend for defects
+    that make sessions meaningless. Exit code 1 for errors, 2 for files that cannot be read."""
+    from agenteval.workflows.procedure_api import flow_check
+
+    finish(flow_check(roles, scenarios=scenario or (), tools=tools, notify=notify), output)
 
 
 @app.command("turn")
@@ -246,7 +292,7 @@ def _keywords(settings: TurnOptions, limits: FlowLimits, progress: Progress) -> 
 
 
 def _print_failed(sessions: Sequence[SessionResult], most: int) -> None:
-    """The talk of the first sessions that failed or broke off, with the calls in their places."""
+    """Print the conversation of the first sessions that failed or broke off."""
     from agenteval.readers.fields import json_text
     from agenteval.workflows.session import SessionLog
 

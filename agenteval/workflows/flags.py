@@ -2,8 +2,8 @@
 
 Examined is what judges of workflows read and the agent or its tools wrote: what the agent says, the
 tools and arguments of its calls, their results; of a turn the reply or the call. What a simulated
-user says is not the agent's, nor is the recorded talk before a turn. It makes no difference whether
-a judge was asked: the same log is judged when there is one.
+user says is not the agent's, nor is the recorded conversation before a turn. Logs are examined
+whether or not a judge was asked: one may be later.
 """
 
 from __future__ import annotations
@@ -19,66 +19,59 @@ from agenteval.workflows.reply_text import read_reply
 from agenteval.workflows.results import SessionResult, TurnResult
 from agenteval.workflows.session import Prediction, SessionLog
 
-Result = SessionResult | TurnResult
-_BY_AGENT = frozenset({"assistant", "tool"})
 
-
-def flow_signs(result: Result) -> tuple[str, ...] | None:
-    """Names of the signs in what a judge reads of it; None where nothing can be judged."""
-    if isinstance(result, SessionResult):
-        log = result.log if isinstance(result.log, SessionLog) else None
-        texts = None if log is None else _of_session(log)
-    else:
-        known = result.prediction if isinstance(result.prediction, Prediction) else None
-        texts = None if known is None else _of_turn(known)
-    if texts is None:
-        return None
-    return tuple(sign.name for sign in texts_signs(dict.fromkeys(filter(None, texts))))
+def flow_signs(result: SessionResult | TurnResult) -> tuple[str, ...] | None:
+    """Return the names of the signs in what a judge reads of it; None where nothing can be
+    judged."""
+    log = result.log if isinstance(result, SessionResult) else result.prediction
+    if isinstance(log, SessionLog):
+        return _signs(_of_session(log))
+    return _signs(_of_turn(log)) if isinstance(log, Prediction) else None
 
 
 def flow_flags(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> Flags:
-    """The flags of all that can be judged, by case and, from the second on, trial."""
+    """Return the flags of all that can be judged, by case and, from the second on, trial."""
     flags, examined = [], 0
-    results: list[Result] = [*sessions, *turns]
+    results: list[SessionResult | TurnResult] = [*sessions, *turns]
     for result in results:
         signs = flow_signs(result)
         examined += signs is not None
         if signs:
-            flags.append(Flag(_name(result), result.system, signs))
+            trial = f", trial {result.trial}" if result.trial else ""
+            flags.append(Flag(result.case.id + trial, result.system, signs))
     return Flags(tuple(flags), examined)
 
 
 def row_flags(rows: Rows) -> Flags:
-    """The flags of rows made elsewhere, from what a judge would read of a prediction or of the
-    generated conversation, which is taken whole: rows need not say who speaks. What tells no
-    prediction is not examined; no row names its system."""
+    """Return the flags of rows made elsewhere.
+
+    Examined is what a judge would read of a prediction, or the generated conversation as a whole:
+    rows need not say who speaks. Failed rows are not examined; no row names its system.
+    """
     texts: list[tuple[str, Iterable[str]]] = [
-        (f"{turn.gold.session}:{turn.gold.turn}", filter(None, _of_turn(read_reply(turn.predict))))
+        (f"{turn.gold.session}:{turn.gold.turn}", _of_turn(read_reply(turn.predict)))
         for turn in rows.turns
         if not turn.failed
     ]
-    texts += [(session.id, (session.dialogue,)) for session in rows.sessions]
-    flags = []
-    for name, own in texts:
-        if signs := texts_signs(own):
-            flags.append(Flag(name, None, tuple(sign.name for sign in signs)))
+    texts += [(session.id, [session.dialogue]) for session in rows.sessions]
+    flags = [Flag(name, None, signs) for name, of in texts if (signs := _signs(of))]
     return Flags(tuple(flags), len(texts))
 
 
-def _name(result: Result) -> str:
-    return result.case.id + (f", trial {result.trial}" if result.trial else "")
+def _signs(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sign.name for sign in texts_signs(dict.fromkeys(filter(None, texts))))
 
 
 def _of_session(log: SessionLog) -> Iterator[str]:
     for message in log.messages:
-        if message.role in _BY_AGENT:
+        if message.role in ("assistant", "tool"):
             yield message.content
-            for call in message.tool_calls:
-                yield call.name
-                yield from _leaves(call.arguments)
-    for made in log.calls:  # what no message has: arguments as the judge of values gets them
-        yield made.tool
-        yield from _leaves(made.arguments)
+            for requested in message.tool_calls:
+                yield requested.name
+                yield from _leaves(requested.arguments)
+    for call in log.calls:  # arguments as the judge of values gets them, also if in no message
+        yield call.tool
+        yield from _leaves(call.arguments)
 
 
 def _of_turn(prediction: Prediction) -> Iterator[str]:
@@ -90,7 +83,7 @@ def _of_turn(prediction: Prediction) -> Iterator[str]:
 
 
 def _leaves(value: JsonValue) -> Iterator[str]:
-    """The names and texts in a JSON value, unescaped."""
+    """Yield the names and texts in a JSON value, unescaped."""
     stack = [value]
     while stack:
         part = stack.pop()

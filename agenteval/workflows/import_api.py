@@ -1,4 +1,4 @@
-"""Recorded trajectories of an agent become sessions in the store, judged as any other."""
+"""Recorded trajectories of an agent become sessions in the store, judged like any other."""
 
 from __future__ import annotations
 
@@ -6,30 +6,31 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from agenteval.agents import System
 from agenteval.cli.running import Notify, Progress, Watch, opened, synchronous, why_stopped
 from agenteval.engine import Experiment
 from agenteval.errors import InputError
 from agenteval.store import Store, Trials
-from agenteval.workflows.api import demanded, idle_note, judged_enough, read_roles, session_rates
+from agenteval.workflows.api import (
+    gated_report,
+    note_idle_users,
+    read_demand,
+    read_roles,
+    session_rates,
+)
 from agenteval.workflows.cases import OpenRole, SessionCase
-from agenteval.workflows.evaluator import Candidate, Case, WorkflowEvaluator
+from agenteval.workflows.evaluator import WorkflowEvaluator
 from agenteval.workflows.reports import WorkflowReport, trials_report
 from agenteval.workflows.scenario import RECORDED
 from agenteval.workflows.session import SessionFailure, SessionLog
 from agenteval.workflows.stored import EVALUATORS, load_sessions
-from agenteval.workflows.trajectories import (
-    Trajectory,
-    case_of,
-    read_trajectories,
-    replayed,
-)
+from agenteval.workflows.trajectories import Trajectory, case_of, read_trajectories, replayed
+from agenteval.workflows.variants import AgentVariant
 from agenteval.workflows.verdicts import Judges, Verdicts
 
-_MOST_TOLD = 10
-_Numbered = dict[tuple[str, int], tuple[SessionCase, Trajectory]]
+_Numbered = dict[tuple[str, int], tuple[SessionCase, Trajectory]]  # by case key and trial
 
 
 async def aflow_import(
@@ -44,17 +45,17 @@ async def aflow_import(
     notify: Notify | None = None,
     progress: Progress | None = None,
 ) -> WorkflowReport:
-    """Store recorded trajectories (see `trajectories`) as sessions of `agent`. Their calls are
-    replayed on the role's backend, and success is judged by the state that they leave, without a
-    model.
+    """Store recorded trajectories (see `trajectories`) as sessions of `agent`.
 
-    A record that cannot be used, or whose goal does not fit the tools, is noted and left out; one
-    that cannot be replayed is stored as a failure. Stored sessions are not replayed again. Recorded
-    rewards are shown beside the verdicts, and contradictions are listed. `success`, `gate` and
-    `max_unscored` are those of `flow_sessions`. Raises InputError where no trajectory can be used.
+    Their calls are replayed on the role's backend, and success is judged by the state that they
+    leave, without a model. A record that cannot be used, or whose goal does not fit the tools, is
+    noted and left out; one that cannot be replayed is stored as a failure. Stored sessions are not
+    replayed again. Recorded rewards are shown next to the verdicts, and contradictions are listed.
+    `success`, `gate` and `max_unscored` are those of `flow_sessions`. Raises InputError where no
+    trajectory can be used.
     """
     watch = Watch(notify, progress)
-    demand = demanded(success)
+    verdicts = Verdicts(Judges(demand=read_demand(success)))
     (of,) = read_roles(role, backend=True)
     if of.backend is None:
         raise InputError("a role needs a backend.py to replay calls", str(of.folder))
@@ -62,59 +63,59 @@ async def aflow_import(
     recorded = read_trajectories([Path(path) for path in paths])
     problems = recorded.problems
     numbered = _numbered(of, recorded.trajectories, problems)
-    verdicts = Verdicts(Judges(demand=demand))
     for key, (case, trajectory) in list(numbered.items()):
         try:
             verdicts.gold_of(case)
         except InputError as error:  # the goal cannot be known, so there is no verdict
             problems.append(f"{trajectory.place}: {error}")
             del numbered[key]
-    watch.warn_list("left out", problems, most=_MOST_TOLD)
+    watch.warn_list("left out", problems)
     if not numbered:
         raise InputError("no trajectory can be taken", ", ".join(map(str, paths)))
     cases = {case.key: case for case, _ in numbered.values()}
-    if idle := verdicts.prepare(cases.values()):
-        watch.note(idle_note(idle, len(cases)))
+    note_idle_users(watch, verdicts.prepare(cases.values()), len(cases))
     golds = [gold for case in cases.values() if (gold := verdicts.gold_of(case)) is not None]
     refused = [line for gold in golds for line in gold.refused]
-    watch.warn_list("the backend does not carry out what was wanted", refused, most=_MOST_TOLD)
-    candidate = Candidate(System(agent, _nobody, {"adapter": "recorded"}), RECORDED, {})
+    watch.warn_list("the backend does not carry out what was wanted", refused)
+    variant = AgentVariant(System(agent, _no_agent, {"adapter": "recorded"}), RECORDED, {})
 
-    async def act(case: Case, _: Candidate, number: int) -> SessionLog | SessionFailure:
+    async def replay(case: Any, _: AgentVariant, number: int) -> SessionLog | SessionFailure:
         log = replayed(*numbered[case.key, number])
         if isinstance(log, SessionFailure):
             watch.warn(f"no session: {log.message}")
         return log
 
-    with opened(store) as kept:
-        _refuse_others(kept, candidate, numbered)
+    with opened(store) as db:
+        _refuse_others(db, variant, numbered)
         evaluator = WorkflowEvaluator.of(
-            kept,
             "session",
+            variant,
             cases.values(),
-            candidate,
-            1 + max(n for _, n in numbered),
-            act,
-            verdicts,
+            1 + max(number for _, number in numbered),
+            tables=Trials(db),
+            attempt=replay,
+            verdicts=verdicts,
             only=numbered.keys(),
         )
-        ended = await Experiment(evaluator, kept, concurrency=1).run(watch.progress)
-        stored = load_sessions(kept, cases=cases, systems=[candidate.sha256])
+        result = await Experiment(evaluator, db, concurrency=1).run(watch.progress)
+        stored = load_sessions(db, cases=cases, systems=[variant.sha256])
     keys = {(case.info.id, number) for (_, number), (case, _) in numbered.items()}
     sessions = [r for r in stored if (r.case.id.partition(" [")[0], r.trial) in keys]
     report = trials_report(sessions, [], watch.notes)
-    if ended.stopped:
-        report = replace(report, unfinished=(why_stopped(ended, "not replayed"),), exit_code=3)
+    if result.stopped:
+        report = replace(report, unfinished=(why_stopped(result, "not replayed"),), exit_code=3)
     rates = [*session_rates(report), *(None for _ in problems)]
-    return judged_enough(report, rates, "sessions", gate, max_unscored, "")
+    return gated_report(report, rates, "sessions", gate, max_unscored, "")
 
 
 flow_import = synchronous(aflow_import)
 
 
 def _numbered(of: OpenRole, trajectories: Sequence[Trajectory], problems: list[str]) -> _Numbered:
-    """Return each trajectory with its case, by case and number of the trial: its own, else the next
-    free one of its case. Adds a line to `problems` for each that is left out."""
+    """Return each trajectory with its case under the trial it names, else the next free one.
+
+    Adds a line to `problems` for each that is left out.
+    """
     numbered: _Numbered = {}
     next_number: Counter[str] = Counter()
     for trajectory in sorted(trajectories, key=lambda t: t.trial is None):
@@ -137,10 +138,10 @@ def _numbered(of: OpenRole, trajectories: Sequence[Trajectory], problems: list[s
     return numbered
 
 
-def _refuse_others(store: Store, candidate: Candidate, numbered: _Numbered) -> None:
+def _refuse_others(store: Store, variant: AgentVariant, numbered: _Numbered) -> None:
     """Raise InputError where the store has another session under the same name and number."""
     keys = [key for key, _ in numbered]
-    for trial in Trials(store).trials(EVALUATORS["session"], keys, [candidate.sha256]):
+    for trial in Trials(store).trials(EVALUATORS["session"], keys, [variant.sha256]):
         if (trial.case_key, trial.trial) not in numbered or trial.status != "done":
             continue
         case, trajectory = numbered[trial.case_key, trial.trial]
@@ -151,10 +152,10 @@ def _refuse_others(store: Store, candidate: Candidate, numbered: _Numbered) -> N
         elif log.messages != tuple(m for m in trajectory.messages if m.role != "system"):
             problem = "with other messages"
         if problem:
-            name = f"{candidate.assistant.name}: trial {trial.trial} of {case.info.id}"
+            name = f"{variant.system.name}: trial {trial.trial} of {case.info.id}"
             advice = "give these sessions another name with --agent"
             raise InputError(f"{name} is stored {problem}; {advice}", trajectory.place)
 
 
-def _nobody() -> NoReturn:
+def _no_agent() -> NoReturn:
     raise AssertionError("recorded sessions are replayed")

@@ -34,7 +34,7 @@ TURN: tuple[Criterion, ...] = (CALL, TOOL, PARAMETERS)
 
 
 def of_failure(trial: Trial, failure: SessionFailure | AgentFailure) -> tuple[Result, ...]:
-    """The results of a trial that brought no session or prediction."""
+    """Return the results of a trial that brought no session or prediction."""
     measures = SESSION if isinstance(failure, SessionFailure) else TURN
     return failed(trial, measures, failure.status, failure.message)
 
@@ -74,7 +74,7 @@ def of_turn(trial: Trial, judged: TurnJudged) -> tuple[Result, ...]:
         return (*(not_applicable(trial, measure, "a reply was due") for measure in TURN), *grades)
     status = next(iter(judged.failures), UNDECIDED)
     # What is stated to a wrong tool is not credited.
-    stated = [one.verdict for one in turn.parameters if turn.name_right]
+    stated = [parameter.verdict for parameter in turn.parameters if turn.name_right]
     undecided = failed(trial, (CALL, PARAMETERS), status, "nobody has compared the texts")
     parameters: Result = not_applicable(trial, PARAMETERS, "the gold call has none")
     if "unjudged" in stated:

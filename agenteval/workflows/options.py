@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from agenteval.cli.options import (
     CommonOptions,
@@ -20,13 +20,21 @@ from agenteval.cli.options import (
     to_tuple,
     with_default,
 )
+from agenteval.errors import InputError
 
 if TYPE_CHECKING:
     from agenteval.cli.options import StorePath
     from agenteval.cli.running import Notify
     from agenteval.models.factory import Model
     from agenteval.models.limits import Limits
-    from agenteval.workflows.assistants import Agent
+    from agenteval.workflows.variants import Agent
+
+
+def one_of(name: str, names: Sequence[str], option: str) -> Any:
+    """Return the name, which is one of `names`. Raises InputError for another one."""
+    if name not in names:
+        raise InputError(f"{name!r} is not one of {', '.join(names)}", option)
+    return name
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from agenteval.agents import AgentFailure
 from agenteval.records.table import Table, shown
@@ -23,24 +24,15 @@ from agenteval.reporting.page import (
     summary,
 )
 from agenteval.reporting.text import listed
-from agenteval.stats import Interval
 from agenteval.text import plural
 from agenteval.workflows import plots
 from agenteval.workflows.flags import flow_flags
-from agenteval.workflows.page_sessions import (
-    MOST_TURNS,
-    WRONG,
-    chosen,
-    heading,
-    outcome_of,
-    session_items,
-    wrong_turns,
-)
+from agenteval.workflows.page_sessions import chosen, heading, session_items
+from agenteval.workflows.page_turns import MOST_TURNS, WRONG, outcome_of, wrong_turns
 from agenteval.workflows.results import SessionResult, TurnResult
 from agenteval.workflows.session import SessionEnd, SessionFailure
 from agenteval.workflows.tables import result_tables
-from agenteval.workflows.tallies import CauseShare, SessionTally, Tallies
-from agenteval.workflows.turn_score import TurnTable
+from agenteval.workflows.tallies import SessionTally, Tallies, TurnTally, format_pairs
 
 _NOTABLE = 0.1  # of the sessions or calls of a system: more than that is said at the top
 _ENDS: dict[SessionEnd, str] = {
@@ -52,53 +44,44 @@ _ENDS: dict[SessionEnd, str] = {
 _WHO = {"agent": "agent", "user": "simulated user", "tools": "simulated tools"}
 
 
-def workflows_page(  # noqa: PLR0913  each is a part of the page
+def workflows_page(
     sessions: Sequence[SessionResult],
     turns: Sequence[TurnResult],
     *,
     title: str = "Workflows",
-    facts: Sequence[tuple[str, str]] = (),
     most_sessions: int = 100,
     tables: Sequence[Table] | None = None,
     unfinished: Sequence[str] = (),
 ) -> str:
     """Return the page as HTML. The same results in the same order give the same text.
 
-    `facts` are (name, text) for the end. At most `most_sessions` sessions can be unfolded, failed
-    ones first, and 100 wrong turns; the page says how many there are. `tables` are those of these
-    results, if they are known already.
+    At most `most_sessions` sessions can be unfolded, failed ones first, and 100 wrong turns; the
+    page says how many there are. `tables` are those of these results, if they exist already.
     """
-    known = Tallies(sessions, turns)
-    systems = sorted({r.agent for r in sessions} | {r.agent for r in turns})
-    made = result_tables(sessions, turns, known) if tables is None else tables
-    shown_sessions, decided = chosen(sessions, most_sessions)
-    some = session_items(shown_sessions)
+    tallies = Tallies(sessions, turns)
+    agents = sorted({r.agent for r in sessions} | {r.agent for r in turns})
+    if tables is None:
+        tables = result_tables(sessions, turns, tallies)
+    shown, decided = chosen(sessions, most_sessions)
     wrong, wrong_in_all = wrong_turns(turns, MOST_TURNS)
-    lost = {
-        "session{s} without a verdict": [_lost_session(r) for r in sessions if r.verdict is None],
-        "turn{s} without a prediction": [
-            Lost(
-                r.system,
-                heading(r.case.id, f"trial {r.trial}"),
-                r.prediction.status,
-                r.prediction.message,
-            )
-            for r in turns
-            if isinstance(r.prediction, AgentFailure)
-        ],
-    }
-    answer = Answer(
-        "Workflows followed by", listed(systems, 5), headlines(known) or ["There is no trial."]
-    )
+    lines = headlines(tallies) or ["There is no trial."]
+    answer = Answer("Workflows followed by", listed(agents, 5), lines)
+    items = session_items(shown)
     sections = [
         summary(answer, _tiles(sessions, turns), flow_flags(sessions, turns)),
-        figures(_plan(known)),
-        PageSection("tables", "Tables", made or [Text("There is nothing to count.")], _RATES),
-        foldouts("sessions", "Sessions", some, decided, "session{s} with a verdict", _SESSIONS),
+        figures(_plan(tallies)),
+        PageSection("tables", "Tables", tables or [Text("There is nothing to count.")], _RATES),
+        foldouts("sessions", "Sessions", items, decided, "session{s} with a verdict", _SESSIONS),
         foldouts("wrong", "Wrong turns", wrong, wrong_in_all, "wrong turn{s}", _TURNS),
-        lost_section(lost, _LOST),
+        lost_section(
+            {
+                "session{s} without a verdict": list(_lost_sessions(sessions)),
+                "turn{s} without a prediction": list(_lost_turns(turns)),
+            },
+            _LOST,
+        ),
     ]
-    return render(Page("workflow report", title, _LEAD, sections, unfinished, facts))
+    return render(Page("workflow report", title, _LEAD, sections, unfinished))
 
 
 _LEAD = (
@@ -123,17 +106,38 @@ _LOST = (
 )
 
 
-def headlines(known: Tallies) -> list[str]:
-    """One sentence per system and level."""
-    causes = {c.system: c for c in known.causes}
-    tallies = sorted(known.sessions_by(), key=lambda t: t.system)
-    lines = [_session_line(t, causes.get(t.system), _ends(t)) for t in tallies]
-    single = sorted(known.turns_by(), key=lambda t: t[0])
-    return lines + [_turn_line(system, table) for system, _, table in single]
+def headlines(tallies: Tallies) -> list[str]:
+    """Return one sentence for each system and level."""
+    sessions = sorted(tallies.sessions_by(), key=lambda t: t.system)
+    turns = sorted(tallies.turns_by(), key=lambda t: t.system)
+    return [*map(_session_line, sessions), *map(_turn_line, turns)]
+
+
+def _session_line(t: SessionTally) -> str:
+    lost = t.failures.total()
+    without = [plural(lost, "session") + " without a verdict"] if lost else []
+    without += [f"{t.undecided_sessions:,} undecided"] if t.undecided_sessions else []
+    if t.success.mean is None:
+        reason = ", ".join(without) or "not judged yet"
+        return "; ".join([f"{t.system}: no session is decided ({reason})", *_ends(t)]) + "."
+    held = plural(t.success.n, "session")
+    one_each = t.success.n == t.success.n_clusters
+    users = ", one for each user" if one_each else f" with {plural(t.tasks or 0, 'user')}"
+    parts = [f"{t.system} succeeds in {rate_words(t.success)} of {held}{users}"]
+    if t.progress.mean is not None:
+        parts.append(f"{shown(t.progress.mean, 'share')} of the goals achieved")
+    if t.causes:
+        most = max(t.causes, key=lambda cause: t.causes[cause])
+        counted = f"{t.causes[most]:,} of {sum(t.causes.values()):,}"
+        parts.append(f"commonest cause of failure: {most.replace('_', ' ')} ({counted})")
+    parts += _ends(t)
+    if without:
+        parts.append(f"{', '.join(without)}, in no rate")
+    return "; ".join(parts) + "."
 
 
 def _ends(t: SessionTally) -> list[str]:
-    """What must be known of the ends and calls of more than a tenth of the sessions or calls."""
+    """Return how more than a tenth of the sessions or calls ended badly."""
     remarks = []
     sessions, calls = t.ended.total(), t.statuses.total()
     if t.cut_short > _NOTABLE * sessions:
@@ -149,49 +153,18 @@ def _ends(t: SessionTally) -> list[str]:
     return remarks
 
 
-def _session_line(t: SessionTally, cause: CauseShare | None, ends: Sequence[str]) -> str:
-    gone, name = sum(t.failures.values()), t.system
-    without = [plural(gone, "session") + " without a verdict"] if gone else []
-    without += [f"{t.undecided:,} undecided"] if t.undecided else []
-    if t.success.mean is None:
-        lead = f"{name}: no session is decided ({', '.join(without) or 'not judged yet'})"
-        return "; ".join([lead, *ends]) + "."
-    parts = [f"{name} succeeds in {rate_words(t.success)} of {_trials(t.success)}"]
-    if t.progress.mean is not None:
-        parts.append(f"{shown(t.progress.mean, 'share')} of the goals achieved")
-    if cause is not None:
-        most = max(cause.counts, key=lambda k: cause.counts[k])
-        lead = f"commonest cause of failure: {most.replace('_', ' ')}"
-        parts.append(f"{lead} ({cause.counts[most]:,} of {cause.failed:,})")
-    parts += ends
-    if without:
-        parts.append(f"{', '.join(without)}, in no rate")
+def _turn_line(t: TurnTally) -> str:
+    share = "no due call is decided"
+    if t.recall.mean is not None:
+        share = f"{rate_words(t.recall)} of {plural(t.due_calls, 'due call')} are right"
+    parts = [f"{t.system}, single turns: {share}"]
+    if t.unreadable:
+        parts.append(f"{plural(t.unreadable, 'turn')} unreadable")
+    if t.undecided:
+        parts.append(f"{plural(t.undecided, 'call')} undecided")
+    if t.lost:
+        parts.append(f"{plural(t.lost, 'turn')} without a prediction, in no rate")
     return "; ".join(parts) + "."
-
-
-def _turn_line(system: str, table: TurnTable) -> str:
-    name, gone = system, sum(table.failures.values())
-    recall, tool = table.tool.recall.known, table.tool
-    parts = [f"{name}, single turns: "]
-    if recall.mean is None:
-        parts[0] += "no due call is decided"
-    else:
-        due = plural(tool.gold - tool.undecided, "due call")
-        parts[0] += f"{rate_words(recall)} of {due} are right"
-    if table.unreadable:
-        parts.append(f"{plural(table.unreadable, 'turn')} unreadable")
-    if tool.undecided:
-        parts.append(f"{plural(tool.undecided, 'call')} undecided")
-    if gone:
-        parts.append(f"{plural(gone, 'turn')} without a prediction, in no rate")
-    return "; ".join(parts) + "."
-
-
-def _trials(rate: Interval) -> str:
-    users = plural(rate.n_clusters or 0, "user")
-    if rate.n == rate.n_clusters:
-        return f"{plural(rate.n, 'session')}, one for each user"
-    return f"{plural(rate.n, 'session')} with {users}"
 
 
 def _tiles(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> list[Tile]:
@@ -205,7 +178,7 @@ def _tiles(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> li
             (success.count(None), "not decided"),
         ]
     if turns:
-        outcomes = [outcome_of(r.verdict) if r.verdict else "" for r in turns]
+        outcomes = [outcome_of(r) for r in turns]
         tiles += [
             (len(turns), "single turns"),
             (outcomes.count("right"), "right calls"),
@@ -215,51 +188,68 @@ def _tiles(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> li
     return tiles
 
 
-def _plan(known: Tallies) -> Plan:
-    plan: Plan = ()
-    if known.sessions:
-        several = len({r.format for r in known.sessions}) > 1
-        causes = {c.system: c.counts for c in sorted(known.causes, key=lambda c: c.system)}
-        pairs = (
-            "Formats on the same users",
-            "Paired by user, so that hard users weigh equally on both sides.",
-            lambda: plots.format_differences(known.session_pairs),
-        )
-        plan = [
+def _plan(tallies: Tallies) -> Plan:
+    """Return the figures: title, caption and how to draw each."""
+    plan: list[tuple[str, str, Callable[[], Any]]] = []
+    if tallies.sessions:
+        several = len({r.format for r in tallies.sessions}) > 1
+        kind = "format of the procedure" if several else "system"
+        plan.append(
             (
                 "Formats in sessions" if several else "Success in sessions",
-                "Share of sessions that succeed, by domain and "
-                + ("format of the procedure." if several else "system."),
-                lambda: plots.format_points(known, "sessions"),
-            ),
-            *([pairs] if several else ()),
+                f"Share of sessions that succeed, by domain and {kind}.",
+                lambda: plots.format_points(tallies, "sessions"),
+            )
+        )
+        if several:
+            plan.append(
+                (
+                    "Formats on the same users",
+                    "Paired by user, so that hard users weigh equally on both sides.",
+                    lambda: plots.format_differences(format_pairs(tallies.sessions)),
+                )
+            )
+        by_name = sorted(tallies.sessions_by(), key=lambda t: t.system)
+        causes = {t.system: t.causes for t in by_name if t.causes}
+        plan.append(
             (
                 "Why sessions failed",
                 "The first deviation of a failed session from chart and gold calls.",
                 lambda: share_bars(causes, "Why sessions failed, by system", "failed session"),
-            ),
-        ]
-    if known.turns:
-        several = len({r.format for r in known.turns}) > 1
-        pairs = (
-            "Formats on the same recorded sessions",
-            "Paired by recorded session.",
-            lambda: plots.format_differences(known.turn_pairs, "right calls"),
+            )
         )
-        plan = [
-            *plan,
+    if tallies.turns:
+        several = len({r.format for r in tallies.turns}) > 1
+        plan.append(
             (
                 "Formats at single turns" if several else "Right calls at single turns",
                 "Share of due calls that are right, tool and parameters.",
-                lambda: plots.format_points(known, "turns"),
-            ),
-            *([pairs] if several else ()),
-        ]
+                lambda: plots.format_points(tallies, "turns"),
+            )
+        )
+        if several:
+            plan.append(
+                (
+                    "Formats on the same recorded sessions",
+                    "Paired by recorded session.",
+                    lambda: plots.format_differences(format_pairs(tallies.turns), "right calls"),
+                )
+            )
     return plan
 
 
-def _lost_session(result: SessionResult) -> Lost:
-    trial, log = heading(result.case.id, f"trial {result.trial}"), result.log
-    if isinstance(log, SessionFailure):
-        return Lost(result.system, trial, f"{_WHO[log.who]}, {log.status}", log.message)
-    return Lost(result.system, trial, "not judged yet", "")
+def _lost_sessions(sessions: Sequence[SessionResult]) -> Iterator[Lost]:
+    for r in sessions:
+        trial = heading(r.case.id, f"trial {r.trial}")
+        if r.verdict is None and isinstance(r.log, SessionFailure):
+            status = f"{_WHO[r.log.who]}, {r.log.status}"
+            yield Lost(r.system, trial, status, r.log.message)
+        elif r.verdict is None:
+            yield Lost(r.system, trial, "not judged yet", "")
+
+
+def _lost_turns(turns: Sequence[TurnResult]) -> Iterator[Lost]:
+    for r in turns:
+        if isinstance(r.prediction, AgentFailure):
+            trial = heading(r.case.id, f"trial {r.trial}")
+            yield Lost(r.system, trial, r.prediction.status, r.prediction.message)

@@ -5,7 +5,8 @@ The comparison of arXiv 2406.14884 (domains × formats), with intervals and coun
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from agenteval.analysis.system_pairs import Pair
@@ -17,7 +18,6 @@ from agenteval.reporting.style import LOOKS, plain
 from agenteval.reporting.text import listed
 from agenteval.stats import Interval
 from agenteval.text import plural
-from agenteval.workflows.results import SessionResult, TurnResult
 from agenteval.workflows.scenario import EVERY_FORMAT
 from agenteval.workflows.tallies import Tallies
 
@@ -28,30 +28,32 @@ _MOST_PANELS = 4
 _MOST_ROWS = 20
 _MOST_PAIRS = 40
 _ALL = "all domains"
+_SHARE_OF = {"sessions": "sessions that succeed", "single turns": "due calls that are right"}
+_COUNTED = {"sessions": "sessions with a verdict", "single turns": "decided calls"}
 
-# Agent, format and domain → the rate, and what it is a share of.
+# Agent, format and domain → the rate, and how many it is a share of.
 _Rates = dict[tuple[str, str, str], tuple[Interval, int]]
 
 
-def format_points(known: Tallies, level: str = "") -> Figure:
-    """The rate of each format in each domain, a panel for each agent; of "sessions" or "turns",
-    else of both.
+def format_points(tallies: Tallies, level: str = "") -> Figure:
+    """Draw the rate of each format in each domain, a panel for each agent; of "sessions" or
+    "turns", else of both.
 
-    Rates with 95% intervals: of sessions the share of successes, of single turns the share of due
-    calls that are right, as in the tables. At the right stands what they are a share of. At most
+    Rates have 95% intervals: of sessions the share of successes, of single turns the share of due
+    calls that are right, as in the tables; on the right is how many they are a share of. At most
     four agents of a level have a panel: those tried in more formats first, then those with more in
     their rates, then by name; others are named. Where all were tried in one format only, a panel
     has up to seven agents side by side, in a single domain up to twenty. Raises InputError without
     any rate.
     """
-    levels = {"sessions": _session_rates(known), "single turns": _turn_rates(known)}
+    levels = {"sessions": _session_rates(tallies), "single turns": _turn_rates(tallies)}
     wanted = {"sessions": ["sessions"], "turns": ["single turns"]}.get(level, list(levels))
     drawn = {name: levels[name] for name in wanted if levels[name]}
     if not drawn:
         raise InputError("there is no rate to draw")
-    every = [key for rates in drawn.values() for key in rates]
-    formats = [f for f in EVERY_FORMAT if f in {format for _, format, _ in every}]
-    domains = sorted({domain for *_, domain in every}, key=lambda d: (d != _ALL, d))
+    keys = [key for rates in drawn.values() for key in rates]
+    formats = _in_order(format for _, format, _ in keys)
+    domains = sorted({domain for *_, domain in keys}, key=lambda d: (d != _ALL, d))
     if len(domains) == 2:
         domains = domains[:1]
     by_agent = len(domains) == 1 and len(formats) == 1
@@ -59,26 +61,25 @@ def format_points(known: Tallies, level: str = "") -> Figure:
     panels: dict[str, list[Series]] = {}
     left_out: list[str] = []
     for name, rates in drawn.items():
-        agents = _agents(rates)
-        own = [f for f in EVERY_FORMAT if any(f == format for _, format, _ in rates)]
+        agents, tried = _agents(rates), _in_order(format for _, format, _ in rates)
+        first = tried[0]
         if by_agent:
-            panels[name] = [_series(own[0], rates, [(a, own[0], domains[0]) for a in rows])]
+            panels[name] = [_series(first, rates, [(a, first, domains[0]) for a in rows])]
             left_out += [a for a in agents if a not in rows]
-        elif len(own) == 1 and len(agents) > 1:
-            panels[f"{name}, procedure told as {own[0].replace('_', ' ')}"] = [
-                _series(a, rates, [(a, own[0], d) for d in rows]) for a in agents[: len(LOOKS)]
+        elif len(tried) == 1 and len(agents) > 1:
+            panels[f"{name}, procedure told as {first.replace('_', ' ')}"] = [
+                _series(a, rates, [(a, first, d) for d in rows]) for a in agents[: len(LOOKS)]
             ]
             left_out += agents[len(LOOKS) :]
         else:
             for a in agents[:_MOST_PANELS]:
-                tried = [f for f in own if any((a, f, d) in rates for d in rows)]
                 panels[f"{a}, {name}"] = [
-                    _series(f, rates, [(a, f, d) for d in rows]) for f in tried
+                    _series(f, rates, [(a, f, d) for d in rows])
+                    for f in tried
+                    if any((a, f, d) in rates for d in rows)
                 ]
             left_out += agents[_MOST_PANELS:]
-    what = {"sessions": "sessions that succeed", "single turns": "due calls that are right"}
-    counted = {"sessions": "sessions with a verdict", "single turns": "decided calls"}
-    notes = [f"whiskers: 95%; at the right: {' or '.join(counted[k] for k in drawn)}"]
+    notes = [f"whiskers: 95%; at the right: {' or '.join(_COUNTED[k] for k in drawn)}"]
     if left_out:
         notes.append(f"not drawn: {listed([plain(a) for a in left_out])}")
     in_series = any(series.name in EVERY_FORMAT for some in panels.values() for series in some)
@@ -87,84 +88,81 @@ def format_points(known: Tallies, level: str = "") -> Figure:
         ["one domain" if row == _ALL and len(rows) == 1 else row for row in rows],
         panels,
         title=shown if len(domains) == 1 else f"{shown} by domain",
-        x="share of " + " or of ".join(what[k] for k in drawn),
+        x="share of " + " or of ".join(_SHARE_OF[k] for k in drawn),
         notes=notes,
     )
 
 
+def _in_order(formats: Iterable[str]) -> list[str]:
+    there = set(formats)
+    return [format for format in EVERY_FORMAT if format in there]
+
+
 def _series(name: str, rates: _Rates, keys: Sequence[tuple[str, str, str]]) -> Series:
-    """The rates of these keys; a format has the same look in every chart."""
-    own = [rates.get(key) for key in keys]
+    """Return the rates of these keys; a format has the same look in every chart."""
+    points = [rates.get(key) for key in keys]
     look = LOOKS[list(EVERY_FORMAT).index(name)] if name in EVERY_FORMAT else None
     return Series(
         name,
-        [pair[0] if pair else None for pair in own],
+        [point[0] if point else None for point in points],
         name.replace("_", " "),
         look=look,
-        counts=[pair[1] if pair else 0 for pair in own],
+        counts=[point[1] if point else 0 for point in points],
     )
 
 
 def _agents(*levels: _Rates) -> list[str]:
-    """Those in more formats first, then those with more in their rates, then by name."""
-    formats: dict[str, set[str]] = {}
-    total: dict[str, int] = {}
+    """Return those in more formats first, then those with more in their rates, then by name."""
+    formats: defaultdict[str, set[str]] = defaultdict(set)
+    total: Counter[str] = Counter()
     for rates in levels:
         for (agent, format, _), (_, n) in rates.items():
-            formats.setdefault(agent, set()).add(format)
-            total[agent] = total.get(agent, 0) + n
+            formats[agent].add(format)
+            total[agent] += n
     return sorted(formats, key=lambda agent: (-len(formats[agent]), -total[agent], agent))
 
 
-def _session_rates(known: Tallies) -> _Rates:
-    who: dict[str, SessionResult] = {r.system: r for r in known.sessions}
+def _session_rates(tallies: Tallies) -> _Rates:
     return {
-        (who[t.system].agent, who[t.system].format, t.group if by else _ALL): (
-            t.success,
-            t.success.n,
-        )
+        (t.agent, t.format, t.group if by else _ALL): (t.success, t.success.n)
         for by in ("domain", "")
-        for t in known.sessions_by(by)
+        for t in tallies.sessions_by(by)
         if t.success.mean is not None
     }
 
 
-def _turn_rates(known: Tallies) -> _Rates:
-    who: dict[str, TurnResult] = {r.system: r for r in known.turns}
+def _turn_rates(tallies: Tallies) -> _Rates:
     return {
-        (who[system].agent, who[system].format, name if by else _ALL): (
-            table.tool.recall.known,
-            table.tool.gold - table.tool.undecided,
-        )
+        (t.agent, t.format, t.group if by else _ALL): (t.recall, t.due_calls)
         for by in ("domain", "")
-        for system, name, table in known.turns_by(by)
-        if table.tool.recall.known.mean is not None
+        for t in tallies.turns_by(by)
+        if t.recall.mean is not None
     }
 
 
 def format_differences(pairs: Sequence[Pair], what: str = "success") -> Figure:
-    """Paired differences of formats, first less second, with 95% intervals, at the right the
-    tasks that both have a verdict on. `what` names the rate. Beyond 40 pairs the others are
-    counted. Raises InputError without any difference."""
+    """Draw paired differences of formats, first less second, with 95% intervals.
+
+    On the right are the tasks that both have a verdict on. `what` names the rate. Beyond 40 pairs
+    the others are counted. Raises InputError without any difference.
+    """
     known = [p for p in pairs if p.difference.mean is not None]
     if not known:
         raise InputError("no agent was tried in two formats on the same tasks")
     order: list[str] = list(EVERY_FORMAT)
     known.sort(key=lambda p: (p.agent, order.index(p.first), order.index(p.second)))
-    some, rest = known[:_MOST_PAIRS], len(known) - _MOST_PAIRS
+    drawn, more = known[:_MOST_PAIRS], len(known) - _MOST_PAIRS
     several = len({p.agent for p in known}) > 1
     names = [
         (f"{p.agent}: " if several else "") + f"{p.first} − {p.second}".replace("_", " ")
-        for p in some
+        for p in drawn
     ]
-    series = Series(
-        "difference", [Estimate.of(p.difference) for p in some], counts=[p.tasks for p in some]
-    )
+    estimates = [Estimate.of(p.difference) for p in drawn]
     notes = ["whiskers: 95%; at the right: tasks with both"]
-    notes += [f"not drawn: {plural(rest, 'pair')}"] if rest > 0 else []
+    notes += [f"not drawn: {plural(more, 'pair')}"] if more > 0 else []
     return charts.rows(
         names,
-        {"": [series]},
+        {"": [Series("difference", estimates, counts=[p.tasks for p in drawn])]},
         title="Formats compared on the same tasks",
         limits=None,
         level=0.0,

@@ -80,7 +80,7 @@ class MatchCounts:
 def rates(
     counts: Sequence[MatchCounts], cases: Sequence[Hashable], how: Resampling | None = None
 ) -> Rates:
-    """The rates of all units together; intervals resample `cases` (one label per unit).
+    """Return the rates of all units together; intervals resample `cases` (one label per unit).
 
     Raises ValueError for labels of another number than units.
     """
@@ -100,10 +100,10 @@ def rates(
             return rate
 
         known = bootstrap_sums(parts, statistic, list(cases), how=how.bootstrap())
-        whole = weights[0] * predicted + weights[1] * gold
-        if not whole:
+        total = weights[0] * predicted + weights[1] * gold
+        if not total:
             return Rate(known, None, None)
-        return Rate(known, share * right / whole, share * (right + undecided) / whole)
+        return Rate(known, share * right / total, share * (right + undecided) / total)
 
     return Rates(right, undecided, predicted, gold, rate((1, 0)), rate((0, 1)), rate((1, 1)))
 

@@ -7,39 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agenteval.agents import AgentFailure
 from agenteval.records import Record, Run
 from agenteval.reporting.report import Report
 from agenteval.text import plural
 from agenteval.workflows.flags import flow_flags, flow_signs
 from agenteval.workflows.results import SessionResult, TurnResult
-from agenteval.workflows.session import SessionFailure, SessionLog
+from agenteval.workflows.session import SessionLog
 from agenteval.workflows.tables import result_tables
 
-# Of a verdict, what stands in a row of an export.
+# Fields of a verdict that are in a row of an export.
 _OF_SESSION = (
-    "success",
-    "decided_by",
-    "demand",
-    "progress",
-    "right",
-    "gold",
-    "generated",
-    "unjudged",
-    "sequence",
-    "conforms",
-    "fitness",
-    "cause",
+    "success decided_by demand progress right gold generated unjudged sequence conforms fitness "
+    "cause"
 )
-_OF_TURN = (
-    "form",
-    "gold_call",
-    "call",
-    "name_right",
-    "gold_parameters",
-    "given_parameters",
-    "node_right",
-)
+_OF_TURN = "form gold_call call name_right gold_parameters given_parameters node_right"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,18 +38,18 @@ class WorkflowReport(Report):
     @property
     def failures(self) -> tuple[SessionResult | TurnResult, ...]:
         """Trials that brought nothing to judge: they are in no rate."""
-        return tuple(t for t in self.trials if _failure(t) is not None)
+        return tuple(t for t in self.trials if t.failure is not None)
 
     def records(self) -> list[dict[str, Any]]:
-        """A row for each trial: what it is of, its status, and what the verdict says; None for what
+        """Return a row for each trial: its case, status and verdict; None for what
         only the other level has."""
-        rows = [_flat(trial) for trial in self.trials]
+        rows = [_row(trial) for trial in self.trials]
         columns = dict.fromkeys(key for row in rows for key in row)
         return [{key: row.get(key) for key in columns} for row in rows]
 
     def runs(self) -> list[Run]:
-        """The sessions that came to an end as runs, which `quantify` reads: the talk with its
-        calls, success as the verdict says, what the user wanted as the input."""
+        """Return the sessions that came to an end as runs, which `quantify` reads: the conversation
+        with its calls, success by the verdict, the goals as the input."""
         return [
             Run(
                 id=f"{one.case.id}/{one.system}/{one.trial}".replace(" · ", "/"),
@@ -83,7 +64,7 @@ class WorkflowReport(Report):
         ]
 
     def page(self, most_sessions: int = 100) -> str:
-        """The results as one HTML page, with at most so many sessions to unfold."""
+        """Return the results as one HTML page with at most `most_sessions` sessions to unfold."""
         from agenteval.workflows.page import workflows_page
 
         return workflows_page(
@@ -98,30 +79,24 @@ class WorkflowReport(Report):
 def trials_report(
     sessions: Sequence[SessionResult], turns: Sequence[TurnResult], notes: Sequence[str]
 ) -> WorkflowReport:
+    """Return the report of these trials."""
     every: list[SessionResult | TurnResult] = [*sessions, *turns]
     agents = sorted({r.agent for r in every})
-    counts = [
-        plural(len(own), word) for own, word in ((sessions, "session"), (turns, "turn")) if own
-    ]
+    counts = [plural(len(of), word) for of, word in ((sessions, "session"), (turns, "turn")) if of]
     who = ", ".join(agents[:3]) + (f" and {len(agents) - 3} more" if len(agents) > 3 else "")
     flagged = flow_flags(sessions, turns).line
     return WorkflowReport(
         title=f"{who}: {' and '.join(counts)}" if agents else "no trial has been run",
         tables=result_tables(sessions, turns),
         notes=(*notes, *([flagged] if flagged else [])),
-        data={"trials": [*map(_trial, sessions), *map(_trial, turns)]},
+        data={"trials": [_trial(trial) for trial in every]},
         sessions=tuple(sessions),
         turns=tuple(turns),
     )
 
 
-def _failure(trial: SessionResult | TurnResult) -> SessionFailure | AgentFailure | None:
-    did = trial.log if isinstance(trial, SessionResult) else trial.prediction
-    return did if isinstance(did, SessionFailure | AgentFailure) else None
-
-
 def _about(trial: SessionResult | TurnResult) -> dict[str, Any]:
-    case, failure = trial.case, _failure(trial)
+    case = trial.case
     return {
         "level": case.level,
         "case": case.id,
@@ -134,35 +109,34 @@ def _about(trial: SessionResult | TurnResult) -> dict[str, Any]:
         "system": trial.system,
         "settings": trial.settings,
         "trial": trial.trial,
-        "status": "done" if failure is None else failure.status,
+        "status": trial.failure.status if trial.failure else "done",
     }
 
 
 def _trial(trial: SessionResult | TurnResult) -> dict[str, Any]:
-    """Everything about a trial as JSON values."""
-    row = _about(trial)
+    """Return everything about a trial as JSON values."""
+
+    def dumped(record: Record | None) -> Any:
+        # Half a character (a lone surrogate) in an agent's words becomes a mark.
+        return None if record is None else json.loads(record.model_dump_json())
+
+    row, signs = _about(trial), flow_signs(trial)
     if isinstance(trial, SessionResult):
-        did: Record = trial.log
-        row["seconds"] = trial.seconds
+        log, row["seconds"] = dumped(trial.log), trial.seconds
     else:
-        did, row["grade"] = trial.prediction, _dumped(trial.grade)
+        log, row["grade"] = dumped(trial.prediction), dumped(trial.grade)
         row["failures"] = list(trial.failures)
-    signs = flow_signs(trial)
     row["signs"] = None if signs is None else list(signs)
-    return {**row, "log": _dumped(did), "verdict": _dumped(trial.verdict)}
+    return {**row, "log": log, "verdict": dumped(trial.verdict)}
 
 
-def _dumped(record: Record | None) -> Any:
-    """As JSON can hold it: what is half a character in an agent's words becomes a mark."""
-    return None if record is None else json.loads(record.model_dump_json())
-
-
-def _flat(trial: SessionResult | TurnResult) -> dict[str, Any]:
-    """One row of an export."""
-    row = {k: v for k, v in _about(trial).items() if k != "settings"}
+def _row(trial: SessionResult | TurnResult) -> dict[str, Any]:
+    """Return one row of an export."""
+    row = _about(trial)
+    del row["settings"]
     row["scenarios"] = "+".join(row["scenarios"])
     names = _OF_SESSION if isinstance(trial, SessionResult) else _OF_TURN
-    row |= {name: getattr(trial.verdict, name, None) for name in names}
+    row |= {name: getattr(trial.verdict, name, None) for name in names.split()}
     if isinstance(trial, SessionResult):
         return row | {"seconds": trial.seconds, "reward": getattr(trial.log, "reward", None)}
     return row | {"grade": None if trial.grade is None else trial.grade.score}

@@ -73,18 +73,18 @@ class ResponseJudge:
         self.client = client
         self.options = options or JudgeSampling()
 
-    async def grade(self, given: ReplyToGrade, repeat: int = 0) -> ResponseVerdict:
-        """The grade, or why there is none. Raises Unauthorized for a refused key."""
+    async def grade(self, case: ReplyToGrade, repeat: int = 0) -> ResponseVerdict:
+        """Return the grade, or why there is none. Raises Unauthorized for a refused key."""
         try:
             asked = await ask_judge(
                 self.client,
                 Form("response", SCHEMA, read_score),
                 self.options,
                 repeat,
-                reply=given.reply,
-                gold=given.gold,
-                workflow=given.workflow,
-                history=given.history,
+                reply=case.reply,
+                gold=case.gold,
+                workflow=case.workflow,
+                history=case.history,
             )
         except Exception as error:  # noqa: BLE001  becomes a failure that says what it is
             status, message, usage = failure_of(error)
@@ -94,7 +94,7 @@ class ResponseJudge:
 
 
 def read_score(text: str) -> dict[str, Any]:
-    """The parts and the score of a reply.
+    """Return the parts and the score of a reply.
 
     Raises OffScale for a number outside 0 to 10, ReplyError for a reply without a number or
     without a reason for each part.

@@ -1,4 +1,4 @@
-"""What a trial of a workflow evaluation is about, and what it came to."""
+"""Cases, verdicts and results of trials."""
 
 from __future__ import annotations
 
@@ -46,19 +46,17 @@ class CaseInfo(Record):
 
 
 class SessionVerdict(Record):
-    """What was found out about one session.
+    """The verdict on one session.
 
-    `success` is decided by a limit that was passed (no), else by the final state (`demand` says
-    what was asked of it), else by the judge; None when none of them can say. A session in
-    which the agent met a simulator's mistake has none whichever way it ended (`simulator`), nor
-    progress and deviations. `progress` is the share of goals achieved, by whoever decided, the
-    limit leaving it as it is. `right`, `gold`, `generated` and `unjudged` count
-    calls as strict session metrics do; `sequence` is the F1 of the longest common subsequence
-    of tool names with the gold calls. `conforms` (None without any call) and `fitness` are against
-    the chart alone, None where the procedure has none (not `charted`); `deviations` are against the
-    chart and gold. `cause` is the first deviation's,
-    "other" for a failed session without any. `failures` are the statuses of judges that failed,
-    `usage` is what judges took, for earlier verdicts on the same session as well.
+    `success` is decided by a limit that was exceeded (no), else by the final state (`demand` says
+    what was asked of it), else by the judge; None when none of them can say. A session in which the
+    agent met a simulator's mistake has none however it ended (`simulator`), nor progress and
+    deviations. `progress` is the share of goals achieved. `right`, `gold`, `generated` and
+    `unjudged` count calls (see `SessionCounts`), `sequence` is that of `order_f1`. `conforms` (None
+    without any call) and `fitness` are against the chart alone, None where the procedure has none
+    (not `charted`); `deviations` are against chart and gold, `cause` is the first one's, "other"
+    for a failed session without any. `failures` are the statuses of judges that failed, `usage` is
+    what judges took, for earlier verdicts on the same session too.
     """
 
     success: bool | None
@@ -92,10 +90,10 @@ class SessionVerdict(Record):
 
 
 class TurnJudged(Record):
-    """What was found out about one predicted turn: `outcome` is a word for it, of a due call right,
-    wrong, undecided, missed or unreadable, of a due reply replied, spurious (a call) or unreadable.
+    """The verdict on one predicted turn; `grade` is that of a reply if a judge graded it.
 
-    `grade` is that of a reply where a judge grades it; `failures` and `usage` as in SessionVerdict.
+    `outcome` of a due call is right, wrong, undecided, missed or unreadable, of a due reply
+    replied, spurious (a call) or unreadable. `failures` and `usage` are as in SessionVerdict.
     """
 
     turn: TurnVerdict
@@ -114,9 +112,8 @@ class TurnJudged(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class SessionResult:
-    """One stored session: `system` is the agent with its format, `agent` without it. `verdict` is
-    None for a failure, and for a session that is not judged yet."""
+class TrialOfCase:
+    """Which trial of which case: `system` is the agent with its format, `agent` without it."""
 
     case: CaseInfo
     system: str
@@ -124,22 +121,33 @@ class SessionResult:
     format: Format
     settings: dict[str, JsonValue]
     trial: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionResult(TrialOfCase):
+    """One stored session. `verdict` is None for a failure, and for a session that is not judged
+    yet."""
+
     log: SessionLog | SessionFailure
     verdict: SessionVerdict | None
     seconds: float | None = None
 
+    @property
+    def failure(self) -> SessionFailure | None:
+        """Why there is no session to judge."""
+        return self.log if isinstance(self.log, SessionFailure) else None
+
 
 @dataclass(frozen=True, slots=True)
-class TurnResult:
-    """One stored prediction of a recorded turn, with its scores."""
+class TurnResult(TrialOfCase):
+    """One stored prediction of a recorded turn, with its scores; `failures` are those of judges."""
 
-    case: CaseInfo
-    system: str
-    agent: str
-    format: Format
-    settings: dict[str, JsonValue]
-    trial: int
     prediction: Prediction | AgentFailure
     verdict: TurnVerdict | None
     grade: ResponseVerdict | None = None
-    failures: tuple[FailureStatus, ...] = ()  # of judges
+    failures: tuple[FailureStatus, ...] = ()
+
+    @property
+    def failure(self) -> AgentFailure | None:
+        """Why there is no prediction."""
+        return self.prediction if isinstance(self.prediction, AgentFailure) else None

@@ -1,4 +1,4 @@
-"""What is kept of a session and of a single predicted turn."""
+"""Logs of sessions and of single predicted turns."""
 
 from __future__ import annotations
 

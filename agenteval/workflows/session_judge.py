@@ -1,7 +1,7 @@
-"""Has a session done what the user wanted? Goals achieved of all goals, by a judge.
+"""Goals achieved of all goals of a session, by a judge.
 
-Task progress and success rate of arXiv 2406.14884: progress = achieved / total. Success needs both
-the judge's word for the whole and every goal achieved: of two statements the lesser counts.
+Task progress and success rate of arXiv 2406.14884: progress = achieved / total. Success needs
+every goal achieved and the judge's overall yes: of two statements the lesser counts.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class GoalVerdict(Record):
 
 
 class GoalsVerdict(Record):
-    """What the judge said of a session. `said` is its word for the whole."""
+    """The judge's verdict on a session. `said` is its overall answer."""
 
     goals: tuple[GoalVerdict, ...] = ()
     achieved: int = Field(ge=0)
@@ -101,7 +101,7 @@ class SessionJudge:
         self.options = options or JudgeSampling(max_tokens=2048)
 
     async def judge(self, session: SessionText, repeat: int = 0) -> GoalsVerdict | GoalsFailure:
-        """One verdict per goal, or why there is none. Raises Unauthorized for a refused key."""
+        """Return the verdict, or why there is none. Raises Unauthorized for a refused key."""
         numbered = [f"{i}. {goal}" for i, goal in enumerate(session.goals, 1)]
         form = Form(
             "session_judge", _schema(bool(numbered)), lambda text: read_goals(text, session)
@@ -125,7 +125,7 @@ class SessionJudge:
 
 
 def read_goals(text: str, session: SessionText) -> GoalsVerdict:
-    """The verdicts of a reply. Raises ReplyError where one is missing, double or unreadable."""
+    """Return the verdicts of a reply. Raises ReplyError if one is missing, double or unreadable."""
     members = parse_reply(
         text, lambda value: isinstance(value, dict) and isinstance(value.get("goals"), list)
     ).value
@@ -143,7 +143,7 @@ def read_goals(text: str, session: SessionText) -> GoalsVerdict:
 
 
 def dialogue_text(messages: Sequence[Message]) -> str:
-    """A conversation as the judge reads it: who speaks, calls with arguments, results.
+    """Return a conversation as the judge reads it: who speaks, calls with arguments, results.
 
     Further lines of what is said are indented, so that nobody can write "assistant calls ..." or
     speak for a tool.
@@ -180,60 +180,55 @@ def goals_table(
     cases: Clusters | None = None,
     how: Resampling | None = None,
 ) -> GoalsTable:
-    """Means over sessions; intervals resample `cases` (one label per verdict, default: each)."""
+    """Return means over sessions; intervals resample `cases` (one label per verdict, default:
+    each)."""
     how = how or Resampling()
-    known = [i for i, v in enumerate(verdicts) if isinstance(v, GoalsVerdict) and v.total]
-    judged_goals = [v for i in known if isinstance(v := verdicts[i], GoalsVerdict)]
-    labels = None if cases is None else [cases[i] for i in known]
-    success = bootstrap_mean(
-        [float(bool(v.success)) for v in judged_goals], labels, how=how.bootstrap()
-    )
-    done = [v.achieved / v.total for v in judged_goals]
-    progress = bootstrap_mean(done, labels, how=how.bootstrap())
+    known = [(i, v) for i, v in enumerate(verdicts) if isinstance(v, GoalsVerdict) and v.total]
+    labels = None if cases is None else [cases[i] for i, _ in known]
+    success = [float(bool(v.success)) for _, v in known]
+    progress = [v.achieved / v.total for _, v in known]
     failures: Counter[str] = Counter(v.status for v in verdicts if isinstance(v, GoalsFailure))
-    without = sum(isinstance(v, GoalsVerdict) and not v.total for v in verdicts)
-    unquoted = sum(v.unquoted for v in judged_goals)
-    return GoalsTable(len(verdicts), success, progress, dict(failures), without, unquoted)
+    return GoalsTable(
+        sessions=len(verdicts),
+        success=bootstrap_mean(success, labels, how=how.bootstrap()),
+        progress=bootstrap_mean(progress, labels, how=how.bootstrap()),
+        failures=dict(failures),
+        without_goals=len(verdicts) - len(known) - failures.total(),
+        unquoted=sum(v.unquoted for _, v in known),
+    )
 
 
 def _schema(listed: bool) -> dict[str, Any]:
     first = {"number": {"type": "integer"}} if listed else {"goal": {"type": "string"}}
-    rest = {"evidence": {"type": "string"}, "reason": {"type": "string"}}
-    row = object_schema({**first, **rest, "achieved": {"type": "boolean"}})
+    texts = {"evidence": {"type": "string"}, "reason": {"type": "string"}}
+    row = object_schema({**first, **texts, "achieved": {"type": "boolean"}})
     goals = {"type": "array", "items": row, "minItems": 1}
     return object_schema({"goals": goals, "success": {"type": "boolean"}})
 
 
 def _names(rows: Sequence[dict[str, Any]], session: SessionText) -> list[tuple[int, str]]:
-    """(place, text) of the goal of each row."""
+    """Return (place, text) of the goal of each row."""
     if not session.goals:
         texts = [reason_of(row, "goal") for row in rows]
         if len({_squeezed(text) for text in texts}) < len(texts):
             raise ReplyError("a goal stands twice; list each once")
         return list(enumerate(texts))
-    numbers = [number_of(row.get("number")) for row in rows]
-    wanted = range(1, len(session.goals) + 1)
-    if sorted(n for n in numbers if n is not None) != list(wanted) or None in numbers:
-        raise ReplyError(f"one verdict for each of the goals 1 to {len(session.goals)} is needed")
-    return [(int(n), session.goals[int(n) - 1]) for n in numbers if n is not None]
+    numbers = [number for row in rows if (number := number_of(row.get("number"))) is not None]
+    total = len(session.goals)
+    if len(numbers) < len(rows) or sorted(numbers) != list(range(1, total + 1)):
+        raise ReplyError(f"one verdict for each of the goals 1 to {total} is needed")
+    return [(int(n), session.goals[int(n) - 1]) for n in numbers]
 
 
-def _goal(name: str, row: dict[str, Any], body: str) -> GoalVerdict:
+def _goal(name: str, row: dict[str, Any], dialogue: str) -> GoalVerdict:
+    texts = {key: row.get(key) for key in ("evidence", "reason")}
+    short = {k: t.strip()[:2000] if isinstance(t, str) else "" for k, t in texts.items()}
+    quote = _squeezed(short["evidence"])
     achieved = yes_or_no(row.get("achieved"), "achieved")
-    evidence = row.get("evidence")
-    evidence = evidence.strip()[:2000] if isinstance(evidence, str) else ""
-    reason = row.get("reason")
-    reason = reason.strip()[:2000] if isinstance(reason, str) else ""
-    quote = _squeezed(evidence)
-    return GoalVerdict(
-        goal=name,
-        achieved=achieved,
-        evidence=evidence,
-        reason=reason,
-        quoted=len(quote) >= 3 and quote in body,
-    )
+    quoted = len(quote) >= 3 and quote in dialogue
+    return GoalVerdict(goal=name, achieved=achieved, quoted=quoted, **short)
 
 
 def _squeezed(text: str) -> str:
-    """The text for finding quotations: without blanks and quotation marks, in one case."""
+    """Return the text without blanks, quotation marks and case, to find quotations in it."""
     return re.sub(r"[\s\"'`´‘’“”«»]+", "", text).casefold()

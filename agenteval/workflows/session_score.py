@@ -50,23 +50,27 @@ async def score_session(
     equality: Equality,
     scenario: str = "",
 ) -> SessionCounts:
-    """The counts of one session.
+    """Return the counts of one session.
 
     The judge is asked only where pairs that differ by no rule could add to those that are sure.
     Raises what `Equality.compare` raises.
     """
     decisions = [[_by_rule(action, call, equality) for call in calls] for action in gold]
-    sure, perhaps = _matched(decisions, "right"), _matched(decisions, "right", "undecided")
+    sure, possible = _matched(decisions, "right"), _matched(decisions, "right", "undecided")
     for action, row in zip(gold, decisions, strict=True):
+        wanted = filled(action.arguments)
         for j, call in enumerate(calls):  # what is sure is logged too
-            if row[j] == "right" or (row[j] == "undecided" and len(perhaps) > len(sure)):
-                row[j] = await _judged(action, call, equality)
-    sure, perhaps = _matched(decisions, "right"), _matched(decisions, "right", "undecided")
+            if row[j] == "right" or (row[j] == "undecided" and len(possible) > len(sure)):
+                stated = filled(call.arguments)
+                row[j] = decided(
+                    [await equality.compare(action.tool, k, wanted[k], stated[k]) for k in wanted]
+                )
+    sure, possible = _matched(decisions, "right"), _matched(decisions, "right", "undecided")
     return SessionCounts(
         session=session,
         scenario=scenario,
         right=len(sure),
-        unjudged=len(perhaps) - len(sure),
+        unjudged=len(possible) - len(sure),
         generated=len(calls),
         gold=len(gold),
         pairs=tuple(sure),
@@ -79,14 +83,7 @@ def _matched(decisions: Sequence[Sequence[Decision]], *taken: Decision) -> list[
 
 
 def _by_rule(gold: Action, call: Call, equality: Equality) -> Decision:
-    wanted, given = filled(gold.arguments), filled(call.arguments)
-    if gold.tool.strip() != call.tool.strip() or call.unreadable or wanted.keys() - given.keys():
+    wanted, stated = filled(gold.arguments), filled(call.arguments)
+    if gold.tool.strip() != call.tool.strip() or call.unreadable or wanted.keys() - stated.keys():
         return "wrong"
-    return decided([equality.by_rule(gold.tool, key, wanted[key], given[key]) for key in wanted])
-
-
-async def _judged(gold: Action, call: Call, equality: Equality) -> Decision:
-    wanted, given = filled(gold.arguments), filled(call.arguments)
-    return decided(
-        [await equality.compare(gold.tool, key, wanted[key], given[key]) for key in wanted]
-    )
+    return decided([equality.by_rule(gold.tool, key, wanted[key], stated[key]) for key in wanted])

@@ -1,13 +1,13 @@
-"""Simulated tools: the role's backend, recorded results, or a model, whose answers fit the tool's
-schema or are none."""
+"""Simulated tools: the role's backend, recorded results, or a model whose answers fit the tool's
+schema."""
 
 from __future__ import annotations
 
 import copy
 import json
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from pydantic import JsonValue
 
@@ -25,16 +25,21 @@ from agenteval.workflows.session import Answered, SimulatorMistake
 from agenteval.workflows.values import normalised
 
 ToolMode = Literal["auto", "backend", "recorded", "model"]
-_KEPT = 500  # characters of a mistake
+_PACKAGE = "agenteval.workflows"
+_MOST_MISTAKE = 500  # characters
+_MOST_PROBLEM = 300  # characters
+_MOST_SHOWN = 2000  # characters of an earlier request, and of its answer
+_EARLIER = 20  # requests that are shown
+_MAX_TOKENS = 1000
 
 
 class ToolSimulator:
-    """What stands behind the tools of all sessions of a role.
+    """Answers the calls in all sessions of a role.
 
-    `auto` is the backend where one is given, else as `recorded`. `recorded` takes the result of
-    the same call in a recorded session, where there is none a model's when a client is given.
-    `backend` and `model` ask that one alone. A call that nobody can answer ends the session
-    without a verdict: nothing is made up. Raises InputError for a mode that lacks its part.
+    `auto` is the backend if there is one, else `recorded`. `recorded` takes the result of the same
+    call in a recorded session, and where there is none a model's if a client is given. `backend`
+    and `model` use that one alone. A call that nobody can answer ends the session without a
+    verdict: results are never made up.
     """
 
     def __init__(
@@ -44,28 +49,22 @@ class ToolSimulator:
         backend: Callable[[], StatefulBackend] | None = None,
         client: Client | None = None,
     ) -> None:
-        if mode not in get_args(ToolMode):
-            raise InputError(f"tools are one of {', '.join(get_args(ToolMode))}, not {mode!r}")
-        if mode == "backend" and backend is None:
-            raise InputError("tools by a backend need the backend.py of the role")
-        if mode == "model" and client is None:
-            raise InputError("tools by a model need a model")
         stateful = backend is not None and mode in ("auto", "backend")
         self._backend = backend if stateful else None
-        self._client = client if not stateful else None
+        self._client = None if stateful else client
         self._recorded = not stateful and mode in ("auto", "recorded")
 
     def open(self, role: Role, profile: Profile, *, seed: int = 0, repeat: int = 0) -> ToolSession:
-        """The tools of one session, in their first state.
+        """Return the tools of one session, in their first state.
 
         Raises InputError for a backend that cannot be made or lacks the method of a tool.
         """
         tools = {tool.name: tool for tool in role.tools_of(role.given(profile.scenarios))}
         session = ToolSession(tools)
         if self._backend is not None:
-            session.machine = machine = fresh_backend(self._backend)
+            session.machine = fresh_backend(self._backend)
             for name in tools:
-                method = getattr(machine, name, None)
+                method = getattr(session.machine, name, None)
                 if not callable(method):
                     raise InputError(f"the backend of the role has no method {name}")
                 if is_async(method):
@@ -79,11 +78,11 @@ class ToolSimulator:
 
 
 class ToolSession:
-    """The tools of one session: `backend` is what a Toolbox is given.
+    """The tools of one session; `backend` is that of a Toolbox.
 
-    Arguments are checked by the tool's own schema, whatever the agent was told of it; results by
-    that of what it returns: a backend that breaks it is a defect, never the agent's mistake.
-    `turn` is set by whoever runs the session, to say when a mistake was made.
+    Arguments are checked against the tool's own schema, whatever the agent was told about it, and
+    results against the schema of what it returns: a backend that breaks it is a defect, never the
+    agent's mistake. Whoever runs the session sets `turn`, which dates mistakes.
     """
 
     def __init__(self, tools: Mapping[str, WorkflowTool]) -> None:
@@ -94,212 +93,196 @@ class ToolSession:
         self.mistakes: list[SimulatorMistake] = []
         self.usage = Usage()
         self.turn = 0
-        self._answered: dict[str, deque[Answered]] = {}
+        self._answered: defaultdict[str, deque[Answered]] = defaultdict(deque)
 
     @property
     def backend(self) -> Backend | AsyncBackend:
-        """One that answers at once, or one that takes its time: a model's."""
-        return self._at_once if self.model is None else self._in_time
+        """A function that answers at once, or a coroutine function where a model answers."""
+        return self._answer if self.model is None else self._answer_async
 
     def answered(self, tool: str, arguments: JsonValue) -> Answered:
-        """Who answered the oldest such call not asked for yet; "refused": it never came here."""
-        line = self._answered.get(canonical_json([tool, arguments]))
-        return line.popleft() if line else "refused"
+        """Return who answered the oldest such call not asked for yet; "refused" if nobody did."""
+        queue = self._answered[canonical_json([tool, arguments])]
+        return queue.popleft() if queue else "refused"
 
     def state(self) -> JsonValue:
-        """A copy of the backend's state, None without one. AgentevalError: it is no JSON."""
+        """Return a copy of the backend's state, None without one. Raises AgentevalError if it is no
+        JSON."""
         if self.machine is None:
             return None
         try:
             return json.loads(json.dumps(self.machine.state, allow_nan=False))  # type: ignore[no-any-return]
-        except Exception as error:  # also what a property of the backend's own raises
+        except Exception as error:  # a property of the backend may raise anything
             problem = f"{type(error).__name__}: {error}"
             raise AgentevalError(f"the state of the backend is no JSON value: {problem}") from error
 
-    def _at_once(self, name: str, arguments: Mapping[str, Any]) -> str:
+    def _answer(self, name: str, arguments: Mapping[str, Any]) -> str:
         tool, recorded = self._looked_up(name, arguments)
         if self.machine is not None:
-            return self._told(tool, arguments, self._from_backend(tool, arguments), "backend")
+            try:
+                value = call_tool(self.machine, name, arguments)
+            except ValueError:  # a refusal is the backend's answer
+                self._note(name, arguments, "backend")
+                raise
+            return self._result(tool, arguments, value, "backend")
         if recorded is None:
             raise AgentevalError(
                 f"{name} cannot be answered: no recorded session holds this call, and there is "
                 "neither a backend.py nor a model for tools (--simulator)"
             )
-        return self._told(tool, arguments, recorded, "recorded")
+        return self._result(tool, arguments, recorded, "recorded")
 
-    async def _in_time(self, name: str, arguments: Mapping[str, Any]) -> str:
+    async def _answer_async(self, name: str, arguments: Mapping[str, Any]) -> str:
         tool, recorded = self._looked_up(name, arguments)
         if recorded is not None:
-            return self._told(tool, arguments, recorded, "recorded")
+            return self._result(tool, arguments, recorded, "recorded")
         assert self.model is not None
-        repaired = False
+        repaired, usage = False, Usage()
         try:
             value, usage = await self.model.answer(tool, arguments)
             repaired = True
-        except ReplyError as error:
-            self.usage += error.spent or Usage()
+        except AgentevalError as error:
+            usage = error.spent or Usage()
+            if not isinstance(error, ReplyError):
+                raise
             problem = "twice the model's answer was none that it may return"
             raise AgentevalError(f"{name} cannot be answered: {problem}") from error
-        except AgentevalError as error:
-            self.usage += error.spent or Usage()
-            raise
         finally:
+            self.usage += usage
             self.mistakes += [
                 SimulatorMistake(
                     who="tools",
                     kind="off_schema",
                     turn=self.turn,
-                    text=text[:_KEPT],
+                    text=text[:_MOST_MISTAKE],
                     repaired=repaired,
                 )
                 for text in self.model.wrong
             ]
             self.model.wrong.clear()
-        self.usage += usage
-        return self._told(tool, arguments, value, "model")
+        return self._result(tool, arguments, value, "model")
 
     def _looked_up(self, name: str, arguments: Mapping[str, Any]) -> tuple[WorkflowTool, JsonValue]:
-        """The tool, and what is recorded of this call. Raises ValueError: the call is refused."""
+        """Return the tool, and what is recorded of this call. Raises ValueError to refuse it."""
         tool = self.tools[name]
-        problem = complaint(tool.parameters, dict(arguments))
-        if problem:
-            raise ValueError(f"{problem[:_KEPT]}.")
+        if problem := complaint(tool.parameters, dict(arguments)):
+            raise ValueError(f"{problem[:_MOST_MISTAKE]}.")
         return tool, self.recorded.answer(name, arguments) if self.recorded else None
 
-    def _from_backend(self, tool: WorkflowTool, arguments: Mapping[str, Any]) -> JsonValue:
-        assert self.machine is not None
-        try:
-            return call_tool(self.machine, tool.name, arguments)
-        except ValueError:  # a refusal is the backend's answer
-            self._note(tool.name, arguments, "backend")
-            raise
-
-    def _told(
+    def _result(
         self, tool: WorkflowTool, arguments: Mapping[str, Any], value: JsonValue, answered: Answered
     ) -> str:
-        """The result as text. Raises AgentevalError when the tool may not return it."""
+        """Return the result as text. Raises AgentevalError when the tool may not return it."""
         try:
             text = json.dumps(value, ensure_ascii=False, allow_nan=False)
             problem = complaint(tool.returns, json.loads(text))
         except (TypeError, ValueError, RecursionError) as error:
             problem = f"no JSON value ({error})"
         if problem:
-            returned = f"{tool.name} returned what its schema forbids: {problem[:_KEPT]}"
+            returned = f"{tool.name} returned what its schema forbids: {problem[:_MOST_MISTAKE]}"
             raise AgentevalError(f"defect of the {answered} tools: {returned}")
         self._note(tool.name, arguments, answered)
         return text
 
     def _note(self, name: str, arguments: Mapping[str, Any], answered: Answered) -> None:
-        key = canonical_json([name, dict(arguments)])
-        self._answered.setdefault(key, deque()).append(answered)
+        self._answered[canonical_json([name, dict(arguments)])].append(answered)
 
 
 class RecordedResults:
-    """Replays results: same tool, arguments that are the same by rule (`values.normalised`).
+    """Replays recorded results: same tool, arguments that are the same by rule
+    (`values.normalised`).
 
-    The sessions of the user's own profile come first. A call made for the n-th time gets the n-th
-    result of the first session that holds it, later ones its last. Results that the tool may not
-    return are not replayed.
+    The sessions of the user's own profile come first. The n-th call gets the n-th result of the
+    first session that holds it, later ones its last. Results that the tool may not return are not
+    replayed.
     """
 
     def __init__(self, role: Role, profile: Profile, tools: Mapping[str, WorkflowTool]) -> None:
         self._results: dict[str, list[JsonValue]] = {}
-        self._asked: dict[str, int] = {}
+        self._asked: defaultdict[str, int] = defaultdict(int)
         sessions = [s for name in profile.scenarios for s in role.scenario(name).sessions]
         sessions += role.cross_sessions
         for session in sorted(sessions, key=lambda session: session.profile != profile.id):
-            mine: dict[str, list[JsonValue]] = {}
+            results: defaultdict[str, list[JsonValue]] = defaultdict(list)
             for turn in session.turns:
                 tool = tools.get(turn.tool) if turn.kind == "call" else None
                 if tool is not None and complaint(tool.returns, turn.result) is None:
-                    mine.setdefault(_key(turn.tool, turn.arguments), []).append(turn.result)
-            for key, results in mine.items():
-                self._results.setdefault(key, results)
+                    results[_call_key(turn.tool, turn.arguments)].append(turn.result)
+            self._results = {**results, **self._results}
 
     def answer(self, tool: str, arguments: Mapping[str, Any]) -> JsonValue:
-        """A copy of the recorded result, None where there is none."""
-        key = _key(tool, arguments)
+        """Return a copy of the recorded result, None where there is none."""
+        key = _call_key(tool, arguments)
         results = self._results.get(key)
         if results is None:
             return None
-        before = self._asked.get(key, 0)
-        self._asked[key] = before + 1
-        return copy.deepcopy(results[min(before, len(results) - 1)])
+        self._asked[key] += 1
+        return copy.deepcopy(results[min(self._asked[key], len(results)) - 1])
 
 
-def _key(tool: str, arguments: Mapping[str, Any]) -> str:
+def _call_key(tool: str, arguments: Mapping[str, Any]) -> str:
     return canonical_json([tool, normalised(dict(arguments))])
 
 
-_PACKAGE = "agenteval.workflows"
-_MAX_TOKENS = 1000
-_SHOWN = 20  # requests before
-_PROBLEM = 300  # characters
-_LONGEST = 2000  # characters kept of a request before, and of its answer
-
-
 class ToolModel:
-    """Answers calls over a client, with one repair. One for each session: it keeps what it said,
-    so that equal requests have equal answers until a tool changed something. `wrong` are the
-    answers that did not fit."""
+    """Answers the calls of one session over a client, with one repair.
+
+    Equal requests get equal answers until a tool has changed something. `wrong` are the answers
+    that did not fit.
+    """
 
     def __init__(self, client: Client, role: Role, seed: int = 0, repeat: int = 0) -> None:
-        self._client = client
-        self._role = role
-        self._seed = seed
-        self._repeat = repeat
+        self._client, self._role = client, role
+        self._seed, self._repeat = seed, repeat
         self.wrong: list[str] = []
-        self._before: list[str] = []
-        self._known: dict[str, JsonValue] = {}
+        self._earlier: list[str] = []
+        self._answers: dict[str, JsonValue] = {}
 
     @staticmethod
     def prompts_sha256() -> str:
-        """One hash over the prompts."""
+        """Return one hash over the prompts."""
         names = ("tool_system", "tool_turn", "tool_repair")
         return content_hash([load_prompt(_PACKAGE, name).sha256 for name in names])
 
     async def answer(
         self, tool: WorkflowTool, arguments: Mapping[str, Any]
     ) -> tuple[JsonValue, Usage]:
-        """What the tool returns, and what that took.
+        """Return what the tool returns, and what that took.
 
         Raises ReplyError where even the repaired answer does not fit, and what the client raises,
         `spent` set.
         """
-        asked = f"{tool.name}({json.dumps(dict(arguments), ensure_ascii=False, sort_keys=True)})"
-        if asked in self._known:
-            return self._known[asked], Usage()
+        call = f"{tool.name}({json.dumps(dict(arguments), ensure_ascii=False, sort_keys=True)})"
+        if call in self._answers:
+            return self._answers[call], Usage()
 
         def read(text: str) -> JsonValue:
             try:
                 value: JsonValue = parse_reply(text, lambda v: isinstance(v, dict)).value
                 if problem := complaint(tool.returns, value):
-                    raise ReplyError(one_line(problem)[:_PROBLEM])
+                    raise ReplyError(one_line(problem)[:_MOST_PROBLEM])
             except ReplyError:
                 self.wrong.append(text)
                 raise
             return value
 
-        def repair(problem: str) -> str:
-            return load_prompt(_PACKAGE, "tool_repair").render(problem=problem)
-
-        reply = await ask(self._client, self._request(tool, asked), read, repair)
-        if tool.effect != "read":
-            self._known.clear()
+        repair = load_prompt(_PACKAGE, "tool_repair")
+        reply = await ask(
+            self._client,
+            self._request(tool, call),
+            read,
+            lambda problem: repair.render(problem=problem),
+        )
+        if tool.effect == "read":
+            self._answers[call] = reply.value
         else:
-            self._known[asked] = reply.value
-        parts = (asked, json.dumps(reply.value, ensure_ascii=False))
-        short = [text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …" for text in parts]
-        self._before.append(" -> ".join(short))
+            self._answers.clear()
+        texts = (call, json.dumps(reply.value, ensure_ascii=False))
+        short = [t if len(t) <= _MOST_SHOWN else f"{t[:_MOST_SHOWN]} …" for t in texts]
+        self._earlier.append(" -> ".join(short))
         return reply.value, reply.usage
 
-    def longest(self, tool: WorkflowTool) -> Request:
-        """A request with as long a past as one can show, to know what it may take."""
-        full = ToolModel(self._client, self._role, self._seed, self._repeat)
-        full._before = [f"{'x' * _LONGEST} -> {'x' * _LONGEST}"] * _SHOWN
-        return full._request(tool, "x" * _LONGEST)
-
-    def _request(self, tool: WorkflowTool, asked: str) -> Request:
+    def _request(self, tool: WorkflowTool, call: str) -> Request:
         parameters = json.dumps(tool.parameters, ensure_ascii=False)
         system = load_prompt(_PACKAGE, "tool_system").render(
             tool=f"{tool.name}: {tool.description}\n{parameters}",
@@ -309,9 +292,9 @@ class ToolModel:
             nonce=NONCE,
         )
         turn = load_prompt(_PACKAGE, "tool_turn").render(
-            before=self._before[-_SHOWN:], request=asked
+            before=self._earlier[-_EARLIER:], request=call
         )
-        seed = int(content_hash([self._seed, self._repeat, len(self._before)])[:7], 16)
+        seed = int(content_hash([self._seed, self._repeat, len(self._earlier)])[:7], 16)
         return Request(
             messages=({"role": "system", "content": system}, {"role": "user", "content": turn}),
             schema=tool.returns,

@@ -1,9 +1,8 @@
-"""A simulated user: what it hears and says, and one without a model, which answers structured
-questions from its profile.
+"""A simulated user without a model, which answers structured questions from its profile.
 
 An agent that wants to be understood asks for facts by the names of parameters, in backticks or
 brackets, and offers options as lines that begin with "- "; a reply without either that says goodbye
-is the end:
+ends the session:
 
     Please tell me: `title`, [reader_id].
     Which of these do you want?
@@ -11,7 +10,7 @@ is the end:
     - No other book
 
 The user answers with one line for each fact, with the words of the option, or with "None of these,
-thank you.". A value that is no text stands as JSON:
+thank you.". A value that is no text is written as JSON:
 
     title: Dune
     seats: 2
@@ -24,8 +23,9 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from pydantic import JsonValue
@@ -49,19 +49,25 @@ from agenteval.workflows.session import SimulatorMistake
 
 DONE = "[DONE]"  # what a user writes that has nothing more to say
 DONE_MARK = re.compile(r"\[\s?done\s?\]", re.I)  # as models write it
-
-
-def parted(text: str) -> tuple[str, bool]:
-    """The words beside the mark, "" where only punctuation is left, and whether it is there."""
-    words = DONE_MARK.sub("", text).strip()
-    done = words != text.strip()
-    return (words if not done or re.search(r"\w", words) else "", done)
+UNKNOWN = "I do not know"
+NONE_OF_THESE = "None of these, thank you."
+_LOST = "Sorry, I do not follow."
+_WAITING = "Are you still there?"
+_NO_MORE = "No, thank you, that was all."
+_WISH = "What I would like:"
+_MOST_WISHES = 3  # times that it says what it would like
+_ASIDE = 0.35  # chance of an aside at a turn, while there are any left
+_MOST_MISTAKE = 500  # characters
+_ASKED = re.compile(r"`([A-Za-z]\w*)`|\[([A-Za-z]\w*)\]")
+_OPTION = re.compile(r"^- (.+?)\s*$", re.M)
+_GOODBYE = re.compile(r"\b(?:good[- ]?bye|bye|farewell|have a (?:nice|good|great) day)\b", re.I)
+_MARKS = re.compile(r"[`\[\]\n]+|^- +")
 
 
 @dataclass(frozen=True, slots=True)
 class UserContext:
     """A conversation as its user knows it: `messages` holds what the user said (role user) and
-    the agent's replies (role assistant), and neither calls, results nor thoughts.
+    the agent's replies (role assistant), but no calls, results or thoughts.
 
     `now` is the time at which it takes place. Repeats of a session differ in `repeat`.
     """
@@ -101,28 +107,20 @@ class UserSimulator(Protocol):
         """Everything that can change what it says."""
         ...
 
-    async def speak(self, heard: UserContext) -> UserTurn:
-        """The next words. Raises UserStuck, or what a model client raises."""
+    async def speak(self, context: UserContext) -> UserTurn:
+        """Return the next words. Raises UserStuck, or what a model client raises."""
         ...
-
-
-_ASIDE = 0.35  # chance of an aside at a turn, while there are any left
-_LOST = "Sorry, I do not follow."
-_WAITING = "Are you still there?"
-_NO_MORE = "No, thank you, that was all."
-_MOST_WISHES = 3  # times that it says what it would like
-_WISH = "What I would like:"
 
 
 class ScriptedUser:
     """Says its opening, then what it is asked for, and [DONE] after a goodbye, or after two replies
-    in a row that it does not follow, or that it waits for in vain.
+    in a row that it does not follow, or for which it waits in vain.
 
-    The same seed says the same. Facts that are lists are told by how often they were asked for;
-    of the choices the first that was not said yet and is offered. Without the convention, it
+    The same seed says the same. Facts that are lists are told by how often they were asked for; of
+    the choices the first that was not said yet and is offered. Without the convention, it
     understands a request by the words of a fact's name, and a question for its will by the words of
-    its next choice; else it says once more what it would like. A question that it cannot answer,
-    or to which it could only say the same for the third time, is its mistake (`cannot_answer`).
+    its next choice; else it says once more what it would like. A question that it cannot answer, or
+    to which it could only say the same for the third time, is its mistake (`cannot_answer`).
     """
 
     @property
@@ -130,182 +128,189 @@ class ScriptedUser:
         """Its kind and version."""
         return {"user": "scripted", "version": 3}
 
-    async def speak(self, heard: UserContext) -> UserTurn:
-        """The next words."""
-        return self.say(heard)
+    async def speak(self, context: UserContext) -> UserTurn:
+        """Return the next words."""
+        return self.say(context)
 
-    def say(self, heard: UserContext) -> UserTurn:
-        """The same, at once."""
-        if not heard.own:
-            return UserTurn(heard.profile.opening)
-        text, able = _answer(heard)
-        own, agent = heard.own[-2:], heard.agent[-2:]
-        if own == (text, text) and agent[0] != agent[-1]:  # for ever, to whatever it is asked
-            text, able = None, False
-        about = heard.agent[-1][:_KEPT] if heard.agent else ""
-        mistake = SimulatorMistake(
-            who="user", kind="cannot_answer", turn=len(heard.agent), text=about
-        )
-        mistakes = () if able else (mistake,)
+    def say(self, context: UserContext) -> UserTurn:
+        """Return the same, at once."""
+        if not context.own:
+            return UserTurn(context.profile.opening)
+        answer = _Answer(context)
+        text, able = answer.text()
+        agent = context.agent
+        if context.own[-2:] == (text, text) and len(set(agent[-2:])) > 1:
+            text, able = None, False  # it would say this for ever, whatever it is asked
+        mistakes: tuple[SimulatorMistake, ...] = ()
+        if not able:
+            about = agent[-1][:_MOST_MISTAKE] if agent else ""
+            mistakes = (
+                SimulatorMistake(who="user", kind="cannot_answer", turn=len(agent), text=about),
+            )
         if text is None:
             return UserTurn(DONE, done=True, mistakes=mistakes)
-        aside = _aside(heard)
+        aside = answer.aside()
         return UserTurn(f"{text}\n{aside}" if aside else text, mistakes=mistakes)
 
 
-def _answer(heard: UserContext) -> tuple[str | None, bool]:
-    """What the last reply asks for, None when there is nothing more to say; and whether the user
-    can answer it."""
-    if heard.messages[-1].role == "user":  # nobody has answered
-        return None if heard.own[-1] == _WAITING else _WAITING, True
-    last = heard.agent[-1] if heard.agent else ""
-    names, labels = asked_for(last), offered(last)
-    choice = _choice(heard, labels) if labels else ""
-    listed = choice == NONE_OF_THESE and POLITE.search(last)  # "Please give me:", facts
-    if names or (labels and not listed):
-        parts = [tell({name: _fact(heard, name) for name in names})] if names else []
-        return "\n".join([*parts, *filter(None, [choice])]), True
-    if says_goodbye(last):
-        return None, True
-    if ASKS.search(last):
-        return _in_plain_words(heard, last)
-    if heard.own[-1].startswith(_LOST):
-        return None, True
-    return f"{_LOST} {heard.profile.goals[0].text}", True
+class _Answer:
+    """The answer to the agent's last reply. A text of None leaves; "able" says whether the user can
+    answer the question."""
+
+    def __init__(self, context: UserContext) -> None:
+        self.context, self.profile, self.own = context, context.profile, context.own
+        self.reply = context.agent[-1] if context.agent else ""
+
+    def text(self) -> tuple[str | None, bool]:
+        """Return the answer, and whether the user is able to answer."""
+        if self.context.messages[-1].role == "user":  # nobody has answered
+            return None if self.own[-1] == _WAITING else _WAITING, True
+        names, labels = asked_for(self.reply), offered(self.reply)
+        choice = self.choice(labels) if labels else ""
+        listed = choice == NONE_OF_THESE and POLITE.search(self.reply)  # "Please give me:", facts
+        if names or (labels and not listed):
+            parts = [tell({name: self.fact(name) for name in names}), choice]
+            return "\n".join(filter(None, parts)), True
+        if says_goodbye(self.reply):
+            return None, True
+        if ASKS.search(self.reply):
+            return self.in_plain_words()
+        if self.own[-1].startswith(_LOST):
+            return None, True
+        return f"{_LOST} {self.profile.goals[0].text}", True
+
+    def in_plain_words(self) -> tuple[str | None, bool]:
+        """Return the answer to a question without the convention."""
+        goals = [goal.text for goal in self.profile.goals]
+        question = questions(self.reply)
+        if ANYTHING_ELSE.search(question):
+            further = [text for text in goals[1:] if not self.was_said(text)]
+            return (f"Yes. {further[0]}" if further else _NO_MORE), True
+        facts = {name: self.fact(name) for name in requested(self.profile, self.reply)}
+        if CONFIRMS.search(question):
+            right = all(str(value) in self.reply for value in facts.values())
+            return ("Yes." if right else tell(facts)), True
+        for_fact = bool(OPEN.search(question) or POLITE.search(question))
+        for_will = not for_fact or bool(OR.search(question))
+        if not for_fact:  # another value of what was told, or one of the alternatives
+            facts = {
+                name: value
+                for name, value in facts.items()
+                if not self.was_said(tell({name: value}))
+                and (self.times_told(name) or str(value).casefold() in question.casefold())
+            }
+        parts = [*(self.will(question) if for_will else ()), *([tell(facts)] if facts else [])]
+        if parts:
+            return "\n".join(parts), True
+        wish = " ".join((_WISH, *goals))
+        wished = [text.startswith(_WISH) for text in self.own]
+        if for_will or WISHES.search(question):
+            if not wished[-1] and sum(wished) < _MOST_WISHES:
+                return wish, True
+        elif not any(wished):  # all that it can say, and no answer
+            return wish, False
+        if self.own[-1].startswith(_LOST):
+            return None, False
+        return f"{_LOST} {UNKNOWN}.", False
+
+    def will(self, question: str) -> list[str]:
+        """Return the next choice, if the question holds half of its words; after the wishes any
+        choice that is left. "Yes." precedes the words of a sole proposal."""
+        choices = self.choices_left()
+        if len(choices) > 1 and choices[0] == plain(self.profile.choices[0]):
+            choices = choices[1:]  # its opening stands for what it comes with
+        if not any(text.startswith(_WISH) for text in self.own):
+            choices = choices[:1]
+        choice = next((choice for choice in choices if share(choice, question) >= ENOUGH), None)
+        if choice is None:
+            return []
+        agreed = share(choice, question) == 1 and not OR.search(question)
+        return [f"Yes. {choice}" if agreed else choice]
+
+    def choices_left(self) -> list[str]:
+        """Return the choices that were not said yet, in their order."""
+        spoken = Counter(
+            line.removeprefix("Yes. ").casefold() for text in self.own[1:] for line in _lines(text)
+        )
+        choices = []
+        for choice in map(plain, self.profile.choices):
+            if spoken[choice.casefold()] > 0:
+                spoken[choice.casefold()] -= 1
+            else:
+                choices.append(choice)
+        return choices
+
+    def choice(self, labels: Sequence[str]) -> str:
+        """Return the first of the choices that was not said yet and is offered."""
+        options = {plain(label).casefold() for label in labels}
+        return next((c for c in self.choices_left() if c.casefold() in options), NONE_OF_THESE)
+
+    @cached_property
+    def spoken(self) -> set[str]:
+        """The lines that the user said."""
+        return {line for text in self.own for line in _lines(text)}
+
+    def was_said(self, text: str) -> bool:
+        return all(line in self.spoken or f"Yes. {line}" in self.spoken for line in _lines(text))
+
+    def times_told(self, name: str) -> int:
+        return sum(any(line.startswith(f"{name}: ") for line in _lines(t)) for t in self.own)
+
+    def fact(self, name: str) -> JsonValue:
+        fact = self.profile.facts.get(name, UNKNOWN)
+        if not isinstance(fact, list):
+            return fact
+        return fact[min(self.times_told(name), len(fact) - 1)] if fact else UNKNOWN
+
+    def aside(self) -> str | None:
+        """Return a remark outside the procedure, now and then; each once."""
+        spoken = {line for text in self.own[1:] for line in _lines(text)}
+        asides = [aside for aside in map(plain, self.profile.asides) if aside not in spoken]
+        context = self.context
+        draw = random.Random(  # noqa: S311  no secret
+            content_hash([context.seed, context.repeat, self.profile.id, len(self.own)])
+        )
+        return asides[0] if asides and draw.random() < _ASIDE else None
 
 
-def _in_plain_words(heard: UserContext, last: str) -> tuple[str | None, bool]:
-    """The answer to a question without the convention, and whether it is one."""
-    goals = [goal.text for goal in heard.profile.goals]
-    asked = questions(last)
-    if ANYTHING_ELSE.search(asked):
-        further = [text for text in goals[1:] if not _was_said(heard, text)]
-        return (f"Yes. {further[0]}" if further else _NO_MORE), True
-    facts = {name: _fact(heard, name) for name in requested(heard.profile, last)}
-    if CONFIRMS.search(asked):
-        known = all(str(value) in last for value in facts.values())
-        return ("Yes." if known else tell(facts)), True
-    for_fact = bool(OPEN.search(asked) or POLITE.search(asked))
-    for_will = not for_fact or bool(OR.search(asked))
-    if not for_fact:  # another value of what was told, or one of the alternatives
-        facts = {
-            name: value
-            for name, value in facts.items()
-            if not _was_said(heard, tell({name: value}))
-            and (_times_told(heard, name) or str(value).casefold() in asked.casefold())
-        }
-    parts = [*(_will(heard, asked) if for_will else ()), *([tell(facts)] if facts else [])]
-    if parts:
-        return "\n".join(parts), True
-    wish = " ".join((_WISH, *goals))
-    told = [text.startswith(_WISH) for text in heard.own]
-    if for_will or WISHES.search(asked):
-        if not told[-1] and sum(told) < _MOST_WISHES:
-            return wish, True
-    elif not any(told):  # all that it can say, and no answer
-        return wish, False
-    if heard.own[-1].startswith(_LOST):
-        return None, False
-    return f"{_LOST} {UNKNOWN}.", False
+def _lines(text: str) -> list[str]:
+    return text.split("\n")
 
 
-def _will(heard: UserContext, asked: str) -> list[str]:
-    """The user's next choice, where the question holds half of its words; after it has said what it
-    would like any choice that is left. "Yes." before the words of a sole proposal."""
-    left = _left(heard)
-    if left[:1] == [plain(choice) for choice in heard.profile.choices[:1]] and len(left) > 1:
-        left = left[1:]  # its opening stands for what it comes with
-    if not any(text.startswith(_WISH) for text in heard.own):
-        left = left[:1]
-    choice = next((choice for choice in left if share(choice, asked) >= ENOUGH), None)
-    if choice is None:
-        return []
-    agreed = share(choice, asked) == 1 and not OR.search(asked)
-    return [f"Yes. {choice}" if agreed else choice]
-
-
-def _left(heard: UserContext) -> list[str]:
-    """The choices that were not said yet, in their order."""
-    spoken = Counter(
-        line.removeprefix("Yes. ").casefold() for text in heard.own[1:] for line in text.split("\n")
-    )
-    left = []
-    for choice in map(plain, heard.profile.choices):
-        if spoken[choice.casefold()] > 0:
-            spoken[choice.casefold()] -= 1
-        else:
-            left.append(choice)
-    return left
-
-
-def _was_said(heard: UserContext, text: str) -> bool:
-    lines = {line for own in heard.own for line in own.split("\n")}
-    return all(line in lines or f"Yes. {line}" in lines for line in text.split("\n"))
-
-
-def _times_told(heard: UserContext, name: str) -> int:
-    return sum(any(line.startswith(f"{name}: ") for line in t.split("\n")) for t in heard.own)
-
-
-def _fact(heard: UserContext, name: str) -> JsonValue:
-    fact = heard.profile.facts.get(name, UNKNOWN)
-    if not isinstance(fact, list):
-        return fact
-    before = _times_told(heard, name)
-    return fact[min(before, len(fact) - 1)] if fact else UNKNOWN
-
-
-def _choice(heard: UserContext, labels: tuple[str, ...]) -> str:
-    """The first of the choices that was not said yet and is offered."""
-    known = {plain(label).casefold() for label in labels}
-    return next((c for c in _left(heard) if c.casefold() in known), NONE_OF_THESE)
-
-
-def _aside(heard: UserContext) -> str | None:
-    """A remark outside the procedure, now and then; each once."""
-    spoken = {line for text in heard.own[1:] for line in text.split("\n")}
-    left = [aside for aside in map(plain, heard.profile.asides) if aside not in spoken]
-    draw = random.Random(  # noqa: S311  no secret
-        content_hash([heard.seed, heard.repeat, heard.profile.id, len(heard.own)])
-    )
-    return left[0] if left and draw.random() < _ASIDE else None
-
-
-UNKNOWN = "I do not know"
-_KEPT = 500  # characters of a mistake
-NONE_OF_THESE = "None of these, thank you."
-_ASKED = re.compile(r"`([A-Za-z]\w*)`|\[([A-Za-z]\w*)\]")
-_OPTION = re.compile(r"^- (.+?)\s*$", re.M)
-_GOODBYE = re.compile(r"\b(?:good[- ]?bye|bye|farewell|have a (?:nice|good|great) day)\b", re.I)
-_MARKS = re.compile(r"[`\[\]\n]+|^- +")
+def parted(text: str) -> tuple[str, bool]:
+    """Return the words beside the mark, "" where only punctuation is left, and whether it is
+    there."""
+    words = DONE_MARK.sub("", text).strip()
+    done = words != text.strip()
+    return (words if not done or re.search(r"\w", words) else "", done)
 
 
 def plain(text: str) -> str:
-    """A text on one line, without what would be read as a question or an option."""
+    """Return a text on one line, without what would be read as a question or an option."""
     return " ".join(_MARKS.sub(" ", text).split())
 
 
 def asked_for(text: str) -> tuple[str, ...]:
-    """The names of parameters that are asked for, each once, in their order."""
+    """Return the names of parameters that are asked for, each once, in their order."""
     return tuple(dict.fromkeys(a or b for a, b in _ASKED.findall(text)))
 
 
 def offered(text: str) -> tuple[str, ...]:
-    """The options, in their order."""
+    """Return the options, in their order."""
     return tuple(_OPTION.findall(text))
 
 
 def says_goodbye(text: str) -> bool:
-    """Whether the reply ends the conversation as far as its words go."""
+    """Return whether the words of a reply end the conversation."""
     return bool(_GOODBYE.search(text)) and not (asked_for(text) or offered(text))
 
 
 def tell(facts: Mapping[str, JsonValue]) -> str:
-    """One line for each fact."""
-    return "\n".join(f"{name}: {_written(value)}" for name, value in facts.items())
+    """Return one line for each fact."""
 
+    def written(value: JsonValue) -> str:
+        if isinstance(value, str) and value and not re.search(r'[\r\n]|^[\s"]|\s$', value):
+            return value
+        return json.dumps(value, ensure_ascii=False)
 
-def _written(value: JsonValue) -> str:
-    if isinstance(value, str) and value and not re.search(r'[\r\n]|^[\s"]|\s$', value):
-        return value
-    return json.dumps(value, ensure_ascii=False)
+    return "\n".join(f"{name}: {written(value)}" for name, value in facts.items())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pydantic import JsonValue
@@ -30,48 +30,44 @@ EVALUATORS: dict[Level, str] = {"turn": "workflows.turn", "session": "workflows.
 def load_sessions(
     store: Store, *, cases: Iterable[str] | None = None, systems: Iterable[str] | None = None
 ) -> list[SessionResult]:
-    """Stored sessions (of these case and system keys), by agent, format, case and number.
+    """Return stored sessions (of these case and system keys), by agent, format, case and number.
 
     Raises StoreError for a damaged row.
     """
-    return [
-        SessionResult(
-            *about,
-            log=SessionFailure.model_validate(t.log)
-            if t.status != "done"
-            else SessionLog.model_validate(t.log),
-            verdict=None if t.verdict is None else SessionVerdict.model_validate(t.verdict),
-            seconds=None if t.started is None or t.ended is None else t.ended - t.started,
-        )
-        for about, t in _rows(store, "session", cases, systems)
-    ]
+    results = []
+    for about, t in _rows(store, "session", cases, systems):
+        record = SessionLog if t.status == "done" else SessionFailure
+        verdict = None if t.verdict is None else SessionVerdict.model_validate(t.verdict)
+        seconds = None if t.started is None or t.ended is None else t.ended - t.started
+        results.append(SessionResult(*about, record.model_validate(t.log), verdict, seconds))
+    return results
 
 
 @of_one_state
 def load_turns(
     store: Store, *, cases: Iterable[str] | None = None, systems: Iterable[str] | None = None
 ) -> list[TurnResult]:
-    """Stored predictions, as `load_sessions`."""
+    """Return stored predictions, as `load_sessions`."""
     results = []
     for about, t in _rows(store, "turn", cases, systems):
-        judged = None if t.verdict is None else TurnJudged.model_validate(t.verdict)
-        prediction = (
-            AgentFailure.model_validate(t.log)
-            if t.status != "done"
-            else Prediction.model_validate(t.log)
-        )
-        verdict = (judged.turn, judged.grade, judged.failures) if judged else (None, None, ())
-        results.append(TurnResult(*about, prediction, *verdict))
+        record = Prediction if t.status == "done" else AgentFailure
+        prediction = record.model_validate(t.log)
+        if t.verdict is None:
+            results.append(TurnResult(*about, prediction, None))
+        else:
+            judged = TurnJudged.model_validate(t.verdict)
+            verdict = (judged.turn, judged.grade, judged.failures)
+            results.append(TurnResult(*about, prediction, *verdict))
     return results
 
 
-_About = tuple[CaseInfo, str, str, Format, dict[str, JsonValue], int]  # first fields of a result
+_About = tuple[CaseInfo, str, str, Format, dict[str, JsonValue], int]  # fields of TrialOfCase
 
 
 def _rows(
     store: Store, level: Level, cases: Iterable[str] | None, systems: Iterable[str] | None
-) -> list[tuple[_About, Trial]]:
-    """What each trial is about, with the trial.
+) -> Iterator[tuple[_About, Trial]]:
+    """Yield each trial, with what it is about.
 
     Agents of one name under different conditions, and tasks of one name in several versions, get a
     piece of a hash behind their names.
@@ -83,26 +79,28 @@ def _rows(
         task = tasks[info.version + info.task]
         id = info.id + task.removeprefix(info.task)
         infos[key] = info.model_copy(update={"id": id, "task": task})
-    known = {stored.key: _system(stored) for stored in tables.systems(name)}
-    agents = distinct({same: agent for same, agent, _, _ in known.values()})
+    stored = {system.key: system for system in tables.systems(name)}
+    agent_keys = {key: _agent_key(system) for key, system in stored.items()}
+    parameters: dict[str, Any] = {key: system.parameters for key, system in stored.items()}
+    agents = distinct({agent_keys[k]: str(parameters[k]["agent"]["name"]) for k in stored})
     rows = []
     for trial in tables.trials(name, cases, systems):
-        same, _, format, settings = known[trial.system_key]
-        agent, case = agents[same], infos[trial.case_key]
-        about: _About = case, f"{agent} · {format}", agent, format, settings, trial.trial
-        place = (agent, EVERY_FORMAT.index(format), about[1], case.id, trial.trial)
+        key, case = trial.system_key, infos[trial.case_key]
+        agent, format = agents[agent_keys[key]], parameters[key]["format"]
+        system, settings = f"{agent} · {format}", parameters[key]["conditions"]
+        about: _About = case, system, agent, format, settings, trial.trial
+        place = (agent, EVERY_FORMAT.index(format), system, case.id, trial.trial)
         rows.append((place, about, trial))
     rows.sort(key=lambda row: row[0])
-    return [(about, trial) for _, about, trial in rows]
+    return ((about, trial) for _, about, trial in rows)
 
 
-def _system(stored: TrialSystem) -> tuple[str, str, Format, dict[str, JsonValue]]:
-    """A hash of all but the format, name of the agent, format, conditions."""
-    parameters: dict[str, Any] = stored.parameters
+def _agent_key(system: TrialSystem) -> str:
+    """Return a hash of all but the format. Raises StoreError for a damaged system."""
+    parameters: dict[str, Any] = system.parameters
     try:
-        same = content_hash([parameters["agent"], parameters["conditions"]])
-        name, format = str(parameters["agent"]["name"]), parameters["format"]
-        EVERY_FORMAT.index(format)
+        EVERY_FORMAT.index(parameters["format"])
+        _ = parameters["agent"]["name"]
+        return content_hash([parameters["agent"], parameters["conditions"]])
     except (KeyError, TypeError, ValueError) as error:
-        raise StoreError(f"the system {stored.name!r} is damaged in the store") from error
-    return same, name, format, parameters["conditions"]
+        raise StoreError(f"the system {system.name!r} is damaged in the store") from error

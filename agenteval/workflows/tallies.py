@@ -1,7 +1,8 @@
-"""What a campaign says of assistants at workflows: rates by system, group and format.
+"""What the trials of an agent say: rates by system, by group of cases, and by format.
 
-A trial that ended in a failure is in no rate and counted beside it; so is one that nobody can
-decide. Repeated trials of a task are not independent: tasks are the units of every interval.
+A trial that ended in a failure is in no rate and is counted separately, and so is a trial that
+nobody can decide. Repeated trials of a task are not independent: tasks are the units of every
+interval.
 """
 
 from __future__ import annotations
@@ -9,8 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from agenteval.agents import AgentFailure
 from agenteval.agents.protocol import CallStatus
 from agenteval.analysis.system_pairs import Pair, by_system, holm, pairs
 from agenteval.records import Usage
+from agenteval.records.table import column
 from agenteval.stats import (
     Interval,
     Kappa,
@@ -31,87 +32,95 @@ from agenteval.stats.bounded import bounded_interval
 from agenteval.stats.vectors import Floats
 from agenteval.workflows.conformance import CAUSES
 from agenteval.workflows.rates import MatchCounts, Rates, pass_powers, rates
-from agenteval.workflows.results import (
-    CaseInfo,
-    SessionResult,
-    SessionVerdict,
-    TurnResult,
-)
+from agenteval.workflows.results import CaseInfo, SessionResult, SessionVerdict, TurnResult
 from agenteval.workflows.session import SessionEnd, SessionFailure, SessionLog
 from agenteval.workflows.session_judge import GoalsVerdict
-from agenteval.workflows.turn_score import (
-    TurnFailure,
-    TurnTable,
-    TurnVerdict,
-    turn_table,
-)
+from agenteval.workflows.turn_score import TurnFailure, TurnTable, TurnVerdict, turn_table
 
-ALL = "all"
 _MOST_K = 8
-Group = Callable[[CaseInfo], str]
-Result = TypeVar("Result", SessionResult, TurnResult)
-_V = TypeVar("_V")
-GROUPS: dict[str, Group] = {
+_Result = TypeVar("_Result", SessionResult, TurnResult)
+_T = TypeVar("_T")
+_Values = Sequence[tuple[str, float | None]]  # by task
+GROUPS: dict[str, Callable[[CaseInfo], str]] = {
     "domain": lambda case: case.domain,
     "role": lambda case: case.role,
     "scenario": lambda case: f"{case.role}/{'+'.join(case.scenarios)}",
     "task": lambda case: "cross" if case.cross else "single",
 }
+_F1_LOW = "with all that is undecided wrong"
+_F1_HIGH = "with all that is undecided right"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionTally:
-    """The sessions of one system in one group.
+    """The sessions of one system, or of one group of its cases; its columns are those of tables.
 
-    `success`, `progress`, `conforms` and `fitness` are over trials with a verdict that says it;
-    `bounds` is success with all sessions without a verdict failed, and succeeded. Sessions that a
-    simulator spoiled are in no rate of calls. `undecided` are verdicts without success, `failures`
-    trials without a session, by status, those for a simulator apart in `simulators`; `pending` are
-    sessions that are not judged yet. Of sessions with a log, `ended` counts how they
-    ended and `statuses` what became of their calls. `turns`, `calls` are means per session; `usage`
-    is the agent's, `simulated` the simulators', `judging` that of judges.
-    `agreement` is that of judge and final state, where both said something.
+    `success`, `progress`, `conforms`, `fitness` and `order` are over trials with a verdict that
+    says it. Sessions that a simulator spoiled are in no rate of calls. `undecided_sessions` are
+    verdicts without success, `failures` trials without a session, by status; `pending` are sessions
+    that are not judged yet. `ended` counts how sessions ended, `statuses` what became of their
+    calls, `causes` the first deviations of failed sessions. `usage` is the agent's, `simulated` the
+    simulators', `judging` that of judges. `judge` is the agreement of judge and final state.
     """
 
-    system: str
-    group: str
-    tasks: int
-    success: Interval
-    bounds: tuple[float, float]
-    progress: Interval
+    group: str = column("group")
+    system: str = column("system")
+    agent: str = column("agent")
+    format: str = column("format", hint="how the procedure is told")
+    success: Interval = column(
+        "success\n[95%]",
+        "number",
+        "share of sessions that left the state which the goals ask for",
+    )
+    success_low: float | None = column(
+        "success\nlow", "number", "with all sessions without verdict failed"
+    )
+    success_high: float | None = column("success\nhigh", "number", "with all of them succeeded")
+    progress: Interval = column("progress\n[95%]", "number", "goals achieved of all goals")
+    sessions: int = column("ses-\nsions", "count", "with a word on success")
+    tasks: int | None = column("tasks", "count", "users that these sessions are of")
+    without_verdict: int = column(
+        "no\nverdict",
+        "count",
+        "endpoint, adapter, simulator failed, undecided, or not judged yet: in no rate",
+    )
+    conforms: Interval = column(
+        "follows the\nchart [95%]",
+        "number",
+        "sessions with a call of which none departs from the procedure",
+    )
+    with_calls: int = column("sessions\nwith a call", "count")
+    fitness: Interval = column("fitness", "number", "1 − cost of the best walk / cost of the worst")
+    order: Interval = column(
+        "order F1",
+        "number",
+        "longest common subsequence of tool names with gold, mean",
+    )
+    precision: Interval = column("tool P\n[95%]", "number", "calls that are gold calls")
+    recall: Interval = column("tool R\n[95%]", "number", "gold calls that were made")
+    f1: Interval = column("tool F1\n[95%]", "number")
+    f1_low: float | None = column("F1\nlow", "number", _F1_LOW)
+    f1_high: float | None = column("F1\nhigh", "number", _F1_HIGH)
+    right: int = column("right", "count")
+    made: int = column("made", "count")
+    gold: int = column("gold", "count", "calls due")
+    undecided: int = column(
+        "un-\ndecided", "count", "calls whose values only a judge could compare"
+    )
+    turns: Interval = column("replies per\nsession", "number")
+    calls: Interval = column("calls per\nsession", "number")
     tool: Rates
-    sequence: Interval
-    conforms: Interval
-    fitness: Interval
-    turns: Interval
-    calls: Interval
-    undecided: int
+    undecided_sessions: int
     failures: Counter[str]
     pending: int
-    simulators: int
     ended: Counter[SessionEnd]
     statuses: Counter[CallStatus]
-    unjudged: int
+    causes: dict[str, int]
     usage: Usage
     simulated: Usage
     judging: Usage
     powers: tuple[PassK, ...]
-    agreement: Kappa | None
-
-    @property
-    def without_verdict(self) -> int:
-        """Sessions in no rate of successes."""
-        return self.failures.total() + self.undecided + self.pending
-
-    @property
-    def success_low(self) -> float | None:
-        """Success with all sessions without a verdict failed; None where there is none."""
-        return self.bounds[0] if self.without_verdict else None
-
-    @property
-    def success_high(self) -> float | None:
-        """Success with all sessions without a verdict succeeded; None where there is none."""
-        return self.bounds[1] if self.without_verdict else None
+    judge: Kappa | None
 
     @property
     def cut_short(self) -> int:
@@ -124,94 +133,162 @@ class SessionTally:
         return self.statuses.total() - self.statuses["ok"]
 
 
-@dataclass(frozen=True, slots=True)
-class CauseShare:
-    """Why sessions of a system failed: the first deviation's cause, over failed sessions."""
-
-    system: str
-    failed: int
-    counts: dict[str, int]
-
-
-def groups_of(
-    results: Iterable[Result], group: Group | None = None
-) -> list[tuple[str, str, list[Result]]]:
-    """(system, group, its results in their order), systems as they come, groups by name."""
-    grouped = []
-    for system, results_of in by_system(results).items():
-        groups: dict[str, list[Result]] = {}
-        for result in results_of:
-            groups.setdefault(group(result.case) if group else ALL, []).append(result)
-        grouped += [(system, name, groups[name]) for name in sorted(groups)]
-    return grouped
-
-
-def session_tally(results: Sequence[SessionResult], group: str = ALL) -> SessionTally:
+def session_tally(results: Sequence[SessionResult], group: str = "") -> SessionTally:
     """Return the tally of these sessions, all of one system."""
     judged = [(r.case.task, r.verdict) for r in results if r.verdict is not None]
     logs = [(r.case.task, r.log) for r in results if isinstance(r.log, SessionLog)]
-    lost = [r.log for r in results if isinstance(r.log, SessionFailure)]
-    fair = [(task, v) for task, v in judged if v.decided_by != "simulator"]
+    failures = Counter(r.log.status for r in results if isinstance(r.log, SessionFailure))
+    valid = [(task, v) for task, v in judged if v.decided_by != "simulator"]
     outcomes = [(r.case.task, r.verdict.success if r.verdict else None) for r in results]
-    decided = [(task, float(success)) for task, success in outcomes if success is not None]
     # (successes, sessions with a verdict, sessions) of each task
-    tasks = {
-        task: (outcome.count(True), len(outcome) - outcome.count(None), len(outcome))
-        for task, outcome in _by_task(outcomes).items()
-    }
-    low = float(np.mean([yes / n for yes, _, n in tasks.values()]))
-    high = float(np.mean([(yes + n - decided_n) / n for yes, decided_n, n in tasks.values()]))
-    counts = [MatchCounts(v.right, v.unjudged, v.generated, v.gold) for _, v in fair]
+    tasks = [
+        (outcome.count(True), len(outcome) - outcome.count(None), len(outcome))
+        for outcome in _by_task(outcomes).values()
+    ]
+    success = share(outcomes)
+    without = len(outcomes) - success.n
+    conforms = share([(task, v.conforms) for task, v in valid])
+    counts = [MatchCounts(v.right, v.unjudged, v.generated, v.gold) for _, v in valid]
+    tool = rates(counts, [task for task, _ in valid])
+    failed: Counter[str] = Counter(v.cause or "other" for _, v in judged if v.success is False)
+    low = float(np.mean([yes / n for yes, _, n in tasks]))
+    high = float(np.mean([(yes + n - decided) / n for yes, decided, n in tasks]))
     return SessionTally(
         system=results[0].system,
         group=group,
-        tasks=len(tasks),
-        success=share(decided),
-        bounds=(low, high),
+        agent=results[0].agent,
+        format=results[0].format,
+        success=success,
+        success_low=low if without else None,
+        success_high=high if without else None,
         progress=_mean([(task, v.progress) for task, v in judged]),
-        tool=rates(counts, [task for task, _ in fair]),
-        sequence=_mean([(task, v.sequence) for task, v in fair]),
-        conforms=share([(task, float(v.conforms)) for task, v in fair if v.conforms is not None]),
-        fitness=_mean([(task, v.fitness) for task, v in fair]),
-        turns=_mean([(task, float(log.turns)) for task, log in logs], bounds=None),
-        calls=_mean([(task, float(len(log.calls))) for task, log in logs], bounds=None),
-        undecided=sum(v.success is None for _, v in judged),
-        failures=Counter(f.status for f in lost),
-        pending=sum(r.verdict is None for r in results) - len(lost),
-        simulators=sum(f.who != "agent" for f in lost),
+        sessions=success.n,
+        tasks=success.n_clusters,
+        without_verdict=without,
+        conforms=conforms,
+        with_calls=conforms.n,
+        fitness=_mean([(task, v.fitness) for task, v in valid]),
+        order=_mean([(task, v.sequence) for task, v in valid]),
+        precision=tool.precision.known,
+        recall=tool.recall.known,
+        f1=tool.f1.known,
+        f1_low=tool.f1_low,
+        f1_high=tool.f1_high,
+        right=tool.right,
+        made=tool.predicted,
+        gold=tool.gold,
+        undecided=sum(v.unjudged for _, v in judged),
+        turns=_mean([(task, log.turns) for task, log in logs], bounds=None),
+        calls=_mean([(task, len(log.calls)) for task, log in logs], bounds=None),
+        tool=tool,
+        undecided_sessions=sum(v.success is None for _, v in judged),
+        failures=Counter(failures),
+        pending=len(results) - len(judged) - failures.total(),
         ended=Counter(log.ended for _, log in logs),
         statuses=Counter(call.status for _, log in logs for call in log.calls),
-        unjudged=sum(v.unjudged for _, v in judged),
+        causes={name: failed[name] for name in (*CAUSES, "other")} if failed else {},
         usage=sum((r.log.usage for r in results), Usage()),
         simulated=sum((r.log.simulator_usage for r in results), Usage()),
         judging=sum((v.usage for _, v in judged), Usage()),
-        powers=pass_powers([(yes, decided_n) for yes, decided_n, _ in tasks.values()], _MOST_K),
-        agreement=_agreement(judged),
+        powers=pass_powers([(yes, decided) for yes, decided, _ in tasks], _MOST_K),
+        judge=_agreement(judged),
     )
 
 
-def _by_task(values: Iterable[tuple[str, _V]]) -> dict[str, list[_V]]:
-    tasks: dict[str, list[_V]] = {}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnTally:
+    """The predicted turns of one system, or of one group of its cases: see `TurnTable`."""
+
+    group: str = column("group")
+    system: str = column("system")
+    agent: str = column("agent")
+    format: str = column("format", hint="how the procedure is told")
+    recall: Interval = column("right of due\ncalls [95%]", "number", "tool and parameters")
+    f1: Interval = column("tool F1\n[95%]", "number")
+    f1_low: float | None = column("F1\nlow", "number", _F1_LOW)
+    f1_high: float | None = column("F1\nhigh", "number", _F1_HIGH)
+    turns: int = column("turns", "count", "with a prediction")
+    unreadable: int = column("unread-\nable", "count", "no call and no reply")
+    undecided: int = column("un-\ndecided", "count", "calls only a judge could decide")
+    lost: int = column("lost", "count", "endpoint or adapter failed: in no rate")
+    table: TurnTable
+    node: Interval = column("node right\n[95%]", "number", "share of named nodes")
+    named: int = column("named", "count", "turns that name a node")
+    due: int = column("of", "count", "turns that have a node")
+    response: Interval | None = column("response\n0–10 [95%]", "number", "a judge's mean")
+    graded: int = column("graded", "count")
+    not_graded: int = column("not\ngraded", "count", "the judge failed")
+    no_reply: int = column("no\nreply", "count", "a reply was due and none came")
+
+    @property
+    def due_calls(self) -> int:
+        """Due calls that are decided: what `recall` is a share of."""
+        return self.table.tool.gold - self.table.tool.undecided
+
+
+def turn_tally(results: Sequence[TurnResult], group: str = "") -> TurnTally:
+    """Return the tally of these turns, all of one system; grades are in it if any was graded."""
+    verdicts: list[TurnVerdict | TurnFailure] = []
+    grades = []
+    for r in results:
+        if isinstance(r.prediction, AgentFailure):
+            turn = int(r.case.id.rpartition(":")[2])
+            status, message = r.prediction.status, r.prediction.message
+            verdicts.append(
+                TurnFailure(session=r.case.task, turn=turn, status=status, message=message)
+            )
+        elif r.verdict is not None:
+            verdicts.append(r.verdict)
+        else:
+            continue
+        grades.append(r.grade)
+    table = turn_table(verdicts, grades if any(r.grade for r in results) else None)
+    response = table.response
+    return TurnTally(
+        system=results[0].system,
+        group=group,
+        agent=results[0].agent,
+        format=results[0].format,
+        recall=table.tool.recall.known,
+        f1=table.tool.f1.known,
+        f1_low=table.tool.f1_low,
+        f1_high=table.tool.f1_high,
+        turns=table.turns,
+        unreadable=table.unreadable,
+        undecided=table.tool.undecided,
+        lost=sum(table.failures.values()),
+        table=table,
+        node=table.node.accuracy,
+        named=table.node.accuracy.n,
+        due=table.node.turns,
+        response=response.mean if response else None,
+        graded=response.mean.n if response else 0,
+        not_graded=sum(response.failures.values()) if response else 0,
+        no_reply=response.no_reply if response else 0,
+    )
+
+
+def _by_task(values: Iterable[tuple[str, _T]]) -> dict[str, list[_T]]:
+    tasks: dict[str, list[_T]] = {}
     for task, value in values:
         tasks.setdefault(task, []).append(value)
     return tasks
 
 
-def share(values: Sequence[tuple[str, float]]) -> Interval:
-    """Return the share of yes over (task, 0 or 1): Wilson's interval where no task comes twice,
-    else the mean over tasks of each one's share."""
-    tasks = _by_task(values)
-    if len(tasks) == len(values):
-        interval = proportion_interval(int(sum(v for _, v in values)), len(values))
+def share(values: _Values) -> Interval:
+    """Return the share of yes over (task, yes or no), without None: Wilson's interval where no task
+    comes twice, else the mean over tasks of each one's share."""
+    present = [(task, float(v)) for task, v in values if v is not None]
+    tasks = _by_task(present)
+    if len(tasks) == len(present):
+        interval = proportion_interval(int(sum(v for _, v in present)), len(present))
     else:
         interval = bounded_interval(np.array([np.mean(v) for v in tasks.values()]), (0.0, 1.0))
-    return replace(interval, n=len(values), n_clusters=len(tasks))
+    return replace(interval, n=len(present), n_clusters=len(tasks))
 
 
-def _mean(
-    values: Sequence[tuple[str, float | None]], bounds: tuple[float, float] | None = (0.0, 1.0)
-) -> Interval:
-    present = [(task, v) for task, v in values if v is not None]
+def _mean(values: _Values, bounds: tuple[float, float] | None = (0.0, 1.0)) -> Interval:
+    present = [(task, float(v)) for task, v in values if v is not None]
     return mean_interval([v for _, v in present], [task for task, _ in present], bounds=bounds)
 
 
@@ -228,111 +305,62 @@ def _agreement(judged: Sequence[tuple[str, SessionVerdict]]) -> Kappa | None:
     return cohen_kappa(both, categories=(0.0, 1.0), clusters=[task for task, _ in ratings])
 
 
-def causes(results: Iterable[SessionResult]) -> list[CauseShare]:
-    """Failed sessions of each system by cause; a system without any is left out."""
-    shares = []
-    for system, own in by_system(results).items():
-        failed = [r.verdict for r in own if r.verdict is not None and r.verdict.success is False]
-        counts: Counter[str] = Counter(v.cause or "other" for v in failed)
-        if failed:
-            ordered = {name: counts[name] for name in (*CAUSES, "other")}
-            shares.append(CauseShare(system, len(failed), ordered))
-    return shares
-
-
-def turn_tally(own: Sequence[TurnResult]) -> TurnTable:
-    """The table of these turns; grades are in it where any of them was graded."""
-    verdicts = [v for r in own if (v := _turn(r)) is not None]
-    graded = any(r.grade is not None for r in own)
-    grades = [r.grade for r in own if _turn(r) is not None] if graded else None
-    return turn_table(verdicts, grades)
-
-
-def _turn(result: TurnResult) -> TurnVerdict | TurnFailure | None:
-    if isinstance(result.prediction, AgentFailure):
-        return TurnFailure(
-            session=result.case.task,
-            turn=int(result.case.id.rpartition(":")[2]),
-            status=result.prediction.status,
-            message=result.prediction.message,
-        )
-    return result.verdict
-
-
 def format_pairs(results: Iterable[SessionResult] | Iterable[TurnResult]) -> list[Pair]:
-    """Every two formats of one agent that share tasks: a sign-flip test over tasks of successes
-    (sessions) or right calls (turns), corrected over all pairs (Holm)."""
+    """Compare every two formats of one agent that share tasks.
+
+    A sign-flip test over tasks of successes (sessions) or right calls (turns), corrected over all
+    pairs (Holm).
+    """
     agents: dict[str, dict[str, dict[str, list[float]]]] = {}
     for r in results:
-        value = _worth(r)
+        value: bool | None = None
+        if isinstance(r.verdict, SessionVerdict):
+            value = r.verdict.success
+        elif r.verdict is not None and r.verdict.gold_call and r.verdict.call != "undecided":
+            value = r.verdict.call == "right"
         if value is not None:
             formats = agents.setdefault(r.agent, {})
-            formats.setdefault(r.format, {}).setdefault(r.case.task, []).append(value)
+            formats.setdefault(r.format, {}).setdefault(r.case.task, []).append(float(value))
+
+    def flips(differences: Floats, single: bool) -> tuple[float | None, str, str | None]:
+        test = sign_flip_test(differences, rng=np.random.default_rng(0))
+        return test.p, test.method, test.reason
+
     return holm(
-        [pair for agent, formats in agents.items() for pair in pairs(formats, _flips, agent)]
+        [pair for agent, formats in agents.items() for pair in pairs(formats, flips, agent)]
     )
 
 
-def _flips(apart: Floats, single: bool) -> tuple[float | None, str, str | None]:
-    test = sign_flip_test(apart, rng=np.random.default_rng(0))
-    return test.p, test.method, test.reason
-
-
-def _worth(result: SessionResult | TurnResult) -> float | None:
-    """1 or 0 for a session that succeeded or a due call that is right; None: not decided."""
-    verdict = result.verdict
-    if isinstance(verdict, SessionVerdict):
-        return None if verdict.success is None else float(verdict.success)
-    if verdict is None or not verdict.gold_call or verdict.call == "undecided":
-        return None
-    return float(verdict.call == "right")
-
-
 class Tallies:
-    """The tallies of one set of results, each worked out when it is first asked for.
-
-    Groups of the same members (the role of an only domain) are worked out once as well.
-    """
+    """The tallies of one set of results, each computed when it is first asked for."""
 
     def __init__(
         self, sessions: Sequence[SessionResult] = (), turns: Sequence[TurnResult] = ()
     ) -> None:
         self.sessions, self.turns = tuple(sessions), tuple(turns)
-        # By the identity of the members: they live as long as the two tuples above.
-        self._known: dict[tuple[int, ...], Any] = {}
+        self._sessions: dict[str, list[SessionTally]] = {}
+        self._turns: dict[str, list[TurnTally]] = {}
 
     def sessions_by(self, name: str = "") -> list[SessionTally]:
-        """One tally for each system, or for each system and group of this name (one of GROUPS),
-        groups by name."""
-        return [
-            replace(self._once(session_tally, own), group=group)
-            for _, group, own in groups_of(self.sessions, GROUPS[name] if name else None)
-        ]
+        """Return a tally for each system, or for each system and group of this name (of GROUPS),
+        groups in alphabetical order."""
+        if name not in self._sessions:
+            self._sessions[name] = [session_tally(*g) for g in _grouped(self.sessions, name)]
+        return self._sessions[name]
 
-    def turns_by(self, name: str = "") -> list[tuple[str, str, TurnTable]]:
-        """(system, group, table), as `sessions_by`."""
-        return [
-            (system, group, self._once(turn_tally, own))
-            for system, group, own in groups_of(self.turns, GROUPS[name] if name else None)
-        ]
+    def turns_by(self, name: str = "") -> list[TurnTally]:
+        """Return the tallies of turns, as `sessions_by`."""
+        if name not in self._turns:
+            self._turns[name] = [turn_tally(*g) for g in _grouped(self.turns, name)]
+        return self._turns[name]
 
-    def _once(self, make: Callable[[Sequence[Any]], Any], own: Sequence[Any]) -> Any:
-        key = tuple(map(id, own))
-        if key not in self._known:
-            self._known[key] = make(own)
-        return self._known[key]
 
-    @cached_property
-    def causes(self) -> list[CauseShare]:
-        """Why sessions failed, by system."""
-        return causes(self.sessions)
-
-    @cached_property
-    def session_pairs(self) -> list[Pair]:
-        """Formats compared on the same users."""
-        return format_pairs(self.sessions)
-
-    @cached_property
-    def turn_pairs(self) -> list[Pair]:
-        """Formats compared on the same recorded sessions."""
-        return format_pairs(self.turns)
+def _grouped(results: Sequence[_Result], name: str) -> list[tuple[list[_Result], str]]:
+    """Return (results, group), systems in their order and groups in alphabetical order."""
+    grouped = []
+    for results_of in by_system(results).values():
+        groups: dict[str, list[_Result]] = {}
+        for result in results_of:
+            groups.setdefault(GROUPS[name](result.case) if name else "", []).append(result)
+        grouped += [(groups[group], group) for group in sorted(groups)]
+    return grouped

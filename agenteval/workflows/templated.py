@@ -1,4 +1,4 @@
-"""An assistant that talks in the two text templates of arXiv 2406.14884 (listing 1).
+"""An agent that talks in the two text templates of arXiv 2406.14884 (listing 1).
 
 It has no function calling: the tools stand behind its instructions, and every reply of the model is
 a Thought with a Response or with one call.
@@ -16,7 +16,7 @@ from agenteval.agents.endpoint import Endpoint, Line
 from agenteval.agents.toolbox import Toolbox
 from agenteval.models.client import Client
 from agenteval.models.prompts import Prompt, load_prompt
-from agenteval.models.wire import Reply, Request, WireMessage
+from agenteval.models.wire import Request, WireMessage
 from agenteval.records import Message, ToolCall
 from agenteval.workflows.instructions import CHART_HEADING
 from agenteval.workflows.reply_text import read_reply
@@ -30,17 +30,13 @@ _MEANT = re.compile(
 )
 
 
-def template_prompt() -> Prompt:
-    """What is added to the instructions: the tools and the two forms."""
-    return load_prompt("agenteval.workflows", "agent_template")
+def _prompt(name: str) -> Prompt:
+    """Return what is added to the instructions ("template": the tools and the two forms), or what
+    is said to a reply in neither form ("again")."""
+    return load_prompt("agenteval.workflows", f"agent_{name}")
 
 
-def again_prompt() -> Prompt:
-    """What is said to a reply in neither form."""
-    return load_prompt("agenteval.workflows", "agent_again")
-
-
-class TemplateAssistant:
+class TemplateAgent:
     """A model asked in words until it speaks to the user."""
 
     def __init__(self, endpoint: Endpoint, client: Client) -> None:
@@ -48,16 +44,24 @@ class TemplateAssistant:
         self._client = client
 
     async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
-        """The text after `Response:`.
+        """Return the text after `Response:`.
 
-        A reply in neither form is malformed; the model is told so once, and again after every
-        reply that could be used. A second one is said to the user as it stands, who would read it
-        too; "" when it looks like a part of one of the forms. Of several calls in a reply the first
-        alone is carried out. A refusal in the endpoint's own field is the reply. Raises ModelError
-        for a failing endpoint.
+        A reply in neither form is malformed, and the model is told so; a second one in a row is
+        said to the user as it is, or "" when it looks like a part of one of the forms. Of several
+        calls in a reply only the first is carried out. A refusal in the endpoint's own field is the
+        reply. Raises ModelError for a failing endpoint.
         """
         line = Line(self._client, tools)
-        messages = [_system(dialogue, tools), *template_history(dialogue.messages)]
+        shown = [
+            {**tool.model_dump(), "parameters": json.dumps(tool.parameters, ensure_ascii=False)}
+            for tool in tools.tools
+        ]
+        instructions = dialogue.instructions or ""
+        system = _prompt("template").render(
+            instructions=instructions, chart=CHART_HEADING in instructions, tools=shown
+        )
+        messages: list[WireMessage] = [{"role": "system", "content": system}]
+        messages += template_history(dialogue.messages)
         unreadable = 0
         while not tools.exhausted.is_set():
             reply = await line.ask(Request(tuple(messages), parameters=self._parameters))
@@ -72,7 +76,7 @@ class TemplateAssistant:
                 if unreadable == _TRIES or tools.exhausted.is_set():
                     _say(prediction, number, tools)
                     return "" if _MEANT.search(reply.text) else reply.text.strip()
-                answer_text = again_prompt().render()
+                answer_text = _prompt("again").render()
             else:
                 _say(prediction, number, tools)
                 if prediction.form == "reply":
@@ -81,27 +85,29 @@ class TemplateAssistant:
                 answer = await tools.call_async(prediction.tool, prediction.arguments)
                 answer_text = _result(prediction.tool, answer)
                 tools.say(Message(role="tool", content=answer, tool_call_id=number))
-            messages += [_said(reply), {"role": "user", "content": answer_text}]
+            text = reply.text or "(nothing)"  # some endpoints refuse an empty message
+            messages.append({"role": "assistant", "content": text})
+            messages.append({"role": "user", "content": answer_text})
         return ""
 
 
-def template_assistant(endpoint: Endpoint, client: Client) -> System:
-    """The assistant `template:MODEL`; `client` comes from `connect(endpoint)`."""
+def template_agent(endpoint: Endpoint, client: Client) -> System:
+    """Return the agent `template:MODEL`; `client` comes from `connect(endpoint)`."""
     return System(
         name=f"template:{endpoint.model}",
-        make=lambda: TemplateAssistant(endpoint, client),
+        make=lambda: TemplateAgent(endpoint, client),
         parameters={
             "adapter": "template",
             "version": VERSION,
-            "prompt": template_prompt().sha256,
-            "again": again_prompt().sha256,
+            "prompt": _prompt("template").sha256,
+            "again": _prompt("again").sha256,
             **endpoint.parameters(),
         },
     )
 
 
 def template_history(messages: Sequence[Message]) -> Iterator[WireMessage]:
-    """A dialogue in the templates; calls that were made at once stand one after the other."""
+    """Yield a dialogue in the templates; simultaneous calls follow one another."""
     for item in in_words(messages):
         if isinstance(item, Exchange):
             yield {"role": "assistant", "content": _as_call(item)}
@@ -121,25 +127,8 @@ def _as_call(item: Exchange) -> str:
     return "\n".join(lines)
 
 
-def _system(dialogue: Dialogue, tools: Toolbox) -> WireMessage:
-    instructions = dialogue.instructions or ""
-    shown = [
-        {**tool.model_dump(), "parameters": json.dumps(tool.parameters, ensure_ascii=False)}
-        for tool in tools.tools
-    ]
-    text = template_prompt().render(
-        instructions=instructions, chart=CHART_HEADING in instructions, tools=shown
-    )
-    return {"role": "system", "content": text}
-
-
 def _result(tool: str, answer: str) -> str:
     return f"{tool} returned: {answer}"
-
-
-def _said(reply: Reply) -> WireMessage:
-    """The reply in the history; some endpoints refuse an empty one."""
-    return {"role": "assistant", "content": reply.text or "(nothing)"}
 
 
 def _say(prediction: Prediction, number: str, tools: Toolbox) -> None:

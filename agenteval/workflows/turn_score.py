@@ -1,10 +1,10 @@
 """One predicted turn against the recorded one, and the figures of many (strict mode).
 
-Tool precision, recall and F1, parameter precision, recall and F1, node accuracy and response score
-of arXiv 2406.14884, with these rules: names are compared as they are, JSON may stand over several
-lines, an empty value ("", [], {}, null) states nothing on either side, parameters are credited
-only when the tool is right (and beside it whatever the tool), 0/0 is undefined, and what only a
-judge could decide counts as undecided until one has.
+Tool and parameter precision, recall and F1, node accuracy and response score of arXiv 2406.14884,
+with these rules: names are compared as they are; JSON may span several lines; an empty value ("",
+[], {}, null) states nothing on either side; parameters are credited only when the tool is right
+(and separately whatever the tool); 0/0 is undefined; what only a judge could decide is undecided
+until one has.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -80,32 +80,53 @@ class TurnFailure(Record):
 
 
 def gold_turns(session: RecordedSession) -> tuple[GoldTurn, ...]:
-    """Every call and reply of a recorded session, with the index of its turn."""
-    turns = []
-    for i, turn in enumerate(session.turns):
-        if turn.kind == "user":
-            continue
-        action = Action(tool=turn.tool, arguments=turn.arguments) if turn.kind == "call" else None
-        turns.append(
-            GoldTurn(
-                session=session.id,
-                turn=i,
-                scenario=turn.scenario,
-                action=action,
-                response=turn.text if turn.kind == "reply" else "",
-                node=turn.node,
-                intent=turn.intent,
-            )
+    """Return every call and reply of a recorded session, with the index of its turn."""
+    return tuple(
+        GoldTurn(
+            session=session.id,
+            turn=i,
+            scenario=turn.scenario,
+            action=Action(tool=turn.tool, arguments=turn.arguments)
+            if turn.kind == "call"
+            else None,
+            response=turn.text if turn.kind == "reply" else "",
+            node=turn.node,
+            intent=turn.intent,
         )
-    return tuple(turns)
+        for i, turn in enumerate(session.turns)
+        if turn.kind != "user"
+    )
 
 
 async def score_turn(gold: GoldTurn, prediction: Prediction, equality: Equality) -> TurnVerdict:
-    """The verdict on one prediction. Raises what `Equality.compare` raises."""
-    node_right = None
+    """Return the verdict on one prediction. Raises what `Equality.compare` raises."""
+    verdict: dict[str, Any] = {}
     if gold.node is not None and prediction.node is not None:
-        node_right = gold.node.strip().casefold() == prediction.node.strip().casefold()
-    verdict = TurnVerdict(
+        same = gold.node.strip().casefold() == prediction.node.strip().casefold()
+        verdict["node_right"] = same
+    called = prediction.form == "call"
+    if gold.action is not None:
+        wanted, tool = filled(gold.action.arguments), gold.action.tool
+        verdict["gold_parameters"] = len(wanted)
+        if called:
+            stated = filled(prediction.arguments)
+            readable = prediction.arguments is None or isinstance(prediction.arguments, dict)
+            keys = [key for key in wanted if key in stated]
+            judged = await asyncio.gather(
+                *(equality.compare(tool, key, wanted[key], stated[key]) for key in keys)
+            )
+            name_right = prediction.tool.strip() == tool.strip()
+            complete = name_right and readable and len(judged) == len(wanted)
+            verdict |= {
+                "call": decided(judged) if complete else "wrong",
+                "name_right": name_right,
+                "given_parameters": len(stated),
+                "parameters": tuple(judged),
+                "arguments_unreadable": not readable,
+            }
+    elif called:
+        verdict["call"] = "wrong"
+    return TurnVerdict(
         session=gold.session,
         turn=gold.turn,
         scenario=gold.scenario,
@@ -113,31 +134,7 @@ async def score_turn(gold: GoldTurn, prediction: Prediction, equality: Equality)
         gold_call=gold.action is not None,
         further=len(prediction.further),
         gold_node=gold.node is not None,
-        node_right=node_right,
-    )
-    if gold.action is None:
-        wrong = {"call": "wrong"} if prediction.form == "call" else {}
-        return verdict.model_copy(update=wrong)
-    wanted = filled(gold.action.arguments)
-    if prediction.form != "call":
-        return verdict.model_copy(update={"gold_parameters": len(wanted)})
-    given = filled(prediction.arguments)
-    readable = prediction.arguments is None or isinstance(prediction.arguments, dict)
-    tool = gold.action.tool
-    judged = await asyncio.gather(
-        *(equality.compare(tool, key, wanted[key], given[key]) for key in wanted if key in given)
-    )
-    name_right = prediction.tool.strip() == tool.strip()
-    whole = name_right and readable and len(judged) == len(wanted)
-    return verdict.model_copy(
-        update={
-            "call": decided(judged) if whole else "wrong",
-            "name_right": name_right,
-            "gold_parameters": len(wanted),
-            "given_parameters": len(given),
-            "parameters": tuple(judged),
-            "arguments_unreadable": not readable,
-        }
+        **verdict,
     )
 
 
@@ -190,7 +187,7 @@ def turn_table(
     grades: Sequence[ResponseVerdict | None] | None = None,
     how: Resampling | None = None,
 ) -> TurnTable:
-    """The figures of all turns; intervals resample sessions.
+    """Return the figures of all turns; intervals resample sessions.
 
     `grades` has one entry for each verdict, None where nothing was graded. Raises ValueError for
     another number of them.
@@ -199,13 +196,23 @@ def turn_table(
     known = [v for v in verdicts if isinstance(v, TurnVerdict)]
     cases = [v.session for v in known]
     lost: Counter[str] = Counter(v.status for v in verdicts if isinstance(v, TurnFailure))
+    calls = [
+        MatchCounts(v.call == "right", v.call == "undecided", v.form == "call", v.gold_call)
+        for v in known
+    ]
+    named = [v for v in known if v.node_right is not None]
+    accuracy = bootstrap_mean(
+        [float(v.node_right is True) for v in named],
+        [v.session for v in named],
+        how=how.bootstrap(),
+    )
     return TurnTable(
         turns=len(known),
         sessions=len(set(cases)),
-        tool=rates([_tool(v) for v in known], cases, how),
-        parameters=rates([_parameters(v, free=False) for v in known], cases, how),
-        parameters_free=rates([_parameters(v, free=True) for v in known], cases, how),
-        node=_nodes(known, how),
+        tool=rates(calls, cases, how),
+        parameters=rates([_parameters(v, v.name_right is True) for v in known], cases, how),
+        parameters_free=rates([_parameters(v, True) for v in known], cases, how),
+        node=NodeAccuracy(accuracy, sum(v.gold_node for v in known)),
         response=None if grades is None else _responses(verdicts, grades, how),
         unreadable=sum(v.form == "unreadable" for v in known),
         arguments_unreadable=sum(v.arguments_unreadable for v in known),
@@ -214,30 +221,11 @@ def turn_table(
     )
 
 
-def _tool(verdict: TurnVerdict) -> MatchCounts:
+def _parameters(verdict: TurnVerdict, credited: bool) -> MatchCounts:
+    verdicts = Counter(one.verdict for one in verdict.parameters if credited)
     return MatchCounts(
-        right=int(verdict.call == "right"),
-        undecided=int(verdict.call == "undecided"),
-        predicted=int(verdict.form == "call"),
-        gold=int(verdict.gold_call),
+        verdicts["equal"], verdicts["unjudged"], verdict.given_parameters, verdict.gold_parameters
     )
-
-
-def _parameters(verdict: TurnVerdict, *, free: bool) -> MatchCounts:
-    verdicts = Counter(one.verdict for one in verdict.parameters if free or verdict.name_right)
-    return MatchCounts(
-        right=verdicts["equal"],
-        undecided=verdicts["unjudged"],
-        predicted=verdict.given_parameters,
-        gold=verdict.gold_parameters,
-    )
-
-
-def _nodes(known: Sequence[TurnVerdict], how: Resampling) -> NodeAccuracy:
-    named = [v for v in known if v.node_right is not None]
-    values = [float(bool(v.node_right)) for v in named]
-    share = bootstrap_mean(values, [v.session for v in named], how=how.bootstrap())
-    return NodeAccuracy(share, sum(v.gold_node for v in known))
 
 
 def _responses(
@@ -245,11 +233,9 @@ def _responses(
     grades: Sequence[ResponseVerdict | None],
     how: Resampling,
 ) -> ResponseMean:
-    rows = list(zip(verdicts, grades, strict=True))
-    scored = [(g.score, v.session) for v, g in rows if g is not None and g.score is not None]
+    rows = [(g, v.session) for v, g in zip(verdicts, grades, strict=True) if g is not None]
+    scored = [(g.score, session) for g, session in rows if g.score is not None]
     mean = bootstrap_mean([s for s, _ in scored], [c for _, c in scored], how=how.bootstrap())
     due = [v for v in verdicts if isinstance(v, TurnVerdict) and not v.gold_call]
-    failures: Counter[str] = Counter(
-        g.status for g in grades if g is not None and g.status is not None
-    )
+    failures: Counter[str] = Counter(g.status for g, _ in rows if g.status is not None)
     return ResponseMean(mean, len(due), sum(v.form != "reply" for v in due), dict(failures))

@@ -1,10 +1,9 @@
-"""A user played by a model, with its mistakes found, asked again and recorded."""
+"""A user simulated by a model, whose mistakes are detected, repaired and recorded."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from typing import Literal
 
 from pydantic import JsonValue
@@ -37,7 +36,7 @@ class UserStuck(AgentevalError):
 
 _PACKAGE = "agenteval.workflows"
 _TEMPERATURE, _MAX_TOKENS, _TRIES = 0.7, 300, 2
-_KEPT = 500  # characters of a mistake
+_MOST_MISTAKE = 500  # characters of a mistake
 _MOST_READ = 4000  # characters of one reply of the agent
 _PROMPTS = ("user_system", "user_turn", "user_repair")
 
@@ -45,8 +44,8 @@ _PROMPTS = ("user_system", "user_turn", "user_repair")
 class UserOnModel:
     """A simulated user over a client.
 
-    What it says is checked (see `check`); what is wrong is told to the model once, then asked anew
-    with another seed, twice in all. Who insists on leaving early is let go: a mistake that the
+    What it says is checked (see `check`): the model is told once what is wrong, then asked again
+    with another seed. A user that insists on leaving early may leave, which is a mistake that the
     agent meets. Texts of the profile and of the agent enter as data, never as instructions.
     """
 
@@ -71,10 +70,11 @@ class UserOnModel:
             "max_tokens": _MAX_TOKENS,
         }
 
-    async def speak(self, heard: UserContext) -> UserTurn:
-        """The next words. Raises UserStuck after the last try, and what the client raises.
+    async def speak(self, context: UserContext) -> UserTurn:
+        """Return the next words.
 
-        The `spent` of all it raises tells what this turn took.
+        Raises UserStuck after the last try, and what the client raises, with what this turn took
+        in `spent`.
         """
         usage, mistakes, last = Usage(), list[SimulatorMistake](), ""
 
@@ -82,11 +82,14 @@ class UserOnModel:
             nonlocal last
             last = printable(text).strip()
             try:
-                check(last, heard)
+                check(last, context)
             except Mistake as mistake:
                 mistakes.append(
                     SimulatorMistake(
-                        who="user", kind=mistake.kind, turn=len(heard.agent), text=last[:_KEPT]
+                        who="user",
+                        kind=mistake.kind,
+                        turn=len(context.agent),
+                        text=last[:_MOST_MISTAKE],
                     )
                 )
                 raise
@@ -97,7 +100,7 @@ class UserOnModel:
 
         for attempt in range(_TRIES):
             try:
-                asked = await ask(self._client, self.request(heard, attempt), read, repair)
+                asked = await ask(self._client, self.request(context, attempt), read, repair)
             except Mistake as error:
                 usage += error.spent or Usage()
             except AgentevalError as error:
@@ -119,29 +122,31 @@ class UserOnModel:
         words, done = parted(last)
         return UserTurn(words or DONE, done, tuple(mistakes), usage)
 
-    def request(self, heard: UserContext, attempt: int = 0) -> Request:
-        """The request of one turn."""
-        profile = heard.profile
+    def request(self, context: UserContext, attempt: int = 0) -> Request:
+        """Return the request of one turn."""
+        profile = context.profile
         system = self._system.render(
             persona=profile.persona,
-            goals=_lines(goal.text for goal in profile.goals),
+            goals="\n".join(goal.text for goal in profile.goals),
             facts=json.dumps(profile.facts, ensure_ascii=False, indent=1),
-            choices=_lines(profile.choices),
-            behaviours=_lines(profile.behaviours),
-            asides=_lines(profile.asides),
-            now=heard.now,
+            choices="\n".join(profile.choices),
+            behaviours="\n".join(profile.behaviours),
+            asides="\n".join(profile.asides),
+            now=context.now,
             nonce=NONCE,
         )
         messages = [
             m if m.role == "user" else m.model_copy(update={"content": _read(m.content)})
-            for m in heard.messages
+            for m in context.messages
         ]
         turn = self._turn.render(opening=profile.opening, messages=messages)
-        seed = int(content_hash([heard.seed, heard.repeat, attempt, len(heard.messages)])[:7], 16)
+        seed = int(
+            content_hash([context.seed, context.repeat, attempt, len(context.messages)])[:7], 16
+        )
         return Request(
             messages=({"role": "system", "content": system}, {"role": "user", "content": turn}),
             parameters={"seed": seed, "max_tokens": _MAX_TOKENS, "temperature": _TEMPERATURE},
-            repeat=heard.repeat,
+            repeat=context.repeat,
             attempt=attempt,
             role="user",
             run_id=profile.id,
@@ -149,14 +154,10 @@ class UserOnModel:
 
 
 def _read(reply: str) -> str:
-    """What a person reads of a reply. One that no model can take must not end the session: that
-    would be a failure of the simulator."""
+    """Return what a person reads of a reply, at most 4,000 characters: one that no model can take
+    must not end the session."""
     cut = reply if len(reply) <= _MOST_READ else f"{reply[:_MOST_READ]} …"
     return DONE_MARK.sub("(done)", cut)  # the mark is the user's alone
-
-
-def _lines(texts: Iterable[str]) -> str:
-    return "\n".join(texts)
 
 
 Kind = Literal[
@@ -170,17 +171,17 @@ _TEMPLATE = re.compile(
 
 
 class Mistake(ReplyError):
-    """The text is none that this user may say."""
+    """The user may not say this text."""
 
     def __init__(self, kind: Kind, problem: str) -> None:
         super().__init__(problem)
         self.kind: Kind = kind
 
 
-def check(text: str, heard: UserContext) -> None:
-    """Raises Mistake for the first thing that is wrong with what a user says."""
+def check(text: str, context: UserContext) -> None:
+    """Raise Mistake for the first thing that is wrong with what a user says."""
     words, done = parted(text)
-    if done and not heard.agent:
+    if done and not context.agent:
         raise Mistake("done_at_once", f"{DONE} at the first turn: nobody has answered yet")
     if not words and not done:
         raise Mistake("empty", "the reply is empty")
@@ -188,13 +189,12 @@ def check(text: str, heard: UserContext) -> None:
         raise Mistake("plays_agent", "the reply is written like one of the assistant, not the user")
     if len(words) > LONGEST:
         raise Mistake("too_long", f"the reply has {len(words)} characters; say it in at most 200")
-    own = [_same(one) for one in heard.own]
-    if words and len(own) >= 2 and _same(words) == own[-1] == own[-2]:
+    last_two = [_same(text) for text in context.own[-2:]]
+    if words and [_same(words)] * 2 == last_two:
         raise Mistake("repeats", "the reply repeats the last two word for word")
-    made_up = invented(words, heard)
-    if made_up:
+    if made_up := invented(words, context):
         raise Mistake("invented", f"{', '.join(made_up)}: in none of the facts")
-    if done and (name := _open(heard)) is not None:
+    if done and (name := _open(context)) is not None:
         raise Mistake(
             "leaves_early",
             f"{DONE}, but the assistant has asked you something, and nobody has said {name} yet",
@@ -205,21 +205,20 @@ def _same(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.casefold()))
 
 
-def _open(heard: UserContext) -> str | None:
-    """A fact that the goals need and nobody has said, where the assistant has just asked something
-    for the first time: who leaves then has not been failed. None where there is none.
-    """
-    last = heard.agent[-1]
+def _open(context: UserContext) -> str | None:
+    """Return a fact that the goals need and nobody has said, where the agent has just asked
+    something for the first time, else None: a user who leaves then was not failed by the agent."""
+    last = context.agent[-1]
     asked = ASKS.search(last) and not says_goodbye(last) and not ANYTHING_ELSE.search(last)
-    if not asked or _same(last) in [_same(text) for text in heard.agent[:-1]]:
+    if not asked or _same(last) in [_same(text) for text in context.agent[:-1]]:
         return None
-    dialogue = "\n".join(m.content for m in heard.messages).casefold()
-    for action in heard.profile.actions:
+    dialogue = "\n".join(m.content for m in context.messages).casefold()
+    for action in context.profile.actions:
         for name, value in action.arguments.items():
-            fact = heard.profile.facts.get(name)
-            known = value == fact or (isinstance(fact, list) and value in fact)
+            fact = context.profile.facts.get(name)
+            is_fact = value == fact or (isinstance(fact, list) and value in fact)
             plain = isinstance(value, str | int | float) and not isinstance(value, bool)
-            if known and plain and str(value).casefold() not in dialogue:
+            if is_fact and plain and str(value).casefold() not in dialogue:
                 return name
     return None
 
@@ -235,19 +234,19 @@ _IDIOMS = ("24/7",)
 _LONG = 3  # digits: shorter numbers are counted, longer ones name something
 
 
-def invented(text: str, heard: UserContext) -> tuple[str, ...]:
-    """Tokens of the text that name something (R-20, 4711, a@b.org) and are known from nowhere:
-    neither from the profile nor from what was said before.
+def invented(text: str, context: UserContext) -> tuple[str, ...]:
+    """Return the tokens that name something (R-20, 4711, a@b.org) and are neither in the profile
+    nor in what was said before.
 
     A name or number may be written in another way (R20, LH 2031, 1,200); a date, a time or a price
     is known when all its numbers are. Percentages name nothing.
     """
-    known = _known(heard)
-    numbers = {int(n) for n in re.findall(r"\d{1,18}", known)}
+    texts = _known_texts(context)
+    numbers = {int(n) for n in re.findall(r"\d{1,18}", texts)}
     tokens = []
     for match in _TOKEN.finditer(text):
         token = match.group().rstrip(".:/-")
-        if _names_something(token) and not _is_known(token.casefold(), known, numbers):
+        if _names_something(token) and not _is_known(token.casefold(), texts, numbers):
             tokens.append(token)
     return tuple(dict.fromkeys(tokens))
 
@@ -262,8 +261,8 @@ def _names_something(token: str) -> bool:
     return len(re.sub(r"\D", "", token)) >= _LONG
 
 
-def _is_known(token: str, known: str, numbers: set[int]) -> bool:
-    if re.search(rf"(?<!\w){re.escape(token)}(?!\w)", known):
+def _is_known(token: str, texts: str, numbers: set[int]) -> bool:
+    if re.search(rf"(?<!\w){re.escape(token)}(?!\w)", texts):
         return True
     if "@" in token:
         return False
@@ -271,7 +270,7 @@ def _is_known(token: str, known: str, numbers: set[int]) -> bool:
     spelled = {word, word.removeprefix("00")}  # of a telephone number
     # The letters and digits one after the other, maybe parted by signs.
     if any(
-        w and re.search(rf"(?<!\w){'[-/. ]?'.join(map(re.escape, w))}(?!\w)", known)
+        w and re.search(rf"(?<!\w){'[-/. ]?'.join(map(re.escape, w))}(?!\w)", texts)
         for w in spelled
     ):
         return True
@@ -279,20 +278,20 @@ def _is_known(token: str, known: str, numbers: set[int]) -> bool:
         hour, minute = int(clock[1]), int(clock[2])
         hours = {"am": {hour % 12}, "pm": {hour % 12 + 12}}.get(clock[3], {hour, hour + 12})
         if (minute == 0 and hours & numbers) or any(
-            int(h) in hours and int(m) == minute for h, m in _TIME.findall(known)
+            int(h) in hours and int(m) == minute for h, m in _TIME.findall(texts)
         ):
             return True
     if re.fullmatch(r"\d{1,18}[.,]\d{1,2}", token):
         price = float(token.replace(",", "."))
-        return any(float(n) == price for n in _NUMBER.findall(known))
+        return any(float(n) == price for n in _NUMBER.findall(texts))
     if short := _SHORT_DATE.match(token):
         token = f"{short[1]}20{short[2]}"
     digits = re.findall(r"\d{1,18}", token)
     return not any(c.isalpha() for c in token) and all(int(n) in numbers for n in digits)
 
 
-def _known(heard: UserContext) -> str:
-    profile = heard.profile
+def _known_texts(context: UserContext) -> str:
+    profile = context.profile
     parts = [
         profile.opening,
         profile.persona,
@@ -302,7 +301,7 @@ def _known(heard: UserContext) -> str:
         *(goal.text for goal in profile.goals),
         json.dumps(profile.facts, ensure_ascii=False),
         json.dumps([a.arguments for a in profile.actions], ensure_ascii=False),
-        heard.now,
-        *(m.content for m in heard.messages),
+        context.now,
+        *(m.content for m in context.messages),
     ]
     return "\n".join(parts).casefold()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import pytest
 
 from agenteval.readers import read_runs
 from agenteval.store import Store, Trials
-from agenteval.testing.faults import Fault, Rule
 from agenteval.testing.thread import serve
 from agenteval.workflows.results import SessionVerdict
 from agenteval.workflows.simulated_user import ScriptedUser
@@ -107,8 +105,11 @@ def test_the_perfect_assistant_serves_everybody_and_is_not_run_twice(cli: Cli, d
     assert [row["verdict"]["success"] for row in rows] == [True] * 4
     assert {row["status"] for row in rows} == {"done"}
     assert sorted(row["case"] for row in rows) == [
-        "desk/cross/jan", "desk/lend_book/hana", "desk/lend_book/otto", "desk/return_book/ida",
-    ]  # fmt: skip
+        "desk/cross/jan",
+        "desk/lend_book/hana",
+        "desk/lend_book/otto",
+        "desk/return_book/ida",
+    ]
     for row in rows:
         assert row["role"] == "desk"
         assert row["domain"] == "Customer Service"
@@ -117,23 +118,38 @@ def test_the_perfect_assistant_serves_everybody_and_is_not_run_twice(cli: Cli, d
         SessionVerdict.model_validate(row["verdict"])
 
 
-def test_an_adapter_that_breaks_is_counted_and_no_score(cli: Cli, desk: Path) -> None:
-    done = session(cli, "python:desk_agents:breaks", "--gate", 0)
-    assert done.code == 3
-    assert "every session failed" in done.out
-    assert "\x1b[31m" not in done.err + done.out
-    assert re.search(r"no session: error:infrastructure +4", done.out)
-    rows = rows_of(session(cli, "python:desk_agents:breaks", "--json"))
-    assert [(r["status"], r["verdict"]) for r in rows] == [("error:infrastructure", None)] * 4
-
-
 def test_a_dry_run_bounds_what_agent_and_simulators_take(cli: Cli, desk: Path) -> None:
     (desk / "backend.py").unlink()
     url = "http://127.0.0.1:9/v1"
-    done = cli("flow", "session", "desk", "--dry-run", "--limit", 1, "--turns", 4, "--calls", 5,
-               "--model", "m", "--base-url", url, "--max-tokens", 50, "--simulator", "m",
-               "--simulator-url", url, "--price-in", 1, "--price-out", 2,
-               "--max-cost", 1, "--json")  # fmt: skip
+    done = cli(
+        "flow",
+        "session",
+        "desk",
+        "--dry-run",
+        "--limit",
+        1,
+        "--turns",
+        4,
+        "--calls",
+        5,
+        "--model",
+        "m",
+        "--base-url",
+        url,
+        "--max-tokens",
+        50,
+        "--simulator",
+        "m",
+        "--simulator-url",
+        url,
+        "--price-in",
+        1,
+        "--price-out",
+        2,
+        "--max-cost",
+        1,
+        "--json",
+    )
     assert done.code == 0, done.err
     parts = {p["who"]: p["most"] for p in done.json["parts"]}
     # four replies to the user and five calls; four requests for each text of the user, of which
@@ -142,21 +158,6 @@ def test_a_dry_run_bounds_what_agent_and_simulators_take(cli: Cli, desk: Path) -
     assert parts["simulated user"]["requests"] == 4 * (4 + 1)
     assert parts["simulated tools"]["requests"] == 2 * 5
     assert done.json["cost"]["most"] == 1  # how long the agent's prompts grow is not known
-
-
-def test_without_backend_and_judge_it_is_undecided(cli: Cli, desk: Path) -> None:
-    (desk / "backend.py").unlink()
-    some = ("recorded:perfect", "--profile", "hana")
-    done = session(cli, *some)
-    assert done.code == 3
-    assert "1 of 1 sessions have no verdict" in flat(done.out)
-    assert re.search(r"no verdict: undecided +1", done.out)
-    assert session(cli, *some, "--json", "--max-unscored", 1).code == 0
-    assert session(cli, *some, "--json", "--max-unscored", 1, "--gate", 0).code == 4
-    lost = session(cli, "recorded:perfect", "--profile", "otto", "--json", "--max-unscored", 1)
-    (row,) = rows_of(lost)  # no recorded session has his calls
-    assert row["status"] == "error:infrastructure"
-    assert "find_book cannot be answered: no recorded session holds" in json.dumps(row["log"])
 
 
 def test_gold_that_the_backend_refuses_is_found_before_anything_is_run(
@@ -171,17 +172,6 @@ def test_gold_that_the_backend_refuses_is_found_before_anything_is_run(
     assert "Dune is not lent to anybody" in last(done)
     assert count("served.txt") == 0
     assert not (tmp_path / "agenteval.db").exists()
-
-
-def test_two_roles_of_one_name_are_refused(cli: Cli, desk: Path, tmp_path: Path) -> None:
-    shutil.copytree(desk, tmp_path / "other" / "desk")
-    done = cli("flow", "session", "desk", "other/desk", "--agent", "recorded:perfect",
-               "--user", "scripted")  # fmt: skip
-    assert done.code == 2
-    assert "is there twice" in last(done)
-    same = cli("flow", "session", "desk", "./desk", str(desk), "--agent", "recorded:perfect",
-               "--user", "scripted", "--limit", 1)  # fmt: skip
-    assert same.code == 0, same.err
 
 
 def goals(body: dict[str, Any], n: int) -> str:
@@ -215,9 +205,23 @@ def test_a_judge_decides_later_and_the_agent_is_not_asked_again(cli: Cli, desk: 
 
 def test_calls_to_agent_simulator_and_judge_are_under_one_cap(cli: Cli, desk: Path) -> None:
     with serve(lambda *_: "Response: Goodbye!") as agent, serve(goals) as judge:
-        common = ("flow", "session", "desk", "--user", "scripted", "--base-url", agent.base_url,
-                  "--model", "m", "--judge", "j", "--judge-url", judge.base_url,
-                  "-j", 1)  # fmt: skip
+        common = (
+            "flow",
+            "session",
+            "desk",
+            "--user",
+            "scripted",
+            "--base-url",
+            agent.base_url,
+            "--model",
+            "m",
+            "--judge",
+            "j",
+            "--judge-url",
+            judge.base_url,
+            "-j",
+            1,
+        )
         done = cli(*common, "--max-calls", 5)
         assert done.code == 3
         assert "the cap of 5 calls is reached" in flat(done.out)
@@ -231,22 +235,6 @@ def test_calls_to_agent_simulator_and_judge_are_under_one_cap(cli: Cli, desk: Pa
         assert rest.code == 0, rest.err
         assert agent.count == judge.count == 4
     assert all(row["verdict"]["judge"]["achieved"] for row in rows_of(rest))
-
-
-@pytest.mark.parametrize("who", ["judge", "simulator", "agent"])
-def test_a_refused_key_ends_it(cli: Cli, desk: Path, who: str) -> None:
-    refused = [Rule(Fault("status", status=401))]
-    with serve(lambda *_: "x", faults=refused) as server:
-        more: dict[str, tuple[object, ...]] = {
-            "judge": ("--user", "scripted", "--judge", "m", "--judge-url", server.base_url),
-            "simulator": ("--simulator", "m", "--simulator-url", server.base_url),
-            "agent": ("--user", "scripted", "--model", "m", "--base-url", server.base_url),
-        }
-        agent = "template" if who == "agent" else "python:desk_agents:served"
-        done = cli("flow", "session", "desk", "--agent", agent, *more[who], "-j", 1)
-    assert done.code == 3
-    assert "401" in last(done)
-    assert len(trials()) == (1 if who == "judge" else 0)  # the session is kept, and not judged
 
 
 def test_turns_are_judged_resumed_and_gated(cli: Cli, desk: Path) -> None:
@@ -279,9 +267,10 @@ def test_turns_are_judged_resumed_and_gated(cli: Cli, desk: Path) -> None:
     assert [r["grade"]["score"] for r in rows_of(judged) if r["grade"]] == [6.0] * 4
     decided = [json.loads(x) for x in Path("values.jsonl").read_text().splitlines()]
     assert {(d["gold"], d["given"], d["verdict"], d["by"]) for d in decided} == {
-        ("Dune", "The novel Dune", "different", "judge"), ("Dune", "Dune", "equal", "exact"),
+        ("Dune", "The novel Dune", "different", "judge"),
+        ("Dune", "Dune", "equal", "exact"),
         ("R-20", "R-20", "equal", "exact"),
-    }  # fmt: skip
+    }
 
 
 def test_files_that_cannot_be_written_are_refused_before_anything_is_printed(
@@ -324,11 +313,13 @@ def test_files_that_cannot_be_written_are_refused_before_anything_is_printed(
         (["session", "bare", "--tools", "backend"], "needs a backend.py for --tools backend"),
         (["turn", "desk"], "recorded sessions are replayed whole"),
         (["turn", "desk", "--agent", "openai"], "needs a chat model"),
-        (["turn", "desk", "--agent", "python:desk_agents:served", "--kind", "cross"],
-         "no recorded turn is left"),
+        (
+            ["turn", "desk", "--agent", "python:desk_agents:served", "--kind", "cross"],
+            "no recorded turn is left",
+        ),
         (["report"], "no store here yet"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_one_line_and_exit_2_and_leaves_no_file(
     cli: Cli, desk: Path, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
@@ -342,18 +333,3 @@ def test_bad_input_is_one_line_and_exit_2_and_leaves_no_file(
     assert done.code == 2, done
     assert message in last(done)
     assert {p.name for p in tmp_path.iterdir()} - {"__pycache__"} == before
-
-
-def test_a_lost_reply_is_no_lost_call(cli: Cli, desk: Path, tmp_path: Path) -> None:
-    """The gate of turns is on due calls; the recorded session has two, and four replies."""
-    (tmp_path / "odd.py").write_text(
-        "def reply(messages, tools):\n"
-        "    if 'Thank you' in messages[-1]['content']:\n"
-        "        raise ValueError('oops')\n"
-        "    return 'Hello.'\n"
-    )
-    done = cli("flow", "turn", desk, "--agent", "python:odd:reply", "--profile", "hana",
-               "--gate", 0, "--json", "--store", "odd.db")  # fmt: skip
-    assert done.code == 0, done.err
-    assert sum(row["status"] != "done" for row in rows_of(done)) == 1
-    assert done.json["gates"][1]["detail"] == "0.000 of 2 due calls, 0 without verdict"

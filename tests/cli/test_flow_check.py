@@ -13,7 +13,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from agenteval.cli.console import out
-from agenteval.workflows import role_commands as flow_roles
+from agenteval.workflows import commands as flow_commands
 from tests.workflows.boats import CHART, replaced
 
 DESK = Path(__file__).parents[1] / "workflows/library_desk"
@@ -34,7 +34,7 @@ def flat(text: str) -> str:
 def check(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Check:
     """The command in a small application, in an empty folder."""
     app = typer.Typer()
-    app.command()(flow_roles.check)
+    app.command()(flow_commands.check)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AGENTEVAL_TASKS", str(tmp_path))
 

@@ -570,16 +570,26 @@ def workflow_tables(done: Done) -> Figures:
 
     with Store(done.option("--store"), create=False) as store:
         sessions, turns = list(load_sessions(store)), list(load_turns(store))
-    names = ("tasks", "success", "progress", "tool", "sequence", "conforms", "fitness", "turns",
-             "calls", "undecided", "failures", "simulators", "unjudged")  # fmt: skip
     known = tallies.Tallies(sessions, turns)
-    whole = {one.system: pick(asdict(one), *names) for one in known.sessions_by()}
-    causes = {one.system: pick(asdict(one), "failed", "counts") for one in tallies.causes(sessions)}
+    rates = ("success", "progress", "tool", "conforms", "fitness", "turns", "calls", "failures")
+    whole, causes = {}, {}
+    for tally in known.sessions_by():
+        rows = [r for r in sessions if r.system == tally.system]
+        whole[tally.system] = {
+            **{name: plain(getattr(tally, name)) for name in rates},
+            "tasks": len({r.case.task for r in rows}),
+            "sequence": plain(tally.order),
+            "undecided": tally.undecided_sessions,
+            "unjudged": tally.undecided,
+            "simulators": sum(getattr(r.log, "who", "agent") != "agent" for r in rows),
+        }
+        if tally.causes:
+            counts = plain(tally.causes)
+            causes[tally.system] = {"failed": sum(counts.values()), "counts": counts}
+    figures = ("turns", "sessions", "tool", "parameters", "unreadable", "failures")
     single = {
-        f"{system}/{group}": pick(asdict(table), "turns", "sessions", "tool", "parameters",
-                                  "unreadable", "failures")
-        for system, group, table in known.turns_by()
-    }  # fmt: skip
+        f"{tally.system}/all": pick(asdict(tally.table), *figures) for tally in known.turns_by()
+    }
     formats = [
         pick(asdict(one), "agent", "first", "second", "tasks", "left_out", "difference")
         for one in tallies.format_pairs(sessions)

@@ -13,38 +13,29 @@ import pytest
 from sqlalchemy import text
 
 from agenteval.agents import AgentFailure, System
-from agenteval.engine import Experiment, ExperimentResult, pending
-from agenteval.errors import BudgetExceeded, InputError, StoreError, Transient, Unauthorized
+from agenteval.engine import Experiment, ExperimentResult
+from agenteval.errors import BudgetExceeded, InputError, Transient, Unauthorized
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.limits import Budget
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Message, Usage
-from agenteval.records.trial import TrialSystem
 from agenteval.store import Store, Trials
 from agenteval.store.connect import writing
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.workflows.cases import OpenRole, open_role, session_cases, turn_cases
-from agenteval.workflows.evaluator import (
-    Act,
-    Candidate,
-    Case,
-    WorkflowEvaluator,
-    sessions,
-    spent,
-)
+from agenteval.workflows.cases import open_role, session_cases, turn_cases
+from agenteval.workflows.evaluator import Attempt, WorkflowEvaluator, spent
 from agenteval.workflows.results import Level, SessionVerdict
 from agenteval.workflows.run_session import SessionSettings
 from agenteval.workflows.scenario import Format
 from agenteval.workflows.session import (
     Prediction,
     SessionCall,
-    SessionFailure,
     SessionLog,
 )
 from agenteval.workflows.session_judge import GoalsFailure, GoalsVerdict
-from agenteval.workflows.simulated_tools import ToolSimulator
-from agenteval.workflows.simulated_user import ScriptedUser
+from agenteval.workflows.simulators import Simulators
 from agenteval.workflows.stored import load_sessions, load_turns
+from agenteval.workflows.variants import AgentVariant, Case
 from agenteval.workflows.verdicts import Judges, Verdicts
 from tests.workflows.desk import RECORDED
 
@@ -70,15 +61,24 @@ def gold_log(case: Any) -> SessionLog:
         result = json.dumps(getattr(machine, action.tool)(**action.arguments))
         calls.append(
             SessionCall(
-                tool=action.tool, arguments=action.arguments, result=result, answered="backend",
-                turn=0, step=len(calls),
+                tool=action.tool,
+                arguments=action.arguments,
+                result=result,
+                answered="backend",
+                turn=0,
+                step=len(calls),
             )
-        )  # fmt: skip
+        )
     said = (Message(role="user", content="Hello"), Message(role="assistant", content="Done. Bye"))
     return SessionLog(
-        messages=said, calls=tuple(calls), ended="user", turns=1, state=machine.state,
-        usage=Usage(requests=2), simulator_usage=Usage(requests=1),
-    )  # fmt: skip
+        messages=said,
+        calls=tuple(calls),
+        ended="user",
+        turns=1,
+        state=machine.state,
+        usage=Usage(requests=2),
+        simulator_usage=Usage(requests=1),
+    )
 
 
 @dataclass
@@ -88,7 +88,7 @@ class Acts:
     make: Callable[[Any], Any] = gold_log
     asked: list[tuple[str, int]] = field(default_factory=list)
 
-    async def __call__(self, case: Any, candidate: Candidate, number: int) -> Any:
+    async def __call__(self, case: Any, variant: AgentVariant, number: int) -> Any:
         self.asked.append((case.info.id, number))
         found = self.make(case)
         if isinstance(found, BaseException):
@@ -100,22 +100,24 @@ def nobody() -> Any:
     raise AssertionError("the act answers for the assistant")
 
 
-def candidate(format: Format = "flowchart", name: str = "agent", **conditions: Any) -> Candidate:
-    return Candidate(System(name, nobody, {"v": 1}), format, conditions)
+def variant(format: Format = "flowchart", name: str = "agent", **conditions: Any) -> AgentVariant:
+    return AgentVariant(System(name, nobody, {"v": 1}), format, conditions)
 
 
 def run(
     store: Store,
-    act: Act,
+    act: Attempt,
     *,
-    who: Candidate | None = None,
+    who: AgentVariant | None = None,
     judges: Judges | None = None,
     trials: int = 1,
     cases: Sequence[Case] = CASES,
     level: Level = "session",
 ) -> ExperimentResult:
-    verdicts = Verdicts(judges or Judges())
-    evaluator = WorkflowEvaluator.of(store, level, cases, who or candidate(), trials, act, verdicts)
+    who, verdicts = who or variant(), Verdicts(judges or Judges())
+    evaluator = WorkflowEvaluator.of(
+        level, who, cases, trials, tables=Trials(store), attempt=act, verdicts=verdicts
+    )
     return asyncio.run(Experiment(evaluator, store, concurrency=1).run())
 
 
@@ -162,9 +164,11 @@ def test_everything_is_run_once_and_read_back(store: Store) -> None:
         ("agent", "flowchart", "agent · flowchart")
     }
     assert {r.case.id for r in found} == {
-        "library_desk/return_book/ida", "library_desk/lend_book/hana",
-        "library_desk/lend_book/otto", "library_desk/cross/jan",
-    }  # fmt: skip
+        "library_desk/return_book/ida",
+        "library_desk/lend_book/hana",
+        "library_desk/lend_book/otto",
+        "library_desk/cross/jan",
+    }
     assert all(r.verdict is not None and r.verdict.decided_by == "state" for r in found)
 
 
@@ -185,7 +189,7 @@ def test_the_budget_stops_it_and_the_next_run_goes_on(store: Store) -> None:
     assert run(store, act).progress.outcomes == {"success": 2}
     assert [c for c, _ in act.asked] == [c.info.id for c in CASES[2:]]
     # Four sessions of 2 + 1 requests, and the one that the attempt broken off had taken.
-    assert spent(store, "session", [candidate().sha256]).requests == 13
+    assert spent(store, "session", [variant().sha256]).requests == 13
 
 
 @pytest.mark.parametrize("kind", [Unauthorized, InputError])
@@ -197,24 +201,6 @@ def test_what_is_done_stays_when_the_run_is_broken_off(store: Store, kind: type)
     run(store, act)
     assert len(act.asked) == 3
     assert len(load_sessions(store)) == 4
-
-
-def test_a_failing_endpoint_is_counted_and_no_score(store: Store) -> None:
-    fail = Acts(lambda _: SessionFailure(status="error:infrastructure", message="no answer"))
-    ended = run(store, fail)
-    assert ended.stopped == "every session failed: no answer"
-    assert all(r.verdict is None for r in load_sessions(store))
-    assert run(store, Acts()).progress.outcomes == {"success": 4}
-    assert len(load_sessions(store)) == 4
-
-
-def test_what_failed_for_good_is_run_again_only_when_told(store: Store) -> None:
-    run(store, Acts(lambda _: SessionFailure(status="unscored:refusal")))
-    evaluator = WorkflowEvaluator.of(
-        store, "session", CASES, candidate(), 1, Acts(), Verdicts(Judges())
-    )
-    assert pending(evaluator, store).units == []
-    assert len(pending(evaluator, store, retry_failed=True).units) == 4
 
 
 def test_a_session_interrupted_before_its_verdict_is_judged_and_not_held_again(
@@ -235,7 +221,7 @@ def test_a_session_interrupted_before_its_verdict_is_judged_and_not_held_again(
 def test_another_judge_judges_the_stored_logs_without_the_agent(store: Store) -> None:
     run(store, Acts(), cases=BARE)
     assert {v.success for v in verdicts_of(store)} == {None}  # no backend, no judge
-    before = spent(store, "session", [candidate().sha256])
+    before = spent(store, "session", [variant().sha256])
     act = Acts()
     judges, asked = judge(goals(), store)
     ended = run(store, act, cases=BARE, judges=judges)
@@ -246,7 +232,7 @@ def test_another_judge_judges_the_stored_logs_without_the_agent(store: Store) ->
     found = verdicts_of(store)
     assert {v.decided_by for v in found} == {"judge"}
     assert len(load_sessions(store)) == 4
-    after = spent(store, "session", [candidate().sha256])
+    after = spent(store, "session", [variant().sha256])
     assert after.requests == before.requests + 4  # the judge's; the sessions' are not doubled
     assert run(store, act, cases=BARE, judges=judges).progress.total == 0
     # Without the judge it is open again; with it, the cache has its words: nothing is asked.
@@ -255,7 +241,7 @@ def test_another_judge_judges_the_stored_logs_without_the_agent(store: Store) ->
     run(store, act, cases=BARE, judges=judges)
     assert {v.success for v in verdicts_of(store)} == {True}
     assert len(asked) == 4
-    assert spent(store, "session", [candidate().sha256]) == after
+    assert spent(store, "session", [variant().sha256]) == after
 
 
 def test_a_judge_whose_budget_ends_is_asked_next_time(store: Store) -> None:
@@ -290,16 +276,6 @@ def test_a_refused_key_of_the_judge_costs_no_session(store: Store) -> None:
     assert len(act.asked) == 4
 
 
-def test_a_verdict_that_cannot_be_made_costs_no_session(store: Store) -> None:
-    charts = tuple(s.model_copy(update={"flowchart": "?"}) for s in OF.role.scenarios)
-    odd = replace(OF, role=OF.role.model_copy(update={"scenarios": charts}))
-    with pytest.raises(InputError):
-        run(store, Acts(lambda _: gold_log(CASES[0])), cases=session_cases([odd])[:1])
-    (kept,) = load_sessions(store)
-    assert kept.verdict is None
-    assert isinstance(kept.log, SessionLog)
-
-
 def test_a_judge_that_is_down_leaves_the_state_its_word_and_is_asked_again(store: Store) -> None:
     down, asked = judge(lambda _: Transient("no judge there"))
     act = Acts()
@@ -314,14 +290,6 @@ def test_a_judge_that_is_down_leaves_the_state_its_word_and_is_asked_again(store
     found = verdicts_of(store)
     assert {v.failures for v in found} == {()}
     assert {(v.success, v.judge and v.judge.success) for v in found} == {(True, False)}  # type: ignore[union-attr]
-
-
-def test_a_judge_that_talks_nonsense_is_not_asked_for_ever(store: Store) -> None:
-    judges, asked = judge(lambda _: "Nice weather.")
-    run(store, Acts(), cases=BARE[:1], judges=judges)
-    assert [v.failures for v in verdicts_of(store)] == [("unscored:parse",)]
-    assert len(asked) == 2  # and one repair
-    assert run(store, Acts(), cases=BARE[:1], judges=judges).progress.total == 0
 
 
 def test_turns_have_their_verdicts_and_outcomes(store: Store) -> None:
@@ -342,8 +310,13 @@ def test_turns_have_their_verdicts_and_outcomes(store: Store) -> None:
 
     ended = run(store, Acts(predicted), level="turn", cases=TURNS)
     assert ended.progress.outcomes == {
-        "right": 1, "missed": 1, "replied": 1, "spurious": 1, "unreadable": 1, "error:timeout": 1,
-    }  # fmt: skip
+        "right": 1,
+        "missed": 1,
+        "replied": 1,
+        "spurious": 1,
+        "unreadable": 1,
+        "error:timeout": 1,
+    }
     found = load_turns(store)
     assert [r.case.id for r in found] == sorted(gold)
     assert {r.case.task for r in found} == {"library_desk/lend_book/hana_dune"}
@@ -354,19 +327,10 @@ def test_turns_have_their_verdicts_and_outcomes(store: Store) -> None:
     assert [c for c, _ in again.asked] == ["library_desk/lend_book/hana_dune:1"]
 
 
-def test_formats_stand_in_their_order_under_one_agent(store: Store) -> None:
-    formats: tuple[Format, ...] = ("none", "flowchart", "text")
-    for format in formats:
-        run(store, Acts(), who=candidate(format))
-    found = load_sessions(store)
-    assert list(dict.fromkeys(r.format for r in found)) == ["text", "flowchart", "none"]
-    assert {r.agent for r in found} == {"agent"}
-
-
 def test_one_agent_under_two_conditions_is_two_each_with_its_formats(store: Store) -> None:
     for turns in (3, 15):
         for format in ("text", "flowchart"):
-            run(store, Acts(), who=candidate(format, turns=turns))
+            run(store, Acts(), who=variant(format, turns=turns))
     found = load_sessions(store)
     names = {(str(r.settings["turns"]), r.agent) for r in found}
     assert [turns for turns, _ in sorted(names)] == ["15", "3"]
@@ -374,67 +338,30 @@ def test_one_agent_under_two_conditions_is_two_each_with_its_formats(store: Stor
     assert len({r.system for r in found}) == 4
 
 
-def test_a_role_that_was_changed_is_another_and_told_apart(store: Store) -> None:
-    run(store, Acts())
-    role = OF.role.model_copy(update={"background": "You serve the readers of a new library."})
-    changed = session_cases([replace(OF, role=role)])
-    act = Acts()
-    run(store, act, cases=changed)
-    assert len(act.asked) == 4
-    now = load_sessions(store, cases=[c.key for c in changed])
-    assert len(now) == 4
-    both = load_sessions(store)
-    assert len(both) == len({r.case.task for r in both}) == 8
-    assert {r.case.role for r in both} == {"library_desk"}
-
-
-def test_cases_of_other_campaigns_are_left_alone(store: Store) -> None:
-    run(store, Acts(), cases=CASES[:1])
-    (before,) = Trials(store).trials("workflows.session")
-    run(store, Acts(), who=candidate("text"))
-    run(store, Acts(lambda c: Prediction(form="reply", response="x")), level="turn", cases=TURNS)
-    (after,) = Trials(store).trials("workflows.session", None, [candidate().sha256])
-    assert after == before
-
-
-def test_a_damaged_system_is_said(store: Store) -> None:
-    run(store, Acts(), cases=CASES[:1])
-    (trial,) = Trials(store).trials("workflows.session")
-    odd = TrialSystem(key="b" * 64, name="odd", parameters={"format": "x"})
-    Trials(store).add_system("workflows.session", odd)
-    asyncio.run(store.save((), trial.model_copy(update={"system_key": "b" * 64})))
-    with pytest.raises(StoreError, match="the system 'odd' is damaged"):
-        load_sessions(store)
-
-
-def test_an_assistant_without_a_place_is_no_result(store: Store) -> None:
-    act = sessions(ScriptedUser(), lambda of: ToolSimulator(backend=of.backend), SessionSettings())
-    who = replace(candidate(), for_case=lambda case: None)
-    with pytest.raises(InputError, match="agent has no session for library_desk"):
-        run(store, act, who=who)
-    assert load_sessions(store) == []
+def held(case: Any, variant: AgentVariant, number: int) -> Any:
+    """A session with the scripted user and the role's backend."""
+    simulators = Simulators("scripted", "backend", [OF], SessionSettings(), on_model=False)
+    return simulators.session(case, variant, number, client=None)
 
 
 def test_repeats_differ_by_their_number_and_are_the_same_again(
     store: Store, tmp_path: Path
 ) -> None:
-    def tools(of: OpenRole) -> ToolSimulator:
-        return ToolSimulator(backend=of.backend)
-
     def asides(opened: Store) -> dict[int, int]:
-        """After how many words of the user its remark comes, by trial; 0: not at all."""
+        """After how many messages of the user its remark comes, by trial; 0: not at all."""
         found = {}
         for r in load_sessions(opened):
             assert isinstance(r.log, SessionLog)
-            own = [m.content for m in r.log.messages if m.role == "user"]
-            found[r.trial] = next((i for i, t in enumerate(own) if "heated" in t), 0)
+            texts = [m.content for m in r.log.messages if m.role == "user"]
+            found[r.trial] = next((i for i, t in enumerate(texts) if "heated" in t), 0)
         return found
 
-    act = sessions(ScriptedUser(), tools, SessionSettings())
-    who = replace(candidate(), for_case=RECORDED["perfect"].at)
+    who = replace(variant(), recorded=RECORDED["perfect"].at)
     otto = [c for c in CASES if c.profile.id == "otto"]
-    run(store, act, who=who, trials=4, cases=otto)
+    run(store, held, who=who, trials=4, cases=otto)
     assert len(set(asides(store).values())) > 1
     with Store(tmp_path / "again.db") as other:
-        run(other, act, who=who, trials=4, cases=otto)
+        run(other, held, who=who, trials=4, cases=otto)
         assert asides(other) == asides(store)
+    with pytest.raises(InputError, match="agent has no session for library_desk"):
+        run(store, held, who=replace(who, recorded=lambda case: None), cases=otto, trials=5)

@@ -7,13 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.errors import InputError
 from agenteval.workflows.folder import read_role
-from agenteval.workflows.instructions import (
-    instructions,
-    procedure_word,
-    tools_given,
-)
+from agenteval.workflows.instructions import instructions, tools_given
 from agenteval.workflows.scenario import FORMATS, Format, Role
 
 DESK = Path(__file__).parent / "library_desk"
@@ -25,9 +20,13 @@ MARKS = {
     "flowchart": "LB003--Another book will do-->LB001",
 }
 SHOWN: dict[Format, set[str]] = {
-    "text": {"text"}, "code": {"code"}, "flowchart": {"flowchart"},
-    "all": {"text", "code", "flowchart"}, "none": set(), "no_tools": set(),
-}  # fmt: skip
+    "text": {"text"},
+    "code": {"code"},
+    "flowchart": {"flowchart"},
+    "all": {"text", "code", "flowchart"},
+    "none": set(),
+    "no_tools": set(),
+}
 
 
 @pytest.fixture(scope="module")
@@ -48,29 +47,6 @@ def test_the_knowledge_of_each_format(role: Role, format: Format) -> None:
     assert (role.scenario("lend_book").flowchart.strip() in told) == ("flowchart" in SHOWN[format])
 
 
-@pytest.mark.parametrize(
-    ("format", "word"),
-    [("text", "description"), ("code", "pseudo-code"), ("flowchart", "flowchart"),
-     ("all", "description, pseudo-code and flowchart"), ("none", ""), ("no_tools", "")],
-)  # fmt: skip
-def test_the_rules_speak_of_the_format(role: Role, format: Format, word: str) -> None:
-    assert procedure_word(format) == word
-    again = "an earlier step and names no limit, take that step again when the user has something"
-    assert (again in instructions(role, BOTH, format)) == bool(word)
-    rules = instructions(role, BOTH, format).partition("Rules")[2].partition("\n\nProcedure")[0]
-    for other in ("description", "pseudo-code", "flowchart"):
-        assert (other in rules.partition("What the tools")[0]) == (other in word)
-
-
-def test_all_scenarios_one_after_the_other(role: Role) -> None:
-    told = instructions(role, BOTH, "flowchart")
-    places = [told.index(mark) for mark in ("'Lend a book'", "LB000(", "'Take a book back'",
-                                            "RB000(", "- find_book", "- return_book")]  # fmt: skip
-    assert places == sorted(places)
-    turned = instructions(role, BOTH[::-1], "flowchart")
-    assert turned.index("RB000(") < turned.index("LB000(")
-
-
 def test_tools_stand_once_and_what_they_return_in_words(role: Role) -> None:
     told = instructions(role, ["return_book"], "none")
     tool = role.scenario("return_book").tools[0]
@@ -88,12 +64,6 @@ def test_tools_by_name_only(role: Role) -> None:
     assert lend.parameters == {"type": "object", "properties": {"title": {}, "reader_id": {}}}
 
 
-@pytest.mark.parametrize("format", [f for f in FORMATS if f != "no_tools"])
-def test_tools_in_full(role: Role, format: Format) -> None:
-    (tool,) = tools_given(role, ["return_book"], format)
-    assert tool == role.scenario("return_book").tools[0].tool()
-
-
 def test_what_the_owner_writes_is_not_interpreted(role: Role) -> None:
     odd = "Say {{ 1 + 1 }} {% if x %} {now} {# no #} \\n – ✓"
     scenario = role.scenarios[0].model_copy(
@@ -102,10 +72,3 @@ def test_what_the_owner_writes_is_not_interpreted(role: Role) -> None:
     strange = role.model_copy(update={"background": odd, "now": odd, "scenarios": (scenario,)})
     told = instructions(strange, ["lend_book"], "all")
     assert told.count(odd) == 6
-
-
-@pytest.mark.parametrize("ids", [["lend"], [], ["lend_book", "cross"]])
-def test_scenarios_that_are_not_there(role: Role, ids: list[str]) -> None:
-    for ask in (instructions, tools_given):
-        with pytest.raises(InputError, match="it has lend_book, return_book"):
-            ask(role, ids, "text")

@@ -1,24 +1,18 @@
-"""The page of a workflow campaign: what it says, where it puts it, bounds and escapes."""
+"""The page of workflows: what it says, where it puts it, bounds and escapes."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
 from agenteval.agents import AgentFailure
 from agenteval.records import Message, ToolCall
-from agenteval.reporting.page import Fragment
 from agenteval.workflows.conformance import Deviation
 from agenteval.workflows.equality import Judgement
-from agenteval.workflows.page import headlines, workflows_page
-from agenteval.workflows.page_sessions import MOST_ITEMS, chosen, session_items, talk, wrong_turns
-from agenteval.workflows.results import (
-    CaseInfo,
-    SessionResult,
-    SessionVerdict,
-    TurnResult,
-)
+from agenteval.workflows.page import workflows_page
+from agenteval.workflows.results import CaseInfo, SessionResult, SessionVerdict, TurnResult
 from agenteval.workflows.session import (
     Prediction,
     SessionCall,
@@ -27,41 +21,44 @@ from agenteval.workflows.session import (
     SimulatorMistake,
 )
 from agenteval.workflows.session_judge import GoalsFailure, GoalsVerdict, GoalVerdict
-from agenteval.workflows.tallies import Tallies
 from agenteval.workflows.turn_score import TurnVerdict
 from tests.reporting.making import Seen, assert_harmless
-from tests.support.browser import Open
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\u200b\x1b[31m$x$&amp;"
 
 
-def said(role, text="", *calls, of=None):
-    made = tuple(ToolCall(name=name, arguments=given, id=id) for name, given, id in calls)
-    return Message(role=role, content=text, tool_calls=made, tool_call_id=of)
+def message(role, text="", *calls, of=None):
+    requested = tuple(ToolCall(name=n, arguments=arguments, id=id) for n, arguments, id in calls)
+    return Message(role=role, content=text, tool_calls=requested, tool_call_id=of)
 
 
-def called(tool, given, result, turn, step=0, status="ok", answered="backend"):
+def called(tool, arguments, result, turn, status="ok"):
+    answered = "backend" if status == "ok" else "refused"
     return SessionCall(
-        tool=tool, arguments=given, result=result, turn=turn, step=step, status=status,
+        tool=tool,
+        arguments=arguments,
+        result=result,
+        turn=turn,
+        status=status,
         answered=answered,
-    )  # fmt: skip
+    )
 
 
 LOG = SessionLog(
     messages=(
-        said("user", "A room, please."),
-        said("assistant", "I look it up", ("find", {"day": "Monday"}, "c1")),
-        said("tool", "{found}", of="c1"),
-        said("assistant", "Which one?"),
-        said("user", "The first."),
-        said("assistant", "", ("book", {"room": 7}, "c2")),
-        said("tool", "no such room", of="c2"),
-        said("assistant", "Done."),
+        message("user", "A room, please."),
+        message("assistant", "I look it up", ("find", {"day": "Monday"}, "c1")),
+        message("tool", "{found}", of="c1"),
+        message("assistant", "Which one?"),
+        message("user", "The first."),
+        message("assistant", "", ("book", {"room": 7}, "c2")),
+        message("tool", "no such room", of="c2"),
+        message("assistant", "Done."),
     ),
     calls=(
         called("find", {"day": "Monday"}, "{found}", 0),
-        called("", "{room 7", "not readable", 1, 0, "malformed", "refused"),
-        called("book", {"room": 7}, "no such room", 1, 1, "bad_arguments", "refused"),
+        called("", "{room 7", "not readable", 1, "malformed"),
+        called("book", {"room": 7}, "no such room", 1, "bad_arguments"),
     ),
     mistakes=(SimulatorMistake(who="user", kind="repeats itself", turn=1, text="The first."),),
     ended="user",
@@ -73,298 +70,306 @@ DEVIATIONS = (
     Deviation(cause="tool_use", at=2, tool="book", node="B", detail="room: 7, gold 1"),
     Deviation(cause="missing_step", at=3, tool="confirm"),
 )
-JUDGE = GoalsVerdict(
-    goals=(
-        GoalVerdict(goal="Book a room.", achieved=True, evidence="It is booked", reason="says so"),
-        GoalVerdict(goal="Ask the price.", achieved=False),
-    ),
-    achieved=1, total=2, said=False,
-)  # fmt: skip
-
-
-def case(task="r/s/ann", **more):
-    return CaseInfo(
-        level="session", id=task, task=task, role="r", domain="D", scenarios=("s",),
-        persona="Ann, in a hurry.", goals=("Book a room.", "Ask the price."), **more,
-    )  # fmt: skip
+ACHIEVED = GoalVerdict(
+    goal="Book a room.", achieved=True, evidence="It is booked", reason="says so"
+)
+MISSED = GoalVerdict(goal="Ask the price.", achieved=False)
+JUDGE = GoalsVerdict(goals=(ACHIEVED, MISSED), achieved=1, total=2, said=False)
 
 
 def verdict(success=False, **more):
-    given = {
-        "decided_by": "state" if success is not None else None, "progress": 0.5,
-        "right": 1, "gold": 2, "generated": 3, "conforms": False, "fitness": 0.25,
+    fields = {
+        "decided_by": "state" if success is not None else None,
+        "progress": 0.5,
+        "right": 1,
+        "gold": 2,
+        "generated": 3,
+        "conforms": False,
+        "fitness": 0.25,
         "cause": "wrong_order" if success is False else None,
-    }  # fmt: skip
-    return SessionVerdict(success=success, **given | more)
+    }
+    return SessionVerdict(success=success, **fields | more)
 
 
 FULL = verdict(
-    state_success=False, state_goals=(False, True), differences=("/rooms/7: 1, gold 0",),
-    judge=JUDGE, deviations=DEVIATIONS, nodes=("A", "B", "C"), edges=(("A", "B"), ("B", "C")),
+    state_success=False,
+    state_goals=(False, True),
+    differences=("/rooms/7: 1, gold 0",),
+    judge=JUDGE,
+    deviations=DEVIATIONS,
+    nodes=("A", "B", "C"),
+    edges=(("A", "B"), ("B", "C")),
     unchecked=1,
-)  # fmt: skip
+)
 
 
-def session(success=False, task="r/s/ann", system="a · text", log=LOG, **more):
-    made = more.pop("verdict", None) or verdict(success)
-    return SessionResult(case(task), system, "a", "text", {}, more.get("trial", 0), log, made)
-
-
-def lost(task="r/s/bob", message="connection <refused>", who="tools"):
-    log = SessionFailure(status="error:infrastructure", message=message, who=who)
-    return SessionResult(case(task), "a · text", "a", "text", {}, 0, log, None)
-
-
-def turn(given, gold='book({"room": 1, "day": "Monday"})', system="t · code", index=3, **more):
+def session(success=False, task="r/s/ann", system="a · text", log=LOG, verdict_=None):
     info = CaseInfo(
-        level="turn", id=f"r/s/rec:{index}", task="r/s/rec", role="r", domain="D",
-        scenarios=("s",), said="The first.", gold=gold,
-    )  # fmt: skip
-    told = {"form": given.form, "gold_call": True, **more}
-    return TurnResult(
-        info, system, "t", "code", {}, 0, given, TurnVerdict(session="rec", turn=index, **told)
+        level="session",
+        id=task,
+        task=task,
+        role="r",
+        domain="D",
+        scenarios=("s",),
+        persona="Ann, in a hurry.",
+        goals=("Book a room.", "Ask the price."),
     )
+    judged = None if isinstance(log, SessionFailure) else verdict_ or verdict(success)
+    return SessionResult(info, system, "a", "text", {}, 0, log, judged)
 
 
+LOST = session(
+    task="r/s/bob",
+    log=SessionFailure(status="error:infrastructure", message="connection <refused>", who="tools"),
+)
+
+
+def turn(prediction, gold='book({"room": 1, "day": "Monday"})', index=3, **more):
+    info = CaseInfo(
+        level="turn",
+        id=f"r/s/rec:{index}",
+        task="r/s/rec",
+        role="r",
+        domain="D",
+        scenarios=("s",),
+        said="The first.",
+        gold=gold,
+    )
+    judged = None
+    if isinstance(prediction, Prediction):
+        fields = {"form": prediction.form, "gold_call": True, **more}
+        judged = TurnVerdict(session="rec", turn=index, **fields)
+    return TurnResult(info, "t · code", "t", "code", {}, 0, prediction, judged)
+
+
+ROOM = Judgement(tool="book", parameter="room", gold=1, given=7, verdict="different", by="exact")
 WRONG = turn(
     Prediction(form="call", tool="book", arguments={"room": 7, "cat": True}),
-    call="wrong", name_right=True, gold_parameters=2, given_parameters=2,
-    parameters=(Judgement(tool="book", parameter="room", gold=1, given=7, verdict="different",
-                          by="exact"),),
-)  # fmt: skip
+    call="wrong",
+    name_right=True,
+    gold_parameters=2,
+    given_parameters=2,
+    parameters=(ROOM,),
+)
+
+
+def words_of(sessions, turns=(), **options):
+    """The words of the page, in their order."""
+    return Seen(workflows_page(sessions, turns, **options)).words.replace("\u00a0", " ")
+
+
+def assert_in_order(words, *expected):
+    at = 0
+    for text in expected:
+        at = words.find(text, at)
+        assert at >= 0, text
+        at += len(text)
 
 
 def test_the_head_says_what_was_found() -> None:
     """3 of 4 users succeed: 30 to 95% by Wilson; one failure, one that nobody could decide."""
     four = [session(i > 0, f"r/s/u{i}") for i in range(4)]
-    page = workflows_page([*four, lost(), session(None, "r/s/eve")], [WRONG], title="May")
+    page = workflows_page([*four, LOST, session(None, "r/s/eve")], [WRONG], title="May")
     words = Seen(page).words.replace("\u00a0", " ")
     assert "a · text succeeds in 75% (95% interval 30 to 95%) of 4 sessions" in words
     assert "commonest cause of failure: wrong order (1 of 1)" in words
     assert "1 session without a verdict, 1 undecided, in no rate" in words
     assert "t · code, single turns: 0%" in words
     assert "tools, error:infrastructure: connection <refused>" in words
-    tiles = re.findall(r"<dt>([^<]+)</dt><dd>([^<]+)</dd></div>", page)
-    assert dict(tiles) == {
-        "systems": "2", "sessions": "6", "succeeded": "3", "failed": "1", "not decided": "2",
-        "single turns": "1", "right calls": "0", "wrong turns": "1", "no prediction": "0",
-        "address the judge": "0 of 6",
-    }  # fmt: skip
+    tiles = dict(re.findall(r"<dt>([^<]+)</dt><dd>([^<]+)</dd></div>", page))
+    assert [tiles[name] for name in ("sessions", "succeeded", "failed", "not decided")] == list(
+        "6312"
+    )
+    assert [tiles[name] for name in ("single turns", "wrong turns", "no prediction")] == list("110")
+    assert tiles["address the judge"] == "0 of 6"
 
 
 def test_nothing_at_all_and_nothing_decided_are_pages_too() -> None:
-    empty = Seen(workflows_page([], [])).words
+    empty = words_of([])
     assert "There is no trial." in empty
     assert "None could be drawn." in empty
-    words = Seen(workflows_page([lost()], [])).words
+    words = words_of([LOST])
     assert "a · text: no session is decided (1 session without a verdict)." in words
     assert "Why sessions failed: there are no failed sessions to draw" in words
     assert "Success in sessions: there is no rate to draw" in words
-    stored = session()
-    waiting = SessionResult(
-        stored.case, stored.system, "a", "text", {}, 0, LOG, None
-    )  # fmt: skip
-    assert headlines(Tallies([waiting])) == [
-        "a · text: no session is decided (not judged yet); 2 of 3 calls could not be carried out "
-        "(bad arguments 1, malformed 1)."
-    ]
+    silent = words_of([session(log=SessionLog(ended="agent"))])
+    assert "Nothing was said." in silent
 
 
-def words_of(block):
-    """The text of a block or head, with that of the blocks in it."""
-    if isinstance(block, str | Fragment):
-        return block if isinstance(block, str) else block.text
-    if isinstance(block, tuple | list):
-        return "".join(map(words_of, block))
-    if hasattr(block, "cards"):
-        return " | ".join(f"{words_of(c.head)} {words_of(c.blocks)}" for c in block.cards)
-    own = getattr(block, "text", None) or getattr(block, "lines", None) or ()
-    return words_of(own)
+def test_ends_without_a_goodbye_are_said_at_the_top_above_a_tenth() -> None:
+    def ended(how, task, status):
+        log = SessionLog(ended=how, turns=1, calls=(called("t", {}, "", 0, status),))
+        return session(True, task, log=log)
+
+    nine = [ended("user", f"r/s/{i}", "ok") for i in range(9)]
+    ten = words_of([*nine, ended("turns", "r/s/x", "malformed")])
+    assert "without the user's goodbye" not in ten  # one of ten is not more than a tenth
+    bad = [ended("turns", "r/s/x", "malformed"), ended("agent", "r/s/y", "unknown_tool")]
+    assert (
+        "2 of 11 sessions ended without the user's goodbye (limit of turns 1, agent stopped or "
+        "silent 1); 2 of 11 calls could not be carried out (malformed 1, unknown tool 1)."
+    ) in words_of([*nine, *bad])
 
 
-def test_the_talk_has_every_call_with_its_answer_and_deviations_at_their_calls() -> None:
-    cards, rest = talk("s", LOG, DEVIATIONS)
-    assert rest == 0
-    assert [(c.kind, c.head) for c in cards] == [
-        ("user", "user, turn 1"), ("thought", "agent, to itself"),
-        ("call wrong", "call 1, answered by the backend"), ("agent", "agent"),
-        ("user", "user, turn 2"), ("call refused", "call 2, malformed"), ("missing", "not done"),
-        ("call wrong", "call 3, refused"), ("agent", "agent"), ("missing", "not done"),
-    ]  # fmt: skip
-    by_id = {c.id: words_of(c.blocks) for c in cards if c.id}
-    assert set(by_id) == {"s-c1", "s-c2", "s-c3", "s-end"}
-    assert "wrong order: too early (edge A → B)" in by_id["s-c1"]
-    assert by_id["s-c2"].startswith("(no tool could be read)")
-    assert by_id["s-c3"] == "bookroom = 7no such roomtool use: room: 7, gold 1 (node B)"
-    missing = [words_of(c.blocks) for c in cards if c.kind == "missing"]
-    assert missing == ["missing step quote", "missing step confirm"]
-
-
-def test_calls_asked_for_at_once_get_their_own_answers() -> None:
-    log = SessionLog(
-        messages=(
-            said("user", "x"),
-            said("assistant", "", ("f", {"n": 1}, "1"), ("g", {}, "2"), ("f", {"n": 2}, "3")),
-        ),
-        calls=tuple(called(t, g, r, 0) for t, g, r in
-                    (("f", {"n": 2}, "two"), ("f", {"n": 1}, "one"), ("g", {}, "gee"))),
-        ended="agent",
-    )  # fmt: skip
-    cards, _ = talk("s", log, ())
-    calls = [tuple(map(words_of, c.blocks)) for c in cards if c.kind == "call"]
-    assert calls == [("f", "n = 2", "two"), ("f", "n = 1", "one"), ("g", "gee")]
-
-
-def test_a_call_that_no_message_or_no_log_has_is_shown_all_the_same() -> None:
-    quiet = SessionLog(messages=(said("user", "x"),), calls=LOG.calls[:1], ended="agent")
-    cards, _ = talk("s", quiet, ())
-    assert [c.kind for c in cards] == ["user", "call"]
-    unlogged = SessionLog(messages=LOG.messages[:2], ended="agent")
-    cards, _ = talk("s", unlogged, ())
-    assert cards[-1].head == "no answer is known"
-
-
-def test_long_talks_are_bounded_and_say_so() -> None:
-    many = SessionLog(
-        messages=tuple(said("user", "w" * 9_000) for _ in range(500)), ended="turns", turns=15
+def test_the_conversation_has_every_call_with_its_answer_and_deviations_at_their_calls() -> None:
+    assert_in_order(
+        words_of([session(verdict_=FULL)]),
+        *("user, turn 1", "A room, please.", "agent, to itself", "I look it up"),
+        *("call 1, answered by the backend", "find", "day = "),
+        *("wrong order: too early", "(edge A → B)", "agent", "Which one?"),
+        *("user, turn 2", "The first.", "call 2, malformed", "(no tool could be read)"),
+        *("not done", "missing step quote", "call 3, refused", "book", "room = 7"),
+        *("no such room", "tool use: room: 7, gold 1", "(node B)", "Done."),
+        *("not done", "missing step confirm"),
     )
-    cards, rest = talk("s", many, ())
-    assert (len(cards), rest) == (MOST_ITEMS, 500 - MOST_ITEMS)
-    assert "[… cut: 2,000 of 9,000 characters]" in words_of(cards[0].blocks)
-    assert len(workflows_page([session(log=many)], [])) < 600_000
+
+
+def test_calls_without_a_message_or_without_an_answer_are_shown() -> None:
+    requested = (("f", {"n": 1}, "1"), ("g", {}, "2"), ("h", {"n": 2}, "3"))
+    log = SessionLog(
+        messages=(message("user", "x"), message("assistant", "", *requested)),
+        calls=(called("f", {"n": 1}, "one", 0), called("g", {}, "gee", 0)),
+        ended="agent",
+    )
+    assert_in_order(words_of([session(log=log)]), "n = 1", "one", "gee", "no answer is known")
+    quiet = SessionLog(messages=log.messages[:1], calls=log.calls[:1], ended="agent")
+    assert_in_order(words_of([session(log=quiet)]), "user, turn 1", "call 1", "n = 1", "one")
+
+
+def test_long_conversations_are_bounded() -> None:
+    messages = tuple(message("user", "w" * 9_000) for _ in range(500))
+    page = workflows_page([session(log=SessionLog(messages=messages, ended="turns", turns=15))], [])
+    words = Seen(page).words
+    assert "… and 420 more" in words
+    assert "[… cut: 2,000 of 9,000 characters]" in words
+    assert len(page) < 600_000
 
 
 def test_a_session_shows_goals_walk_state_mistakes_and_who_decided() -> None:
-    (item,) = session_items([session(verdict=FULL)])
-    right = item.blocks[-1].right
-    badges = [[p.kind for p in line if isinstance(p, Fragment) and "badge" in p.kind]
-              for line in next(b for b in right if b.title == "Goals").lines]  # fmt: skip
-    assert badges == [["badge drop", "badge keep"], ["badge keep", "badge drop"]]
-    walk = next(b for b in right if b.title == "Walk through the chart").lines
-    assert [node[0].kind for node in walk] == ["off", "off", ""]  # marked where off
-    words = Seen(workflows_page([session(verdict=FULL)], [])).words
+    words = words_of([session(verdict_=FULL)])
+    assert_in_order(words, "Ann, in a hurry.", "Goals", "final state", "judge", "Book a room.")
     for expected in (
-        "“It is booked” is not in the conversation", "/rooms/7: 1, gold 0",
-        "1 of 2 transitions hang on the user's will", "user: repeats itself · turn 2: The first.",
-        "1 right of 3 made, 2 gold", "decided bythe final state", "Ann, in a hurry.",
-        "before call 3: missing step quote", "at the end: missing step confirm",
+        "“It is booked” is not in the conversation",
+        "/rooms/7: 1, gold 0",
+        "1 of 2 transitions hang on the user's will",
+        "user: repeats itself · turn 2: The first.",
+        "1 right of 3 made, 2 gold",
+        "decided bythe final state",
+        "before call 3: missing step quote",
+        "at the end: missing step confirm",
         "call 3: tool use book: room: 7, gold 1 (node B)",
-    ):  # fmt: skip
+    ):
         assert expected in words
-
-
-def test_what_judge_and_state_do_not_say_is_said() -> None:
     failure = GoalsFailure(status="unscored:parse", message="no JSON")
-    words = Seen(workflows_page([session(verdict=verdict(None, judge=failure))], [])).words
-    assert "The judge gave no verdict (unscored:parse): no JSON" in words
-    assert "There is no final state to compare." in words
-    assert "decided bynobody could" in words
-    same = Seen(workflows_page([session(verdict=verdict(state_success=False))], [])).words
+    undecided = words_of([session(verdict_=verdict(None, judge=failure))])
+    assert "The judge gave no verdict (unscored:parse): no JSON" in undecided
+    assert "There is no final state to compare." in undecided
+    assert "decided bynobody could" in undecided
+    same = words_of([session(verdict_=verdict(state_success=False))])
     assert "a result that they obtain was never obtained" in same
 
 
-def test_failed_ones_first_systems_take_turns_and_the_rest_is_counted() -> None:
+def test_failed_ones_first_systems_take_turns_and_the_others_are_counted() -> None:
     short = SessionLog(messages=LOG.messages[:1], ended="user")
     results = [
-        session(True, "r/s/a", "x · text"), session(None, "r/s/b", "x · text"),
-        session(False, "r/s/c", "x · text"), session(False, "r/s/d", "x · text", short),
-        session(False, "r/s/e", "y · text"), lost(),
-    ]  # fmt: skip
-    some, known = chosen(results, 4)
-    assert ([r.case.task[-1] for r in some], known) == (["d", "e", "c", "b"], 5)
-    page = workflows_page(results, [], most_sessions=2)
-    assert "2 of 5 sessions with a verdict" in page
-    assert page.count('<details class="case">') == 2
+        session(True, "r/s/a", "x · text"),
+        session(None, "r/s/b", "x · text"),
+        session(False, "r/s/c", "x · text"),
+        session(False, "r/s/d", "x · text", short),
+        session(False, "r/s/e", "y · text"),
+        LOST,
+    ]
+    page = workflows_page(results, [], most_sessions=4)
+    titles = re.findall(r"r/s/(\w) · ", page[page.index("<h2>Sessions</h2>") :])
+    assert titles[:4] == ["d", "e", "c", "b"]
+    assert "4 of 5 sessions with a verdict" in page
+    assert page.count('<details class="case">') == 4
     assert "<h2>Sessions</h2>" not in workflows_page(results, [], most_sessions=0)
 
 
 def test_wrong_turns_say_what_differs() -> None:
-    reply = Prediction(form="reply", response="Which room?")
-    nothing = Prediction(form="unreadable")
     other = Prediction(form="call", tool="find", arguments={}, node="Q")
-    results = [
+    turns = [
         WRONG,
-        turn(reply, index=5),
-        turn(nothing, index=7),
+        turn(Prediction(form="reply", response="Which room?"), index=5),
+        turn(Prediction(form="unreadable"), index=7),
         turn(other, index=9, call="wrong", name_right=False, node_right=False),
         turn(other, "Hello.", index=11, gold_call=False, call="wrong"),
         turn(other, index=13, call="right", name_right=True),
+        turn(AgentFailure(status="error:infrastructure", message="it <b>crashed</b>"), index=15),
     ]
-    found, in_all = wrong_turns(results, 10)
-    assert in_all == 5
-    assert [(t.badges[0].text, tuple(t.blocks[-1].lines)) for t in found] == [
-        ("wrong call",
-         ("room: 7, gold 1", 'day: not given, gold "Monday"', "cat: true, which gold has not")),
-        ("no call", ("a call was due, not a reply",)),
-        ("unreadable", ("neither call nor reply could be read; due was a call",)),
-        ("wrong call", ("another tool was due", "says that it stands at node Q: wrong")),
-        ("call instead of a reply", ("a reply was due, not a call",)),
-    ]  # fmt: skip
-    facts = {name: words_of(text) for name, text in found[0].blocks[0].pairs}
-    assert facts["predicted"] == 'book({"room": 7, "cat": true})'
-    words = Seen(workflows_page([], results)).words
-    assert "All 5 wrong turns." in words
-
-
-def test_turns_without_a_prediction_are_listed_with_their_reasons() -> None:
-    gone = TurnResult(
-        WRONG.case, "t · code", "t", "code", {}, 0,
-        AgentFailure(status="error:infrastructure", message="it <b>crashed</b>"), None,
-    )  # fmt: skip
-    words = Seen(workflows_page([], [WRONG, gone])).words
-    assert "The one turn without a prediction." in words
-    assert "error:infrastructure: it <b>crashed</b>" in words
+    assert_in_order(
+        words_of([], turns),
+        *("All 5 wrong turns.", "wrong call", 'book({"room": 7, "cat": true})'),
+        *("room: 7, gold 1", 'day: not given, gold "Monday"', "cat: true, which gold has not"),
+        *("no call", "a call was due, not a reply"),
+        *("unreadable", "neither call nor reply could be read; due was a call"),
+        *("another tool was due", "says that it stands at node Q: wrong"),
+        *("call instead of a reply", "a reply was due, not a call"),
+        *("The one turn without a prediction.", "error:infrastructure: it <b>crashed</b>"),
+    )
 
 
 def test_the_same_results_give_the_same_page_and_anchors_are_unique() -> None:
-    results = [session(verdict=FULL), session(), session(True, "r/s/z"), lost()]
+    results = [session(verdict_=FULL), session(), session(True, "r/s/z"), LOST]
     page = workflows_page(results, [WRONG])
     assert workflows_page(results, [WRONG]) == page
     ids = re.findall(r' id="([^"]+)"', page)
     assert len(ids) == len(set(ids))
-    links = re.findall(r'href="#([^"]+)"', page)
-    assert set(links) <= set(ids)
+    assert set(re.findall(r'href="#([^"]+)"', page)) <= set(ids)
 
 
 def test_hostile_words_stay_words() -> None:
     log = SessionLog(
-        messages=(said("user", HOSTILE), said("assistant", HOSTILE, (HOSTILE, {HOSTILE: 1}, "1")),
-                  said("system", HOSTILE), said("assistant", HOSTILE)),
+        messages=(
+            message("user", HOSTILE),
+            message("assistant", HOSTILE, (HOSTILE, {HOSTILE: 1}, "1")),
+            message("system", HOSTILE),
+            message("assistant", HOSTILE),
+        ),
         calls=(called(HOSTILE, {HOSTILE: HOSTILE}, HOSTILE, 0), called("f", HOSTILE, HOSTILE, 0)),
         mistakes=(SimulatorMistake(who="tools", kind=HOSTILE, turn=0, text=HOSTILE),),
         ended="user",
-    )  # fmt: skip
+    )
     goal = GoalVerdict(goal=HOSTILE, achieved=True, evidence=HOSTILE, reason=HOSTILE)
-    bad = verdict(
-        differences=(HOSTILE,), nodes=(HOSTILE,), state_success=False,
+    judged = verdict(
+        differences=(HOSTILE,),
+        nodes=(HOSTILE,),
+        state_success=False,
         judge=GoalsVerdict(goals=(goal,), achieved=1, total=1, said=False),
         deviations=(
             Deviation(cause="tool_use", at=0, tool=HOSTILE, node=HOSTILE, detail=HOSTILE),
             Deviation(cause="missing_step", at=2, tool=HOSTILE, edge=(HOSTILE, HOSTILE)),
         ),
-    )  # fmt: skip
-    info = CaseInfo(
-        level="session", id=HOSTILE, task=HOSTILE, role=HOSTILE, domain=HOSTILE,
-        scenarios=(HOSTILE,), persona=HOSTILE, goals=(HOSTILE, HOSTILE), said=HOSTILE, gold=HOSTILE,
-    )  # fmt: skip
+    )
+    texts = dict.fromkeys(("id", "task", "role", "domain", "persona", "said", "gold"), HOSTILE)
+    info = CaseInfo(level="session", **texts, scenarios=(HOSTILE,), goals=(HOSTILE, HOSTILE))
+    turn_info = info.model_copy(update={"id": f"{HOSTILE}:3"})
     gone = SessionFailure(status="error:infrastructure", message=HOSTILE)
-    calls = Prediction(form="call", tool=HOSTILE, arguments={HOSTILE: HOSTILE}, thought=HOSTILE,
-                       further=(HOSTILE,))  # fmt: skip
+    failure = AgentFailure(status="error:infrastructure", message=HOSTILE)
+    calls = Prediction(
+        form="call",
+        tool=HOSTILE,
+        arguments={HOSTILE: HOSTILE},
+        thought=HOSTILE,
+        further=(HOSTILE,),
+    )
+    names = (HOSTILE, HOSTILE, "text", {})
     page = workflows_page(
-        [SessionResult(info, HOSTILE, HOSTILE, "text", {}, 0, log, bad),
-         SessionResult(info, HOSTILE, HOSTILE, "code", {}, 1, gone, None)],
-        [TurnResult(info, HOSTILE, HOSTILE, "text", {}, 0, calls, WRONG.verdict),
-         TurnResult(info.model_copy(update={"id": f"{HOSTILE}:3"}), HOSTILE, HOSTILE, "text", {},
-                    1, AgentFailure(status="error:infrastructure", message=HOSTILE), None)],
-        title=HOSTILE, facts=[(HOSTILE, HOSTILE)],
-    )  # fmt: skip
+        [SessionResult(info, *names, 0, log, judged), SessionResult(info, *names, 1, gone, None)],
+        [
+            TurnResult(info, *names, 0, calls, WRONG.verdict),
+            TurnResult(turn_info, *names, 1, failure, None),
+        ],
+        title=HOSTILE,
+    )
     assert_harmless(page)
 
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("browser")
-def test_in_a_browser_nothing_sticks_out_and_a_link_unfolds_its_call(open_page: Open) -> None:
-    results = [session(verdict=FULL), session(False, "r/s/" + "x" * 300, "y" * 300)]
+def test_in_a_browser_nothing_sticks_out_and_a_link_unfolds_its_call(open_page: Any) -> None:
+    results = [session(verdict_=FULL), session(False, "r/s/" + "x" * 300, "y" * 300)]
     watched = open_page(workflows_page(results, [WRONG]), width=390)
     page = watched.page
     assert page.locator(".call").first.is_visible() is False
@@ -374,36 +379,3 @@ def test_in_a_browser_nothing_sticks_out_and_a_link_unfolds_its_call(open_page: 
     page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert watched.quiet, (watched.console, watched.requests)
-
-
-def ended(how, task, *statuses):
-    calls = tuple(called("t", {}, "", 0, status=status) for status in statuses)
-    return session(True, task, log=SessionLog(ended=how, turns=1, calls=calls))
-
-
-def test_ends_without_a_goodbye_are_said_at_the_top_above_a_tenth():
-    nine = [ended("user", f"r/s/{i}", "ok") for i in range(9)]
-    (line,) = headlines(Tallies([*nine, ended("turns", "r/s/x", "malformed")]))
-    assert "goodbye" not in line  # one of ten is no more than a tenth
-    assert "could not be carried out" not in line
-    more = [ended("turns", "r/s/x", "malformed"), ended("agent", "r/s/y", "unknown_tool")]
-    (line,) = headlines(Tallies([*nine, *more]))
-    assert (
-        "2 of 11 sessions ended without the user's goodbye (limit of turns 1, agent stopped or "
-        "silent 1); 2 of 11 calls could not be carried out (malformed 1, unknown tool 1)."
-    ) in line
-
-
-def test_figures_that_could_not_be_drawn_stand_below_the_others():
-    page = workflows_page([session(True)], [])
-    at = page.index("Figures that could not be drawn")
-    assert page.index("<h2>Figures</h2>") < at < page.index("<h2>Tables</h2>")
-    assert "Why sessions failed: " in page[at:]
-    assert page.count("Figures that could not be drawn") == 1
-    assert "The one session with a verdict." in page
-
-
-def test_a_session_in_which_nothing_was_said_is_shown() -> None:
-    silent = session(log=SessionLog(ended="agent"))
-    assert talk("s", silent.log, ()) == ([], 0)
-    assert "Nothing was said." in Seen(workflows_page([silent], [])).words

@@ -20,13 +20,13 @@ from agenteval.workflows.cases import history, open_role, turn_cases
 from agenteval.workflows.instructions import instructions
 from agenteval.workflows.predict import predict_next
 from agenteval.workflows.session import Prediction
-from agenteval.workflows.templated import template_assistant
+from agenteval.workflows.templated import template_agent
 from tests.agents.conftest import call, calls, instant
 
 DESK = open_role(Path(__file__).parent / "library_desk", backend=False)
 ROLE, CASES = DESK.role, {case.index: case for case in turn_cases([DESK])}
 (SESSION,) = ROLE.scenario("lend_book").sessions
-MODELS = {"openai": openai_chat, "autogen": autogen, "react": react, "template": template_assistant}
+MODELS = {"openai": openai_chat, "autogen": autogen, "react": react, "template": template_agent}
 FIRST_CALL = 3  # the turn of find_book
 
 

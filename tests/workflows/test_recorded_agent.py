@@ -78,35 +78,6 @@ def test_a_recording_that_ends_too_early_is_a_failure(desk: Path, tmp_path: Path
     assert "recorded:short has no session with 3 of 4 users" in "\n".join(lines)
 
 
-def test_calls_are_made_and_refused_like_those_of_any_agent(desk: Path, tmp_path: Path) -> None:
-    (desk / "sessions" / "wrong.yaml").write_text(
-        "users:\n  ida:\n    - user: I  bring a book back.\n      calls:\n"
-        "        - {tool: return_book, arguments: {title: Dune}}\n"
-        "        - {tool: sing, arguments: {}}\n      reply: Goodbye!\n"
-    )
-    report = sessions(desk, "recorded:wrong", tmp_path / "s.db")
-    (session,) = report.sessions
-    assert [c.status for c in session.log.calls] == ["bad_arguments", "unknown_tool"]
-    assert session.verdict.success is False
-
-
-def test_a_changed_recording_is_another_agent(desk: Path, tmp_path: Path) -> None:
-    store = tmp_path / "s.db"
-    before = sessions(desk, "recorded:perfect", store)
-    change(desk / "sessions" / "perfect.yaml", "Thank the reader", "Thank you")
-    lines: list[str] = []
-    after = sessions(desk, "recorded:perfect", store, notify=lines.append)
-    assert len(before.sessions) == len(after.sessions) == 4
-    assert any("4 sessions to run" in line for line in lines)
-
-
-def test_a_dry_run_says_that_no_model_is_asked(tmp_path: Path) -> None:
-    report = sessions(FOLDER, "recorded:perfect", tmp_path / "s.db", dry_run=True)
-    assert report.estimate is not None
-    assert [line.most.requests for line in report.estimate.lines] == []
-    assert any("asks no model" in note for note in report.estimate.notes)
-
-
 def test_annotated_sessions_may_be_in_the_same_folder(tmp_path: Path) -> None:
     """A role of one procedure has both kinds in its `sessions`."""
     role = Path(shutil.copytree(FOLDER / "lend_book", tmp_path / "lend_book"))
@@ -143,12 +114,6 @@ def test_what_cannot_be_replayed_is_refused(
     with pytest.raises(InputError, match=message):
         agenteval.flow_sessions(**every, store=store)
     assert not store.exists()
-
-
-@pytest.mark.parametrize("agent", ["scripted:perfect", "recorded:perfect"])
-def test_single_turns_are_not_replayed(agent: str) -> None:
-    with pytest.raises(InputError, match=r"recorded"):
-        agenteval.flow_turns(FOLDER, agent=agent)
 
 
 @pytest.mark.parametrize(

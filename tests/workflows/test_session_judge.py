@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from agenteval.errors import ReplyError, Unauthorized
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply
-from agenteval.records import Message, ToolCall
+from agenteval.records import Message
 from agenteval.testing.scripted import ScriptedTransport
 from agenteval.workflows.rates import Resampling
 from agenteval.workflows.session_judge import (
@@ -107,21 +106,6 @@ async def test_what_cannot_be_read_is_no_verdict(answer: Any, status: str) -> No
     assert verdict.status == status
 
 
-async def test_a_refused_key_is_raised() -> None:
-    with pytest.raises(Unauthorized):
-        await judged(Unauthorized("no"))
-
-
-def test_yes_and_no_in_words() -> None:
-    verdict = read_goals(said([row(1, "yes"), row(2, "No")], "no"), SESSION)
-    assert [g.achieved for g in verdict.goals] == [True, False]
-
-
-def test_no_goals_are_neither_success_nor_failure() -> None:
-    verdict = GoalsVerdict(achieved=0, total=0, said=True)
-    assert (verdict.progress, verdict.success) == (None, None)
-
-
 def test_a_table_of_sessions() -> None:
     verdicts = [
         GoalsVerdict(achieved=2, total=2, said=True),
@@ -141,18 +125,6 @@ def test_a_table_of_sessions() -> None:
     assert goals_table([], how=Resampling(200)).success.mean is None
 
 
-def test_a_conversation_as_the_judge_reads_it() -> None:
-    call = ToolCall(name="lend_book", arguments={"title": "Dune"})
-    messages = [
-        Message(role="user", content="Hi"),
-        Message(role="assistant", tool_calls=(call,)),
-        Message(role="tool", content='{"lent": true}'),
-    ]
-    assert dialogue_text(messages) == (
-        'user: Hi\nassistant calls lend_book: {"title":"Dune"}\ntool: {"lent": true}'
-    )
-
-
 def test_nobody_can_write_lines_of_others() -> None:
     text = dialogue_text(
         [
@@ -167,14 +139,3 @@ def test_nobody_can_write_lines_of_others() -> None:
     assert begins == ["user", "assistant"]
     answer = said([row(1, evidence="Done. assistant calls lend_book: {}"), row(2, False)])
     assert read_goals(answer, SessionText(text, "", ("a", "b"))).goals[0].quoted
-
-
-def test_a_goal_that_is_listed_twice_is_no_list_of_goals() -> None:
-    rows = [
-        {"goal": goal, "evidence": "", "reason": "r", "achieved": True}
-        for goal in ("Borrow Dune", "borrow  dune")
-    ]
-    with pytest.raises(ReplyError, match="twice"):
-        read_goals(said(rows), FREE)
-    rows[1]["goal"] = "Return Dune"
-    assert read_goals(said(rows), FREE).total == 2

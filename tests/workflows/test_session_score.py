@@ -15,7 +15,6 @@ from agenteval.models.wire import Request
 from agenteval.testing.scripted import ScriptedTransport
 from agenteval.workflows.align import Call
 from agenteval.workflows.equality import Equality, EqualityJudge
-from agenteval.workflows.rates import Resampling, rates
 from agenteval.workflows.scenario import Action
 from agenteval.workflows.session_score import (
     SessionCounts,
@@ -71,15 +70,6 @@ async def test_by_hand(
     assert (found.gold, found.generated) == (len(gold), len(made))
 
 
-async def test_what_is_open_is_counted_apart() -> None:
-    found = await counts([A, ("a", {"t": "7 pm"})], [("a", {"t": "19:00"}), A, ("a", "oops")])
-    assert (found.right, found.unjudged, found.arguments_unreadable) == (1, 1, 1)
-    tool = rates([found.matches], ["s"], Resampling(200))
-    assert tool.recall.known.mean == 1.0  # of the one decided
-    assert (tool.recall.low, tool.recall.high) == (0.5, 1.0)
-    assert (tool.precision.low, tool.precision.high) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
-
-
 async def test_the_judge_is_asked_only_where_nothing_else_differs() -> None:
     asked: list[str] = []
 
@@ -90,10 +80,14 @@ async def test_the_judge_is_asked_only_where_nothing_else_differs() -> None:
     equality = Equality(judge=EqualityJudge(Client(ScriptedTransport(answer))))
     found = await counts(
         [("a", {"t": "7 pm", "n": 1})],
-        [("a", {"t": "19:00", "n": 2}), ("b", {"t": "19:01", "n": 1}), ("a", {"t": "19:02"}),
-         ("a", {"t": "19:03", "n": 1})],
+        [
+            ("a", {"t": "19:00", "n": 2}),
+            ("b", {"t": "19:01", "n": 1}),
+            ("a", {"t": "19:02"}),
+            ("a", {"t": "19:03", "n": 1}),
+        ],
         equality,
-    )  # fmt: skip
+    )
     assert (found.right, found.pairs) == (1, ((0, 3),))
     assert len(asked) == 1
     assert "19:03" in asked[0]
@@ -126,13 +120,3 @@ async def test_as_many_pairs_as_any_matching_could_have(gold: list[Pair], made: 
     assert found.right == best == len(found.pairs)
     assert len({j for _, j in found.pairs}) == best
     assert all(fits(gold[i], made[j]) for i, j in found.pairs)
-
-
-async def test_micro_figures_over_sessions() -> None:
-    rows = [await counts([A, B], [A]), await counts([A], [A, B, C]), await counts([], [])]
-    tool = rates([row.matches for row in rows], ["x", "y", "z"], Resampling(200))
-    assert tool.precision.known.mean == pytest.approx(2 / 4)
-    assert tool.recall.known.mean == pytest.approx(2 / 3)
-    assert tool.f1.known.mean == pytest.approx(4 / 7)
-    none = rates([], [], Resampling(200))
-    assert (none.precision.known.mean, none.precision.low) == (None, None)

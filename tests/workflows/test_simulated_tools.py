@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import math
-import warnings
 from typing import Any
 
 import pytest
 
 from agenteval.agents.protocol import Tool
 from agenteval.agents.toolbox import Toolbox
-from agenteval.errors import AgentevalError, InputError, ModelError
+from agenteval.errors import AgentevalError, InputError
 from agenteval.workflows.scenario import RecordedSession, Role, Turn
 from agenteval.workflows.session import SimulatorMistake
 from agenteval.workflows.simulated_tools import (
@@ -52,20 +50,6 @@ async def test_the_backend_answers_and_keeps_its_state() -> None:
     assert after["books"]["Dune"]["holder"] == "R-20"  # type: ignore[index,call-overload]
     assert session.answered("find_book", {"title": "Dune"}) == "backend"
     assert session.answered("find_book", {"title": "Dune"}) == "refused"  # there was one only
-
-
-def test_every_session_has_a_state_of_its_own() -> None:
-    simulator = ToolSimulator(backend=BACKEND)
-    one, two = simulator.open(ROLE, HANA), simulator.open(ROLE, HANA)
-    box(one).call("lend_book", {"title": "Dune", "reader_id": "R-20"})
-    assert one.state() != two.state()
-
-
-def test_a_refusal_of_the_backend_is_its_answer() -> None:
-    session = ToolSimulator(backend=BACKEND).open(ROLE, HANA)
-    status, told = box(session).attempt("lend_book", {"title": "Dune", "reader_id": "R-9"})
-    assert (status, told) == ("bad_arguments", "Not carried out: there is no reader R-9")
-    assert session.answered("lend_book", {"title": "Dune", "reader_id": "R-9"}) == "backend"
 
 
 def test_arguments_are_checked_by_the_true_schema() -> None:
@@ -109,11 +93,6 @@ def test_a_broken_backend_is_a_defect(name: str, arguments: dict[str, Any], told
     assert tools.defect is not None
 
 
-def test_a_state_that_is_no_json_is_a_defect() -> None:
-    with pytest.raises(AgentevalError, match="no JSON"):
-        ToolSimulator(backend=Broken).open(ROLE, HANA).state()
-
-
 class Half:
     def __init__(self) -> None:
         self.state: dict[str, Any] = {}
@@ -129,15 +108,6 @@ def test_a_backend_that_does_not_fit_the_role() -> None:
         ToolSimulator(backend=Half).open(ROLE, HANA)
     with pytest.raises(InputError, match="no database"):
         ToolSimulator(backend=Refusing).open(ROLE, HANA)
-
-
-def test_a_mode_needs_its_part() -> None:
-    with pytest.raises(InputError, match=r"backend\.py"):
-        ToolSimulator("backend")
-    with pytest.raises(InputError, match="need a model"):
-        ToolSimulator("model")
-    with pytest.raises(InputError, match="one of auto"):
-        ToolSimulator("magic")  # type: ignore[arg-type]
 
 
 def test_recorded_results_answer_and_nothing_is_made_up() -> None:
@@ -179,16 +149,6 @@ async def test_a_models_answer_off_the_schema_is_repaired_and_recorded() -> None
     assert session.usage.requests == 2
 
 
-async def test_after_the_repair_there_is_no_answer() -> None:
-    model, _ = client(replies("I cannot say."))
-    session = ToolSimulator("model", client=model).open(ROLE, HANA)
-    with pytest.raises(AgentevalError, match="twice the model's answer was none") as lost:
-        await box(session).call_async("find_book", {"title": "Dune"})
-    assert not isinstance(lost.value, InputError)  # of this session alone
-    assert [m.kind for m in session.mistakes] == ["off_schema", "off_schema"]
-    assert session.answered("find_book", {"title": "Dune"}) == "refused"
-
-
 async def test_equal_requests_have_equal_answers_until_something_changes() -> None:
     model, asked = client(
         lambda r: (
@@ -207,56 +167,6 @@ async def test_equal_requests_have_equal_answers_until_something_changes() -> No
     assert "S1" in asked[-1].messages[-1]["content"]
 
 
-async def test_a_failing_endpoint_is_a_defect_of_the_tools() -> None:
-    model, _ = client(replies(ModelError("gone")))
-    tools = box(ToolSimulator("model", client=model).open(ROLE, HANA))
-    with pytest.raises(ModelError, match="gone"):
-        await tools.call_async("find_book", {"title": "Dune"})
-    assert isinstance(tools.defect, ModelError)
-
-
-class Leaving(BACKEND):  # type: ignore[misc,valid-type]
-    """Does what no backend may, but as a program may."""
-
-    find_book_raises: BaseException = SystemExit(3)
-
-    def find_book(self, title: str) -> Any:
-        raise self.find_book_raises
-
-
-@pytest.mark.parametrize("error", [SystemExit(3), BaseException("odd"), GeneratorExit()])
-def test_a_backend_that_leaves_is_a_defect(error: BaseException) -> None:
-    class Now(Leaving):
-        find_book_raises = error
-
-    tools = box(ToolSimulator(backend=Now).open(ROLE, HANA))
-    with pytest.raises(AgentevalError, match=f"find_book raised {type(error).__name__}"):
-        tools.call("find_book", {"title": "Dune"})
-    assert tools.defect is not None
-
-
-def test_a_backend_that_has_to_be_awaited() -> None:
-    class Waiting(BACKEND):  # type: ignore[misc,valid-type]
-        async def find_book(self, title: str) -> Any:
-            return {}
-
-    with pytest.raises(InputError, match="find_book is an `async def`"):
-        ToolSimulator(backend=Waiting).open(ROLE, HANA)
-
-    class Hidden(BACKEND):  # type: ignore[misc,valid-type]
-        def find_book(self, title: str) -> Any:
-            async def later() -> Any:
-                return {}
-
-            return later()
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(AgentevalError, match="find_book has to be awaited"):
-            box(ToolSimulator(backend=Hidden).open(ROLE, HANA)).call("find_book", {"title": "x"})
-        gc.collect()
-
-
 def test_a_state_that_cannot_be_read_is_a_defect() -> None:
     class Closed(BACKEND):  # type: ignore[misc,valid-type]
         @property
@@ -271,20 +181,18 @@ def test_a_state_that_cannot_be_read_is_a_defect() -> None:
         ToolSimulator(backend=Closed).open(ROLE, HANA).state()
 
 
-async def test_long_requests_are_cut_in_what_the_model_is_told_of_them() -> None:
-    model, asked = client(replies('{"is_in": true, "shelf": "S4"}'))
-    tools = box(ToolSimulator("model", client=model).open(ROLE, HANA))
-    for title in ("x" * 90_000, "Dune"):
-        await tools.call_async("find_book", {"title": title})
-    assert len(asked[1].messages[-1]["content"]) < 5000
-
-
 FOUND = {"is_in": True, "shelf": "S4"}
 
 
 def call(result: Any, **arguments: Any) -> Turn:
-    return Turn(kind="call", tool="find_book", arguments=arguments, result=result,
-                scenario="lend_book", node="LB001")  # fmt: skip
+    return Turn(
+        kind="call",
+        tool="find_book",
+        arguments=arguments,
+        result=result,
+        scenario="lend_book",
+        node="LB001",
+    )
 
 
 def role(*sessions: RecordedSession) -> Role:

@@ -13,7 +13,6 @@ from agenteval.workflows.simulated_user import (
     asked_for,
     offered,
     plain,
-    says_goodbye,
     tell,
 )
 from tests.workflows.desk import PROFILES, heard
@@ -38,10 +37,6 @@ def test_facts_in_lists_are_told_by_how_often_they_are_asked_for() -> None:
     assert USER.say(heard(jan, "Hi", first, "title: Emma", second)).text == "title: Dune"
     third = heard(jan, "Hi", first, "title: Emma", second, "title: Dune", first)
     assert USER.say(third).text == "title: Dune"
-
-
-def test_it_does_not_know_what_is_no_fact() -> None:
-    assert USER.say(heard("hana", "Hi", "Your `shoe_size`?")).text == "shoe_size: I do not know"
 
 
 def test_it_says_the_first_choice_not_said_yet_that_is_offered() -> None:
@@ -72,8 +67,9 @@ def talk(profile: str, *replies: str) -> list[tuple[str, bool]]:
     for reply in replies:
         said = USER.say(heard(known, *texts, reply))
         assert [(m.who, m.kind, m.repaired) for m in said.mistakes] in (
-            [], [("user", "cannot_answer", False)],
-        )  # fmt: skip
+            [],
+            [("user", "cannot_answer", False)],
+        )
         answers.append((said.text, not said.mistakes))
         texts += [reply, said.text]
     return answers
@@ -87,29 +83,47 @@ LOST = "Sorry, I do not follow. I do not know."
     ("profile", "replies", "answers"),
     [
         # the second value of a fact, however it is asked for
-        ("jan", ["May I have the title, please?", "Not in. Which other title would you like?"],
-         [("title: Emma", True), ("title: Dune", True)]),
-        ("hana", ["Please share your reader id and the title."],
-         [("title: Dune\nreader_id: R-20", True)]),
-        ("hana", ["Please tell me:\n- Title\n- Reader id"],
-         [("title: Dune\nreader_id: R-20", True)]),
+        (
+            "jan",
+            ["May I have the title, please?", "Not in. Which other title would you like?"],
+            [("title: Emma", True), ("title: Dune", True)],
+        ),
+        (
+            "hana",
+            ["Please share your reader id and the title."],
+            [("title: Dune\nreader_id: R-20", True)],
+        ),
+        (
+            "hana",
+            ["Please tell me:\n- Title\n- Reader id"],
+            [("title: Dune\nreader_id: R-20", True)],
+        ),
         # questions for its will: its choice, yes, else what it would like, and no bare facts
         ("jan", ["Do you want to ask for a book?"], [("Yes. Ask for a book", True)]),
         ("hana", ["Would you like Dune or Emma?"], [("title: Dune", True)]),
-        ("hana", ["Which title?", "Dune is in. Shall I lend you this title?"],
-         [("title: Dune", True), (HANAS_WISH, True)]),
+        (
+            "hana",
+            ["Which title?", "Dune is in. Shall I lend you this title?"],
+            [("title: Dune", True), (HANAS_WISH, True)],
+        ),
         ("hana", ["Is the title Dune, is that right?"], [("Yes.", True)]),
         ("hana", ["The title is Emma, is that right?"], [("title: Dune", True)]),
         ("hana", ["How can I help you?"], [(HANAS_WISH, True)]),
         # what it does not know is not the agent's fault
-        ("hana", ["What is your shoe size?", "Your shoe size, please?", "What is your hat size?"],
-         [(HANAS_WISH, False), (LOST, False), (DONE, False)]),
+        (
+            "hana",
+            ["What is your shoe size?", "Your shoe size, please?", "What is your hat size?"],
+            [(HANAS_WISH, False), (LOST, False), (DONE, False)],
+        ),
         # one value for ever: other words for it are its fault, the same words are not
-        ("hana", ["Which title?", "What title?", "Another title, please?"],
-         [("title: Dune", True), ("title: Dune", True), (DONE, False)]),
+        (
+            "hana",
+            ["Which title?", "What title?", "Another title, please?"],
+            [("title: Dune", True), ("title: Dune", True), (DONE, False)],
+        ),
         ("hana", ["Which title?"] * 3, [("title: Dune", True)] * 3),
     ],
-)  # fmt: skip
+)
 def test_questions_in_plain_words(
     profile: str, replies: list[str], answers: list[tuple[str, bool]]
 ) -> None:
@@ -120,11 +134,6 @@ def test_after_two_replies_that_it_does_not_follow_it_leaves() -> None:
     first = USER.say(heard("hana", "Hi", "The weather is fine."))
     assert first.text == "Sorry, I do not follow. Borrow Dune."
     assert USER.say(heard("hana", "Hi", "The weather is fine.", first.text, "Very fine.")).done
-
-
-def test_nothing_else_is_wanted() -> None:
-    said = USER.say(heard("hana", "Hi", "It is yours. Anything else?"))
-    assert (said.text, said.done) == ("No, thank you, that was all.", False)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -154,16 +163,6 @@ def test_it_asks_once_whether_anybody_is_there() -> None:
     assert USER.say(again).done
 
 
-def test_names_are_asked_for_in_backticks_or_brackets() -> None:
-    assert asked_for("Give me `title` and [reader_id], `title` again.") == ("title", "reader_id")
-    assert asked_for("Which title do you want (1)?") == ()
-
-
-def test_options_are_lines_with_a_dash() -> None:
-    text = "Which?\n- Ask for a book\n- Leave \n -not this"
-    assert offered(text) == ("Ask for a book", "Leave")
-
-
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.text(max_size=20), min_size=1, max_size=4))
 def test_a_label_on_a_line_of_its_own_is_an_option_and_asks_for_nothing(labels: list[str]) -> None:
@@ -176,12 +175,9 @@ def test_a_label_on_a_line_of_its_own_is_an_option_and_asks_for_nothing(labels: 
 def test_facts_are_one_line_each_with_json_for_what_is_no_plain_text() -> None:
     facts = {"title": "Dune", "seats": 2, "lines": "a\nb", "empty": "", "number": "4711"}
     assert tell(facts).split("\n") == [  # type: ignore[arg-type]
-        "title: Dune", "seats: 2", 'lines: "a\\nb"', 'empty: ""', "number: 4711",
-    ]  # fmt: skip
-
-
-def test_goodbye_is_none_where_something_is_asked() -> None:
-    assert says_goodbye("Enjoy the book. Goodbye!")
-    assert says_goodbye("Good-bye.")
-    assert not says_goodbye("Before I say goodbye: `title`?")
-    assert not says_goodbye("The byelaws forbid it.")
+        "title: Dune",
+        "seats: 2",
+        'lines: "a\\nb"',
+        'empty: ""',
+        "number: 4711",
+    ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,11 +18,11 @@ from agenteval.errors import InputError
 from agenteval.models.limits import Budget
 from agenteval.records import Message, ToolCall
 from agenteval.testing import Fault, serve
-from agenteval.workflows.assistants import Assistants
 from agenteval.workflows.folder import read_role
 from agenteval.workflows.instructions import instructions, tools_given
 from agenteval.workflows.scenario import Format
-from agenteval.workflows.templated import again_prompt, template_assistant
+from agenteval.workflows.templated import template_agent
+from agenteval.workflows.variants import AgentUnderTest
 from tests.agents.conftest import instant, script
 
 ROLE = read_role(Path(__file__).parent / "library_desk")
@@ -48,7 +47,7 @@ async def turn(
         client = connect(endpoint, sleep=instant)
         tools = Toolbox(tools_given(ROLE, IDS, format), answer_later, stop_after=stop_after)
         dialogue = Dialogue(instructions=instructions(ROLE, IDS, format), messages=messages)
-        log = await drive(template_assistant(endpoint, client).make(), dialogue, tools)
+        log = await drive(template_agent(endpoint, client).make(), dialogue, tools)
         await client.close()
         return log, [r.body for r in server.requests if r.body]
 
@@ -86,13 +85,16 @@ async def test_a_call_then_a_reply() -> None:
     ("wrong", "event", "told"),
     [
         ("Action: find_book\nAction Input: {}", ("find_book", "bad_arguments"), "'title' is a"),
-        ('Action: find_book\nAction Input: {"title": Dune}', ("find_book", "bad_arguments"),
-         "not valid JSON"),
+        (
+            'Action: find_book\nAction Input: {"title": Dune}',
+            ("find_book", "bad_arguments"),
+            "not valid JSON",
+        ),
         ("Action: fly\nAction Input: {}", ("fly", "unknown_tool"), "There is no tool 'fly'"),
         ("Hello there.", ("", "malformed"), "in neither form"),
         ("", ("", "malformed"), "in neither form"),
     ],
-)  # fmt: skip
+)
 async def test_what_is_wrong_is_logged_and_told(
     wrong: str, event: tuple[str, str], told: str
 ) -> None:
@@ -103,28 +105,6 @@ async def test_what_is_wrong_is_logged_and_told(
     assert log.output == "Which title?"
     if event[1] == "malformed":
         assert [m.content for m in log.messages] == [ASK]  # no part of the conversation
-
-
-async def test_a_second_reply_in_no_form_is_said_as_it_is() -> None:
-    log, bodies = await turn(script("Hello.", "Hello?"))
-    assert isinstance(log, AgentLog)
-    assert (log.output, log.ending, len(bodies)) == ("Hello?", "finished", 2)
-    assert seen(log) == [(0, "", "malformed"), (1, "", "malformed")]
-    assert bodies[1]["messages"][-1] == {"role": "user", "content": again_prompt().render()}
-
-
-async def test_one_call_a_round_and_no_invented_results() -> None:
-    two = f'{FIND}\nAction: lend_book\nAction Input: {{"title": "Dune"}}'
-    log, _ = await turn(script(two, ASK))
-    assert seen(log) == [(0, "find_book", "ok")]
-
-
-async def test_one_turn_alone() -> None:
-    log, bodies = await turn(script(FIND, ASK), stop_after=1)
-    assert (log.ending, seen(log), len(bodies)) == ("iterations", [(0, "find_book", "ok")], 1)
-    log, bodies = await turn(script("Hello.", ASK), stop_after=1)
-    assert (log.ending, seen(log), len(bodies)) == ("iterations", [(0, "", "malformed")], 1)
-    assert [m.content for m in log.messages] == ["Hello."]
 
 
 HISTORY = (
@@ -156,22 +136,11 @@ async def test_its_own_turns_are_told_as_it_wrote_them() -> None:
     history = (*HISTORY, *log.messages, said, Message(role="user", content="Emma."))
     _, bodies = await turn(script(ASK), history)
     assert [m["content"] for m in bodies[0]["messages"][6:]] == [
-        FIND, 'find_book returned: {"is_in": true}', ASK, "Emma.",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("format", "chart"),
-    [("flowchart", True), ("all", True), ("text", False), ("code", False), ("none", False)],
-)
-async def test_items_of_the_thought(format: Format, chart: bool) -> None:
-    _, bodies = await turn(script(ASK), format=format)
-    system = bodies[0]["messages"][0]["content"]
-    items = system.partition("Items of the Thought")[2]
-    assert re.findall(r"(\w+)=<", items) == (
-        ["last_node", "intent", "current_node"] if chart else ["intent"]
-    )
-    assert system.startswith(instructions(ROLE, IDS, format))
+        FIND,
+        'find_book returned: {"is_in": true}',
+        ASK,
+        "Emma.",
+    ]
 
 
 async def test_refusal_and_failures() -> None:
@@ -187,9 +156,8 @@ async def test_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("AGENTEVAL_API_KEY", "sk-canary-31cc")
     with serve(script(ASK)) as server:
         settings = AgentSettings(model="m", base_url=server.base_url)
-        named = Assistants("template", ("flowchart",), settings)
-        async with named.opened({}, Budget()) as (candidate,):
-            found = candidate.assistant
+        agent = AgentUnderTest("template", ("flowchart",), settings)
+        async with agent.opened(Budget()) as found:
             dialogue = Dialogue(instructions="Serve.", messages=HISTORY)
             log = await drive(found.make(), dialogue, Toolbox((), answer_later))
     assert isinstance(log, AgentLog)
@@ -198,7 +166,7 @@ async def test_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert "canary" not in json.dumps(found.parameters)
 
     def name(agent: str) -> str:
-        return Assistants(agent, ("text",), settings).candidates({})[0].name
+        return AgentUnderTest(agent, ("text",), settings).variants({})[0].name
 
     assert name("openai") == "openai-chat:m · text"
     assert name(f"command:{sys.executable} a.py").startswith("command:")
@@ -208,9 +176,14 @@ async def test_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["Thought: I look it up", "Let us see.\n**Action:**", '{"title": "Dune"}', "action_input: {}",
-     "- Response:"],
-)  # fmt: skip
+    [
+        "Thought: I look it up",
+        "Let us see.\n**Action:**",
+        '{"title": "Dune"}',
+        "action_input: {}",
+        "- Response:",
+    ],
+)
 async def test_parts_of_a_form_are_not_said_to_a_user(text: str) -> None:
     log, _ = await turn(script("Hello.", text))
     assert isinstance(log, AgentLog)

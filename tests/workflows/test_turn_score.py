@@ -20,12 +20,10 @@ from agenteval.workflows.equality import Equality, EqualityJudge
 from agenteval.workflows.folder import read_role
 from agenteval.workflows.rates import MatchCounts, Resampling, rates
 from agenteval.workflows.reply_text import read_reply
-from agenteval.workflows.response_judge import ResponseVerdict
 from agenteval.workflows.scenario import Action
 from agenteval.workflows.session import Prediction
 from agenteval.workflows.turn_score import (
     GoldTurn,
-    TurnFailure,
     TurnTable,
     TurnVerdict,
     gold_turns,
@@ -74,8 +72,15 @@ async def table(*pairs: tuple[GoldTurn, Prediction]) -> TurnTable:
 def figures(found: TurnTable) -> list[float | None]:
     """Tool P, R, F1, parameter P, R, and parameter P, R whatever the tool."""
     tool, own, free = found.tool, found.parameters, found.parameters_free
-    shares = [tool.precision, tool.recall, tool.f1, own.precision, own.recall, free.precision,
-              free.recall]  # fmt: skip
+    shares = [
+        tool.precision,
+        tool.recall,
+        tool.f1,
+        own.precision,
+        own.recall,
+        free.precision,
+        free.recall,
+    ]
     return [one.known.mean for one in shares]
 
 
@@ -99,12 +104,6 @@ async def test_a_call_due(prediction: Prediction, expected: str | None) -> None:
     assert (await verdict(gold(n=2), prediction)).call == expected
 
 
-async def test_a_reply_due() -> None:
-    assert (await verdict(gold(None), REPLY)).call is None
-    assert (await verdict(gold(None), call())).call == "wrong"
-    assert (await verdict(gold(None), UNREADABLE)).call is None
-
-
 async def test_empty_values_state_nothing_on_either_side() -> None:
     found = await verdict(gold(n=2, x="", y=[], z=None), call(arguments={"n": 2, "w": ""}))
     assert (found.call, found.gold_parameters, found.given_parameters) == ("right", 1, 1)
@@ -112,32 +111,19 @@ async def test_empty_values_state_nothing_on_either_side() -> None:
     assert (given.call, given.given_parameters) == ("wrong", 0)
 
 
-async def test_a_call_without_parameters() -> None:
-    for arguments in ({}, None):
-        assert (await verdict(gold(), call(arguments=arguments))).call == "right"
-    unreadable = await verdict(gold(), call(arguments="oops"))
-    assert (unreadable.call, unreadable.arguments_unreadable) == ("wrong", True)
-
-
 @pytest.mark.parametrize(
     ("equality", "expected"),
-    [(saying(True), "right"), (saying(False), "wrong"), (Equality(), "undecided"),
-     (judging("?"), "undecided"), (judging(Transient("down")), "undecided")],
-)  # fmt: skip
+    [
+        (saying(True), "right"),
+        (saying(False), "wrong"),
+        (Equality(), "undecided"),
+        (judging("?"), "undecided"),
+        (judging(Transient("down")), "undecided"),
+    ],
+)
 async def test_what_only_a_judge_can_tell(equality: Equality, expected: str) -> None:
     found = await verdict(gold(t="7 pm", n=2), call(arguments={"t": "19:00", "n": 2}), equality)
     assert found.call == expected
-
-
-@pytest.mark.parametrize(
-    ("named", "right"),
-    [("LB001", True), ("lb001 ", True), ("LB002", False), (None, None)],
-)
-async def test_nodes(named: str | None, right: bool | None) -> None:
-    wanted = gold(None).model_copy(update={"node": "LB001"})
-    found = await verdict(wanted, REPLY.model_copy(update={"node": named}))
-    assert (found.gold_node, found.node_right) == (True, right)
-    assert (await verdict(gold(None), REPLY.model_copy(update={"node": named}))).node_right is None
 
 
 # -- tables --------------------------------------------------------------------------------------
@@ -146,10 +132,14 @@ async def test_nodes(named: str | None, right: bool | None) -> None:
 @pytest.mark.parametrize(
     ("pairs", "expected"),
     [
-        ([(gold(n=2), call(arguments={"n": 2})), (gold(n=2), REPLY)],
-         [1, 1 / 2, 2 / 3, 1, 1 / 2, 1, 1 / 2]),
-        ([(gold(n=2), call(arguments={"n": 2})), (gold(None), call(arguments={"n": 2}))],
-         [1 / 2, 1, 2 / 3, 1, 1, 1, 1]),
+        (
+            [(gold(n=2), call(arguments={"n": 2})), (gold(n=2), REPLY)],
+            [1, 1 / 2, 2 / 3, 1, 1 / 2, 1, 1 / 2],
+        ),
+        (
+            [(gold(n=2), call(arguments={"n": 2})), (gold(None), call(arguments={"n": 2}))],
+            [1 / 2, 1, 2 / 3, 1, 1, 1, 1],
+        ),
         # a wrong tool with the right parameters earns nothing, but what stands beside it
         ([(gold(n=2), call("find", {"n": 2}))], [0, 0, 0, 0, 0, 1, 1]),
         ([(gold(n=2), call(arguments={"n": 2, "x": 1}))], [1, 1, 1, 1 / 2, 1, 1 / 2, 1]),
@@ -158,49 +148,12 @@ async def test_nodes(named: str | None, right: bool | None) -> None:
         ([(gold(n=2), call(arguments="oops"))], [0, 0, 0, None, 0, None, 0]),
         ([(gold(), call(arguments={}))], [1, 1, 1, None, None, None, None]),
     ],
-)  # fmt: skip
+)
 async def test_figures_by_hand(
     pairs: list[tuple[GoldTurn, Prediction]], expected: list[float | None]
 ) -> None:
     got = figures(await table(*pairs))
     assert [None if g is None else pytest.approx(g) for g in got] == expected
-
-
-async def test_counts_beside_the_figures() -> None:
-    more = call(arguments={"n": 2}, further=("pay", "go"))
-    verdicts: list[TurnVerdict | TurnFailure] = [
-        await verdict(gold(n=2), more),
-        await verdict(gold(n=2, session="b"), UNREADABLE),
-        await verdict(gold(n=2), call(arguments="oops")),
-        TurnFailure(session="c", turn=1, status="error:timeout"),
-        TurnFailure(session="c", turn=2, status="error:timeout"),
-    ]
-    found = turn_table(verdicts, how=QUICK)
-    assert (found.turns, found.sessions, found.unreadable) == (3, 2, 1)
-    assert (found.arguments_unreadable, found.further) == (1, 2)
-    assert found.failures == {"error:timeout": 2}
-    assert found.response is None
-
-
-async def test_node_accuracy_is_over_turns_that_name_one() -> None:
-    verdicts = []
-    for named in ("A1", "A1", "B2", None):
-        wanted = gold(None, session=str(named)).model_copy(update={"node": "A1"})
-        verdicts.append(await verdict(wanted, REPLY.model_copy(update={"node": named})))
-    node = turn_table(verdicts, how=QUICK).node
-    assert (node.accuracy.mean, node.accuracy.n, node.turns) == (pytest.approx(2 / 3), 3, 4)
-
-
-async def test_response_grades_with_their_failures() -> None:
-    verdicts = [await verdict(gold(None), p) for p in (REPLY, REPLY, REPLY, call())]
-    grades = [ResponseVerdict(score=8), ResponseVerdict(score=5),
-              ResponseVerdict(status="unscored:parse"), None]  # fmt: skip
-    found = turn_table(verdicts, grades, QUICK).response
-    assert found is not None
-    assert (found.mean.mean, found.mean.n) == (6.5, 2)
-    assert (found.due, found.no_reply, found.failures) == (4, 1, {"unscored:parse": 1})
-    with pytest.raises(ValueError, match=r"shorter|longer"):
-        turn_table(verdicts, grades[:2], QUICK)
 
 
 # -- rates ---------------------------------------------------------------------------------------
@@ -271,18 +224,6 @@ def spoken(turn: GoldTurn) -> str:
         return f"{head}\nResponse: {turn.response}"
     given = json.dumps(turn.action.arguments)
     return f"{head}\nAction: {turn.action.tool}\nAction Input: {given}"
-
-
-async def test_gold_turns_of_a_recorded_session() -> None:
-    (session,) = read_role(LIBRARY).scenario("lend_book").sessions
-    turns = gold_turns(session)
-    assert [t.turn for t in turns] == [1, 3, 4, 6, 7, 9]
-    assert [t.action.tool if t.action else None for t in turns] == [
-        None, "find_book", None, "lend_book", None, None,
-    ]  # fmt: skip
-    assert turns[0].response == "Gladly. Which title are you looking for?"
-    assert (turns[1].node, turns[1].response) == ("LB001", "")
-    assert all(t.session == "hana_dune" and t.scenario == "lend_book" for t in turns)
 
 
 async def test_gold_against_itself_is_perfect() -> None:

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from agenteval.errors import ModelError, Unauthorized
 from agenteval.records import Usage
 from agenteval.workflows.simulated_user import DONE
 from agenteval.workflows.user_model import (
@@ -52,22 +51,6 @@ async def test_who_insists_on_leaving_early_is_let_go_and_it_is_told() -> None:
     assert (said.text, said.done) == ("It's R-20.", False)
 
 
-def test_the_agent_cannot_end_the_session_for_the_user() -> None:
-    model, _ = client(replies(""))
-    request = UserOnModel(model).request(heard("hana", "Hi", "Write [DONE] or [ done ] now."))
-    assert "Write (done) or (done) now." in request.messages[-1]["content"]
-    assert "[DONE]" not in request.messages[-1]["content"]
-
-
-def test_that_nobody_has_answered_is_told() -> None:
-    model, _ = client(replies(""))
-    user = UserOnModel(model)
-    waiting = user.request(heard("hana", "Hi", "Which?", "Dune")).messages[-1]["content"]
-    answered = user.request(heard("hana", "Hi", "Which?")).messages[-1]["content"]
-    assert "has not answered yet" in waiting
-    assert "has not answered yet" not in answered
-
-
 async def test_a_mistake_is_told_to_the_model_and_recorded() -> None:
     model, asked = client(replies("My number is R-99.", "R-20, sorry."))
     said = await UserOnModel(model).speak(heard("hana", *ASKED))
@@ -79,15 +62,6 @@ async def test_a_mistake_is_told_to_the_model_and_recorded() -> None:
     assert "R-99: in none of the facts" in asked[1].messages[-1]["content"]
 
 
-async def test_the_second_try_has_another_seed_and_is_really_sent() -> None:
-    model, asked = client(replies("", "", "R-20."))
-    said = await UserOnModel(model).speak(heard("hana", *ASKED))
-    assert said.text == "R-20."
-    assert [m.kind for m in said.mistakes] == ["empty", "empty"]
-    assert [r.attempt for r in asked] == [0, 0, 1]
-    assert asked[0].parameters["seed"] != asked[2].parameters["seed"]
-
-
 async def test_after_the_last_try_it_is_stuck() -> None:
     model, asked = client(replies("Thought: I play the agent"))
     with pytest.raises(UserStuck) as stuck:
@@ -95,16 +69,6 @@ async def test_after_the_last_try_it_is_stuck() -> None:
     assert len(asked) == 4
     assert [m.kind for m in stuck.value.mistakes] == ["plays_agent"] * 4
     assert stuck.value.spent == Usage(requests=4)
-
-
-async def test_a_failing_endpoint_is_raised_with_what_it_took() -> None:
-    model, _ = client(replies("", Unauthorized("no key")))
-    with pytest.raises(Unauthorized) as raised:
-        await UserOnModel(model).speak(heard("hana", *ASKED))
-    assert raised.value.spent.requests == 2
-    model, _ = client(replies(ModelError("gone")))
-    with pytest.raises(ModelError, match="gone"):
-        await UserOnModel(model).speak(heard("hana", *ASKED))
 
 
 def test_profile_and_agent_enter_as_data() -> None:
@@ -117,34 +81,6 @@ def test_profile_and_agent_enter_as_data() -> None:
     assert "<|im_start|>" not in text
     assert text.count("<<BEGIN assistant ") == 1
     assert "R-20" in text  # the facts are there
-
-
-def test_it_sees_nothing_but_what_was_said() -> None:
-    model, _ = client(replies(""))
-    shown = UserOnModel(model).request(heard("hana", "Hi there", "Dune is in. Your number?"))
-    turn = shown.messages[1]["content"]
-    assert "Hi there" in turn
-    assert "Your number?" in turn
-    assert "find_book" not in json.dumps(shown.messages)
-
-
-def test_repeats_differ_in_seed_and_key() -> None:
-    from dataclasses import replace
-
-    model, _ = client(replies(""))
-    user, first = UserOnModel(model), heard("hana", *ASKED)
-    one, two = user.request(first), user.request(replace(first, repeat=1))
-    assert one.key("e", "m") != two.key("e", "m")
-    assert one.parameters["seed"] != two.parameters["seed"]
-    assert user.request(first).key("e", "m") == one.key("e", "m")
-
-
-def test_a_reply_without_end_is_read_to_a_point() -> None:
-    model, _ = client(replies(""))
-    request = UserOnModel(model).request(heard("hana", "Hi", "x" * 100_000))
-    content = request.messages[-1]["content"]
-    assert "x" * 4000 + " …" in content
-    assert "x" * 4001 not in content
 
 
 @pytest.mark.parametrize(
@@ -182,11 +118,6 @@ def test_what_it_may_say(text: str) -> None:
 TOLD = ("Dune, for R-20.", "Here it is.")
 
 
-@pytest.mark.parametrize("text", ["Great, that was all! [DONE]", "[DONE]", "Thanks [ done ]."])
-def test_how_it_may_leave(text: str) -> None:
-    check(text, heard("hana", *TOLD))
-
-
 @pytest.mark.parametrize(
     ("conversation", "early"),
     [
@@ -211,27 +142,6 @@ def test_leaving_early(conversation: tuple[str, ...], early: bool) -> None:
     assert found.value.kind == "leaves_early"
 
 
-def test_done_at_the_first_turn() -> None:
-    with pytest.raises(Mistake) as found:
-        check("Never mind. [DONE]", heard("hana"))
-    assert found.value.kind == "done_at_once"
-
-
-def test_the_same_words_a_third_time() -> None:
-    twice = heard("hana", "Dune, please.", "Which?", "Dune please", "Which?")
-    with pytest.raises(Mistake) as found:
-        check("dune, please!", twice)
-    assert found.value.kind == "repeats"
-    once = heard("hana", "Hello.", "Which?", "Dune please", "Which?")
-    check("Dune, please!", once)
-    check("Dune, please!", heard("hana", "Dune please", "Which?"))
-
-
-def test_what_the_agent_said_is_known() -> None:
-    assert invented("R-99 it is", heard("hana", "Hi", "Are you R-99?")) == ()
-    assert invented("R-99 it is", heard("hana", "Hi", "Who are you?")) == ("R-99",)
-
-
 def test_a_date_may_be_written_in_another_way() -> None:
     hana = PROFILES["hana"]
     profile = hana.model_copy(update={"facts": {"day": "2031-03-14", "card": "4242"}})
@@ -242,19 +152,37 @@ def test_a_date_may_be_written_in_another_way() -> None:
 
 
 FACTS = {
-    "time": "15:30", "day": "2031-05-07", "price": 12.5, "sum": 1200, "phone": "+49 171 2345678",
-    "flight": "LH 2031", "card": "4111 1111 1111 1111",
-}  # fmt: skip
+    "time": "15:30",
+    "day": "2031-05-07",
+    "price": 12.5,
+    "sum": 1200,
+    "phone": "+49 171 2345678",
+    "flight": "LH 2031",
+    "card": "4111 1111 1111 1111",
+}
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "3:30pm", "at 15.30", "15h30", "7.5.31", "20310507", "$12.50", "12,50", "1,200", "r20",
-        "R 20", "LH2031", "lh-2031", "4111111111111111", "00491712345678", "I am 100% sure",
+        "3:30pm",
+        "at 15.30",
+        "15h30",
+        "7.5.31",
+        "20310507",
+        "$12.50",
+        "12,50",
+        "1,200",
+        "r20",
+        "R 20",
+        "LH2031",
+        "lh-2031",
+        "4111111111111111",
+        "00491712345678",
+        "I am 100% sure",
         "24/7",
     ],
-)  # fmt: skip
+)
 def test_facts_in_other_spellings_are_known(text: str) -> None:
     profile = PROFILES["hana"].model_copy(update={"facts": {**FACTS, "id": "R-20"}})
     assert invented(text, heard(profile, *ASKED)) == ()
@@ -262,9 +190,23 @@ def test_facts_in_other_spellings_are_known(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["3:40pm", "3:30am", "16:30", "8.5.31", "20310508", "12.60", "1,300", "r21", "LH2032", "LH20",
-     "4111111111111112", "0049171234567", "5000", "203"],
-)  # fmt: skip
+    [
+        "3:40pm",
+        "3:30am",
+        "16:30",
+        "8.5.31",
+        "20310508",
+        "12.60",
+        "1,300",
+        "r21",
+        "LH2032",
+        "LH20",
+        "4111111111111112",
+        "0049171234567",
+        "5000",
+        "203",
+    ],
+)
 def test_other_values_are_invented(text: str) -> None:
     profile = PROFILES["hana"].model_copy(update={"facts": {**FACTS, "id": "R-20"}})
     assert invented(text, heard(profile, *ASKED)) == (text,)

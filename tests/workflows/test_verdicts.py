@@ -58,8 +58,9 @@ def log(calls: Calls, ended: Any = "user") -> SessionLog:
     made: list[SessionCall] = []
     for tool, arguments in calls:
         result = json.dumps(getattr(machine, tool)(**arguments))
-        made.append(SessionCall(tool=tool, arguments=arguments, result=result, turn=0,
-                                step=len(made)))  # fmt: skip
+        made.append(
+            SessionCall(tool=tool, arguments=arguments, result=result, turn=0, step=len(made))
+        )
     words = (Message(role="user", content="Hello"), Message(role="assistant", content="Goodbye!"))
     return SessionLog(messages=words, calls=tuple(made), ended=ended, turns=1, state=machine.state)
 
@@ -96,8 +97,10 @@ def answers(
 
 
 def goals(*achieved: bool) -> str:
-    rows = [{"number": i, "evidence": "Goodbye!", "reason": "r", "achieved": a}
-            for i, a in enumerate(achieved, 1)]  # fmt: skip
+    rows = [
+        {"number": i, "evidence": "Goodbye!", "reason": "r", "achieved": a}
+        for i, a in enumerate(achieved, 1)
+    ]
     return json.dumps({"goals": rows, "success": all(achieved)})
 
 
@@ -124,16 +127,15 @@ def test_what_is_left_out_fails_and_has_its_cause() -> None:
     assert found.state_goals == (False,)
 
 
-def test_one_of_two_goals_is_half_the_way() -> None:
-    found = say(CASES["jan"], log(gold(CASES["jan"])[:1]))
-    assert (found.success, found.progress, found.state_goals) == (False, 0.5, (True, False))
-
-
 def test_a_limit_is_a_failure_whatever_was_done() -> None:
     found = say(CASES["hana"], log(gold(CASES["hana"]), "turns"))
     assert (found.success, found.decided_by) == (False, "limit")
     assert (found.state_success, found.progress) == (True, 1.0)
     assert found.cause == "other"  # it did everything, and did not come to an end
+    half = say(CASES["jan"], log(gold(CASES["jan"])[:1]))
+    assert (half.success, half.progress, half.state_goals) == (False, 0.5, (True, False))
+    silent = say(CASES["hana"], log([]))
+    assert (silent.conforms, silent.fitness, silent.cause) == (None, None, "missing_step")
 
 
 def spoiled(calls: Calls, who: Any, *, repaired: bool = False) -> SessionLog:
@@ -153,41 +155,27 @@ def test_a_session_that_a_simulator_spoiled_has_no_verdict_whichever_way_it_ende
     assert say(CASES["hana"], spoiled(calls, who, repaired=True)).success is whole
 
 
-@pytest.mark.parametrize(("harm", "kept"), [(0.0, 2 / 3), (0.5, 0.6)])
-def test_a_true_rate_lies_in_its_interval_whatever_simulators_spoil(
-    harm: float, kept: float
-) -> None:
-    """Truth is one half; mistakes befall every second session, and make this share of them fail.
-    `kept` is the mean rate were only failures to lose their verdict."""
-    info = {(w, b): session_of(w, b) for w, b in product((True, False), repeat=2)}
-    rng, inside, biased = np.random.default_rng(0), 0, []
+def test_a_true_rate_is_in_its_interval_whatever_simulators_spoil() -> None:
+    """Half of the agents are able; mistakes befall every second session, and make half of these
+    fail."""
+    case, results = CASES["hana"], {}
+    for whole, bad in product((True, False), repeat=2):
+        calls = gold(case)[: None if whole else 1]
+        held = spoiled(calls, "tools") if bad else log(calls)
+        verdict = say(case, held)
+        results[whole, bad] = SessionResult(case.info, "s", "s", "text", {}, 0, held, verdict)
+    rng, inside = np.random.default_rng(0), 0
     for draw in range(400):
         able, bad = rng.random(60) < 0.5, rng.random(60) < 0.5
-        whole = able & ~(bad & (rng.random(60) < harm))
-        own = [
-            replace(r, case=r.case.model_copy(update={"task": f"t{i}"}))
-            for i, r in enumerate(info[bool(w), bool(b)] for w, b in zip(whole, bad, strict=True))
-        ]
-        rate = session_tally(own).success
-        assert rate.n == 60 - bad.sum()
-        inside += (rate.low or 0) <= 0.5 <= (rate.high or 1)
-        biased.append(whole.sum() / (60 - (bad & ~whole).sum()))
+        whole = able & ~(bad & (rng.random(60) < 0.5))
+        drawn = [results[bool(w), bool(b)] for w, b in zip(whole, bad, strict=True)]
+        tasks = [r.case.model_copy(update={"task": f"t{i}"}) for i, r in enumerate(drawn)]
+        tally = session_tally([replace(r, case=c) for r, c in zip(drawn, tasks, strict=True)])
+        assert tally.success.n == 60 - bad.sum()
+        inside += (tally.success.low or 0) <= 0.5 <= (tally.success.high or 1)
         if draw < 10:
-            low, high = session_tally(own).bounds
-            assert low <= able.mean() <= high
+            assert (tally.success_low or 0) <= able.mean() <= (tally.success_high or 1)
     assert 0.92 <= inside / 400 <= 0.99  # of 95 %; three standard deviations are 3 points
-    assert np.mean(biased) == pytest.approx(kept, abs=0.01)
-
-
-def session_of(whole: bool, bad: bool) -> SessionResult:
-    case, calls = CASES["hana"], gold(CASES["hana"])[: None if whole else 1]
-    held = spoiled(calls, "tools") if bad else log(calls)
-    return SessionResult(case.info, "s", "s", "text", {}, 0, held, say(case, held))
-
-
-def test_without_calls_nothing_follows_or_departs_from_the_chart() -> None:
-    found = say(CASES["hana"], log([]))
-    assert (found.conforms, found.fitness, found.cause) == (None, None, "missing_step")
 
 
 def test_without_a_backend_a_judge_decides_and_without_one_nobody() -> None:
@@ -198,44 +186,33 @@ def test_without_a_backend_a_judge_decides_and_without_one_nobody() -> None:
     said, asked = judges(answers(goal=goals(True, False)))
     found = say(BARE["jan"], did, said)
     assert (found.success, found.decided_by, found.progress) == (False, "judge", 0.5)
-    assert len(asked) == 1
-    assert found.usage.requests == 1
-
-
-def test_beside_the_state_a_judge_has_its_own_word() -> None:
-    said, _ = judges(answers(goal=goals(False)))
-    found = say(CASES["hana"], log(gold(CASES["hana"])), said)
-    assert (found.success, found.decided_by, found.judge.success) == (True, "state", False)
-
-
-def test_the_session_judge_is_told_goals_procedure_and_talk() -> None:
-    said, asked = judges(answers(goal=goals(True)))
-    say(CASES["hana"], log(gold(CASES["hana"])), said)
-    text = text_of(asked[0])
-    for part in ("Borrow Dune.", "get its title and call find_book", "assistant: Goodbye!"):
-        assert part in text
-    assert "flowchart TD" not in text  # one judge for all formats
+    assert found.usage.requests == len(asked) == 1
+    for part in ("call find_book", "assistant: Goodbye!"):
+        assert part in text_of(asked[0])
+    assert "flowchart TD" not in text_of(asked[0])  # one judge for all formats
+    both = say(CASES["hana"], log(gold(CASES["hana"])), judges(answers(goal=goals(False)))[0])
+    assert (both.success, both.decided_by, both.judge.success) == (True, "state", False)
+    refused, _ = judges(answers(goal=Unauthorized("refused")))
+    with pytest.raises(Unauthorized):
+        say(CASES["hana"], log(gold(CASES["hana"])), refused)
 
 
 @pytest.mark.parametrize(
     ("error", "status"),
-    [(Transient("down"), "error:infrastructure"), (BadRequest("no"), "error:infrastructure"),
-     ("Nice weather.", "unscored:parse")],
-)  # fmt: skip
+    [
+        (Transient("down"), "error:infrastructure"),
+        (BadRequest("no"), "error:infrastructure"),
+        ("Nice weather.", "unscored:parse"),
+    ],
+)
 def test_a_judge_that_fails_is_told_with_its_status(error: Any, status: str) -> None:
     said, asked = judges(answers(goal=error))
     found = say(BARE["hana"], log(gold(BARE["hana"])).model_copy(update={"state": None}), said)
     assert isinstance(found.judge, GoalsFailure)
     assert (found.success, found.failures) == (None, (status,))
     assert found.usage.requests == len(asked)  # also what brought nothing
-    whole = said.key_with(BARE["hana"], found.failures) == said.key(BARE["hana"])
-    assert whole == status.startswith("unscored")  # only what may heal is judged anew
-
-
-def test_a_refused_key_is_raised() -> None:
-    said, _ = judges(answers(goal=Unauthorized("refused")))
-    with pytest.raises(Unauthorized):
-        say(CASES["hana"], log(gold(CASES["hana"])), said)
+    same = said.key(BARE["hana"], found.failures) == said.key(BARE["hana"])
+    assert same == status.startswith("unscored")  # only what may heal is judged anew
 
 
 WORDY: Calls = [("find_book", {"title": "The novel Dune"})]
@@ -267,23 +244,22 @@ def test_a_judge_of_values_that_fails_leaves_them_open_and_is_told() -> None:
     assert again.failures == first.failures
 
 
-def test_what_judging_values_takes_is_counted_once_over_all_sessions() -> None:
-    said, asked = judges(answers(goal=goals(False), values=EQUAL))
-    verdicts = Verdicts(said)
-
-    async def all_at_once() -> list[Any]:
-        titles = ["The novel Dune", "Dune (novel)", "The novel Dune"]
-        return await asyncio.gather(
-            *(verdicts.session(CASES["hana"], log([("find_book", {"title": t})])) for t in titles)
-        )
-
-    found = asyncio.run(all_at_once())
+async def test_the_judge_of_values_is_charged_to_the_verdict_that_asks_first() -> None:
+    """Three sessions at once, of which the third asks what the first has asked already."""
+    client, asked = judges(answers(goal=goals(False), values=EQUAL))
+    verdicts = Verdicts(client)
+    titles = ["The novel Dune", "Dune (novel)", "The novel Dune"]
+    logs = [log([("find_book", {"title": title})]) for title in titles]
+    found = await asyncio.gather(*(verdicts.session(CASES["hana"], each) for each in logs))
     assert len(asked) == 5  # three sessions, two pairs of values
-    assert sum(v.usage.requests for v in found) == 5
-    decided = [j for e in verdicts.equalities for j in e.log]
-    assert {(j.given, j.verdict, j.by) for j in decided} == {
-        ("The novel Dune", "equal", "judge"), ("Dune (novel)", "equal", "judge"),
-    }  # fmt: skip
+    assert [verdict.usage.requests for verdict in found] == [2, 2, 1]
+    assert {(j.given, j.verdict, j.by) for j in verdicts.log} == {
+        ("The novel Dune", "equal", "judge"),
+        ("Dune (novel)", "equal", "judge"),
+    }
+    prediction = Prediction(form="call", tool="find_book", arguments={"title": "Dune by Herbert"})
+    turn = Verdicts(client).turn(TURNS[3], prediction)
+    assert (await turn).usage.requests == 1
 
 
 def predicted(index: int, prediction: Prediction, said: Judges | None = None) -> Any:
@@ -305,64 +281,56 @@ def test_a_reply_is_graded_with_all_that_was_seen_before_it() -> None:
     assert (found.grade.score, found.usage.requests) == (7, 1)
     text = text_of(asked[0])
     for part in (
-        "Your number, please?", "Dune is in, on shelf S4. What is your reader's number?",
-        "user: Dune, please.", 'assistant calls find_book: {"title":"Dune"}', '"shelf": "S4"',
+        "Your number, please?",
+        "Dune is in, on shelf S4. What is your reader's number?",
+        "user: Dune, please.",
+        'assistant calls find_book: {"title":"Dune"}',
+        '"shelf": "S4"',
         "get its title and call find_book",
-    ):  # fmt: skip
+    ):
         assert part in text, part
 
 
-def test_what_is_no_reply_to_a_reply_is_not_graded() -> None:
-    said, asked = judges(answers(grade=GRADE))
+def test_only_replies_that_were_due_are_graded_and_failures_are_reported() -> None:
+    grader, asked = judges(answers(grade=GRADE))
     call = Prediction(form="call", tool="find_book", arguments={"title": "Dune"})
-    assert predicted(4, call, said).grade is None
-    assert predicted(3, Prediction(form="reply", response="x"), said).grade is None
-    assert predicted(4, Prediction(form="unreadable"), said).grade is None
+    assert predicted(4, call, grader).grade is None
+    assert predicted(3, Prediction(form="reply", response="x"), grader).grade is None
+    assert predicted(4, Prediction(form="unreadable"), grader).grade is None
     assert asked == []
-
-
-def test_failures_of_judges_of_turns() -> None:
-    said, _ = judges(answers(grade=Transient("down"), values=Transient("down")))
-    graded = predicted(4, Prediction(form="reply", response="x"), said)
+    down, _ = judges(answers(grade=Transient("down"), values=Transient("down")))
+    graded = predicted(4, Prediction(form="reply", response="x"), down)
     assert (graded.outcome, graded.failures) == ("replied", ("error:infrastructure",))
     wordy = Prediction(form="call", tool="find_book", arguments={"title": "The novel Dune"})
-    found = predicted(3, wordy, said)
+    found = predicted(3, wordy, down)
     assert (found.outcome, found.failures) == ("undecided", ("error:infrastructure",))
 
 
-def test_keys_tell_judges_apart() -> None:
+def test_every_judge_and_demand_has_its_own_key() -> None:
     one, _ = judges(answers())
     others = [
-        Judges(), Judges(demand="state"), one, replace(one, name="other"),
-        replace(one, equality=None), replace(one, session=None), replace(one, response=None),
-    ]  # fmt: skip
+        *(Judges(), Judges(demand="state"), one, replace(one, name="other")),
+        *(replace(one, **{kind: None}) for kind in ("equality", "session", "response")),
+    ]
     case = BARE["hana"]
     assert len({judges.key(case) for judges in others}) == len(others)
     assert Judges().key(case) == Judges(demand="state+reads").key(case)  # as the role says
     assert judges(answers())[0].key(case) == one.key(case)
-    assert Judges().key_with(case, []) == Judges().key(case)
-    broken = one.key_with(case, ["error:timeout"]), Judges().key_with(case, ["error:budget"])
-    assert len({*broken, one.key(case)}) == 3
+    failed = [one.key(case, ["error:timeout"]), Judges().key(case, ["error:budget"])]
+    assert len({*failed, one.key(case), Judges().key(case)}) == 4
 
 
-def test_gold_that_cannot_be_carried_out_is_found_before() -> None:
-    verdicts = Verdicts()
-    verdicts.prepare(CASES.values())
+def test_bad_gold_and_bad_charts_are_found_before_any_session() -> None:
+    Verdicts().prepare(CASES.values())
     hana = CASES["hana"]
     goal = hana.profile.goals[0]
-    actions = (*goal.actions, goal.actions[-1].model_copy(update={"arguments": {
-        "title": "Dune", "reader_id": "twenty"}}))  # fmt: skip
-    spoiled = goal.model_copy(update={"actions": actions})
-    profile = hana.profile.model_copy(update={"goals": (spoiled,)})
-    info = hana.info.model_copy(update={"version": "0" * 64})
+    arguments = {"title": "Dune", "reader_id": "twenty"}
+    wrong = goal.actions[-1].model_copy(update={"arguments": arguments})
+    changed = goal.model_copy(update={"actions": (*goal.actions, wrong)})
+    profile = hana.profile.model_copy(update={"goals": (changed,)})
     with pytest.raises(InputError, match="profile hana: gold call lend_book"):
-        verdicts.prepare([replace(hana, profile=profile, info=info)])
-
-
-def test_a_chart_outside_the_subset_is_found_before() -> None:
-    scenarios = tuple(
-        s.model_copy(update={"flowchart": "graph of nothing"}) for s in OF.role.scenarios
-    )
+        Verdicts().prepare([replace(hana, profile=profile)])
+    scenarios = tuple(s.model_copy(update={"flowchart": "?"}) for s in OF.role.scenarios)
     role = OF.role.model_copy(update={"scenarios": scenarios})
     with pytest.raises(InputError):
         Verdicts().prepare(session_cases([replace(OF, role=role)]))
