@@ -28,7 +28,7 @@ from rich.table import Table
 from agenteval.readers import make_view
 from agenteval.records import Criterion
 from agenteval.records.verification import VerifiedSet
-from agenteval.stats.scores import NAMED, ORIGINAL, Column, ScoreTable
+from agenteval.stats.scores import NAMED, ORIGINAL, CodedColumn, ScoreTable
 from agenteval.utility.perturbed_runs import DEFAULT_OPERATORS, make_copies
 from agenteval.utility.verify import verify_table
 from agenteval.utility.verify.options import VerifyOptions
@@ -91,15 +91,15 @@ def _table(
     value = np.concatenate([levels.ravel() for _, _, levels in parts]) / TOP
     n = len(value) // width
     names = tuple(f"run-{i}" for i in range(len(pool.problems)))
-    nothing = Column(np.full(len(value), -1, dtype=np.int32), ())
+    nothing = CodedColumn(np.full(len(value), -1, dtype=np.int32), ())
     columns = dict.fromkeys(NAMED, nothing) | {
-        "run": Column(run, names),
-        "case": Column(run, names),
-        "criterion": Column(
+        "run": CodedColumn(run, names),
+        "case": CodedColumn(run, names),
+        "criterion": CodedColumn(
             np.tile(np.arange(len(CRITERIA)), n * repeats).astype(np.int32), tuple(CRITERIA)
         ),
-        "variant": Column(variant, tuple(pool.texts)),
-        "status": Column(np.isnan(value).astype(np.int32), ("scored", "unscored:parse")),
+        "variant": CodedColumn(variant, tuple(pool.texts)),
+        "status": CodedColumn(np.isnan(value).astype(np.int32), ("scored", "unscored:parse")),
     }
     return ScoreTable(
         **columns,

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from agenteval.errors import InputError
-from agenteval.stats.scores import Column, ScoreTable
+from agenteval.stats.scores import CodedColumn, ScoreTable
 
 SUCCESS = "success"
 UNKNOWN = f"{SUCCESS}:unknown"  # status of a run of which nobody knows whether it succeeded
@@ -22,7 +22,7 @@ PairMeans = Mapping[PairKey, float]
 
 def pair_keys(table: ScoreTable, pair_by: PairBy) -> list[PairKey]:
     """What the run of each row is paired as."""
-    within: Mapping[PairBy, Column | None] = {
+    within: Mapping[PairBy, CodedColumn | None] = {
         "case": None,
         "run": table.run,
         "system": table.system,
@@ -61,9 +61,9 @@ def success_rows(table: ScoreTable) -> ScoreTable:
     nothing = np.zeros(len(runs), dtype=np.int32)
     return replace(
         runs,
-        criterion=Column(nothing, (SUCCESS,)),
-        status=Column((runs.success < 0).astype(np.int32), ("scored", UNKNOWN)),
-        label=Column(nothing - 1, ()),
+        criterion=CodedColumn(nothing, (SUCCESS,)),
+        status=CodedColumn((runs.success < 0).astype(np.int32), ("scored", UNKNOWN)),
+        label=CodedColumn(nothing - 1, ()),
         repeat=np.zeros_like(runs.repeat),
         value=np.where(runs.success < 0, np.nan, runs.success),
     )

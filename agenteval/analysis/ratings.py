@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from agenteval.records import Criterion
 from agenteval.stats.agreement import level_counts
-from agenteval.stats.scores import ORIGINAL, Column, ScoreTable
+from agenteval.stats.scores import ORIGINAL, CodedColumn, ScoreTable
 
 Floats = NDArray[np.float64]
 Cases = NDArray[np.object_]
@@ -206,6 +206,6 @@ def with_runs(
     known = np.array(truth, dtype=np.int8)[table.run.codes]
     return replace(
         table,
-        case=Column(np.where(codes >= 0, codes, table.case.codes).astype(np.int32), names),
+        case=CodedColumn(np.where(codes >= 0, codes, table.case.codes).astype(np.int32), names),
         success=np.where(known >= 0, known, table.success).astype(np.int8),
     )

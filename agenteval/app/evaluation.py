@@ -16,7 +16,7 @@ from agenteval.app.evaluation_file import STEPS, EvaluationFile, read_evaluation
 from agenteval.app.stored import page
 from agenteval.cli.arguments import LimitOptions
 from agenteval.cli.running import Notify, Progress, Watch, opened
-from agenteval.engine import Estimate
+from agenteval.engine import CostEstimate
 from agenteval.errors import InputError
 from agenteval.models.factory import ChatModel
 from agenteval.readers.tasks import mapping_of
@@ -141,21 +141,21 @@ class _Evaluation:
             title=title, tables=(), notes=tuple(self.watch.notes), steps=reports, exit_code=code
         )
 
-    def _estimate(self) -> Estimate:
+    def _estimate(self) -> CostEstimate:
         """Return the requests of all steps.
 
         Runs that are judged in quantify and verify alike are counted in both, so the requests of
         verify are counted as possible, not as certain.
         """
-        total = Estimate(command="run", about=(f"{len(self.runs)} runs",))
+        total = CostEstimate(command="run", about=(f"{len(self.runs)} runs",))
         if "criteria" in self.steps and not self.criteria.exists():
-            estimate = self._criteria(dry_run=True).estimate or Estimate()
+            estimate = self._criteria(dry_run=True).estimate or CostEstimate()
             notes = (*estimate.notes, "scores are not estimated before the criteria are proposed")
             return replace(total, notes=notes) + replace(estimate, notes=())
         if "quantify" in self.steps:
-            total += self._quantify(dry_run=True).estimate or Estimate()
+            total += self._quantify(dry_run=True).estimate or CostEstimate()
         if "verify" in self.steps and (report := self._verify(dry_run=True)) is not None:
-            estimate = report.estimate or Estimate()
+            estimate = report.estimate or CostEstimate()
             total += estimate.uncertain() if "quantify" in self.steps else estimate
         return replace(total, budget=self.common["limits"].budget())
 
@@ -259,7 +259,7 @@ class _Evaluation:
             return None
         return page(self.file.report, store=self.file.store, task=self.task.task.name)
 
-    def _say_changes(self, source: Source, estimate: Estimate | None) -> None:
+    def _say_changes(self, source: Source, estimate: CostEstimate | None) -> None:
         """Note what changed since the latest judge of this store, and how many requests follow."""
         path = Path(self.file.store or "agenteval.db")
         requests = estimate.requests[0] if estimate else 0

@@ -1,6 +1,12 @@
 """The engine: runs what the store lacks of an experiment, and stores each outcome."""
 
-from agenteval.engine.dry_run import Amount, Estimate, EstimateLine, RequestCounter, first_requests
+from agenteval.engine.dry_run import (
+    Amount,
+    CostEstimate,
+    EstimateLine,
+    RequestCounter,
+    first_requests,
+)
 from agenteval.engine.experiment import Experiment, announcement, answered, run_workers
 from agenteval.engine.resume import Pending, pending
 from agenteval.engine.unit import (
@@ -15,7 +21,7 @@ from agenteval.engine.unit import (
 
 __all__ = [
     "Amount",
-    "Estimate",
+    "CostEstimate",
     "EstimateLine",
     "Evaluator",
     "Experiment",

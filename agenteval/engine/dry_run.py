@@ -100,7 +100,7 @@ class EstimateLine:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class CostEstimate:
     """All requests of a command, within its budget, which counts what was spent before.
 
     `about` describes the work, `notes` what is not counted, line by line.
@@ -112,7 +112,7 @@ class Estimate:
     command: str = ""
     budget: Budget = field(default_factory=Budget)
 
-    def __add__(self, other: Estimate) -> Estimate:
+    def __add__(self, other: CostEstimate) -> CostEstimate:
         """Return both together, under the command and budget of the first; lines about the same
         party become one."""
         lines = {line.who: line for line in self.lines}
@@ -125,7 +125,7 @@ class Estimate:
             notes=tuple(dict.fromkeys(self.notes + other.notes)),
         )
 
-    def uncertain(self) -> Estimate:
+    def uncertain(self) -> CostEstimate:
         """Return the same with nothing certain: whether it is asked depends on earlier replies."""
         return replace(self, lines=tuple(replace(line, least=Amount()) for line in self.lines))
 
@@ -290,7 +290,7 @@ async def first_requests(work: Coroutine[Any, Any, object]) -> DryRun | None:
 
 async def estimate(
     evaluator: Evaluator[T], work: Pending[T], seen: set[str] | None = None
-) -> Estimate:
+) -> CostEstimate:
     """Return what the units of an experiment would ask; see RequestCounter for `seen`."""
     total = len(work.units)
     step = max(1, -(-total // SAMPLE))
@@ -308,4 +308,4 @@ async def estimate(
             replace(line, exact=False, least=line.least * scale, most=line.most * scale)
             for line in lines
         ]
-    return Estimate(tuple(lines))
+    return CostEstimate(tuple(lines))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from agenteval.engine.dry_run import Estimate, estimate
+from agenteval.engine.dry_run import CostEstimate, estimate
 from agenteval.engine.executor import Executor, LocalExecutor
 from agenteval.engine.resume import Pending, pending
 from agenteval.engine.unit import Evaluate, Evaluator, ExperimentResult, Outcome, Progress, T, Unit
@@ -106,7 +106,7 @@ class Experiment(Generic[T]):
                 self.notify(announcement(self.evaluator, work))
             return await self._run(work, on_progress)
 
-    async def dry_run(self, seen: set[str] | None = None) -> Estimate:
+    async def dry_run(self, seen: set[str] | None = None) -> CostEstimate:
         """Return what `run` would ask. Nothing is sent or stored. `seen` is shared by experiments
         that run one after the other: a request of one may be answered by the reply to another."""
         return await estimate(self.evaluator, self.pending(), seen)

@@ -108,7 +108,7 @@ class _Open:
 
 
 @dataclass(frozen=True)
-class Dialect:
+class JsonDialect:
     """How a scan treats what is not JSON.
 
     `objects` makes an object of its pairs. `deepest` bounds the nesting. Numbers that are not
@@ -123,7 +123,7 @@ class Dialect:
     keep: Callable[[str | None, Any], bool] = lambda _, value: value not in ({}, [])
 
 
-def scan(text: str, start: int, dialect: Dialect | None = None) -> Scan:
+def scan(text: str, start: int, dialect: JsonDialect | None = None) -> Scan:
     """Read the object or list that starts at `start`.
 
     Raises NotJsonish where the text is not a value and numbers must be finite; else the scan says
@@ -133,7 +133,7 @@ def scan(text: str, start: int, dialect: Dialect | None = None) -> Scan:
 
 
 class _Reader:
-    def __init__(self, text: str, dialect: Dialect) -> None:
+    def __init__(self, text: str, dialect: JsonDialect) -> None:
         self.text = text
         self.dialect = dialect
         self.stack: list[_Open] = []
@@ -356,4 +356,4 @@ def is_deeper(value: Any, most: int) -> bool:
     return True
 
 
-_REPLIES = Dialect(to_object)
+_REPLIES = JsonDialect(to_object)

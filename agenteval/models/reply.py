@@ -25,7 +25,7 @@ from typing import Any
 from agenteval.errors import ReplyError
 from agenteval.models.jsonish import (
     MAX_DEPTH,
-    Dialect,
+    JsonDialect,
     NotJsonish,
     Scan,
     doubled_object,
@@ -207,7 +207,7 @@ def _search(text: str, doubled: bool) -> tuple[list[tuple[int, Scan]], int | Non
     values: list[tuple[int, Scan]] = []
     broken: int | None = None
     reason = "no object or list in the reply"
-    dialect = Dialect(doubled_object if doubled else to_object)
+    dialect = JsonDialect(doubled_object if doubled else to_object)
     opening, at = _OPENING, 0
     while match := opening.search(text, at):
         start = match.start()

@@ -15,7 +15,7 @@ from agenteval.agents import AgentLimits, System, spec
 from agenteval.agents.spec import AgentSettings
 from agenteval.cli.options import ExecutorOptions
 from agenteval.cli.running import Stopped, Watch
-from agenteval.engine import Estimate, Evaluator, Experiment, ExperimentResult
+from agenteval.engine import CostEstimate, Evaluator, Experiment, ExperimentResult
 from agenteval.engine.executor import Executor, LocalExecutor, make_executor
 from agenteval.models.limits import Limits
 from agenteval.planning.case import Case
@@ -108,8 +108,8 @@ class AgentRun:
         return report(result)
 
     def estimate(
-        self, store: Store, total: Estimate, command: str, about: Sequence[str]
-    ) -> Estimate:
+        self, store: Store, total: CostEstimate, command: str, about: Sequence[str]
+    ) -> CostEstimate:
         """Complete the estimate of a command; `about` describes the work line by line."""
         return replace(
             total,

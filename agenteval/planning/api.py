@@ -12,7 +12,7 @@ from agenteval.agents import AgentFailure, System
 from agenteval.analysis.gates import least_gate, unscored_gate
 from agenteval.cli.options import read_options
 from agenteval.cli.running import how_it_ended, opened, planned, synchronous
-from agenteval.engine import Estimate, Experiment, ExperimentResult
+from agenteval.engine import CostEstimate, Experiment, ExperimentResult
 from agenteval.errors import InputError
 from agenteval.planning.agent_run import AgentRun, Suite, read_cases
 from agenteval.planning.capability import cases_for, reaches
@@ -145,10 +145,10 @@ class PlanningCampaign:
         )
         return self.agent.experiment(store, evaluator, retry_failed=self.options.retry_failed)
 
-    async def _estimate(self, store: Store, system: System) -> Estimate:
+    async def _estimate(self, store: Store, system: System) -> CostEstimate:
         """The requests of the missing trials. Only those of the first suite with missing trials are
         certain, because the next one depends on their outcomes."""
-        total, certain = Estimate(), True
+        total, certain = CostEstimate(), True
         sizes = Counter[int]()
         about = []
         for size, cases in self.suites.items():

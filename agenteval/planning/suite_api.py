@@ -11,7 +11,7 @@ from typing import Any, Unpack
 
 from agenteval.cli.options import read_options
 from agenteval.cli.running import Stopped, Watch, opened, planned, run_sync, synchronous
-from agenteval.engine import Estimate, RequestBounds, RequestCounter, answered, first_requests
+from agenteval.engine import CostEstimate, RequestBounds, RequestCounter, answered, first_requests
 from agenteval.engine import Progress as Counts
 from agenteval.errors import InputError, ModelError
 from agenteval.models.asking import MOST_REQUESTS
@@ -125,7 +125,7 @@ def generator(
     return Generator(shape, seed=seed, topics=choose_topics(topics, all_topics), lexicon=words)
 
 
-def invention_estimate(settings: SuiteOptions, professions: int) -> Estimate:
+def invention_estimate(settings: SuiteOptions, professions: int) -> CostEstimate:
     """Return the requests for this many new professions. Raises InputError for a wrong use."""
     _, choice = _inventor(settings, need_key=False)
     counter = RequestCounter()
@@ -135,7 +135,7 @@ def invention_estimate(settings: SuiteOptions, professions: int) -> Estimate:
             bounds = RequestBounds(1, MOST_REQUESTS * requests_for(professions))
             counter.count({"model": bounds}, first)
     about = (f"new professions: {professions}",)
-    return Estimate(tuple(counter.lines.values()), about, notes_on(choice), "plan synth")
+    return CostEstimate(tuple(counter.lines.values()), about, notes_on(choice), "plan synth")
 
 
 def _inventor(settings: SuiteOptions, *, need_key: bool) -> tuple[Path, ModelChoice]:

@@ -17,7 +17,7 @@ from sqlalchemy import select
 from agenteval.analysis.means import load_ratings
 from agenteval.analysis.tables import score_tables, score_title, spent
 from agenteval.cli.running import Watch, opened, run_sync
-from agenteval.engine import Estimate
+from agenteval.engine import CostEstimate
 from agenteval.errors import AgentevalError, InputError
 from agenteval.models.limits import Limits, Price
 from agenteval.readers.messages import parse_messages
@@ -276,12 +276,12 @@ def summary(told: Sequence[Mapping[str, Any]], option: Any, width: int) -> str:
     return re.sub(r"--(?=price-|max-)", "--agenteval-", text.getvalue().strip())
 
 
-def _estimate(group: Sequence[Mapping[str, Any]], limits: Limits) -> Estimate:
+def _estimate(group: Sequence[Mapping[str, Any]], limits: Limits) -> CostEstimate:
     """What the skipped tests would ask of one judge, together."""
-    estimates: list[Estimate] = [test["estimate"] for test in group]
+    estimates: list[CostEstimate] = [test["estimate"] for test in group]
     about = f"{plural(len(group), 'test')} skipped; judge: {group[0]['judge']}"
     budget = limits.budget(estimates[0].budget.spent)
-    total = Estimate(command="pytest", about=(), budget=budget)
+    total = CostEstimate(command="pytest", about=(), budget=budget)
     for estimate in estimates:
         total += replace(estimate, about=())
     return replace(total, about=(about,))

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from agenteval.errors import InputError
-from agenteval.models.jsonish import Dialect, scan
+from agenteval.models.jsonish import JsonDialect, scan
 from agenteval.readers.strict_json import (
     SURROGATES_REPLACED,
     Notes,
@@ -51,7 +51,7 @@ class LooseDecoder:
 
     def __init__(self, keep: Callable[[str], bool]) -> None:
         self.broken: InputError | None = None
-        self._dialect = Dialect(
+        self._dialect = JsonDialect(
             self._object,
             deepest=math.inf,
             finite=False,

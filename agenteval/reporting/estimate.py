@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from agenteval.engine import Amount, Estimate, EstimateLine
+from agenteval.engine import Amount, CostEstimate, EstimateLine
 from agenteval.models.limits import Price
 from agenteval.records.table import Cell, Column, Table
 from agenteval.reporting.terminal import print_table
@@ -23,7 +23,7 @@ _MEANING = (
 _NO_PRICE = "unknown; give --price-in and --price-out (per million tokens)"
 
 
-def print_estimate(estimate: Estimate, console: Console) -> None:
+def print_estimate(estimate: CostEstimate, console: Console) -> None:
     """Print what would be asked, with a table by party."""
     lines = [line for line in estimate.lines if line.most.requests]
     texts = [*estimate.about, f"requests: {_range(estimate)}"]
@@ -40,7 +40,7 @@ def print_estimate(estimate: Estimate, console: Console) -> None:
         console.print(Text(_MEANING, "dim"))
 
 
-def _range(estimate: Estimate) -> str:
+def _range(estimate: CostEstimate) -> str:
     least, most = estimate.requests
     shown = f"{most:,}" if least == most else f"at least {least:,}, at most {most:,}"
     if all(line.exact for line in estimate.lines):
@@ -48,7 +48,7 @@ def _range(estimate: Estimate) -> str:
     return f"{shown} (extrapolated from a sample)"
 
 
-def _cost(estimate: Estimate) -> str:
+def _cost(estimate: CostEstimate) -> str:
     if estimate.budget.price is None:
         return _NO_PRICE
     least, most = estimate.cost
@@ -58,7 +58,7 @@ def _cost(estimate: Estimate) -> str:
     return f"{low}, at most about {_money(most)}"
 
 
-def _caps(estimate: Estimate) -> Iterator[str]:
+def _caps(estimate: CostEstimate) -> Iterator[str]:
     budget, (least, most) = estimate.budget, estimate.requests
     if budget.max_calls is not None and estimate.most.requests:
         sent = f", {budget.spent.requests:,} of them sent already" if budget.spent.requests else ""
@@ -81,7 +81,7 @@ def _caps(estimate: Estimate) -> Iterator[str]:
             yield f"  the cap limits the cost (without it at most: {without}); it may stop early"
 
 
-def _exceeds_cap(estimate: Estimate) -> bool:
+def _exceeds_cap(estimate: CostEstimate) -> bool:
     """Whether more money may be needed than the cap leaves."""
     most, left = estimate.uncapped_cost, estimate.money_left
     return left is not None and (most is None or most > left)
@@ -91,7 +91,7 @@ def _money(value: float | None) -> str:
     return "unknown" if value is None else f"{value:,.4f}" if value < 100 else f"{value:,.0f}"
 
 
-def _table(estimate: Estimate, lines: Sequence[EstimateLine]) -> Table:
+def _table(estimate: CostEstimate, lines: Sequence[EstimateLine]) -> Table:
     price = estimate.budget.price
     columns = [
         Column("who", "party"),

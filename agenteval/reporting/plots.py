@@ -23,7 +23,7 @@ from agenteval.reporting.style import LOOKS, SeriesStyle, looks, n_label, plain,
 from agenteval.reporting.text import listed
 from agenteval.stats import Interval, UniqueCurve, mean_interval
 from agenteval.stats.correlation import correlation_matrix
-from agenteval.stats.scores import ONLY_EMPTY, ORIGINAL, Column, ScoreTable, split_variant
+from agenteval.stats.scores import ONLY_EMPTY, ORIGINAL, CodedColumn, ScoreTable, split_variant
 from agenteval.text import plural
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def with_names(table: ScoreTable, names: Mapping[str, str]) -> ScoreTable:
     named = tuple(names.get(i, i) for i in table.criterion.names)
     if len(set(named)) < len(named):
         return table
-    return replace(table, criterion=Column(table.criterion.codes, named))
+    return replace(table, criterion=CodedColumn(table.criterion.codes, named))
 
 
 def systems(table: ScoreTable) -> dict[str, ScoreTable]:

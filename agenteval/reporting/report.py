@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from agenteval.analysis.gates import Gate, exit_code, gate_lines
-from agenteval.engine import Estimate
+from agenteval.engine import CostEstimate
 from agenteval.errors import InputError
 from agenteval.files import write_atomically
 from agenteval.records.export import SUFFIXES, column_types, write_rows
@@ -43,7 +43,7 @@ class Report:
     data: Mapping[str, Any] = field(default_factory=dict)
     gates: tuple[Gate, ...] = ()
     exit_code: int = 0
-    estimate: Estimate | None = None
+    estimate: CostEstimate | None = None
 
     def __init_subclass__(cls) -> None:
         cls.__repr__ = Report.__repr__  # type: ignore[method-assign]  # dataclasses would add one

@@ -29,7 +29,7 @@ def split_variant(variant: str) -> tuple[str, str]:
 
 
 @dataclass(frozen=True)
-class Column:
+class CodedColumn:
     """Texts by code: row i holds `names[codes[i]]`; code -1 holds nothing."""
 
     codes: Codes
@@ -42,9 +42,9 @@ class Column:
         except ValueError:
             return -2
 
-    def take(self, mask: Mask) -> Column:
+    def take(self, mask: Mask) -> CodedColumn:
         """The same names over fewer rows."""
-        return Column(self.codes[mask], self.names)
+        return CodedColumn(self.codes[mask], self.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +66,14 @@ class ScoreTable:
     the levels are JSON text, nothing where the judge gives none or nobody asked for them.
     """
 
-    run: Column
-    case: Column
-    system: Column
-    criterion: Column
-    variant: Column
-    status: Column
-    label: Column
-    probabilities: Column
+    run: CodedColumn
+    case: CodedColumn
+    system: CodedColumn
+    criterion: CodedColumn
+    variant: CodedColumn
+    status: CodedColumn
+    label: CodedColumn
+    probabilities: CodedColumn
     repeat: Codes
     success: NDArray[np.int8]
     value: Floats
@@ -95,13 +95,13 @@ class ScoreTable:
         """The rows with these names, for instance `of(criterion="clarity", variant="original")`."""
         mask = np.ones(len(self), dtype=np.bool_)
         for column, name in names.items():
-            part: Column = getattr(self, column)
+            part: CodedColumn = getattr(self, column)
             mask &= part.codes == part.code(name)
         return self.where(mask)
 
     def present(self, column: str) -> list[str]:
         """Names that occur in a column, in the order in which they were first named."""
-        part: Column = getattr(self, column)
+        part: CodedColumn = getattr(self, column)
         seen = np.unique(part.codes)
         return [part.names[i] for i in seen if i >= 0]
 
@@ -220,7 +220,7 @@ class TableBuilder:
     def table(self) -> ScoreTable:
         """The columns of what was added."""
         columns: dict[str, Any] = {
-            name: Column(np.array(self._codes[name], dtype=np.int32), tuple(self._names[name]))
+            name: CodedColumn(np.array(self._codes[name], dtype=np.int32), tuple(self._names[name]))
             for name in NAMED
         }
         return ScoreTable(

@@ -30,7 +30,7 @@ _R = TypeVar("_R")
 _URL = re.compile(r"^[A-Za-z][A-Za-z0-9+.]+:/")
 
 
-class Dialect(Protocol):
+class DatabaseDialect(Protocol):
     """What differs between databases: the functions of the modules `sqlite` and `postgres`."""
 
     WRITING: dict[str, Any]
@@ -52,7 +52,7 @@ class Dialect(Protocol):
     def holder(self, engine: Engine, experiment: str) -> str | None: ...
 
 
-def dialect_of(engine: Engine) -> Dialect:
+def dialect_of(engine: Engine) -> DatabaseDialect:
     """Return what the engine's database does in its own way."""
     return postgres if engine.dialect.name == "postgresql" else sqlite
 

@@ -9,7 +9,7 @@ As a process: `spawn`, or `python -m agenteval.testing.server`. No other package
 imports this one.
 """
 
-from agenteval.testing.child import Child, spawn
+from agenteval.testing.child import ServerProcess, spawn
 from agenteval.testing.engine import DEFAULT
 from agenteval.testing.faults import HEALING, KINDS, Fault, Latency, Rule
 from agenteval.testing.thread import Server, serve
@@ -20,11 +20,11 @@ __all__ = [
     "HEALING",
     "KINDS",
     "RETRY_AFTER_FORMS",
-    "Child",
     "Fault",
     "Latency",
     "Rule",
     "Server",
+    "ServerProcess",
     "serve",
     "spawn",
 ]

@@ -14,7 +14,7 @@ from agenteval.testing.wire import Body
 
 
 @dataclass
-class Child:
+class ServerProcess:
     """A server in a process of its own; see `spawn`."""
 
     base_url: str
@@ -47,7 +47,7 @@ class Child:
 
 
 @contextlib.contextmanager
-def spawn(*arguments: str) -> Iterator[Child]:
+def spawn(*arguments: str) -> Iterator[ServerProcess]:
     """The server as a child process, given the arguments of the command line; stopped at the end.
 
     Raises RuntimeError when it does not come up within 20 s.
@@ -63,7 +63,7 @@ def spawn(*arguments: str) -> Iterator[Child]:
             if not line:
                 raise RuntimeError(f"the test server did not start: {' '.join(command)}")
             ready = json.loads(line)
-            yield Child(ready["base_url"], ready["pid"], process)
+            yield ServerProcess(ready["base_url"], ready["pid"], process)
         finally:
             process.stdin.close()
             try:

@@ -101,7 +101,7 @@ class Recorded:
     outcome: str | None = None
 
 
-class Exchange(NamedTuple):
+class ServerExchange(NamedTuple):
     """A request being answered."""
 
     wire: Wire
@@ -139,7 +139,7 @@ class Engine:
         self._area, self._started = 0.0, time.monotonic()
         self._moved, self._cpu = self._started, time.process_time()
 
-    def handle(self, method: str, path: str, headers: dict[str, str], raw: bytes) -> Exchange:
+    def handle(self, method: str, path: str, headers: dict[str, str], raw: bytes) -> ServerExchange:
         """The exchange for one HTTP request. Never raises."""
         path, _, query = path.partition("?")
         asked = "/v1/chat/completions", "/v1/decisions", "/v1/embeddings"
@@ -156,13 +156,13 @@ class Engine:
                 return refusal(409, f"{self.in_flight} requests are in flight")
             self.reset()
         value = self._models() if path == "/v1/models" else self.stats("keys=no" not in query)
-        return Exchange(Wire(((0.0, http_bytes(200, json_bytes(value))),)))
+        return ServerExchange(Wire(((0.0, http_bytes(200, json_bytes(value))),)))
 
     def _models(self) -> Body:
         about = {"object": "model", "created": 1_700_000_000, "owned_by": "agenteval"}
         return {"object": "list", "data": [{"id": m, **about} for m in self.settings.models]}
 
-    def _model_request(self, request: Recorded, raw: bytes) -> Exchange:
+    def _model_request(self, request: Recorded, raw: bytes) -> ServerExchange:
         self.count += 1
         request.received = time.monotonic()
         self.log.append(request)
@@ -175,9 +175,11 @@ class Engine:
         except Refused as error:
             return self._done_at_once(request, "refused", error.status, str(error))
         self._move(+1)
-        return Exchange(wire, request, served=True)
+        return ServerExchange(wire, request, served=True)
 
-    def _done_at_once(self, request: Recorded, outcome: str, status: int, why: str) -> Exchange:
+    def _done_at_once(
+        self, request: Recorded, outcome: str, status: int, why: str
+    ) -> ServerExchange:
         request.outcome, request.finished = outcome, time.monotonic()
         self.outcomes[outcome] += 1
         self.statuses[status] += 1
@@ -257,7 +259,7 @@ class Engine:
         self.in_flight += change
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
 
-    def finish(self, exchange: Exchange, *, delivered: bool) -> None:
+    def finish(self, exchange: ServerExchange, *, delivered: bool) -> None:
         """Count the end of an exchange: the reply is about to be complete, or the client left."""
         request = exchange.request
         if request is None:
@@ -306,9 +308,9 @@ def _default(body: Body, picks: Picks, made: Callable[..., Body] = default_messa
         raise Refused(400, f"the request is not in form: {error!r}") from error
 
 
-def refusal(status: int, message: str, headers: dict[str, str] | None = None) -> Exchange:
+def refusal(status: int, message: str, headers: dict[str, str] | None = None) -> ServerExchange:
     """An error that this server means."""
-    return Exchange(Wire(((0.0, http_bytes(status, error_body(status, message), headers)),)))
+    return ServerExchange(Wire(((0.0, http_bytes(status, error_body(status, message), headers)),)))
 
 
 def _no_constant(name: str) -> None:

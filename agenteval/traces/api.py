@@ -20,7 +20,7 @@ from agenteval.cli.running import (
     planned,
     synchronous,
 )
-from agenteval.engine import Estimate, Experiment, ExperimentResult
+from agenteval.engine import CostEstimate, Experiment, ExperimentResult
 from agenteval.engine.executor import Executor, make_executor
 from agenteval.errors import InputError
 from agenteval.models.factory import choose_model, make_client
@@ -204,7 +204,7 @@ class _Location:
     def _budget(self, store: Store) -> Budget:
         return self.limits.budget(Trials(store).usage(EVALUATOR, finder_key(self.finder)))
 
-    async def _estimate(self) -> Estimate:
+    async def _estimate(self) -> CostEstimate:
         """The requests for the missing traces."""
         with planned(self.options.store) as store:
             experiment = self._experiment(store)

@@ -24,7 +24,7 @@ from agenteval.cli.running import (
     why_stopped,
 )
 from agenteval.engine import (
-    Estimate,
+    CostEstimate,
     ExperimentResult,
     RequestBounds,
     RequestCounter,
@@ -166,12 +166,12 @@ async def _ask_critics(
 
 async def _critics_estimate(
     choice: ModelChoice, critics: CriticOptions, task: Task, how: ProposeOptions
-) -> Estimate:
+) -> CostEstimate:
     """Return what `propose` would ask. Raises InputError for a cap without a price."""
     limits = how.limits or Limits()
     mode = "solution-based" if critics.use_examples else "task-based"
     about = (f"task: {task.name}, {mode}; seeds: {len(critics.seeds)}",)
-    total = Estimate(command="criteria", about=about, budget=limits.budget())
+    total = CostEstimate(command="criteria", about=about, budget=limits.budget())
     if choice.kind == "embedded":
         line = f"the embedded critic retrieves from the bank; {LOCAL}"
         return replace(total, about=(*about, line))
@@ -325,7 +325,7 @@ async def aquantify(
 quantify = synchronous(aquantify)
 
 
-async def quantify_estimate(judging: Judging) -> Estimate:
+async def quantify_estimate(judging: Judging) -> CostEstimate:
     """Return what `quantify` would ask. Raises InputError for a cap without a price."""
     runs, criteria = len(judging.items), judging.criteria
     cells = runs * len(criteria) * judging.repeats
@@ -336,7 +336,7 @@ async def quantify_estimate(judging: Judging) -> Estimate:
         f"cells: {plural(runs, 'run')} × {plural(len(criteria), 'criterion')} × "
         f"{plural(judging.repeats, 'repeat')} = {cells:,}",
     )
-    total = Estimate(command="quantify", about=about, budget=judging.limits.budget())
+    total = CostEstimate(command="quantify", about=about, budget=judging.limits.budget())
     if judging.sends_nothing:
         answered = runs - sum(map(len, judging.no_answer.values()))
         calls = f"calls: {answered * judging.repeats} at most; {judging.local_cost}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from agenteval.agents.callable import load, source_sha256
 from agenteval.analysis.means import cases_answered_twice
 from agenteval.cli.running import Watch
-from agenteval.engine import Estimate, Experiment, ExperimentResult
+from agenteval.engine import CostEstimate, Experiment, ExperimentResult
 from agenteval.engine.dry_run import LOCAL
 from agenteval.engine.executor import Executor, make_executor
 from agenteval.engine.judging import JudgeUnit, RunJudge
@@ -237,8 +237,8 @@ class Judging:
                 await client.close()
 
     async def estimate(
-        self, total: Estimate, rated: JudgeEvaluator, client: Client | None, store: Store
-    ) -> Estimate:
+        self, total: CostEstimate, rated: JudgeEvaluator, client: Client | None, store: Store
+    ) -> CostEstimate:
         """Return `total` plus the requests for these texts; earlier use counts in the budget."""
         experiment = self.experiment(rated, client, store)
         work = experiment.pending()

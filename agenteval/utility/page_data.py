@@ -14,7 +14,7 @@ from agenteval.analysis.scores import run_names, scores_from_store
 from agenteval.errors import InputError
 from agenteval.records import Criterion, Source
 from agenteval.records.verification import JudgeVerdict, Verification, VerifiedSet
-from agenteval.stats.scores import NAMED, ORIGINAL, Column, ScoreTable
+from agenteval.stats.scores import NAMED, ORIGINAL, CodedColumn, ScoreTable
 from agenteval.store import Store, of_one_state
 from agenteval.store.experiments import remark_of, short, unfinished_of, verified_runs
 from agenteval.store.judged import JudgedText, StoredWords, judged_texts, stored_words
@@ -132,19 +132,19 @@ def arranged(table: ScoreTable, criteria: Sequence[str]) -> ScoreTable:
     Criteria are in the order given, the original precedes the perturbations, all else is by name.
     """
     first: dict[str, Sequence[str]] = {"criterion": criteria, "variant": (ORIGINAL,)}
-    columns: dict[str, Column] = {}
+    columns: dict[str, CodedColumn] = {}
     for name in NAMED:
-        part: Column = getattr(table, name)
+        part: CodedColumn = getattr(table, name)
         names = [n for n in first.get(name, ()) if n in part.names]
         names += sorted(set(part.names) - set(names))
         position = {n: i for i, n in enumerate(names)}
         codes = np.array([*(position[n] for n in part.names), -1], dtype=np.int32)  # -1: none
-        columns[name] = Column(codes[part.codes], tuple(names))
+        columns[name] = CodedColumn(codes[part.codes], tuple(names))
     order = np.lexsort(
         (table.repeat, columns["run"].codes, columns["variant"].codes, columns["criterion"].codes)
     )
     return ScoreTable(
-        **{name: Column(c.codes[order], c.names) for name, c in columns.items()},
+        **{name: CodedColumn(c.codes[order], c.names) for name, c in columns.items()},
         repeat=table.repeat[order],
         success=table.success[order],
         value=table.value[order],

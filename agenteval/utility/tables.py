@@ -95,7 +95,7 @@ def evidence_by_system(judge: JudgeVerdict) -> Table:
 
 
 @dataclass(frozen=True)
-class _VerdictRow:
+class _CriterionRow:
     criterion: str = column("criterion")
     verdict: str = column("verdict")
     why: str = column("why, and what to do")
@@ -112,10 +112,10 @@ def _verdicts(result: VerifiedSet, names: Mapping[str, str]) -> Table:
     alike: dict[tuple[str, str], list[str]] = {}
     for v in result.criteria:
         alike.setdefault((v.verdict, why(v)), []).append(names.get(v.criterion_id, v.criterion_id))
-    rows = [_VerdictRow(JUDGE, judge.verdict, why(judge))]
-    rows += [_VerdictRow(", ".join(ids), *verdict) for verdict, ids in alike.items()]
+    rows = [_CriterionRow(JUDGE, judge.verdict, why(judge))]
+    rows += [_CriterionRow(", ".join(ids), *verdict) for verdict, ids in alike.items()]
     notes = [f"warning: {warning}" for warning in judge.warnings]
-    return table_of(_VerdictRow, "verdicts", "", rows, notes=[*notes, *set_lines(result, names)])
+    return table_of(_CriterionRow, "verdicts", "", rows, notes=[*notes, *set_lines(result, names)])
 
 
 def set_lines(result: VerifiedSet, names: Mapping[str, str]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from agenteval.analysis.means import lines_on_failed_runs
 from agenteval.analysis.rating_sources import chosen_raters
 from agenteval.cli.options import read_options
 from agenteval.cli.running import Watch, opened, planned, synchronous, why_stopped
-from agenteval.engine import Estimate, RequestBounds, RequestCounter
+from agenteval.engine import CostEstimate, RequestBounds, RequestCounter
 from agenteval.errors import InputError
 from agenteval.models.asking import MOST_REQUESTS
 from agenteval.readers.scores import read_scores
@@ -185,7 +185,7 @@ def _material(judging: Judging, operators: Sequence[str], share: float) -> Verif
 
 async def _estimate(
     judging: Judging, material: VerificationData, options: ProbeOptions | None
-) -> Estimate:
+) -> CostEstimate:
     """Return what `verify` would ask; nothing is probed without `options`.
 
     Raises InputError for a cap without a price.
@@ -196,7 +196,7 @@ async def _estimate(
         f"cells: {plural(texts, 'text')} × {plural(len(material.criteria), 'criterion')} × "
         f"{plural(repeats, 'repeat')} = {texts * len(material.criteria) * repeats:,}",
     )
-    total = Estimate(command="verify", about=about, budget=judging.limits.budget())
+    total = CostEstimate(command="verify", about=about, budget=judging.limits.budget())
     runs = [run for run, _ in material.items]
     attacked = 2 * repeats * most_targets(runs, options or ProbeOptions())
     if judging.sends_nothing:
@@ -215,7 +215,7 @@ async def _estimate(
         counter = RequestCounter()
         most = MOST_REQUESTS * attacked * len(judge.batches(material.criteria))
         counter.count({"judge, of texts with an attack": RequestBounds(0, most)})
-        return total + Estimate(tuple(counter.lines.values()))
+        return total + CostEstimate(tuple(counter.lines.values()))
 
 
 async def _verified(

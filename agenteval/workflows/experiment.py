@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from agenteval.agents import AgentFailure, AgentLimits, System
 from agenteval.agents.spec import uncounted
 from agenteval.cli.running import Watch
-from agenteval.engine import Estimate, Experiment, ExperimentResult, RequestBounds, Requests
+from agenteval.engine import CostEstimate, Experiment, ExperimentResult, RequestBounds, Requests
 from agenteval.engine.dry_run import estimate
 from agenteval.engine.executor import Executor, LocalExecutor
 from agenteval.engine.experiment import announcement
@@ -110,11 +110,11 @@ class WorkflowExperiment:
                     count = len(verdicts.log)
                     watch.note(f"{count} decisions on values written to {judgements}")
 
-    async def dry_run(self, store: Store, watch: Watch) -> Estimate:
+    async def dry_run(self, store: Store, watch: Watch) -> CostEstimate:
         """Return what `run` would ask."""
         seen: set[str] = set()
         async with self._opened(store, watch, dry=True) as (experiments, _, budget):
-            about, total = list[str](), Estimate(command=f"flow {self.level}", budget=budget)
+            about, total = list[str](), CostEstimate(command=f"flow {self.level}", budget=budget)
             for experiment in experiments:
                 work = experiment.pending()
                 about.append(announcement(experiment.evaluator, work))

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agenteval.testing import HEALING, Child
+from agenteval.testing import HEALING, ServerProcess
 from benchmarks.folders import ROOT
 from benchmarks.sides import criteria, items, openai_choice
 
@@ -93,7 +93,7 @@ def script(size: Size) -> dict[str, Any]:
 class Watch:
     """Looks at the server twice a second, and at the memory of this process as work is done."""
 
-    server: Child
+    server: ServerProcess
     total: int
     done: int = 0
     memory: dict[str, float] = field(default_factory=dict)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenteval.records import Criterion
-from agenteval.stats.scores import NAMED, ORIGINAL, Column, ScoreTable
+from agenteval.stats.scores import NAMED, ORIGINAL, CodedColumn, ScoreTable
 from agenteval.utility.criteria_file import load_criteria
 from benchmarks.folders import ROOT
 
@@ -183,8 +183,8 @@ def as_table(world: World, ratings: Floats, *, labelled: bool = True) -> ScoreTa
     width = repeats * k
     run = np.repeat(world.run, width).astype(np.int32)
 
-    def column(codes: NDArray[Any], names: Sequence[str]) -> Column:
-        return Column(codes.astype(np.int32), tuple(names))
+    def column(codes: NDArray[Any], names: Sequence[str]) -> CodedColumn:
+        return CodedColumn(codes.astype(np.int32), tuple(names))
 
     criteria = [c.id for c in world.task.criteria]
     columns = dict.fromkeys(NAMED, column(np.full(len(run), -1), ())) | {

@@ -28,7 +28,7 @@ def test_the_page_shows_the_role_and_what_comes_out(cli: Cli, tmp_path: Path) ->
     store = str(tmp_path / "a.db")
     done = cli(*RUN, "--store", store, "-q")
     assert done.code == 0, done.err
-    shown = TEXT.rpartition("## What it says")[2].split("```")[1]
+    shown = TEXT.rpartition("## Output")[2].split("```")[1]
     assert {line for line in lines(shown) if not line.startswith("─")} <= lines(done.out)
     again = cli(*RUN, "--store", store, "--json", "-q")
     assert len(again.json["trials"]) == 10

@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from agenteval.engine import Outcome, RequestBounds, dry_run
-from agenteval.engine.dry_run import Amount, Estimate, EstimateLine, RequestCounter, first_requests
+from agenteval.engine.dry_run import (
+    Amount,
+    CostEstimate,
+    EstimateLine,
+    RequestCounter,
+    first_requests,
+)
 from agenteval.engine.judging import JudgeUnit
 from agenteval.models.client import Client, estimate_tokens
 from agenteval.models.dry_run import DryRun, WouldSend, nothing_sent
@@ -45,7 +51,7 @@ BEFORE = Usage(requests=2, cost=0.5)
 
 
 def estimate(*lines: EstimateLine, **limits: Any) -> dict[str, Any]:
-    return Estimate(lines, budget=Budget(**limits, spent=BEFORE)).to_json()
+    return CostEstimate(lines, budget=Budget(**limits, spent=BEFORE)).to_json()
 
 
 A = EstimateLine("a", Amount(3, 30, None), Amount(6, 60, 12), largest=(10, 5))
@@ -60,7 +66,9 @@ def test_sums_by_hand() -> None:
     assert plain["prompt_tokens"] == {"least": 80, "most": None}
     assert plain["reply_tokens"] == {"least": None, "most": 12}
     assert plain["cost"] is None  # no price, no money
-    both = Estimate((A, B), ("x",), ("n",), "cmd") + Estimate((A, C), ("y",), ("n",), "other")
+    both = CostEstimate((A, B), ("x",), ("n",), "cmd") + CostEstimate(
+        (A, C), ("y",), ("n",), "other"
+    )
     assert [(line.who, line.least.requests, line.most.requests) for line in both.lines] == [
         ("a", 6, 12), ("b", 1, 9), ("c", 4, 4)
     ]  # fmt: skip

@@ -19,7 +19,7 @@ from agenteval.models.embeddings import EndpointEmbedder
 from agenteval.models.openai import OpenAITransport
 from agenteval.models.wire import Request
 from agenteval.testing import serve
-from agenteval.testing.engine import Exchange
+from agenteval.testing.engine import ServerExchange
 
 ASKED = Request(({"role": "user", "content": "hello"},))
 SAID = {"choices": [{"message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}]}
@@ -155,7 +155,7 @@ async def test_requests_go_through_the_proxy(monkeypatch: pytest.MonkeyPatch) ->
         asked: list[str] = []
         answer = proxy.engine.handle
 
-        def handle(method: str, path: str, headers: dict[str, str], raw: bytes) -> Exchange:
+        def handle(method: str, path: str, headers: dict[str, str], raw: bytes) -> ServerExchange:
             asked.append(path)
             return answer(method, "/v1/chat/completions", headers, raw)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.models.jsonish import MAX_DEPTH, Dialect, NotJsonish, number, scan, to_object
+from agenteval.models.jsonish import MAX_DEPTH, JsonDialect, NotJsonish, number, scan, to_object
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_what_is_no_value_says_where(text: str, at: int) -> None:
 
 
 def test_another_dialect_keeps_what_is_complete_and_says_why_it_ended() -> None:
-    dialect = Dialect(dict, math.inf, finite=False, keep=lambda key, _: key == "spans")
+    dialect = JsonDialect(dict, math.inf, finite=False, keep=lambda key, _: key == "spans")
     text = '{"spans": [{"id": 1, "n": NaN}, {"id": 2, "x": oops}]}'
     read = scan(text, 0, dialect)
     assert (read.value, read.nulls) == ({"spans": [{"id": 1, "n": None}]}, 1)

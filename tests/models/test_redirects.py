@@ -22,7 +22,7 @@ from agenteval.models.embeddings import EndpointEmbedder
 from agenteval.models.openai import OpenAITransport
 from agenteval.models.wire import Request
 from agenteval.testing import Server, serve
-from agenteval.testing.engine import Exchange, refusal
+from agenteval.testing.engine import ServerExchange, refusal
 
 CANARY = "sk-canary-51be09aa"
 PRIVATE = "a prompt that is nobody's business"
@@ -91,7 +91,7 @@ class Heard(list[tuple[str, str, bytes]]):
         self.location: Callable[[str], str | None] = lambda path: None
         answer = server.engine.handle
 
-        def handle(method: str, path: str, headers: dict[str, str], raw: bytes) -> Exchange:
+        def handle(method: str, path: str, headers: dict[str, str], raw: bytes) -> ServerExchange:
             self.append((method, path, raw))
             if (target := self.location(path)) is not None:
                 return refusal(status, "moved", {"location": target})

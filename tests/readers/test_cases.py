@@ -27,7 +27,7 @@ from agenteval.readers import make_view, read_runs
 from agenteval.readers.scores import read_scores
 from agenteval.readers.traces import read_traces
 from agenteval.records import Criterion, Run
-from agenteval.stats.scores import Column, ScoreTable
+from agenteval.stats.scores import CodedColumn, ScoreTable
 from tests.thorough import often
 
 FOLDER = Path(__file__).parent / "cases"
@@ -91,7 +91,7 @@ def table_rows(table: ScoreTable) -> list[dict[str, Any]]:
         row: dict[str, Any] = {}
         for name in (field.name for field in fields(table)):
             column = getattr(table, name)
-            if isinstance(column, Column):
+            if isinstance(column, CodedColumn):
                 row[name] = column.names[column.codes[i]] if column.codes[i] >= 0 else None
             else:
                 value = column[i].item()

@@ -14,7 +14,7 @@ from agenteval.readers.logs import is_log
 from agenteval.readers.scores import score_rows
 from agenteval.records import Criterion
 from agenteval.records.verification import VerifiedSet
-from agenteval.stats.scores import ORIGINAL, Column, ScoreTable
+from agenteval.stats.scores import ORIGINAL, CodedColumn, ScoreTable
 from agenteval.utility.verify import CopyFacts, VerifyOptions, verify_table
 from agenteval.utility.verify.effects import is_directed, named
 
@@ -112,7 +112,7 @@ def _answers_apart(path: Path, table: ScoreTable) -> tuple[ScoreTable, str]:
     for code, repeat, split in zip(table.run.codes, table.repeat, apart, strict=True):
         name = table.run.names[code]
         codes.append(names.setdefault(f"{name}:{repeat + 1}" if split else name, len(names)))
-    run = Column(np.array(codes, dtype=np.int32), tuple(names))
+    run = CodedColumn(np.array(codes, dtype=np.int32), tuple(names))
     several = sum(len(texts) > 1 for texts in answers.values())
     warning = (
         f"{several} of {len(answers)} samples were answered in several ways: each answer is a run "

@@ -15,7 +15,7 @@ from agenteval.readers.scores import read_scores
 from agenteval.records import Criterion
 from agenteval.records.criteria import Direction
 from agenteval.records.verification import Verification, VerifiedSet
-from agenteval.stats.scores import Column, ScoreTable, score_table
+from agenteval.stats.scores import CodedColumn, ScoreTable, score_table
 from agenteval.utility.criteria_file import load_criteria
 from agenteval.utility.verify import verify_table
 
@@ -191,7 +191,7 @@ def capable(expect: dict[str, dict[str, Direction]], *, repeats: int = 1) -> Ver
     columns = {
         f.name: np.concatenate([getattr(one, f.name) for one in rows])
         if isinstance(getattr(once, f.name), np.ndarray)
-        else Column(np.tile(getattr(once, f.name).codes, repeats), getattr(once, f.name).names)
+        else CodedColumn(np.tile(getattr(once, f.name).codes, repeats), getattr(once, f.name).names)
         for f in fields(once)
     }
     return verify_table(ScoreTable(**columns), criteria)
