@@ -54,15 +54,17 @@ def success_by_actions(rates: Sequence[SuccessRate], bounds: Sequence[Bound] = (
         guesses.append(
             sum((np.nan if r.guess is None else r.guess) * r.trials / trials for r in rows)
         )
+    random_orders = None
+    if not np.isnan(guesses).all():
+        random_orders = charts.ReferenceCurve(list(ticks), guesses, "random orders")
     return charts.lines(
         {"": series},
         title="Success by number of actions",
         ticks=ticks,
         x="number of actions; below it, cases per system",
-        level=THRESHOLD,
-        level_name="20%",
+        level=(THRESHOLD, "20%"),
         y="share of plans that are right\nbands: 95%",
-        guess=None if np.isnan(guesses).all() else (list(ticks), guesses),
+        reference=random_orders,
     )
 
 

@@ -279,6 +279,15 @@ def _ink(colours: Any, value: float) -> str:
     return "white" if float(linear @ (0.2126, 0.7152, 0.0722)) < 0.179 else INK
 
 
+@dataclass(frozen=True)
+class ReferenceCurve:
+    """A curve for comparison, with its name in the legend."""
+
+    places: Sequence[float]
+    values: Sequence[float]
+    name: str
+
+
 def lines(  # noqa: PLR0913  each is a part of the chart
     panels: Mapping[str, Sequence[Series]],
     *,
@@ -286,20 +295,18 @@ def lines(  # noqa: PLR0913  each is a part of the chart
     x: str,
     y: str,
     ticks: Mapping[float, str] | None = None,
-    level: float | None = None,
-    level_name: str = "",
+    level: tuple[float, str] | None = None,
     limits: tuple[float, float] | None = (0.0, 1.02),
     spread: bool = False,
-    guess: tuple[Sequence[float], Sequence[float]] | None = None,
-    guess_name: str = "random orders",
+    reference: ReferenceCurve | None = None,
     notes: Sequence[str] = (),
     ax: Axes | None = None,
 ) -> Figure:
     """Means joined by lines with their intervals as bands and whiskers, a panel for each key.
 
-    Bands that are a `spread` and no uncertainty stand alone. `level` is a dashed line across,
-    `guess` places and values of a dotted line for comparison, such as what random answers reach.
-    One panel can be drawn into `ax`.
+    Bands that are a `spread` and not an uncertainty have no whiskers. `level` is the value and name
+    ("" for none) of a dashed line across, `reference` a dotted curve, such as the success of random
+    answers. One panel can be drawn into `ax`.
     """
     from matplotlib.lines import Line2D
 
@@ -310,12 +317,13 @@ def lines(  # noqa: PLR0913  each is a part of the chart
         figure, cells = _panels(list(panels), (title, x, y), height, ax)
         for axes, some in zip(cells, panels.values(), strict=True):
             if level is not None:
-                axes.axhline(level, zorder=0.5, **_LEVEL)
+                axes.axhline(level[0], zorder=0.5, **_LEVEL)
             for i, entry in enumerate(some):
                 shift = (i - (len(some) - 1) / 2) * 0.012
                 _line(axes, entry, style[entry.name][1], shift, spread=spread)
-            if guess is not None:
-                axes.plot(*guess, marker=".", markersize=3, zorder=1, **_GUESS)
+            if reference is not None:
+                places = reference.places, reference.values
+                axes.plot(*places, marker=".", markersize=3, zorder=1, **_GUESS)
             if limits is not None:
                 axes.set_ylim(*limits)
                 axes.set_yticks(*QUARTERS)
@@ -326,10 +334,10 @@ def lines(  # noqa: PLR0913  each is a part of the chart
         for entry, look in style.values():
             line: dict[str, Any] = {"linestyle": look.line, "marker": look.marker}
             handles.append(Line2D([], [], color=look.colour, label=entry.words, **line))
-        if level_name:
-            handles.append(Line2D([], [], label=level_name, **_LEVEL))
-        if guess is not None:
-            handles.append(Line2D([], [], label=guess_name, marker=".", **_GUESS))
+        if level is not None and level[1]:
+            handles.append(Line2D([], [], label=level[1], **_LEVEL))
+        if reference is not None:
+            handles.append(Line2D([], [], label=reference.name, marker=".", **_GUESS))
         handles += [] if spread else _hollow_legend(every)
         legend(cells[0], handles, notes, own=ax is None)
     return figure

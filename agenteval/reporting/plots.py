@@ -419,7 +419,7 @@ def dose_lines(table: ScoreTable, *, ax: Axes | None = None) -> Figure:
         title="Change of the rating by share perturbed, 95% intervals over cases",
         x="share perturbed",
         y="copy minus original",
-        level=0.0,
+        level=(0.0, ""),
         limits=None,
         notes=notes,
         ticks={s: _per_cent(s).strip() for s in doses},
@@ -450,8 +450,7 @@ def reliability_lines(
         title=f"Labels by the judge's {of}, 95% intervals over cases",
         x="judge",
         y="labels",
-        guess=([0, 1], [0, 1]),
-        guess_name="judge = labels",
+        reference=charts.ReferenceCurve([0, 1], [0, 1], "judge = labels"),
         ax=ax,
     )
 
