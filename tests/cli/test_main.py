@@ -31,7 +31,7 @@ def test_help_and_import_load_nothing_heavy() -> None:
 
 
 def test_version_and_help(cli: Cli) -> None:
-    assert cli("--version").out.strip() == "0.1.0"
+    assert cli("--version").out.strip() == "0.2.0"
     for command in ("demo", "init", "criteria", "quantify", "show", "export", "doctor"):
         assert command in cli("--help").out
         assert cli(command, "--help").code == 0
