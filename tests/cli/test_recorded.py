@@ -104,13 +104,17 @@ def test_the_demo_and_what_it_says_next(tmp_path: Path) -> None:
     words = " ".join(re.sub("<[^>]+>", " ", (place / "capable.html").read_text()).split())
     assert "The judge on these criteria trustworthy" in words  # as verify, of which half the runs
     assert "the judge trustworthy" in " ".join(done.stdout.split())  # have no copy
-    lines = done.stdout.partition("next:\n")[2].splitlines()[:2]
+    lines = done.stdout.partition("next:\n")[2].splitlines()
+    assert len(lines) == 4
     shell = f'set -e; agenteval() {{ {shlex.quote(sys.executable)} -m agenteval "$@"; }}\n'
     shown = subprocess.run(
         ["bash", "-c", shell + "\n".join(lines)], cwd=tmp_path, capture_output=True, text=True,
         env=environment | {"PYTHONPATH": str(ROOT)}, check=True,
     )  # fmt: skip
     assert "math-01-duo" in shown.stdout
+    assert "Accuracy" in shown.stdout
+    assert (place / "labels.csv").is_file()
+    assert "at least" in shown.stdout  # the dry run
 
 
 def test_labels_of_people_and_a_criterion_that_does_not_exist(cli: Cli, tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -114,7 +116,8 @@ def demo(
         console=console
     )
     page.print(console=console)
-    for line in next_steps(target if target.is_absolute() else began / target):
+    place = target if target.is_absolute() else began / target
+    for line in next_steps(place, runs, reviewed, verified.source.sha256[:8]):
         console.print(clean(line), soft_wrap=True)
 
 
@@ -122,15 +125,19 @@ def _long_is_good(run: Run, criterion: Criterion) -> float:
     return min(1.0, len(run.output) / 2000)
 
 
-def next_steps(folder: Path) -> list[str]:
-    """What to try next, as lines of a shell that work from wherever they are pasted."""
+def next_steps(folder: Path, runs: Path, criteria: Path, judge: str) -> list[str]:
+    """Return commands to try next, which work wherever they are pasted."""
+    program = shutil.which("agenteval")
+    beside = Path(sys.executable).parent / "agenteval"  # of an environment that is not activated
+    agenteval = "agenteval" if program or not beside.is_file() else shlex.quote(str(beside))
+    texts = f"{shlex.quote(str(runs))} --task {TASK}"
     return [
         f"page: {folder / 'capable.html'}; pictures beside it: radar.png, copies.png",
         "next:",
         f"  cd {shlex.quote(str(folder))}",
-        "  agenteval show --run math-01-duo",
-        "  agenteval verify --scores ratings.csv --criteria criteria/math.json  # your own judge",
-        "  OPENAI_API_KEY=... agenteval verify runs.jsonl --model openai:gpt-4o --dry-run",
+        f"  {agenteval} show --run math-01-duo --source {judge}",
+        f"  {agenteval} agree sample --n 30 --criteria {shlex.quote(str(criteria))} -o labels.csv",
+        f"  {agenteval} verify {texts} --model openai:gpt-4o --dry-run",
     ]
 
 
