@@ -117,7 +117,8 @@ def demo(
     )
     page.print(console=console)
     place = target if target.is_absolute() else began / target
-    for line in next_steps(place, runs, reviewed, verified.source.sha256[:8]):
+    recorded = next(r for r in stored.sources()["sources"].rows if r["model"] == "recorded")
+    for line in next_steps(place, runs, reviewed, str(recorded["key"])):
         console.print(clean(line), soft_wrap=True)
 
 
