@@ -25,7 +25,7 @@ from agenteval.models.prompts import load_prompt, neutralise
 from agenteval.models.reply import parse_reply
 from agenteval.models.wire import NONCE, Request
 from agenteval.records import Criterion, FailureStatus, Provenance, Task, Usage, content_hash, slug
-from agenteval.utility.critic_reply import OPERATORS, CriticReading, read_criteria, sanitized
+from agenteval.utility.critic_reply import CRITIC_OPERATORS, CriticReading, read_criteria, sanitized
 
 
 @dataclass(frozen=True, slots=True)
@@ -492,7 +492,7 @@ def _criteria_schema() -> dict[str, Any]:
             "accepted_values": {"type": "array", "items": _TEXT},
             "order": {"type": "string", "enum": ["worst_to_best"]},
             "allow_na": {"type": "boolean"},
-            "expect": strict_object(dict.fromkeys(OPERATORS, direction)),
+            "expect": strict_object(dict.fromkeys(CRITIC_OPERATORS, direction)),
         }
     )
     return {"type": "array", "items": entry}

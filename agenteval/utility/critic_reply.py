@@ -25,7 +25,7 @@ from agenteval.utility.labels import reply_words, words
 from agenteval.utility.levels import HIGHEST_KEYS, LOWEST_KEYS, levels_in_schema, read_levels
 from agenteval.utility.scale_order import Stated, settle, settle_range
 
-OPERATORS = tuple(
+CRITIC_OPERATORS = tuple(
     words(
         "drop_sentences drop_words drop_answer drop_middle shuffle_sentences truncate swap_numbers "
         "pad"
@@ -333,7 +333,7 @@ def _expected(value: Any) -> dict[str, Any]:
         operator: entry.get("direction") if isinstance(entry, dict) else entry
         for operator, entry in (value if isinstance(value, dict) else {}).items()
     }
-    return {op: way for op, way in stated.items() if op in OPERATORS and way in _DIRECTIONS}
+    return {op: way for op, way in stated.items() if op in CRITIC_OPERATORS and way in _DIRECTIONS}
 
 
 def _parts(raw: dict[str, Any], notes: list[str], depth: int) -> tuple[Criterion, ...]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agenteval.errors import InputError
 from agenteval.readers import make_view
-from agenteval.utility.perturb import OPERATORS as BANK_OPERATORS
+from agenteval.utility.perturb import OPERATORS as SHIPPED
 from agenteval.utility.perturb import perturb, rng_for
 from tests.support.world import LABELS, OPERATORS, WorldOptions, criteria, expected, make_runs
 from tests.support.world_truth import CRITERIA, level_of, read_problem, truth, truth_levels
@@ -217,7 +217,7 @@ def changes() -> dict[str, np.ndarray]:
     views = [make_view(r) for r in runs]
     before = truth_levels([v.trajectory for v in views], problems)
     found = {}
-    for name in BANK_OPERATORS:
+    for name in SHIPPED:
         copies = [perturb(v, name, share=0.25, rng=rng_for(1, name, v)) for v in views]
         assert all(c.changed for c in copies), name
         found[name] = truth_levels([c.view.trajectory for c in copies], problems) - before
@@ -245,6 +245,6 @@ def test_the_criteria_say_what_they_expect_of_every_operator() -> None:
     for criterion in criteria():
         assert criterion.accepted_values == LABELS[criterion.id]
         assert list(criterion.expect) == list(OPERATORS)
-    assert set(OPERATORS) == set(BANK_OPERATORS)
+    assert set(OPERATORS) == set(SHIPPED)
     lower = {(c.id, o) for c in criteria() for o, d in c.expect.items() if d == "lower"}
     assert lower == set(FALLS)

@@ -27,12 +27,12 @@ from agenteval.utility.critic import (
     read_orders,
 )
 from agenteval.utility.critic_reply import (
+    CRITIC_OPERATORS,
     DESCRIPTION,
     HINT,
     LEVEL,
     MOST,
     NAME,
-    OPERATORS,
     sanitized,
 )
 
@@ -86,8 +86,8 @@ async def test_a_proposal_knows_where_it_comes_from() -> None:
     assert (request.parameters["seed"], request.parameters["temperature"]) == (7, 1.0)
     assert _strict(request.schema) == 3  # reply, criterion, expect
     entry = (request.schema or {})["properties"]["criteria"]["items"]["properties"]
-    assert list(entry["expect"]["properties"]) == list(OPERATORS)
-    assert all(operator in request.messages[0]["content"] for operator in OPERATORS)
+    assert list(entry["expect"]["properties"]) == list(CRITIC_OPERATORS)
+    assert all(operator in request.messages[0]["content"] for operator in CRITIC_OPERATORS)
     left, _ = critic(RUBRIC, temperature=None)
     assert "temperature" not in left.request(0).parameters
 
