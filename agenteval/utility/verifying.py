@@ -121,6 +121,7 @@ async def averify(
     judging = read_judging(runs, criteria, how, watch)
     no_answer, judging = judging.no_answer, _answered(judging)
     _refuse_more(judging, options, probes=probes)
+    labelled = _labels(labels, judging.criteria)
     if judging.distributes and how.repeats > 1 and not options.deterministic:
         watch.warn(
             "probabilities are not sampled, so that repeats agree shows little: "
@@ -143,7 +144,7 @@ async def averify(
         probing,
         written,
         sequential,
-        _labels(labels, judging.criteria),
+        labelled,
     )
     try:
         report = await _verified(judging, how.store, examination)

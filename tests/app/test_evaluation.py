@@ -145,7 +145,7 @@ def test_the_exit_code_is_that_of_a_missed_gate(
         ("task: m\nruns: r\njudge:\n  repeats: 0\n", ":4", ("at least 1",)),
         ("task: m\nruns: r\nlimits: {api_key: s}\n", ":3", ("AGENTEVAL_API_KEY",)),
         ("task: m\nrusn: r\n", ":2", ("rusn", "'runs'")),
-        ("task: m\nruns: r\nruns: s\n", ":1", ("runs", "twice")),
+        ("task: m\nruns: r\nruns: s\n", ":3", ("runs", "twice")),
         ("task: m\n", ":1", ("runs",)),
         ("runs: r\n", ":1", ("task",)),
         ("- a\n", ":1", ("task",)),
