@@ -35,6 +35,12 @@ from agenteval.utility.verify.options import VerifyOptions
 from agenteval.utility.verifying import verify
 from agenteval.workflows.api import flow_sessions
 
+_TESTS: dict[str, Callable[..., Report]] = {
+    "plan": plan_test,
+    "trace": locate,
+    "flow": flow_sessions,
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationReport(Report):
@@ -76,10 +82,10 @@ def run(
     """Run the steps of an evaluation file; stored results are not asked for again.
 
     The steps are criteria (if the criteria file is missing), quantify, verify, compare, plan,
-    trace, flow and report, each if the file has its section; `only` selects some. `overrides` change values of the file,
-    such as "judge.repeats=3". `store` replaces that of the file. A step that stops early ends the
-    evaluation; the same call continues. With `dry_run` nothing is sent or stored, and `estimate`
-    has the requests and cost of all steps.
+    trace, flow and report, each if the file has its section; `only` selects some. `overrides`
+    change values of the file, such as "judge.repeats=3". `store` replaces that of the file. A step
+    that stops early ends the evaluation; the same call continues. With `dry_run` nothing is sent or
+    stored, and `estimate` has the requests and cost of all steps.
 
     Raises InputError for a file that cannot be used, before anything is sent.
     """
@@ -99,7 +105,12 @@ def run(
         if step not in possible:
             raise InputError(f"the file has no section for the step {step!r}", "--only")
     steps = [s for s in STEPS if s in possible and s in (only or STEPS)]
-    return _Evaluation(evaluation, steps, watch).run(dry_run=dry_run)
+    try:
+        return _Evaluation(evaluation, steps, watch).run(dry_run=dry_run)
+    except InputError as error:
+        if not (error.where or "").startswith("--"):  # a command's option, without a place
+            raise
+        raise InputError(str(error), str(file)) from None
 
 
 class _Evaluation:
@@ -172,7 +183,8 @@ class _Evaluation:
 
     def run(self, *, dry_run: bool) -> EvaluationReport:
         """Run the steps in order."""
-        title = f"{self.task.name}: {len(self.runs)} runs, {self.file.path}"
+        about = f"{self.task.name}: {len(self.runs)} runs, " if self.runs else ""
+        title = f"{about}{self.file.path}"
         if dry_run:
             return EvaluationReport(title=title, tables=(), estimate=self._estimate())
         common, self.common = self.common, _quiet(self.common)
@@ -181,7 +193,6 @@ class _Evaluation:
         reports: dict[str, Report] = {}
         for step in self.steps:
             if step == "criteria" and self.criteria.exists():
-                self.watch.note(f"criteria: {self.criteria} is there, nothing is proposed")
                 continue
             reports[step] = report = self._step(step)
             if report.unfinished and report.exit_code:
@@ -202,48 +213,31 @@ class _Evaluation:
         Runs that are judged in quantify and verify alike are counted in both, so the requests of
         verify are counted as possible, not as certain.
         """
-        total = Estimate(command="run", about=(f"{len(self.runs)} runs",))
+        total = Estimate(command="run")
         missing = "criteria" in self.steps and not self.criteria.exists()
         for step in self.steps:
-            if step in ("compare", "report") or (step == "criteria" and not missing):
-                continue
             if step in ("quantify", "verify") and missing:
-                notes = ("scores are not estimated before the criteria are proposed",)
-                total += Estimate(notes=notes)
-                continue
-            estimate = self._step(step, dry_run=True).estimate or Estimate()
-            if step == "verify" and "quantify" in self.steps:
-                estimate = estimate.uncertain()
-            total += estimate
+                note = "scores are not estimated before the criteria are proposed"
+                total += Estimate(notes=(note,))
+            elif step not in ("compare", "report") and (step != "criteria" or missing):
+                estimate = self._step(step, dry_run=True).estimate or Estimate()
+                judged = step == "verify" and "quantify" in self.steps
+                total += estimate.uncertain() if judged else estimate
         return replace(total, budget=self.common["limits"].budget())
 
-    def _step(self, step: str, *, dry_run: bool = False) -> Report:
-        match step:
-            case "criteria":
-                return self._criteria(dry_run=dry_run)
-            case "quantify":
-                return self._quantify(dry_run=dry_run)
-            case "verify":
-                return self._verify(dry_run=dry_run)
-            case "compare":
-                return self._compare()
-            case "report":
-                return self._report()
-            case _:
-                functions: dict[str, Callable[..., Report]] = {
-                    "plan": plan_test,
-                    "trace": locate,
-                    "flow": flow_sessions,
-                }
-                options = {**getattr(self.file, step), **self.common}
-                return functions[step](**options, dry_run=dry_run)
+    def _step(self, step: str, **dry: bool) -> Report:
+        if step in _TESTS:
+            return _TESTS[step](**getattr(self.file, step), **self.common, **dry)
+        report: Report = getattr(self, f"_{step}")(**dry)
+        return report
 
     # -- steps -------------------------------------------------------------------------------------
 
     def _criteria(self, *, dry_run: bool = False) -> Report:
         options = {k: v for k, v in self.file.criteria.items() if k != "file"}
         model = _with_parameters(options, "model")
-        self.watch.note(f"proposing criteria: {self.criteria}")
+        if not dry_run:
+            self.watch.note(f"proposing criteria: {self.criteria}")
         output = None if dry_run else self.criteria
         common = {k: v for k, v in self.common.items() if k != "progress"}
         return propose(
@@ -258,7 +252,8 @@ class _Evaluation:
     def _judge(self) -> dict[str, Any]:
         options = dict(self.file.judge)
         gates = {k: options.pop(k, None) for k in ("max_unscored", "score_failed_runs")}
-        judge = {**options, **_with_parameters(options, "judge"), **self.common}
+        model = _with_parameters(options, "judge")
+        judge = {**options, **model, **self.common}
         return {"judge": judge, "gates": {k: v for k, v in gates.items() if v is not None}}
 
     def _planned(self) -> ScoreReport:
@@ -282,16 +277,15 @@ class _Evaluation:
         ids = [leaf.id for c in criteria for _, leaf in c.leaves()]
         names = [name for c in criteria for _, leaf in c.leaves() for name in (leaf.id, leaf.name)]
         compare, verify = self.file.compare or {}, self.file.verify or {}
-        checked = [
-            ("compare.fail_under", name, [*ids, "success"])
-            for name in compare.get("fail_under", ())
-        ]
-        checked += [("compare.criteria", n, [*ids, "success"]) for n in compare.get("only") or ()]
-        checked += [("verify.allow_criteria", n, names) for n in verify.get("allow_criteria", ())]
-        for key, name, known in checked:
-            if name.casefold() not in map(str.casefold, known):
-                problem = f"{key}: no criterion {name!r}; there are {', '.join(known)}"
-                raise InputError(problem, str(self.file.path))
+        for key, wanted, known in (
+            ("compare.fail_under", compare.get("fail_under", ()), [*ids, "success"]),
+            ("compare.criteria", compare.get("only") or (), [*ids, "success"]),
+            ("verify.allow_criteria", verify.get("allow_criteria", ()), names),
+        ):
+            for name in wanted:
+                if name.casefold() not in map(str.casefold, known):
+                    problem = f"{key}: no criterion {name!r}; there are {', '.join(known)}"
+                    raise InputError(problem, str(self.file.path))
 
     def _verify(self, *, dry_run: bool = False) -> Report:
         options, judge = dict(self.file.verify or {}), self._judge()["judge"]

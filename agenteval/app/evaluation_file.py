@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import MISSING, dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, NoReturn, get_args
+from typing import Annotated, Any, Literal, NoReturn, get_args
 
 import yaml
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from agenteval.analysis.gates import FailIf
 from agenteval.app.options import ComparisonOptions
@@ -28,6 +28,7 @@ from agenteval.planning.options import PlanTestOptions
 from agenteval.readers.fields import check_name
 from agenteval.readers.problems import first_problem
 from agenteval.readers.strict_json import MOST_DEPTH
+from agenteval.readers.table_files import MAPPED
 from agenteval.records import Task
 from agenteval.text import redacted
 from agenteval.traces.options import LocateOptions
@@ -165,12 +166,13 @@ SECTIONS: dict[str, dict[str, Key]] = {
 }
 _AGENTS = ("plan", "trace", "flow")  # they need no `task` and no `runs`
 _JUDGED = ("task", "runs", "map", "criteria", "judge", "verify", "compare", "report")
+_Text = Annotated[str, Field(min_length=1)]
 _TOP: dict[str, Any] = {
-    "task": str | dict[str, Any],
-    "runs": str | dict[str, str],
-    "map": dict[str, str],
-    "report": str,
-    "store": str,
+    "task": _Text | dict[str, Any],
+    "runs": _Text | Annotated[dict[str, _Text], Field(min_length=1)],
+    "map": dict[Literal[*MAPPED], str],  # type: ignore[valid-type]
+    "report": _Text,
+    "store": _Text,
 }
 _SECRET = re.compile(r"(?i)api_?key|authorization|password|secret|(^|auth_?|access_?)token$")
 
@@ -216,51 +218,32 @@ def read_evaluation(path: str | Path, overrides: Iterable[str] = ()) -> Evaluati
         k: check.section(k, {} if data[k] is None else data[k]) for k in SECTIONS if k in data
     }
     runs, task = top.get("runs", {}), top.get("task")
-    if _judges(data):
+    if not any(name in data for name in _AGENTS) or any(name in data for name in _JUDGED):
         if not runs:
-            check.refuse(("runs",), "`runs` is missing: name the file, or a file for each system")
+            check.refuse((), "`runs` is missing: name the file, or a file for each system")
         if not task:
-            check.refuse(("task",), "`task` is missing: name a task, or give name and description")
+            check.refuse((), "`task` is missing: name a task, or give name and description")
     if isinstance(task, dict):
-        try:
-            task = Task.model_validate_json(json.dumps(task))
-        except ValidationError as error:
-            check.refuse(("task",), f"task: {first_problem(error)}")
-        if not re.fullmatch(r"\w[\w .-]*", task.name):  # it names files
-            check.refuse(("task", "name"), "task.name: use letters, digits, spaces and . - _")
-    if isinstance(runs, str):
-        runs = {"": runs}
-    else:
-        for system in runs:
-            check_name(system, check.place(("runs", system)))
-    baseline = sections.get("compare", {}).get("baseline")
-    if baseline is not None and "" not in runs and baseline not in runs:
-        known = ", ".join(runs)
-        check.refuse(("compare", "baseline"), f"no system {baseline!r} in `runs`; known: {known}")
+        task = check.task(task)
+    runs = {"": runs} if isinstance(runs, str) else runs
+    check.systems(runs, sections.get("compare", {}).get("baseline"))
     limits = sections.get("limits", {})
     if ("price_in" in limits) != ("price_out" in limits):
         check.refuse(("limits",), "limits: give `price_in` and `price_out`, or neither")
+    always = {name: sections.pop(name, {}) for name in ("criteria", "judge", "limits")}
+    optional: dict[str, Any] = {
+        name: sections.get(name) for name in ("verify", "compare", *_AGENTS)
+    }
     return EvaluationFile(
         path=path,
         task=task,
         runs=runs,
         mapping=top.get("map"),
-        criteria=sections.get("criteria", {}),
-        judge=sections.get("judge", {}),
-        verify=sections.get("verify"),
-        compare=sections.get("compare"),
-        plan=sections.get("plan"),
-        trace=sections.get("trace"),
-        flow=sections.get("flow"),
-        limits=limits,
         report=top.get("report"),
         store=top.get("store"),
+        **always,
+        **optional,
     )
-
-
-def _judges(keys: Collection[str]) -> bool:
-    """Return whether an evaluation with these keys judges runs."""
-    return not any(name in keys for name in _AGENTS) or any(name in keys for name in _JUDGED)
 
 
 _OPTIONAL = ["object", "null"]
@@ -322,6 +305,25 @@ class _Checker:
             return TypeAdapter(kind).validate_json(json.dumps(value), strict=True)
         except ValidationError as error:
             self.refuse(pathway, f"{'.'.join(pathway)}: {first_problem(error)}")
+
+    def systems(self, runs: Mapping[str, str], baseline: str | None) -> None:
+        """Refuse names that no system can have, and an unknown baseline."""
+        for system in runs:
+            if system or len(runs) > 1:
+                check_name(system, self.place(("runs", system)))
+        if baseline is not None and "" not in runs and baseline not in runs:
+            problem = f"no system {baseline!r} in `runs`; known: {', '.join(runs)}"
+            self.refuse(("compare", "baseline"), problem)
+
+    def task(self, values: Any) -> Task:
+        """Return the task of a mapping."""
+        try:
+            task = Task.model_validate_json(json.dumps(values))
+        except ValidationError as error:
+            self.refuse(("task",), f"task: {first_problem(error)}")
+        if not re.fullmatch(r"\w[\w .-]*", task.name):  # it names files
+            self.refuse(("task", "name"), "task.name: use letters, digits, spaces and . - _")
+        return task
 
     def section(self, name: str, values: Any) -> dict[str, Any]:
         keys = SECTIONS[name]
@@ -400,8 +402,10 @@ class _Values:
             self._refuse(node, f"{node.value[:20]} is too large")
         if isinstance(made, str) and re.search("[\0\ud800-\udfff]", made):
             self._refuse(node, "a text with a NUL or half a character")
-        if isinstance(made, str) and redacted(made) != made and pathway[:1] != ("task",):
-            self._refuse_secret(node)
+        if isinstance(made, str) and pathway[:1] != ("task",):
+            shown = re.sub(r"^postgres(ql)?://[^/@:]+@", "", made)  # a user alone is no secret
+            if redacted(shown) != shown:
+                self._refuse_secret(node)
         return made
 
     def _pairs(self, node: yaml.MappingNode, depth: int) -> dict[str, tuple[yaml.Node, yaml.Node]]:
