@@ -21,6 +21,7 @@ from agenteval.engine import Estimate
 from agenteval.errors import InputError
 from agenteval.files import same_file
 from agenteval.models.factory import ChatModel
+from agenteval.models.limits import Budget
 from agenteval.planning.api import plan_test
 from agenteval.readers.tasks import mapping_of
 from agenteval.records import Criterion, Run, Source, Task
@@ -211,19 +212,28 @@ class _Evaluation:
         """Return the requests of all steps.
 
         Runs that are judged in quantify and verify alike are counted in both, so the requests of
-        verify are counted as possible, not as certain.
+        verify are counted as possible, not as certain. They share a budget; other steps have one
+        each, so that caps do not limit the sum.
         """
         total = Estimate(command="run")
         missing = "criteria" in self.steps and not self.criteria.exists()
+        budgets: dict[str, Budget] = {}
         for step in self.steps:
             if step in ("quantify", "verify") and missing:
                 note = "scores are not estimated before the criteria are proposed"
                 total += Estimate(notes=(note,))
             elif step not in ("compare", "report") and (step != "criteria" or missing):
                 estimate = self._step(step, dry_run=True).estimate or Estimate()
+                budgets.setdefault("quantify" if step == "verify" else step, estimate.budget)
                 judged = step == "verify" and "quantify" in self.steps
                 total += estimate.uncertain() if judged else estimate
-        return replace(total, budget=self.common["limits"].budget())
+        if len(budgets) < 2:
+            return replace(total, budget=next(iter(budgets.values()), total.budget))
+        limits = self.common["limits"]
+        if limits.max_calls is not None or limits.max_cost is not None:
+            note = "max_calls and max_cost limit each step, not their sum"
+            total = replace(total.uncertain(), notes=(*total.notes, note))
+        return replace(total, budget=replace(limits, max_calls=None, max_cost=None).budget())
 
     def _step(self, step: str, **dry: bool) -> Report:
         if step in _TESTS:

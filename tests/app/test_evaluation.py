@@ -276,6 +276,9 @@ def test_a_cap_ends_the_evaluation_and_the_same_file_continues(
         stopped = agenteval.run(file)
         assert (stopped.exit_code, list(stopped.steps), server.count) == (3, ["quantify"], 20)
         assert stopped.unfinished
+        estimate = agenteval.run(file, dry_run=True).estimate
+        assert estimate is not None
+        assert estimate.requests == (0, 0)  # the cap counts what was sent before
         done = agenteval.run(file, overrides=["limits.max_calls=100"])
         assert (done.exit_code, list(done.steps), server.count) == (0, ["quantify", "compare"], 60)
 
@@ -309,6 +312,9 @@ def test_agents_traces_and_workflows_are_tested_without_runs(
     assert all(gate.outcome == "met" for gate in report.gates)
     assert len(report.steps["plan"].gates) == 2
     assert list(agenteval.run("eval.yaml", only=["plan"]).steps) == ["plan"]
+    capped = agenteval.run("eval.yaml", dry_run=True, overrides=["limits.max_calls=1"]).estimate
+    assert capped is not None
+    assert any("limit each step" in note for note in capped.notes)
     with pytest.raises(InputError, match="no section for the step 'verify'"):
         agenteval.run("eval.yaml", only=["verify"])
 
