@@ -1,10 +1,11 @@
-"""Run an evaluation file: criteria, scores, verification, comparison, report, exit code."""
+"""Run an evaluation file: criteria, scores, verification, comparison, tests and report."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,28 @@ from agenteval.cli.arguments import LimitOptions
 from agenteval.cli.running import Notify, Progress, Watch, opened
 from agenteval.engine import CostEstimate
 from agenteval.errors import InputError
+from agenteval.files import same_file
 from agenteval.models.factory import ChatModel
+from agenteval.models.limits import Budget
+from agenteval.planning.api import plan_test
 from agenteval.readers.tasks import mapping_of
-from agenteval.records import Run, Source, Task
+from agenteval.records import Criterion, Run, Source, Task
 from agenteval.reporting.report import Report
+from agenteval.store import default_path, is_there
+from agenteval.traces.api import locate
 from agenteval.utility.api import propose, quantify
 from agenteval.utility.criteria_file import find_criteria, has_criteria
 from agenteval.utility.judging import read_run_list, read_task
+from agenteval.utility.reports import ScoreReport
 from agenteval.utility.verify.options import VerifyOptions
 from agenteval.utility.verifying import verify
+from agenteval.workflows.api import flow_sessions
+
+_TESTS: dict[str, Callable[..., Report]] = {
+    "plan": plan_test,
+    "trace": locate,
+    "flow": flow_sessions,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,11 +82,11 @@ def run(
 ) -> EvaluationReport:
     """Run the steps of an evaluation file; stored results are not asked for again.
 
-    The steps are criteria (if the criteria file is missing), quantify, verify, compare and report,
-    each if the file has its section; `only` selects some. `overrides` change values of the file,
-    such as "judge.repeats=3". `store` replaces that of the file. A step that stops early ends the
-    evaluation; the same call continues. With `dry_run` nothing is sent or stored, and `estimate`
-    has the requests and cost of all steps.
+    The steps are criteria (if the criteria file is missing), quantify, verify, compare, plan,
+    trace, flow and report, each if the file has its section; `only` selects some. `overrides`
+    change values of the file, such as "judge.repeats=3". `store` replaces that of the file. A step
+    that stops early ends the evaluation; the same call continues. With `dry_run` nothing is sent or
+    stored, and `estimate` has the requests and cost of all steps.
 
     Raises InputError for a file that cannot be used, before anything is sent.
     """
@@ -83,7 +97,21 @@ def run(
     if store is not None:
         evaluation = replace(evaluation, store=str(store))
     watch = Watch(notify, progress)
-    return _Evaluation(evaluation, tuple(only) or STEPS, watch).run(dry_run=dry_run)
+    possible = {s for s in STEPS if getattr(evaluation, s, None) is not None}
+    if evaluation.runs:
+        possible |= {"quantify"}
+    else:
+        possible -= {"criteria"}
+    for step in only:
+        if step not in possible:
+            raise InputError(f"the file has no section for the step {step!r}", "--only")
+    steps = [s for s in STEPS if s in possible and s in (only or STEPS)]
+    try:
+        return _Evaluation(evaluation, steps, watch).run(dry_run=dry_run)
+    except InputError as error:
+        if not (error.where or "").startswith("--"):  # a command's option, without a place
+            raise
+        raise InputError(str(error), str(file)) from None
 
 
 class _Evaluation:
@@ -91,9 +119,10 @@ class _Evaluation:
 
     def __init__(self, file: EvaluationFile, steps: Sequence[str], watch: Watch) -> None:
         self.file, self.steps, self.watch = file, steps, watch
-        self.task = read_task(file.task)
-        self.runs = self._read_runs()
+        self.task = read_task(file.task).task if file.task else Task(name="tests", description="-")
+        self.runs = self._read_runs() if file.runs else []
         self.criteria = self._criteria_file()
+        self._refuse_overwriting()
         self.common: dict[str, Any] = {
             "store": file.store,
             "limits": LimitOptions(**file.limits).limits(),
@@ -104,169 +133,231 @@ class _Evaluation:
     def _read_runs(self) -> list[Run]:
         """Return all runs; those of a named file belong to its system."""
         runs = []
-        name = "" if isinstance(self.file.task, Task) else self.file.task
+        name = self.file.task if isinstance(self.file.task, str) else ""
         for system, path in self.file.runs.items():
             mapping = {**mapping_of(name, Path(path)), **(self.file.mapping or {})} or None
-            for read in read_run_list(path, name, self.watch, mapping):
-                runs.append(read.model_copy(update={"system": system}) if system else read)
-        if not runs:
-            raise InputError("the evaluation has no runs", str(self.file.path))
+            read = read_run_list(path, name, self.watch, mapping)
+            if not read:
+                raise InputError("there are no runs", path)
+            named = sorted({run.system for run in read} - {"unnamed", system})
+            if system and len(named) > 1:
+                listed = ", ".join(named[:5])
+                raise InputError(f"under {system!r} in `runs`, but of systems {listed}", path)
+            if system and named:
+                self.watch.warn(f"{path}: its runs of {named[0]!r} count as {system!r}")
+            runs += [r.model_copy(update={"system": system}) if system else r for r in read]
+        if (compare := self.file.compare) is not None:
+            systems, baseline = {run.system for run in runs}, compare["baseline"]
+            if baseline not in systems or len(systems) < 2:
+                known = ", ".join(sorted(systems))
+                problem = f"no system to compare with {baseline!r}; the runs are of {known}"
+                raise InputError(problem, f"{self.file.path}: compare.baseline")
         return runs
+
+    def _refuse_overwriting(self) -> None:
+        """Raise InputError for an output that would replace an input or another output."""
+        file = self.file
+        used = {str(file.path), file.store or default_path(), str(self.criteria)}
+        used |= {p for path in file.runs.values() for p in (path, *glob(path))}
+        outputs = {"report": file.report}
+        if file.verify is not None:
+            used |= {file.verify.get("labels", "")}
+            outputs["verify.output"] = self._verified_file()
+        for key, output in outputs.items():
+            if output is None:
+                continue
+            if Path(output).is_dir() or any(same_file(Path(output), Path(p)) for p in used if p):
+                problem = f"{key}: {output} is a folder or another file of this evaluation"
+                raise InputError(problem, str(file.path))
+            used.add(output)
+
+    def _verified_file(self) -> str:
+        output = (self.file.verify or {}).get("output", "criteria/{task}.verified.json")
+        return str(output).replace("{task}", self.task.name)
 
     def _criteria_file(self) -> Path:
         """Return the criteria file of the evaluation, which may still be missing."""
-        name = self.task.task.name
+        name = self.task.name
         if "file" in self.file.criteria:
             return Path(self.file.criteria["file"])
         return find_criteria(name) if has_criteria(name) else Path("criteria") / f"{name}.json"
 
     def run(self, *, dry_run: bool) -> EvaluationReport:
         """Run the steps in order."""
-        title = f"{self.task.task.name}: {len(self.runs)} runs, {self.file.path}"
+        about = f"{self.task.name}: {len(self.runs)} runs, " if self.runs else ""
+        title = f"{about}{self.file.path}"
         if dry_run:
             return EvaluationReport(title=title, tables=(), estimate=self._estimate())
+        common, self.common = self.common, _quiet(self.common)
+        self._estimate()  # what cannot be used is refused before anything is sent
+        self.common = common
         reports: dict[str, Report] = {}
-        code = 0
-        for step in (s for s in STEPS if s in self.steps):
+        for step in self.steps:
             if step == "criteria" and self.criteria.exists():
                 continue
-            report = getattr(self, f"_{step}")()
-            if report is None:
-                continue
-            reports[step] = report
-            code = code or report.exit_code
+            reports[step] = report = self._step(step)
             if report.unfinished and report.exit_code:
                 break
         return EvaluationReport(
-            title=title, tables=(), notes=tuple(self.watch.notes), steps=reports, exit_code=code
+            title=title,
+            tables=(),
+            notes=tuple(self.watch.notes),
+            unfinished=tuple(line for r in reports.values() for line in r.unfinished),
+            gates=tuple(gate for r in reports.values() for gate in r.gates),
+            steps=reports,
+            exit_code=next((r.exit_code for r in reports.values() if r.exit_code), 0),
         )
 
     def _estimate(self) -> CostEstimate:
         """Return the requests of all steps.
 
         Runs that are judged in quantify and verify alike are counted in both, so the requests of
-        verify are counted as possible, not as certain.
+        verify are counted as possible, not as certain. They share a budget; other steps have one
+        each, so that caps do not limit the sum.
         """
-        total = CostEstimate(command="run", about=(f"{len(self.runs)} runs",))
-        if "criteria" in self.steps and not self.criteria.exists():
-            estimate = self._criteria(dry_run=True).estimate or CostEstimate()
-            notes = (*estimate.notes, "scores are not estimated before the criteria are proposed")
-            return replace(total, notes=notes) + replace(estimate, notes=())
-        if "quantify" in self.steps:
-            total += self._quantify(dry_run=True).estimate or CostEstimate()
-        if "verify" in self.steps and (report := self._verify(dry_run=True)) is not None:
-            estimate = report.estimate or CostEstimate()
-            total += estimate.uncertain() if "quantify" in self.steps else estimate
-        return replace(total, budget=self.common["limits"].budget())
+        total = CostEstimate(command="run")
+        missing = "criteria" in self.steps and not self.criteria.exists()
+        budgets: dict[str, Budget] = {}
+        for step in self.steps:
+            if step in ("quantify", "verify") and missing:
+                note = "scores are not estimated before the criteria are proposed"
+                total += CostEstimate(notes=(note,))
+            elif step not in ("compare", "report") and (step != "criteria" or missing):
+                estimate = self._step(step, dry_run=True).estimate or CostEstimate()
+                budgets.setdefault("quantify" if step == "verify" else step, estimate.budget)
+                judged = step == "verify" and "quantify" in self.steps
+                total += estimate.uncertain() if judged else estimate
+        if len(budgets) < 2:
+            return replace(total, budget=next(iter(budgets.values()), total.budget))
+        limits = self.common["limits"]
+        if limits.max_calls is not None or limits.max_cost is not None:
+            note = "max_calls and max_cost limit each step, not their sum"
+            total = replace(total.uncertain(), notes=(*total.notes, note))
+        return replace(total, budget=replace(limits, max_calls=None, max_cost=None).budget())
+
+    def _step(self, step: str, **dry: bool) -> Report:
+        if step in _TESTS:
+            return _TESTS[step](**getattr(self.file, step), **self.common, **dry)
+        report: Report = getattr(self, f"_{step}")(**dry)
+        return report
 
     # -- steps -------------------------------------------------------------------------------------
 
     def _criteria(self, *, dry_run: bool = False) -> Report:
         options = {k: v for k, v in self.file.criteria.items() if k != "file"}
         model = _with_parameters(options, "model")
-        self.watch.note(f"proposing criteria: {self.criteria}")
+        if not dry_run:
+            self.watch.note(f"proposing criteria: {self.criteria}")
         output = None if dry_run else self.criteria
         common = {k: v for k, v in self.common.items() if k != "progress"}
-        return propose(self.file.task, **options, **model, **common, output=output, dry_run=dry_run)
+        return propose(
+            self.file.task or self.task,
+            **options,
+            **model,
+            **common,
+            output=output,
+            dry_run=dry_run,
+        )
 
     def _judge(self) -> dict[str, Any]:
         options = dict(self.file.judge)
         gates = {k: options.pop(k, None) for k in ("max_unscored", "score_failed_runs")}
-        judge = {**options, **_with_parameters(options, "judge"), **self.common}
+        model = _with_parameters(options, "judge")
+        judge = {**options, **model, **self.common}
         return {"judge": judge, "gates": {k: v for k, v in gates.items() if v is not None}}
+
+    def _planned(self) -> ScoreReport:
+        """Return the plan of quantify: its source, criteria and estimate. Nothing is sent."""
+        judge = _quiet(self._judge()["judge"])
+        return quantify(self.runs, self.criteria, task=self.file.task, dry_run=True, **judge)
 
     def _quantify(self, *, dry_run: bool = False) -> Report:
         options = self._judge()
-        judge, criteria = options["judge"], self.criteria
         if not dry_run:
-            planned = quantify(
-                self.runs, criteria, task=self.file.task, dry_run=True, **_quiet(judge)
-            )
+            planned = self._planned()
             self._say_changes(planned.source, planned.estimate)
-        return quantify(
-            self.runs,
-            criteria,
-            task=self.file.task,
-            dry_run=dry_run,
-            **judge,
-            **options["gates"],
-        )
+        how = {**options["judge"], **options["gates"]}
+        report = quantify(self.runs, self.criteria, task=self.file.task, dry_run=dry_run, **how)
+        if dry_run:
+            self._check_criteria(report.criteria)
+        return report
 
-    def _verify(self, *, dry_run: bool = False) -> Report | None:
-        if self.file.verify is None:
-            return None
-        options, judge = dict(self.file.verify), self._judge()["judge"]
+    def _check_criteria(self, criteria: Iterable[Criterion]) -> None:
+        """Raise InputError for gates on criteria that are not there."""
+        ids = [leaf.id for c in criteria for _, leaf in c.leaves()]
+        names = [name for c in criteria for _, leaf in c.leaves() for name in (leaf.id, leaf.name)]
+        compare, verify = self.file.compare or {}, self.file.verify or {}
+        for key, wanted, known in (
+            ("compare.fail_under", compare.get("fail_under", ()), [*ids, "success"]),
+            ("compare.criteria", compare.get("only") or (), [*ids, "success"]),
+            ("verify.allow_criteria", verify.get("allow_criteria", ()), names),
+        ):
+            for name in wanted:
+                if name.casefold() not in map(str.casefold, known):
+                    problem = f"{key}: no criterion {name!r}; there are {', '.join(known)}"
+                    raise InputError(problem, str(self.file.path))
+
+    def _verify(self, *, dry_run: bool = False) -> Report:
+        options, judge = dict(self.file.verify or {}), self._judge()["judge"]
         gate, allow = options.pop("gate", False), options.pop("allow_criteria", ())
-        seed, runs = options.pop("seed", judge.pop("seed", 0)), self.runs
+        seed, runs = options.pop("seed", judge.get("seed", 0)), self.runs
         judge["repeats"] = options.pop("repeats", max(2, judge.get("repeats", 2)))
         sample = options.pop("sample", len(runs))
         if sample < len(runs):
             runs = random.Random(seed).sample(runs, sample)  # noqa: S311  a reproducible draw
-        output = options.pop("output", f"criteria/{self.task.task.name}.verified.json")
         report = verify(
             runs,
             self.criteria,
             task=self.file.task,
             options=VerifyOptions(seed=seed),
-            output=None if dry_run else output,
-            seed=seed,
             dry_run=dry_run,
-            **options,
+            **{**options, "output": None if dry_run else self._verified_file()},
             **judge,
         )
         return report.gate(allow) if gate and not dry_run else report
 
-    def _compare(self) -> Report | None:
-        if self.file.compare is None:
-            return None
-        options = dict(self.file.compare)
+    def _compare(self) -> Report:
+        options = dict(self.file.compare or {})
         baseline = options.pop("baseline")
         passes = options.pop("undecided", "fail") == "pass"
+        options |= {"store": self.file.store, "task": self.task.name, "undecided_passes": passes}
+        options["judges"] = self._planned().source.sha256  # the store may hold others
         systems = [s for s in dict.fromkeys(r.system for r in self.runs) if s != baseline]
-        if not systems or all(r.system != baseline for r in self.runs):
-            raise InputError(f"there is no system to compare with {baseline!r}", "compare.baseline")
-        reports = [
-            compare(
-                baseline,
-                system,
-                store=self.file.store,
-                task=self.task.task.name,
-                undecided_passes=passes,
-                **options,
-            )
-            for system in systems
-        ]
+        reports = {system: compare(baseline, system, **options) for system in systems}
         if len(reports) == 1:
-            return reports[0]
+            return reports[systems[0]]
         return Report(
             title=f"compared with {baseline}",
             tables=tuple(
                 replace(table, key=f"{system}_{table.key}", title=f"{system}: {table.title}")
-                for system, report in zip(systems, reports, strict=True)
+                for system, report in reports.items()
                 for table in report.tables
+            ),
+            notes=tuple(f"{system}: {line}" for system, r in reports.items() for line in r.notes),
+            unfinished=tuple(
+                dict.fromkeys(line for r in reports.values() for line in r.unfinished)
             ),
         ).gated(
             *(
                 replace(gate, criterion=f"{system}, {gate.criterion}")
-                for system, report in zip(systems, reports, strict=True)
+                for system, report in reports.items()
                 for gate in report.gates
             ),
             undecided_passes=passes,
         )
 
-    def _report(self) -> Report | None:
-        if self.file.report is None:
-            return None
-        return page(self.file.report, store=self.file.store, task=self.task.task.name)
+    def _report(self) -> Report:
+        source = self._planned().source.sha256
+        output, store = self.file.report or "report.html", self.file.store
+        return page(output, store=store, task=self.task.name, source=source)
 
     def _say_changes(self, source: Source, estimate: CostEstimate | None) -> None:
         """Note what changed since the latest judge of this store, and how many requests follow."""
-        path = Path(self.file.store or "agenteval.db")
         requests = estimate.requests[0] if estimate else 0
         if not requests:
             self.watch.note("nothing changed: all scores are stored")
             return
-        if not path.is_file():
+        if not is_there(self.file.store or default_path()):
             return
         with opened(self.file.store, create=False) as store:
             stored = [s for key, s in store.sources() if s.evaluator == source.evaluator]

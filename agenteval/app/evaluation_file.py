@@ -7,15 +7,16 @@ types and values out of bounds are refused with file, line and the nearest key.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import MISSING, dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, NoReturn, get_args
+from typing import Annotated, Any, Literal, NoReturn, get_args
 
 import yaml
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from agenteval.analysis.gates import FailIf
 from agenteval.app.options import ComparisonOptions
@@ -23,11 +24,20 @@ from agenteval.cli.arguments import LimitOptions
 from agenteval.cli.command import command_options
 from agenteval.errors import InputError
 from agenteval.files import SMALL, read_text
+from agenteval.planning.options import PlanTestOptions
+from agenteval.readers.fields import check_name
 from agenteval.readers.problems import first_problem
+from agenteval.readers.strict_json import MOST_DEPTH
+from agenteval.readers.table_files import MAPPED
 from agenteval.records import Task
+from agenteval.text import redacted
+from agenteval.traces.options import LocateOptions
 from agenteval.utility.options import JudgeOptions, ProposeOptions
+from agenteval.utility.perturb import OPERATORS
+from agenteval.workflows.options import SessionOptions
 
-STEPS = ("criteria", "quantify", "verify", "compare", "report")
+STEPS = ("criteria", "quantify", "verify", "compare", "plan", "trace", "flow", "report")
+MOST_VALUES = 20_000  # aliases count each time
 Pathway = tuple[str, ...]  # the keys that lead to a value
 
 
@@ -40,6 +50,8 @@ class Key:
     help: str
     minimum: float | None = None
     maximum: float | None = None
+    required: bool = False
+    convert: Callable[[Any], Any] | None = None
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the value."""
@@ -61,7 +73,16 @@ def keys_of(
             if field.name not in without:
                 kind, option = get_args(annotation)
                 name = (names or {}).get(field.name, field.name)
-                keys[name] = Key(field.name, kind, option.help or "", option.min, option.max)
+                declared = field.metadata.get("option")
+                keys[name] = Key(
+                    field.name,
+                    kind,
+                    option.help or "",
+                    option.min,
+                    option.max,
+                    required=declared is not None and field.default is MISSING,
+                    convert=declared and declared.convert,
+                )
     return keys
 
 
@@ -71,7 +92,7 @@ _REQUESTS = {
         "reasoning_effort", str | None, "How long the model thinks: low, medium, high."
     ),
     "max_tokens": Key(
-        "max_tokens", int | Literal["none"] | None, "Most tokens of one reply, or none."
+        "max_tokens", int | Literal["none"] | None, "Most tokens of one reply, or none.", 1
     ),
     "parameters": Key("parameters", dict[str, Any], "Further parameters of every request."),
 }
@@ -100,10 +121,14 @@ SECTIONS: dict[str, dict[str, Key]] = {
         ),
     },
     "verify": {
-        "perturbations": Key("perturbations", list[str], "Perturbations, see docs/verify.md."),
+        "perturbations": Key(
+            "perturbations",
+            list[Literal[*OPERATORS]],  # type: ignore[valid-type]
+            "Perturbations, see docs/verify.md.",
+        ),
         "share": Key("share", float, "Share of a text that a perturbation changes.", 0.01, 0.9),
         "sample": Key("sample", int, "Verify on this many runs, drawn by seed.", 1),
-        "seed": Key("seed", int, "Seed of the sample, perturbations and intervals.", 0),
+        "seed": Key("seed", int, "Seed of the sample and the intervals.", 0),
         "repeats": Key("repeats", int, "How often each text is judged.", 1),
         "labels": Key("labels", str, "Labels of these runs by people."),
         "probes": Key("probes", bool, "Also ask in other ways and with attacks in the text."),
@@ -113,7 +138,9 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "output": Key("output", str, "Where the criteria with their verdicts are written."),
     },
     "compare": {
-        "baseline": Key("baseline", str, "System that the others are compared with."),
+        "baseline": Key(
+            "baseline", str, "System that the others are compared with.", required=True
+        ),
         **keys_of(
             ComparisonOptions,
             names={"planned": "sequential", "only": "criteria"},
@@ -124,15 +151,30 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "undecided": Key("undecided", Literal["pass", "fail"], "What undecided gates do."),
     },
     "limits": keys_of(LimitOptions),
+    "plan": {
+        "suite": Key("suite", str, "File of the planning tests.", required=True),
+        **keys_of(PlanTestOptions, without=_RUN),
+    },
+    "trace": {
+        "traces": Key("traces", str, "File or folder of the traces.", required=True),
+        **keys_of(LocateOptions, without=_RUN),
+    },
+    "flow": {
+        "roles": Key("roles", list[str], "Names or folders of roles. Default: all."),
+        **keys_of(SessionOptions, without=_RUN),
+    },
 }
+_AGENTS = ("plan", "trace", "flow")  # they need no `task` and no `runs`
+_JUDGED = ("task", "runs", "map", "criteria", "judge", "verify", "compare", "report")
+_Text = Annotated[str, Field(min_length=1)]
 _TOP: dict[str, Any] = {
-    "task": str | dict[str, Any],
-    "runs": str | dict[str, str],
-    "map": dict[str, str],
-    "report": str,
-    "store": str,
+    "task": _Text | dict[str, Any],
+    "runs": _Text | Annotated[dict[str, _Text], Field(min_length=1)],
+    "map": dict[Literal[*MAPPED], str],  # type: ignore[valid-type]
+    "report": _Text,
+    "store": _Text,
 }
-_SECRET = re.compile(r"(?i)api_?key|authorization|password|secret|token$")
+_SECRET = re.compile(r"(?i)api_?key|authorization|password|secret|(^|auth_?|access_?)token$")
 
 
 @dataclass(frozen=True)
@@ -143,13 +185,16 @@ class EvaluationFile:
     """
 
     path: Path
-    task: str | Task
+    task: str | Task | None
     runs: Mapping[str, str]
     mapping: Mapping[str, str] | None
     criteria: Mapping[str, Any]
     judge: Mapping[str, Any]
     verify: Mapping[str, Any] | None
     compare: Mapping[str, Any] | None
+    plan: Mapping[str, Any] | None
+    trace: Mapping[str, Any] | None
+    flow: Mapping[str, Any] | None
     limits: Mapping[str, Any]
     report: str | None
     store: str | None
@@ -169,37 +214,39 @@ def read_evaluation(path: str | Path, overrides: Iterable[str] = ()) -> Evaluati
         if name not in _TOP and name not in SECTIONS:
             check.refuse_unknown((name,), [*_TOP, *SECTIONS])
     top = {k: check.value((k,), data[k], _TOP[k]) for k in _TOP if k in data}
-    if "runs" not in top:
-        check.refuse((), "`runs` is missing: name the file of runs, or one file for each system")
-    sections = {k: check.section(k, data[k]) for k in SECTIONS if data.get(k) is not None}
-    if "task" not in top:
-        check.refuse((), "`task` is missing: name a task, or give its name and description")
-    task = top["task"]
+    sections = {
+        k: check.section(k, {} if data[k] is None else data[k]) for k in SECTIONS if k in data
+    }
+    runs, task = top.get("runs", {}), top.get("task")
+    if not any(name in data for name in _AGENTS) or any(name in data for name in _JUDGED):
+        if not runs:
+            check.refuse((), "`runs` is missing: name the file, or a file for each system")
+        if not task:
+            check.refuse((), "`task` is missing: name a task, or give name and description")
     if isinstance(task, dict):
-        try:
-            task = Task.model_validate(task)
-        except ValidationError as error:
-            check.refuse(("task",), first_problem(error))
-    runs = {"": top["runs"]} if isinstance(top["runs"], str) else top["runs"]
-    baseline = sections.get("compare", {}).get("baseline")
-    if baseline is not None and "" not in runs and baseline not in runs:
-        known = ", ".join(runs)
-        check.refuse(("compare", "baseline"), f"no system {baseline!r} in `runs`; known: {known}")
-    if "compare" in sections and baseline is None:
-        check.refuse(("compare",), "`baseline` is missing: name the system to compare with")
+        task = check.task(task)
+    runs = {"": runs} if isinstance(runs, str) else runs
+    check.systems(runs, sections.get("compare", {}).get("baseline"))
+    limits = sections.get("limits", {})
+    if ("price_in" in limits) != ("price_out" in limits):
+        check.refuse(("limits",), "limits: give `price_in` and `price_out`, or neither")
+    always = {name: sections.pop(name, {}) for name in ("criteria", "judge", "limits")}
+    optional: dict[str, Any] = {
+        name: sections.get(name) for name in ("verify", "compare", *_AGENTS)
+    }
     return EvaluationFile(
         path=path,
         task=task,
         runs=runs,
         mapping=top.get("map"),
-        criteria=sections.get("criteria", {}),
-        judge=sections.get("judge", {}),
-        verify=sections.get("verify", {} if "verify" in data else None),
-        compare=sections.get("compare"),
-        limits=sections.get("limits", {}),
         report=top.get("report"),
         store=top.get("store"),
+        **always,
+        **optional,
     )
+
+
+_OPTIONAL = ["object", "null"]
 
 
 def json_schema() -> dict[str, Any]:
@@ -207,8 +254,9 @@ def json_schema() -> dict[str, Any]:
     top = {name: TypeAdapter(kind).json_schema() for name, kind in _TOP.items()}
     sections = {
         name: {
-            "type": ["object", "null"],
+            "type": "object" if (required := [k for k in keys if keys[k].required]) else _OPTIONAL,
             "additionalProperties": False,
+            "required": required,
             "properties": {key: spec.schema() for key, spec in keys.items()},
         }
         for name, keys in SECTIONS.items()
@@ -218,7 +266,13 @@ def json_schema() -> dict[str, Any]:
         "title": "agenteval evaluation",
         "type": "object",
         "additionalProperties": False,
-        "required": ["task", "runs"],
+        "if": {
+            "anyOf": [
+                {"not": {"anyOf": [{"required": [name]} for name in _AGENTS]}},
+                *({"required": [name]} for name in _JUDGED),
+            ]
+        },
+        "then": {"required": ["task", "runs"]},
         "properties": {**top, **sections},
     }
 
@@ -229,11 +283,15 @@ class _Checker:
     def __init__(self, file: str, lines: Mapping[Pathway, int | str]) -> None:
         self.file, self.lines = file, lines
 
-    def refuse(self, pathway: Pathway, problem: str) -> NoReturn:
+    def place(self, pathway: Pathway) -> str:
+        """Return file and line of a key, or of the nearest key above it."""
         while pathway and pathway not in self.lines:
             pathway = pathway[:-1]
         line = self.lines.get(pathway, 1)
-        raise InputError(problem, line if isinstance(line, str) else f"{self.file}:{line}")
+        return line if isinstance(line, str) else f"{self.file}:{line}"
+
+    def refuse(self, pathway: Pathway, problem: str) -> NoReturn:
+        raise InputError(problem, self.place(pathway))
 
     def refuse_unknown(self, pathway: Pathway, names: Iterable[str]) -> NoReturn:
         near = get_close_matches(pathway[-1], names := sorted(names), 1, 0.5)
@@ -243,11 +301,29 @@ class _Checker:
         self.refuse(pathway, f"unknown key {'.'.join(pathway)!r}; {hint}")
 
     def value(self, pathway: Pathway, value: Any, kind: Any) -> Any:
-        try:
-            return TypeAdapter(kind).validate_python(value, strict=not isinstance(value, int))
+        try:  # as JSON, where 1 is not true and a text may be a path
+            return TypeAdapter(kind).validate_json(json.dumps(value), strict=True)
         except ValidationError as error:
-            problem = first_problem(error)
-            self.refuse(pathway, f"{'.'.join(pathway)}: {value!r} is not valid ({problem})")
+            self.refuse(pathway, f"{'.'.join(pathway)}: {first_problem(error)}")
+
+    def systems(self, runs: Mapping[str, str], baseline: str | None) -> None:
+        """Refuse names that no system can have, and an unknown baseline."""
+        for system in runs:
+            if system or len(runs) > 1:
+                check_name(system, self.place(("runs", system)))
+        if baseline is not None and "" not in runs and baseline not in runs:
+            problem = f"no system {baseline!r} in `runs`; known: {', '.join(runs)}"
+            self.refuse(("compare", "baseline"), problem)
+
+    def task(self, values: Any) -> Task:
+        """Return the task of a mapping."""
+        try:
+            task = Task.model_validate_json(json.dumps(values))
+        except ValidationError as error:
+            self.refuse(("task",), f"task: {first_problem(error)}")
+        if not re.fullmatch(r"\w[\w .-]*", task.name):  # it names files
+            self.refuse(("task", "name"), "task.name: use letters, digits, spaces and . - _")
+        return task
 
     def section(self, name: str, values: Any) -> dict[str, Any]:
         keys = SECTIONS[name]
@@ -267,23 +343,26 @@ class _Checker:
             if outside:
                 bounds = f"at least {low:g}" if high is None else f"from {low:g} to {high:g}"
                 self.refuse((name, key), f"{name}.{key}: {checked} must be {bounds}")
-            made[spec.keyword] = checked
+            made[spec.keyword] = spec.convert(checked) if spec.convert else checked
+        for key, spec in keys.items():
+            if spec.required and key not in values:
+                self.refuse((name,), f"`{name}.{key}` is missing: {spec.help}")
         return made
 
 
 class _Loader(yaml.SafeLoader):
     """YAML 1.2 scalars: only true and false are booleans, dates and 12:30 stay text."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [key.value for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]
-        if repeated := next((key for key in keys if keys.count(key) > 1), None):
-            raise yaml.constructor.ConstructorError(
-                None, None, f"the key {repeated!r} occurs twice", node.start_mark
-            )
-        return super().construct_mapping(node, deep=deep)
 
-
-_LEFT_OUT = {f"tag:yaml.org,2002:{name}" for name in ("bool", "int", "float", "timestamp")}
+_TAG = "tag:yaml.org,2002:"
+_MAKE: dict[str, Callable[[str], Any]] = {
+    "str": str,
+    "null": lambda text: None,
+    "bool": {"true": True, "false": False}.__getitem__,
+    "int": int,
+    "float": float,
+}
+_LEFT_OUT = {_TAG + name for name in ("bool", "int", "float", "timestamp")}
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag not in _LEFT_OUT]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
@@ -291,52 +370,113 @@ _Loader.yaml_implicit_resolvers = {
 for _tag, _pattern, _first in (
     ("bool", r"true|false", "tf"),
     ("int", r"[-+]?(?:0|[1-9][0-9]*)", "-+0123456789"),
-    ("float", r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?", "-+.0123456789"),
+    ("float", r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?", "-+.0123456789"),
 ):
-    _Loader.add_implicit_resolver(
-        f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_pattern})\Z"), list(_first)
-    )
+    _Loader.add_implicit_resolver(_TAG + _tag, re.compile(rf"(?:{_pattern})\Z"), list(_first))
+
+
+class _Values:
+    """Makes plain values of YAML nodes: keys are text, merge keys are applied, no other tags."""
+
+    def __init__(self, file: str) -> None:
+        self.file, self.lines, self.count = file, dict[Pathway, int | str](), 0
+
+    def value(self, node: yaml.Node, pathway: Pathway = ()) -> Any:
+        """Return the value of a node. Raises InputError."""
+        self._count(node, len(pathway))
+        if isinstance(node, yaml.MappingNode):
+            made = {}
+            for name, (key, value) in self._pairs(node, len(pathway)).items():
+                self.lines[*pathway, name] = key.start_mark.line + 1
+                if "parameters" in pathway and _SECRET.search(name):
+                    self._refuse_secret(key)
+                made[name] = self.value(value, (*pathway, name))
+            return made
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(item, (*pathway, str(n))) for n, item in enumerate(node.value)]
+        try:
+            made = _MAKE[node.tag.removeprefix(_TAG)](node.value)
+        except (KeyError, ValueError):
+            self._refuse(node, f"{node.value[:40]!r} is not a value of {node.tag[:80]}")
+        if isinstance(made, int | float) and not abs(made) < 2**63:  # infinity too
+            self._refuse(node, f"{node.value[:20]} is too large")
+        if isinstance(made, str) and re.search("[\0\ud800-\udfff]", made):
+            self._refuse(node, "a text with a NUL or half a character")
+        if isinstance(made, str) and pathway[:1] != ("task",):
+            shown = re.sub(r"^postgres(ql)?://[^/@:]+@", "", made)  # a user alone is no secret
+            if redacted(shown) != shown:
+                self._refuse_secret(node)
+        return made
+
+    def _pairs(self, node: yaml.MappingNode, depth: int) -> dict[str, tuple[yaml.Node, yaml.Node]]:
+        """Return keys and values of a mapping with those that it merges."""
+        own: dict[str, tuple[yaml.Node, yaml.Node]] = {}
+        merged: dict[str, tuple[yaml.Node, yaml.Node]] = {}
+        for key, value in node.value:
+            if key.tag == _TAG + "merge":
+                for part in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                    self._count(key, depth)
+                    if not isinstance(part, yaml.MappingNode):
+                        self._refuse(key, "<< takes a mapping or a list of mappings")
+                    merged = self._pairs(part, depth + 1) | merged
+            elif not isinstance(key, yaml.ScalarNode):
+                self._refuse(key, "a list or a mapping cannot be a key")
+            elif key.value in own:
+                self._refuse(key, f"the key {key.value[:80]!r} occurs twice")
+            else:
+                own[key.value] = (key, value)
+        return merged | own
+
+    def _count(self, node: yaml.Node, depth: int) -> None:
+        self.count += 1
+        if depth > MOST_DEPTH:
+            self._refuse(node, f"nested deeper than {MOST_DEPTH} levels")
+        if self.count > MOST_VALUES:
+            self._refuse(node, f"more than {MOST_VALUES:,} values")
+
+    def _refuse_secret(self, node: yaml.Node) -> NoReturn:
+        self._refuse(
+            node,
+            "this looks like a secret; remove it and set an environment variable, such as "
+            "AGENTEVAL_API_KEY, AGENTEVAL_HEADERS or AGENTEVAL_STORE",
+        )
+
+    def _refuse(self, node: yaml.Node, problem: str) -> NoReturn:
+        raise InputError(problem, f"{self.file}:{node.start_mark.line + 1}")
 
 
 def _load(text: str, file: str) -> tuple[dict[str, Any], dict[Pathway, int | str]]:
     """Return the mapping of a file, and the line of each key."""
+    values = _Values(file)
     try:
         node = yaml.compose(text, _Loader)
-        data = yaml.load(text, _Loader)  # noqa: S506  a safe loader
+        data = None if node is None else values.value(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{file}:{mark.line + 1}" if mark else file
         raise InputError(f"not valid YAML ({error.problem})", place) from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InputError(f"not valid YAML ({error})", file) from None
+    except RecursionError:
+        raise InputError(f"nested deeper than {MOST_DEPTH} levels", file) from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise InputError(f"not valid YAML ({error.reason})", f"{file}:{line}") from None
     if not isinstance(data, dict):
         raise InputError("an evaluation has keys such as task, runs and judge", f"{file}:1")
-    lines: dict[Pathway, int | str] = {}
-    _note_lines(node, (), lines)
-    return data, lines
-
-
-def _note_lines(node: yaml.Node | None, pathway: Pathway, lines: dict[Pathway, int | str]) -> None:
-    if isinstance(node, yaml.MappingNode) and len(pathway) < 3:
-        for key, value in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                lines[*pathway, key.value] = key.start_mark.line + 1
-                _note_lines(value, (*pathway, key.value), lines)
+    return data, values.lines
 
 
 def _override(data: dict[str, Any], lines: dict[Pathway, int | str], text: str) -> None:
     """Set a value from "section.key=value", where the value is YAML."""
     name, sign, value = text.partition("=")
     *parents, last = name.strip().split(".")
-    if not sign or not last or len(parents) > 2:
+    if not sign or not last or not all(parents) or len(parents) > 2:
         raise InputError(f"{text!r}: write KEY=VALUE, for example judge.repeats=3", "--set")
     place = data
     for parent in parents:
-        place = place.setdefault(parent, {})
+        if place.get(parent) is None:
+            place[parent] = {}
+        place = place[parent]
         if not isinstance(place, dict):
             raise InputError(f"{text!r}: {parent} has no keys", "--set")
-    try:
-        place[last] = yaml.load(value, _Loader)  # noqa: S506  a safe loader
-    except yaml.YAMLError:
-        place[last] = value
+    place[last] = _load(f"value: {value}", "--set")[0]["value"]
     lines[*parents, last] = f"--set {name.strip()}"

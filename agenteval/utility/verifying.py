@@ -103,6 +103,7 @@ async def averify(
     judging = read_judging(runs, criteria, how, watch)
     no_answer = judging.no_answer
     judging = _answered(judging, thresholds, probes=probes)
+    people = _labels(labels, judging.criteria)
     probing = ProbeOptions.like(thresholds, attacked=attacked) if probes else None
     if how.dry_run:
         material = _material(judging, perturbations, share)
@@ -111,7 +112,6 @@ async def averify(
             estimate = estimate.uncertain()  # the first look may end it
         nothing = unverified("", watch.notes)
         return replace(nothing, estimate=estimate, unfinished=(), exit_code=0)
-    people = _labels(labels, judging.criteria)
     material = _material(judging, perturbations, share)
     judging.say_judge()
     try:

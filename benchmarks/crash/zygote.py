@@ -36,7 +36,7 @@ IMPORTS = (
     "agenteval.utility.page", "agenteval.models.openai", "agenteval.readers.formats",
     "agenteval.planning.scripted", "agenteval.planning.api",
     "agenteval.planning.tables", "agenteval.analysis.tables",
-    "agenteval.utility.commands.verify", "agenteval.cli.progress", "agenteval.analysis.means",
+    "agenteval.utility.commands", "agenteval.cli.progress", "agenteval.analysis.means",
     "agenteval.store.export", "agenteval.utility.verify", "filelock",
     "agenteval.utility.quantifier",
     "agenteval.workflows.api", "agenteval.traces.commands", "agenteval.traces.api",

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 import agenteval
+from agenteval.app.evaluation_file import read_evaluation
 from agenteval.errors import InputError
 from agenteval.testing import serve
 from tests.cli.conftest import Cli, cli  # noqa: F401  a fixture
@@ -145,7 +146,7 @@ def test_the_exit_code_is_that_of_a_missed_gate(
         ("task: m\nruns: r\njudge:\n  repeats: 0\n", ":4", ("at least 1",)),
         ("task: m\nruns: r\nlimits: {api_key: s}\n", ":3", ("AGENTEVAL_API_KEY",)),
         ("task: m\nrusn: r\n", ":2", ("rusn", "'runs'")),
-        ("task: m\nruns: r\nruns: s\n", ":1", ("runs", "twice")),
+        ("task: m\nruns: r\nruns: s\n", ":3", ("runs", "twice")),
         ("task: m\n", ":1", ("runs",)),
         ("runs: r\n", ":1", ("task",)),
         ("- a\n", ":1", ("task",)),
@@ -153,6 +154,24 @@ def test_the_exit_code_is_that_of_a_missed_gate(
         ("task: m\nruns: {a: f}\ncompare: {baseline: b}\n", ":3", ("'b'", "a")),
         ("task: m\nruns: r\ncompare: {margin: 0.1}\n", ":3", ("baseline",)),
         ("task: m\nruns: r\ncompare: {baseline: a, fail_if: never}\n", ":3", ("fail_if",)),
+        ("task: m\nruns: r\ncompare:\n", ":3", ("baseline",)),
+        ("", ":1", ("task",)),
+        ("1: x\ntask: m\nruns: r\n", ":1", ("'1'",)),
+        ("task: m\nruns: r\njudge: {[a]: b}\n", ":3", ("key",)),
+        ("task: m\nruns: r\njudge: {repeats: !!int abc}\n", ":3", ("abc",)),
+        ("task: m\nruns: r\njudge: {repeats: true}\n", ":3", ("judge.repeats", "True")),
+        ("task: m\nruns: r\njudge: {max_tokens: 0}\n", ":3", ("at least 1",)),
+        ("task: m\nruns: r\nlimits: {max_cost: 1.0e400}\n", ":3", ("too large",)),
+        ("task: m\nruns: r\nlimits: {price_in: 1}\n", ":3", ("price_out",)),
+        ("task: m\nruns: r\njudge: &j {<<: *j}\n", ":3", ("nested deeper",)),
+        ("task: m\nruns: r\nmap: {inptu: question}\n", ":3", ("inptu",)),
+        ("task: m\nruns: {}\n", ":2", ("runs",)),
+        ("task: m\nruns: {a: f, '': g}\n", ":2", ("system's name",)),
+        ("task: {name: ../m, description: d}\nruns: r\n", ":1", ("task.name",)),
+        ("task: m\nruns: r\nverify:\n  perturbations: [foo]\n", ":4", ("drop_sentences",)),
+        ("task: m\nruns: r\njudge: {parameters: {api_key: x}}\n", ":3", ("secret",)),
+        ("plan: {agent: scripted:perfect}\n", ":1", ("plan.suite",)),
+        ("plan: {suite: s, agent: a}\nreport: r.html\n", ":1", ("`runs`",)),
     ],
 )
 def test_bad_files_are_refused_with_file_and_line(
@@ -167,9 +186,140 @@ def test_bad_files_are_refused_with_file_and_line(
     assert all(word in message for word in words), message
 
 
-def test_anchors_and_merge_keys_are_read_and_words_keep_their_meaning(tmp_path: Path) -> None:
-    from agenteval.app.evaluation_file import read_evaluation
+@pytest.mark.parametrize("section", ["map", "judge:\n  parameters"])
+@pytest.mark.parametrize("repeat", ["[{}]", "{{<<: [{}]}}"])
+def test_aliases_that_multiply_are_refused(tmp_path: Path, section: str, repeat: str) -> None:
+    lines = ["    a0: &a0 {x: 1}"]
+    for n in range(1, 10):
+        lines.append(f"    a{n}: &a{n} " + repeat.format(", ".join([f"*a{n - 1}"] * 10)))
+    file = tmp_path / "eval.yaml"
+    file.write_text(f"task: t\nruns: r\n{section}:\n" + "\n".join(lines) + "\n")
+    with pytest.raises(InputError, match=r"eval.yaml:\d+: more than 20,000 values"):
+        agenteval.run(file)
 
+
+def test_a_password_in_the_file_is_refused_and_not_repeated(tmp_path: Path) -> None:
+    file = tmp_path / "eval.yaml"
+    file.write_text("task: t\nruns: r\nstore: postgresql://me:hunter2hunter@h/db\n")
+    with pytest.raises(InputError, match=r"eval.yaml:3: .*AGENTEVAL_STORE") as error:
+        agenteval.run(file)
+    assert "hunter2" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("sections", "words"),
+    [
+        ({"report": "v1.csv"}, "report"),
+        ({"report": "./e.db"}, "report"),
+        ({"report": "eval.yaml"}, "report"),
+        ({"verify": {"output": "criteria.json"}}, "verify.output"),
+        ({"verify": {"output": "p.html"}, "report": "p.html"}, "verify.output|report"),
+        ({"verify": {"labels": "missing.csv"}}, "missing.csv"),
+        ({"verify": {"gate": True, "allow_criteria": ["depth"]}}, "depth.*Clarity"),
+        ({"compare": {"baseline": "v1", "fail_under": {"depth": 0.5}}}, "depth.*clarity"),
+        ({"runs": {"v1": "v1.csv"}, "compare": {"baseline": "v1"}}, "no system to compare"),
+        ({"limits": {"max_cost": 1}}, "eval.yaml: --max-cost"),
+    ],
+)
+def test_what_a_later_step_refuses_is_refused_before_anything_is_sent(
+    evaluation: Callable[..., Path], sections: dict[str, Any], words: str
+) -> None:
+    with serve(reply) as server:
+        file = evaluation(**{"judge": {"model": "m", "base_url": server.base_url}, **sections})
+        with pytest.raises(InputError, match=words):
+            agenteval.run(file)
+        assert server.count == 0
+    assert not Path("e.db").exists()
+
+
+def test_parameters_of_requests_reach_the_judge(evaluation: Callable[..., Path]) -> None:
+    bodies = []
+
+    def keep(body: dict[str, Any], number: int) -> str:
+        bodies.append(body)
+        return reply(body, number)
+
+    judge = {"max_tokens": "none", "reasoning_effort": "low", "parameters": {"top_p": 0.5}}
+    with serve(keep) as server:
+        agenteval.run(
+            evaluation(
+                judge={"model": "m", "base_url": server.base_url, "temperature": -1, **judge}
+            )
+        )
+    assert all(b["reasoning_effort"] == "low" and b["top_p"] == 0.5 for b in bodies)
+    assert not any("max_tokens" in b or "temperature" in b for b in bodies)
+
+
+def test_verify_comparison_and_page_are_about_the_judge_of_the_file(
+    evaluation: Callable[..., Path],
+) -> None:
+    with serve(reply) as server:
+        judge = {"model": "m", "base_url": server.base_url, "seed": 3}
+        verify = {"perturbations": ["whitespace"], "sample": 25, "seed": 4}
+        file = evaluation(judge=judge, verify=verify, compare={"baseline": "v1"}, report="p.html")
+        report = agenteval.run(file)
+        # 60 runs; the second judgement of 25 of them; two of each copy
+        assert server.count == 60 + 25 + 50
+        agenteval.run(file, only=["quantify"], overrides=["judge.seed=8"])
+        again = agenteval.run(file, only=["report", "compare"])
+        assert list(again.steps) == ["compare", "report"]
+        assert again.steps["compare"].title == report.steps["compare"].title
+        assert again.steps["compare"]["rows"].rows == report.steps["compare"]["rows"].rows
+
+
+def test_a_cap_ends_the_evaluation_and_the_same_file_continues(
+    evaluation: Callable[..., Path],
+) -> None:
+    with serve(reply) as server:
+        judge = {"model": "m", "base_url": server.base_url}
+        file = evaluation(judge=judge, limits={"max_calls": 20}, compare={"baseline": "v1"})
+        stopped = agenteval.run(file)
+        assert (stopped.exit_code, list(stopped.steps), server.count) == (3, ["quantify"], 20)
+        assert stopped.unfinished
+        estimate = agenteval.run(file, dry_run=True).estimate
+        assert estimate is not None
+        assert estimate.requests == (0, 0)  # the cap counts what was sent before
+        done = agenteval.run(file, overrides=["limits.max_calls=100"])
+        assert (done.exit_code, list(done.steps), server.count) == (0, ["quantify", "compare"], 60)
+
+
+def test_runs_of_several_systems_are_not_taken_for_one(evaluation: Callable[..., Path]) -> None:
+    rows = [{"id": n, "system": "ab"[n % 2], "input": "1?", "output": f"{n}"} for n in range(4)]
+    Path("v1.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(InputError, match=r"v1.jsonl: under 'v1' in `runs`, but of systems a, b"):
+        agenteval.run(evaluation(runs={"v1": "v1.jsonl"}, map={}))
+
+
+def test_agents_traces_and_workflows_are_tested_without_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traces = next((Path(__file__).parents[2] / "tasks/traces/traces").glob("194*.jsonl"))
+    monkeypatch.chdir(tmp_path)
+    agenteval.plan_suite(2, n="3").write("suite.jsonl")
+    flow = {"roles": ["meeting_rooms"], "agent": "recorded:perfect", "user": "scripted", "limit": 1}
+    sections = {
+        "plan": {"suite": "suite.jsonl", "agent": "scripted:perfect", "gate": 0.9},
+        "trace": {"traces": str(traces), "detectors_only": True},
+        "flow": flow,
+        "store": "tests.db",
+    }
+    Path("eval.yaml").write_text(yaml.safe_dump(sections))
+    assert agenteval.run("eval.yaml", dry_run=True).estimate is not None
+    assert not Path("tests.db").exists()
+    report = agenteval.run("eval.yaml")
+    assert list(report.steps) == ["plan", "trace", "flow"]
+    assert report.exit_code == 0
+    assert all(gate.outcome == "met" for gate in report.gates)
+    assert len(report.steps["plan"].gates) == 2
+    assert list(agenteval.run("eval.yaml", only=["plan"]).steps) == ["plan"]
+    capped = agenteval.run("eval.yaml", dry_run=True, overrides=["limits.max_calls=1"]).estimate
+    assert capped is not None
+    assert any("limit each step" in note for note in capped.notes)
+    with pytest.raises(InputError, match="no section for the step 'verify'"):
+        agenteval.run("eval.yaml", only=["verify"])
+
+
+def test_anchors_and_merge_keys_are_read_and_words_keep_their_meaning(tmp_path: Path) -> None:
     file = tmp_path / "eval.yaml"
     file.write_text(
         "task: no\nruns: r.jsonl\n"
@@ -189,16 +339,39 @@ def test_anchors_and_merge_keys_are_read_and_words_keep_their_meaning(tmp_path: 
     assert read_evaluation(file).judge == {"judge": "m", "repeats": 2}
 
 
-def test_the_schema_accepts_what_is_read_and_refuses_unknown_keys(cli: Cli) -> None:  # noqa: F811
+def test_the_schema_and_the_reader_agree(tmp_path: Path, cli: Cli) -> None:  # noqa: F811
     done = cli("run", "--schema")
     assert done.code == 0
     schema = json.loads(done.out)
     jsonschema.Draft202012Validator.check_schema(schema)
-    good = {"task": "t", "runs": {"a": "f"}, "judge": {"model": "m", "repeats": 2}}
-    jsonschema.validate(good, schema)
-    for bad in ({"judge": {"modle": "m"}}, {"judge": {"repeats": 0}}, {"rusn": "f"}):
-        with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(good | bad, schema)
+    file = tmp_path / "eval.yaml"
+    for changes, accepted in (
+        ({}, True),
+        ({"judge": {"model": "m", "repeats": 2, "max_tokens": "none"}, "verify": None}, True),
+        ({"compare": {"baseline": "a", "margin": 0}, "limits": None}, True),
+        ({"judge": {"modle": "m"}}, False),
+        ({"judge": {"repeats": 0}}, False),
+        ({"judge": {"repeats": True}}, False),
+        ({"judge": {"one_per_call": 1}}, False),
+        ({"verify": {"perturbations": ["foo"]}}, False),
+        ({"compare": {"margin": 0.1}}, False),
+        ({"compare": None}, False),
+        ({"map": None}, False),
+        ({"map": {"inptu": "x"}}, False),
+        ({"runs": {}}, False),
+        ({"report": ""}, False),
+        ({"rusn": "f"}, False),
+        ({"plan": {"agent": "scripted:perfect"}}, False),
+    ):
+        data = {"task": "t", "runs": {"a": "f"}} | changes
+        file.write_text(yaml.safe_dump(data))
+        valid = jsonschema.Draft202012Validator(schema).is_valid(data)
+        try:
+            read_evaluation(file)
+            read = True
+        except InputError:
+            read = False
+        assert (valid, read) == (accepted, accepted), data
 
 
 def test_the_command_names_the_step_and_ends_with_2_for_bad_input(

@@ -22,7 +22,9 @@ def run(
     dry_run: options.DryRun = False,
     only: Annotated[
         list[str] | None,
-        typer.Option(help="Only this step: criteria, quantify, verify, compare, report."),
+        typer.Option(
+            help="Only this step: criteria, quantify, verify, compare, plan, trace, flow, report."
+        ),
     ] = None,
     set_: Annotated[
         list[str] | None,
