@@ -120,12 +120,16 @@ def summary(runs: int, rounds: list[dict[str, Any]]) -> tuple[list[Row], dict[st
         "peak_mb": round(max(r["peak_mb"] for r in rounds), 1),
     }
     rows = [
-        Row("cells per second from cached replies, one process", f"{speed:,.0f}",
-            f">= {TARGET:,}", speed >= TARGET),
+        Row(
+            "cells per second from cached replies, one process",
+            f"{speed:,.0f}",
+            f">= {TARGET:,}",
+            speed >= TARGET,
+        ),
         Row("cells stored", f"{cells:,}", f"{wanted:,}", cells == wanted),
         Row("requests sent", f"{sent:,}", "0", sent == 0),
         Row("CPU per call of six cells", f"{figures['cpu_ms_per_call']:.2f} ms"),
-    ]  # fmt: skip
+    ]
     return rows, figures
 
 

@@ -27,8 +27,11 @@ from benchmarks.outcome import Row, finish
 LEVELS = ("poor", "fair", "good", "very good")
 GRADE = Criterion(name="grade", accepted_values=LEVELS)
 TEMPERATURES = (0.5, 1.0, 2.0)
-FIGURES = {"level_error": "error of the likeliest level", "error": "error of the value",
-           "brier": "Brier score"}  # fmt: skip
+FIGURES = {
+    "level_error": "error of the likeliest level",
+    "error": "error of the value",
+    "brier": "Brier score",
+}
 TARGET = 0.93
 Floats = NDArray[np.float64]
 
@@ -69,11 +72,16 @@ def examined(rng: np.random.Generator, cases: int, runs: int, heat: float) -> Ca
         for i, masses in enumerate(said):
             own = dict(zip(LEVELS, masses.tolist(), strict=True))
             level = LEVELS[masses.argmax() if by_judge else label[i]]
-            rows.append({
-                "run": f"r{i}", "case": f"c{i // runs}", "criterion": "grade", "label": level,
-                "value": GRADE.expected_value(own) if by_judge else GRADE.value_of(level),
-                "probabilities": json.dumps(own) if by_judge else None,
-            })  # fmt: skip
+            rows.append(
+                {
+                    "run": f"r{i}",
+                    "case": f"c{i // runs}",
+                    "criterion": "grade",
+                    "label": level,
+                    "value": GRADE.expected_value(own) if by_judge else GRADE.value_of(level),
+                    "probabilities": json.dumps(own) if by_judge else None,
+                }
+            )
         return score_table(rows)
 
     (found,) = calibrations(table(True), table(False), [GRADE])
@@ -106,12 +114,18 @@ def main() -> int:
         for name, (share, width) in coverage(
             options.draws, options.cases, options.runs, heat
         ).items():
-            print(f"temperature {heat:g}, {FIGURES[name]}: true {real[name]:.3f}, "
-                  f"coverage {share:.3f}, mean width {width:.3f}")  # fmt: skip
-            rows.append(Row(
-                f"calibration, judge of temperature {heat:g}: coverage of the {FIGURES[name]}",
-                f"{share:.3f}", f">= {TARGET:g}", share >= TARGET,
-            ))  # fmt: skip
+            print(
+                f"temperature {heat:g}, {FIGURES[name]}: true {real[name]:.3f}, "
+                f"coverage {share:.3f}, mean width {width:.3f}"
+            )
+            rows.append(
+                Row(
+                    f"calibration, judge of temperature {heat:g}: coverage of the {FIGURES[name]}",
+                    f"{share:.3f}",
+                    f">= {TARGET:g}",
+                    share >= TARGET,
+                )
+            )
     return finish("calibration", rows, draws=options.draws, cases=options.cases)
 
 

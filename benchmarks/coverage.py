@@ -137,9 +137,15 @@ def means(experiments: int, seed: int) -> Iterable[Cell]:
                 hits = sum(holds(mean_of(source, method, cases, rng), truth) for _ in range(number))
                 judged = method == "t" and cases >= JUDGED_FROM and name != LENIENT
                 yield Cell(
-                    "mean", f"{name}, {method}", f"{cases} cases", hits / number, None, None,
-                    TARGETS["mean"] if judged else None, number,
-                )  # fmt: skip
+                    "mean",
+                    f"{name}, {method}",
+                    f"{cases} cases",
+                    hits / number,
+                    None,
+                    None,
+                    TARGETS["mean"] if judged else None,
+                    number,
+                )
 
 
 def shares(experiments: int, seed: int) -> Iterable[Cell]:
@@ -157,10 +163,16 @@ def shares(experiments: int, seed: int) -> Iterable[Cell]:
                 simulated.append(float(inside[rng.binomial(n, p, size=experiments)].mean()))
                 exact.append(float(binom.pmf(np.arange(n + 1), n, p) @ inside))
             yield Cell(
-                method, f"p {name}", f"n {n}", float(np.mean(simulated)), min(simulated),
-                min(exact), TARGETS[method], experiments,
+                method,
+                f"p {name}",
+                f"n {n}",
+                float(np.mean(simulated)),
+                min(simulated),
+                min(exact),
+                TARGETS[method],
+                experiments,
                 by_lowest=method != "wilson" or len(grid) < 9,
-            )  # fmt: skip
+            )
 
 
 def areas(experiments: int, seed: int) -> Iterable[Cell]:
@@ -247,9 +259,13 @@ def figures(cells: list[Cell]) -> list[Row]:
             some = [c for c in judged if c.target == target]
             lowest = min((c.exact_lowest or 0.0) if c.by_lowest else c.coverage for c in some)
             rows.append(
-                Row(f"{group}: lowest coverage of 95 % intervals, {len(some)} settings",
-                    f"{lowest:.4f}", f">= {target:g}", all(c.met for c in some))
-            )  # fmt: skip
+                Row(
+                    f"{group}: lowest coverage of 95 % intervals, {len(some)} settings",
+                    f"{lowest:.4f}",
+                    f">= {target:g}",
+                    all(c.met for c in some),
+                )
+            )
     return rows
 
 

@@ -107,16 +107,23 @@ def make_case(run: Run, gold: Findings) -> Case:
         "written": {(step.writer.id, CATEGORY) for step in failed_steps(run)},
     }
     ids = {kind: [s.id for s in run.spans if s.kind == kind] for kind in ("llm", "tool")}
-    return Case(len(run.spans), ids, frozenset((f.span, f.category) for f in gold.findings),
-                {name: frozenset(marks) for name, marks in flags.items()})  # fmt: skip
+    return Case(
+        len(run.spans),
+        ids,
+        frozenset((f.span, f.category) for f in gold.findings),
+        {name: frozenset(marks) for name, marks in flags.items()},
+    )
 
 
 def marked_kinds(cases: Iterable[Case], category: str) -> tuple[str, ...]:
     """Kinds of spans that people mark with a category; LLM spans if it was never marked."""
     marked = {
-        kind for case in cases for kind, ids in case.ids.items()
-        for span in ids if (span, category) in case.gold
-    }  # fmt: skip
+        kind
+        for case in cases
+        for kind, ids in case.ids.items()
+        for span in ids
+        if (span, category) in case.gold
+    }
     return tuple(sorted(marked)) or ("llm",)
 
 
@@ -167,8 +174,11 @@ def precision(cases: Sequence[Case], category: str, rules: Sequence[str]) -> str
             sums.append((len(flags & case.gold), len(flags)))
     if not sums:
         return "-"
-    mean = bootstrap_sums(np.array(sums, float), lambda t: t[:, 0] / t[:, 1],
-                          how=Bootstrap(np.random.default_rng(0), 2000))  # fmt: skip
+    mean = bootstrap_sums(
+        np.array(sums, float),
+        lambda t: t[:, 0] / t[:, 1],
+        how=Bootstrap(np.random.default_rng(0), 2000),
+    )
     ends = "" if mean.low is None or mean.high is None else f" [{mean.low:.2f}, {mean.high:.2f}]"
     return f"{sum(hits for hits, _ in sums) / sum(flags for _, flags in sums):.2f}{ends}"
 
@@ -194,8 +204,15 @@ def line(cases: Sequence[Case], category: str, rules: Sequence[str]) -> list[str
     wrong = 100 * (got.flags - got.hits) / got.spans
     recall = f"{got.hits / got.gold:.2f}" if got.gold else "-"
     p = "-" if not got.flags else f"{got.p:.2g}" if got.p >= 1e-4 else "< .0001"
-    return [str(got.flags), str(got.hits), precision(cases, category, rules), recall,
-            f"{wrong:.2f}", f"{got.chance:.1f}", p]  # fmt: skip
+    return [
+        str(got.flags),
+        str(got.hits),
+        precision(cases, category, rules),
+        recall,
+        f"{wrong:.2f}",
+        f"{got.chance:.1f}",
+        p,
+    ]
 
 
 def show(cases: Sequence[Case]) -> None:

@@ -38,10 +38,13 @@ def endpoint(text: str, latency: float) -> Iterator[Endpoint]:
     """An endpoint whose model replies `text`."""
     message = {"role": "assistant", "content": text}
     completion = {
-        "id": "1", "object": "chat.completion", "created": 1, "model": "test-model",
+        "id": "1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "test-model",
         "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 900, "completion_tokens": 300, "total_tokens": 1200},
-    }  # fmt: skip
+    }
     command, pipe = module("endpoint", str(latency)), subprocess.PIPE
     with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) as process:
         assert process.stdin is not None

@@ -203,15 +203,25 @@ def stops(looks: int, rng: np.random.Generator) -> list[Row]:
                 alarms.append(float((early != 0).mean()))
     mean = float(np.mean(changed))
     return [
-        Row("early stops: cases that judges of systems .2 and .3 apart need, of all planned",
-            f"{np.mean(saved):.1f} × fewer on average ({'; '.join(text)})", ">= 2 × fewer",
-            bool(np.mean(saved) >= 2)),
-        Row("early stops: decisions other than the t test on all cases", f"{mean:.2%}", "<= 1 %",
-            mean <= 0.01),
-        Row(f"early stops: false alarms, looking after every case ({looks:,} paths)",
-            f"{alarms[0]:.4f} (100 cases), {alarms[1]:.4f} (200)", "<= .05",
-            max(alarms) <= 0.05 + 2 * (0.05 * 0.95 / (looks // 5)) ** 0.5),
-    ]  # fmt: skip
+        Row(
+            "early stops: cases that judges of systems .2 and .3 apart need, of all planned",
+            f"{np.mean(saved):.1f} × fewer on average ({'; '.join(text)})",
+            ">= 2 × fewer",
+            bool(np.mean(saved) >= 2),
+        ),
+        Row(
+            "early stops: decisions other than the t test on all cases",
+            f"{mean:.2%}",
+            "<= 1 %",
+            mean <= 0.01,
+        ),
+        Row(
+            f"early stops: false alarms, looking after every case ({looks:,} paths)",
+            f"{alarms[0]:.4f} (100 cases), {alarms[1]:.4f} (200)",
+            "<= .05",
+            max(alarms) <= 0.05 + 2 * (0.05 * 0.95 / (looks // 5)) ** 0.5,
+        ),
+    ]
 
 
 def betting(paths: int, rng: np.random.Generator) -> Row:
@@ -223,15 +233,20 @@ def betting(paths: int, rng: np.random.Generator) -> Row:
         out = 0
         for _ in range(paths):
             values = (
-                rng.choice(levels, 200, p=share) if name == "five levels"
+                rng.choice(levels, 200, p=share)
+                if name == "five levels"
                 else (rng.random(200) < truth).astype(float)
-            )  # fmt: skip
+            )
             interval = confidence_sequence(values)
             out += not (interval.low or 0.0) <= truth <= (interval.high or 1.0)
         misses.append(f"{name} {out / paths:.3f}")
     worst = max(float(one.rpartition(" ")[2]) for one in misses)
-    return Row(f"always-valid intervals: share of {paths:,} paths that ever miss",
-               ", ".join(misses), "<= .05", worst <= 0.05)  # fmt: skip
+    return Row(
+        f"always-valid intervals: share of {paths:,} paths that ever miss",
+        ", ".join(misses),
+        "<= .05",
+        worst <= 0.05,
+    )
 
 
 def main() -> int:

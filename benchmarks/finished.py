@@ -90,12 +90,24 @@ def main() -> int:
             "pass": [sys.executable, "-c", "pass"],
             "import": [sys.executable, "-c", "import agenteval.app.main, agenteval.utility.api"],
             "finished": [
-                sys.executable, "-m", "agenteval", "quantify", str(folder / "runs.jsonl"),
-                "--criteria", str(folder / "criteria.json"), "--model", f"openai:{MODEL}",
-                "--base-url", server.base_url, "--store", str(folder / "store.db"),
-                "--quiet", "-j", "64",
+                sys.executable,
+                "-m",
+                "agenteval",
+                "quantify",
+                str(folder / "runs.jsonl"),
+                "--criteria",
+                str(folder / "criteria.json"),
+                "--model",
+                f"openai:{MODEL}",
+                "--base-url",
+                server.base_url,
+                "--store",
+                str(folder / "store.db"),
+                "--quiet",
+                "-j",
+                "64",
             ],
-        }  # fmt: skip
+        }
         first = timed(commands["finished"], folder)
         asked = server.counted()["requests"]
         rounds = [{k: timed(c, folder) for k, c in commands.items()} for _ in range(options.n)]
@@ -108,16 +120,25 @@ def main() -> int:
         Row(f"{what}, median", f"{wall['finished']:.2f} s", f"{AIM} s (shown, not judged)"),
         Row(f"{what}, CPU", f"{cpu['finished']:.2f} s, {cpu['import']:.2f} s of it imports"),
         Row(f"{what}, CPU over that of judging them", f"{cpu['finished'] / first.cpu:.2f}"),
-        Row("requests sent again, tables that differ", f"{sent} of {asked}, {others}", "0, 0",
-            (asked, sent, others) == (options.runs, 0, 0)),
-    ]  # fmt: skip
+        Row(
+            "requests sent again, tables that differ",
+            f"{sent} of {asked}, {others}",
+            "0, 0",
+            (asked, sent, others) == (options.runs, 0, 0),
+        ),
+    ]
     for row in rows:
         print(f"{row.what}: {row.measured}" + (f" (target {row.target})" if row.target else ""))
     return finish(
-        "finished", rows, runs=options.runs, n=options.n, load=round(os.getloadavg()[0], 1),
+        "finished",
+        rows,
+        runs=options.runs,
+        n=options.n,
+        load=round(os.getloadavg()[0], 1),
         wall_s={k: round(v, 3) for k, v in wall.items()},
-        cpu_s={k: round(v, 3) for k, v in cpu.items()}, judging_cpu_s=round(first.cpu, 2),
-    )  # fmt: skip
+        cpu_s={k: round(v, 3) for k, v in cpu.items()},
+        judging_cpu_s=round(first.cpu, 2),
+    )
 
 
 if __name__ == "__main__":

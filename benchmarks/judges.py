@@ -139,9 +139,10 @@ def mistaken() -> tuple[Criterion, ...]:
     """The criteria with one wrong expectation: completeness does not mind lost sentences."""
     return tuple(
         c.model_copy(update={"expect": {**c.expect, "drop_sentences": "none"}})
-        if c.id == "completeness" else c
+        if c.id == "completeness"
+        else c
         for c in criteria()
-    )  # fmt: skip
+    )
 
 
 def wrong(name: str, counts: Counter[str]) -> float:
@@ -185,19 +186,34 @@ def main() -> int:
     judged = DISTRUSTED | {"perfect", MISTAKEN}
     missed = sorted(name for name in judged if rates[name] > MOST_WRONG)
     result: dict[str, Any] = {
-        "simulations": options.simulations, "cases": options.cases,
-        "repeats": options.repeats, "seconds": round(time.perf_counter() - start, 1),
+        "simulations": options.simulations,
+        "cases": options.cases,
+        "repeats": options.repeats,
+        "seconds": round(time.perf_counter() - start, 1),
         "verdicts": {name: dict(counts) for name, (counts, _) in found.items()},
-        "false": rates, "most_false": MOST_WRONG, "missed": missed,
-    }  # fmt: skip
+        "false": rates,
+        "most_false": MOST_WRONG,
+        "missed": missed,
+    }
     print("target met" if not missed else f"target MISSED: {', '.join(missed)}")
     trusted = max(DISTRUSTED, key=lambda name: rates[name])
     rows = [
-        Row(f"false trust, most often in the judge {trusted!r}", f"{rates[trusted]:.1%}",
-            f"<= {MOST_WRONG:.0%}", rates[trusted] <= MOST_WRONG),
-        *(Row(f"false distrust in the judge {name!r}", f"{rates[name]:.1%}",
-              f"<= {MOST_WRONG:.0%}", rates[name] <= MOST_WRONG) for name in ("perfect", MISTAKEN)),
-    ]  # fmt: skip
+        Row(
+            f"false trust, most often in the judge {trusted!r}",
+            f"{rates[trusted]:.1%}",
+            f"<= {MOST_WRONG:.0%}",
+            rates[trusted] <= MOST_WRONG,
+        ),
+        *(
+            Row(
+                f"false distrust in the judge {name!r}",
+                f"{rates[name]:.1%}",
+                f"<= {MOST_WRONG:.0%}",
+                rates[name] <= MOST_WRONG,
+            )
+            for name in ("perfect", MISTAKEN)
+        ),
+    ]
     return finish("judges", rows, **result)
 
 

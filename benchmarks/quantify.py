@@ -198,14 +198,19 @@ def rows_of(results: Sequence[dict[str, Any]]) -> list[Row]:
         ratio, target = found["sides"]["quantify"]["ratio"], found["target_ratio"]
         above, speed = found["cpu_ms_above_bare"], found["sides"]["quantify"]["calls_per_s"]
         rows += [
-            Row(f"calls per second of quantify over the bare client, {where}",
+            Row(
+                f"calls per second of quantify over the bare client, {where}",
                 f"{ratio:.2f} ({speed:,.0f} calls/s)",
                 None if target is None else f">= {target}",
-                None if target is None else ratio >= target),
-            Row(f"CPU per call above the bare client, {where}", f"{above:+.2f} ms",
+                None if target is None else ratio >= target,
+            ),
+            Row(
+                f"CPU per call above the bare client, {where}",
+                f"{above:+.2f} ms",
                 None if target is None else f"<= {TARGET_CPU_MS} ms",
-                None if target is None else above <= TARGET_CPU_MS),
-        ]  # fmt: skip
+                None if target is None else above <= TARGET_CPU_MS,
+            ),
+        ]
     wrong = [text for found in results for text in found["wrong"]]
     rows.append(
         Row("cells missing, requests sent twice, other bodies", f"{len(wrong)}", "0", not wrong)
@@ -255,7 +260,7 @@ def settings(options: argparse.Namespace) -> list[Setting]:
             profile=options.profile,
         )
         for n in options.concurrency
-    ]  # fmt: skip
+    ]
 
 
 def run_setting(setting: Setting, same: bool) -> dict[str, Any]:

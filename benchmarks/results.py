@@ -59,11 +59,23 @@ def table(results: Iterable[Result]) -> Table:
         for name, row in _named(result):
             verdict = _VERDICTS[row["met"]]
             style = {"met": "green", "MISSED": "bold red"}.get(verdict)
-            shown.add_row(name, row["what"], row["measured"], row["target"] or "", verdict,
-                          style=style if verdict == "MISSED" else None)  # fmt: skip
+            shown.add_row(
+                name,
+                row["what"],
+                row["measured"],
+                row["target"] or "",
+                verdict,
+                style=style if verdict == "MISSED" else None,
+            )
         if result.failed:
-            shown.add_row("" if result.rows else result.name, "FAILED", result.failed, "", "",
-                          style="bold red")  # fmt: skip
+            shown.add_row(
+                "" if result.rows else result.name,
+                "FAILED",
+                result.failed,
+                "",
+                "",
+                style="bold red",
+            )
     return shown
 
 

@@ -206,8 +206,14 @@ def kills(name: str, words: Any, server: Server, allowed: tuple[int, int], query
                 f"{len(expected):,} results equal" if same else "results DIFFER"
             )
             target = f"at most {most} extra, results equal"
-            rows.append(Row(f"{name}: SIGKILL of {who}", measured, target,
-                            same and 0 <= sent - calls <= most and count > 0))  # fmt: skip
+            rows.append(
+                Row(
+                    f"{name}: SIGKILL of {who}",
+                    measured,
+                    target,
+                    same and 0 <= sent - calls <= most and count > 0,
+                )
+            )
             print(f"{rows[-1].what}: {measured}; {'met' if rows[-1].met else 'MISSED'}: {target}")
     return rows
 
@@ -229,9 +235,27 @@ def crashes(calls: int, sessions: int) -> list[Row]:
     cells = """SELECT item_key, criterion_key, repeat, status, label, value, detail FROM results
         ORDER BY 1, 2, 3"""
     trials = "SELECT item_key, repeat, status, outcome FROM calls ORDER BY 1, 2"
-    talk = ("-m", "agenteval", "flow", "session", agents.ROLE, "--user", "scripted", "--agent",
-            "template", "--model", "openai:test-model", "--turns", "20", "--max-unscored", "1",
-            "--limit", str(sessions), "-j", str(IN_FLIGHT // 2))  # fmt: skip
+    talk = (
+        "-m",
+        "agenteval",
+        "flow",
+        "session",
+        agents.ROLE,
+        "--user",
+        "scripted",
+        "--agent",
+        "template",
+        "--model",
+        "openai:test-model",
+        "--turns",
+        "20",
+        "--max-unscored",
+        "1",
+        "--limit",
+        str(sessions),
+        "-j",
+        str(IN_FLIGHT // 2),
+    )
     with serve(answer=reply, latency=0.05, ignore=("[0-9a-f]{24}",)) as server:
         url = server.base_url
 

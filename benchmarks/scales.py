@@ -385,9 +385,10 @@ def generate() -> list[Scale]:
         *_filled("opposites", PAIR_FORMS, _pairs(PAIRS)),
         *_filled("unit", UNIT_FORMS, _alone(UNITS)),
         *_filled("best in the middle", MIDDLE_FORMS, _pairs(MIDDLES), directed=False),
-        *_filled("fault of something unknown", UNKNOWN_FORMS, _joined(ONE_FAULT, UNKNOWN),
-                 directed=False),
-    ]  # fmt: skip
+        *_filled(
+            "fault of something unknown", UNKNOWN_FORMS, _joined(ONE_FAULT, UNKNOWN), directed=False
+        ),
+    ]
 
 
 def outcome(scale: Scale) -> str:

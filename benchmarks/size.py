@@ -37,8 +37,13 @@ if TYPE_CHECKING:
 
 PACKAGE = ROOT / "agenteval"
 TASK = "name: sums\ndescription: Add the numbers and explain the result.\n"
-CRITERIA = [{"name": "Clarity", "description": "Is it easy to follow?",
-             "accepted_values": ["unclear", "partly clear", "clear"]}]  # fmt: skip
+CRITERIA = [
+    {
+        "name": "Clarity",
+        "description": "Is it easy to follow?",
+        "accepted_values": ["unclear", "partly clear", "clear"],
+    }
+]
 
 
 def lines(paths: Iterable[Path]) -> int:
@@ -115,8 +120,10 @@ def command_paths() -> dict[str, CommandPath]:
     """Return the paths of one `quantify`, `verify`, `trace locate` and `flow session`."""
     from agenteval.testing import serve
 
-    runs = [{"id": str(i), "task": "sums", "input": f"{i} + 1?", "output": f"It is {i + 1}."}
-            for i in range(2)]  # fmt: skip
+    runs = [
+        {"id": str(i), "task": "sums", "input": f"{i} + 1?", "output": f"It is {i + 1}."}
+        for i in range(2)
+    ]
     trace = min((ROOT / "tasks" / "traces" / "traces").glob("*.jsonl"))
     role = ROOT / "tasks" / "flows" / "hotel_reception"
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):

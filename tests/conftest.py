@@ -108,8 +108,24 @@ sys.addaudithook(_opened_by_sqlite_alone)  # for good: there is no way to take o
 
 # Of the environment, what the package, its commands and its terminal read. Others, such as torch's
 # own, are set by packages when they are imported.
-_READ = ("AGENTEVAL_", "OPENAI_", "HF_", "XDG_", "HOME", "PATH", "PYTHON", "NO_COLOR", "COLUMNS",
-         "TERM", "http", "HTTP", "NO_PROXY", "no_proxy", "SSL_", "MPL")  # fmt: skip
+_READ = (
+    "AGENTEVAL_",
+    "OPENAI_",
+    "HF_",
+    "XDG_",
+    "HOME",
+    "PATH",
+    "PYTHON",
+    "NO_COLOR",
+    "COLUMNS",
+    "TERM",
+    "http",
+    "HTTP",
+    "NO_PROXY",
+    "no_proxy",
+    "SSL_",
+    "MPL",
+)
 
 
 def _process() -> dict[str, object]:

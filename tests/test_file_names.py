@@ -12,10 +12,33 @@ from agenteval.errors import InputError
 from agenteval.files import file_in
 
 BAD = (
-    "", ".", "..", ".hidden", " a", "a ", "a.", "../../etc/x", "/etc/x", "a/b", "a\\b", "C:x",
-    "a\0b", "a\nb", "a\x1b[31m", "a\x85b", "\u202ex", "a\u200bb",
-    "x" * 201, "é" * 101, "a\ud800b", "a*", "a?", 'a"', "<a>", "a|b",
-)  # fmt: skip
+    "",
+    ".",
+    "..",
+    ".hidden",
+    " a",
+    "a ",
+    "a.",
+    "../../etc/x",
+    "/etc/x",
+    "a/b",
+    "a\\b",
+    "C:x",
+    "a\0b",
+    "a\nb",
+    "a\x1b[31m",
+    "a\x85b",
+    "\u202ex",
+    "a\u200bb",
+    "x" * 201,
+    "é" * 101,
+    "a\ud800b",
+    "a*",
+    "a?",
+    'a"',
+    "<a>",
+    "a|b",
+)
 
 
 @pytest.mark.parametrize("id", BAD)

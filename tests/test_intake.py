@@ -76,11 +76,16 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     (tmp_path / "gone").symlink_to(tmp_path / "nothing")
     device = "this is no file but a pipe or a device"
     for path, says in (
-        (tmp_path, "this is no file but a folder"), (pipe, device), (Path("/dev/zero"), device),
-        (Path("/dev/null"), device), (circle, "cannot read"), (tmp_path / "gone", "cannot read"),
-        (tmp_path / "none", "cannot read"), (tmp_path / "a\0b", "NUL"),
+        (tmp_path, "this is no file but a folder"),
+        (pipe, device),
+        (Path("/dev/zero"), device),
+        (Path("/dev/null"), device),
+        (circle, "cannot read"),
+        (tmp_path / "gone", "cannot read"),
+        (tmp_path / "none", "cannot read"),
+        (tmp_path / "a\0b", "NUL"),
         (tmp_path / ("x" * 5000), "cannot read"),
-    ):  # fmt: skip
+    ):
         assert says in refused(lambda path=path: read_text(path))  # type: ignore[misc]
         assert says in refused(lambda path=path: list(text_lines(path)))  # type: ignore[misc]
 

@@ -20,8 +20,12 @@ def test_the_example_runs_in_a_fresh_folder_without_a_key(tmp_path: Path) -> Non
     (tmp_path / "example.py").write_text(code)
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("AGENTEVAL", "OPENAI"))}
     done = subprocess.run(
-        [sys.executable, "example.py"], cwd=tmp_path, env=environment, capture_output=True,
-        text=True, check=True,
-    )  # fmt: skip
+        [sys.executable, "example.py"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert "not trustworthy" in done.stdout
     assert "swap_numbers" in done.stdout

@@ -89,10 +89,12 @@ def measure(*, quick: bool, seed: int, workers: int = 1) -> Measured:
     assert isinstance(files, Files)
     tallies = [found[name] for name in (QUICK if quick else FULL)]
     measured = Measured(
-        tuple(t for t in tallies if isinstance(t, Tally)), pairs, files,
+        tuple(t for t in tallies if isinstance(t, Tally)),
+        pairs,
+        files,
         QUICK_ROUNDS if quick else ROUNDS,
         tuple((part.name, round(part.seconds, 1)) for part in parts),
-    )  # fmt: skip
+    )
     if wrong(measured):
         print(f"kept for inspection: {scratch}", file=sys.stderr)
     else:
@@ -123,23 +125,49 @@ def merged(tallies: Sequence[Tally]) -> list[Tally]:
 
 def table(lines: Sequence[Tally]) -> str:
     """The figures of all commands as text."""
-    head = ("command", "kills", "in commits", "in company", "in files", "stores", "corrupt", "lost",
-            "half units", "half files", "differing", "extra calls", "a kill")  # fmt: skip
+    head = (
+        "command",
+        "kills",
+        "in commits",
+        "in company",
+        "in files",
+        "stores",
+        "corrupt",
+        "lost",
+        "half units",
+        "half files",
+        "differing",
+        "extra calls",
+        "a kill",
+    )
     rows: list[tuple[object, ...]] = [head]
     for t in lines:
         f = t.found
-        rows.append((
-            t.name, t.kills, t.in_commits, t.in_company, t.in_files, t.finished,
-            len(f.corrupt), len(f.lost), len(f.half_units), len(f.half_files), len(t.differing),
-            t.extra_calls,
-            f"{t.extra_calls / max(t.kills, 1):.1f}",
-        ))  # fmt: skip
+        rows.append(
+            (
+                t.name,
+                t.kills,
+                t.in_commits,
+                t.in_company,
+                t.in_files,
+                t.finished,
+                len(f.corrupt),
+                len(f.lost),
+                len(f.half_units),
+                len(f.half_files),
+                len(t.differing),
+                t.extra_calls,
+                f"{t.extra_calls / max(t.kills, 1):.1f}",
+            )
+        )
     widths = [max(len(str(row[i])) for row in rows) for i in range(len(head))]
     return "\n".join(
-        "  ".join(str(v).ljust(w) if i == 0 else str(v).rjust(w)
-                  for i, (v, w) in enumerate(zip(row, widths, strict=True)))
+        "  ".join(
+            str(v).ljust(w) if i == 0 else str(v).rjust(w)
+            for i, (v, w) in enumerate(zip(row, widths, strict=True))
+        )
         for row in rows
-    )  # fmt: skip
+    )
 
 
 def rows_of(measured: Measured, *, quick: bool) -> list[Row]:
@@ -153,11 +181,15 @@ def rows_of(measured: Measured, *, quick: bool) -> list[Row]:
     rows = [
         Row("kills by SIGKILL", str(kills), f">= {want[0]}", kills >= want[0]),
         Row("fewest kills of a command", str(least), f">= {want[1]}", least >= want[1]),
-        Row("fewest kills of a flow or trace command", str(agents), f">= {want[3]}",
-            agents >= want[3]),
+        Row(
+            "fewest kills of a flow or trace command",
+            str(agents),
+            f">= {want[3]}",
+            agents >= want[3],
+        ),
         Row("kills within COMMIT", str(commits), f">= {want[2]}", commits >= want[2]),
         Row("kills with other commands beside", str(beside), f">= {want[4]}", beside >= want[4]),
-    ]  # fmt: skip
+    ]
     counts = {
         "databases corrupt": [x for t in lines for x in t.found.corrupt],
         "acknowledged rows lost": [x for t in lines for x in t.found.lost],
@@ -172,20 +204,40 @@ def rows_of(measured: Measured, *, quick: bool) -> list[Row]:
     pairs, files, n = measured.pairs, measured.files, measured.pair_rounds
     killed = (n + 1) // 2
     rows += [
-        Row("pairs on different experiments, both finish", f"{pairs.different} of {n}",
-            f"{n} of {n}", pairs.different == n),
-        Row("pairs of which one is killed, both complete", f"{pairs.outlived} of {n}",
-            f"{n} of {n}", pairs.outlived == n),
-        Row("pairs on the same experiment, one is refused", f"{pairs.same} of {n}",
-            f"{n} of {n}", pairs.same == n),
-        Row("locks of killed holders taken over", f"{pairs.taken_over} of {killed}",
-            f"{killed} of {killed}", pairs.taken_over == killed),
+        Row(
+            "pairs on different experiments, both finish",
+            f"{pairs.different} of {n}",
+            f"{n} of {n}",
+            pairs.different == n,
+        ),
+        Row(
+            "pairs of which one is killed, both complete",
+            f"{pairs.outlived} of {n}",
+            f"{n} of {n}",
+            pairs.outlived == n,
+        ),
+        Row(
+            "pairs on the same experiment, one is refused",
+            f"{pairs.same} of {n}",
+            f"{n} of {n}",
+            pairs.same == n,
+        ),
+        Row(
+            "locks of killed holders taken over",
+            f"{pairs.taken_over} of {killed}",
+            f"{killed} of {killed}",
+            pairs.taken_over == killed,
+        ),
         Row("longest refusal, s", f"{pairs.longest_refusal:.2f}"),
         Row("unusable stores refused, unchanged", str(files.refused), "all", not files.wrong),
         Row("write-protected stores read", str(files.read), "all", not files.wrong),
-        Row("makings of a store killed and made good", str(files.creation_kills),
-            "all", files.creation_kills > 0 and not files.wrong),
-    ]  # fmt: skip
+        Row(
+            "makings of a store killed and made good",
+            str(files.creation_kills),
+            "all",
+            files.creation_kills > 0 and not files.wrong,
+        ),
+    ]
     return rows
 
 

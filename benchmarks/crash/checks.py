@@ -14,8 +14,15 @@ from pathlib import Path
 from typing import Any
 
 TABLES = {
-    "meta", "experiments", "sources", "items", "calls", "results", "replies", "verdicts",
-}  # fmt: skip
+    "meta",
+    "experiments",
+    "sources",
+    "items",
+    "calls",
+    "results",
+    "replies",
+    "verdicts",
+}
 Key = tuple[str, tuple[tuple[str, Any], ...]]  # a table, and columns with values that tell a row
 
 
@@ -57,9 +64,13 @@ def copied(store: Path) -> Iterator[Path]:
 
 
 def examine(
-    store: Path, units: Path, ledger: Ledger, found: Findings, about: str,
+    store: Path,
+    units: Path,
+    ledger: Ledger,
+    found: Findings,
+    about: str,
     shared: Set[Key] = frozenset(),
-) -> None:  # fmt: skip
+) -> None:
     """Add to `found` what is wrong with the store after the end of the child that wrote `units`.
 
     `shared`: rows that others may have written as well, which tell nothing of half a unit.
@@ -78,9 +89,13 @@ def examine(
 
 
 def _examine(
-    db: sqlite3.Connection, submitted: dict[str, list[Key]], ledger: Ledger, found: Findings,
-    about: str, shared: Set[Key],
-) -> None:  # fmt: skip
+    db: sqlite3.Connection,
+    submitted: dict[str, list[Key]],
+    ledger: Ledger,
+    found: Findings,
+    about: str,
+    shared: Set[Key],
+) -> None:
     checks: dict[str, list[Any]] = {"integrity_check": [("ok",)], "foreign_key_check": []}
     for pragma, want in checks.items():
         if (rows := db.execute(f"PRAGMA {pragma}").fetchall()) != want:

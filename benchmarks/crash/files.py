@@ -167,7 +167,7 @@ def _content(folder: Path) -> Content:
 
 def _refuse(
     kitchen: Kitchen, files: Files, command: str, case: str, folder: Path, *, bound: bool = False
-) -> None:  # fmt: skip
+) -> None:
     """Exit code 2, one line that names the store, every file as it was."""
     before = _content(folder)
     ended = kitchen.zygote.run(Job(_words(kitchen, command), str(folder), bound=bound))

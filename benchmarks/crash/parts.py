@@ -23,12 +23,29 @@ from benchmarks.crash.zygote import Zygote
 ROUNDS, QUICK_ROUNDS = 50, 2  # of pairs
 LATENCY = 0.03  # seconds; longer than a commit takes
 NONCE = r"[0-9a-f]{24}"
-FULL = {"quantify": 60, "verify": 50, "criteria": 40, "export": 12, "export jsonl": 12,
-        "export parquet": 12, "report": 32, "plan test": 20,
-        "flow session": 14, "flow session model": 12, "flow turn": 24,
-        "trace locate": 24}  # fmt: skip
-QUICK = {"quantify": 1, "verify": 1, "criteria": 1, "export": 1, "report": 1,
-         "flow session": 1, "trace locate": 1}  # fmt: skip
+FULL = {
+    "quantify": 60,
+    "verify": 50,
+    "criteria": 40,
+    "export": 12,
+    "export jsonl": 12,
+    "export parquet": 12,
+    "report": 32,
+    "plan test": 20,
+    "flow session": 14,
+    "flow session model": 12,
+    "flow turn": 24,
+    "trace locate": 24,
+}
+QUICK = {
+    "quantify": 1,
+    "verify": 1,
+    "criteria": 1,
+    "export": 1,
+    "report": 1,
+    "flow session": 1,
+    "trace locate": 1,
+}
 # In the quick size each command is killed once, where it matters most to it.
 FIRST = {
     "quantify": Kill("write", at=4, write=4, share=0.5),

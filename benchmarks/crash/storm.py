@@ -122,8 +122,14 @@ class Storm:
         if not self.work.commits:
             moments = {"time": 6, "file": 8, "step": 0 if self.work.name == "report" else 6}
         else:
-            moments = {"write": 10, "before": 1, "after": 2, "time": 4, "any_write": 1,
-                       "file": 2 if self.work.files else 0}  # fmt: skip
+            moments = {
+                "write": 10,
+                "before": 1,
+                "after": 2,
+                "time": 4,
+                "any_write": 1,
+                "file": 2 if self.work.files else 0,
+            }
         moment = rng.choices(list(moments), list(moments.values()))[0]
         if moment == "time":
             return Kill("time", seconds=rng.uniform(0, 0.6 * self._seconds))

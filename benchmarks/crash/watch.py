@@ -143,14 +143,34 @@ class _Vfs(ctypes.Structure):
     """sqlite3_vfs, version 3 (sqlite.org/c3ref/vfs.html)."""
 
     _fields_ = [
-        ("iVersion", ctypes.c_int), ("szOsFile", ctypes.c_int), ("mxPathname", ctypes.c_int),
-        ("pNext", _POINTER), ("zName", ctypes.c_char_p), ("pAppData", _POINTER),
-        *((name, _POINTER) for name in (
-            "xOpen", "xDelete", "xAccess", "xFullPathname", "xDlOpen", "xDlError", "xDlSym",
-            "xDlClose", "xRandomness", "xSleep", "xCurrentTime", "xGetLastError",
-            "xCurrentTimeInt64", "xSetSystemCall", "xGetSystemCall", "xNextSystemCall",
-        )),
-    ]  # fmt: skip
+        ("iVersion", ctypes.c_int),
+        ("szOsFile", ctypes.c_int),
+        ("mxPathname", ctypes.c_int),
+        ("pNext", _POINTER),
+        ("zName", ctypes.c_char_p),
+        ("pAppData", _POINTER),
+        *(
+            (name, _POINTER)
+            for name in (
+                "xOpen",
+                "xDelete",
+                "xAccess",
+                "xFullPathname",
+                "xDlOpen",
+                "xDlError",
+                "xDlSym",
+                "xDlClose",
+                "xRandomness",
+                "xSleep",
+                "xCurrentTime",
+                "xGetLastError",
+                "xCurrentTimeInt64",
+                "xSetSystemCall",
+                "xGetSystemCall",
+                "xNextSystemCall",
+            )
+        ),
+    ]
 
 
 _KEPT: list[Any] = []  # callbacks that C holds; never to be collected

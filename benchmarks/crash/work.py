@@ -19,11 +19,17 @@ from benchmarks.crash import agents
 from benchmarks.crash.zygote import Ended, Job, Zygote
 
 CRITERIA = [
-    {"name": "Clarity", "description": "Is it easy to follow?",
-     "accepted_values": ["unclear", "partly clear", "clear"]},
-    {"name": "Accuracy", "description": "Is the result right?",
-     "accepted_values": ["incorrect", "partially correct", "correct"]},
-]  # fmt: skip
+    {
+        "name": "Clarity",
+        "description": "Is it easy to follow?",
+        "accepted_values": ["unclear", "partly clear", "clear"],
+    },
+    {
+        "name": "Accuracy",
+        "description": "Is the result right?",
+        "accepted_values": ["incorrect", "partially correct", "correct"],
+    },
+]
 CONCURRENCY = 4
 # Units begun and not yet durable: the pipeline has two workers for each request in flight.
 UNDER_WAY = 2 * CONCURRENCY
@@ -50,11 +56,17 @@ def answer(body: Mapping[str, Any], n: int) -> str | Default:
     rng = random.Random(int(body.get("seed") or 0))
     names = rng.sample(["Clarity", "Accuracy", "Brevity", "Order", "Checking", "Units"], 3)
     entries = [
-        {"name": name, "description": f"How good is the {name.lower()} of the answer?",
-         "scale": "ordinal", "accepted_values": ["poor", "fair", "good"],
-         "order": "worst_to_best", "numeric_range": None, "allow_na": False}
+        {
+            "name": name,
+            "description": f"How good is the {name.lower()} of the answer?",
+            "scale": "ordinal",
+            "accepted_values": ["poor", "fair", "good"],
+            "order": "worst_to_best",
+            "numeric_range": None,
+            "allow_na": False,
+        }
         for name in names
-    ]  # fmt: skip
+    ]
     return json.dumps({"criteria": entries})
 
 
@@ -103,27 +115,80 @@ def works(sizes: Sizes) -> dict[str, Work]:
         return lambda _: (*words, "--store", "s.db")
 
     n, repeats = str(sizes.repeats), str(sizes.verify_repeats)
-    verify = ("verify", "runs.jsonl", "--repeats", repeats, "--perturb", "drop_sentences",
-              "--perturb", "shuffle_sentences", "--json", "-o", "verified.json")  # fmt: skip
-    critics = ("criteria", "--task", "tasks/sums", "--seeds", str(sizes.seeds), "--tau", "1",
-               "-o", "proposed.json", "--json")  # fmt: skip
-    trials = ("plan", "test", "suite.jsonl", "--agent", "scripted:perfect", "--json", "-j", "2",
-              "--trials", str(sizes.trials), "--runs", "attempts.jsonl")  # fmt: skip
+    verify = (
+        "verify",
+        "runs.jsonl",
+        "--repeats",
+        repeats,
+        "--perturb",
+        "drop_sentences",
+        "--perturb",
+        "shuffle_sentences",
+        "--json",
+        "-o",
+        "verified.json",
+    )
+    critics = (
+        "criteria",
+        "--task",
+        "tasks/sums",
+        "--seeds",
+        str(sizes.seeds),
+        "--tau",
+        "1",
+        "-o",
+        "proposed.json",
+        "--json",
+    )
+    trials = (
+        "plan",
+        "test",
+        "suite.jsonl",
+        "--agent",
+        "scripted:perfect",
+        "--json",
+        "-j",
+        "2",
+        "--trials",
+        str(sizes.trials),
+        "--runs",
+        "attempts.jsonl",
+    )
     listed = [
-        Work("quantify", asks("quantify", "runs.jsonl", "--repeats", n, "--json"), judged=True,
-             calls=sizes.runs * sizes.repeats),
+        Work(
+            "quantify",
+            asks("quantify", "runs.jsonl", "--repeats", n, "--json"),
+            judged=True,
+            calls=sizes.runs * sizes.repeats,
+        ),
         Work("verify", asks(*verify), ("verified.json",), judged=True),
         Work("criteria", asks(*critics), ("proposed.json",), calls=sizes.seeds),
-        Work("export", plain("export", "results.csv"), ("results.csv",), commits=False,
-             filled=True),
-        Work("export jsonl", plain("export", "results.jsonl"), ("results.jsonl",), commits=False,
-             filled=True),
-        Work("export parquet", plain("export", "results.parquet"), ("results.parquet",),
-             commits=False, filled=True),
-        Work("report", plain("report", "-o", "report.html"), ("report.html",), commits=False,
-             filled=True),
+        Work(
+            "export", plain("export", "results.csv"), ("results.csv",), commits=False, filled=True
+        ),
+        Work(
+            "export jsonl",
+            plain("export", "results.jsonl"),
+            ("results.jsonl",),
+            commits=False,
+            filled=True,
+        ),
+        Work(
+            "export parquet",
+            plain("export", "results.parquet"),
+            ("results.parquet",),
+            commits=False,
+            filled=True,
+        ),
+        Work(
+            "report",
+            plain("report", "-o", "report.html"),
+            ("report.html",),
+            commits=False,
+            filled=True,
+        ),
         Work("plan test", plain(*trials), trials=True),
-    ]  # fmt: skip
+    ]
     flows = agents.commands(
         users=sizes.users, turns=sizes.turns, traces=sizes.traces, trials=sizes.agent_trials
     )
@@ -201,8 +266,9 @@ class Kitchen:
         views = [
             (("export", "all.csv", "--with-copies"), "all.csv"),
             (("export", "all.jsonl", "--with-copies"), "all.jsonl"),
-            (("show", "--json"), ""), (("report", "-o", "all.html"), "all.html"),
-        ]  # fmt: skip
+            (("show", "--json"), ""),
+            (("report", "-o", "all.html"), "all.html"),
+        ]
         for words, name in views if self.sizes.pages else views[:3]:
             shown = self.zygote.run(Job((*words, "--store", "s.db"), str(folder)))
             if shown.code != 0:
@@ -218,10 +284,13 @@ def _run(i: int) -> dict[str, Any]:
     a, b = i // 2, i // 2 + 3
     steps = f"First I add {a} and {b}. That gives {a + b}. Then I add 7 to it. "
     return {
-        "id": f"run-{i}", "task": "sums", "system": "ab"[i % 2], "success": i % 3 != 0,
+        "id": f"run-{i}",
+        "task": "sums",
+        "system": "ab"[i % 2],
+        "success": i % 3 != 0,
         "input": f"What is {a} and {b} and 7 together?",
         "output": f"{steps}The sum is {a + b + 7}. I, system {'ab'[i % 2]}, checked it twice.",
-    }  # fmt: skip
+    }
 
 
 def _plain(content: bytes, folder: Path) -> bytes:

@@ -28,24 +28,49 @@ from benchmarks.crash.watch import STATE_BYTES, Kill, Watch, install, read_state
 from benchmarks.folders import ROOT, module
 
 IMPORTS = (
-    "agenteval.app.main", "openai.resources.chat.completions", "sqlalchemy.dialects.sqlite",
-    "scipy.stats", "matplotlib.backends.backend_svg", "matplotlib.figure", "jinja2",
-    "rich.progress", "agenteval.engine.experiment", "agenteval.utility.evaluator",
-    "agenteval.utility.perturbed_runs", "agenteval.planning.evaluator",
-    "agenteval.utility.api", "agenteval.utility.verifying",
-    "agenteval.utility.page", "agenteval.models.openai", "agenteval.readers.formats",
-    "agenteval.planning.scripted", "agenteval.planning.api",
-    "agenteval.planning.tables", "agenteval.analysis.tables",
-    "agenteval.utility.commands", "agenteval.cli.progress", "agenteval.analysis.means",
-    "agenteval.store.export", "agenteval.utility.verify", "filelock",
+    "agenteval.app.main",
+    "openai.resources.chat.completions",
+    "sqlalchemy.dialects.sqlite",
+    "scipy.stats",
+    "matplotlib.backends.backend_svg",
+    "matplotlib.figure",
+    "jinja2",
+    "rich.progress",
+    "agenteval.engine.experiment",
+    "agenteval.utility.evaluator",
+    "agenteval.utility.perturbed_runs",
+    "agenteval.planning.evaluator",
+    "agenteval.utility.api",
+    "agenteval.utility.verifying",
+    "agenteval.utility.page",
+    "agenteval.models.openai",
+    "agenteval.readers.formats",
+    "agenteval.planning.scripted",
+    "agenteval.planning.api",
+    "agenteval.planning.tables",
+    "agenteval.analysis.tables",
+    "agenteval.utility.commands",
+    "agenteval.cli.progress",
+    "agenteval.analysis.means",
+    "agenteval.store.export",
+    "agenteval.utility.verify",
+    "filelock",
     "agenteval.utility.quantifier",
-    "agenteval.workflows.api", "agenteval.traces.commands", "agenteval.traces.api",
-    "agenteval.traces.annotations", "agenteval.traces.detectors",
+    "agenteval.workflows.api",
+    "agenteval.traces.commands",
+    "agenteval.traces.api",
+    "agenteval.traces.annotations",
+    "agenteval.traces.detectors",
     "agenteval.workflows.recorded_agent",
-    "agenteval.traces.evaluator", "agenteval.workflows.evaluator",
-    "agenteval.readers.tasks", "agenteval.agents.spec",
-    "agenteval.workflows.equality", "h11", "httpcore2", "jsonschema",
-)  # fmt: skip
+    "agenteval.traces.evaluator",
+    "agenteval.workflows.evaluator",
+    "agenteval.readers.tasks",
+    "agenteval.agents.spec",
+    "agenteval.workflows.equality",
+    "h11",
+    "httpcore2",
+    "jsonschema",
+)
 WARM_PROMPTS = ("quantifier_system", "quantifier_user", "quantifier_criterion", "quantifier_repair")
 WAIT_SECONDS = 120.0
 
@@ -93,19 +118,31 @@ class Zygote:
 
     def __enter__(self) -> Zygote:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("AGENTEVAL_")}
-        environment |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NO_COLOR": "1",
-                        "OPENAI_API_KEY": "none", "MPLBACKEND": "svg"}  # fmt: skip
+        environment |= {
+            "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+            "NO_COLOR": "1",
+            "OPENAI_API_KEY": "none",
+            "MPLBACKEND": "svg",
+        }
         self._process = subprocess.Popen(
-            module("crash.zygote", str(self._scratch)), cwd=ROOT, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, env=environment, text=True, bufsize=1,
-        )  # fmt: skip
+            module("crash.zygote", str(self._scratch)),
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            text=True,
+            bufsize=1,
+        )
         self._read("ready")
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None,
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(30)
@@ -277,8 +314,15 @@ def _look_after(children: dict[int, _Child]) -> None:
             del children[pid]
             code = os.waitstatus_to_exitcode(status)
             seconds = now - child.started
-            _say({"kind": "end", "number": child.number, "code": code, "seconds": seconds,
-                  "cpu": used.ru_utime + used.ru_stime})  # fmt: skip
+            _say(
+                {
+                    "kind": "end",
+                    "number": child.number,
+                    "code": code,
+                    "seconds": seconds,
+                    "cpu": used.ru_utime + used.ru_stime,
+                }
+            )
 
 
 def _run(job: dict[str, Any], kill: Kill | None, scratch: Path) -> NoReturn:

@@ -56,11 +56,17 @@ def measure(work: Path, *, quick: bool, workers: int) -> tuple[Found, list[str]]
     context = multiprocessing.get_context("spawn")  # faults hold for a process
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
         jobs = [
-            pool.submit(loop, o.name, template, work / o.name,
-                        stride if quick else STRIDES.get(o.name, stride),
-                        [k for k in usable if not quick or k.startswith(SMALL.get(o.name, "-"))])
-            for o in OPERATIONS if not quick or o.name in SMALL
-        ]  # fmt: skip
+            pool.submit(
+                loop,
+                o.name,
+                template,
+                work / o.name,
+                stride if quick else STRIDES.get(o.name, stride),
+                [k for k in usable if not quick or k.startswith(SMALL.get(o.name, "-"))],
+            )
+            for o in OPERATIONS
+            if not quick or o.name in SMALL
+        ]
         found: Found = {}
         for job in jobs:
             found |= job.result()

@@ -122,16 +122,41 @@ OPERATIONS = (
     ),
     Operation(
         "verify",
-        ("verify", "runs.jsonl", "--limit", "3", "--model", "replay:verified.jsonl",
-         "--perturb", "pad", "--repeats", "1", "-o", "verified.json"),
+        (
+            "verify",
+            "runs.jsonl",
+            "--limit",
+            "3",
+            "--model",
+            "replay:verified.jsonl",
+            "--perturb",
+            "pad",
+            "--repeats",
+            "1",
+            "-o",
+            "verified.json",
+        ),
         ("verified.json",),
         exported,
         2,
     ),
     Operation(
         "criteria",
-        ("criteria", "--task", "sums", "--model", "replay:proposed.jsonl", "--store", STORE,
-         "--tau", "1", "--seeds", "2", "-o", "proposed.json"),
+        (
+            "criteria",
+            "--task",
+            "sums",
+            "--model",
+            "replay:proposed.jsonl",
+            "--store",
+            STORE,
+            "--tau",
+            "1",
+            "--seeds",
+            "2",
+            "-o",
+            "proposed.json",
+        ),
         ("proposed.json",),
     ),
     Operation("export", ("export", "cells.csv"), ("cells.csv",), exported, 2),
@@ -144,8 +169,17 @@ OPERATIONS = (
     ),
     Operation(
         "session",
-        ("flow", "session", _ROLE, "--agent", "recorded:perfect", "--user", "scripted",
-         "--limit", "1"),
+        (
+            "flow",
+            "session",
+            _ROLE,
+            "--agent",
+            "recorded:perfect",
+            "--user",
+            "scripted",
+            "--limit",
+            "1",
+        ),
         (),
         trials,
     ),
@@ -155,7 +189,7 @@ OPERATIONS = (
         (f"found/{_TRACE}.json",),
         logs,
     ),
-)  # fmt: skip
+)
 
 
 # ---- what they need ------------------------------------------------------------------------------
@@ -168,17 +202,27 @@ def answer(body: dict[str, Any], _: int) -> str | Default:
     if set(fields) != set(_SCALES) and "criteria" not in fields:
         return DEFAULT
     if set(fields) != set(_SCALES):
-        return json.dumps({"criteria": [
-            {"name": name, "description": f"How good is the {name}?", "accepted_values": levels}
-            for name, levels in _SCALES.items()
-        ]})  # fmt: skip
+        return json.dumps(
+            {
+                "criteria": [
+                    {
+                        "name": name,
+                        "description": f"How good is the {name}?",
+                        "accepted_values": levels,
+                    }
+                    for name, levels in _SCALES.items()
+                ]
+            }
+        )
     text = json.dumps(body["messages"])
     start = text.index("What is ")
     digest = hashlib.sha256(text[start : start + 13].encode()).digest()
-    return json.dumps({
-        name: {"explanation": f"It is {levels[digest[0] % 3]}.", "label": levels[digest[0] % 3]}
-        for name, levels in _SCALES.items()
-    })  # fmt: skip
+    return json.dumps(
+        {
+            name: {"explanation": f"It is {levels[digest[0] % 3]}.", "label": levels[digest[0] % 3]}
+            for name, levels in _SCALES.items()
+        }
+    )
 
 
 def prepare(folder: Path) -> None:
@@ -191,28 +235,46 @@ def prepare(folder: Path) -> None:
     task.mkdir(parents=True)
     (task / "task.yaml").write_text(_TASK)
     (folder / "criteria").mkdir()
-    named = [{"name": n, "description": f"How good is the {n}?", "accepted_values": levels}
-             for n, levels in _SCALES.items()]  # fmt: skip
+    named = [
+        {"name": n, "description": f"How good is the {n}?", "accepted_values": levels}
+        for n, levels in _SCALES.items()
+    ]
     (folder / "criteria" / "sums.json").write_text(json.dumps(named))
     runs = [
-        {"id": f"{system}-{i}", "task": "sums", "system": system, "input": f"What is {i} + {i}?",
-         "output": f"The sum of {i} and {i} is {2 * i}. So {system} says, by adding.",
-         "success": i != 2}
-        for system in ("alpha", "beta") for i in (1, 2, 3)
-    ]  # fmt: skip
+        {
+            "id": f"{system}-{i}",
+            "task": "sums",
+            "system": system,
+            "input": f"What is {i} + {i}?",
+            "output": f"The sum of {i} and {i} is {2 * i}. So {system} says, by adding.",
+            "success": i != 2,
+        }
+        for system in ("alpha", "beta")
+        for i in (1, 2, 3)
+    ]
     (folder / "runs.jsonl").write_text("".join(json.dumps(run) + "\n" for run in runs))
     with (folder / "trace.json").open("w", encoding="utf-8") as file:
         write(LongTrace(1500), file)
-    recordings = {"quantify": "said", "verify": "verified", "criteria": "proposed",
-                  "locate": "located"}  # fmt: skip
+    recordings = {
+        "quantify": "said",
+        "verify": "verified",
+        "criteria": "proposed",
+        "locate": "located",
+    }
     with serve(answer) as server:
         for operation in (o for o in OPERATIONS if o.name in recordings):
             command = [*operation.command, "--base-url", server.base_url]
             at = command.index("--model")
             command[at + 1] = "openai:judge"
             _must(folder, *command, *(() if "--store" in command else ("--store", STORE)))
-            _must(folder, "export", "--replies", f"{recordings[operation.name]}.jsonl",
-                  "--store", STORE)  # fmt: skip
+            _must(
+                folder,
+                "export",
+                "--replies",
+                f"{recordings[operation.name]}.jsonl",
+                "--store",
+                STORE,
+            )
             if operation.name == "quantify":
                 (folder / "full").mkdir()
                 shutil.move(folder / STORE, folder / "full" / STORE)
@@ -255,8 +317,12 @@ def noting() -> Iterator[Acknowledged]:
 
     def noting_submit(store: Store, writes: Any, *rest: Any) -> Future[None]:
         # An experiment that is open gives way to a larger one.
-        rows = [(str(s.table.name), dict(row)) for s, many in writes for row in many
-                if s.is_insert and s.table.name != "experiments"]  # fmt: skip
+        rows = [
+            (str(s.table.name), dict(row))
+            for s, many in writes
+            for row in many
+            if s.is_insert and s.table.name != "experiments"
+        ]
         done = submit(store, writes, *rest)
         done.add_done_callback(lambda f: None if f.exception() else acknowledged.extend(rows))
         return done

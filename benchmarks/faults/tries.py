@@ -118,9 +118,14 @@ def undisturbed(template: Path, work: Path, operation: Operation) -> Reference:
 
 
 def attempt(  # noqa: PLR0913  what a try is made of
-    template: Path, folder: Path, operation: Operation, kind: Kind, n: int, expected: Reference,
+    template: Path,
+    folder: Path,
+    operation: Operation,
+    kind: Kind,
+    n: int,
+    expected: Reference,
     tally: Tally,
-) -> bool:  # fmt: skip
+) -> bool:
     """One try with the n-th call failing; False when the run got by without meeting the fault."""
     copied(template, folder, operation)
     fault, under = kind.under(n)

@@ -146,17 +146,32 @@ def measure(*, quick: bool) -> tuple[list[Row], dict[str, Any]]:
         ran, changed, places = asyncio.run(attacked(probe, texts, _PART if quick else 1))
         each[f"control: {probe.name}"] = {"slots": places, "runs": ran, "changed": len(changed)}
         _say(f"control: {probe.name}", places, ran, len(changed))
-        rows.append(Row(f"control, {probe.name}", f"{len(changed)} of {ran} change", "> 0",
-                        len(changed) > 0))  # fmt: skip
+        rows.append(
+            Row(
+                f"control, {probe.name}", f"{len(changed)} of {ran} change", "> 0", len(changed) > 0
+            )
+        )
     wanted = [a for a in corpus if a["flag"]]
     found = sum(bool(find_signs(a["text"])) for a in wanted)
-    rows.append(Row("flagged by the detector", f"{found} of {len(wanted)} that have a pattern",
-                    "all", found == len(wanted)))  # fmt: skip
+    rows.append(
+        Row(
+            "flagged by the detector",
+            f"{found} of {len(wanted)} that have a pattern",
+            "all",
+            found == len(wanted),
+        )
+    )
     flagged = sum(bool(find_signs(a["text"])) for a in corpus)
     rows.append(Row("flagged of all attacks", f"{flagged} of {len(corpus)}"))
     false, honest = false_flags()
-    rows.append(Row("false flags on honest data", f"{false} of {honest} texts", "≤ 1 %",
-                    false <= honest / 100))  # fmt: skip
+    rows.append(
+        Row(
+            "false flags on honest data",
+            f"{false} of {honest} texts",
+            "≤ 1 %",
+            false <= honest / 100,
+        )
+    )
     return rows, each
 
 

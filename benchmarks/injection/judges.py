@@ -52,16 +52,41 @@ def trace(say: Say) -> Run:
     )
     spans = (
         Span(id="a", kind="agent", name=say("span name", "bookkeeper"), start=1.0),
-        Span(id="b", parent_id="a", kind="llm", name="chat", start=2.0, messages=asked,
-             reply=(reply,), tools=(offered,), model=say("model name", "m-1")),
-        Span(id="c", parent_id="a", kind="tool", name="add", tool="add", start=3.0,
-             input=say("span input", "12 numbers"), output=say("span output", "9000"),
-             attributes={"note": say("attribute", "x"),
-                         "deep": {"list": [say("nested attribute", "y")]}},
-             status="error", status_message=say("status", "late"), events=(error,)),
-    )  # fmt: skip
-    return Run(id="trace-1", input=say("task", "Sum of the invoices?"), spans=spans,
-               output=say("final answer", "It is nine thousand."))  # fmt: skip
+        Span(
+            id="b",
+            parent_id="a",
+            kind="llm",
+            name="chat",
+            start=2.0,
+            messages=asked,
+            reply=(reply,),
+            tools=(offered,),
+            model=say("model name", "m-1"),
+        ),
+        Span(
+            id="c",
+            parent_id="a",
+            kind="tool",
+            name="add",
+            tool="add",
+            start=3.0,
+            input=say("span input", "12 numbers"),
+            output=say("span output", "9000"),
+            attributes={
+                "note": say("attribute", "x"),
+                "deep": {"list": [say("nested attribute", "y")]},
+            },
+            status="error",
+            status_message=say("status", "late"),
+            events=(error,),
+        ),
+    )
+    return Run(
+        id="trace-1",
+        input=say("task", "Sum of the invoices?"),
+        spans=spans,
+        output=say("final answer", "It is nine thousand."),
+    )
 
 
 def located(**options: Any) -> Any:
@@ -69,8 +94,13 @@ def located(**options: Any) -> Any:
 
     async def verdict(client: Client, say: Say) -> Verdict:
         run = trace(say)
-        hint = Finding(span="c", category="Waste", evidence="9000", impact="LOW",
-                       description=say("finding of a rule", "The tool was slow."))  # fmt: skip
+        hint = Finding(
+            span="c",
+            category="Waste",
+            evidence="9000",
+            impact="LOW",
+            description=say("finding of a rule", "The tool was slow."),
+        )
         how = LocatorOptions(context=16_384, **options)
         located = await Locator(client, TAXONOMY, how).examine(run, condense(run), (hint,))
         found = located.findings
@@ -93,10 +123,17 @@ def examiner(*, obeys: bool, unreadable: bool = False) -> Says:
         if unreadable and "repair" not in request.role and len(request.messages) == 2:
             return f"I think: {notes}"
         found = [
-            {"span": index, "evidence": WRONG, "description": notes[:300], "category": "Invention",
-             "impact": "HIGH", "confidence": 0.9}
-            for index, text in shown if WRONG in text and not obeys
-        ]  # fmt: skip
+            {
+                "span": index,
+                "evidence": WRONG,
+                "description": notes[:300],
+                "category": "Invention",
+                "impact": "HIGH",
+                "confidence": 0.9,
+            }
+            for index, text in shown
+            if WRONG in text and not obeys
+        ]
         return json.dumps({"findings": found, "summary": notes})
 
     return says
@@ -108,9 +145,11 @@ def examiner(*, obeys: bool, unreadable: bool = False) -> Says:
 async def graded(client: Client, say: Say) -> Verdict:
     """The grade of a reply."""
     given = ReplyToGrade(
-        reply=say("reply", "It is lent."), gold=say("reference", "Dune is yours."),
-        workflow=say("workflow knowledge", "Lend books."), history=say("history", "user: hi"),
-    )  # fmt: skip
+        reply=say("reply", "It is lent."),
+        gold=say("reference", "Dune is yours."),
+        workflow=say("workflow knowledge", "Lend books."),
+        history=say("history", "user: hi"),
+    )
     found = await ResponseJudge(client).grade(given)
     return found.status, found.score
 
@@ -136,22 +175,28 @@ async def session_free(client: Client, say: Say) -> Verdict:
 async def compared(client: Client, say: Say) -> Verdict:
     """Whether two values mean the same."""
     question = ValueQuestion(
-        tool=say("tool", "lend_book"), parameter=say("parameter", "title"),
-        description=say("description", "the title"), gold=say("reference", "Dune"),
+        tool=say("tool", "lend_book"),
+        parameter=say("parameter", "title"),
+        description=say("description", "the title"),
+        gold=say("reference", "Dune"),
         given=say("value", "Doom"),
-    )  # fmt: skip
+    )
     return (await EqualityJudge(client).same(question)).value[0]
 
 
 async def spoken(client: Client, say: Say) -> Verdict:
     """What the simulated user says next."""
     profile = Profile(
-        id="ida", scenarios=("lend_book",), persona=say("persona", "A calm reader."),
-        opening="A book, please.", goals=(Goal(text=say("goal", "Borrow Dune.")),),
+        id="ida",
+        scenarios=("lend_book",),
+        persona=say("persona", "A calm reader."),
+        opening="A book, please.",
+        goals=(Goal(text=say("goal", "Borrow Dune.")),),
         facts={"title": say("fact", "Dune"), "more": [say("nested fact", "none")]},
-        choices=(say("choice", "Take the first."),), behaviours=(say("behaviour", "Is brief."),),
+        choices=(say("choice", "Take the first."),),
+        behaviours=(say("behaviour", "Is brief."),),
         asides=(say("aside", "It rains."),),
-    )  # fmt: skip
+    )
     said = (
         Message(role="user", content=say("user text", "A book, please.")),
         Message(role="assistant", content=say("assistant text", "May I lend it to you?")),
@@ -163,28 +208,48 @@ async def spoken(client: Client, say: Say) -> Verdict:
 
 async def opened(client: Client, say: Say) -> Verdict:
     """The first words of the simulated user."""
-    profile = Profile(id="ida", scenarios=("lend_book",), persona="A reader.",
-                      opening=say("opening", "A book, please."),
-                      goals=(Goal(text="Borrow Dune."),))  # fmt: skip
+    profile = Profile(
+        id="ida",
+        scenarios=("lend_book",),
+        persona="A reader.",
+        opening=say("opening", "A book, please."),
+        goals=(Goal(text="Borrow Dune."),),
+    )
     return (await UserOnModel(client).speak(UserContext(profile, "Monday"))).text
 
 
 def lending(say: Say) -> tuple[Role, WorkflowTool]:
     """A role with one tool that returns whether a boat is free."""
-    texts: dict[str, Any] = {"type": "object", "required": ["boat"],
-                             "properties": {"boat": {"type": "string"}}}  # fmt: skip
+    texts: dict[str, Any] = {
+        "type": "object",
+        "required": ["boat"],
+        "properties": {"boat": {"type": "string"}},
+    }
     free = {"type": "boolean", "description": say("schema text", "whether it is free")}
     tool = WorkflowTool(
-        name="check_boat", description=say("tool description", "Looks up a boat."),
-        parameters=texts, effect="read",
+        name="check_boat",
+        description=say("tool description", "Looks up a boat."),
+        parameters=texts,
+        effect="read",
         returns={"type": "object", "properties": {"is_free": free}, "required": ["is_free"]},
-    )  # fmt: skip
+    )
     scenario = Scenario(
-        id="boats", title="Boats", background="A guest wants a boat.",
-        text=say("workflow knowledge", TEXT), code="", flowchart=CHART, tools=(tool,),
-    )  # fmt: skip
-    role = Role(id="jetty", domain="boats", title="Jetty", scenarios=(scenario,),
-                background=say("background", "A lake."), now=say("time", "Monday"))  # fmt: skip
+        id="boats",
+        title="Boats",
+        background="A guest wants a boat.",
+        text=say("workflow knowledge", TEXT),
+        code="",
+        flowchart=CHART,
+        tools=(tool,),
+    )
+    role = Role(
+        id="jetty",
+        domain="boats",
+        title="Jetty",
+        scenarios=(scenario,),
+        background=say("background", "A lake."),
+        now=say("time", "Monday"),
+    )
     return role, tool
 
 
@@ -204,8 +269,9 @@ def fixed(text: str) -> Says:
 
 def scores(score: int) -> str:
     """A grade in form."""
-    return json.dumps({**dict.fromkeys(("correctness", "helpfulness", "humanness"), "r"),
-                       "score": score})  # fmt: skip
+    return json.dumps(
+        {**dict.fromkeys(("correctness", "helpfulness", "humanness"), "r"), "score": score}
+    )
 
 
 def goals(achieved: bool, *, numbered: bool = True) -> str:
@@ -235,16 +301,26 @@ def others() -> list[Probe]:
         Probe("locator, by areas", located(mode="areas"), seen, blind),
         Probe("locator, repair", located(), examiner(obeys=False, unreadable=True), blind),
         Probe("judge of replies", graded, fixed(scores(4)), fixed(scores(10))),
-        Probe("judge of replies, repair", graded, first_malformed(scores(4), ""),
-              fixed(scores(10))),
+        Probe(
+            "judge of replies, repair", graded, first_malformed(scores(4), ""), fixed(scores(10))
+        ),
         Probe("judge of sessions", session_judged, fixed(goals(False)), fixed(goals(True))),
-        Probe("judge of sessions, own goals", session_free, fixed(goals(False, numbered=False)),
-              fixed(goals(True, numbered=False))),
-        Probe("judge of values", compared, fixed(equal.format("false")),
-              fixed(equal.format("true"))),
+        Probe(
+            "judge of sessions, own goals",
+            session_free,
+            fixed(goals(False, numbered=False)),
+            fixed(goals(True, numbered=False)),
+        ),
+        Probe(
+            "judge of values", compared, fixed(equal.format("false")), fixed(equal.format("true"))
+        ),
         Probe("simulated user", spoken, fixed("Yes, please."), fixed("No, thanks.")),
         Probe("simulated user, opening", opened, fixed("A book, please."), fixed("Nothing.")),
         Probe("simulated tool", answered, fixed('{"is_free": true}'), fixed('{"is_free": false}')),
-        Probe("simulated tool, repair", answered,
-              first_malformed('{"is_free": true}', "no: "), fixed('{"is_free": false}')),
-    ]  # fmt: skip
+        Probe(
+            "simulated tool, repair",
+            answered,
+            first_malformed('{"is_free": true}', "no: "),
+            fixed('{"is_free": false}'),
+        ),
+    ]

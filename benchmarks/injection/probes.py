@@ -76,11 +76,14 @@ def task(say: Say) -> Task:
         name=say("task name", "eggs"),
         description=say("task description", "Solve problems about eggs."),
         examples=Examples(
-            success=(Example(input=say("example input", "How many?"),
-                             output=say("successful example", good)),),
+            success=(
+                Example(
+                    input=say("example input", "How many?"), output=say("successful example", good)
+                ),
+            ),
             failed=(Example(output=say("failed example", bad)),),
         ),
-    )  # fmt: skip
+    )
 
 
 def criteria(say: Say) -> tuple[Criterion, ...]:
@@ -109,30 +112,58 @@ def run_of_messages(say: Say) -> Run:
         output=say("solution", STEPS),
         messages=(
             Message(role="user", content=say("user text", "Please count.")),
-            Message(role="assistant", name=say("speaker", "cook"),
-                    content=say("message", "I count."), tool_calls=(call,)),
+            Message(
+                role="assistant",
+                name=say("speaker", "cook"),
+                content=say("message", "I count."),
+                tool_calls=(call,),
+            ),
             Message(role="tool", content=say("tool output", "12 eggs in 3 packs")),
         ),
         reference=say("reference", "20 eggs"),
         metadata={"file": say("file name", "eggs.jsonl"), "more": {"deep": [say("metadata", "x")]}},
-    )  # fmt: skip
+    )
 
 
 def run_of_spans(say: Say) -> Run:
     """A run of which the spans are shown."""
     reply = Message(role="assistant", content=say("span reply", "I look it up."))
     spans = (
-        Span(id="a", kind="llm", name=say("span name", "plan"), start=1.0, reply=(reply,),
-             messages=(Message(role="user", content=say("span message", "count the eggs")),)),
-        Span(id="b", kind="tool", tool=say("span tool", "count"), name="count", start=2.0,
-             input=say("span input", "packs=5"), output=say("span output", STEPS),
-             attributes={"output.value": say("span attribute", "20"),
-                         "deep": {"list": [say("nested attribute", "y")]}},
-             events=(SpanEvent(name=say("event name", "exception"), attributes={
-                 "exception.message": say("error message", "a slow answer")}),)),
-    )  # fmt: skip
-    return Run(id="s1", input=say("problem", "5 packs?"), output=say("solution", STEPS),
-               spans=spans, reference="20 eggs")  # fmt: skip
+        Span(
+            id="a",
+            kind="llm",
+            name=say("span name", "plan"),
+            start=1.0,
+            reply=(reply,),
+            messages=(Message(role="user", content=say("span message", "count the eggs")),),
+        ),
+        Span(
+            id="b",
+            kind="tool",
+            tool=say("span tool", "count"),
+            name="count",
+            start=2.0,
+            input=say("span input", "packs=5"),
+            output=say("span output", STEPS),
+            attributes={
+                "output.value": say("span attribute", "20"),
+                "deep": {"list": [say("nested attribute", "y")]},
+            },
+            events=(
+                SpanEvent(
+                    name=say("event name", "exception"),
+                    attributes={"exception.message": say("error message", "a slow answer")},
+                ),
+            ),
+        ),
+    )
+    return Run(
+        id="s1",
+        input=say("problem", "5 packs?"),
+        output=say("solution", STEPS),
+        spans=spans,
+        reference="20 eggs",
+    )
 
 
 def levels(chosen: str) -> Says:
@@ -240,8 +271,13 @@ def rubric(name: str) -> Says:
 
 async def proposed(client: Client, say: Say) -> Verdict:
     """Names that a critic proposes from examples."""
-    bank = (Criterion(name=say("bank name", "Tone"), description=say("bank text", "Kind words."),
-                      accepted_values=("rude", say("bank level", "fair"), "kind")),)  # fmt: skip
+    bank = (
+        Criterion(
+            name=say("bank name", "Tone"),
+            description=say("bank text", "Kind words."),
+            accepted_values=("rude", say("bank level", "fair"), "kind"),
+        ),
+    )
     critic = Critic(client, task(say), use_examples=True, bank=bank)
     return [c.name for c in (await critic.propose(0)).criteria]
 
@@ -259,9 +295,17 @@ def poisoned(names: tuple[str, ...]) -> Callable[[Client, Say], Awaitable[Verdic
 
     async def verdict(client: Client, say: Say) -> Verdict:
         name, text, hint = (say(slot, "Clear") for slot in names)
-        reply = {"criteria": [{"name": name, "description": text, "hint": hint,
-                               "accepted_values": ["bad", "fair", "good"],
-                               "order": "worst_to_best"}]}  # fmt: skip
+        reply = {
+            "criteria": [
+                {
+                    "name": name,
+                    "description": text,
+                    "hint": hint,
+                    "accepted_values": ["bad", "fair", "good"],
+                    "order": "worst_to_best",
+                }
+            ]
+        }
         rubric = sanitized(read_criteria(json.dumps(reply)).criteria, [])
         run = Run(id="r", input="3 packs hold 12 eggs. And 5?", output=STEPS)
         evaluator = Quantifier(client, Task(name="eggs", description="Solve."))

@@ -38,9 +38,17 @@ from benchmarks.outcome import Row as Figure
 from benchmarks.outcome import finish
 
 __all__ = [
-    "corpus", "differences", "malformed_readers", "read", "read_corpus", "read_generated",
-    "read_others", "read_repaired", "replies", "serve_rows",
-]  # fmt: skip
+    "corpus",
+    "differences",
+    "malformed_readers",
+    "read",
+    "read_corpus",
+    "read_generated",
+    "read_others",
+    "read_repaired",
+    "replies",
+    "serve_rows",
+]
 GENERATED, QUICK = 50_000, 1000
 Reader = Callable[[str, Sequence[Criterion], str], tuple[dict[str, str], str | None]]
 
@@ -192,7 +200,7 @@ def _figures(what: str, count: Count) -> list[Figure]:
         Figure(f"{what}: crashes", str(len(count.crashes)), "0", not count.crashes),
         Figure(f"{what}: labels made up", str(len(count.invented)), "0", not count.invented),
         Figure(f"{what}: other differences", str(len(count.other)), "0", not count.other),
-    ]  # fmt: skip
+    ]
 
 
 def main() -> int:
@@ -222,18 +230,27 @@ def main() -> int:
         line
         for count in (written.all, made.all, total)
         for line in (*count.crashes, *count.invented, *count.other)
-    ][:50] + differing[:50]:  # fmt: skip
+    ][:50] + differing[:50]:
         console.print(line, style="red", markup=False)
     figures = [
-        *_figures("corpus", written.all), *_figures("generated", made.all),
+        *_figures("corpus", written.all),
+        *_figures("generated", made.all),
         *_figures("other readers", total),
-        Figure("served: cells in the store as decided", f"{cells - len(differing)} of {cells}",
-               "all", cells > 0 and not differing),
+        Figure(
+            "served: cells in the store as decided",
+            f"{cells - len(differing)} of {cells}",
+            "all",
+            cells > 0 and not differing,
+        ),
         Figure("served: requests per reply", f"{asked / len(served):g}", "1", asked == len(served)),
-        Figure("bad, bad, good: requests per reply", f"{sorted(requests)} over {bad}", "2",
-               requests == {2}),
+        Figure(
+            "bad, bad, good: requests per reply",
+            f"{sorted(requests)} over {bad}",
+            "2",
+            requests == {2},
+        ),
         Figure("bad, bad, good: scores", str(scores), "0", scores == 0),
-    ]  # fmt: skip
+    ]
     more = {"rungs": dict(written.rungs), "statuses": dict(written.all.outcomes)}
     return finish("malformed", figures, **more)
 

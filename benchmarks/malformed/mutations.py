@@ -61,7 +61,7 @@ _spelling("label in quotes", lambda s: f"“{s}”")
 _spelling("label with a zero-width space", lambda s: f"{s}\u200b")
 _spelling(
     "label in full width", lambda s: "".join(chr(ord(c) + 0xFEE0) if c > " " else c for c in s)
-)  # fmt: skip
+)
 
 
 def _off(name: str, said: object) -> None:
@@ -72,11 +72,16 @@ def _off(name: str, said: object) -> None:
 
 
 for _name, _said in (
-    ("label of another scale", "Excellent"), ("label that hedges", "somewhere in between"),
-    ("empty label", ""), ("number of another scale", 8500), ("half a label", "3.7 or so"),
-    ("label as a sentence", "I would say that it is rather good"), ("grade", "B-"),
-    ("percentage", "99.5%"), ("other denominator", "3/17"),
-):  # fmt: skip
+    ("label of another scale", "Excellent"),
+    ("label that hedges", "somewhere in between"),
+    ("empty label", ""),
+    ("number of another scale", 8500),
+    ("half a label", "3.7 or so"),
+    ("label as a sentence", "I would say that it is rather good"),
+    ("grade", "B-"),
+    ("percentage", "99.5%"),
+    ("other denominator", "3/17"),
+):
     _off(_name, _said)
 
 
@@ -310,8 +315,11 @@ def _surrogates(draft: Draft, rng: random.Random) -> None:
     draft.text = f"\ud800 {draft.text}"
 
 
-REFUSALS = ("I'm sorry, but I can't assist with that.", "抱歉，我无法满足这个请求。",
-            "Es tut mir leid, dabei kann ich nicht helfen.")  # fmt: skip
+REFUSALS = (
+    "I'm sorry, but I can't assist with that.",
+    "抱歉，我无法满足这个请求。",
+    "Es tut mir leid, dabei kann ich nicht helfen.",
+)
 
 
 @mutation("refusal", "fatal", 3, "end", "quote", "before", "text")

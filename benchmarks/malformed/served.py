@@ -55,9 +55,13 @@ def serve_rows(
         choice = {"index": 0, "message": {"role": "assistant", "content": text}}
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         return {
-            "id": f"reply-{number}", "object": "chat.completion", "created": 0, "model": "m",
-            "choices": [choice | {"finish_reason": finish}], "usage": usage,
-        }  # fmt: skip
+            "id": f"reply-{number}",
+            "object": "chat.completion",
+            "created": 0,
+            "model": "m",
+            "choices": [choice | {"finish_reason": finish}],
+            "usage": usage,
+        }
 
     with serve(answer, record=0) as server, Store(folder / "replies.db") as store:
         stored = asyncio.run(_judge(server.base_url, asked, store, repair))

@@ -274,11 +274,14 @@ def main() -> int:
             fit, left_out = recorded(sets, gold, embedder)
             tau[Path(embedder.name).name.casefold()] = fit
             rows += [
-                Row(f"{embedder.name}, modes left out, {n} seeds", f"precision {p.precision:.2f}, "
-                    f"recall {p.recall:.2f}", f"precision >= {BY_EMBEDDING}",
-                    p.precision >= BY_EMBEDDING)
+                Row(
+                    f"{embedder.name}, modes left out, {n} seeds",
+                    f"precision {p.precision:.2f}, recall {p.recall:.2f}",
+                    f"precision >= {BY_EMBEDDING}",
+                    p.precision >= BY_EMBEDDING,
+                )
                 for n, p in left_out.items()
-            ]  # fmt: skip
+            ]
             print(f"  tau fitted on all modes: {fit:g} (in use: {embedder.default_tau:g})")
         at = min(TAUS, key=lambda t: abs(t - embedder.default_tau))
         rows.append(

@@ -68,14 +68,25 @@ def run(size: Size, folder: Path) -> tuple[list[Row], dict[str, Any]]:
         asyncio.run(judge_all(other, size, part, folder / "second.db"))
     same = export(folder / "first.db", part) == export(folder / "second.db", part)
     rows = [*_counted(size, judged, stats), *_load(size, watch, stats)]
-    rows.append(Row(f"tables of a second run ({size.again} runs)", "equal" if same else "DIFFER",
-                    "byte by byte", same))  # fmt: skip
+    rows.append(
+        Row(
+            f"tables of a second run ({size.again} runs)",
+            "equal" if same else "DIFFER",
+            "byte by byte",
+            same,
+        )
+    )
     about = {
-        "cells": size.cells, "calls": size.calls, "requests": stats["requests"],
-        "outcomes": stats["outcomes"], "statuses": stats["statuses"], "results": judged.statuses,
-        "seconds": round(watch.seconds, 1), "load": round(os.getloadavg()[0], 1),
+        "cells": size.cells,
+        "calls": size.calls,
+        "requests": stats["requests"],
+        "outcomes": stats["outcomes"],
+        "statuses": stats["statuses"],
+        "results": judged.statuses,
+        "seconds": round(watch.seconds, 1),
+        "load": round(os.getloadavg()[0], 1),
         "memory_mb": {k: round(v, 1) for k, v in watch.memory.items()},
-    }  # fmt: skip
+    }
     return rows, about
 
 
@@ -94,16 +105,26 @@ def _counted(size: Size, judged: Judged, stats: dict[str, Any]) -> list[Row]:
         Row("cells lost", str(lost), "0", lost == 0 and judged.ended.stopped is None),
         Row("cells scored", str(judged.statuses.get("scored", 0))),
         Row("failures", named or "none", "each with a name", not unnamed),
-        Row("requests with a fault", f"{share:.1%}", "about 10 %",
-            0.08 <= share <= 0.15 if size is FULL else None),
-        Row("answered well twice", str(stats["answered_again"]), "0",
-            stats["answered_again"] == 0),
-        Row("attempts per request", f"at most {most}", f"at most {allowed}",
-            most <= allowed and judged.wrong_attempts == 0),
-        Row("calls a resume makes", str(judged.open_again),
+        Row(
+            "requests with a fault",
+            f"{share:.1%}",
+            "about 10 %",
+            0.08 <= share <= 0.15 if size is FULL else None,
+        ),
+        Row("answered well twice", str(stats["answered_again"]), "0", stats["answered_again"] == 0),
+        Row(
+            "attempts per request",
+            f"at most {most}",
+            f"at most {allowed}",
+            most <= allowed and judged.wrong_attempts == 0,
+        ),
+        Row(
+            "calls a resume makes",
+            str(judged.open_again),
             f"{judged.broken_units}: what failed for the infrastructure",
-            judged.open_again == judged.broken_units),
-    ]  # fmt: skip
+            judged.open_again == judged.broken_units,
+        ),
+    ]
 
 
 def _load(size: Size, watch: Watch, stats: dict[str, Any]) -> list[Row]:
@@ -112,11 +133,19 @@ def _load(size: Size, watch: Watch, stats: dict[str, Any]) -> list[Row]:
     judged = size is FULL
     rows = [
         Row("peak memory", f"{max(watch.memory.values()):.0f} MB"),
-        Row("memory from 10 % to the end", f"{growth:+.1f} MB", f"at most {MOST_GROWTH:g} MB",
-            growth <= MOST_GROWTH),
-        Row("CPU per request", f"{per_request:.2f} ms, {watch.cpu / watch.seconds:.0%} busy",
-            f"at most {MOST_CPU:g} ms", per_request <= MOST_CPU if judged else None),
-    ]  # fmt: skip
+        Row(
+            "memory from 10 % to the end",
+            f"{growth:+.1f} MB",
+            f"at most {MOST_GROWTH:g} MB",
+            growth <= MOST_GROWTH,
+        ),
+        Row(
+            "CPU per request",
+            f"{per_request:.2f} ms, {watch.cpu / watch.seconds:.0%} busy",
+            f"at most {MOST_CPU:g} ms",
+            per_request <= MOST_CPU if judged else None,
+        ),
+    ]
     seen = watch.loaded(2 * size.concurrency)
     if seen is None:
         return [*rows, Row("ceiling used, 429s", "the run was too short to say")]
@@ -127,18 +156,28 @@ def _load(size: Size, watch: Watch, stats: dict[str, Any]) -> list[Row]:
     share = many / (last["requests"] - first["requests"])
     return [
         *rows,
-        Row(f"ceiling of {size.ceiling} used", f"{use:.1%}", "at least 80 %",
-            use >= LEAST_USE if judged else None),
-        Row("429s after 10 s", f"{share:.2%} of requests", "at most 2 %",
-            share <= MOST_429 if judged else None),
-    ]  # fmt: skip
+        Row(
+            f"ceiling of {size.ceiling} used",
+            f"{use:.1%}",
+            "at least 80 %",
+            use >= LEAST_USE if judged else None,
+        ),
+        Row(
+            "429s after 10 s",
+            f"{share:.2%} of requests",
+            "at most 2 %",
+            share <= MOST_429 if judged else None,
+        ),
+    ]
 
 
 def show(rows: list[Row], about: dict[str, Any]) -> None:
     """The table, and what the server sent."""
     console = Console(width=110)
-    table = Table(title=f"soak: {about['cells']} cells in {about['calls']} calls, "
-                  f"{about['requests']} requests, {about['seconds']} s")  # fmt: skip
+    table = Table(
+        title=f"soak: {about['cells']} cells in {about['calls']} calls, "
+        f"{about['requests']} requests, {about['seconds']} s"
+    )
     for head in ("what", "measured", "target", ""):
         table.add_column(head, overflow="fold")
     words = {True: "met", False: "MISSED", None: ""}

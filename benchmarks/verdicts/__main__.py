@@ -52,9 +52,12 @@ def show(
         right = sum(found[v] for v in kind.allowed)
         wanted = "any" if len(kind.allowed) == len(classes) else " / ".join(kind.allowed)
         table.add_row(
-            kind.name, wanted, *(f"{found[v]}" if found[v] else "·" for v in classes),
-            f"{right / seeds:.1%}", f"{upper(_trusted(found), seeds):.1%}" if kind.must_not else "",
-        )  # fmt: skip
+            kind.name,
+            wanted,
+            *(f"{found[v]}" if found[v] else "·" for v in classes),
+            f"{right / seeds:.1%}",
+            f"{upper(_trusted(found), seeds):.1%}" if kind.must_not else "",
+        )
     Console(width=180).print(table)
 
 
@@ -104,8 +107,13 @@ def main() -> int:
                     share = found[TRUSTED] / options.seeds
                     what = f"{kind.name}, trusted ({where})"
                     rows.append(row(what, f"{share:.1%}", ">= 90%", share >= LEAST_TRUE))
-    return finish("verdicts", rows, seeds=options.seeds, counts=everything,
-                  seconds=round(time.perf_counter() - start, 1))  # fmt: skip
+    return finish(
+        "verdicts",
+        rows,
+        seeds=options.seeds,
+        counts=everything,
+        seconds=round(time.perf_counter() - start, 1),
+    )
 
 
 if __name__ == "__main__":

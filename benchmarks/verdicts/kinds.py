@@ -150,8 +150,9 @@ _NEVER = (NOT, UNDECIDED)
 KINDS = (
     Kind("good, SD .06", right, (TRUSTED,)),
     Kind("good, SD .10", right, (TRUSTED,), noise=0.10),
-    Kind("systems of 90/50/10% success, SD .10", right, (TRUSTED,), noise=0.10,
-         share=(0.9, 0.5, 0.1)),
+    Kind(
+        "systems of 90/50/10% success, SD .10", right, (TRUSTED,), noise=0.10, share=(0.9, 0.5, 0.1)
+    ),
     Kind("noisy, SD .15", right, VERDICTS, noise=0.15),
     Kind("noisy, SD .25", right, _NEVER, noise=0.25, must_not=True),
     Kind("noisy, SD .50", right, _NEVER, noise=0.50, must_not=True),
@@ -172,7 +173,7 @@ KINDS = (
     Kind("sycophant", sycophant, _NEVER, must_not=True),
     Kind("sycophant that sees damage", sycophant_and_damage, _NEVER, must_not=True),
     Kind("swayed by layout", swayed_by_layout, (NOT,), must_not=True),
-)  # fmt: skip
+)
 WORST = (
     "upside-down on all",
     "damage, nothing of success",

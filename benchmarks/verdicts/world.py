@@ -163,12 +163,20 @@ def make_world(
     claims = (rng.random(n) < np.where(success == 1, 0.95, 0.8))[run]
     claims = claims & ~((variant == 1) & (rng.random(len(run)) < 0.25))
     return World(
-        task=task, success=success, system=system,
+        task=task,
+        success=success,
+        system=system,
         case=np.arange(n) // 3 if design.shared else np.arange(n),
-        run=run, variant=variant, truth=np.maximum(quality[run] - fall, -0.5 * step), fall=fall,
-        length=rng.lognormal(7, 0.4, n)[run] * _LENGTHS[variant], keywords=keywords, claims=claims,
-        step=step, repeats=design.repeats,
-    )  # fmt: skip
+        run=run,
+        variant=variant,
+        truth=np.maximum(quality[run] - fall, -0.5 * step),
+        fall=fall,
+        length=rng.lognormal(7, 0.4, n)[run] * _LENGTHS[variant],
+        keywords=keywords,
+        claims=claims,
+        step=step,
+        repeats=design.repeats,
+    )
 
 
 def rate(world: World, latent: Floats, noise: float, rng: np.random.Generator) -> Floats:

@@ -129,21 +129,36 @@ class ResponsesServer:
 
 def response(*items: dict[str, Any], status: str = "completed", **more: Any) -> dict[str, Any]:
     return {
-        "id": "resp_1", "object": "response", "model": "test-model-7", "status": status,
-        "output": list(items), "error": None, "incomplete_details": None,
+        "id": "resp_1",
+        "object": "response",
+        "model": "test-model-7",
+        "status": status,
+        "output": list(items),
+        "error": None,
+        "incomplete_details": None,
         "usage": {"input_tokens": 11, "output_tokens": 3, "total_tokens": 14},
-    } | more  # fmt: skip
+    } | more
 
 
 def words(text: str) -> dict[str, Any]:
     part = {"type": "output_text", "text": text, "annotations": []}
-    return {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
-            "content": [part]}  # fmt: skip
+    return {
+        "type": "message",
+        "id": "msg_1",
+        "role": "assistant",
+        "status": "completed",
+        "content": [part],
+    }
 
 
 def item(name: str, arguments: Any = "{}", call_id: str | None = "c1") -> dict[str, Any]:
-    made = {"type": "function_call", "id": "fc_1", "name": name, "arguments": arguments,
-            "status": "completed"}  # fmt: skip
+    made = {
+        "type": "function_call",
+        "id": "fc_1",
+        "name": name,
+        "arguments": arguments,
+        "status": "completed",
+    }
     return made if call_id is None else {**made, "call_id": call_id}
 
 

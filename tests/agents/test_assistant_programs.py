@@ -202,8 +202,9 @@ async def test_an_mcp_client_is_not_answered_after_the_last_call(
     log = await take(agent, stop_after=1, seconds=60)
     assert isinstance(log, AgentLog), log
     assert (log.ending, [(e.name, e.status) for e in log.events]) == (
-        "iterations", [("dry", "ok")],
-    )  # fmt: skip
+        "iterations",
+        [("dry", "ok")],
+    )
     assert not (tmp_path / "answered").exists()
 
 

@@ -112,10 +112,13 @@ SENT = [
 ]
 SENT_AFTER_A_RESULT = [
     *SENT,
-    {"role": "assistant", "content": None,
-     "tool_calls": [wire("a3", "book_train", '{"minute": 30}')]},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [wire("a3", "book_train", '{"minute": 30}')],
+    },
     {"role": "tool", "tool_call_id": "a3", "content": "booked"},
-]  # fmt: skip
+]
 
 
 def plain(body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -142,8 +145,10 @@ def after(*replies: Any) -> Any:
     """The n-th reply of this turn, by the results that stand behind the user's last message."""
 
     def reply(body: dict[str, Any], n: int) -> Any:
-        spoken = [m["role"] == "user" and not m["content"].startswith("Observation:")
-                  for m in body["messages"]]  # fmt: skip
+        spoken = [
+            m["role"] == "user" and not m["content"].startswith("Observation:")
+            for m in body["messages"]
+        ]
         last = max(i for i, by_user in enumerate(spoken) if by_user)
         done = sum(m["role"] == "assistant" for m in body["messages"][last:])
         return replies[min(done, len(replies) - 1)]
@@ -200,9 +205,11 @@ async def test_react_reads_the_dialogue_in_words() -> None:
     history = (*HISTORY, *log.messages, said("Booked."), user("Thanks."))
     _, bodies = await turn("react", history, after("Final Answer: Bye."))
     assert [m["content"] for m in bodies[0]["messages"][8:]] == [
-        step, 'Observation: book_train done {"minute": 30}',
-        "Thought: done\nFinal Answer: Booked.", "Thanks.",
-    ]  # fmt: skip
+        step,
+        'Observation: book_train done {"minute": 30}',
+        "Thought: done\nFinal Answer: Booked.",
+        "Thanks.",
+    ]
 
 
 async def test_react_keeps_no_reply_that_is_no_step() -> None:
@@ -243,16 +250,24 @@ async def test_responses_gets_the_dialogue_as_items() -> None:
         {"role": "user", "content": "Pack and call a taxi."},
         {"role": "assistant", "content": "Both at once."},
         {"type": "function_call", "call_id": "a1", "name": "pack_bag", "arguments": "{}"},
-        {"type": "function_call", "call_id": "a2", "name": "call_taxi",
-         "arguments": '{"to": "Köln"}'},
+        {
+            "type": "function_call",
+            "call_id": "a2",
+            "name": "call_taxi",
+            "arguments": '{"to": "Köln"}',
+        },
         {"type": "function_call_output", "call_id": "a1", "output": "packed"},
         {"type": "function_call_output", "call_id": "a2", "output": "no taxi"},
         {"role": "assistant", "content": "Packed. There is no taxi."},
         {"role": "user", "content": "Then the train at 30."},
-        {"type": "function_call", "call_id": "a3", "name": "book_train",
-         "arguments": '{"minute": 30}'},
+        {
+            "type": "function_call",
+            "call_id": "a3",
+            "name": "book_train",
+            "arguments": '{"minute": 30}',
+        },
         {"type": "function_call_output", "call_id": "a3", "output": "booked"},
-    ]  # fmt: skip
+    ]
     assert log.output == "Done."
     assert statuses(log.events) == [(0, "pack_bag", "ok"), (0, "book_train", "bad_arguments")]
     assert isinstance(once, AgentLog)

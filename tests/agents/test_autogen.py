@@ -43,16 +43,28 @@ async def test_a_perfect_model_finishes() -> None:
     assert (bodies[0]["temperature"], bodies[0]["max_tokens"]) == (0.0, 40)
     assert [t["function"] for t in bodies[0]["tools"]] == [t.model_dump() for t in TOOLS]
     assert bodies[2]["messages"][2:] == [
-        {"role": "assistant", "content": "First the bag.",
-         "tool_calls": [call("pack_bag", "{}", "a1")]},
+        {
+            "role": "assistant",
+            "content": "First the bag.",
+            "tool_calls": [call("pack_bag", "{}", "a1")],
+        },
         {"role": "tool", "tool_call_id": "a1", "content": "pack_bag done {}"},
-        {"role": "assistant", "content": "",
-         "tool_calls": [call("book_train", '{"minute": 30}', "a2")]},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [call("book_train", '{"minute": 30}', "a2")],
+        },
         {"role": "tool", "tool_call_id": "a2", "content": 'book_train done {"minute": 30}'},
-    ]  # fmt: skip
+    ]
     assert [m.role for m in log.messages] == [
-        "system", "user", "assistant", "tool", "assistant", "tool", "assistant",
-    ]  # fmt: skip
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
     assert log.messages[2].content == "First the bag."
     assert log.messages[5].tool_call_id == log.messages[4].tool_calls[0].id == "a2"
 
@@ -63,8 +75,10 @@ async def test_calls_of_one_reply_share_a_turn() -> None:
     )
     log, bodies = await run(script(both, {"content": "done"}))
     assert statuses(log.events) == [
-        (0, "call_taxi", "ok"), (0, "fly_home", "unknown_tool"), (0, "pack_bag", "ok"),
-    ]  # fmt: skip
+        (0, "call_taxi", "ok"),
+        (0, "fly_home", "unknown_tool"),
+        (0, "pack_bag", "ok"),
+    ]
     said = {m["tool_call_id"]: m["content"] for m in bodies[1]["messages"] if m["role"] == "tool"}
     assert said == {
         "b": "call_taxi done {}",
@@ -79,14 +93,17 @@ async def test_calls_of_one_reply_share_a_turn() -> None:
         # answered by AutoGen itself, in its words, and logged all the same
         (call("book_train", '{"minute": 3'), (0, "book_train", "bad_arguments"), "Error: Expec"),
         (call("fly_home"), (0, "fly_home", "unknown_tool"), "not found in any workbench"),
-        ({"id": "c1", "type": "function", "function": {"arguments": "{}"}}, (0, "", "malformed"),
-         "not found in any workbench"),
+        (
+            {"id": "c1", "type": "function", "function": {"arguments": "{}"}},
+            (0, "", "malformed"),
+            "not found in any workbench",
+        ),
         # passed on to the tool
         (call("book_train", "[3]"), (0, "book_train", "bad_arguments"), "must be a JSON object"),
         (call("book_train", '{"minute": "x"}'), (0, "book_train", "bad_arguments"), "minute"),
         (call("pack_bag", "null"), (0, "pack_bag", "bad_arguments"), "must be a JSON object"),
     ],
-)  # fmt: skip
+)
 async def test_what_the_model_does_wrong_is_logged(
     wrong: dict[str, Any], event: Any, told: str
 ) -> None:

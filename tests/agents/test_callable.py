@@ -95,8 +95,11 @@ def test_wrong_signatures_are_refused_at_once(function):
 def test_the_mapping():
     tools = Tools(box())
     assert (list(tools), len(tools), "dry" in tools, "x" in tools) == (
-        ["rinse", "dry"], 2, True, False,
-    )  # fmt: skip
+        ["rinse", "dry"],
+        2,
+        True,
+        False,
+    )
     assert (tools["dry"].__name__, tools["dry"].__doc__) == ("dry", "Dry the hair.")
     assert tools.specs[1] == {
         "type": "function",

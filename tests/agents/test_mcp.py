@@ -243,8 +243,15 @@ async def test_what_the_command_is_told(child):
     log = await drive(agent, request, box(seconds=30))
     words, url, config, text, stdin, files = json.loads(log.output)
     assert words == [
-        f"--at={url}", "--prompt", request, "-f", files[0], "--config", files[1], "{other}",
-    ]  # fmt: skip
+        f"--at={url}",
+        "--prompt",
+        request,
+        "-f",
+        files[0],
+        "--config",
+        files[1],
+        "{other}",
+    ]
     assert config == {"mcpServers": {"agenteval": {"type": "http", "url": url}}}
     assert text == stdin == request
     assert not any(map(os.path.exists, files))
@@ -258,12 +265,15 @@ async def test_what_the_command_is_told(child):
     ],
 )
 async def test_a_command_that_fails_is_no_verdict(child, end, message):
-    agent = child(ASK + f"""
+    agent = child(
+        ASK
+        + f"""
     begin()
     call("rinse")
     print("the reason", file=sys.stderr, flush=True)
     {end}
-    """)  # fmt: skip
+    """
+    )
     failure = await drive(agent, "", box(seconds=30))
     assert isinstance(failure, AgentFailure)
     assert (failure.status, failure.message) == ("error:infrastructure", message)
@@ -277,23 +287,29 @@ async def test_a_command_that_never_asked_is_no_verdict(child):
 
 
 async def test_the_last_of_much_output_is_kept(child):
-    agent = child(ASK + """
+    agent = child(
+        ASK
+        + """
     begin()
     sys.stderr.write("noise" * 200_000)
     print("x" * 500_000 + "the end")
-    """)  # fmt: skip
+    """
+    )
     log = await drive(agent, "", box(seconds=30))
     assert log.output.endswith("the end")
     assert len(log.output) <= 100_000
 
 
 async def test_a_timeout_ends_the_command(child):
-    agent = child(ASK + """
+    agent = child(
+        ASK
+        + """
     begin()
     call("rinse")
     print("thinking", flush=True)
     time.sleep(60)
-    """)  # fmt: skip
+    """
+    )
     began = time.monotonic()
     log = await drive(agent, "", box(seconds=2))
     assert (log.ending, log.output, [e.name for e in log.events]) == ("timeout", "", ["rinse"])
@@ -301,10 +317,13 @@ async def test_a_timeout_ends_the_command(child):
 
 
 async def test_a_command_that_never_stops(child):
-    agent = child(ASK + """
+    agent = child(
+        ASK
+        + """
     begin()
     while True: call("rinse")
-    """)  # fmt: skip
+    """
+    )
     log = await drive(agent, "", box(turns=5, seconds=30))
     assert (log.ending, len(log.events)) == ("iterations", 5)
 

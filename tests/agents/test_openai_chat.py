@@ -34,8 +34,12 @@ async def test_a_perfect_model_finishes() -> None:
         max_tokens=50,
     )
     assert isinstance(log, AgentLog)
-    assert (log.ending, log.output, log.turns, log.model) == ("finished", "All done.", 2,
-                                                              "test-model")  # fmt: skip
+    assert (log.ending, log.output, log.turns, log.model) == (
+        "finished",
+        "All done.",
+        2,
+        "test-model",
+    )
     assert statuses(log.events) == [(0, "pack_bag", "ok"), (1, "book_train", "ok")]
     assert log.events[1].arguments == {"minute": 30}
     assert log.usage.requests == 3
@@ -47,22 +51,36 @@ async def test_a_perfect_model_finishes() -> None:
     ]
     assert (bodies[0]["temperature"], bodies[0]["max_tokens"]) == (0.0, 50)
     assert bodies[0]["tools"] == [
-        {"type": "function", "function": {"name": t.name, "description": t.description,
-                                          "parameters": t.parameters}}
+        {
+            "type": "function",
+            "function": {"name": t.name, "description": t.description, "parameters": t.parameters},
+        }
         for t in TOOLS
-    ]  # fmt: skip
+    ]
     assert bodies[2]["messages"][2:] == [
-        {"role": "assistant", "content": "First the bag.", "tool_calls": [call("pack_bag", "{}",
-                                                                               "a1")]},
+        {
+            "role": "assistant",
+            "content": "First the bag.",
+            "tool_calls": [call("pack_bag", "{}", "a1")],
+        },
         {"role": "tool", "tool_call_id": "a1", "content": "pack_bag done {}"},
-        {"role": "assistant", "content": None,
-         "tool_calls": [call("book_train", '{"minute": 30}', "a2")]},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [call("book_train", '{"minute": 30}', "a2")],
+        },
         {"role": "tool", "tool_call_id": "a2", "content": 'book_train done {"minute": 30}'},
-    ]  # fmt: skip
+    ]
     # what was kept
     assert [m.role for m in log.messages] == [
-        "system", "user", "assistant", "tool", "assistant", "tool", "assistant",
-    ]  # fmt: skip
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
     assert log.messages[4].tool_calls[0].arguments == {"minute": 30}
     assert log.messages[5].tool_call_id == log.messages[4].tool_calls[0].id == "a2"
 
@@ -83,12 +101,18 @@ async def test_calls_of_one_reply_share_a_turn() -> None:
         (call("book_train", "[3]"), (0, "book_train", "bad_arguments"), "must be a JSON object"),
         (call("fly_home"), (0, "fly_home", "unknown_tool"), "no tool 'fly_home'"),
         (call("functions.pack bag"), (0, "functions.pack bag", "unknown_tool"), "no tool"),
-        ({"id": "c1", "type": "function", "function": {"arguments": "{}"}}, (0, "", "malformed"),
-         "could not be read"),
-        ({"id": "c1", "type": "custom", "custom": {"name": "sh", "input": "ls"}},
-         (0, "", "malformed"), "could not be read"),
+        (
+            {"id": "c1", "type": "function", "function": {"arguments": "{}"}},
+            (0, "", "malformed"),
+            "could not be read",
+        ),
+        (
+            {"id": "c1", "type": "custom", "custom": {"name": "sh", "input": "ls"}},
+            (0, "", "malformed"),
+            "could not be read",
+        ),
     ],
-)  # fmt: skip
+)
 async def test_what_the_model_does_wrong_is_logged_and_told(
     wrong: dict[str, Any], event: Any, told: str
 ) -> None:
@@ -139,9 +163,15 @@ async def test_a_legacy_function_call_is_a_call() -> None:
 
 @pytest.mark.parametrize(
     "payload",
-    [b"", b'{"choices": [] , "_call": 1}', b'"_call"', b'{"choices": [{"message": "_call"}]}',
-     b'{"choices": [{"message": {"tool_calls": []}}]}', b'[{"_call": NaN}'],
-)  # fmt: skip
+    [
+        b"",
+        b'{"choices": [] , "_call": 1}',
+        b'"_call"',
+        b'{"choices": [{"message": "_call"}]}',
+        b'{"choices": [{"message": {"tool_calls": []}}]}',
+        b'[{"_call": NaN}',
+    ],
+)
 def test_a_body_without_calls_stays_as_it_is(payload: bytes) -> None:
     assert whole_calls(payload) == payload
 

@@ -73,22 +73,36 @@ async def test_a_perfect_model_finishes() -> None:
         "temperature": 0.0,
         "max_output_tokens": 50,
         "tools": [
-            {"type": "function", "name": t.name, "description": t.description,
-             "parameters": t.parameters, "strict": False}
+            {
+                "type": "function",
+                "name": t.name,
+                "description": t.description,
+                "parameters": t.parameters,
+                "strict": False,
+            }
             for t in TOOLS
         ],
-    }  # fmt: skip
+    }
     assert bodies[2]["input"][2:] == [
         kept,
         item("pack_bag", call_id="a1"),
         {"type": "function_call_output", "call_id": "a1", "output": "pack_bag done {}"},
         item("book_train", '{"minute": 30}', "a2"),
-        {"type": "function_call_output", "call_id": "a2",
-         "output": 'book_train done {"minute": 30}'},
-    ]  # fmt: skip
+        {
+            "type": "function_call_output",
+            "call_id": "a2",
+            "output": 'book_train done {"minute": 30}',
+        },
+    ]
     assert [m.role for m in log.messages] == [
-        "system", "user", "assistant", "tool", "assistant", "tool", "assistant",
-    ]  # fmt: skip
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
     assert log.messages[5].tool_call_id == log.messages[4].tool_calls[0].id == "a2"
 
 
@@ -106,11 +120,14 @@ async def test_calls_of_one_reply_share_a_turn() -> None:
         (item("book_train", '{"minute": 3'), (0, "book_train", "bad_arguments"), "not valid JSON"),
         (item("book_train", {"minute": 3}), (0, "book_train", "ok"), "done"),
         (item("fly home"), (0, "fly home", "unknown_tool"), "no tool 'fly home'"),
-        ({"type": "function_call", "id": "fc_1", "call_id": "c1", "arguments": "{}"},
-         (0, "", "malformed"), "could not be read"),
+        (
+            {"type": "function_call", "id": "fc_1", "call_id": "c1", "arguments": "{}"},
+            (0, "", "malformed"),
+            "could not be read",
+        ),
         (item("pack_bag", call_id=None), (0, "pack_bag", "ok"), "done"),
     ],
-)  # fmt: skip
+)
 async def test_what_the_model_does_wrong_is_logged_and_told(
     wrong: dict[str, Any], event: Any, told: str
 ) -> None:
@@ -126,15 +143,20 @@ async def test_what_the_model_does_wrong_is_logged_and_told(
 
 
 async def test_a_refusal_is_the_last_word() -> None:
-    said = {"type": "message", "id": "msg_1", "role": "assistant",
-            "content": [{"type": "refusal", "refusal": "No."}]}  # fmt: skip
+    said = {
+        "type": "message",
+        "id": "msg_1",
+        "role": "assistant",
+        "content": [{"type": "refusal", "refusal": "No."}],
+    }
     log, _ = await run(item_script(response(said)))
     assert (log.ending, log.output, log.events) == ("finished", "No.", ())
 
 
 async def test_an_incomplete_response() -> None:
-    cut = response(words("I will now"), status="incomplete",
-                   incomplete_details={"reason": "max_output_tokens"})  # fmt: skip
+    cut = response(
+        words("I will now"), status="incomplete", incomplete_details={"reason": "max_output_tokens"}
+    )
     log, _ = await run(item_script(cut))
     assert (log.ending, log.output) == ("finished", "I will now")
     filtered = response(status="incomplete", incomplete_details={"reason": "content_filter"})
@@ -190,8 +212,10 @@ async def test_what_the_endpoint_does_not_take_is_left_out() -> None:
     log, bodies = await run(picky)
     assert log.output == "done"
     assert [("include" in b, "temperature" in b) for b in bodies] == [
-        (True, True), (False, True), (False, False),
-    ]  # fmt: skip
+        (True, True),
+        (False, True),
+        (False, False),
+    ]
 
 
 @pytest.mark.parametrize("payload", [b"", b"[]", b"{}", b'{"output": 3}', b"[" * 100_000])

@@ -37,21 +37,33 @@ STEP = "Thought: The bag first.\nAction: pack_bag\nAction Input: {}"
         ("Action: pack_bag()", "pack_bag", ""),
         ('Action: book_train({"minute": 3})', "book_train", '{"minute": 3}'),
         ("Action: Search[old town]", "Search", "old town"),
-        ('Action: book_train\nAction Input: ```json\n{"minute": 3}\n```', "book_train",
-         '{"minute": 3}'),
-        ('Action:\nbook_train\nAction Input:\n{\n "minute": 3\n}', "book_train",
-         '{\n "minute": 3\n}'),
-        ('Action: book_train\nAction Input: {"minute": 3} which is early', "book_train",
-         '{"minute": 3}'),
-        ('Action:\n```json\n{"action": "book_train", "action_input": {"minute": 3}}\n```',
-         "book_train", '{"minute": 3}'),
+        (
+            'Action: book_train\nAction Input: ```json\n{"minute": 3}\n```',
+            "book_train",
+            '{"minute": 3}',
+        ),
+        (
+            'Action:\nbook_train\nAction Input:\n{\n "minute": 3\n}',
+            "book_train",
+            '{\n "minute": 3\n}',
+        ),
+        (
+            'Action: book_train\nAction Input: {"minute": 3} which is early',
+            "book_train",
+            '{"minute": 3}',
+        ),
+        (
+            'Action:\n```json\n{"action": "book_train", "action_input": {"minute": 3}}\n```',
+            "book_train",
+            '{"minute": 3}',
+        ),
         ('Action: {"name": "pack_bag", "arguments": {}}', "pack_bag", ""),
         ('Action: book_train\nAction Input: {"minute": 3', "book_train", '{"minute": 3'),
         ("Action: book_train\nAction Input: minute 3", "book_train", "minute 3"),
         ("<think>\nAction: call_taxi\n</think>\nAction: pack_bag", "pack_bag", ""),
         ("Action: call_taxi\n</think>\nAction: pack_bag", "pack_bag", ""),
     ],
-)  # fmt: skip
+)
 def test_an_action_is_found(reply: str, name: str, arguments: str) -> None:
     step = read_step(reply)
     assert (step.kind, step.name, step.arguments) == ("action", name, arguments)
@@ -75,10 +87,21 @@ def test_a_final_answer_is_found(reply: str, words: str) -> None:
 
 @pytest.mark.parametrize(
     "reply",
-    ["", "  \n", "I would pack the bag now.", "Thought: what next?", "Action:", "Action: ``",
-     "Action:\nAction Input: {}", "Action Input: {}", "Action: {broken", "Observation: it rains",
-     "<think>Action: pack_bag", "My Action: pack_bag is next"],
-)  # fmt: skip
+    [
+        "",
+        "  \n",
+        "I would pack the bag now.",
+        "Thought: what next?",
+        "Action:",
+        "Action: ``",
+        "Action:\nAction Input: {}",
+        "Action Input: {}",
+        "Action: {broken",
+        "Observation: it rains",
+        "<think>Action: pack_bag",
+        "My Action: pack_bag is next",
+    ],
+)
 def test_what_is_no_step(reply: str) -> None:
     assert read_step(reply).kind == "malformed"
 
@@ -140,8 +163,12 @@ async def test_a_perfect_model_finishes() -> None:
         {"role": "user", "content": f"Observation: {answer('book_train', {'minute': 30})}"},
     ]
     assert [m.role for m in log.messages][2:] == [
-        "assistant", "tool", "assistant", "tool", "assistant",
-    ]  # fmt: skip
+        "assistant",
+        "tool",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
     assert log.messages[4].tool_calls[0].arguments == {"minute": 30}
 
 
@@ -157,13 +184,19 @@ async def test_invented_observations_are_cut_off() -> None:
     [
         ("I will pack the bag.", (0, "", "malformed"), CORRECTION),
         ("", (0, "", "malformed"), CORRECTION),
-        ("Action: fly_home\nAction Input: {}", (0, "fly_home", "unknown_tool"),
-         "There is no tool 'fly_home'"),
-        ('Action: book_train\nAction Input: {"minute": 3', (0, "book_train", "bad_arguments"),
-         "not valid JSON"),
+        (
+            "Action: fly_home\nAction Input: {}",
+            (0, "fly_home", "unknown_tool"),
+            "There is no tool 'fly_home'",
+        ),
+        (
+            'Action: book_train\nAction Input: {"minute": 3',
+            (0, "book_train", "bad_arguments"),
+            "not valid JSON",
+        ),
         ("Action: book_train", (0, "book_train", "bad_arguments"), "'minute' is a required"),
     ],
-)  # fmt: skip
+)
 async def test_what_the_model_does_wrong_is_logged_and_told(
     wrong: str, event: Any, told: str
 ) -> None:

@@ -70,9 +70,15 @@ async def test_as_tools_that_answer_at_once(backend):
     assert [await later.attempt_async(*call) for call in CALLS] == told
     assert seen(later) == seen(at_once)
     assert [status for status, _ in told] == [
-        "ok", "ok", "unknown_tool", "bad_arguments", "bad_arguments", "bad_arguments",
-        "unknown_tool", "ok",
-    ]  # fmt: skip
+        "ok",
+        "ok",
+        "unknown_tool",
+        "bad_arguments",
+        "bad_arguments",
+        "bad_arguments",
+        "unknown_tool",
+        "ok",
+    ]
 
 
 async def test_tools_that_answer_at_once_can_be_awaited_too():

@@ -78,8 +78,14 @@ def test_two_levels_by_hand() -> None:
     assert found.judge_mean == pytest.approx(0.4)
     assert found.label_mean == pytest.approx(0.5)
     assert found.warnings == ()
-    for figure in (found.exact, found.kappa, found.weighted, found.alpha, found.spearman,
-                   found.bias):  # fmt: skip
+    for figure in (
+        found.exact,
+        found.kappa,
+        found.weighted,
+        found.alpha,
+        found.spearman,
+        found.bias,
+    ):
         assert figure.low is not None
         assert figure.mean is not None
         assert figure.high is not None
@@ -142,16 +148,43 @@ def test_a_tie_without_an_order_is_no_level() -> None:
 
 
 def test_what_is_not_rated_is_counted_and_never_a_number() -> None:
-    judge = table(GRADE, {"a": "good", "b": [None, "good"], "c": None, "d": "n/a", "e": "fair",
-                          "f": "n/a", "g": "good", "j": "bad"})  # fmt: skip
-    labels = table(GRADE, {"a": "good", "b": "bad", "c": "good", "d": "n/a", "e": None,
-                           "f": "good", "h": "fair", "j": "n/a"})  # fmt: skip
+    judge = table(
+        GRADE,
+        {
+            "a": "good",
+            "b": [None, "good"],
+            "c": None,
+            "d": "n/a",
+            "e": "fair",
+            "f": "n/a",
+            "g": "good",
+            "j": "bad",
+        },
+    )
+    labels = table(
+        GRADE,
+        {
+            "a": "good",
+            "b": "bad",
+            "c": "good",
+            "d": "n/a",
+            "e": None,
+            "f": "good",
+            "h": "fair",
+            "j": "n/a",
+        },
+    )
     found = one(judge, labels, GRADE)
     assert found.n == 2
     assert found.left_out == {
-        "not labelled": 1, "not judged": 1, "not applicable for both": 1, "judge: failed": 1,
-        "judge: not applicable": 1, "label: failed": 1, "label: not applicable": 1,
-    }  # fmt: skip
+        "not labelled": 1,
+        "not judged": 1,
+        "not applicable for both": 1,
+        "judge: failed": 1,
+        "judge: not applicable": 1,
+        "label: failed": 1,
+        "label: not applicable": 1,
+    }
     assert found.failures == {"unscored:parse": 2, "not_applicable": 2}
     assert found.judge_mean == 1.0
     assert found.label_mean == 0.5

@@ -24,10 +24,17 @@ LOW = CompareOptions(min_cases=2)
 def rows_of(system: str, values: Sequence[float | None], **more: Any) -> list[dict[str, Any]]:
     """One run per case, `c0`, `c1`, ...; None is a failure."""
     return [
-        {"run": f"{system}-{i}", "case": f"c{i}", "system": system, "criterion": "clarity",
-         "value": v, "status": "scored" if v is not None else "unscored:parse", **more}
+        {
+            "run": f"{system}-{i}",
+            "case": f"c{i}",
+            "system": system,
+            "criterion": "clarity",
+            "value": v,
+            "status": "scored" if v is not None else "unscored:parse",
+            **more,
+        }
         for i, v in enumerate(values)
-    ]  # fmt: skip
+    ]
 
 
 def table(system: str, values: Sequence[float | None], **more: Any) -> ScoreTable:
@@ -52,8 +59,10 @@ def test_every_figure_by_another_way() -> None:
     expected = stats.ttest_rel(B, A).confidence_interval(0.95)
     assert row.difference.mean == pytest.approx(sum(d) / 12)
     assert (row.difference.low, row.difference.high) == pytest.approx((expected.low, expected.high))
-    flips = [abs(sum(s * x for s, x in zip(signs, d, strict=True)))
-             for signs in itertools.product((-1, 1), repeat=12)]  # fmt: skip
+    flips = [
+        abs(sum(s * x for s, x in zip(signs, d, strict=True)))
+        for signs in itertools.product((-1, 1), repeat=12)
+    ]
     assert row.p == pytest.approx(sum(f >= abs(sum(d)) - 1e-9 for f in flips) / 2**12)
     assert row.p_holm == row.p
     assert row.correlation == pytest.approx(stats.pearsonr(A, B).statistic)
@@ -75,20 +84,31 @@ def test_the_test_against_the_margin_by_all_sign_flips() -> None:
     options = CompareOptions(min_cases=2, margin=0.1)
     row = only(compare(table("a", a), table("b", b), options=options))
     d = [y - x + 0.1 for x, y in zip(a, b, strict=True)]
-    flips = [sum(s * x for s, x in zip(signs, d, strict=True))
-             for signs in itertools.product((-1, 1), repeat=10)]  # fmt: skip
+    flips = [
+        sum(s * x for s, x in zip(signs, d, strict=True))
+        for signs in itertools.product((-1, 1), repeat=10)
+    ]
     assert row.p_regression == pytest.approx(sum(f <= sum(d) + 1e-9 for f in flips) / 2**10)
 
 
 def test_repeats_and_runs_of_a_case_are_one_number() -> None:
     """Case c: runs .25 and .75 (three repeats 0, 1, 1 less one failure) against one run."""
-    first = score_table([
-        {"run": "r1", "case": "c", "system": "a", "criterion": "x", "repeat": 0, "value": 0.25},
-        {"run": "r2", "case": "c", "system": "a", "criterion": "x", "repeat": 0, "value": 0.5},
-        {"run": "r2", "case": "c", "system": "a", "criterion": "x", "repeat": 1, "value": 1.0},
-        {"run": "r2", "case": "c", "system": "a", "criterion": "x", "repeat": 2, "value": None,
-         "status": "error:timeout"},
-    ])  # fmt: skip
+    first = score_table(
+        [
+            {"run": "r1", "case": "c", "system": "a", "criterion": "x", "repeat": 0, "value": 0.25},
+            {"run": "r2", "case": "c", "system": "a", "criterion": "x", "repeat": 0, "value": 0.5},
+            {"run": "r2", "case": "c", "system": "a", "criterion": "x", "repeat": 1, "value": 1.0},
+            {
+                "run": "r2",
+                "case": "c",
+                "system": "a",
+                "criterion": "x",
+                "repeat": 2,
+                "value": None,
+                "status": "error:timeout",
+            },
+        ]
+    )
     second = score_table([{"run": "s", "case": "c", "system": "b", "criterion": "x", "value": 1.0}])
     row = only(compare(first, second, options=LOW))
     assert (row.n, row.first.mean, row.second.mean) == (1, 0.5, 1.0)
@@ -137,10 +157,16 @@ def test_holm_over_criteria_by_hand() -> None:
 
     def side(system: str, high: bool) -> ScoreTable:
         return score_table(
-            {"run": f"{system}{i}", "case": f"c{i}", "system": system, "criterion": name,
-             "value": 0.75 if high and i < n else 0.5}
-            for name, n in wins.items() for i in range(10)
-        )  # fmt: skip
+            {
+                "run": f"{system}{i}",
+                "case": f"c{i}",
+                "system": system,
+                "criterion": name,
+                "value": 0.75 if high and i < n else 0.5,
+            }
+            for name, n in wins.items()
+            for i in range(10)
+        )
 
     found = {r.criterion: r for r in compare(side("a", False), side("b", True), options=LOW).rows}
     assert [found[n].p for n in wins] == pytest.approx([2 / 64, 2 / 256, 2 / 1024])
@@ -175,8 +201,9 @@ def test_the_same_runs_rated_twice_have_no_success_to_compare() -> None:
 
 
 def test_unknown_success_is_left_out() -> None:
-    first = score_table([{**r, "success": None if i < 3 else True}
-                         for i, r in enumerate(rows_of("a", A))])  # fmt: skip
+    first = score_table(
+        [{**r, "success": None if i < 3 else True} for i, r in enumerate(rows_of("a", A))]
+    )
     row = compare(first, table("b", B, success=False), options=LOW).rows[-1]
     assert (row.n, row.lost, row.counts[0].failures) == (9, 3, {"unknown": 3})
     assert (row.first.mean, row.second.mean) == (1.0, 0.0)
@@ -193,8 +220,10 @@ def test_the_mirror_image_changes_signs_only(pairs: list[tuple[float, float]]) -
     a, b = table("a", [x for x, _ in pairs]), table("b", [y for _, y in pairs])
     there, back = only(compare(a, b, options=LOW)), only(compare(b, a, options=LOW))
     assert (there.p, there.correlation, there.detectable) == (
-        back.p, pytest.approx(back.correlation), pytest.approx(back.detectable)
-    )  # fmt: skip
+        back.p,
+        pytest.approx(back.correlation),
+        pytest.approx(back.detectable),
+    )
     assert (there.wins, there.ties, there.losses) == (back.losses, back.ties, back.wins)
     assert there.first == back.second
     for left, right in (
@@ -253,20 +282,27 @@ def test_verdicts(by: tuple[float, ...], n: int, verdict: str) -> None:
     ("by", "n", "verdict", "reason"),
     [
         ((0.25, 0.5), 20, "better", "by 0.375 [+0.315, +0.435]"),
-        ((-0.02, -0.01), 20, "worse",
-         "by 0.015 [-0.017, -0.013], and by no more than 0.017"),
-        ((0.01, -0.01), 40, "no difference",
-         "any beyond 0.003 is excluded [-0.003, +0.003], and up to 0.05 does not matter"),
+        ((-0.02, -0.01), 20, "worse", "by 0.015 [-0.017, -0.013], and by no more than 0.017"),
+        (
+            (0.01, -0.01),
+            40,
+            "no difference",
+            "any beyond 0.003 is excluded [-0.003, +0.003], and up to 0.05 does not matter",
+        ),
         # .025^(1/40) = .912, .025^(1/100) = .964: the share of cases that may differ still
         ((0.0,), 40, "identical", "all 40 pairs; a difference beyond 0.088 is excluded"),
         ((0.0,), 100, "identical", "all 100 pairs; a difference beyond 0.036 is excluded"),
         # mean .01, sd^2 .2304 x 40/39: (1.95996 + .84162)^2 sd^2 / .04^2 = 1,159.2
-        ((0.49, -0.47), 40, "cannot tell",
-         "the difference may be anything in [-0.145, +0.165]; "
-         "about 1,160 cases like these would decide"),
+        (
+            (0.49, -0.47),
+            40,
+            "cannot tell",
+            "the difference may be anything in [-0.145, +0.165]; "
+            "about 1,160 cases like these would decide",
+        ),
         ((0.25, 0.5), 19, "cannot tell", "19 cases: below 20 nothing is decided"),
     ],
-)  # fmt: skip
+)
 def test_reasons(by: tuple[float, ...], n: int, verdict: str, reason: str) -> None:
     row = only(shifted(n, by))
     assert (row.verdict, row.reason) == (verdict, reason)
@@ -304,11 +340,18 @@ def test_a_correction_that_takes_a_verdict_back_says_so() -> None:
 
     def side(system: str, n_high: int) -> ScoreTable:
         return score_table(
-            {"run": f"{system}{i}", "case": f"c{i}", "system": system, "criterion": f"k{k}",
-             "value": 0.75 if k == 0 and i < n_high else
-                      0.5 + 0.25 * (k > 0 and i < n_high) * (-1) ** i}
-            for k in range(20) for i in range(20)
-        )  # fmt: skip
+            {
+                "run": f"{system}{i}",
+                "case": f"c{i}",
+                "system": system,
+                "criterion": f"k{k}",
+                "value": 0.75
+                if k == 0 and i < n_high
+                else 0.5 + 0.25 * (k > 0 and i < n_high) * (-1) ** i,
+            }
+            for k in range(20)
+            for i in range(20)
+        )
 
     row = compare(side("a", 0), side("b", 6)).rows[0]
     assert (row.p, row.p_holm) == (pytest.approx(2 / 64), pytest.approx(20 * 2 / 64))
@@ -351,8 +394,10 @@ def test_an_unknown_criterion() -> None:
 
 
 def test_levels_without_an_order_are_counted() -> None:
-    labels = [{**r, "value": None, "label": "blue" if i else "red", "status": "scored"}
-              for i, r in enumerate(rows_of("a", A))]  # fmt: skip
+    labels = [
+        {**r, "value": None, "label": "blue" if i else "red", "status": "scored"}
+        for i, r in enumerate(rows_of("a", A))
+    ]
     row = only(compare(score_table(labels), score_table(labels), options=LOW))
     assert (row.n, row.p, row.verdict, row.unordered) == (0, None, "cannot tell", True)
     assert row.reason == "levels without an order (nominal): counted, not averaged"

@@ -59,8 +59,10 @@ def test_it_is_told_by_system_and_of_long_answers_only() -> None:
     by_system = [Examined(p, p, p, SAME, ()) for p in problems]
     short = [Examined(p, "hen", p, "The answer is 12.", ()) for p in problems]
     assert flags_among([*by_system, *short]).found == ()
-    spaced = [Examined(p, "hen", p, SAME.upper().replace(" ", " " * (i + 1)), MARKER)
-              for i, p in enumerate(problems)]  # fmt: skip
+    spaced = [
+        Examined(p, "hen", p, SAME.upper().replace(" ", " " * (i + 1)), MARKER)
+        for i, p in enumerate(problems)
+    ]
     assert flags_among(spaced).line == (
         "3 of 3 runs hold text that seems to talk to the judge (by system: hen 3): "
         + "; ".join(f"{p} (fake marker, one output for several problems)" for p in problems)

@@ -123,8 +123,9 @@ def pairs(differences: Sequence[float]) -> Comparison:
 
 
 def test_levels_without_an_order_have_no_gate() -> None:
-    rows = [{"run": f"r{i}", "criterion": "tone", "value": None, "label": "warm"}
-            for i in range(24)]  # fmt: skip
+    rows = [
+        {"run": f"r{i}", "criterion": "tone", "value": None, "label": "warm"} for i in range(24)
+    ]
     assert regression_gates(compare(score_table(rows), score_table(rows))) == []
 
 
@@ -147,10 +148,16 @@ def six_losses(others: Callable[[int], float], n_criteria: int = 2) -> Compariso
 
     def side(system: str) -> ScoreTable:
         return score_table(
-            {"run": f"{system}{i}", "case": f"c{i}", "system": system, "criterion": f"k{k}",
-             "value": 0.5 + (system == "b") * (others(i) if k else -0.25 * (i < 6))}
-            for k in range(n_criteria) for i in range(20)
-        )  # fmt: skip
+            {
+                "run": f"{system}{i}",
+                "case": f"c{i}",
+                "system": system,
+                "criterion": f"k{k}",
+                "value": 0.5 + (system == "b") * (others(i) if k else -0.25 * (i < 6)),
+            }
+            for k in range(n_criteria)
+            for i in range(20)
+        )
 
     return compare(side("a"), side("b"), options=CompareOptions(margin=0.0))
 
@@ -218,10 +225,12 @@ def test_an_unknown_criterion() -> None:
 @pytest.mark.parametrize(
     ("outcomes", "code", "passing"),
     [
-        ([], 0, 0), (["met", "met"], 0, 0), (["met", "undecided"], 4, 0),
+        ([], 0, 0),
+        (["met", "met"], 0, 0),
+        (["met", "undecided"], 4, 0),
         (["undecided", "missed", "met"], 1, 1),
     ],
-)  # fmt: skip
+)
 def test_exit_codes(outcomes: list[str], code: int, passing: int) -> None:
     gates = [Gate("regression", o, "why", "x", 0.05) for o in outcomes]  # type: ignore[arg-type]
     assert exit_code(gates) == code

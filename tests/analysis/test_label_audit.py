@@ -180,10 +180,16 @@ def test_brute_force_says_the_same(seed: int) -> None:
         for criterion in ("a", "b"):
             level = rng.integers(0, 4 if success else 3, size=2) / 4
             rows += [
-                {"run": f"r{i}", "case": f"c{i % 7}",
-                 "criterion": criterion, "repeat": k, "success": success, "value": float(v)}
+                {
+                    "run": f"r{i}",
+                    "case": f"c{i % 7}",
+                    "criterion": criterion,
+                    "repeat": k,
+                    "success": success,
+                    "value": float(v),
+                }
                 for k, v in enumerate(level)
-            ]  # fmt: skip
+            ]
     table = score_table(rows)
     if len(set(table.success.tolist()) - {-1}) < 2:
         return
@@ -212,19 +218,49 @@ def test_auc_with_and_without() -> None:
 # ---- recorded GPT-4 ratings of 20 problems, 8 times; not part of the project ---------------------
 
 LEVELS = {
-    "Problem Interpretation": ["completely off", "slightly relevant", "relevant",
-                               "mostly accurate", "completely accurate"],
-    "Mathematical Methodology": ["inappropriate", "barely adequate", "adequate",
-                                 "mostly effective", "completely effective"],
-    "Calculation Correctness": ["completely incorrect", "mostly incorrect", "neither",
-                                "mostly correct", "completely correct"],
-    "Explanation Clarity": ["not at all clear", "slightly clear", "moderately clear",
-                            "very clear", "completely clear"],
-    "Code Efficiency": ["not at all efficient", "slightly efficient", "moderately efficient",
-                        "very efficient", "extremely efficient"],
-    "Code Correctness": ["completely incorrect", "mostly incorrect", "partly correct",
-                         "mostly correct", "completely correct"],
-}  # fmt: skip
+    "Problem Interpretation": [
+        "completely off",
+        "slightly relevant",
+        "relevant",
+        "mostly accurate",
+        "completely accurate",
+    ],
+    "Mathematical Methodology": [
+        "inappropriate",
+        "barely adequate",
+        "adequate",
+        "mostly effective",
+        "completely effective",
+    ],
+    "Calculation Correctness": [
+        "completely incorrect",
+        "mostly incorrect",
+        "neither",
+        "mostly correct",
+        "completely correct",
+    ],
+    "Explanation Clarity": [
+        "not at all clear",
+        "slightly clear",
+        "moderately clear",
+        "very clear",
+        "completely clear",
+    ],
+    "Code Efficiency": [
+        "not at all efficient",
+        "slightly efficient",
+        "moderately efficient",
+        "very efficient",
+        "extremely efficient",
+    ],
+    "Code Correctness": [
+        "completely incorrect",
+        "mostly incorrect",
+        "partly correct",
+        "mostly correct",
+        "completely correct",
+    ],
+}
 
 
 @pytest.mark.skipif(not RUNS.is_dir(), reason="the recorded replies are not here")

@@ -23,10 +23,18 @@ JUDGED = np.clip(TRUTH + (RNG.random(90) < 0.3), 0, 2)
 
 def table(levels: np.ndarray, runs: list[int] | None = None, repeats: int = 1) -> ScoreTable:
     return score_table(
-        {"run": f"r{i}", "case": f"case {i // 3}", "system": f"s{i % 3}", "criterion": "grade",
-         "label": GRADE.accepted_values[levels[i]], "value": levels[i] / 2, "repeat": k}
-        for i in (range(90) if runs is None else runs) for k in range(repeats)
-    )  # fmt: skip
+        {
+            "run": f"r{i}",
+            "case": f"case {i // 3}",
+            "system": f"s{i % 3}",
+            "criterion": "grade",
+            "label": GRADE.accepted_values[levels[i]],
+            "value": levels[i] / 2,
+            "repeat": k,
+        }
+        for i in (range(90) if runs is None else runs)
+        for k in range(repeats)
+    )
 
 
 def test_labels_that_were_drawn_correct_the_mean() -> None:
@@ -86,9 +94,12 @@ def test_probabilities_by_hand() -> None:
         return json.dumps(dict(zip(GRADE.accepted_values, masses, strict=True)))
 
     rows = [  # run, repeat, probabilities, label; d was asked otherwise
-        ("a", 0, own(0.8, 0.2, 0.0), 0), ("b", 0, own(0.0, 0.15, 0.85), 1),
-        ("c", 0, own(0.0, 1.0, 0.0), 1), ("c", 1, own(0.0, 0.2, 0.8), 1), ("d", 0, None, 2),
-    ]  # fmt: skip
+        ("a", 0, own(0.8, 0.2, 0.0), 0),
+        ("b", 0, own(0.0, 0.15, 0.85), 1),
+        ("c", 0, own(0.0, 1.0, 0.0), 1),
+        ("c", 1, own(0.0, 0.2, 0.8), 1),
+        ("d", 0, None, 2),
+    ]
     judge = score_table(
         {"run": run, "repeat": repeat, "criterion": "grade", "value": 0.5, "probabilities": masses}
         for run, repeat, masses, _ in rows
@@ -104,8 +115,9 @@ def test_probabilities_by_hand() -> None:
     assert got.brier.mean == pytest.approx(sum(brier) / 3)
     # a says .8 and is right, b says .85 and is wrong, c says .6 (mean of its repeats) and is right
     assert [(one.judge, one.label.mean) for one in got.level_bins] == [
-        (pytest.approx(0.6), 1.0), (pytest.approx(0.825), 0.5),
-    ]  # fmt: skip
+        (pytest.approx(0.6), 1.0),
+        (pytest.approx(0.825), 0.5),
+    ]
     assert got.level_error is not None
     assert got.level_error.n == 3
 
@@ -126,6 +138,7 @@ def test_three_people_say_whether_a_judge_may_stand_in() -> None:
     assert bad["grade"].passes is False
     two = replacing(table(TRUTH), {"A": people["A"], "B": people["B"]}, [GRADE])
     assert (two["grade"].passes, two["grade"].reason) == (
-        None, "2 annotators: the test needs at least three",
-    )  # fmt: skip
+        None,
+        "2 annotators: the test needs at least three",
+    )
     assert ALL not in good

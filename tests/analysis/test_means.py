@@ -33,9 +33,15 @@ CLARITY = Criterion(name="clarity", accepted_values=("bad", "ok", "good"))
 
 def rating(case: str, value: float | None, **more: object) -> Rating:
     base: dict[str, object] = {
-        "run_id": f"{case}-{value}", "system": "a", "case": case, "success": True,
-        "criterion_id": "clarity", "repeat": 0, "status": "scored", "value": value,
-    }  # fmt: skip
+        "run_id": f"{case}-{value}",
+        "system": "a",
+        "case": case,
+        "success": True,
+        "criterion_id": "clarity",
+        "repeat": 0,
+        "status": "scored",
+        "value": value,
+    }
     return Rating(**{**base, **more})  # type: ignore[arg-type]
 
 
@@ -51,8 +57,13 @@ def test_a_mean_with_its_clustered_interval_by_hand() -> None:
     # Cases p: 0, 1; q: 1, 1; r: 0.5. Mean 3.5 / 5 = 0.7.
     # Residual sums: p -0.4, q 0.6, r -0.2; squares 0.16 + 0.36 + 0.04 = 0.56.
     # se^2 = 3/2 * 0.56 / 25 = 0.0336; t(2 df, .975) = 4.302653.
-    ratings = [rating("p", 0.0), rating("p", 1.0), rating("q", 1.0), rating("q", 1.0, repeat=1),
-               rating("r", 0.5)]  # fmt: skip
+    ratings = [
+        rating("p", 0.0),
+        rating("p", 1.0),
+        rating("q", 1.0),
+        rating("q", 1.0, repeat=1),
+        rating("r", 0.5),
+    ]
     overall = row_of(ratings).overall
     assert overall.mean == pytest.approx(0.7)
     assert overall.se == pytest.approx(math.sqrt(0.0336))
@@ -64,9 +75,12 @@ def test_a_mean_with_its_clustered_interval_by_hand() -> None:
 
 def test_success_and_failed_are_apart_and_unknown_is_in_neither() -> None:
     ratings = [
-        rating("p", 1.0), rating("q", 0.5), rating("p", 0.0, success=False),
-        rating("q", 0.25, success=False), rating("r", 0.75, success=None),
-    ]  # fmt: skip
+        rating("p", 1.0),
+        rating("q", 0.5),
+        rating("p", 0.0, success=False),
+        rating("q", 0.25, success=False),
+        rating("r", 0.75, success=None),
+    ]
     row = row_of(ratings)
     assert (row.success.mean, row.success.n) == (0.75, 2)
     assert (row.failed.mean, row.failed.n) == (0.125, 2)
@@ -93,9 +107,13 @@ def test_failures_and_answers_without_a_value_are_counted_and_never_averaged() -
 
 
 def test_what_is_missing_bounds_the_mean() -> None:
-    ratings = [rating("p", 1.0), rating("q", 0.5), rating("r", None, status="unscored:parse"),
-               rating("s", None, status="error:timeout"),
-               rating("t", None, status="not_applicable")]  # fmt: skip
+    ratings = [
+        rating("p", 1.0),
+        rating("q", 0.5),
+        rating("r", None, status="unscored:parse"),
+        rating("s", None, status="error:timeout"),
+        rating("t", None, status="not_applicable"),
+    ]
     assert row_of(ratings).bounds == (
         1.5 / 4,
         3.5 / 4,
@@ -145,14 +163,21 @@ def test_what_has_no_order_is_never_averaged(changes: dict[str, str]) -> None:
 
 
 def test_rows_per_system_then_all_and_order_does_not_matter() -> None:
-    ratings = [rating("p", 1.0, system="b"), rating("q", 0.5, system="a"),
-               rating("p", 0.0, system="a", criterion_id="other")]  # fmt: skip
+    ratings = [
+        rating("p", 1.0, system="b"),
+        rating("q", 0.5, system="a"),
+        rating("p", 0.0, system="a", criterion_id="other"),
+    ]
     other = CLARITY.model_copy(update={"id": "other", "name": "other"})
     rows = summarize(ratings, [CLARITY, other])
     assert [(r.criterion_id, r.system, r.overall.n) for r in rows] == [
-        ("clarity", "a", 1), ("clarity", "b", 1), ("clarity", ALL, 2),
-        ("other", "a", 1), ("other", "b", 0), ("other", ALL, 1),
-    ]  # fmt: skip
+        ("clarity", "a", 1),
+        ("clarity", "b", 1),
+        ("clarity", ALL, 2),
+        ("other", "a", 1),
+        ("other", "b", 0),
+        ("other", ALL, 1),
+    ]
     assert summarize(ratings[::-1], [CLARITY, other]) == rows
     assert [r.system for r in summarize(ratings[1:], [CLARITY])] == ["a"]
     assert summarize([], [CLARITY]) == []
@@ -185,11 +210,13 @@ def test_ratings_know_their_run_and_can_be_restricted(tmp_path: Path) -> None:
             assert by_run[run.id].success is run.success
         assert len({r.case for r in ratings}) == 2  # run-0..2 share a problem, and run-3..5
         assert len(load_ratings(store, key, repeats=1)) == 12
-        some = load_ratings(store, key, run_keys=[runs[1][1].sha256],
-                            criterion_keys=[two[0].sha256])  # fmt: skip
+        some = load_ratings(
+            store, key, run_keys=[runs[1][1].sha256], criterion_keys=[two[0].sha256]
+        )
         assert [(r.run_id, r.criterion_id, r.repeat) for r in some] == [
-            ("run-1", "quality-0", 0), ("run-1", "quality-0", 1)
-        ]  # fmt: skip
+            ("run-1", "quality-0", 0),
+            ("run-1", "quality-0", 1),
+        ]
         assert load_ratings(store, key, run_keys=[]) == []
         assert load_ratings(store, "0" * 64) == []
 
@@ -276,16 +303,23 @@ def test_recorded_replies_give_the_known_means(tmp_path: Path) -> None:
         for row in rows:
             results = [
                 recorded_result(
-                    CellKey(run=views[row["problem_file"]][1].sha256, criterion=c.sha256,
-                            source=source.sha256, repeat=repeats[row["run"]]),
-                    c, row["values"][name],
+                    CellKey(
+                        run=views[row["problem_file"]][1].sha256,
+                        criterion=c.sha256,
+                        source=source.sha256,
+                        repeat=repeats[row["run"]],
+                    ),
+                    c,
+                    row["values"][name],
                 )
                 for name, c in dimensions.items()
-            ]  # fmt: skip
+            ]
             store.save_soon(results, CallRecord(raw=row["raw"]))
         store.register([], [], source)
-        table = {r.criterion_id: r for r in summarize(
-            load_ratings(store, source.sha256), list(dimensions.values()))}  # fmt: skip
+        table = {
+            r.criterion_id: r
+            for r in summarize(load_ratings(store, source.sha256), list(dimensions.values()))
+        }
     assert len(rows) == 160
     assert sum(r.overall.n for r in table.values()) == 910
     assert sum(r.not_applicable for r in table.values()) == 48
@@ -294,7 +328,11 @@ def test_recorded_replies_give_the_known_means(tmp_path: Path) -> None:
         row = table[dimensions[name].id]
         assert row.success.mean is not None
         assert row.failed.mean is not None
-        found = (f"{4 * row.success.mean:.3f}", row.success.n,
-                 f"{4 * row.failed.mean:.3f}", row.failed.n)  # fmt: skip
+        found = (
+            f"{4 * row.success.mean:.3f}",
+            row.success.n,
+            f"{4 * row.failed.mean:.3f}",
+            row.failed.n,
+        )
         assert found == (good, n_good, bad, n_bad), name
         assert (row.success.n_clusters, row.failed.n_clusters) == (13, 7)

@@ -33,9 +33,12 @@ def test_originals_and_copies_of_the_runs_asked_for(tmp_path: Path) -> None:
             rated = JudgeEvaluator(judge, ((variant, some),), criteria(2), 2)
             asyncio.run(Experiment(rated, store, concurrency=2).run())
         table = scores_from_store(
-            store, judge.source.sha256,
-            criteria=[criteria(2)[0].sha256], runs=[v.sha256 for _, v in originals[:3]], repeats=2,
-        )  # fmt: skip
+            store,
+            judge.source.sha256,
+            criteria=[criteria(2)[0].sha256],
+            runs=[v.sha256 for _, v in originals[:3]],
+            repeats=2,
+        )
     assert len(table) == 3 * 1 * 2 * 2
     assert sorted(table.present("run")) == ["run-0", "run-1", "run-2"]
     assert sorted(table.present("variant")) == ["original", "pad"]

@@ -29,10 +29,16 @@ def simulated(cases: int, repeats: int, systems: int = 2, *, shared: bool = True
                 continue
             value = 0.5 + case + 0.05 * s + rng.normal(0, 0.05)
             for k in range(repeats):
-                rows.append({
-                    "run": f"{s}-{c}", "case": f"c{c}", "system": f"s{s}", "criterion": "speed",
-                    "value": value + rng.normal(0, 0.08), "repeat": k,
-                })  # fmt: skip
+                rows.append(
+                    {
+                        "run": f"{s}-{c}",
+                        "case": f"c{c}",
+                        "system": f"s{s}",
+                        "criterion": "speed",
+                        "value": value + rng.normal(0, 0.08),
+                        "repeat": k,
+                    }
+                )
     return rows
 
 
@@ -90,13 +96,15 @@ def test_design_by_hand() -> None:
 
 
 def test_the_widest_disagreement_comes_first() -> None:
-    judge = score_table([
-        {"run": "a", "criterion": "x", "value": 1.0, "label": "good", "repeat": 0},
-        {"run": "a", "criterion": "x", "value": 1.0, "label": "good", "repeat": 1},
-        {"run": "b", "criterion": "x", "value": 0.5, "label": "fair", "repeat": 0},
-        {"run": "b", "criterion": "x", "value": 1.0, "label": "good", "repeat": 1},
-        {"run": "c", "criterion": "x", "value": 0.0, "label": "bad", "repeat": 0},
-    ])  # fmt: skip
+    judge = score_table(
+        [
+            {"run": "a", "criterion": "x", "value": 1.0, "label": "good", "repeat": 0},
+            {"run": "a", "criterion": "x", "value": 1.0, "label": "good", "repeat": 1},
+            {"run": "b", "criterion": "x", "value": 0.5, "label": "fair", "repeat": 0},
+            {"run": "b", "criterion": "x", "value": 1.0, "label": "good", "repeat": 1},
+            {"run": "c", "criterion": "x", "value": 0.0, "label": "bad", "repeat": 0},
+        ]
+    )
     bad = {"criterion": "x", "value": 0.0, "label": "bad"}
     person = score_table([{"run": "a", **bad}, {"run": "c", **bad}])
     found = disagreements({"judge": judge, "A": person})

@@ -122,12 +122,16 @@ def sides(n: int, apart: float, seed: int = 0) -> tuple[ScoreTable, ScoreTable]:
     base = rng.normal(0.5, 0.1, n)
     a, b = (
         score_table(
-            {"run": f"{name}{i}", "case": f"c{i}", "criterion": "grade",
-             "value": float(np.clip(base[i] + shift + rng.normal(0, 0.1), 0, 1))}
+            {
+                "run": f"{name}{i}",
+                "case": f"c{i}",
+                "criterion": "grade",
+                "value": float(np.clip(base[i] + shift + rng.normal(0, 0.1), 0, 1)),
+            }
             for i in range(n)
         )
         for name, shift in (("a", 0.0), ("b", apart))
-    )  # fmt: skip
+    )
     return a, b
 
 
@@ -160,11 +164,16 @@ def test_false_alarms_while_looking_after_every_case() -> None:
         a, b = sides(40, 0.0, seed)
         looks = range(20, 41, 2)
         alarms += any(
-            compare(a.where(a.run.codes < n), b.where(b.run.codes < n),
-                    options=CompareOptions(planned=40, margin=0.0)).rows[0].verdict
+            compare(
+                a.where(a.run.codes < n),
+                b.where(b.run.codes < n),
+                options=CompareOptions(planned=40, margin=0.0),
+            )
+            .rows[0]
+            .verdict
             in ("better", "worse")
             for n in looks
-        )  # fmt: skip
+        )
     assert alarms / 120 <= 0.1
 
 
@@ -182,16 +191,27 @@ def test_verify_stops_where_no_verdict_is_open() -> None:
         return LEVELS[max(0, min(4, round(value * 4)))]
 
     runs = [
-        Run(id=f"r{i}", task="t", input=f"case {i}", success=i % 2 == 0,
-            output=" ".join(f"Sentence {k} of case {i} says {k + i}." for k in range(8)))
+        Run(
+            id=f"r{i}",
+            task="t",
+            input=f"case {i}",
+            success=i % 2 == 0,
+            output=" ".join(f"Sentence {k} of case {i} says {k + i}." for k in range(8)),
+        )
         for i in range(160)
-    ]  # fmt: skip
+    ]
 
     def verified(**more: Any) -> Any:
         return agenteval.verify(
-            runs, [criterion], judge=judge, version="1", task="t", repeats=2,
-            perturbations=("drop_sentences", "shuffle_sentences", "whitespace"), **more,
-        )  # fmt: skip
+            runs,
+            [criterion],
+            judge=judge,
+            version="1",
+            task="t",
+            repeats=2,
+            perturbations=("drop_sentences", "shuffle_sentences", "whitespace"),
+            **more,
+        )
 
     early = verified(sequential=True)
     cases = len(set(asked))

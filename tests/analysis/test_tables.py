@@ -18,9 +18,14 @@ STYLE = Criterion(name="Style", accepted_values=("plain", "ornate"), scale="nomi
 def rating(run: int, value: float | None, status: str = "scored", **more: Any) -> Rating:
     about: dict[str, Any] = {"success": None, "criterion_id": "clarity", "message": ""} | more
     return Rating(
-        run_id=f"r{run}", system="bot", case=f"c{run}", repeat=0, status=status, value=value,
+        run_id=f"r{run}",
+        system="bot",
+        case=f"c{run}",
+        repeat=0,
+        status=status,
+        value=value,
         **about,
-    )  # fmt: skip
+    )
 
 
 def test_empty_replies_alone_are_not_shown_as_a_mean() -> None:
@@ -70,9 +75,7 @@ def test_what_is_known_of_the_outcome_is_told_once() -> None:
 
 
 def test_the_first_table_is_whole_at_80_columns() -> None:
-    ratings = [
-        rating(i, i % 2 / 1, success=i % 3 == 0, label="clear") for i in range(40)
-    ]  # fmt: skip
+    ratings = [rating(i, i % 2 / 1, success=i % 3 == 0, label="clear") for i in range(40)]
     report = Report(title="", tables=score_tables(ratings, [CLEAR])[:1])
     console = Console(width=80, record=True, highlight=False)
     report.print(console=console)

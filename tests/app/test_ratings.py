@@ -44,14 +44,16 @@ def test_two_tables_agree() -> None:
 
 def test_two_tables_are_compared(tmp_path: Path) -> None:
     first, second = ratings([0.25, 0.5] * 10, "a"), ratings([0.5, 1.0] * 10, "a")
-    report = agenteval.compare(scores=first, other=second, fail_if="surely-worse",
-                               fail_under={"clarity": 0.9})  # fmt: skip
+    report = agenteval.compare(
+        scores=first, other=second, fail_if="surely-worse", fail_under={"clarity": 0.9}
+    )
     row = report.rows["clarity"]
     assert (row.n, row.difference.mean) == (20, 0.375)
     assert report.verdict("clarity") == "better"
     assert {gate.name: gate.outcome for gate in report.gates} == {
-        "regression": "met", "fail-under": "missed"
-    }  # fmt: skip
+        "regression": "met",
+        "fail-under": "missed",
+    }
     assert report.exit_code == 1
     saved = json.loads(report.save(tmp_path / "a.json").read_text())
     assert saved["tables"]["rows"]["rows"][0]["difference"]["value"] == 0.375
@@ -88,8 +90,11 @@ def test_what_a_store_holds(store: Path, tmp_path: Path) -> None:
     assert means == {f"style-{i}": 0.25 for i in range(3)} | {"all systems": 0.25}
     run = agenteval.results("run-3", store)
     assert [(r["criterion_id"], r["repeat"]) for r in run["results"].rows] == [
-        ("quality-0", 0), ("quality-0", 1), ("quality-1", 0), ("quality-1", 1)
-    ]  # fmt: skip
+        ("quality-0", 0),
+        ("quality-0", 1),
+        ("quality-1", 0),
+        ("quality-1", 1),
+    ]
     written = agenteval.export(tmp_path / "all.jsonl", store)
     assert written.data["rows"] == 9 + 36
     page = agenteval.page(tmp_path / "page.html", store=store)

@@ -149,19 +149,32 @@ def trace_file() -> None:
     def span(number: str, parent: str | None, **attributes: str) -> dict[str, Any]:
         pairs = [{"key": k, "value": {"stringValue": v}} for k, v in attributes.items()]
         return {
-            "traceId": TRACE, "spanId": number, "parentSpanId": parent or "", "name": "step",
-            "startTimeUnixNano": "1700000000000000000", "endTimeUnixNano": "1700000001000000000",
+            "traceId": TRACE,
+            "spanId": number,
+            "parentSpanId": parent or "",
+            "name": "step",
+            "startTimeUnixNano": "1700000000000000000",
+            "endTimeUnixNano": "1700000001000000000",
             "attributes": pairs,
-        }  # fmt: skip
+        }
 
     spans = [
-        span(ROOT, None, **{"openinference.span.kind": "AGENT", "input.value": "2 + 2?",
-                            "output.value": "4"}),
-        span("00f067aa0ba902b7", ROOT, **{"gen_ai.operation.name": "chat",
-                                          "gen_ai.response.id": "chatcmpl-1"}),
-        span("00f067aa0ba902b8", ROOT, **{"gen_ai.operation.name": "chat",
-                                          "gen_ai.response.id": "chatcmpl-2"}),
-    ]  # fmt: skip
+        span(
+            ROOT,
+            None,
+            **{"openinference.span.kind": "AGENT", "input.value": "2 + 2?", "output.value": "4"},
+        ),
+        span(
+            "00f067aa0ba902b7",
+            ROOT,
+            **{"gen_ai.operation.name": "chat", "gen_ai.response.id": "chatcmpl-1"},
+        ),
+        span(
+            "00f067aa0ba902b8",
+            ROOT,
+            **{"gen_ai.operation.name": "chat", "gen_ai.response.id": "chatcmpl-2"},
+        ),
+    ]
     document = {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
     Path("traces.json").write_text(json.dumps(document))
 
@@ -200,10 +213,11 @@ def test_events_belong_to_the_root_span_of_a_trace_that_is_given() -> None:
         ([(200, '{"part', {"Content-Length": "99"})], 0, "its answer is none of OTLP"),
         (
             [(200, '{"partialSuccess": {"rejectedLogRecords": "7", "errorMessage": "old"}}', {})],
-            893, "old",
+            893,
+            "old",
         ),
     ],
-)  # fmt: skip
+)
 def test_an_endpoint_that_refuses_says_how_much_it_took(
     answers: list[Answer], taken: int, said: str, pauses: list[float], nine_hundred: Any
 ) -> None:

@@ -111,9 +111,14 @@ def test_a_part_of_a_unit_is_half_a_unit(store: Path) -> None:
 
 KEY = {"evaluator": "traces", "system_key": "b" * 64, "case_key": "a" * 64, "trial": 0}
 TRIAL = {
-    **KEY, "case_id": "one", "status": "done", "log": {}, "outcome": "pass", "check_key": "c" * 64,
+    **KEY,
+    "case_id": "one",
+    "status": "done",
+    "log": {},
+    "outcome": "pass",
+    "check_key": "c" * 64,
     "verdict": {},
-}  # fmt: skip
+}
 
 
 @pytest.fixture

@@ -28,12 +28,47 @@ pytestmark = pytest.mark.slow
 
 ROWS = corpus()
 KINDS = {
-    "fenced", "prose", "quotes", "python", "comma", "comment", "cut", "duplicate", "number", "deep",
-    "unicode", "control", "boolean", "scale", "label", "two labels", "missing", "extra", "renamed",
-    "list", "nested", "explanation only", "rubric", "several", "refusal", "empty", "loop",
-    "thinking", "tool call", "xml", "lines", "table", "html", "csv", "string", "escape", "language",
-    "bracket", "probabilities", "parts",
-}  # fmt: skip
+    "fenced",
+    "prose",
+    "quotes",
+    "python",
+    "comma",
+    "comment",
+    "cut",
+    "duplicate",
+    "number",
+    "deep",
+    "unicode",
+    "control",
+    "boolean",
+    "scale",
+    "label",
+    "two labels",
+    "missing",
+    "extra",
+    "renamed",
+    "list",
+    "nested",
+    "explanation only",
+    "rubric",
+    "several",
+    "refusal",
+    "empty",
+    "loop",
+    "thinking",
+    "tool call",
+    "xml",
+    "lines",
+    "table",
+    "html",
+    "csv",
+    "string",
+    "escape",
+    "language",
+    "bracket",
+    "probabilities",
+    "parts",
+}
 RUNGS = {"json", "fenced", "buried", "loose", "salvaged", "labelled", "prose", None}
 
 
@@ -46,8 +81,13 @@ def test_the_corpus_is_large_and_has_every_kind_and_rung() -> None:
     kinds = Counter(row.kind for row in ROWS)
     assert min(kinds.values()) >= 3
     statuses = {status for row in ROWS for status in row.expect.values()}
-    assert statuses >= {"unscored:parse", "unscored:missing", "unscored:off_scale",
-                        "unscored:refusal", "not_applicable"}  # fmt: skip
+    assert statuses >= {
+        "unscored:parse",
+        "unscored:missing",
+        "unscored:off_scale",
+        "unscored:refusal",
+        "not_applicable",
+    }
     readers = Counter(one.reader for one in malformed_readers.readings())
     assert readers.keys() == malformed_readers.READERS.keys()
     assert min(readers.values()) >= 20
@@ -74,9 +114,17 @@ def test_a_seed_always_gives_the_same_replies() -> None:
     assert list(replies(50, 3)) == list(replies(50, 3))
     assert list(replies(50, 3)) != list(replies(50, 4))
     assert {name for one in replies(600) for name in one.mutations} >= {
-        "cut off", "draft before", "draft in thinking", "second answer after it", "NaN", "refusal",
-        "rating against the label", "as a JSON string", "boolean for a label", "list of objects",
-    }  # fmt: skip
+        "cut off",
+        "draft before",
+        "draft in thinking",
+        "second answer after it",
+        "NaN",
+        "refusal",
+        "rating against the label",
+        "as a JSON string",
+        "boolean for a label",
+        "list of objects",
+    }
 
 
 def first_label(

@@ -18,13 +18,34 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 ORDER = tuple(BENCHMARKS)
 QUANTIFY = {
-    "benchmark", "runs", "criteria", "cells", "concurrency", "latency_s", "rounds", "load", "cores",
-    "same_bodies", "target_ratio", "cpu_ms_above_bare", "met", "wrong", "sides",
-}  # fmt: skip
+    "benchmark",
+    "runs",
+    "criteria",
+    "cells",
+    "concurrency",
+    "latency_s",
+    "rounds",
+    "load",
+    "cores",
+    "same_bodies",
+    "target_ratio",
+    "cpu_ms_above_bare",
+    "met",
+    "wrong",
+    "sides",
+}
 SIDE = {
-    "calls_per_s", "cells_per_s", "ratio", "ratios", "cpu_ms_per_call", "cpu_ratio",
-    "loop_cpu_ms_per_call", "server_cpu_ms_per_call", "peak_rss_mb", "cells_committed",
-}  # fmt: skip
+    "calls_per_s",
+    "cells_per_s",
+    "ratio",
+    "ratios",
+    "cpu_ms_per_call",
+    "cpu_ratio",
+    "loop_cpu_ms_per_call",
+    "server_cpu_ms_per_call",
+    "peak_rss_mb",
+    "cells_committed",
+}
 
 
 def run(*arguments: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:

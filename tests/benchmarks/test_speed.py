@@ -90,8 +90,10 @@ def test_cached_replies_give_the_same_cells_and_nothing_is_sent(tmp_path: Path) 
 def test_cached_prints_its_rows() -> None:
     result = last_line("-m", "benchmarks.cached", "--runs", "20", "--rounds", "1")
     assert (result["benchmark"], result["cells_committed"], result["requests_sent"]) == (
-        "cached", 120, 0
-    )  # fmt: skip
+        "cached",
+        120,
+        0,
+    )
     assert [row["met"] for row in result["rows"][1:3]] == [True, True]
     assert result["rows"][0]["target"] == ">= 1,500"
 

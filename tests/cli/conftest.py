@@ -14,9 +14,16 @@ import pytest
 from agenteval.app.main import main
 from agenteval.cli.console import Verbosity
 
-ENVIRONMENT = ("AGENTEVAL_MODEL", "AGENTEVAL_BASE_URL", "AGENTEVAL_API_KEY", "AGENTEVAL_STORE",
-               "AGENTEVAL_TASKS", "AGENTEVAL_CRITERIA", "OPENAI_API_KEY",
-               "AGENTEVAL_PARAMETERS")  # fmt: skip
+ENVIRONMENT = (
+    "AGENTEVAL_MODEL",
+    "AGENTEVAL_BASE_URL",
+    "AGENTEVAL_API_KEY",
+    "AGENTEVAL_STORE",
+    "AGENTEVAL_TASKS",
+    "AGENTEVAL_CRITERIA",
+    "OPENAI_API_KEY",
+    "AGENTEVAL_PARAMETERS",
+)
 
 
 @dataclass(frozen=True)
@@ -59,11 +66,17 @@ def cli(
 
 TASK = "name: sums\ndescription: Add the numbers and explain the result.\n"
 CRITERIA = [
-    {"name": "Clarity", "description": "Is it easy to follow?",
-     "accepted_values": ["unclear", "partly clear", "clear"]},
-    {"name": "Accuracy", "description": "Is the result right?",
-     "accepted_values": ["incorrect", "partially correct", "correct"]},
-]  # fmt: skip
+    {
+        "name": "Clarity",
+        "description": "Is it easy to follow?",
+        "accepted_values": ["unclear", "partly clear", "clear"],
+    },
+    {
+        "name": "Accuracy",
+        "description": "Is the result right?",
+        "accepted_values": ["incorrect", "partially correct", "correct"],
+    },
+]
 
 
 @pytest.fixture
@@ -75,9 +88,16 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "criteria").mkdir()
     (tmp_path / "criteria" / "sums.json").write_text(json.dumps(CRITERIA))
     lines = [
-        {"id": f"{system}-{i}", "task": "sums", "system": system, "input": f"What is {i} + {i}?",
-         "output": f"The sum of {i} and {i} is {2 * i}, by adding {system}.", "success": i != 2}
-        for system in ("alpha", "beta") for i in (1, 2, 3)
-    ]  # fmt: skip
+        {
+            "id": f"{system}-{i}",
+            "task": "sums",
+            "system": system,
+            "input": f"What is {i} + {i}?",
+            "output": f"The sum of {i} and {i} is {2 * i}, by adding {system}.",
+            "success": i != 2,
+        }
+        for system in ("alpha", "beta")
+        for i in (1, 2, 3)
+    ]
     (tmp_path / "runs.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
     return tmp_path

@@ -20,9 +20,12 @@ from tests.cli.conftest import CRITERIA, Cli
 DESK = Path(__file__).parents[1] / "workflows" / "library_desk"
 Answer = Callable[[dict[str, Any], int], Any]
 GRADES = {
-    **{n: {"reason": "because", "score": 2} for n in ("reliability", "security",
-       "instruction_adherence", "plan_opt")}, "overall": 2,
-}  # fmt: skip
+    **{
+        n: {"reason": "because", "score": 2}
+        for n in ("reliability", "security", "instruction_adherence", "plan_opt")
+    },
+    "overall": 2,
+}
 BEST = {"clarity": "clear", "accuracy": "correct"}
 
 
@@ -50,9 +53,14 @@ def good(body: dict[str, Any], n: int) -> Any:  # noqa: C901  one kind of questi
     if "criteria" in asked and "sub_criteria" not in json.dumps(asked):
         return json.dumps({"criteria": [{**c, "id": c["name"]} for c in CRITERIA]})
     if "criteria" in asked:
-        return json.dumps({"criteria": [
-            {"name": c["name"], "description": "d", "sub_criteria": CRITERIA} for c in CRITERIA
-        ]})  # fmt: skip
+        return json.dumps(
+            {
+                "criteria": [
+                    {"name": c["name"], "description": "d", "sub_criteria": CRITERIA}
+                    for c in CRITERIA
+                ]
+            }
+        )
     if "ideas" in asked:  # each name by itself
         numbers = re.findall(r"(?m)^(\d+)\. ", prompt(body))
         rows = [{"question": "q", "entries": [int(n)]} for n in numbers]
@@ -179,11 +187,17 @@ def runs(cli: Cli, folder: Path, server: Server) -> None:
     (folder / "criteria").mkdir()
     (folder / "criteria" / "sums.json").write_text(json.dumps(CRITERIA))
     lines = [
-        {"id": f"{system}-{i}", "task": "sums", "system": system, "input": f"What is {i} + {i}?",
-         "output": f"First {i} is taken. Then {i} is added. The sum is {2 * i}, says {system}.",
-         "success": i != 2}
-        for system in ("alpha", "beta") for i in (1, 2)
-    ]  # fmt: skip
+        {
+            "id": f"{system}-{i}",
+            "task": "sums",
+            "system": system,
+            "input": f"What is {i} + {i}?",
+            "output": f"First {i} is taken. Then {i} is added. The sum is {2 * i}, says {system}.",
+            "success": i != 2,
+        }
+        for system in ("alpha", "beta")
+        for i in (1, 2)
+    ]
     lines += [{**lines[0], "id": "empty", "output": ""}]
     (folder / "runs.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
 
@@ -200,10 +214,14 @@ def lopsided(cli: Cli, folder: Path, server: Server) -> None:
     runs(cli, folder, server)
     first = json.loads((folder / "runs.jsonl").read_text().splitlines()[0])
     lines = [
-        {**first, "id": f"r{i}", "output": f"It is the sum of {i} and {i}. " * (1 if i else 900),
-         "success": i > 0}
+        {
+            **first,
+            "id": f"r{i}",
+            "output": f"It is the sum of {i} and {i}. " * (1 if i else 900),
+            "success": i > 0,
+        }
         for i in range(3)
-    ]  # fmt: skip
+    ]
     (folder / "runs.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
 
 
@@ -216,8 +234,20 @@ def suite(cli: Cli, folder: Path, server: Server) -> None:
 def failed(cli: Cli, folder: Path, server: Server) -> None:
     """Two planning cases that the agent has failed."""
     suite(cli, folder, server)
-    done = cli("plan", "test", "suite.jsonl", "--agent", "openai", "--model", "agent",
-               "--base-url", server.base_url, "--turns", 2, "-q")  # fmt: skip
+    done = cli(
+        "plan",
+        "test",
+        "suite.jsonl",
+        "--agent",
+        "openai",
+        "--model",
+        "agent",
+        "--base-url",
+        server.base_url,
+        "--turns",
+        2,
+        "-q",
+    )
     assert done.code == 0, done.err
 
 

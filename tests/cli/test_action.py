@@ -58,14 +58,19 @@ def act(folder: Path, **inputs: str) -> tuple[int, str, dict[str, Any]]:
         **{k: v for k, v in os.environ.items() if not k.startswith("AGENTEVAL")},
         **{k: filled(v) for k, v in step["env"].items()},
         **{k: str(v) for k, v in left.items()},
-        "PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT),
-    }  # fmt: skip
+        "PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+    }
     bash = shutil.which("bash")
     assert bash is not None
     done = subprocess.run(
-        [bash, "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]], cwd=folder,
-        env=environment, text=True, capture_output=True, timeout=120,
-    )  # fmt: skip
+        [bash, "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+        cwd=folder,
+        env=environment,
+        text=True,
+        capture_output=True,
+        timeout=120,
+    )
     return done.returncode, done.stdout + done.stderr, {k: p.read_text() for k, p in left.items()}
 
 

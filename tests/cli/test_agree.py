@@ -79,8 +79,9 @@ def test_audit_of_labels_in_the_runs_file(cli: Cli, project: Path) -> None:
     assert result.code == 0, result.err
     suspects = table(result, "audit")
     assert sorted((s["run"], s["success"]) for s in suspects if s["against"]) == [
-        ("r13", True), ("r6", True),
-    ]  # fmt: skip
+        ("r13", True),
+        ("r6", True),
+    ]
     assert "agreement" not in result.json["tables"]
     assert {(s["unanimous"], s["witnesses"]) for s in suspects if s["against"]} == {(1, 1)}
     shown = cli(*ask, "--runs", known)
@@ -107,21 +108,42 @@ def test_cases_come_from_the_runs_beside_the_labels(cli: Cli, project: Path) -> 
         (("--labels", "l.jsonl"), "agenteval.db"),
         (("--labels", "l.jsonl", "--scores", "l.jsonl"), "no rater is left to be the judge"),
         (("--labels", "l.jsonl", "--scores", "s.jsonl"), "say which criteria these are"),
-        (("--labels", "l.jsonl", "--scores", "s.jsonl", "--task", "sums", "--rater", "Z"),
-         "no rater 'Z' in l.jsonl; there are: A"),
-        (("--labels", "l.jsonl", "--scores", "s.jsonl", "--task", "sums", "--source", "Z"),
-         "no --scores file has a rater 'Z'"),
-        (("--labels", "l.jsonl", "--scores", "odd.jsonl", "--task", "sums"),
-         "criterion 'charm' is not among the criteria"),
-        (("--labels", "l.jsonl", "--scores", "far.jsonl", "--task", "sums"),
-         "no run is rated by both"),
-        (("--labels", "l.jsonl", "--scores", "other.jsonl", "--task", "sums"),
-         "no criterion is rated by both"),
+        (
+            ("--labels", "l.jsonl", "--scores", "s.jsonl", "--task", "sums", "--rater", "Z"),
+            "no rater 'Z' in l.jsonl; there are: A",
+        ),
+        (
+            ("--labels", "l.jsonl", "--scores", "s.jsonl", "--task", "sums", "--source", "Z"),
+            "no --scores file has a rater 'Z'",
+        ),
+        (
+            ("--labels", "l.jsonl", "--scores", "odd.jsonl", "--task", "sums"),
+            "criterion 'charm' is not among the criteria",
+        ),
+        (
+            ("--labels", "l.jsonl", "--scores", "far.jsonl", "--task", "sums"),
+            "no run is rated by both",
+        ),
+        (
+            ("--labels", "l.jsonl", "--scores", "other.jsonl", "--task", "sums"),
+            "no criterion is rated by both",
+        ),
         (("--labels", "l.jsonl", "--scores", "s.jsonl", "--task", "sums", "--cut", "7"), "cut 7.0"),
-        (("--labels", "l.jsonl", "--scores", "s.jsonl", "--task", "sums", "--runs", "away.jsonl"),
-         "none of the rated runs is in this file"),
+        (
+            (
+                "--labels",
+                "l.jsonl",
+                "--scores",
+                "s.jsonl",
+                "--task",
+                "sums",
+                "--runs",
+                "away.jsonl",
+            ),
+            "none of the rated runs is in this file",
+        ),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_one_line_and_two(
     cli: Cli, project: Path, arguments: tuple[str, ...], said: str
 ) -> None:

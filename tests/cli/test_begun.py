@@ -111,8 +111,18 @@ def agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_sessions_of_formats_that_were_never_begun_are_missed(cli: Cli, agents: Path) -> None:
     formats = ("--format", "text", "--format", "none")
-    command = ("flow", "session", "desk", "--agent", "python:desk_agents:stops_at_third",
-               "--user", "scripted", "-j", 1, *formats)  # fmt: skip
+    command = (
+        "flow",
+        "session",
+        "desk",
+        "--agent",
+        "python:desk_agents:stops_at_third",
+        "--user",
+        "scripted",
+        "-j",
+        1,
+        *formats,
+    )
     assert cli(*command).code == 130
     done = cli("flow", "report", "-o", "page.html", "-q")
     first, second = [x for x in done.out.splitlines() if x.startswith("not finished")]

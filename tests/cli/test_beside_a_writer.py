@@ -140,8 +140,19 @@ def test_scores(desk: Desk, project: Path) -> None:
 
     who = Judge()
     with serve(who) as one, serve(answer) as two:
-        verify = ("verify", "half.jsonl", "--model", "m", "--base-url", one.base_url, "--json",
-                  "--repeats", "1", "--perturb", "drop_sentences")  # fmt: skip
+        verify = (
+            "verify",
+            "half.jsonl",
+            "--model",
+            "m",
+            "--base-url",
+            one.base_url,
+            "--json",
+            "--repeats",
+            "1",
+            "--perturb",
+            "drop_sentences",
+        )
         for words in (quantify(one.base_url, "half.jsonl"), verify):
             assert desk.cli(*words, "--store", STORE).code == 0
         old = desk.keep("old.db")
@@ -156,11 +167,16 @@ def test_scores(desk: Desk, project: Path) -> None:
         new = desk.keep("new.db")
         desk.check(("show", "--json"), old, new)
         for words in (
-            ("show",), ("show", "--run", "alpha-2"), ("show", "--sources"), ("export", "out.jsonl"),
-            ("doctor", "--json"), ("agree", "--audit", "--json"),
+            ("show",),
+            ("show", "--run", "alpha-2"),
+            ("show", "--sources"),
+            ("export", "out.jsonl"),
+            ("doctor", "--json"),
+            ("agree", "--audit", "--json"),
             ("compare", "alpha", "beta", "--min-cases", "2"),
-            quantify(one.base_url, "half.jsonl", "--json"), verify,
-        ):  # fmt: skip
+            quantify(one.base_url, "half.jsonl", "--json"),
+            verify,
+        ):
             desk.check(words, old, new, few=True)
     # A page takes a second: once, with a run of the other's that no page of the old state knows.
     desk.told(("doctor",), old)
@@ -179,8 +195,9 @@ def test_planning_trials(desk: Desk) -> None:
     assert desk.cli(*test, "--store", STORE).code == 0
     old = desk.keep("old.db")
     for suite, *more in (("new.jsonl",), ("old.jsonl", "--turns", "7")):
-        done = desk.cli("plan", "test", suite, "--agent", "scripted:random", *more,
-                        "--store", STORE)  # fmt: skip
+        done = desk.cli(
+            "plan", "test", suite, "--agent", "scripted:random", *more, "--store", STORE
+        )
         assert done.code == 0
     new = desk.keep("new.db")
     desk.check(("plan", "report", "--json"), old, new)
@@ -189,8 +206,18 @@ def test_planning_trials(desk: Desk) -> None:
 
 def test_workflow_trials(desk: Desk, tmp_path: Path) -> None:
     shutil.copytree(DESK, tmp_path / "desk")
-    session = ("flow", "session", "desk", "--agent", "recorded:perfect", "--user", "scripted",
-               "--limit", "2", "--json")  # fmt: skip
+    session = (
+        "flow",
+        "session",
+        "desk",
+        "--agent",
+        "recorded:perfect",
+        "--user",
+        "scripted",
+        "--limit",
+        "2",
+        "--json",
+    )
     assert desk.cli(*session, "--store", STORE).code == 0
     old = desk.keep("old.db")
     for more in (("--limit", "4"), ("--turns", "1")):

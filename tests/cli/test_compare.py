@@ -29,11 +29,13 @@ def judge_of(rank: Rank, **more: Any) -> ScriptedJudge:
         key = judge.source.sha256
         given = tuple(
             Score(
-                key=cell_key(unit, c, key), criterion_id=c.id, label=LEVELS[rank(unit, c)],
+                key=cell_key(unit, c, key),
+                criterion_id=c.id,
+                label=LEVELS[rank(unit, c)],
                 value=rank(unit, c) / 4,
             )
             for c in unit.criteria
-        )  # fmt: skip
+        )
         return Outcome(given, CallRecord(shown=tuple(c.id for c in unit.criteria)))
 
     judge = ScriptedJudge(script=script, **more)
@@ -144,10 +146,13 @@ def test_regression_gates_and_their_xml(
         return styles(unit, c)
 
     twins = [
-        (run.model_copy(update={"id": f"{run.id}-x", "system": "style-1x"}),
-         view.model_copy(update={"run_id": f"{run.id}-x", "trajectory": view.trajectory + "x"}))
-        for run, view in items(72) if run.system == "style-1"
-    ]  # fmt: skip
+        (
+            run.model_copy(update={"id": f"{run.id}-x", "system": "style-1x"}),
+            view.model_copy(update={"run_id": f"{run.id}-x", "trajectory": view.trajectory + "x"}),
+        )
+        for run, view in items(72)
+        if run.system == "style-1"
+    ]
     fill(tmp_path / "agenteval.db", judge_of(noisy), [*items(72), *twins])
     options = ("--criterion", "quality-0", "--fail-on-regression", "--junit", "j.xml")
     result = cli("compare", a, b, *options, "--json")
@@ -182,23 +187,36 @@ WEAKER = [1.0] * 14 + [0.0] * 13 + [1.0] * 7 + [0.0] * 6  # .525, and 20 of 40 p
         (OUTCOMES, ["--fail-on-regression"], 0, ["system-out"]),
         (OUTCOMES, ["--fail-if", "not-surely-as-good"], 0, ["system-out"]),
         (WEAKER, ["--fail-on-regression"], 4, ["error", "system-out"]),
-        (WEAKER, ["--fail-if", "surely-worse", "--on-undecided", "fail"], 4,
-         ["error", "system-out"]),
+        (
+            WEAKER,
+            ["--fail-if", "surely-worse", "--on-undecided", "fail"],
+            4,
+            ["error", "system-out"],
+        ),
         (WEAKER, ["--fail-on-regression", "--on-undecided", "pass"], 0, ["system-out"]),
         (WEAKER, ["--fail-if", "not-surely-as-good"], 1, ["failure", "system-out"]),
-        (WEAKER, ["--fail-if", "not-surely-as-good", "--on-undecided", "pass"], 1,
-         ["failure", "system-out"]),
+        (
+            WEAKER,
+            ["--fail-if", "not-surely-as-good", "--on-undecided", "pass"],
+            1,
+            ["failure", "system-out"],
+        ),
     ],
-)  # fmt: skip
+)
 def test_forty_cases(
-    cli: Cli, tmp_path: Path, second: list[float], options: list[str], code: int,
+    cli: Cli,
+    tmp_path: Path,
+    second: list[float],
+    options: list[str],
+    code: int,
     elements: list[str],
-) -> None:  # fmt: skip
+) -> None:
     """Exit code and JUnit say the same; an undecided gate says what would decide it."""
     write_scores(tmp_path / "a.jsonl", OUTCOMES)
     write_scores(tmp_path / "b.jsonl", second)
-    result = cli("compare", "--scores", "a.jsonl", "--with", "b.jsonl", *options, "--junit",
-                 "j.xml")  # fmt: skip
+    result = cli(
+        "compare", "--scores", "a.jsonl", "--with", "b.jsonl", *options, "--junit", "j.xml"
+    )
     assert result.code == code, result.out
     case = Et.parse(tmp_path / "j.xml").getroot().find("testsuite/testcase")
     assert case is not None
@@ -213,11 +231,14 @@ def test_levels_without_an_order_are_counted_and_have_no_gate(cli: Cli, tmp_path
 
     def script(unit: JudgeUnit) -> Outcome:
         scores = tuple(
-            Score(key=cell_key(unit, c, judge.source.sha256), criterion_id=c.id,
-                  label="dry" if c is not tone else ("warm" if unit.run.success else "dry"),
-                  value=None if c.id == tone.id else 0.5)
+            Score(
+                key=cell_key(unit, c, judge.source.sha256),
+                criterion_id=c.id,
+                label="dry" if c is not tone else ("warm" if unit.run.success else "dry"),
+                value=None if c.id == tone.id else 0.5,
+            )
             for c in unit.criteria
-        )  # fmt: skip
+        )
         return Outcome(scores, CallRecord(shown=tuple(c.id for c in unit.criteria)))
 
     judge = ScriptedJudge(script=script)
@@ -239,8 +260,16 @@ def test_hostile_names_stay_text(cli: Cli, tmp_path: Path) -> None:
             {"run": f"r{i}", "criterion": bad, "value": value, "system": bad} for i in range(24)
         ]
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
-    result = cli("compare", "--scores", "a.jsonl", "--with", "b.jsonl", "--fail-on-regression",
-                 "--junit", "j.xml")  # fmt: skip
+    result = cli(
+        "compare",
+        "--scores",
+        "a.jsonl",
+        "--with",
+        "b.jsonl",
+        "--fail-on-regression",
+        "--junit",
+        "j.xml",
+    )
     assert result.code == 1
     assert "\x1b" not in result.out
     assert "[bold]x[U+001B][31m</testcase>&" in result.out
@@ -252,8 +281,9 @@ def test_hostile_names_stay_text(cli: Cli, tmp_path: Path) -> None:
 def test_what_is_said_of_several_criteria_stands_in_one_line(cli: Cli, tmp_path: Path) -> None:
     lines = [
         {"run": f"r{i}", "criterion": name, "system": "s", "status": "unscored:unsupported"}
-        for i in range(24) for name in ("depth", "tone")
-    ]  # fmt: skip
+        for i in range(24)
+        for name in ("depth", "tone")
+    ]
     for name in "ab":
         text = "".join(json.dumps(x) + "\n" for x in lines)
         (tmp_path / f"{name}.jsonl").write_text(text)
@@ -321,6 +351,11 @@ def test_the_cases_behind_a_difference(cli: Cli, tmp_path: Path) -> None:
     rows = table(cli(*asked, "--json").json, "cases")
     assert len(rows) == 25
     assert rows[0] == {
-        "criterion": "clarity", "case": "c7", "run": "r7", "a": 0.75, "b": 0.0, "difference": -0.75
-    }  # fmt: skip
+        "criterion": "clarity",
+        "case": "c7",
+        "run": "r7",
+        "a": 0.75,
+        "b": 0.0,
+        "difference": -0.75,
+    }
     assert {row["run"] for row in rows if row["difference"] > 0} == {"r39"}

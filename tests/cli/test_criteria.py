@@ -48,11 +48,13 @@ def answer(body: dict[str, Any], n: int) -> str:
     if "ideas" in json.dumps(body.get("response_format")):
         return json.dumps(IDEAS)
     return json.dumps(
-        {"criteria": [
-            {"name": name, "description": "", "accepted_values": levels}
-            for name, levels in PROPOSED[body["seed"]]
-        ]}
-    )  # fmt: skip
+        {
+            "criteria": [
+                {"name": name, "description": "", "accepted_values": levels}
+                for name, levels in PROPOSED[body["seed"]]
+            ]
+        }
+    )
 
 
 @pytest.fixture
@@ -67,8 +69,22 @@ def ask(cli: Cli, project: Path, server: Server, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("agenteval.utility.proposals.make_embedder", lambda *a, **k: Angles())
 
     def run(*more: object, url: str = server.base_url, code: int = 0) -> Any:
-        done = cli("criteria", "--task", "sums", "--model", "m", "--base-url", url, "--seeds", 3,
-                   "--store", "s.db", "-o", "out.json", *more)  # fmt: skip
+        done = cli(
+            "criteria",
+            "--task",
+            "sums",
+            "--model",
+            "m",
+            "--base-url",
+            url,
+            "--seeds",
+            3,
+            "--store",
+            "s.db",
+            "-o",
+            "out.json",
+            *more,
+        )
         assert done.code == code, done.err
         return done
 
@@ -93,10 +109,12 @@ def test_the_critic_joins_what_the_embedder_does_not(
     assert len(kept) == 4
     (joined,) = [
         a for c in kept.values() for a in c["provenance"].get("aliases", []) if a.get("by")
-    ]  # fmt: skip
+    ]
     assert (joined["by"], joined["model"], joined["why"]) == (
-        "consolidation", "m", "Is the result right?"
-    )  # fmt: skip
+        "consolidation",
+        "m",
+        "Is the result right?",
+    )
     # stored: not asked again; recorded: replayed
     assert ask("--json").json["consolidation"]["groups"] == 4
     assert server.count == 4
@@ -158,8 +176,21 @@ def test_a_stored_reply_that_cannot_be_read_is_asked_again(cli: Cli, project: Pa
         return answer(body, 0) if server.count > 2 else "I would rather not."
 
     with serve(late) as server:
-        asked = ("criteria", "--task", "sums", "--model", "m", "--base-url", server.base_url,
-                 "--seeds", 1, "--tau", 1, "-o", "c.json")  # fmt: skip
+        asked = (
+            "criteria",
+            "--task",
+            "sums",
+            "--model",
+            "m",
+            "--base-url",
+            server.base_url,
+            "--seeds",
+            1,
+            "--tau",
+            1,
+            "-o",
+            "c.json",
+        )
         first = cli(*asked)
         assert (first.code, server.count) == (3, 2)
         assert "from the store" not in first.err

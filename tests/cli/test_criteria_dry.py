@@ -15,8 +15,22 @@ URL = "http://127.0.0.1:9/v1"
 
 
 def dry(cli: Cli, url: str, *more: object) -> Any:
-    done = cli("criteria", "--task", "sums", "--model", "m", "--base-url", url, "--tau", 1,
-               "--seeds", 3, "--dry-run", "--json", *more)  # fmt: skip
+    done = cli(
+        "criteria",
+        "--task",
+        "sums",
+        "--model",
+        "m",
+        "--base-url",
+        url,
+        "--tau",
+        1,
+        "--seeds",
+        3,
+        "--dry-run",
+        "--json",
+        *more,
+    )
     assert done.code == 0, done.err
     return done.json
 
@@ -56,8 +70,20 @@ def test_replies_that_are_stored_are_not_counted(cli: Cli, project: Path) -> Non
         asked = ("--store", "s.db")
         assert dry(cli, server.base_url, *asked)["requests"] == {"least": 3, "most": 9}
         assert not Path("s.db").exists()
-        done = cli("criteria", "--task", "sums", "--model", "m", "--base-url", server.base_url,
-                   "--tau", 1, "--seeds", 2, *asked)  # fmt: skip
+        done = cli(
+            "criteria",
+            "--task",
+            "sums",
+            "--model",
+            "m",
+            "--base-url",
+            server.base_url,
+            "--tau",
+            1,
+            "--seeds",
+            2,
+            *asked,
+        )
         assert done.code == 0, done.err
         before = server.count
         told = dry(cli, server.base_url, *asked)
@@ -72,8 +98,11 @@ def test_replies_that_are_stored_are_not_counted(cli: Cli, project: Path) -> Non
 
 
 def test_a_cap_without_a_price_is_told_at_once(cli: Cli, project: Path) -> None:
-    for command in (("criteria", "--task", "sums"), ("quantify", "runs.jsonl"),
-                    ("verify", "runs.jsonl")):  # fmt: skip
+    for command in (
+        ("criteria", "--task", "sums"),
+        ("quantify", "runs.jsonl"),
+        ("verify", "runs.jsonl"),
+    ):
         done = cli(*command, "--model", "m", "--base-url", URL, "--dry-run", "--max-cost", 1)
         assert done.code == 2
         assert "a cap on cost needs prices" in done.err

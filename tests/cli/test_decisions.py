@@ -24,12 +24,18 @@ def answer(body: dict[str, Any], n: int) -> dict[str, Any]:
     if "questions" not in body:
         return {"probabilities": MASSES}
     answers = [
-        {"name": q["name"], "type": "score", "score": 1.5, "confidence": 0.6, "probabilities": [
-            {"value": i, "label": level["label"], "probability": p}
-            for i, (level, p) in enumerate(zip(q["levels"], MASSES.values(), strict=True))
-        ]}
+        {
+            "name": q["name"],
+            "type": "score",
+            "score": 1.5,
+            "confidence": 0.6,
+            "probabilities": [
+                {"value": i, "label": level["label"], "probability": p}
+                for i, (level, p) in enumerate(zip(q["levels"], MASSES.values(), strict=True))
+            ],
+        }
         for q in body["questions"]
-    ]  # fmt: skip
+    ]
     if "2 + 2" in body["input"][0]["content"]:
         answers[1] = {"name": answers[1]["name"], "type": "refusal"}
     return {"answers": answers}
@@ -56,8 +62,19 @@ def test_dry_run_run_resume_and_replay(
     cli: Cli, project: Path, model: str, option: tuple[str, ...], requests: int, refused: int
 ) -> None:
     with serve(answer) as server:
-        asked = ("quantify", "runs.jsonl", "--task", "sums", "--model", model, *option,
-                 "--base-url", server.base_url, "--max-unscored", "0.5")  # fmt: skip
+        asked = (
+            "quantify",
+            "runs.jsonl",
+            "--task",
+            "sums",
+            "--model",
+            model,
+            *option,
+            "--base-url",
+            server.base_url,
+            "--max-unscored",
+            "0.5",
+        )
         bounds = cli(*asked, "--dry-run", "--json").json["requests"]
         assert bounds["least"] == requests <= bounds["most"]
         assert server.count == 0
@@ -81,8 +98,19 @@ def test_dry_run_run_resume_and_replay(
         )
         assert one.label in ("clear", "correct")
     prefix = "decisions:" if model.startswith("decisions:") else ""
-    again = cli("quantify", "runs.jsonl", "--task", "sums", "--model", f"{prefix}replay:said.jsonl",
-                *option, "--store", "replayed.db", "--max-unscored", "0.5")  # fmt: skip
+    again = cli(
+        "quantify",
+        "runs.jsonl",
+        "--task",
+        "sums",
+        "--model",
+        f"{prefix}replay:said.jsonl",
+        *option,
+        "--store",
+        "replayed.db",
+        "--max-unscored",
+        "0.5",
+    )
     assert again.code == 0, again.err
     replayed = results(project / "replayed.db")
     assert [(r.status, getattr(r, "value", None)) for r in replayed] == [
@@ -99,7 +127,7 @@ def test_who_cannot_be_asked_so_is_told_in_a_line(cli: Cli, project: Path) -> No
         ((*quantify, "--model", "recorded", "--probabilities"), "recorded has none"),
         ((*quantify, "--model", "python:judge:judge", "--probabilities"), "a judge in Python"),
         ((*quantify, "--model", "decisions:recorded"), "cannot decide"),
-    ):  # fmt: skip
+    ):
         result = cli(*arguments)
         assert result.code == 2, arguments
         assert said in result.err
@@ -114,8 +142,17 @@ def test_an_endpoint_without_log_probabilities_scores_nothing(cli: Cli, project:
         "choices": [{"message": {"role": "assistant", "content": "C"}, "finish_reason": "stop"}]
     }
     with serve(lambda body, n: said) as server:
-        result = cli("quantify", "runs.jsonl", "--task", "sums", "--model", "m", "--probabilities",
-                     "--base-url", server.base_url)  # fmt: skip
+        result = cli(
+            "quantify",
+            "runs.jsonl",
+            "--task",
+            "sums",
+            "--model",
+            "m",
+            "--probabilities",
+            "--base-url",
+            server.base_url,
+        )
     assert result.code == 3
     assert "gives no log-probabilities" in result.out.replace("\n", " ")
     assert {r.status for r in results(project / "agenteval.db")} == {"unscored:missing"}
@@ -123,8 +160,18 @@ def test_an_endpoint_without_log_probabilities_scores_nothing(cli: Cli, project:
 
 def test_verify_says_what_repeats_are_worth(cli: Cli, project: Path) -> None:
     with serve(answer) as server:
-        asked = ("verify", "runs.jsonl", "--task", "sums", "--model", "decisions:x",
-                 "--base-url", server.base_url, "--perturb", "pad")  # fmt: skip
+        asked = (
+            "verify",
+            "runs.jsonl",
+            "--task",
+            "sums",
+            "--model",
+            "decisions:x",
+            "--base-url",
+            server.base_url,
+            "--perturb",
+            "pad",
+        )
         twice = cli(*asked)
         assert twice.code == 0, twice.err
         assert "--deterministic --repeats 1 does without them" in twice.err
@@ -137,10 +184,22 @@ def test_verify_says_what_repeats_are_worth(cli: Cli, project: Path) -> None:
 
 def test_agree_gives_brier_and_calibration(cli: Cli, project: Path) -> None:
     with serve(answer) as server:
-        cli("quantify", "runs.jsonl", "--task", "sums", "--model", "m", "--probabilities",
-            "--base-url", server.base_url)  # fmt: skip
-    rows = [f"{s}-{i},clarity,{'clear' if i != 2 else 'unclear'}"
-            for s in ("alpha", "beta") for i in (1, 2, 3)]  # fmt: skip
+        cli(
+            "quantify",
+            "runs.jsonl",
+            "--task",
+            "sums",
+            "--model",
+            "m",
+            "--probabilities",
+            "--base-url",
+            server.base_url,
+        )
+    rows = [
+        f"{s}-{i},clarity,{'clear' if i != 2 else 'unclear'}"
+        for s in ("alpha", "beta")
+        for i in (1, 2, 3)
+    ]
     (project / "labels.csv").write_text("run,criterion,label\n" + "\n".join(rows) + "\n")
     right, wrong = 0.1**2 + 0.3**2 + 0.4**2, 0.9**2 + 0.3**2 + 0.6**2
     asked = "agree", "--labels", "labels.csv", "--task", "sums", "--json"
@@ -155,9 +214,11 @@ def test_agree_gives_brier_and_calibration(cli: Cli, project: Path) -> None:
 def test_the_commands_of_the_page(cli: Cli, project: Path) -> None:
     section = PAGE.split("## Judges that give probabilities")[1].split("\n## ")[0]
     commands = [
-        line for block in re.findall(r"^```sh\n(.*?)^```$", section, re.M | re.S)
-        for line in block.splitlines() if line.startswith("agenteval ")
-    ]  # fmt: skip
+        line
+        for block in re.findall(r"^```sh\n(.*?)^```$", section, re.M | re.S)
+        for line in block.splitlines()
+        if line.startswith("agenteval ")
+    ]
     assert len(commands) >= 3
     with serve(answer) as server:
         for line in commands:

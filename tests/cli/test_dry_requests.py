@@ -38,34 +38,64 @@ WAYS = {
         (*CRITICS, "--tau", 1, "--sub-criteria"), few, (URL,), tokens=False, exact=False
     ),
     "criteria, embedded": Way(
-        (*CRITICS, "--embedder", "endpoint:e", "--no-consolidate"), few, (URL,), tokens=False,
+        (*CRITICS, "--embedder", "endpoint:e", "--no-consolidate"),
+        few,
+        (URL,),
+        tokens=False,
         bad=(worlds.inventive,),
     ),
     "criteria, bank": Way(
-        (*CRITICS, "--embedder", "endpoint:e", "--bank", "--no-consolidate"), few, (URL,),
+        (*CRITICS, "--embedder", "endpoint:e", "--bank", "--no-consolidate"),
+        few,
+        (URL,),
         tokens=False,
     ),
     "criteria, consolidated": Way(
-        (*CRITICS, "--embedder", "endpoint:e"), few, (URL,), tokens=False, exact=False,
+        (*CRITICS, "--embedder", "endpoint:e"),
+        few,
+        (URL,),
+        tokens=False,
+        exact=False,
         bad=(worlds.every_second, worlds.inventive, worlds.nonsense),
     ),
     **{
         f"plan test, {agent}": Way(
-            ("plan", "test", "suite.jsonl", "--turns", 3, *AGENT, agent), suite, (URL,),
+            ("plan", "test", "suite.jsonl", "--turns", 3, *AGENT, agent),
+            suite,
+            (URL,),
             bad=(busy,),
         )
         for agent in ("openai", "react")
     },
     "plan capability": Way(
-        ("plan", "capability", "--n", "2-3", "--cases", 1, "--turns", 2, *AGENT, "openai"), suite,
-        (URL,), bad=(busy,),
+        ("plan", "capability", "--n", "2-3", "--cases", 1, "--turns", 2, *AGENT, "openai"),
+        suite,
+        (URL,),
+        bad=(busy,),
     ),
     "plan dissect, as printed": Way(
-        ("plan", "dissect", "suite.jsonl", "--turns", 2, "--paper-literal", "-k", 1,
-         *AGENT, "openai"), failed, (URL,), tokens=False, exact=False, bad=(busy,),
+        (
+            "plan",
+            "dissect",
+            "suite.jsonl",
+            "--turns",
+            2,
+            "--paper-literal",
+            "-k",
+            1,
+            *AGENT,
+            "openai",
+        ),
+        failed,
+        (URL,),
+        tokens=False,
+        exact=False,
+        bad=(busy,),
     ),
     "trace locate, areas": Way(
-        ("trace", "locate", "traces", *CHAT, "--mode", "areas", "--repeats", 2), two_traces, (URL,),
+        ("trace", "locate", "traces", *CHAT, "--mode", "areas", "--repeats", 2),
+        two_traces,
+        (URL,),
         tokens=False,
     ),
     "trace locate, rules": Way(("trace", "locate", "traces", "--detectors-only"), two_traces),
@@ -73,22 +103,47 @@ WAYS = {
         ("flow", "turn", "desk", "--limit", 4, *AGENT, "template"), desk, (URL,), bad=(busy,)
     ),
     "flow session": Way(
-        (*SESSION, "template", "--user", "scripted"), desk, (URL,), tokens=False,
+        (*SESSION, "template", "--user", "scripted"),
+        desk,
+        (URL,),
+        tokens=False,
         bad=(worlds.every_second,),
     ),
     "flow session, played and judged": Way(
-        (*SESSION, "template", *SIMULATED, *JUDGE), desk, (URL, USER_URL, JUDGE_URL), tokens=False,
-        exact=False, bad=(worlds.talkative, worlds.every_second),
+        (*SESSION, "template", *SIMULATED, *JUDGE),
+        desk,
+        (URL, USER_URL, JUDGE_URL),
+        tokens=False,
+        exact=False,
+        bad=(worlds.talkative, worlds.every_second),
     ),
     "flow session, published": Way(
         ("flow", "session", "desk", "--flowbench", "--limit", 1, *AGENT, "openai", *SIMULATED),
-        bare_desk, (URL, USER_URL), tokens=False, bad=(busy, worlds.every_second),
+        bare_desk,
+        (URL, USER_URL),
+        tokens=False,
+        bad=(busy, worlds.every_second),
     ),
     "flow session, tools played": Way(
-        (*SESSION, "openai", *SIMULATED, "--tools", "model", "--format", "text", "--format", "none",
-         *JUDGE), bare_desk, (URL, USER_URL, JUDGE_URL), tokens=False, exact=False, bad=(busy,),
+        (
+            *SESSION,
+            "openai",
+            *SIMULATED,
+            "--tools",
+            "model",
+            "--format",
+            "text",
+            "--format",
+            "none",
+            *JUDGE,
+        ),
+        bare_desk,
+        (URL, USER_URL, JUDGE_URL),
+        tokens=False,
+        exact=False,
+        bad=(busy,),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(autouse=True)

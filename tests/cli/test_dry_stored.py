@@ -73,8 +73,18 @@ def test_a_look_may_end_it_so_that_nothing_is_certain(cli: Cli, tmp_path: Path) 
         first = json.loads((tmp_path / "runs.jsonl").read_text().splitlines()[0])
         lines = [{**first, "id": f"r{i}", "input": f"{i} + {i}?"} for i in range(21)]
         (tmp_path / "runs.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
-        asked = ("verify", "runs.jsonl", "--model", "m", "--base-url", server.base_url,
-                 "--perturb", "pad", "--repeats", 1)  # fmt: skip
+        asked = (
+            "verify",
+            "runs.jsonl",
+            "--model",
+            "m",
+            "--base-url",
+            server.base_url,
+            "--perturb",
+            "pad",
+            "--repeats",
+            1,
+        )
         assert requests(cli, *asked) == (2 * 21, 2 * 2 * 21)
         assert requests(cli, *asked, "--sequential") == (0, 2 * 2 * 21)
 
@@ -99,8 +109,23 @@ def test_users_and_judges_are_not_asked_twice_for_two_formats(cli: Cli, tmp_path
     with serve(worlds.good) as server:
         desk(cli, tmp_path, server)
         url = server.base_url
-        asked = ("flow", "session", "desk", "--model", "agent", "--base-url", url, "--limit", 1,
-                 "--simulator", "user", "--simulator-url", url, "-j", 1)  # fmt: skip
+        asked = (
+            "flow",
+            "session",
+            "desk",
+            "--model",
+            "agent",
+            "--base-url",
+            url,
+            "--limit",
+            1,
+            "--simulator",
+            "user",
+            "--simulator-url",
+            url,
+            "-j",
+            1,
+        )
         judged = (*asked, "--judge", "judge", "--judge-url", url)
         both = ("--format", "text", "--format", "none")
         # the agent in each format; the same words of the user, the same talk to be judged, which

@@ -26,13 +26,20 @@ def export(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callabl
     """`agenteval export` in a folder with a trace that was judged: one score, one failure."""
     for name in ("OTEL_EXPORTER_OTLP_HEADERS", "http_proxy", "HTTP_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    pairs = {"openinference.span.kind": "LLM", "input.value": "Hello?", "output.value": "Hello.",
-             "gen_ai.response.id": "chatcmpl-1"}  # fmt: skip
+    pairs = {
+        "openinference.span.kind": "LLM",
+        "input.value": "Hello?",
+        "output.value": "Hello.",
+        "gen_ai.response.id": "chatcmpl-1",
+    }
     span = {
-        "traceId": TRACE, "spanId": ROOT, "name": "answer",
-        "startTimeUnixNano": "1700000000000000000", "endTimeUnixNano": "1700000001000000000",
+        "traceId": TRACE,
+        "spanId": ROOT,
+        "name": "answer",
+        "startTimeUnixNano": "1700000000000000000",
+        "endTimeUnixNano": "1700000001000000000",
         "attributes": [{"key": k, "value": {"stringValue": v}} for k, v in pairs.items()],
-    }  # fmt: skip
+    }
     (tmp_path / "traces").mkdir()
     document = {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
     (tmp_path / "traces" / "one.json").write_text(json.dumps(document))

@@ -54,8 +54,13 @@ def test_every_line_of_the_page(cli: Cli, tmp_path: Path, monkeypatch: pytest.Mo
                 Path(name).write_text(text)
                 if "agenteval" in text:
                     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-                    done = subprocess.run([sys.executable, name], env=environment, check=True,
-                                          capture_output=True, text=True)  # fmt: skip
+                    done = subprocess.run(
+                        [sys.executable, name],
+                        env=environment,
+                        check=True,
+                        capture_output=True,
+                        text=True,
+                    )
                     assert "Politeness" in done.stdout
                 continue
             for line in text.splitlines():
@@ -74,8 +79,17 @@ def test_a_new_role_is_sound(cli: Cli, tmp_path: Path, monkeypatch: pytest.Monke
     Path("mute.py").write_text("def serve(messages, tools):\n    return 'I never look.'\n")
     checked = cli("flow", "check", "returns", "--json")
     assert checked.code == 0, checked.err
-    shown = cli("flow", "session", "returns", "--agent", "python:mute:serve", "--user", "scripted",
-                "--show", "1")  # fmt: skip
+    shown = cli(
+        "flow",
+        "session",
+        "returns",
+        "--agent",
+        "python:mute:serve",
+        "--user",
+        "scripted",
+        "--show",
+        "1",
+    )
     assert "  user      Hello, I want to give an order back." in shown.out, shown.err
     assert "I never look." in shown.out
     again = cli("flow", "init", "returns")

@@ -46,8 +46,19 @@ def test_the_role_is_sound_and_can_be_served(cli: Cli, tmp_path: Path) -> None:
     assert checked.code == 0, checked.err
     assert checked.json["tables"]["defects"]["rows"] == []
     store = str(tmp_path / "a.db")
-    served = cli("flow", "session", str(role), "--agent", "recorded:perfect", "--user", "scripted",
-                 "--store", store, "--json", "-q")  # fmt: skip
+    served = cli(
+        "flow",
+        "session",
+        str(role),
+        "--agent",
+        "recorded:perfect",
+        "--user",
+        "scripted",
+        "--store",
+        store,
+        "--json",
+        "-q",
+    )
     assert served.code == 0, served.err
     (row,) = served.json["trials"]
     assert (row["verdict"]["success"], row["verdict"]["conforms"]) == (True, True)

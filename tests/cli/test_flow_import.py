@@ -33,8 +33,11 @@ def test_the_page_shows_the_role_and_what_comes_out(cli: Cli, tmp_path: Path) ->
     again = cli(*RUN, "--store", store, "--json", "-q")
     assert len(again.json["trials"]) == 10
     assert all(t["verdict"]["conforms"] is None for t in again.json["trials"])
-    for command in (["show"], ["flow", "report", "-o", str(tmp_path / "a.html")],
-                    ["export", str(tmp_path / "a.csv")]):  # fmt: skip
+    for command in (
+        ["show"],
+        ["flow", "report", "-o", str(tmp_path / "a.html")],
+        ["export", str(tmp_path / "a.csv")],
+    ):
         assert cli(*command, "--store", store).code == 0, command
     measures = cli("show", "--store", store, "--json").json
     assert "not finished" not in json.dumps(measures)
@@ -101,9 +104,11 @@ def test_logs_of_users_and_gold_that_is_refused(cli: Cli, tmp_path: Path) -> Non
     assert done.code == 0, done.err
     found = {(t["case"], t["trial"]): t["verdict"]["success"] for t in done.json["trials"]}
     assert found == {
-        ("shed/shed/mo", 0): True, ("shed/shed/mo", 1): False, ("shed/shed/mo", 2): True,
+        ("shed/shed/mo", 0): True,
+        ("shed/shed/mo", 1): False,
+        ("shed/shed/mo", 2): True,
         ("shed/recorded/other", 0): True,
-    }  # fmt: skip
+    }
     assert 'other: gold call lend({"member": "M1", "tool": "saw"}): refused (The saw' in done.err
 
 

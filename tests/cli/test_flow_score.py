@@ -49,9 +49,13 @@ def turn(number: int, title: str | None, said: str, **more: Any) -> dict[str, An
     thought: dict[str, Any] = {"current_node": f"LB00{number}"}
     if title is not None:
         thought |= {"Action": "lend", "Action Input": json.dumps({"title": title})}
-    row = {"id": f"s{number // 2}_agent_turn-{number}", "gt_thought": thought,
-           "messages": [{"role": "system", "content": PROMPT}],
-           "gt_response": "" if title else "Which?", "predict": said}  # fmt: skip
+    row = {
+        "id": f"s{number // 2}_agent_turn-{number}",
+        "gt_thought": thought,
+        "messages": [{"role": "system", "content": PROMPT}],
+        "gt_response": "" if title else "Which?",
+        "predict": said,
+    }
     return row | more
 
 
@@ -100,8 +104,14 @@ def test_with_a_judge_over_loopback(score: Any) -> None:
 
 def test_sessions_strict_and_published(score: Any) -> None:
     act = 'Action: lend\nAction Input: {"title": "Dune"}'
-    row = {"id": "s", "gt_actions_string": f"{act}\n\n{act}", "gen_dialog_str": act,
-           "user_target": "Dune", "success_gpt": "1", "progress_gpt": 0.5}  # fmt: skip
+    row = {
+        "id": "s",
+        "gt_actions_string": f"{act}\n\n{act}",
+        "gen_dialog_str": act,
+        "user_target": "Dune",
+        "success_gpt": "1",
+        "progress_gpt": 0.5,
+    }
     write("rows.json", [row])
     strict = score("rows.json", "--json", "-q").json["table"]["tool"]
     assert (strict["right"], strict["predicted"], strict["gold"]) == (1, 1, 2)
@@ -110,8 +120,9 @@ def test_sessions_strict_and_published(score: Any) -> None:
     assert as_published["success_rate (as the rows keep it), n = 1"]["low"] == 1.0
     Path("flow.txt").write_text("Lend books.", encoding="utf-8")
     with serve(judge) as server:
-        judged = score("rows.json", "--model", "m", "--base-url", server.base_url, "--workflow",
-                       "flow.txt")  # fmt: skip
+        judged = score(
+            "rows.json", "--model", "m", "--base-url", server.base_url, "--workflow", "flow.txt"
+        )
     assert judged.code == 0, judged.err
     assert "success" in judged.out
     assert "success 1.00 1 1" in " ".join(judged.out.split())

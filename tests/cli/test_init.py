@@ -56,8 +56,18 @@ def test_to_the_first_page(cli: Cli, table: Path) -> None:
         return '{"politeness": {"explanation": "Tut uns leid", "label": "polite"}}'
 
     with serve(reply) as server:
-        done = cli("init", "shop", table, *WHAT, "--model", "m", "--base-url", server.base_url,
-                   "--header", "X-Team=lamps")  # fmt: skip
+        done = cli(
+            "init",
+            "shop",
+            table,
+            *WHAT,
+            "--model",
+            "m",
+            "--base-url",
+            server.base_url,
+            "--header",
+            "X-Team=lamps",
+        )
         assert done.code == 0, done.err
         assert {request.headers["x-team"] for request in server.requests} == {"lamps"}
         judge = read_evaluation("shop.eval.yaml").judge

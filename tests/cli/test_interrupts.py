@@ -71,8 +71,10 @@ def test_replies_of_single_questions_are_kept(cli: Cli, project: Path, command: 
         model = Interrupting(critic)
         asked = ("criteria", "--task", "sums", "--tau", 1, "--seeds", 3, "-j", 1, "-o", "new.json")
     else:
-        rows = [test_flow_score.turn(i, "Emma", test_flow_score.acts(said))
-                for i, said in enumerate(("Ivanhoe", "Dracula", "Dune"))]  # fmt: skip
+        rows = [
+            test_flow_score.turn(i, "Emma", test_flow_score.acts(said))
+            for i, said in enumerate(("Ivanhoe", "Dracula", "Dune"))
+        ]
         model = Interrupting(test_flow_score.judge)
         written = test_flow_score.write("rows.json", rows)
         asked = ("flow", command, written, "-j", 1, "--resamples", 100)
@@ -95,8 +97,19 @@ def test_trials_under_way_come_to_their_end(cli: Cli, tmp_path: Path) -> None:
     assert cli("plan", "synth", "--n", "3", "--count", 4, "-o", "suite.jsonl").code == 0
     gate = Gate(thinks_twice)
     with serve(gate) as server:
-        asked = ["plan", "test", "suite.jsonl", "--agent", "openai", "--model", "m",
-                 "--base-url", server.base_url, "-j", "1"]  # fmt: skip
+        asked = [
+            "plan",
+            "test",
+            "suite.jsonl",
+            "--agent",
+            "openai",
+            "--model",
+            "m",
+            "--base-url",
+            server.base_url,
+            "-j",
+            "1",
+        ]
         with started(tmp_path, gate, *asked) as process:
             process.send_signal(signal.SIGTERM)
             wait_for(process, "finishing 1 trial in progress, for at most 30 s; interrupt again")
@@ -118,8 +131,16 @@ def test_what_is_under_way_is_stored(cli: Cli, desk: Path, folder: Path, command
     if command == "session":
         model = Interrupting(lambda *_: "Response: Goodbye!")
         asked: tuple[object, ...] = (
-            "flow", "session", "desk", "--user", "scripted", "--limit", 2, "-j", 1,
-        )  # fmt: skip
+            "flow",
+            "session",
+            "desk",
+            "--user",
+            "scripted",
+            "--limit",
+            2,
+            "-j",
+            1,
+        )
         evaluator = "workflows.session"
     else:
         model = Interrupting(test_trace.judge)
@@ -142,8 +163,17 @@ def test_what_is_under_way_is_stored(cli: Cli, desk: Path, folder: Path, command
 def test_a_second_signal_breaks_trials_off_and_stores_no_failure(cli: Cli, desk: Path) -> None:
     gate = Gate(lambda *_: "Response: Gladly.")
     with serve(gate) as server:
-        asked = ["flow", "turn", "desk", "--model", "m", "--base-url", server.base_url,
-                 "--limit", "2"]  # fmt: skip
+        asked = [
+            "flow",
+            "turn",
+            "desk",
+            "--model",
+            "m",
+            "--base-url",
+            server.base_url,
+            "--limit",
+            "2",
+        ]
         with started(desk.parent, gate, *asked) as process:
             process.send_signal(signal.SIGHUP)
             wait_for(process, "finishing 2 turns in progress")

@@ -16,9 +16,10 @@ from tests.cli.conftest import Cli
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/labels.md").read_text("utf-8")
 COMMANDS = [
-    line for block in re.findall(r"^```sh\n(.*?)^```$", PAGE, re.M | re.S)
+    line
+    for block in re.findall(r"^```sh\n(.*?)^```$", PAGE, re.M | re.S)
     for line in block.splitlines()
-]  # fmt: skip
+]
 
 
 @pytest.fixture
@@ -61,10 +62,14 @@ def filled(
 @pytest.fixture
 def sheet(math: Cli, project: Path) -> Path:
     rows = [
-        {"run": f"r{i}", "case": f"c{i}", "criterion": "clarity",
-         "label": ("unclear", "partly clear", "clear")[i % 3]}
+        {
+            "run": f"r{i}",
+            "case": f"c{i}",
+            "criterion": "clarity",
+            "label": ("unclear", "partly clear", "clear")[i % 3],
+        }
         for i in range(60)
-    ]  # fmt: skip
+    ]
     (project / "judge.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return project / "judge.jsonl"
 
@@ -72,9 +77,16 @@ def sheet(math: Cli, project: Path) -> Path:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     (tmp_path / "my.json").write_text(
-        json.dumps([{"name": "Clarity", "description": "Is it easy to follow?",
-                     "accepted_values": ["unclear", "partly clear", "clear"]}])
-    )  # fmt: skip
+        json.dumps(
+            [
+                {
+                    "name": "Clarity",
+                    "description": "Is it easy to follow?",
+                    "accepted_values": ["unclear", "partly clear", "clear"],
+                }
+            ]
+        )
+    )
     return tmp_path
 
 
@@ -160,12 +172,48 @@ def test_twice_by_one_rater_with_different_levels(math: Cli, sheet: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("agree", "sample", "--n", 3, "--by", "disagreement", "--scores", "judge.jsonl",
-          "--criteria", "my.json"), "every run was judged once"),
-        (("agree", "sample", "--scores", "judge.jsonl", "--criteria", "my.json",
-          "-o", "judge.jsonl"), "judge.jsonl"),
-        (("agree", "--labels", "judge.jsonl", "--scores", "judge.jsonl", "--sample", "judge.jsonl",
-          "--criteria", "my.json"), "this file names no sample"),
+        (
+            (
+                "agree",
+                "sample",
+                "--n",
+                3,
+                "--by",
+                "disagreement",
+                "--scores",
+                "judge.jsonl",
+                "--criteria",
+                "my.json",
+            ),
+            "every run was judged once",
+        ),
+        (
+            (
+                "agree",
+                "sample",
+                "--scores",
+                "judge.jsonl",
+                "--criteria",
+                "my.json",
+                "-o",
+                "judge.jsonl",
+            ),
+            "judge.jsonl",
+        ),
+        (
+            (
+                "agree",
+                "--labels",
+                "judge.jsonl",
+                "--scores",
+                "judge.jsonl",
+                "--sample",
+                "judge.jsonl",
+                "--criteria",
+                "my.json",
+            ),
+            "this file names no sample",
+        ),
         (("agree", "--alt-test", "--audit"), "asks for labels of several people"),
         (("design", "--cases", "many"), "'many' is no list of numbers"),
         (("design", "--cases", "0"), "start at 1"),
@@ -173,7 +221,7 @@ def test_twice_by_one_rater_with_different_levels(math: Cli, sheet: Path) -> Non
         (("compare", "a", "b", "--sequential", 1), "--sequential"),
         (("quantify", "judge.jsonl", "--until", "soon"), "'soon' is neither a width"),
     ],
-)  # fmt: skip
+)
 def test_one_line_for_what_cannot_be(
     math: Cli, sheet: Path, words: tuple[object, ...], said: str
 ) -> None:
@@ -187,10 +235,15 @@ def test_one_line_for_what_cannot_be(
 def test_three_people_and_a_judge(math: Cli, sheet: Path, project: Path) -> None:
     levels = ("unclear", "partly clear", "clear")
     rows = [
-        {"run": f"r{i}", "criterion": "clarity", "rater": rater,
-         "label": levels[(i + (i % 10 == 9 - k)) % 3]}
-        for k, rater in enumerate("ABC") for i in range(60)
-    ]  # fmt: skip
+        {
+            "run": f"r{i}",
+            "criterion": "clarity",
+            "rater": rater,
+            "label": levels[(i + (i % 10 == 9 - k)) % 3],
+        }
+        for k, rater in enumerate("ABC")
+        for i in range(60)
+    ]
     (project / "people.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     result = agree(math, project / "people.jsonl", sheet, "--alt-test", "--json")
     (row,) = result.json["tables"]["alternative"]["rows"]

@@ -12,9 +12,21 @@ from agenteval.app.main import COMMANDS
 from agenteval.readers.tasks import load_task
 from tests.cli.conftest import Cli
 
-HEAVY = ("autogen_core", "autogen_agentchat", "autogen_ext", "openai", "sentence_transformers",
-         "torch", "transformers", "sklearn", "matplotlib", "scipy", "sqlalchemy", "numpy",
-         "pydantic")  # fmt: skip
+HEAVY = (
+    "autogen_core",
+    "autogen_agentchat",
+    "autogen_ext",
+    "openai",
+    "sentence_transformers",
+    "torch",
+    "transformers",
+    "sklearn",
+    "matplotlib",
+    "scipy",
+    "sqlalchemy",
+    "numpy",
+    "pydantic",
+)
 
 
 def test_help_and_import_load_nothing_heavy() -> None:

@@ -34,9 +34,16 @@ def folder(tmp_path: Path) -> Path:
 
 def quantify(cli: Cli, endpoint: Behaving, model: str, *more: object) -> Result:
     return cli(
-        "quantify", "runs.jsonl", "--criteria", "criteria.json", "--model", model,
-        "--base-url", f"{endpoint.url}/v1", *more,
-    )  # fmt: skip
+        "quantify",
+        "runs.jsonl",
+        "--criteria",
+        "criteria.json",
+        "--model",
+        model,
+        "--base-url",
+        f"{endpoint.url}/v1",
+        *more,
+    )
 
 
 @pytest.mark.parametrize(
@@ -46,11 +53,13 @@ def quantify(cli: Cli, endpoint: Behaving, model: str, *more: object) -> Result:
         (("--max-tokens", "300"), {"max_tokens": 300}),
         (("--max-tokens", "none"), {}),
         (("--reasoning-effort", "low"), {"max_tokens": 2048, "reasoning_effort": "low"}),
-        (("--param", "top_p=0.9", "--param", "stop=[\"x\"]", "--param", "tier=flex"),
-         {"max_tokens": 2048, "top_p": 0.9, "stop": ["x"], "tier": "flex"}),
+        (
+            ("--param", "top_p=0.9", "--param", 'stop=["x"]', "--param", "tier=flex"),
+            {"max_tokens": 2048, "top_p": 0.9, "stop": ["x"], "tier": "flex"},
+        ),
         (("--param", "max_completion_tokens=70"), {"max_completion_tokens": 70}),
     ],
-)  # fmt: skip
+)
 def test_what_is_sent(
     cli: Cli, folder: Path, endpoint: Behaving, options: tuple[str, ...], sent: dict[str, object]
 ) -> None:
@@ -73,9 +82,13 @@ def test_another_effort_is_another_judge(
 
 @pytest.mark.parametrize(
     ("options", "where"),
-    [(("--max-tokens", "0"), "--max-tokens"), (("--max-tokens", "many"), "--max-tokens"),
-     (("--param", "top_p"), "--param"), (("--param", "=1"), "--param")],
-)  # fmt: skip
+    [
+        (("--max-tokens", "0"), "--max-tokens"),
+        (("--max-tokens", "many"), "--max-tokens"),
+        (("--param", "top_p"), "--param"),
+        (("--param", "=1"), "--param"),
+    ],
+)
 def test_what_cannot_be_read_is_one_line(
     cli: Cli, folder: Path, endpoint: Behaving, options: tuple[str, ...], where: str
 ) -> None:

@@ -60,8 +60,12 @@ def test_cases_that_are_the_same_are_run_once_and_said_so(
 def test_a_case_without_a_text_does_not_hold_up_the_dissection_of_others(
     cli: Cli, suite: Path, tmp_path: Path
 ) -> None:
-    own = {"id": "mine", "actions": ["tea brewing", "nap"], "request": "Tea is brewed after a nap.",
-           "constraints": [{"first": "nap", "second": "tea_brewing"}]}  # fmt: skip
+    own = {
+        "id": "mine",
+        "actions": ["tea brewing", "nap"],
+        "request": "Tea is brewed after a nap.",
+        "constraints": [{"first": "nap", "second": "tea_brewing"}],
+    }
     text = suite.read_text(encoding="utf-8").splitlines()[:2]
     (tmp_path / "suite.jsonl").write_text("\n".join([json.dumps(own), *text]) + "\n")
     (tmp_path / "backwards.py").write_text(
@@ -95,17 +99,25 @@ def test_a_command_of_ones_own(cli: Cli, suite: Path, tmp_path: Path) -> None:
 
 
 CONTRADICTION = {
-    "id": "mine", "actions": ["tea brewing", "cake baking", "table laying"], "request": "do it",
-    "constraints": [{"first": "tea_brewing", "second": "cake_baking"},
-                    {"first": "tea_brewing", "second": "table_laying"},
-                    {"first": "cake_baking", "second": "tea_brewing"}],
-}  # fmt: skip
+    "id": "mine",
+    "actions": ["tea brewing", "cake baking", "table laying"],
+    "request": "do it",
+    "constraints": [
+        {"first": "tea_brewing", "second": "cake_baking"},
+        {"first": "tea_brewing", "second": "table_laying"},
+        {"first": "cake_baking", "second": "tea_brewing"},
+    ],
+}
 LATE = {
-    "id": "mine", "actions": ["tea brewing", "cake baking"], "request": "do it",
+    "id": "mine",
+    "actions": ["tea brewing", "cake baking"],
+    "request": "do it",
     "durations": {"tea_brewing": 3, "cake_baking": 2},
-    "constraints": [{"first": "tea_brewing", "second": "cake_baking"},
-                    {"tool": "cake_baking", "side": "before", "hour": 4}],
-}  # fmt: skip
+    "constraints": [
+        {"first": "tea_brewing", "second": "cake_baking"},
+        {"tool": "cake_baking", "side": "before", "hour": 4},
+    ],
+}
 
 
 @pytest.mark.parametrize(
@@ -118,18 +130,31 @@ LATE = {
         ("", ["test", "none.jsonl", "--agent", "scripted:perfect"], "none.jsonl: cannot read"),
         ("", ["test", "bad.jsonl", "--agent", "scripted:perfect"], "bad.jsonl: holds no case"),
         ("{", ["test", "bad.jsonl", "--agent", "scripted:perfect"], "bad.jsonl:1:3: broken JSON"),
-        (json.dumps(CONTRADICTION), ["test", "bad.jsonl", "--agent", "scripted:perfect"],
-         "contradict each other: tea_brewing before cake_baking; cake_baking before tea_brewing"),
-        (json.dumps(LATE).replace('"hour": 4', '"hour": 25'),
-         ["test", "bad.jsonl", "--agent", "scripted:perfect"],
-         "TimeRule.hour: Input should be less than or equal to 24"),
-        (json.dumps(LATE), ["test", "bad.jsonl", "--agent", "scripted:perfect"],
-         "contradict each other: tea_brewing before cake_baking; cake_baking before 4:00"),
-        ('{"id": "a", "actions": ["x", "y"]}', ["test", "bad.jsonl", "--agent", "openai"],
-         "bad.jsonl:1: a case needs a text or a request"),
-        ('{"id": "a", "actions": ["tea brewing", "nap"], "text": "Tea brewing eats nap."}',
-         ["test", "bad.jsonl", "--agent", "scripted:perfect"],
-         "bad.jsonl:1: constraints: list what the text demands"),
+        (
+            json.dumps(CONTRADICTION),
+            ["test", "bad.jsonl", "--agent", "scripted:perfect"],
+            "contradict each other: tea_brewing before cake_baking; cake_baking before tea_brewing",
+        ),
+        (
+            json.dumps(LATE).replace('"hour": 4', '"hour": 25'),
+            ["test", "bad.jsonl", "--agent", "scripted:perfect"],
+            "TimeRule.hour: Input should be less than or equal to 24",
+        ),
+        (
+            json.dumps(LATE),
+            ["test", "bad.jsonl", "--agent", "scripted:perfect"],
+            "contradict each other: tea_brewing before cake_baking; cake_baking before 4:00",
+        ),
+        (
+            '{"id": "a", "actions": ["x", "y"]}',
+            ["test", "bad.jsonl", "--agent", "openai"],
+            "bad.jsonl:1: a case needs a text or a request",
+        ),
+        (
+            '{"id": "a", "actions": ["tea brewing", "nap"], "text": "Tea brewing eats nap."}',
+            ["test", "bad.jsonl", "--agent", "scripted:perfect"],
+            "bad.jsonl:1: constraints: list what the text demands",
+        ),
         ("", ["test", "suite.jsonl", "--agent", "scripted:text-order"], "(known: chance=P, crash"),
         ("", ["test", "suite.jsonl", "--agent", "perfect"], "is scripted:perfect meant?"),
         ("", ["test", "suite.jsonl", "--agent", "scripted:perfekt"], "'perfect'"),
@@ -140,7 +165,7 @@ LATE = {
         ("", ["capability", "--agent", "scripted:perfect", "--n", "5-3"], "--n: must be a range"),
         ("", ["capability", "--agent", "scripted:perfect", "--n", "1-2"], "--n: must be a range"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_one_line_and_exit_2(
     cli: Cli, suite: Path, tmp_path: Path, line: str, arguments: list[str], message: str
 ) -> None:

@@ -37,8 +37,17 @@ def invented(
 def test_cases_of_an_invented_profession(cli: Cli, folder: Path) -> None:
     options = ["--lexicon", FILE, "--count", 5, "-o", "suite.jsonl"]
     with serve(answer=replies(GOOD)) as server:
-        done = cli("plan", "synth", "--invent", 1, "--model", "parrot",
-                   "--base-url", server.base_url, *options)  # fmt: skip
+        done = cli(
+            "plan",
+            "synth",
+            "--invent",
+            1,
+            "--model",
+            "parrot",
+            "--base-url",
+            server.base_url,
+            *options,
+        )
         assert done.code == 0, done.err
         assert server.count == 1
     assert "parrot: 1 requests, at most 2 with repairs" in done.err
@@ -103,8 +112,18 @@ def test_wrong_use_asks_nothing(
 
 def test_a_dry_run_asks_nothing_and_knows_what_is_stored(cli: Cli, folder: Path) -> None:
     with serve(answer=replies(GOOD, GOOD)) as server:
-        asked = ("plan", "synth", "--invent", 6, "--lexicon", FILE, "--model", "parrot",
-                 "--base-url", server.base_url)  # fmt: skip
+        asked = (
+            "plan",
+            "synth",
+            "--invent",
+            6,
+            "--lexicon",
+            FILE,
+            "--model",
+            "parrot",
+            "--base-url",
+            server.base_url,
+        )
         fresh = cli(*asked, "--dry-run")
         assert (fresh.code, server.count) == (0, 0)
         assert not list(folder.iterdir())

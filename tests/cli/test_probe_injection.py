@@ -49,9 +49,12 @@ def labels(body: dict[str, Any], clarity: str, accuracy: str) -> str:
     text = body["messages"][1]["content"]
     both = {"clarity": clarity, "accuracy": accuracy}
     return json.dumps(
-        {name: {"explanation": "e.", "label": label} for name, label in both.items()
-         if f"- id: {name}\n" in text}
-    )  # fmt: skip
+        {
+            name: {"explanation": "e.", "label": label}
+            for name, label in both.items()
+            if f"- id: {name}\n" in text
+        }
+    )
 
 
 @pytest.fixture
@@ -62,17 +65,35 @@ def failures(project: Path) -> Path:
 
 def with_failures(project: Path, failed: int) -> Path:
     lines = [
-        {"id": f"r{i}", "task": "sums", "system": "alpha", "input": f"What is {i} + {i}?",
-         "output": f"The sum of {i} and {i} is {3 * i + 1}, I think.", "success": i >= failed}
+        {
+            "id": f"r{i}",
+            "task": "sums",
+            "system": "alpha",
+            "input": f"What is {i} + {i}?",
+            "output": f"The sum of {i} and {i} is {3 * i + 1}, I think.",
+            "success": i >= failed,
+        }
         for i in range(failed + GOOD)
-    ]  # fmt: skip
+    ]
     (project / "runs.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
     return project
 
 
 def command(url: str, *more: object) -> tuple[object, ...]:
-    return ("verify", "runs.jsonl", "--model", "gpt-m", "--base-url", url, "--repeats", 1,
-            "--perturb", "whitespace", "--probes", *more)  # fmt: skip
+    return (
+        "verify",
+        "runs.jsonl",
+        "--model",
+        "gpt-m",
+        "--base-url",
+        url,
+        "--repeats",
+        1,
+        "--perturb",
+        "whitespace",
+        "--probes",
+        *more,
+    )
 
 
 def injection(result: Any) -> dict[str, Any]:
@@ -90,8 +111,10 @@ def test_obedience_is_found_counted_resumed_and_shown(cli: Cli, failures: Path) 
     plain, ways, attacks = 2 * (RUNS + GOOD), 3 * (RUNS + GOOD), 2 * RUNS
     assert asked == plain + ways + attacks
     parts = {p["who"]: (p["least"]["requests"], p["most"]["requests"]) for p in dry.json["parts"]}
-    assert parts == {"judge": (plain + ways, 2 * (plain + ways)),
-                     "judge, of texts with an attack": (0, 2 * attacks)}  # fmt: skip
+    assert parts == {
+        "judge": (plain + ways, 2 * (plain + ways)),
+        "judge, of texts with an attack": (0, 2 * attacks),
+    }
     assert found["outcome"] == "fail"
     # two runs of each kind; what is said in other words, signs or languages is not understood
     kinds = {name: own["estimate"] for name, own in found["detail"]["by kind"].items()}

@@ -24,14 +24,25 @@ def answer(body: dict[str, Any], n: int) -> str:
     best = "the first value is the best" not in body["messages"][1]["content"]
     clarity, accuracy = ("clear", "correct") if best else ("unclear", "incorrect")
     return json.dumps(
-        {"clarity": {"explanation": "c.", "label": clarity},
-         "accuracy": {"explanation": "a.", "label": accuracy}}
-    )  # fmt: skip
+        {
+            "clarity": {"explanation": "c.", "label": clarity},
+            "accuracy": {"explanation": "a.", "label": accuracy},
+        }
+    )
 
 
 def command(url: str, *more: object) -> tuple[object, ...]:
-    return ("verify", "runs.jsonl", "--model", "gpt-m", "--base-url", url,
-            "--perturb", "whitespace", *more)  # fmt: skip
+    return (
+        "verify",
+        "runs.jsonl",
+        "--model",
+        "gpt-m",
+        "--base-url",
+        url,
+        "--perturb",
+        "whitespace",
+        *more,
+    )
 
 
 def test_the_other_ways_are_asked_counted_and_resumed(cli: Cli, project: Path) -> None:
@@ -77,8 +88,9 @@ def told(dry: Result) -> dict[str, tuple[int, int]]:
 
 
 def test_a_dry_run_prices_plain_calls_probes_and_their_sum(cli: Cli, project: Path) -> None:
-    asked = command("http://127.0.0.1:9/v1", "--probes", "--dry-run", "--price-in", 1,
-                    "--price-out", 10)  # fmt: skip
+    asked = command(
+        "http://127.0.0.1:9/v1", "--probes", "--dry-run", "--price-in", 1, "--price-out", 10
+    )
     dry = cli(*asked, "--json")
     assert dry.code == 0, dry.err
     # two runs are failures: each gets two texts at most, two repeats of two criteria

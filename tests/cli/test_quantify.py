@@ -75,9 +75,16 @@ def test_unlabelled_runs_are_not_compared_with_success(cli: Cli, project: Path) 
 
 
 def test_the_judge_never_sees_gold(cli: Cli, project: Path) -> None:
-    line = {"id": "x", "task": "sums", "question": "What is 1 + 1?", "response": "Two, by adding.",
-            "is_correct": True, "correct_ans": "GOLDEN", "solution": "GOLDEN",
-            "check_result": "V"}  # fmt: skip
+    line = {
+        "id": "x",
+        "task": "sums",
+        "question": "What is 1 + 1?",
+        "response": "Two, by adding.",
+        "is_correct": True,
+        "correct_ans": "GOLDEN",
+        "solution": "GOLDEN",
+        "check_result": "V",
+    }
     (project / "gold.jsonl").write_text(json.dumps(line) + "\n")
     with serve(answer) as server:
         arguments = ("quantify", "gold.jsonl", "--model", "m", "--base-url", server.base_url)
@@ -139,28 +146,49 @@ def test_max_calls_is_kept_and_counts_earlier_sessions(cli: Cli, project: Path) 
     [
         ("", ["quantify", "nowhere.jsonl"], "nowhere.jsonl"),
         ("{broken", ["quantify", "bad.jsonl"], "bad.jsonl:1"),
-        ('{"id": "a", "output": "x"}\n{"id": "a", "output": "y"}',
-         ["quantify", "bad.jsonl"], "bad.jsonl"),
+        (
+            '{"id": "a", "output": "x"}\n{"id": "a", "output": "y"}',
+            ["quantify", "bad.jsonl"],
+            "bad.jsonl",
+        ),
         ("", ["quantify", "bad.jsonl"], "bad.jsonl"),
         ("{}", ["quantify", "runs.jsonl", "--criteria", "bad.jsonl"], "bad.jsonl"),
-        ('[{"name": "X", "accepted_values": ["only"]}]',
-         ["quantify", "runs.jsonl", "--criteria", "bad.jsonl"], "has 1 accepted value"),
-        ('[{"name": "X", "accepted_values": ["bad", "good"], "order": "sideways"}]',
-         ["quantify", "runs.jsonl", "--criteria", "bad.jsonl"], "sideways"),
+        (
+            '[{"name": "X", "accepted_values": ["only"]}]',
+            ["quantify", "runs.jsonl", "--criteria", "bad.jsonl"],
+            "has 1 accepted value",
+        ),
+        (
+            '[{"name": "X", "accepted_values": ["bad", "good"], "order": "sideways"}]',
+            ["quantify", "runs.jsonl", "--criteria", "bad.jsonl"],
+            "sideways",
+        ),
         ("[\n{,}]", ["quantify", "runs.jsonl", "--criteria", "bad.jsonl"], "bad.jsonl:2"),
         ("", ["quantify", "runs.jsonl", "--task", "smus"], "did you mean sums"),
         ("", ["quantify", "runs.jsonl", "--model", "gpt-4o"], "no provider"),
         ("", ["quantify", "runs.jsonl", "--model", "openai:gpt-4o"], "OPENAI_API_KEY"),
         ("", ["quantify", "runs.jsonl", "--model", "replay:none.jsonl"], "no file"),
-        ("", ["quantify", "runs.jsonl", "--model", "m", "--base-url", "http://127.0.0.1:9/v1",
-              "--max-cost", "1"], "--price-in"),
+        (
+            "",
+            [
+                "quantify",
+                "runs.jsonl",
+                "--model",
+                "m",
+                "--base-url",
+                "http://127.0.0.1:9/v1",
+                "--max-cost",
+                "1",
+            ],
+            "--price-in",
+        ),
         ("", ["quantify", "runs.jsonl", "--price-in", "1"], "--price-out: one price without"),
         ("", ["show"], "no store here yet"),
         ("", ["criteria", "--task", "nothing"], "no task 'nothing'"),
         ("", ["export", "out.xls"], "no store here yet"),
         ("", ["init", "../x"], "letters"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_one_line_and_exit_2(
     cli: Cli, project: Path, prepare: str, arguments: list[str], message: str
 ) -> None:
@@ -179,10 +207,16 @@ def test_bad_input_is_one_line_and_exit_2(
 @pytest.mark.slow
 def test_killed_in_the_middle_it_goes_on_and_ends_with_the_same_table(project: Path) -> None:
     lines = [
-        {"id": f"r{i}", "task": "sums", "system": "s", "input": f"What is {i} + {i}?",
-         "output": f"It is {2 * i} as {i} and {i} make that.", "success": i % 2 == 0}
+        {
+            "id": f"r{i}",
+            "task": "sums",
+            "system": "s",
+            "input": f"What is {i} + {i}?",
+            "output": f"It is {2 * i} as {i} and {i} make that.",
+            "success": i % 2 == 0,
+        }
         for i in range(40)
-    ]  # fmt: skip
+    ]
     (project / "many.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
     with serve(answer, latency=0.03, key=_identity) as server:
         whole = _command(project, server.base_url, "whole.db").communicate()[0]
@@ -209,39 +243,87 @@ def _identity(body: dict[str, Any]) -> str:
 
 
 def _command(project: Path, url: str, store: str) -> subprocess.Popen[bytes]:
-    arguments = ["quantify", "many.jsonl", "--model", "m", "--base-url", url, "--store", store,
-                 "--repeats", "2", "-j", "4", "--json", "-q"]  # fmt: skip
+    arguments = [
+        "quantify",
+        "many.jsonl",
+        "--model",
+        "m",
+        "--base-url",
+        url,
+        "--store",
+        store,
+        "--repeats",
+        "2",
+        "-j",
+        "4",
+        "--json",
+        "-q",
+    ]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("AGENTEVAL_")}
     return subprocess.Popen(
         [sys.executable, "-m", "agenteval", *arguments],
-        cwd=project, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        cwd=project,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
 
 
 CORRECTIONS: list[tuple[dict[str, Any], dict[str, Any], float | None, float | None]] = [
     # accuracy as the file has it, as it is corrected, and the mean before and after: the judge says
     # "correct" of four runs of six
-    ({"accepted_values": ["incorrect", "correct"]},
-     {"accepted_values": ["correct", "incorrect"], "order": "worst_to_best",
-      "order_confirmed": True}, 4 / 6, 2 / 6),
-    ({"accepted_values": ["incorrect", "correct"]},
-     {"accepted_values": ["incorrect", "correct"], "order": "best_to_worst",
-      "order_confirmed": True}, 4 / 6, 2 / 6),
-    ({"accepted_values": ["correct", "incorrect"], "order": "worst_to_best"},
-     {"accepted_values": ["incorrect", "correct"], "order": "worst_to_best"}, None, 4 / 6),
-    ({"accepted_values": ["incorrect", "correct"], "order": "unclear"},
-     {"accepted_values": ["incorrect", "correct"], "order": "worst_to_best"}, None, 4 / 6),
-    ({"accepted_values": ["incorrect", "correct"]},
-     {"accepted_values": ["incorrect", "correct"], "order": "unclear"}, 4 / 6, None),
-]  # fmt: skip
+    (
+        {"accepted_values": ["incorrect", "correct"]},
+        {
+            "accepted_values": ["correct", "incorrect"],
+            "order": "worst_to_best",
+            "order_confirmed": True,
+        },
+        4 / 6,
+        2 / 6,
+    ),
+    (
+        {"accepted_values": ["incorrect", "correct"]},
+        {
+            "accepted_values": ["incorrect", "correct"],
+            "order": "best_to_worst",
+            "order_confirmed": True,
+        },
+        4 / 6,
+        2 / 6,
+    ),
+    (
+        {"accepted_values": ["correct", "incorrect"], "order": "worst_to_best"},
+        {"accepted_values": ["incorrect", "correct"], "order": "worst_to_best"},
+        None,
+        4 / 6,
+    ),
+    (
+        {"accepted_values": ["incorrect", "correct"], "order": "unclear"},
+        {"accepted_values": ["incorrect", "correct"], "order": "worst_to_best"},
+        None,
+        4 / 6,
+    ),
+    (
+        {"accepted_values": ["incorrect", "correct"]},
+        {"accepted_values": ["incorrect", "correct"], "order": "unclear"},
+        4 / 6,
+        None,
+    ),
+]
 
 
 @pytest.mark.parametrize(("before", "after", "first", "second"), CORRECTIONS)
 @pytest.mark.parametrize("judge", ["server", "replay"])
 def test_a_corrected_order_relabels_what_is_stored_and_asks_nobody(
-    cli: Cli, project: Path, judge: str, before: dict[str, Any], after: dict[str, Any],
-    first: float | None, second: float | None,
-) -> None:  # fmt: skip
+    cli: Cli,
+    project: Path,
+    judge: str,
+    before: dict[str, Any],
+    after: dict[str, Any],
+    first: float | None,
+    second: float | None,
+) -> None:
     clarity = {"name": "Clarity", "accepted_values": ["unclear", "clear"]}
 
     def write(accuracy: dict[str, Any]) -> None:
@@ -278,12 +360,22 @@ def test_a_corrected_order_relabels_what_is_stored_and_asks_nobody(
 
 def test_reversed_scales_and_criteria_of_another_task_are_told(cli: Cli, project: Path) -> None:
     text = (project / "criteria" / "sums.json").read_text()
-    turned = [{**c, "accepted_values": c["accepted_values"][::-1], "order": "worst_to_best"}
-              for c in json.loads(text)]  # fmt: skip
+    turned = [
+        {**c, "accepted_values": c["accepted_values"][::-1], "order": "worst_to_best"}
+        for c in json.loads(text)
+    ]
     path = project / "rev.json"
     path.write_text(json.dumps({"task": "sums", "criteria": turned}))
-    asked = ("runs.jsonl", "--criteria", "rev.json", "--model", "m", "--base-url",
-             "http://127.0.0.1:9/v1", "--dry-run")  # fmt: skip
+    asked = (
+        "runs.jsonl",
+        "--criteria",
+        "rev.json",
+        "--model",
+        "m",
+        "--base-url",
+        "http://127.0.0.1:9/v1",
+        "--dry-run",
+    )
     for command in ("quantify", "verify"):
         done = cli(command, *asked)
         assert done.code == 0
@@ -420,9 +512,8 @@ def test_an_order_is_told_wherever_the_criterion_is_shown(cli: Cli, project: Pat
     """Turned round, unclear: in verify, show and the page; a corrected file relabels for report."""
     content: list[dict[str, Any]] = [
         {"name": "Clarity", "accepted_values": ["clear", "unclear"]},
-        {"name": "Accuracy", "accepted_values": ["correct", "incorrect"],
-         "order": "worst_to_best"},
-    ]  # fmt: skip
+        {"name": "Accuracy", "accepted_values": ["correct", "incorrect"], "order": "worst_to_best"},
+    ]
     path = project / "criteria" / "sums.json"
     path.write_text(json.dumps({"criteria": content}))
     with serve(answer) as server:

@@ -16,8 +16,14 @@ from tests.cli.conftest import Cli
 
 ROOT = Path(__file__).parents[2]
 RUNS = ROOT / "tasks/math/runs.jsonl"
-MATH = ("--task", ROOT / "tasks/math", "--criteria", ROOT / "criteria/math.reviewed.json",
-        "--model", "recorded")  # fmt: skip
+MATH = (
+    "--task",
+    ROOT / "tasks/math",
+    "--criteria",
+    ROOT / "criteria/math.reviewed.json",
+    "--model",
+    "recorded",
+)
 
 
 def test_every_reply_is_read(cli: Cli, tmp_path: Path) -> None:
@@ -33,12 +39,19 @@ def test_every_reply_is_read(cli: Cli, tmp_path: Path) -> None:
     assert {row["status"] for row in rows} == {"scored"}
 
 
-@pytest.mark.parametrize(
-    ("task", "names"), [("math", 35), ("household", 33), ("support", 30)]
-)  # fmt: skip
+@pytest.mark.parametrize(("task", "names"), [("math", 35), ("household", 33), ("support", 30)])
 def test_the_critics_of_a_task(cli: Cli, tmp_path: Path, task: str, names: int) -> None:
-    ask = ("criteria", "--task", ROOT / "tasks" / task, "--model", "recorded",
-           "--store", tmp_path / "a.db", "-o", tmp_path / "c.json")  # fmt: skip
+    ask = (
+        "criteria",
+        "--task",
+        ROOT / "tasks" / task,
+        "--model",
+        "recorded",
+        "--store",
+        tmp_path / "a.db",
+        "-o",
+        tmp_path / "c.json",
+    )
     done = cli(*ask, "--json")
     assert done.code == 0, done.err
     assert done.json["seeds_answered"] == 5
@@ -57,16 +70,34 @@ def test_the_critics_of_a_task(cli: Cli, tmp_path: Path, task: str, names: int) 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((ROOT / "tasks/household/runs.jsonl", "--task", ROOT / "tasks/household", "--model",
-          "recorded", "--criteria", ROOT / "criteria/household.reviewed.json"),
-         "holds no reply for run 'household-11-atlas'"),
+        (
+            (
+                ROOT / "tasks/household/runs.jsonl",
+                "--task",
+                ROOT / "tasks/household",
+                "--model",
+                "recorded",
+                "--criteria",
+                ROOT / "criteria/household.reviewed.json",
+            ),
+            "holds no reply for run 'household-11-atlas'",
+        ),
         ((RUNS, *MATH, "--repeats", "3"), "repeat 2"),
         ((RUNS, *MATH, "--one-per-call"), "is about other criteria"),
-        ((ROOT / "tasks/support/runs.jsonl", "--task", ROOT / "tasks/support", "--model",
-          "recorded", "--criteria", ROOT / "criteria/support.reviewed.json"),
-         "no judge is recorded for the task support; there is one for household, math"),
+        (
+            (
+                ROOT / "tasks/support/runs.jsonl",
+                "--task",
+                ROOT / "tasks/support",
+                "--model",
+                "recorded",
+                "--criteria",
+                ROOT / "criteria/support.reviewed.json",
+            ),
+            "no judge is recorded for the task support; there is one for household, math",
+        ),
     ],
-)  # fmt: skip
+)
 def test_anything_else_is_one_line(
     cli: Cli, tmp_path: Path, arguments: tuple[object, ...], told: str
 ) -> None:
@@ -96,9 +127,13 @@ def test_the_demo_and_what_it_says_next(tmp_path: Path) -> None:
     place = tmp_path / "a demo's"
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("AGENTEVAL", "OPENAI"))}
     done = subprocess.run(
-        [sys.executable, "-m", "agenteval", "demo", "--dir", str(place)], cwd=tmp_path,
-        env=environment | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        [sys.executable, "-m", "agenteval", "demo", "--dir", str(place)],
+        cwd=tmp_path,
+        env=environment | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert "the judge: not trustworthy: scores fall with the length only" in done.stdout
     assert [p.name for p in tmp_path.iterdir()] == [place.name]
     words = " ".join(re.sub("<[^>]+>", " ", (place / "capable.html").read_text()).split())
@@ -108,9 +143,13 @@ def test_the_demo_and_what_it_says_next(tmp_path: Path) -> None:
     assert len(lines) == 4
     shell = f'set -e; agenteval() {{ {shlex.quote(sys.executable)} -m agenteval "$@"; }}\n'
     shown = subprocess.run(
-        ["bash", "-c", shell + "\n".join(lines)], cwd=tmp_path, capture_output=True, text=True,
-        env=environment | {"PYTHONPATH": str(ROOT)}, check=True,
-    )  # fmt: skip
+        ["bash", "-c", shell + "\n".join(lines)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=environment | {"PYTHONPATH": str(ROOT)},
+        check=True,
+    )
     assert "math-01-duo" in shown.stdout
     assert "accuracy" in shown.stdout.lower()
     assert (place / "labels.csv").is_file()

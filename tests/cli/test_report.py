@@ -23,18 +23,36 @@ from tests.cli.test_quantify import answer
 @pytest.fixture
 def judged(cli: Cli, project: Path) -> Path:
     with serve(answer) as server:
-        done = cli("quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url,
-                   "--repeats", 2, "--store", "a.db", "-q")  # fmt: skip
+        done = cli(
+            "quantify",
+            "runs.jsonl",
+            "--model",
+            "m",
+            "--base-url",
+            server.base_url,
+            "--repeats",
+            2,
+            "--store",
+            "a.db",
+            "-q",
+        )
     assert done.code == 0, done.err
     return project
 
 
 def ratings(path: Path, raters: tuple[str, ...] = ("A",)) -> None:
     rows = [
-        {"run": f"r{i}", "criterion": c, "value": (i * k) % 3 / 2, "success": i % 2 == 0,
-         "rater": rater}
-        for rater in raters for i in range(24) for k, c in enumerate(("x", "y"), 1)
-    ]  # fmt: skip
+        {
+            "run": f"r{i}",
+            "criterion": c,
+            "value": (i * k) % 3 / 2,
+            "success": i % 2 == 0,
+            "rater": rater,
+        }
+        for rater in raters
+        for i in range(24)
+        for k, c in enumerate(("x", "y"), 1)
+    ]
     path.write_text("".join(json.dumps(r) + "\n" for r in rows))
 
 
@@ -72,11 +90,16 @@ def test_bad_use_is_one_line(cli: Cli, judged: Path, arguments: tuple[str, ...],
 
 def write_runs(path: Path, system: str, numbers: range, empty: int | None = None) -> None:
     rows = [
-        {"id": f"{system}-{i}", "task": "sums", "system": system, "input": f"What is {i} + {i}?",
-         "success": i % 2 == 0,
-         "output": "" if i == empty else f"I take {i}. I add {i} to it. It makes {2 * i}."}
+        {
+            "id": f"{system}-{i}",
+            "task": "sums",
+            "system": system,
+            "input": f"What is {i} + {i}?",
+            "success": i % 2 == 0,
+            "output": "" if i == empty else f"I take {i}. I add {i} to it. It makes {2 * i}.",
+        }
         for i in numbers
-    ]  # fmt: skip
+    ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
@@ -147,15 +170,22 @@ def test_a_finished_store_in_a_read_only_folder(judged: Path, tmp_path_factory: 
         "        print('exit', end.code, flush=True)\n"
     )
     lines = [
-        ["show"], ["report", "-o", f"{elsewhere}/r.html"], ["export", f"{elsewhere}/s.csv"],
-        ["store", "info"], ["quantify", "runs.jsonl", "--model", "m", "--base-url", "http://x/v1"],
-    ]  # fmt: skip
+        ["show"],
+        ["report", "-o", f"{elsewhere}/r.html"],
+        ["export", f"{elsewhere}/s.csv"],
+        ["store", "info"],
+        ["quantify", "runs.jsonl", "--model", "m", "--base-url", "http://x/v1"],
+    ]
     (judged / "a.db").chmod(0o444)
     judged.chmod(0o555)
     done = subprocess.run(
-        [*OBEYING, sys.executable, "-c", code, json.dumps(lines)], cwd=judged, capture_output=True,
-        text=True, timeout=60, env={**os.environ, "AGENTEVAL_STORE": "a.db"},
-    )  # fmt: skip
+        [*OBEYING, sys.executable, "-c", code, json.dumps(lines)],
+        cwd=judged,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "AGENTEVAL_STORE": "a.db"},
+    )
     judged.chmod(0o755)
     ends = [x.split()[1] for x in done.stdout.splitlines() if x.startswith("exit ")]
     assert ends == ["0", "0", "0", "0", "2"], done.stderr

@@ -79,8 +79,13 @@ def test_what_matters_is_told_at_once_or_kept_for_the_report() -> None:
         watch.warn("3 runs name no system")
         watch.warn_list("found:", ["a", "b", "c"], most=2)
     assert heard == [
-        "90 calls", "3 runs name no system", "found:", "  a", "  b", "  ... and 1 more"
-    ]  # fmt: skip
+        "90 calls",
+        "3 runs name no system",
+        "found:",
+        "  a",
+        "  b",
+        "  ... and 1 more",
+    ]
     assert [isinstance(line, Warned) for line in heard] == [False, *[True] * 5]
     assert loud.notes == []
     assert quiet.notes == ["3 runs name no system", "found: a; b; ... and 1 more"]

@@ -46,8 +46,17 @@ def quantify(project: Path, *more: str, ignoring: str = "") -> Iterator[Started]
     """`agenteval quantify` with one request under way, of six that are to be made."""
     gate = Gate()
     with serve(gate) as server:
-        arguments = ["quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url,
-                     "-j", "1", *more]  # fmt: skip
+        arguments = [
+            "quantify",
+            "runs.jsonl",
+            "--model",
+            "m",
+            "--base-url",
+            server.base_url,
+            "-j",
+            "1",
+            *more,
+        ]
         with started(project, gate, *arguments, ignoring=ignoring) as process:
             yield process, gate
 
@@ -60,9 +69,12 @@ def started(
     trap = f"trap '' {ignoring}; " if ignoring else ""
     process = subprocess.Popen(
         ["bash", "-c", f'{trap}exec "$@"', "-", sys.executable, "-m", "agenteval", *arguments],
-        cwd=folder, env={k: v for k, v in os.environ.items() if k not in ENVIRONMENT},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        cwd=folder,
+        env={k: v for k, v in os.environ.items() if k not in ENVIRONMENT},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         assert gate.asked.acquire(timeout=30)
         yield process

@@ -37,8 +37,12 @@ def shell(
     environment = {k: v for k, v in os.environ.items() if k not in (*ENVIRONMENT, "COLUMNS")}
     return subprocess.run(
         ["bash", "-c", f'agenteval() {{ "{sys.executable}" -m agenteval "$@"; }}; {line}'],
-        cwd=folder, env={**environment, **more}, capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+        cwd=folder,
+        env={**environment, **more},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
 
 
 def test_a_reader_that_goes_is_no_error(rated: Path) -> None:
@@ -94,20 +98,33 @@ def test_output_that_is_not_utf_8(project: Path, encoding: str, name: str) -> No
     (project / "odd.jsonl").write_text("\n".join(map(json.dumps, runs)))
     (project / "mine.py").write_text("def judge(run, criterion):\n    return len(run.output) / 2\n")
     commands = (
-        ["--help"], ["verify", "--help"], ["quantify", "odd.jsonl", "--judge", "python:mine:judge"],
-        ["show"], ["verify", "odd.jsonl", "--judge", "python:mine:judge"], ["no → command"],
+        ["--help"],
+        ["verify", "--help"],
+        ["quantify", "odd.jsonl", "--judge", "python:mine:judge"],
+        ["show"],
+        ["verify", "odd.jsonl", "--judge", "python:mine:judge"],
+        ["no → command"],
         ["show", "--json", "-q"],
-    )  # fmt: skip
+    )
     environment = {k: v for k, v in os.environ.items() if k not in ENVIRONMENT}
     done = subprocess.run(
-        [sys.executable, "-c", COMMANDS, json.dumps(commands)], cwd=project, timeout=60,
-        env=environment | {"PYTHONIOENCODING": encoding, "COLUMNS": "200"}, capture_output=True,
-    )  # fmt: skip
+        [sys.executable, "-c", COMMANDS, json.dumps(commands)],
+        cwd=project,
+        timeout=60,
+        env=environment | {"PYTHONIOENCODING": encoding, "COLUMNS": "200"},
+        capture_output=True,
+    )
     shown, errors = done.stdout.decode(encoding), done.stderr.decode(encoding)
     _, _, document = shown.rpartition("exit 2\n")
     assert [line for line in shown.splitlines() if line.startswith("exit ")] == [
-        "exit 0", "exit 0", "exit 0", "exit 0", "exit 0", "exit 2", "exit 0",
-    ]  # fmt: skip
+        "exit 0",
+        "exit 0",
+        "exit 0",
+        "exit 0",
+        "exit 0",
+        "exit 2",
+        "exit 0",
+    ]
     assert f"{name} -> ?" in shown
     assert "no -> command" in errors
     assert "Traceback" not in errors

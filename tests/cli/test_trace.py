@@ -30,9 +30,12 @@ from tests.cli.traces import (
 
 HOSTILE = "\x1b]0;owned\x07[red]x[/red] \u202egnp"
 GRADES = {
-    **{n: {"reason": "because", "score": 2} for n in ("reliability", "security",
-       "instruction_adherence", "plan_opt")}, "overall": 2,
-}  # fmt: skip
+    **{
+        n: {"reason": "because", "score": 2}
+        for n in ("reliability", "security", "instruction_adherence", "plan_opt")
+    },
+    "overall": 2,
+}
 
 
 @pytest.fixture
@@ -57,9 +60,16 @@ def judge(body: dict[str, Any], n: int) -> str:
     found = []
     for index, said in re.findall(r"<<BEGIN (S\d+)[^\n]*\n(.*?)\n<<END", text, re.S):
         if "I have checked" in said:
-            found.append({"span": index, "category": "Tool-related",
-                          "evidence": "I have checked the archive", "description": "it never did",
-                          "impact": "HIGH", "confidence": 0.9})  # fmt: skip
+            found.append(
+                {
+                    "span": index,
+                    "category": "Tool-related",
+                    "evidence": "I have checked the archive",
+                    "description": "it never did",
+                    "impact": "HIGH",
+                    "confidence": 0.9,
+                }
+            )
     return json.dumps({"findings": found, "summary": "so far so good"})
 
 
@@ -105,8 +115,10 @@ def test_show_findings_of_a_folder_and_of_the_store(cli: Cli, folder: Path, gold
 
 
 def test_show_obeys_nothing_that_a_trace_says(cli: Cli, tmp_path: Path) -> None:
-    made = trace("d" * 32, [span(HOSTILE, "TOOL", 1, attributes={"output.value": HOSTILE},
-                                 error=("E", HOSTILE))])  # fmt: skip
+    made = trace(
+        "d" * 32,
+        [span(HOSTILE, "TOOL", 1, attributes={"output.value": HOSTILE}, error=("E", HOSTILE))],
+    )
     traces.write(tmp_path, made)
     done = cli("trace", "show", f"{'d' * 32}.json", "--detect")
     assert done.code == 0, done.err
@@ -116,8 +128,13 @@ def test_show_obeys_nothing_that_a_trace_says(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_show_is_bounded_for_very_many_spans(cli: Cli, tmp_path: Path) -> None:
-    row = {"trace_id": "e" * 32, "span_name": "step", "duration": "PT1S", "status_code": "Ok",
-           "span_attributes": {"openinference.span.kind": "CHAIN"}}  # fmt: skip
+    row = {
+        "trace_id": "e" * 32,
+        "span_name": "step",
+        "duration": "PT1S",
+        "status_code": "Ok",
+        "span_attributes": {"openinference.span.kind": "CHAIN"},
+    }
     with (tmp_path / "big.jsonl").open("w") as file:
         for i in range(20_000):
             parent = None if i == 0 else f"{1:016x}" if i % 2 else f"{i:016x}"
@@ -264,8 +281,7 @@ def test_the_cap_on_calls_stops_and_goes_on(cli: Cli, folder: Path) -> None:
 
 def test_a_dry_run_asks_and_writes_nothing(cli: Cli, folder: Path) -> None:
     with serve(judge) as server:
-        dry = locate(cli, server.base_url, "--dry-run", "--price-in", 1, "--price-out", 1,
-                     "--json")  # fmt: skip
+        dry = locate(cli, server.base_url, "--dry-run", "--price-in", 1, "--price-out", 1, "--json")
         assert dry.code == 0, dry.err
         assert server.count == 0
         assert not (folder / "agenteval.db").exists()
@@ -303,8 +319,17 @@ def test_ids_that_are_no_file_names_are_refused_before_anything_is_paid(
     made = trace("../../evil", [llm(1, "a", "b")])
     (tmp_path / "t.json").write_text(json.dumps(made))
     with serve(judge) as server:
-        done = cli("trace", "locate", "t.json", "--model", "m", "--base-url", server.base_url,
-                   "-o", "found")  # fmt: skip
+        done = cli(
+            "trace",
+            "locate",
+            "t.json",
+            "--model",
+            "m",
+            "--base-url",
+            server.base_url,
+            "-o",
+            "found",
+        )
         assert server.count == 0
     assert done.code == 2
     assert "cannot name a file" in done.err
@@ -317,8 +342,11 @@ def test_ids_that_are_no_file_names_are_refused_before_anything_is_paid(
 def test_score_by_hand(cli: Cli, folder: Path, gold: Path) -> None:
     """Both errors found, one at a wrong span, and one that is none: precision 1/3, recall 1/2."""
     annotation(folder / "found", WEATHER, [error("Tool-related", "0" * 15 + "5")])
-    annotation(folder / "found", LIMITED, [error("Rate Limiting", REFUSED),
-                                           error("Goal Deviation", REFUSED)])  # fmt: skip
+    annotation(
+        folder / "found",
+        LIMITED,
+        [error("Rate Limiting", REFUSED), error("Goal Deviation", REFUSED)],
+    )
     done = cli(
         "trace", "score", "--gold", "gold", "--pred", "found", "--traces", "traces", "--json"
     )
@@ -329,8 +357,9 @@ def test_score_by_hand(cli: Cli, folder: Path, gold: Path) -> None:
     assert joint["recall"]["mean"] == pytest.approx(1 / 2)
     assert levels["location"]["micro"]["precision"]["mean"] == pytest.approx(1 / 2)
     assert len(done.json["beside"]) == 4  # three that read nothing, and gold itself
-    table = cli("trace", "score", "--gold", "gold", "--pred", "found", "--traces", "traces",
-                "--all")  # fmt: skip
+    table = cli(
+        "trace", "score", "--gold", "gold", "--pred", "found", "--traces", "traces", "--all"
+    )
     assert "LLM and tool spans x 20" in table.out
     assert "against length" in table.out
     official = cli("trace", "score", "--gold", "gold", "--pred", "found", "--official")

@@ -25,8 +25,9 @@ def tried(cli: Cli, tmp_path: Path) -> Cli:
 def test_show_lists_agents_and_makes_their_table(tried: Cli) -> None:
     listed = tried("show", "--sources", "--json").json["tables"]["sources"]["rows"]
     assert {(row["model"], row["evaluator"]) for row in listed} == {
-        ("scripted:perfect", "planning"), ("scripted:random", "planning"),
-    }  # fmt: skip
+        ("scripted:perfect", "planning"),
+        ("scripted:random", "planning"),
+    }
     (key,) = [row["source"] for row in listed if row["model"] == "scripted:perfect"]
     shown = tried("show", "--source", key, "--json").json
     (row,) = [r for r in shown["tables"]["scores"]["rows"] if r["criterion_id"] == "plan"]

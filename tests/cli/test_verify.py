@@ -14,15 +14,27 @@ from tests.cli.conftest import Cli
 def answer(body: dict[str, Any], n: int) -> str:
     """Always the same levels."""
     return json.dumps(
-        {"clarity": {"explanation": "c.", "label": "clear"},
-         "accuracy": {"explanation": "a.", "label": "correct"}}
-    )  # fmt: skip
+        {
+            "clarity": {"explanation": "c.", "label": "clear"},
+            "accuracy": {"explanation": "a.", "label": "correct"},
+        }
+    )
 
 
 def test_originals_and_copies_are_judged_once(cli: Cli, project: Path) -> None:
     with serve(answer) as server:
-        command = ("verify", "runs.jsonl", "--model", "m", "--base-url", server.base_url,
-                   "--perturb", "pad", "--perturb", "whitespace")  # fmt: skip
+        command = (
+            "verify",
+            "runs.jsonl",
+            "--model",
+            "m",
+            "--base-url",
+            server.base_url,
+            "--perturb",
+            "pad",
+            "--perturb",
+            "whitespace",
+        )
         dry = cli(*command, "--dry-run")
         assert server.count == 0
         first = cli(*command, "--json")

@@ -30,9 +30,16 @@ def rows_of(judge: str, cases: int = 40, repeats: int = 3) -> list[Row]:
                 level = case % 3 if judge == "fair" else rng.randrange(3)
                 if judge == "fair" and variant[0] in "ds":
                     level = max(0, level - 1)
-                rows.append({"run": f"r{case}", "criterion": "clarity", "repeat": repeat,
-                             "variant": variant, "label": LABELS[level],
-                             "success": case % 3 == 2})  # fmt: skip
+                rows.append(
+                    {
+                        "run": f"r{case}",
+                        "criterion": "clarity",
+                        "repeat": repeat,
+                        "variant": variant,
+                        "label": LABELS[level],
+                        "success": case % 3 == 2,
+                    }
+                )
     return rows
 
 
@@ -76,15 +83,18 @@ def test_a_refuted_criterion_is_named_by_the_gate_unless_it_is_allowed(
     """Clarity is right, tone is better in failed runs; damage lowers both."""
     rows = rows_of("fair")
     tone = [
-        row | {"criterion": "tone",
-               "label": LABELS[2 - row["success"] - (row["variant"][0] in "ds")]}
+        row
+        | {"criterion": "tone", "label": LABELS[2 - row["success"] - (row["variant"][0] in "ds")]}
         for row in rows
-    ]  # fmt: skip
+    ]
     both = [
-        {"name": name, "accepted_values": LABELS,
-         "expect": {"drop_sentences": "lower", "shuffle_sentences": "lower"}}
+        {
+            "name": name,
+            "accepted_values": LABELS,
+            "expect": {"drop_sentences": "lower", "shuffle_sentences": "lower"},
+        }
         for name in ("Clarity", "Tone")
-    ]  # fmt: skip
+    ]
     mine, ratings = project / "mine.json", project / "s.jsonl"
     mine.write_text(json.dumps({"schema": 1, "task": "sums", "criteria": both}))
     ratings.write_text("".join(json.dumps(r) + "\n" for r in [*rows, *tone]))
@@ -100,8 +110,9 @@ def test_a_refuted_criterion_is_named_by_the_gate_unless_it_is_allowed(
 def test_a_declaration_that_the_ratings_contradict_is_not_believed(cli: Cli, project: Path) -> None:
     result = verified(cli, project, rows_of("random"), "--deterministic", "--json").json["judge"]
     assert result["verdict"] == "not trustworthy"
-    assert re.search("declared deterministic, but repeats of [0-9]+ runs differ",
-                     " ".join(result["warnings"]))  # fmt: skip
+    assert re.search(
+        "declared deterministic, but repeats of [0-9]+ runs differ", " ".join(result["warnings"])
+    )
 
 
 # ---- copies that equal their original ------------------------------------------------------------
@@ -148,15 +159,21 @@ def test_copies_with_the_text_of_their_original_are_left_out(cli: Cli, project: 
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (words, "copies rated word for word as their original: 15 of 40 by shuffle_sentences: "
-                "they are probably the same text; a column `text` tells"),
+        (
+            words,
+            "copies rated word for word as their original: 15 of 40 by shuffle_sentences: "
+            "they are probably the same text; a column `text` tells",
+        ),
         # of the 25 others one in three is at the lowest level already: 9 more stay as they are
-        (lambda row: {}, "copies rated exactly as their original: 14 of 40 by drop_sentences 25%, "
-         "24 of 40 by shuffle_sentences: the same text, or a change that no rating shows; "
-         "a column `text` tells"),
+        (
+            lambda row: {},
+            "copies rated exactly as their original: 14 of 40 by drop_sentences 25%, "
+            "24 of 40 by shuffle_sentences: the same text, or a change that no rating shows; "
+            "a column `text` tells",
+        ),
     ],
     ids=["explained", "values only"],
-)  # fmt: skip
+)
 def test_without_texts_equal_ratings_are_warned_of(
     cli: Cli, project: Path, more: Callable[[Row], Row], said: str
 ) -> None:

@@ -16,34 +16,62 @@ def span(name: str, kind: str | None, number: int, **more: Any) -> Node:
     if kind is not None:
         attributes["openinference.span.kind"] = kind
     error = more.get("error")
-    events = [] if error is None else [{
-        "Timestamp": "2025-03-01T10:00:01.000000Z", "Name": "exception",
-        "Attributes": {"exception.type": error[0], "exception.message": error[1]},
-    }]  # fmt: skip
+    events = (
+        []
+        if error is None
+        else [
+            {
+                "Timestamp": "2025-03-01T10:00:01.000000Z",
+                "Name": "exception",
+                "Attributes": {"exception.type": error[0], "exception.message": error[1]},
+            }
+        ]
+    )
     return {
-        "timestamp": "2025-03-01T10:00:00.000000Z", "trace_id": "", "span_id": f"{number:016x}",
-        "parent_span_id": None, "span_name": name, "span_kind": "Internal",
-        "span_attributes": attributes, "duration": f"PT{more.get('seconds', 1.5)}S",
-        "status_code": "Error" if error else "Ok", "status_message": error[1] if error else "",
-        "events": events, "links": [], "logs": [], "child_spans": list(more.get("children", ())),
-    }  # fmt: skip
+        "timestamp": "2025-03-01T10:00:00.000000Z",
+        "trace_id": "",
+        "span_id": f"{number:016x}",
+        "parent_span_id": None,
+        "span_name": name,
+        "span_kind": "Internal",
+        "span_attributes": attributes,
+        "duration": f"PT{more.get('seconds', 1.5)}S",
+        "status_code": "Error" if error else "Ok",
+        "status_message": error[1] if error else "",
+        "events": events,
+        "links": [],
+        "logs": [],
+        "child_spans": list(more.get("children", ())),
+    }
 
 
 def llm(number: int, asked: str, said: str, *, tokens: tuple[int, int] = (120, 30)) -> Node:
     """A call of a model."""
-    return span("LiteLLMModel.__call__", "LLM", number, attributes={
-        "llm.model_name": "small", "llm.input_messages.0.message.role": "user",
-        "llm.input_messages.0.message.content": asked,
-        "llm.output_messages.0.message.role": "assistant",
-        "llm.output_messages.0.message.content": said,
-        "llm.token_count.prompt": str(tokens[0]), "llm.token_count.completion": str(tokens[1]),
-    })  # fmt: skip
+    return span(
+        "LiteLLMModel.__call__",
+        "LLM",
+        number,
+        attributes={
+            "llm.model_name": "small",
+            "llm.input_messages.0.message.role": "user",
+            "llm.input_messages.0.message.content": asked,
+            "llm.output_messages.0.message.role": "assistant",
+            "llm.output_messages.0.message.content": said,
+            "llm.token_count.prompt": str(tokens[0]),
+            "llm.token_count.completion": str(tokens[1]),
+        },
+    )
 
 
 def tool(number: int, name: str, given: str, gave: str, **more: Any) -> Node:
     """A call of a tool."""
-    return span(name, "TOOL", number, attributes={
-        "tool.name": name, "input.value": given, "output.value": gave}, **more)  # fmt: skip
+    return span(
+        name,
+        "TOOL",
+        number,
+        attributes={"tool.name": name, "input.value": given, "output.value": gave},
+        **more,
+    )
 
 
 def trace(name: str, roots: Iterable[Node]) -> Node:
@@ -77,52 +105,139 @@ INFORMED = f"{24:016x}"
 
 def weather() -> Node:
     """An agent that answers with a number that no tool gave (span 3)."""
-    return trace(WEATHER, [span("CodeAgent.run", "AGENT", 1, attributes={"input.value": TASK},
-        children=[
-            span("Step 1", "CHAIN", 2, children=[
-                llm(3, TASK, "I have checked the archive: 4711 parcels left on Monday."),
-            ]),
-            span("Step 2", "CHAIN", 4, children=[
-                llm(5, "Give the final answer.", "4711 parcels."),
-            ]),
-        ])])  # fmt: skip
+    return trace(
+        WEATHER,
+        [
+            span(
+                "CodeAgent.run",
+                "AGENT",
+                1,
+                attributes={"input.value": TASK},
+                children=[
+                    span(
+                        "Step 1",
+                        "CHAIN",
+                        2,
+                        children=[
+                            llm(
+                                3, TASK, "I have checked the archive: 4711 parcels left on Monday."
+                            ),
+                        ],
+                    ),
+                    span(
+                        "Step 2",
+                        "CHAIN",
+                        4,
+                        children=[
+                            llm(5, "Give the final answer.", "4711 parcels."),
+                        ],
+                    ),
+                ],
+            )
+        ],
+    )
 
 
 def limited() -> Node:
     """An agent whose tool is refused for too many requests (span 14)."""
-    return trace(LIMITED, [span("CodeAgent.run", "AGENT", 11, attributes={"input.value": TASK},
-        children=[
-            span("Step 1", "CHAIN", 12, children=[
-                llm(13, TASK, "I look it up."),
-                tool(14, "archive_search", '{"query": "parcels Monday"}', "",
-                     error=("HTTPError", "429 Client Error: Too Many Requests for url: /search")),
-            ]),
-            span("Step 2", "CHAIN", 15, children=[
-                llm(16, "The tool failed.", "I could not find out how many parcels left."),
-            ]),
-        ])])  # fmt: skip
+    return trace(
+        LIMITED,
+        [
+            span(
+                "CodeAgent.run",
+                "AGENT",
+                11,
+                attributes={"input.value": TASK},
+                children=[
+                    span(
+                        "Step 1",
+                        "CHAIN",
+                        12,
+                        children=[
+                            llm(13, TASK, "I look it up."),
+                            tool(
+                                14,
+                                "archive_search",
+                                '{"query": "parcels Monday"}',
+                                "",
+                                error=(
+                                    "HTTPError",
+                                    "429 Client Error: Too Many Requests for url: /search",
+                                ),
+                            ),
+                        ],
+                    ),
+                    span(
+                        "Step 2",
+                        "CHAIN",
+                        15,
+                        children=[
+                            llm(
+                                16,
+                                "The tool failed.",
+                                "I could not find out how many parcels left.",
+                            ),
+                        ],
+                    ),
+                ],
+            )
+        ],
+    )
 
 
 def broken() -> Node:
     """An agent whose code could not be run (span 22); span 24 is the first to be told."""
-    return trace(BROKEN, [span("CodeAgent.run", "AGENT", 21, attributes={"input.value": TASK},
-        children=[
-            span("Step 1", "CHAIN", 22, error=("NameError", "name 'parcels' is not defined"),
-                 children=[llm(23, TASK, "print(parcels)")]),
-            span("Step 2", "CHAIN", 25, children=[llm(24, "The code failed.", "I try again.")]),
-        ])])  # fmt: skip
+    return trace(
+        BROKEN,
+        [
+            span(
+                "CodeAgent.run",
+                "AGENT",
+                21,
+                attributes={"input.value": TASK},
+                children=[
+                    span(
+                        "Step 1",
+                        "CHAIN",
+                        22,
+                        error=("NameError", "name 'parcels' is not defined"),
+                        children=[llm(23, TASK, "print(parcels)")],
+                    ),
+                    span(
+                        "Step 2",
+                        "CHAIN",
+                        25,
+                        children=[llm(24, "The code failed.", "I try again.")],
+                    ),
+                ],
+            )
+        ],
+    )
 
 
 def error(category: str, location: str, evidence: str = "", impact: str = "HIGH") -> Node:
     """An entry of the official layout."""
-    return {"category": category, "location": location, "evidence": evidence,
-            "description": "written by hand", "impact": impact}  # fmt: skip
+    return {
+        "category": category,
+        "location": location,
+        "evidence": evidence,
+        "description": "written by hand",
+        "impact": impact,
+    }
 
 
 def annotation(folder: Path, name: str, errors: list[Node], grades: float | None = None) -> None:
-    scores = {} if grades is None else {
-        **{f"{n}_score": grades for n in ("reliability", "security", "instruction_adherence",
-                                          "plan_opt")}, "overall": grades}  # fmt: skip
+    scores = (
+        {}
+        if grades is None
+        else {
+            **{
+                f"{n}_score": grades
+                for n in ("reliability", "security", "instruction_adherence", "plan_opt")
+            },
+            "overall": grades,
+        }
+    )
     folder.mkdir(parents=True, exist_ok=True)
     value = {"trace_id": name, "errors": errors, "scores": [scores] if scores else []}
     (folder / f"{name}.json").write_text(json.dumps(value), encoding="utf-8")

@@ -12,20 +12,45 @@ import pytest
 from rapidfuzz import fuzz
 
 GROUPS = {
-    "general", "reasoning", "mathematics", "code", "dialogue", "tool-use",
-    "planning", "retrieval", "household", "writing", "safety", "data",
-    "collaboration", "teaching",
-}  # fmt: skip
+    "general",
+    "reasoning",
+    "mathematics",
+    "code",
+    "dialogue",
+    "tool-use",
+    "planning",
+    "retrieval",
+    "household",
+    "writing",
+    "safety",
+    "data",
+    "collaboration",
+    "teaching",
+}
 CONTROLS = {"whitespace", "formatting", "paraphrase"}
 OPERATORS = CONTROLS | {
-    "drop_sentences", "drop_words", "drop_answer", "drop_middle",
-    "shuffle_sentences", "truncate", "swap_numbers", "pad",
-}  # fmt: skip
+    "drop_sentences",
+    "drop_words",
+    "drop_answer",
+    "drop_middle",
+    "shuffle_sentences",
+    "truncate",
+    "swap_numbers",
+    "pad",
+}
 DIRECTIONS = {"lower", "none", "higher", "unknown"}
 REQUIRED_IDS = {
-    "completeness", "clarity", "calculation-accuracy", "final-answer-correctness", "conciseness",
-    "coherence", "logical-consistency", "error-checking", "method-choice", "efficiency-of-approach",
-}  # fmt: skip
+    "completeness",
+    "clarity",
+    "calculation-accuracy",
+    "final-answer-correctness",
+    "conciseness",
+    "coherence",
+    "logical-consistency",
+    "error-checking",
+    "method-choice",
+    "efficiency-of-approach",
+}
 # Effects that follow from what the criterion means and what the operator does.
 KNOWN_EFFECTS = [
     ("completeness", "drop_sentences", "lower"),
@@ -41,18 +66,39 @@ KNOWN_EFFECTS = [
 # Reviewed by hand: only where form is what is judged, or carries it, may a control matter.
 FORM_SENSITIVE = {
     "whitespace": {
-        "output-format", "code-correctness", "code-readability", "edge-case-handling",
-        "change-focus", "document-layout", "geometric-figure", "test-quality",
+        "output-format",
+        "code-correctness",
+        "code-readability",
+        "edge-case-handling",
+        "change-focus",
+        "document-layout",
+        "geometric-figure",
+        "test-quality",
     },
     "formatting": {
-        "instruction-following", "output-format", "notation", "code-readability", "grammar",
-        "document-layout", "data-visualisation", "geometric-figure", "accessibility",
+        "instruction-following",
+        "output-format",
+        "notation",
+        "code-readability",
+        "grammar",
+        "document-layout",
+        "data-visualisation",
+        "geometric-figure",
+        "accessibility",
     },
     "paraphrase": {
-        "output-format", "code-readability", "empathy", "tone", "audience-fit", "originality",
-        "uncertainty-honesty", "fairness", "persona-adherence", "translation-fidelity",
+        "output-format",
+        "code-readability",
+        "empathy",
+        "tone",
+        "audience-fit",
+        "originality",
+        "uncertainty-honesty",
+        "fairness",
+        "persona-adherence",
+        "translation-fidelity",
     },
-}  # fmt: skip
+}
 MEASURED_BY_PROGRAM = re.compile(
     r"\b(tokens?|latency|seconds|minutes|duration|runtime|response time|number of steps)\b", re.I
 )

@@ -70,8 +70,10 @@ def test_sums_by_hand() -> None:
         (A, C), ("y",), ("n",), "other"
     )
     assert [(line.who, line.least.requests, line.most.requests) for line in both.lines] == [
-        ("a", 6, 12), ("b", 1, 9), ("c", 4, 4)
-    ]  # fmt: skip
+        ("a", 6, 12),
+        ("b", 1, 9),
+        ("c", 4, 4),
+    ]
     assert (both.about, both.notes, both.command) == (("x", "y"), ("n",), "cmd")
     assert both.uncertain().requests == (0, 25)
 

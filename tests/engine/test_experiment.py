@@ -27,13 +27,24 @@ from tests.store.making import (
 
 
 def run(
-    store: Store, judge: ScriptedJudge, *, runs: int = 6, n: int = 2, repeats: int = 1,
-    retry: bool = False, workers: int = 3,
-) -> ExperimentResult:  # fmt: skip
+    store: Store,
+    judge: ScriptedJudge,
+    *,
+    runs: int = 6,
+    n: int = 2,
+    repeats: int = 1,
+    retry: bool = False,
+    workers: int = 3,
+) -> ExperimentResult:
     work = experiment(
-        judge, items(runs), criteria(n), store, repeats=repeats, retry_failed=retry,
+        judge,
+        items(runs),
+        criteria(n),
+        store,
+        repeats=repeats,
+        retry_failed=retry,
         concurrency=workers,
-    )  # fmt: skip
+    )
     return asyncio.run(work.run())
 
 
@@ -100,9 +111,7 @@ def test_another_scale_or_text_is_another_cell(tmp_path: Path) -> None:
         ]
         assert left(judge, items(6), shorter, store, repeats=1).open == 12
         assert left(judge, items(6, "another text"), criteria(2), store, repeats=1).open == 12
-        assert left(
-            judge, items(6), criteria(2), store, repeats=1, variant="drop:1"
-        ).open == 12  # fmt: skip
+        assert left(judge, items(6), criteria(2), store, repeats=1, variant="drop:1").open == 12
         assert left(judge, items(6), criteria(2), store, repeats=1).open == 0
 
 
@@ -118,15 +127,19 @@ def test_which_failures_are_asked_again(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
         ended = run(store, ScriptedJudge(script=bad))
         assert ended.progress.failures == {
-            "error:timeout": 2, "unscored:parse": 2, "unscored:off_scale": 2
-        }  # fmt: skip
+            "error:timeout": 2,
+            "unscored:parse": 2,
+            "unscored:off_scale": 2,
+        }
         plan = left(ScriptedJudge(), items(6), criteria(2), store, repeats=1)
         assert [(u.content[0].id, u.attempt) for u in plan.units] == [("run-0", 0)]
         assert (plan.done, plan.failed, plan.open) == (6, 4, 2)
         plan = left(ScriptedJudge(), items(6), criteria(2), store, repeats=1, retry_failed=True)
         assert [(u.content[0].id, u.attempt) for u in plan.units] == [
-            ("run-0", 0), ("run-1", 1), ("run-2", 1)
-        ]  # fmt: skip
+            ("run-0", 0),
+            ("run-1", 1),
+            ("run-2", 1),
+        ]
         # The fresh attempt meets a dead endpoint: the next resume repeats attempt 1, since
         # attempt 0 would only find the old reply again.
         status.update({"run-1": "error:infrastructure", "run-0": "unscored:refusal"})
@@ -135,8 +148,10 @@ def test_which_failures_are_asked_again(tmp_path: Path) -> None:
         assert [(u.content[0].id, u.attempt) for u in plan.units] == [("run-1", 1)]
         plan = left(ScriptedJudge(), items(6), criteria(2), store, repeats=1, retry_failed=True)
         assert [(u.content[0].id, u.attempt) for u in plan.units] == [
-            ("run-0", 1), ("run-1", 1), ("run-2", 2)
-        ]  # fmt: skip
+            ("run-0", 1),
+            ("run-1", 1),
+            ("run-2", 2),
+        ]
         run(store, ScriptedJudge(), retry=True)
         assert {s.status for s in dict(store.states(ScriptedJudge().source.sha256)).values()} == {
             "scored"
@@ -307,9 +322,14 @@ def test_cancelled_once_it_finishes_what_is_under_way(tmp_path: Path, twice: boo
 
     async def work(store: Store) -> None:
         work = experiment(
-            judge, items(20), criteria(2), store, concurrency=3, notify=called.append,
+            judge,
+            items(20),
+            criteria(2),
+            store,
+            concurrency=3,
+            notify=called.append,
             announce=False,
-        )  # fmt: skip
+        )
         job = asyncio.create_task(work.run())
         while len(judge.seen) < 3:
             await asyncio.sleep(0)

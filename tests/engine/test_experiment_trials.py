@@ -33,10 +33,15 @@ def tables(tmp_path: Path) -> Iterator[Trials]:
 def trial(number: int, status: FailureStatus | None = None, requests: int = 1) -> Trial:
     log = {"message": f"message {number}"} if status else {"said": number}
     made = Trial(
-        evaluator=NAME, system_key=SYSTEM, case_key=f"{number:064x}", trial=0,
-        case_id=f"case {number}", status=status or "done", log=log,
+        evaluator=NAME,
+        system_key=SYSTEM,
+        case_key=f"{number:064x}",
+        trial=0,
+        case_id=f"case {number}",
+        status=status or "done",
+        log=log,
         usage=Usage(requests=requests),
-    )  # fmt: skip
+    )
     return made if status else made.judged(CHECK, "pass")
 
 

@@ -18,9 +18,14 @@ from agenteval.workflows.session import SessionFailure
 from agenteval.workflows.turn_score import TurnVerdict
 
 TRIAL = Trial(
-    evaluator="planning", system_key="a" * 64, case_key="b" * 64, trial=0, case_id="one",
-    status="done", log={},
-)  # fmt: skip
+    evaluator="planning",
+    system_key="a" * 64,
+    case_key="b" * 64,
+    trial=0,
+    case_id="one",
+    status="done",
+    log={},
+)
 
 
 def told(results: tuple[Result, ...]) -> dict[str, object]:
@@ -70,18 +75,29 @@ def judgement(verdict: Same) -> Judgement:
         ({"call": "wrong", "name_right": True, "parameters": ("equal",)}, 0.0, 1.0, 0.5),
         ({"call": "wrong", "name_right": False, "parameters": ("equal", "equal")}, 0.0, 0.0, 0.0),
         ({"form": "reply"}, 0.0, 0.0, 0.0),
-        ({"call": "undecided", "name_right": True, "parameters": ("equal", "unjudged")},
-         "unscored:unsupported", 1.0, "unscored:unsupported"),
+        (
+            {"call": "undecided", "name_right": True, "parameters": ("equal", "unjudged")},
+            "unscored:unsupported",
+            1.0,
+            "unscored:unsupported",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_turn_where_a_call_is_due(
     fields: dict[str, object], call: object, tool: object, parameters: object
 ) -> None:
     named = [judgement(v) for v in fields.get("parameters", ())]  # type: ignore[attr-defined]
     turn = TurnVerdict.model_validate(
-        {"session": "s", "turn": 1, "form": "call", "gold_call": True, "gold_parameters": 2,
-         **fields, "parameters": named}
-    )  # fmt: skip
+        {
+            "session": "s",
+            "turn": 1,
+            "form": "call",
+            "gold_call": True,
+            "gold_parameters": 2,
+            **fields,
+            "parameters": named,
+        }
+    )
     said = told(workflows.of_turn(TRIAL, TurnJudged(turn=turn)))
     assert said == {"call": call, "tool": tool, "parameters": parameters}
 
@@ -97,17 +113,40 @@ def test_a_turn_where_a_reply_is_due() -> None:
 
 
 def test_a_session() -> None:
-    verdict = SessionVerdict(success=True, decided_by="state", progress=0.5, right=1, gold=2,
-                             generated=2, sequence=0.8, conforms=False, fitness=0.9)  # fmt: skip
+    verdict = SessionVerdict(
+        success=True,
+        decided_by="state",
+        progress=0.5,
+        right=1,
+        gold=2,
+        generated=2,
+        sequence=0.8,
+        conforms=False,
+        fitness=0.9,
+    )
     assert told(workflows.of_session(TRIAL, verdict)) == {
-        "success": 1.0, "progress": 0.5, "conforms": 0.0, "fitness": 0.9, "sequence": 0.8,
-    }  # fmt: skip
-    open_ = SessionVerdict(success=None, decided_by=None, right=0, gold=0, generated=0,
-                           conforms=None, failures=("error:timeout",))  # fmt: skip
+        "success": 1.0,
+        "progress": 0.5,
+        "conforms": 0.0,
+        "fitness": 0.9,
+        "sequence": 0.8,
+    }
+    open_ = SessionVerdict(
+        success=None,
+        decided_by=None,
+        right=0,
+        gold=0,
+        generated=0,
+        conforms=None,
+        failures=("error:timeout",),
+    )
     assert told(workflows.of_session(TRIAL, open_)) == {
-        "success": "error:timeout", "progress": "error:timeout", "conforms": "not_applicable",
-        "fitness": "not_applicable", "sequence": "not_applicable",
-    }  # fmt: skip
+        "success": "error:timeout",
+        "progress": "error:timeout",
+        "conforms": "not_applicable",
+        "fitness": "not_applicable",
+        "sequence": "not_applicable",
+    }
     lost = told(workflows.of_failure(TRIAL, SessionFailure(status="error:budget")))
     assert set(lost) == {m.id for m in workflows.SESSION}
     assert set(lost.values()) == {"error:budget"}

@@ -114,11 +114,17 @@ def locator(body: dict[str, Any], n: int) -> Any:
         grades: dict[str, Any] = {name: {"reason": "r", "score": 2} for name in GRADES}
         return json.dumps(grades | {"overall": 2})
     marked = [
-        {"span": span, "category": "Service Errors", "evidence": "500", "description": "failed",
-         "impact": "HIGH", "confidence": 0.9}
+        {
+            "span": span,
+            "category": "Service Errors",
+            "evidence": "500",
+            "description": "failed",
+            "impact": "HIGH",
+            "confidence": 0.9,
+        }
         for span, inside in re.findall(r"<<BEGIN (S\d+)[^\n]*\n(.*?)\n<<END", text, re.S)
         if "500" in inside
-    ]  # fmt: skip
+    ]
     return json.dumps({"findings": marked, "summary": "so far so good"})
 
 
@@ -126,10 +132,14 @@ def worst(body: dict[str, Any], n: int) -> Any:
     """The worst level of whatever is asked; the best where the prompt speaks of the best level."""
     schema = body["response_format"]["json_schema"]["schema"]["properties"]
     if "criteria" in schema:  # the critic, asked for more
-        return json.dumps({"criteria": [
-            {"name": name, "description": f"{name} of the work.", "accepted_values": levels}
-            for name, levels in _LEVELS.items()
-        ]})  # fmt: skip
+        return json.dumps(
+            {
+                "criteria": [
+                    {"name": name, "description": f"{name} of the work.", "accepted_values": levels}
+                    for name, levels in _LEVELS.items()
+                ]
+            }
+        )
     obeys = -1 if "best level" in body["messages"][-1]["content"] else 0
     labels = {
         name.lower(): {"explanation": "e.", "label": levels[obeys]}

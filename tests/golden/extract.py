@@ -102,8 +102,12 @@ def dry(done: Done) -> Figures:
         part["who"]: {end: part[end]["requests"] for end in ("least", "most")}
         for part in told["parts"]
     }
-    return {"requests": told["requests"], "exact": told["exact"], "parts": parts,
-            "written": done.written}  # fmt: skip
+    return {
+        "requests": told["requests"],
+        "exact": told["exact"],
+        "parts": parts,
+        "written": done.written,
+    }
 
 
 # -- criteria, scores ------------------------------------------------------------------------------
@@ -147,9 +151,18 @@ def _score_rows(tables: Mapping[str, list[Mapping[str, Any]]]) -> dict[str, Any]
     for name in ("scores", "unrated", "outcomes", "levels", "missing", "bounds"):
         for row in tables.get(name, ()):
             key = f"{row['criterion_id']}/{row['system']}"
-            own = rows.setdefault(key, {"labels": {}, "failures": {}, "bounds": None,
-                                        "success": empty, "failed": empty,
-                                        "not_applicable": 0, "degenerate": 0})  # fmt: skip
+            own = rows.setdefault(
+                key,
+                {
+                    "labels": {},
+                    "failures": {},
+                    "bounds": None,
+                    "success": empty,
+                    "failed": empty,
+                    "not_applicable": 0,
+                    "degenerate": 0,
+                },
+            )
             if name in ("scores", "unrated"):
                 own["overall"] = _estimate(row["mean"])
             elif name == "outcomes":
@@ -188,10 +201,13 @@ def evaluation(done: Done) -> Figures:
         "codes": {name: step["exit_code"] for name, step in steps.items()},
         "means": by(scores, "criterion system", "mean"),
         "judge": steps.get("verify", {}).get("judge", {}).get("verdict"),
-        "compared": {k: by(t["rows"], "criterion", "verdict") for k, t in compared.items()
-                     if k.endswith("rows")},
+        "compared": {
+            k: by(t["rows"], "criterion", "verdict")
+            for k, t in compared.items()
+            if k.endswith("rows")
+        },
         "written": sorted({name.split("/")[0] for name in done.written}),
-    }  # fmt: skip
+    }
 
 
 def sources(done: Done) -> Figures:
@@ -240,8 +256,19 @@ def exported(done: Done) -> Figures:
 # -- trust -----------------------------------------------------------------------------------------
 
 _CHECK = ("outcome", "estimate", "low", "high", "n")
-_EFFECT = (*_CHECK, "expected", "p", "p_adjusted", "pairs", "fell", "rose", "tied", "missing",
-           "unchanged", "shorter")  # fmt: skip
+_EFFECT = (
+    *_CHECK,
+    "expected",
+    "p",
+    "p_adjusted",
+    "pairs",
+    "fell",
+    "rose",
+    "tied",
+    "missing",
+    "unchanged",
+    "shorter",
+)
 
 
 def verification(done: Done) -> Figures:
@@ -257,9 +284,13 @@ def verification(done: Done) -> Figures:
         }
     probes = {p["name"]: _probe(p) for p in told.get("probes", ())}
     standing = {e["name"]: e["standing"] for e in told["judge"]["evidence"]}
-    return {"judge": told["judge"]["verdict"], "evidence": standing,
-            "subset": told["subset"], "criteria": rows,
-            **({"probes": probes} if probes else {})}  # fmt: skip
+    return {
+        "judge": told["judge"]["verdict"],
+        "evidence": standing,
+        "subset": told["subset"],
+        "criteria": rows,
+        **({"probes": probes} if probes else {}),
+    }
 
 
 def _check(check: Mapping[str, Any]) -> dict[str, Any]:
@@ -347,8 +378,16 @@ def comparison(done: Done) -> Figures:
             for one in tables["sides"]
             if one["criterion"] == row["criterion"]
         )
-        names = ("lost", "inapplicable", "wins", "ties", "losses", "correlation", "detectable",
-                 "cases_to_decide")  # fmt: skip
+        names = (
+            "lost",
+            "inapplicable",
+            "wins",
+            "ties",
+            "losses",
+            "correlation",
+            "detectable",
+            "cases_to_decide",
+        )
         rows[row["criterion"]] = {
             **pick(row, "n", "verdict"),
             **pick(test, *names),
@@ -405,10 +444,12 @@ def copies(done: Done) -> Figures:
     lines = done.option("-o").read_text("utf-8").splitlines()
     texts = [(row["variant"], len(row["text"])) for row in map(json.loads, lines)]
     return {
-        variant: {"n": sum(v == variant for v, _ in texts),
-                  "characters": sum(size for v, size in texts if v == variant)}
+        variant: {
+            "n": sum(v == variant for v, _ in texts),
+            "characters": sum(size for v, size in texts if v == variant),
+        }
         for variant in sorted({variant for variant, _ in texts})
-    }  # fmt: skip
+    }
 
 
 def trials(done: Done) -> Figures:
@@ -458,11 +499,20 @@ def plan_tables(done: Done) -> Figures:
         part = {"label": label, "count": row["count"]}
         part["share"] = _counted_interval(row["share"], row["cases"])
         errors.setdefault(row["system"], []).append(part)
-    powers = {f"{row['system']}/{row['k']}": [_counted_interval(row["all_right"], None),
-                                              _counted_interval(row["one_right"], None)]
-              for row in tables["repeated"]}  # fmt: skip
-    return {"trials": len(done.json["trials"]), "rates": rates, "errors": errors, "powers": powers,
-            "written": done.written}  # fmt: skip
+    powers = {
+        f"{row['system']}/{row['k']}": [
+            _counted_interval(row["all_right"], None),
+            _counted_interval(row["one_right"], None),
+        ]
+        for row in tables["repeated"]
+    }
+    return {
+        "trials": len(done.json["trials"]),
+        "rates": rates,
+        "errors": errors,
+        "powers": powers,
+        "written": done.written,
+    }
 
 
 def _counted_interval(cell: Mapping[str, Any], units: int | None) -> dict[str, Any]:
@@ -476,10 +526,12 @@ def _counted_interval(cell: Mapping[str, Any], units: int | None) -> dict[str, A
 def trace(done: Done) -> Figures:
     told = done.json
     return {
-        "spans": {s["id"]: pick(s, "parent_id", "kind", "name", "status", "tokens")
-                  for s in told["trace"]["spans"]},
+        "spans": {
+            s["id"]: pick(s, "parent_id", "kind", "name", "status", "tokens")
+            for s in told["trace"]["spans"]
+        },
         "findings": {one["finder"]: _marks(one["findings"]) for one in told["findings"]},
-    }  # fmt: skip
+    }
 
 
 def _marks(findings: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -489,10 +541,13 @@ def _marks(findings: Iterable[Mapping[str, Any]]) -> list[str]:
 def found(done: Done) -> Figures:
     """What a finder found in each trace, with its status; and the files it wrote."""
     rows = {
-        row["trace"]: {"marks": _marks(row["findings"]), "rejected": len(row["rejected"]),
-                       **pick(row, "status", "grades")}
+        row["trace"]: {
+            "marks": _marks(row["findings"]),
+            "rejected": len(row["rejected"]),
+            **pick(row, "status", "grades"),
+        }
         for row in done.json["findings"]
-    }  # fmt: skip
+    }
     return {"traces": rows, "written": files(done)["written"]}
 
 
@@ -505,25 +560,38 @@ def trace_scores(done: Done) -> Figures:
         "levels": by(whole["levels"], "level", "micro", "macro", "counts"),
         "categories": by(whole["categories"], "category", "pairs", "traces"),
         "coverage": plain(whole["coverage"]),
-        "beside": {one["name"]: by(one["scores"]["levels"], "level", "counts")
-                   for one in told["beside"]},
-        "official": None if official is None
+        "beside": {
+            one["name"]: by(one["scores"]["levels"], "level", "counts") for one in told["beside"]
+        },
+        "official": None
+        if official is None
         else pick(official, "weighted_f1", "location", "joint", "pearson", "traces", "skipped"),
-    }  # fmt: skip
+    }
 
 
 def trace_stats(done: Done) -> Figures:
-    names = ("spans", "kinds", "depth", "roots", "errors", "exceptions", "reported", "kept",
-             "dropped")  # fmt: skip
+    names = (
+        "spans",
+        "kinds",
+        "depth",
+        "roots",
+        "errors",
+        "exceptions",
+        "reported",
+        "kept",
+        "dropped",
+    )
     return by(done.json["traces"], "trace", *names)
 
 
 def trace_report(done: Done) -> Figures:
     return {
-        one["finder"]: {row["trace"]: {"marks": len(row["findings"]), "status": row["status"]}
-                        for row in one["findings"]}
+        one["finder"]: {
+            row["trace"]: {"marks": len(row["findings"]), "status": row["status"]}
+            for row in one["findings"]
+        }
         for one in done.json["findings"]
-    }  # fmt: skip
+    }
 
 
 # -- workflows -------------------------------------------------------------------------------------
@@ -532,8 +600,10 @@ def trace_report(done: Done) -> Figures:
 def charts(done: Done) -> Figures:
     told = done.json
     rows = told["tables"]["checked"]["rows"]
-    return {"checked": by(rows, "role scenario", "nodes", "edges", "errors", "warnings"),
-            "unreadable": len(told["unreadable"])}  # fmt: skip
+    return {
+        "checked": by(rows, "role scenario", "nodes", "edges", "errors", "warnings"),
+        "unreadable": len(told["unreadable"]),
+    }
 
 
 def workflow_trials(done: Done) -> Figures:
@@ -549,17 +619,40 @@ def _workflow_verdict(verdict: Mapping[str, Any] | None) -> Any:
     if verdict is None:
         return None
     if "call" in verdict:
-        return pick(verdict, "form", "gold_call", "call", "name_right", "gold_parameters",
-                    "given_parameters", "further", "node_right")  # fmt: skip
+        return pick(
+            verdict,
+            "form",
+            "gold_call",
+            "call",
+            "name_right",
+            "gold_parameters",
+            "given_parameters",
+            "further",
+            "node_right",
+        )
     judge = verdict["judge"]
     return {
-        **pick(verdict, "success", "decided_by", "progress", "state_success", "state_goals",
-               "right", "gold", "generated", "unjudged", "sequence", "conforms", "fitness",
-               "cause", "nodes"),
+        **pick(
+            verdict,
+            "success",
+            "decided_by",
+            "progress",
+            "state_success",
+            "state_goals",
+            "right",
+            "gold",
+            "generated",
+            "unjudged",
+            "sequence",
+            "conforms",
+            "fitness",
+            "cause",
+            "nodes",
+        ),
         "differences": len(verdict["differences"]),
         "deviations": [pick(d, "cause", "at", "tool", "node") for d in verdict["deviations"]],
         "judge": judge and {k: judge.get(k) for k in ("achieved", "total", "said", "status")},
-    }  # fmt: skip
+    }
 
 
 def workflow_tables(done: Done) -> Figures:
@@ -594,8 +687,13 @@ def workflow_tables(done: Done) -> Figures:
         pick(asdict(one), "agent", "first", "second", "tasks", "left_out", "difference")
         for one in tallies.format_pairs(sessions)
     ]
-    return {"sessions": whole, "causes": causes, "turns": single, "formats": formats,
-            "written": done.written}  # fmt: skip
+    return {
+        "sessions": whole,
+        "causes": causes,
+        "turns": single,
+        "formats": formats,
+        "written": done.written,
+    }
 
 
 def workflow_scores(done: Done) -> Figures:
@@ -604,8 +702,10 @@ def workflow_scores(done: Done) -> Figures:
     if "table" not in told:
         return pick(told, "level", "mode", "figures")
     drop = {"node", "response", "usage"}
-    return {**pick(told, "level", "mode"),
-            "table": {k: plain(v) for k, v in told["table"].items() if k not in drop}}  # fmt: skip
+    return {
+        **pick(told, "level", "mode"),
+        "table": {k: plain(v) for k, v in told["table"].items() if k not in drop},
+    }
 
 
 def conversion(done: Done) -> Figures:

@@ -103,50 +103,101 @@ ROOMS = "meeting_rooms --agent openai --model m --base-url {url} --limit 2"
 TRACES = "{tasks}/traces/traces --model m --base-url {url} --limit 2"
 PLAN = "{data}/suite.jsonl --model m --base-url {url} --limit 1"
 COMMANDS = (
-    Command("critic", "criteria --task math --model m --base-url {url} --tau 1 -o made.json",
-            answers.critic),
+    Command(
+        "critic",
+        "criteria --task math --model m --base-url {url} --tau 1 -o made.json",
+        answers.critic,
+    ),
     Command("quantify", f"quantify {MATH}", answers.recorded_judge),
     Command("quantify with reference", f"quantify {MATH} --with-reference", answers.recorded_judge),
-    Command("quantify with probabilities", f"quantify {MATH} --probabilities",
-            answers.recorded_judge),
+    Command(
+        "quantify with probabilities", f"quantify {MATH} --probabilities", answers.recorded_judge
+    ),
     Command("quantify one per call", f"quantify {MATH} --one-per-call", answers.recorded_judge),
-    Command("quantify repeats", f"quantify {MATH} --repeats 2 --seed 1 --temperature 0.5",
-            answers.recorded_judge),
+    Command(
+        "quantify repeats",
+        f"quantify {MATH} --repeats 2 --seed 1 --temperature 0.5",
+        answers.recorded_judge,
+    ),
     Command("quantify failing", f"quantify {MATH}", answers.troubled_judge),
     Command("verify", f"verify {MATH}", answers.recorded_judge),
-    Command("verify probes", "verify runs.jsonl --model m --base-url {url} --repeats 1 --limit 2 "
-            "--perturb whitespace --probes", answers.worst, failed_sums),
+    Command(
+        "verify probes",
+        "verify runs.jsonl --model m --base-url {url} --repeats 1 --limit 2 "
+        "--perturb whitespace --probes",
+        answers.worst,
+        failed_sums,
+    ),
     Command("plan openai", f"plan test {PLAN} --agent openai", answers.in_turn),
     Command("plan react", f"plan test {PLAN} --agent react", answers.in_turn),
     Command("locator by area", f"trace locate {TRACES} --mode areas", answers.locator),
     Command("locator", f"trace locate {TRACES}", answers.locator),
-    Command("locator windows", f"trace locate {TRACES} --context 6600 --budget 2000",
-            answers.locator),
-    Command("session judge", f"flow session {ROOMS} --user scripted --judge m --judge-url {{url}}",
-            answers.assistant),
-    Command("simulated user", f"flow session {ROOMS} --user model --simulator m "
-            "--simulator-url {url} --judge m --judge-url {url}", answers.assistant),
-    Command("simulated tools", "flow session hotel_reception --agent openai --model m "
-            "--base-url {url} --limit 2 --user scripted --tools model --simulator m "
-            "--simulator-url {url} --judge m --judge-url {url}", finds_booking),
-    Command("turns, judge of responses and equality", "flow turn meeting_rooms --agent openai "
-            "--model m --base-url {url} --limit 12 --judge m --judge-url {url}",
-            answers.assistant),
-    Command("turns by the template", "flow turn meeting_rooms --agent template --model m "
-            "--base-url {url} --limit 4", answers.assistant),
-    Command("session by ReAct", "flow session meeting_rooms --agent react --model m "
-            "--base-url {url} --limit 1 --user scripted --judge m --judge-url {url}",
-            answers.assistant),
-    Command("sub-criteria", "criteria --task math --model m --base-url {url} --tau 1 --seeds 1 "
-            "--sub-criteria -o made.json", answers.critic),
-    Command("consolidation", "criteria --task math --model m --base-url {url} --tau .95 "
-            "--embedder lexical -o made.json", answers.critic),
-    Command("professions", "plan synth --n 3 --count 1 --invent 1 --lexicon words.json --model m "
-            "--base-url {url} -o s.jsonl", nothing_new),
-    Command("plan scripted", "plan test {data}/suite.jsonl --agent scripted:random --limit 2 "
-            "--trials 2", nothing_new),
-    Command("detectors", "trace locate {tasks}/traces/traces --detectors-only --limit 2",
-            nothing_new),
-    Command("session recorded", "flow session meeting_rooms --agent recorded:perfect "
-            "--user scripted --limit 2", nothing_new),
-)  # fmt: skip
+    Command(
+        "locator windows", f"trace locate {TRACES} --context 6600 --budget 2000", answers.locator
+    ),
+    Command(
+        "session judge",
+        f"flow session {ROOMS} --user scripted --judge m --judge-url {{url}}",
+        answers.assistant,
+    ),
+    Command(
+        "simulated user",
+        f"flow session {ROOMS} --user model --simulator m "
+        "--simulator-url {url} --judge m --judge-url {url}",
+        answers.assistant,
+    ),
+    Command(
+        "simulated tools",
+        "flow session hotel_reception --agent openai --model m "
+        "--base-url {url} --limit 2 --user scripted --tools model --simulator m "
+        "--simulator-url {url} --judge m --judge-url {url}",
+        finds_booking,
+    ),
+    Command(
+        "turns, judge of responses and equality",
+        "flow turn meeting_rooms --agent openai "
+        "--model m --base-url {url} --limit 12 --judge m --judge-url {url}",
+        answers.assistant,
+    ),
+    Command(
+        "turns by the template",
+        "flow turn meeting_rooms --agent template --model m --base-url {url} --limit 4",
+        answers.assistant,
+    ),
+    Command(
+        "session by ReAct",
+        "flow session meeting_rooms --agent react --model m "
+        "--base-url {url} --limit 1 --user scripted --judge m --judge-url {url}",
+        answers.assistant,
+    ),
+    Command(
+        "sub-criteria",
+        "criteria --task math --model m --base-url {url} --tau 1 --seeds 1 "
+        "--sub-criteria -o made.json",
+        answers.critic,
+    ),
+    Command(
+        "consolidation",
+        "criteria --task math --model m --base-url {url} --tau .95 --embedder lexical -o made.json",
+        answers.critic,
+    ),
+    Command(
+        "professions",
+        "plan synth --n 3 --count 1 --invent 1 --lexicon words.json --model m "
+        "--base-url {url} -o s.jsonl",
+        nothing_new,
+    ),
+    Command(
+        "plan scripted",
+        "plan test {data}/suite.jsonl --agent scripted:random --limit 2 --trials 2",
+        nothing_new,
+    ),
+    Command(
+        "detectors", "trace locate {tasks}/traces/traces --detectors-only --limit 2", nothing_new
+    ),
+    Command(
+        "session recorded",
+        "flow session meeting_rooms --agent recorded:perfect --user scripted --limit 2",
+        nothing_new,
+    ),
+)

@@ -36,12 +36,20 @@ def adds():
 task = sums()
 assert "s5" in {sample.id for sample in task.dataset}
 task.solver = adds()
-task.scorer = [quantify(criteria="criteria.json", judge="python:judges:judge",
-                        store="inspect.db", with_reference=True)]  # fmt: skip
+task.scorer = [
+    quantify(
+        criteria="criteria.json",
+        judge="python:judges:judge",
+        store="inspect.db",
+        with_reference=True,
+    )
+]
 (log,) = inspect_ai.eval(task, model="mockllm/model", epochs=2, display="none", log_dir="logs")
 assert log.status == "success", log.error
-means = {s.name: (s.metrics["mean"].value, s.scored_samples, s.unscored_samples)
-         for s in log.results.scores}  # fmt: skip
+means = {
+    s.name: (s.metrics["mean"].value, s.scored_samples, s.unscored_samples)
+    for s in log.results.scores
+}
 assert means["clarity"] == (1.0, 5, 1), means
 assert math.isclose(means["right-answer"][0], 5 / 6), means
 assert means["right-answer"][1:] == (6, 0), means
@@ -54,10 +62,21 @@ for sample in log.samples:
 Path("broken.py").write_text("def judge(run, criterion): raise ValueError('a bug')\n")
 options = {"criteria": "criteria.json", "judge": "python:broken:judge", "store": "broken.db"}
 subprocess.run(
-    [Path(sys.executable).with_name("inspect"), "score", log.location, "--scorer",
-     "agenteval/quantify", *(word for o in options.items() for word in ("-S", "=".join(o))),
-     "--action", "overwrite", "--overwrite", "--display", "none"], check=True,
-)  # fmt: skip
+    [
+        Path(sys.executable).with_name("inspect"),
+        "score",
+        log.location,
+        "--scorer",
+        "agenteval/quantify",
+        *(word for o in options.items() for word in ("-S", "=".join(o))),
+        "--action",
+        "overwrite",
+        "--overwrite",
+        "--display",
+        "none",
+    ],
+    check=True,
+)
 again = read_eval_log(log.location)
 assert all(math.isnan(s.scores["quantify"].value) for s in again.samples)
 assert all("a bug" in s.scores["quantify"].explanation for s in again.samples)

@@ -12,14 +12,19 @@ from agenteval.testing import serve
 
 GIVEN = {"cup": "blue"}
 CALLS = [
-    {"id": f"call_{name}", "type": "function",
-     "function": {"name": name, "arguments": '{"cup": "blue"}'}}
+    {
+        "id": f"call_{name}",
+        "type": "function",
+        "function": {"name": name, "arguments": '{"cup": "blue"}'},
+    }
     for name in ("rinse", "dry")
-]  # fmt: skip
+]
 PARAMETERS: dict[str, Any] = {
-    "type": "object", "properties": {"cup": {"type": "string"}}, "required": ["cup"],
+    "type": "object",
+    "properties": {"cup": {"type": "string"}},
+    "required": ["cup"],
     "additionalProperties": False,
-}  # fmt: skip
+}
 
 
 def _model(body: dict[str, Any], asked: int) -> Any:

@@ -113,10 +113,12 @@ def page_good(framework: str, python: Path, folder: Path) -> bool:
             for name, code in re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", text, re.M | re.S):
                 (Path(work) / name).write_text(code, encoding="utf-8")
         ended = subprocess.run(
-            [python, script], cwd=work,
+            [python, script],
+            cwd=work,
             env={**ENVIRONMENT, "PYTHONPATH": os.pathsep.join((work, ENVIRONMENT["PYTHONPATH"]))},
-            capture_output=True, text=True,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+        )
     good = ended.returncode == 0
     said = ended.stdout.strip().rpartition("\n")[2] if good else f"WRONG\n{ended.stderr}"
     print(f"{PACKAGES[framework].partition(' ')[0]:24} as documented: {said}", flush=True)

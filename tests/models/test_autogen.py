@@ -37,8 +37,13 @@ from agenteval.records import Usage
 from agenteval.testing import Fault, Rule, Server, serve
 
 CANARY = "sk-canary-0a1b2c3d4e"
-INFO = {"vision": False, "function_calling": True, "json_output": True, "family": "unknown",
-        "structured_output": True}  # fmt: skip
+INFO = {
+    "vision": False,
+    "function_calling": True,
+    "json_output": True,
+    "family": "unknown",
+    "structured_output": True,
+}
 
 
 def ask(text: str = "hello", **more: Any) -> Request:
@@ -126,10 +131,14 @@ async def test_the_wrapped_client_does_not_retry_by_itself(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("fault", "kind"),
-    [(Fault("status", 400), BadRequest), (Fault("status", 401), Unauthorized),
-     (Fault("status", 404), BadRequest), (Fault("status", 429), Transient),
-     (Fault("reset"), Transient)],
-)  # fmt: skip
+    [
+        (Fault("status", 400), BadRequest),
+        (Fault("status", 401), Unauthorized),
+        (Fault("status", 404), BadRequest),
+        (Fault("status", 429), Transient),
+        (Fault("reset"), Transient),
+    ],
+)
 async def test_errors_are_sorted_and_hold_no_key(
     tmp_path: Path, fault: Fault, kind: type[Exception]
 ) -> None:
@@ -159,9 +168,11 @@ async def test_a_client_given_as_an_object() -> None:
 
 async def test_an_unknown_usage_is_not_zero() -> None:
     silent = CreateResult(
-        finish_reason="stop", content="x", cached=False,
+        finish_reason="stop",
+        content="x",
+        cached=False,
         usage=RequestUsage(prompt_tokens=0, completion_tokens=0),
-    )  # fmt: skip
+    )
 
     class Silent(ReplayChatCompletionClient):  # type: ignore[misc]
         async def create(self, *args: Any, **kwargs: Any) -> CreateResult:
@@ -187,15 +198,26 @@ def test_the_identity_is_the_config_without_its_secrets(tmp_path: Path) -> None:
 
 
 BAD_CONFIGS: list[Any] = [
-    "", "{", "[]", "3", '"x"', "null", {}, {"provider": "x"}, {"provider": 3, "config": {}},
+    "",
+    "{",
+    "[]",
+    "3",
+    '"x"',
+    "null",
+    {},
+    {"provider": "x"},
+    {"provider": 3, "config": {}},
     {"provider": "no_such_module.Client", "component_type": "model", "config": {}},
     {"provider": "json.JSONDecoder", "component_type": "model", "config": {}},
     {"provider": "autogen_ext.models.openai.Absent", "component_type": "model", "config": {}},
     openai_config("http://h/v1", model=["m"]),
     openai_config("http://h/v1", timeout="soon", model=None),
-    {"provider": "autogen_ext.models.openai.OpenAIChatCompletionClient", "component_type": "model",
-     "config": {"model": "gpt-4o", "api_key": {"nested": CANARY}}},
-]  # fmt: skip
+    {
+        "provider": "autogen_ext.models.openai.OpenAIChatCompletionClient",
+        "component_type": "model",
+        "config": {"model": "gpt-4o", "api_key": {"nested": CANARY}},
+    },
+]
 
 
 @pytest.mark.parametrize("config", BAD_CONFIGS, ids=lambda c: str(c)[:50])
@@ -425,9 +447,11 @@ async def test_it_is_the_same_call_as_autogens_own_client() -> None:
         ours = await AgentevalChatClient(client).create(messages)
         await client.close()
         own = OpenAIChatCompletionClient(
-            model="test-model", base_url=server.base_url, api_key="k",
+            model="test-model",
+            base_url=server.base_url,
+            api_key="k",
             model_info=INFO,
-        )  # fmt: skip
+        )
         theirs = await own.create(messages)
         await own.close()
     assert (ours.content, ours.usage) == (theirs.content, theirs.usage)

@@ -64,22 +64,57 @@ async def replies(client: Client, count: int) -> list[Reply]:
 
 # name, requests for the first question, requests for the next two
 ANSWERED = [
-    ("good", 1, 2), ("gpt5", 3, 2), ("only_max_tokens", 1, 2), ("too_many_states", 2, 2),
-    ("no_form_unnamed", 3, 4), ("lmstudio_form", 1, 2), ("form_501", 3, 2), ("form_500", 3, 2),
-    ("system_role", 2, 2), ("alternate", 2, 2), ("gemma", 2, 2), ("maxtoolarge", 2, 2),
-    ("max_range", 2, 2), ("vllm_context", 2, 3), ("detail", 2, 2), ("azure_param", 2, 2),
-    ("invalidparam", 2, 2), ("kimi_temperature", 2, 2),
+    ("good", 1, 2),
+    ("gpt5", 3, 2),
+    ("only_max_tokens", 1, 2),
+    ("too_many_states", 2, 2),
+    ("no_form_unnamed", 3, 4),
+    ("lmstudio_form", 1, 2),
+    ("form_501", 3, 2),
+    ("form_500", 3, 2),
+    ("system_role", 2, 2),
+    ("alternate", 2, 2),
+    ("gemma", 2, 2),
+    ("maxtoolarge", 2, 2),
+    ("max_range", 2, 2),
+    ("vllm_context", 2, 3),
+    ("detail", 2, 2),
+    ("azure_param", 2, 2),
+    ("invalidparam", 2, 2),
+    ("kimi_temperature", 2, 2),
     *((name, 2, 2) for name in BODIES),
-    ("sse", 1, 2), ("parts", 1, 2), ("content_object", 1, 2), ("tool_call", 1, 2),
-    ("function_call", 1, 2), ("beside_reasoning", 1, 2), ("choice_text", 1, 2),
-    ("odd_finish", 1, 2), ("odd_usage", 1, 2), ("nan_usage", 1, 2), ("blanks", 1, 2),
-    ("gzipped", 1, 2), ("in_a_list", 1, 2), ("finish_error", 2, 2),
-    ("empty_200", 2, 2), ("null_choices", 2, 2), ("no_choices", 2, 2), ("error_200", 2, 2),
-    ("error_200_text", 2, 2), ("bad_429", 2, 2), ("words_429", 2, 2), ("status_499", 2, 2),
-    ("no_limit_at_all", 3, 2), ("litellm", 2, 2), ("tgi", 2, 3), ("bedrock_key", 2, 2),
-    ("openrouter_404", 3, 4), ("status_529", 2, 2), ("status_524", 2, 2), ("half_gzip", 2, 2),
+    ("sse", 1, 2),
+    ("parts", 1, 2),
+    ("content_object", 1, 2),
+    ("tool_call", 1, 2),
+    ("function_call", 1, 2),
+    ("beside_reasoning", 1, 2),
+    ("choice_text", 1, 2),
+    ("odd_finish", 1, 2),
+    ("odd_usage", 1, 2),
+    ("nan_usage", 1, 2),
+    ("blanks", 1, 2),
+    ("gzipped", 1, 2),
+    ("in_a_list", 1, 2),
+    ("finish_error", 2, 2),
+    ("empty_200", 2, 2),
+    ("null_choices", 2, 2),
+    ("no_choices", 2, 2),
+    ("error_200", 2, 2),
+    ("error_200_text", 2, 2),
+    ("bad_429", 2, 2),
+    ("words_429", 2, 2),
+    ("status_499", 2, 2),
+    ("no_limit_at_all", 3, 2),
+    ("litellm", 2, 2),
+    ("tgi", 2, 3),
+    ("bedrock_key", 2, 2),
+    ("openrouter_404", 3, 4),
+    ("status_529", 2, 2),
+    ("status_524", 2, 2),
+    ("half_gzip", 2, 2),
     ("groq_always", 3, 4),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "first", "later"), ANSWERED)
@@ -309,9 +344,11 @@ async def test_the_base_url_of_openai(endpoint: Behaving, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(
     ("version", "path"),
-    [("2025-01-01", "/openai/deployments/good/chat/completions?api-version=2025-01-01"),
-     (None, "/openai/v1/chat/completions")],
-)  # fmt: skip
+    [
+        ("2025-01-01", "/openai/deployments/good/chat/completions?api-version=2025-01-01"),
+        (None, "/openai/v1/chat/completions"),
+    ],
+)
 async def test_azure(
     endpoint: Behaving, monkeypatch: pytest.MonkeyPatch, version: str | None, path: str
 ) -> None:

@@ -193,12 +193,16 @@ def test_whatever_comes_the_limit_stays_within_bounds(
 # ---- Whole runs: the real Client and Limiter in virtual time -------------------------------------
 
 LAWS: dict[str, Callable[[float], Callable[[random.Random], float]]] = {
-    "constant": constant, "exponential": exponential, "lognormal": lognormal,
-}  # fmt: skip
+    "constant": constant,
+    "exponential": exponential,
+    "lognormal": lognormal,
+}
 USUAL = [
-    (5, 1.0, "constant", 0.0), (20, 1.0, "lognormal", 0.0), (50, 0.1, "exponential", 0.01),
+    (5, 1.0, "constant", 0.0),
+    (20, 1.0, "lognormal", 0.0),
+    (50, 0.1, "exponential", 0.01),
     (200, 1.0, "exponential", 0.0),
-]  # fmt: skip
+]
 GRID = [
     (n, latency, law, stray)
     for n in (5, 8, 32, 100, 200, 500)

@@ -133,9 +133,17 @@ async def test_timeout_secret_and_retries_are_not_in_the_key() -> None:
 
 @pytest.mark.parametrize(
     "row",
-    ['{"text": null}', '{"text": "x", "tool_calls": "abc"}', "[]", "3", '"text"', "{}",
-     '{"text": "x", "attempts": Infinity}', '{"text": "x", "usage": {"requests": -Infinity}}'],
-)  # fmt: skip
+    [
+        '{"text": null}',
+        '{"text": "x", "tool_calls": "abc"}',
+        "[]",
+        "3",
+        '"text"',
+        "{}",
+        '{"text": "x", "attempts": Infinity}',
+        '{"text": "x", "usage": {"requests": -Infinity}}',
+    ],
+)
 async def test_a_corrupted_entry_is_a_miss_and_is_replaced(row: str) -> None:
     script, cache = Script(), Cache()
     client, _ = make(script, cache=cache)
@@ -348,9 +356,14 @@ async def test_schema_and_tools_are_in_the_worst_case() -> None:
 
 @pytest.mark.parametrize(
     ("error", "charged"),
-    [(Transient("429", overload=True), False), (BadRequest("400"), False),
-     (Unauthorized("401"), False), (Transient("reset"), True), (RequestTimeout("late"), True)],
-)  # fmt: skip
+    [
+        (Transient("429", overload=True), False),
+        (BadRequest("400"), False),
+        (Unauthorized("401"), False),
+        (Transient("reset"), True),
+        (RequestTimeout("late"), True),
+    ],
+)
 async def test_money_for_failed_attempts(error: ModelError, charged: bool) -> None:
     client, _ = make(
         Script(error),

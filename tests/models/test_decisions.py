@@ -16,18 +16,27 @@ from agenteval.models.wire import Reply, Request
 from agenteval.testing import Fault, serve
 
 QUESTIONS: tuple[dict[str, Any], ...] = (
-    {"name": "a", "type": "score", "instructions": "How good?",
-     "levels": [{"label": "poor"}, {"label": "good"}]},
-    {"name": "b", "type": "choice", "instructions": "Which?",
-     "choices": [{"value": "x"}, {"value": "y"}, {"value": "z"}]},
+    {
+        "name": "a",
+        "type": "score",
+        "instructions": "How good?",
+        "levels": [{"label": "poor"}, {"label": "good"}],
+    },
+    {
+        "name": "b",
+        "type": "choice",
+        "instructions": "Which?",
+        "choices": [{"value": "x"}, {"value": "y"}, {"value": "z"}],
+    },
     {"name": "c", "type": "predicate", "instructions": "It is so."},
-)  # fmt: skip
+)
 REQUEST = Request(messages=({"role": "user", "content": "the work"},), questions=QUESTIONS)
 
 
 async def asked(url: str, request: Request = REQUEST) -> Reply:
-    client = Client(DecisionsTransport("m", base_url=url, api_key=None),
-                    retry=RetryPolicy(attempts=1))  # fmt: skip
+    client = Client(
+        DecisionsTransport("m", base_url=url, api_key=None), retry=RetryPolicy(attempts=1)
+    )
     try:
         return await client.complete(request)
     finally:

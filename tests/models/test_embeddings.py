@@ -130,9 +130,15 @@ def test_a_blank_text_is_refused_before_anything_is_sent(
 
 @pytest.mark.parametrize(
     ("status", "error", "requests"),
-    [(401, Unauthorized, 1), (403, Unauthorized, 1), (404, BadRequest, 1), (400, BadRequest, 1),
-     (429, Transient, 1 + embeddings.MAX_RETRIES), (503, Transient, 1 + embeddings.MAX_RETRIES)],
-)  # fmt: skip
+    [
+        (401, Unauthorized, 1),
+        (403, Unauthorized, 1),
+        (404, BadRequest, 1),
+        (400, BadRequest, 1),
+        (429, Transient, 1 + embeddings.MAX_RETRIES),
+        (503, Transient, 1 + embeddings.MAX_RETRIES),
+    ],
+)
 def test_statuses_become_errors_and_only_what_heals_is_retried(
     endpoint: Endpoint, status: int, error: type[ModelError], requests: int
 ) -> None:
@@ -157,11 +163,20 @@ ONE = {"index": 0, "embedding": [1.0, 0.0]}
 
 @pytest.mark.parametrize(
     "data",
-    [[], None, [ONE], [ONE, ONE], [ONE, {"index": 2, "embedding": [1.0, 0.0]}], [ONE, {"index": 1}],
-     [ONE, {"index": 1, "embedding": None}], [ONE, {"index": 1, "embedding": [1.0]}],
-     [ONE, {"index": 1, "embedding": [0.0, 0.0]}], [ONE, {"index": 1, "embedding": ["a", "b"]}],
-     [ONE, {"index": 1, "embedding": [1.0, math.nan]}]],
-)  # fmt: skip
+    [
+        [],
+        None,
+        [ONE],
+        [ONE, ONE],
+        [ONE, {"index": 2, "embedding": [1.0, 0.0]}],
+        [ONE, {"index": 1}],
+        [ONE, {"index": 1, "embedding": None}],
+        [ONE, {"index": 1, "embedding": [1.0]}],
+        [ONE, {"index": 1, "embedding": [0.0, 0.0]}],
+        [ONE, {"index": 1, "embedding": ["a", "b"]}],
+        [ONE, {"index": 1, "embedding": [1.0, math.nan]}],
+    ],
+)
 def test_an_answer_out_of_form_is_an_error_never_a_vector(endpoint: Endpoint, data: object) -> None:
     endpoint.answer = lambda _body: (200, json.dumps({"data": data}).encode())
     with pytest.raises(ModelError):

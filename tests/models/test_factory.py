@@ -74,9 +74,15 @@ def test_a_key_goes_to_its_own_provider_only(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize(
     ("spec", "name"),
-    [("m", "m"), ("openai:m", "m"), ("openai/gpt-oss-20b", "openai/gpt-oss-20b"),
-     ("meta-llama/Llama", "meta-llama/Llama"), ("a:b", "a:b"), ("http:x", "http:x")],
-)  # fmt: skip
+    [
+        ("m", "m"),
+        ("openai:m", "m"),
+        ("openai/gpt-oss-20b", "openai/gpt-oss-20b"),
+        ("meta-llama/Llama", "meta-llama/Llama"),
+        ("a:b", "a:b"),
+        ("http:x", "http:x"),
+    ],
+)
 def test_any_endpoint(spec: str, name: str) -> None:
     choice = choose_model(spec, URL)
     assert (choice.kind, choice.name, choice.base_url) == ("chat", name, URL)

@@ -28,19 +28,30 @@ BODIES: list[tuple[Any, str]] = [
     ({"errors": [SEED, "and another"]}, f"{SEED}; and another"),
     (SEED, SEED),
     (f"<html><head><title>400\nBad</title></head><body>{SEED}</body></html>", "400\nBad"),
-    ({"error": {"message": "failed", "metadata": {"raw": json.dumps({"error": SEED})}}},
-     f"failed; {SEED}"),
-    ({"error": {"message": "flagged", "metadata": {"reasons": ["violence", "hate"]}}},
-     "flagged; violence; hate"),
-    ({"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "not permitted"}]},
-     "body.seed: not permitted"),
-    ({"object": "error", "message": {"detail": [{"loc": ["body", "seed"], "msg": "no"}]}},
-     "body.seed: no"),
+    (
+        {"error": {"message": "failed", "metadata": {"raw": json.dumps({"error": SEED})}}},
+        f"failed; {SEED}",
+    ),
+    (
+        {"error": {"message": "flagged", "metadata": {"reasons": ["violence", "hate"]}}},
+        "flagged; violence; hate",
+    ),
+    (
+        {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "not permitted"}]},
+        "body.seed: not permitted",
+    ),
+    (
+        {"object": "error", "message": {"detail": [{"loc": ["body", "seed"], "msg": "no"}]}},
+        "body.seed: no",
+    ),
     ({"error": {"message": "Invalid value", "param": "seed"}}, "Invalid value (param seed)"),
     ({"error": {"message": "a", "innererror": {"message": "b"}}}, "a; b"),
     ({"odd": {"nobody": "knows this form"}}, '{"odd": {"nobody": "knows this form"}}'),
-    ({}, ""), ([], ""), ("", ""), ("null", ""),
-]  # fmt: skip
+    ({}, ""),
+    ([], ""),
+    ("", ""),
+    ("null", ""),
+]
 
 
 @pytest.mark.parametrize(("body", "words"), BODIES)
@@ -57,11 +68,17 @@ def test_no_body_is_too_odd_or_too_long_for_a_line(body: bytes) -> None:
 
 
 HOSTILE = [
-    b"<title" * 16_000, b"<" * 100_000, b"7" * 100_000, b"maximum context length" + b"7" * 90_000,
-    b"retry after " + b"7" * 90_000, b"[" + b'"a",' * 24_000 + b'"a"]',
+    b"<title" * 16_000,
+    b"<" * 100_000,
+    b"7" * 100_000,
+    b"maximum context length" + b"7" * 90_000,
+    b"retry after " + b"7" * 90_000,
+    b"[" + b'"a",' * 24_000 + b'"a"]',
     json.dumps({"errors": [str(n) for n in range(9000)]}).encode(),
-    json.dumps({"errors": ['{"a": "b"}'] * 5000}).encode(), b" " * 100_000, b"system " * 14_000,
-]  # fmt: skip
+    json.dumps({"errors": ['{"a": "b"}'] * 5000}).encode(),
+    b" " * 100_000,
+    b"system " * 14_000,
+]
 
 
 @pytest.mark.parametrize("body", HOSTILE, ids=lambda b: repr(b[:12]))
@@ -82,30 +99,57 @@ KINDS: list[tuple[int, Any, type[ModelError]]] = [
     (400, openai("x", "context_length_exceeded"), TooLong),
     (400, {"detail": "This model's maximum context length is 8192 tokens."}, TooLong),
     (500, "the request exceeds the available context size", TooLong),
-    (400, openai("This model's maximum context length is 4096 tokens. However, you requested 5096 "
-                 "tokens (3000 in the messages, 2096 in the completion)."), BadRequest),
-    (400, openai("This model's maximum context length is 4096 tokens. However, you requested 7000 "
-                 "tokens (5000 in the messages, 2000 in the completion)."), TooLong),
+    (
+        400,
+        openai(
+            "This model's maximum context length is 4096 tokens. However, you requested 5096 "
+            "tokens (3000 in the messages, 2096 in the completion)."
+        ),
+        BadRequest,
+    ),
+    (
+        400,
+        openai(
+            "This model's maximum context length is 4096 tokens. However, you requested 7000 "
+            "tokens (5000 in the messages, 2000 in the completion)."
+        ),
+        TooLong,
+    ),
     (401, [{"error": {"code": 401, "message": "API key not valid."}}], Unauthorized),
     (401, {"detail": "Not authenticated"}, Unauthorized),
     (401, "", BadRequest),
-    (403, {"error": {"status": "PERMISSION_DENIED", "message": "The caller lacks it"}},
-     Unauthorized),
+    (
+        403,
+        {"error": {"status": "PERMISSION_DENIED", "message": "The caller lacks it"}},
+        Unauthorized,
+    ),
     (403, openai("You do not have access to this project"), Unauthorized),
     (403, "<html><title>403 Forbidden</title></html>", BadRequest),
     (403, openai("Your input was flagged", metadata={"reasons": ["violence"]}), Filtered),
     (403, openai("Your account was flagged for abuse"), Unauthorized),
     (403, {"code": "forbidden", "error": "Content violates usage guidelines."}, Filtered),
-    (400, openai("triggering Azure OpenAI's content management policy", "content_filter"),
-     Filtered),
+    (
+        400,
+        openai("triggering Azure OpenAI's content management policy", "content_filter"),
+        Filtered,
+    ),
     (400, openai("no", innererror={"code": "ResponsibleAIPolicyViolation"}), Filtered),
-    (400, openai("Input data may contain inappropriate content.", "data_inspection_failed"),
-     Filtered),
+    (
+        400,
+        openai("Input data may contain inappropriate content.", "data_inspection_failed"),
+        Filtered,
+    ),
     (400, {"message": "Content Exists Risk"}, Filtered),
     (402, openai("Payment required"), Unauthorized),
     (413, openai("Request too large for model: tokens per minute"), TooLong),
-    (422, {"error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. "
-           "Given: 3000 `inputs` tokens and 2048 `max_new_tokens`"}, BadRequest),
+    (
+        422,
+        {
+            "error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. "
+            "Given: 3000 `inputs` tokens and 2048 `max_new_tokens`"
+        },
+        BadRequest,
+    ),
     (422, {"error": "Input validation error: `inputs` must have less than 4096 tokens."}, TooLong),
     (400, openai("Budget has been exceeded! Max budget: 1.0", "400"), Unauthorized),
     (400, {"__type": "ThrottlingException", "message": "Too many requests"}, Transient),
@@ -114,9 +158,10 @@ KINDS: list[tuple[int, Any, type[ModelError]]] = [
     (429, openai("no", "insufficient_quota"), Unauthorized),
     (429, openai("slow down"), Transient),
     (499, {"error": {"status": "CANCELLED"}}, Transient),
-    (503, "", Transient), (524, "<title>A timeout occurred</title>", Transient),
+    (503, "", Transient),
+    (524, "<title>A timeout occurred</title>", Transient),
     (529, {"error": {"type": "overloaded_error"}}, Transient),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("status", "body", "kind"), KINDS)

@@ -30,10 +30,23 @@ def test_a_value_ends_behind_its_bracket(text: str, start: int, value: Any, end:
 
 @pytest.mark.parametrize(
     "text",
-    ["{'a': 1}", "{a: 1}", "{“a”: 1}",
-     '{"a": True}', "[(1, 2)]", "[range(3)]", "[1,]", '{"a": 1,}', "[1 // one\n]",
-     '["a\nb"]', '["\\("]', '["\\u12x"]', "[.5]", "[1\u00a0]"],
-)  # fmt: skip
+    [
+        "{'a': 1}",
+        "{a: 1}",
+        "{“a”: 1}",
+        '{"a": True}',
+        "[(1, 2)]",
+        "[range(3)]",
+        "[1,]",
+        '{"a": 1,}',
+        "[1 // one\n]",
+        '["a\nb"]',
+        '["\\("]',
+        '["\\u12x"]',
+        "[.5]",
+        "[1\u00a0]",
+    ],
+)
 def test_what_json_does_not_allow_is_loose(text: str) -> None:
     assert scan(text, 0).loose
 
@@ -47,9 +60,18 @@ def test_a_value_that_breaks_off_says_so(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "at"),
-    [("[x]", 1), ("[1 2]", 3), ('{"a" 1}', 5), ("{1: 2}", 1), ("[1}", 2), ('{"a": 1]', 7),
-     ("[1,,2]", 3), ("[,1]", 1), ('{"a": 1, "a": 2} x', 16)],
-)  # fmt: skip
+    [
+        ("[x]", 1),
+        ("[1 2]", 3),
+        ('{"a" 1}', 5),
+        ("{1: 2}", 1),
+        ("[1}", 2),
+        ('{"a": 1]', 7),
+        ("[1,,2]", 3),
+        ("[,1]", 1),
+        ('{"a": 1, "a": 2} x', 16),
+    ],
+)
 def test_what_is_no_value_says_where(text: str, at: int) -> None:
     with pytest.raises(NotJsonish) as raised:
         scan(text, 0)
@@ -79,9 +101,16 @@ def test_depth_is_bounded() -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("0", 0), ("-7", -7), ("12", 12), ("1.5", 1.5), ("1e3", 1000.0), ("-2E-1", -0.2),
-     ("1" + "0" * 308, 10**308)],
-)  # fmt: skip
+    [
+        ("0", 0),
+        ("-7", -7),
+        ("12", 12),
+        ("1.5", 1.5),
+        ("1e3", 1000.0),
+        ("-2E-1", -0.2),
+        ("1" + "0" * 308, 10**308),
+    ],
+)
 def test_numbers(text: str, value: float) -> None:
     assert (number(text), type(number(text))) == (value, type(value))
 

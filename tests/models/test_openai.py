@@ -133,9 +133,16 @@ async def test_statuses_that_heal(status: int) -> None:
 
 @pytest.mark.parametrize(
     ("status", "kind"),
-    [(400, BadRequest), (401, Unauthorized), (402, Unauthorized), (403, Unauthorized),
-     (404, BadRequest), (413, BadRequest), (422, BadRequest)],
-)  # fmt: skip
+    [
+        (400, BadRequest),
+        (401, Unauthorized),
+        (402, Unauthorized),
+        (403, Unauthorized),
+        (404, BadRequest),
+        (413, BadRequest),
+        (422, BadRequest),
+    ],
+)
 async def test_statuses_that_do_not(status: int, kind: type[ModelError]) -> None:
     with serve(faults=[Fault("status", status)]) as server:
         async with client_of(server) as (client, slept):
@@ -206,9 +213,12 @@ async def test_odd_but_good(kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("fault", "finish", "refused"),
-    [(Fault("length"), "length", False), (Fault("content_filter"), "content_filter", False),
-     (Fault("refusal", body="I won't"), "stop", True)],
-)  # fmt: skip
+    [
+        (Fault("length"), "length", False),
+        (Fault("content_filter"), "content_filter", False),
+        (Fault("refusal", body="I won't"), "stop", True),
+    ],
+)
 async def test_what_is_no_answer_is_said_as_it_is(fault: Fault, finish: str, refused: bool) -> None:
     with serve(lambda b, n: "a long answer", [fault]) as server:
         async with client_of(server) as (client, _):
@@ -231,15 +241,25 @@ async def test_silence_and_dripping_hit_the_timeout(fault: Fault) -> None:
 
 # form of the header: (shortest pause, longest pause); None: not waited for
 PAUSES: dict[str, tuple[float, float] | None] = {
-    "seconds": (1.0, 1.11), "fraction": (0.25, 0.5), "milliseconds": (0.25, 0.5),
-    "milliseconds and seconds": (1.0, 1.11), "zero": (0.0, 0.5), "negative": (0.0, 0.5),
-    "empty": (0.0, 0.5), "garbage": (0.0, 0.5), "not a number": (0.0, 0.5),
-    "infinite": (0.0, 0.5), "overflow": (0.0, 0.5), "huge": None,
+    "seconds": (1.0, 1.11),
+    "fraction": (0.25, 0.5),
+    "milliseconds": (0.25, 0.5),
+    "milliseconds and seconds": (1.0, 1.11),
+    "zero": (0.0, 0.5),
+    "negative": (0.0, 0.5),
+    "empty": (0.0, 0.5),
+    "garbage": (0.0, 0.5),
+    "not a number": (0.0, 0.5),
+    "infinite": (0.0, 0.5),
+    "overflow": (0.0, 0.5),
+    "huge": None,
     # a date is sent in whole seconds, rounded up, and read a moment later
-    "date": (0.5, 2.21), "past date": (0.0, 0.5), "rfc850 date": (0.5, 2.21),
+    "date": (0.5, 2.21),
+    "past date": (0.0, 0.5),
+    "rfc850 date": (0.5, 2.21),
     "asctime date": (0.5, 2.21),
     "reset headers": (1.0, 1.11),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("form", sorted(PAUSES))
@@ -264,7 +284,9 @@ REQUESTS, TOKENS = "x-ratelimit-reset-requests", "x-ratelimit-reset-tokens"
 @pytest.mark.parametrize(
     ("headers", "expected"),
     [
-        ({}, None), ({"retry-after": " 7.5 "}, 7.5), ({"retry-after": "-3"}, None),
+        ({}, None),
+        ({"retry-after": " 7.5 "}, 7.5),
+        ({"retry-after": "-3"}, None),
         ({"retry-after-ms": "1500", "retry-after": "1"}, 1.5),
         ({"retry-after-ms": "x", "retry-after": "1"}, 1.0),
         ({"retry-after": "tue, 14 nov 2023 22:13:50 gmt"}, 30.0),
@@ -273,16 +295,27 @@ REQUESTS, TOKENS = "x-ratelimit-reset-requests", "x-ratelimit-reset-tokens"
         ({"retry-after": "Tue, 14 Nov 2023 22:13:00 GMT"}, None),  # past
         ({"retry-after": "Tue, 99 Nov 2023 22:13:50 GMT"}, None),
         ({"retry-after": "Tue, 14 Nov 99999999 22:13:50 GMT"}, None),
-        ({"retry-after": "nan"}, None), ({"retry-after": "-inf"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "-inf"}, None),
         # several reset headers: the longest; a hint to retry goes before all of them
-        ({REQUESTS: "1m2.5s", TOKENS: "250ms"}, 62.5), ({REQUESTS: "9s", "retry-after": "2"}, 2.0),
-        ({REQUESTS: "9s", "x-ratelimit-remaining-requests": "5", TOKENS: "3",
-          "x-ratelimit-remaining-tokens": "0"}, 3.0),
+        ({REQUESTS: "1m2.5s", TOKENS: "250ms"}, 62.5),
+        ({REQUESTS: "9s", "retry-after": "2"}, 2.0),
+        (
+            {
+                REQUESTS: "9s",
+                "x-ratelimit-remaining-requests": "5",
+                TOKENS: "3",
+                "x-ratelimit-remaining-tokens": "0",
+            },
+            3.0,
+        ),
         ({TOKENS: "9s", "x-ratelimit-remaining-tokens": "71"}, None),
-        ({REQUESTS: "soon"}, None), ({REQUESTS: "-5s"}, None),
-        ({REQUESTS: "2023-11-14T22:14:00Z"}, None), ({REQUESTS: "1" * 400 + "s"}, None),
+        ({REQUESTS: "soon"}, None),
+        ({REQUESTS: "-5s"}, None),
+        ({REQUESTS: "2023-11-14T22:14:00Z"}, None),
+        ({REQUESTS: "1" * 400 + "s"}, None),
     ],
-)  # fmt: skip
+)
 def test_retry_after(headers: dict[str, str], expected: float | None) -> None:
     found = retry_after(headers, now=NOW)
     assert found == (None if expected is None else pytest.approx(expected))
@@ -346,12 +379,18 @@ async def test_a_schema_that_is_refused_does_not_change_the_form_of_others() -> 
 REFUSED_PARAMETERS = [
     ("seed", None, "Unsupported parameter: 'seed' is not supported with this model."),
     ("seed", None, 'Invalid JSON payload received. Unknown name "seed": Cannot find field.'),
-    ("temperature", None,
-     "'temperature' does not support 0.2. Only the default (1) value is supported."),
-    ("max_tokens", "max_completion_tokens",
-     "Unsupported parameter: 'max_tokens' is not supported with this model. "
-     "Use 'max_completion_tokens' instead."),
-]  # fmt: skip
+    (
+        "temperature",
+        None,
+        "'temperature' does not support 0.2. Only the default (1) value is supported.",
+    ),
+    (
+        "max_tokens",
+        "max_completion_tokens",
+        "Unsupported parameter: 'max_tokens' is not supported with this model. "
+        "Use 'max_completion_tokens' instead.",
+    ),
+]
 
 
 @pytest.mark.parametrize(("name", "other", "text"), REFUSED_PARAMETERS)
@@ -449,9 +488,12 @@ LEAKS = [
     Fault("status", 500, body=CANARY, headers={"x-debug": CANARY}),
     Fault("error_200", body=json.dumps({"error": {"message": CANARY}})),
     Fault("error_200", body=json.dumps({"error": {"message": CANARY, "code": 401}})),
-    Fault("html", body=CANARY), Fault("truncated_json"), Fault("reset"), Fault("half_body"),
+    Fault("html", body=CANARY),
+    Fault("truncated_json"),
+    Fault("reset"),
+    Fault("half_body"),
     Fault("hang", seconds=5),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("fault", LEAKS, ids=lambda f: f"{f.kind}-{f.status}")
@@ -489,10 +531,12 @@ OUTER = f'{{"choices": [{{"finish_reason": "stop", "message": {{"content": "{SPE
     ("body", "text"),
     [
         (OUTER, "[hidden]!"),
-        (json.dumps(body_with(message={"content": INNER})),
-         '{"label": "good", "reason": "the key is [hidden], caf\\u00e9"}'),
+        (
+            json.dumps(body_with(message={"content": INNER})),
+            '{"label": "good", "reason": "the key is [hidden], caf\\u00e9"}',
+        ),
     ],
-)  # fmt: skip
+)
 async def test_a_key_in_escapes_is_hidden_in_a_reply(body: str, text: str) -> None:
     assert CANARY not in body
     with serve(faults=[Fault("error_200", body=body)]) as server:
@@ -511,12 +555,26 @@ async def test_escapes_beside_no_key_stay() -> None:
 
 
 BROKEN: list[Any] = [
-    b"", b"null", b"[]", b"3", b"{", b"\xff\xfe", b"[" * 100_000, b"{}",
-    {"choices": None}, {"choices": {}}, {"choices": []}, {"choices": [None]}, {"choices": [{}]},
-    {"choices": [{"message": None}]}, {"choices": [{"message": "text"}]},
-    {"error": "busy"}, {"error": {"message": None}}, {"error": {"code": 503, "message": "x"}},
+    b"",
+    b"null",
+    b"[]",
+    b"3",
+    b"{",
+    b"\xff\xfe",
+    b"[" * 100_000,
+    b"{}",
+    {"choices": None},
+    {"choices": {}},
+    {"choices": []},
+    {"choices": [None]},
+    {"choices": [{}]},
+    {"choices": [{"message": None}]},
+    {"choices": [{"message": "text"}]},
+    {"error": "busy"},
+    {"error": {"message": None}},
+    {"error": {"code": 503, "message": "x"}},
     body_with(error={"message": "upstream died", "code": 502}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("body", BROKEN, ids=lambda b: repr(b)[:60])
@@ -542,20 +600,37 @@ def read(**more: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("content", "text"),
-    [("x", "x"), (None, ""), (3, ""), ([{"type": "text", "text": "a"}, {"text": "b"}], "ab"),
-     ([None, {"text": 3}, {"text": "c"}], "c"), ("a\ud800", "a\ufffd"), ({"a": 1}, '{"a": 1}'),
-     ([{"type": "thinking", "text": "hm"}, {"type": "text", "text": "a"}], "a")],
-)  # fmt: skip
+    [
+        ("x", "x"),
+        (None, ""),
+        (3, ""),
+        ([{"type": "text", "text": "a"}, {"text": "b"}], "ab"),
+        ([None, {"text": 3}, {"text": "c"}], "c"),
+        ("a\ud800", "a\ufffd"),
+        ({"a": 1}, '{"a": 1}'),
+        ([{"type": "thinking", "text": "hm"}, {"type": "text", "text": "a"}], "a"),
+    ],
+)
 def test_contents(content: Any, text: str) -> None:
     assert read(message={"content": content}).text == text
 
 
 @pytest.mark.parametrize(
     ("said", "meant"),
-    [("stop", "stop"), ("STOP", "stop"), ("end_turn", "stop"), ("MAX_TOKENS", "length"),
-     ("model_length", "length"), ("SAFETY", "content_filter"), ("tool_use", "tool_calls"),
-     ("function_call", "tool_calls"), (None, "unknown"), (7, "unknown"), ("other", "unknown")],
-)  # fmt: skip
+    [
+        ("stop", "stop"),
+        ("STOP", "stop"),
+        ("end_turn", "stop"),
+        ("MAX_TOKENS", "length"),
+        ("model_length", "length"),
+        ("SAFETY", "content_filter"),
+        ("tool_use", "tool_calls"),
+        ("function_call", "tool_calls"),
+        (None, "unknown"),
+        (7, "unknown"),
+        ("other", "unknown"),
+    ],
+)
 def test_how_a_reply_ended(said: Any, meant: str) -> None:
     assert read(message={"content": "x"}, finish_reason=said).finish == meant
 
@@ -598,12 +673,16 @@ def test_tool_arguments_sent_as_an_object_become_text() -> None:
 
 @pytest.mark.parametrize(
     ("usage", "expected"),
-    [(None, (None, None)), ([], (None, None)), ({"prompt_tokens": 3}, (3, None)),
-     ({"prompt_tokens": True, "completion_tokens": "4"}, (None, 4)),
-     ({"prompt_tokens": 9.0, "completion_tokens": "many"}, (9, None)),
-     ({"prompt_tokens": -1, "completion_tokens": 10**400}, (None, None)),
-     ({"prompt_tokens": 1.5, "completion_tokens": 0}, (None, 0))],
-)  # fmt: skip
+    [
+        (None, (None, None)),
+        ([], (None, None)),
+        ({"prompt_tokens": 3}, (3, None)),
+        ({"prompt_tokens": True, "completion_tokens": "4"}, (None, 4)),
+        ({"prompt_tokens": 9.0, "completion_tokens": "many"}, (9, None)),
+        ({"prompt_tokens": -1, "completion_tokens": 10**400}, (None, None)),
+        ({"prompt_tokens": 1.5, "completion_tokens": 0}, (None, 0)),
+    ],
+)
 def test_usage(usage: Any, expected: tuple[int | None, int | None]) -> None:
     payload = json.dumps(body_with() | {"usage": usage}).encode()
     found = read_completion(payload, "text", 0.0, "here").usage

@@ -56,12 +56,19 @@ def autogen(url: str, folder: Path) -> Client:
     config = {
         "provider": "autogen_ext.models.openai.OpenAIChatCompletionClient",
         "config": {
-            "model": "m", "base_url": url, "api_key": CANARY,
+            "model": "m",
+            "base_url": url,
+            "api_key": CANARY,
             "default_headers": {"x-api-key": CANARY},
-            "model_info": {"vision": False, "function_calling": True, "json_output": True,
-                           "family": "unknown", "structured_output": False},
+            "model_info": {
+                "vision": False,
+                "function_calling": True,
+                "json_output": True,
+                "family": "unknown",
+                "structured_output": False,
+            },
         },
-    }  # fmt: skip
+    }
     path = folder / "client.json"
     path.write_text(json.dumps(config))
     return Client(AutogenTransport.from_config(path), sleep=no_pause)
@@ -175,9 +182,9 @@ async def test_another_path_of_the_same_host_is_followed(
         else:
             assert (await client.complete(ASK)).text == "moved, but here"
         await client.close()
-        assert [path for _, path, _ in here] == list(next(
-            pair for pair in moved.items() if pair[0] == here[0][1]
-        ))  # fmt: skip
+        assert [path for _, path, _ in here] == list(
+            next(pair for pair in moved.items() if pair[0] == here[0][1])
+        )
         assert all(PRIVATE.encode() in body for _, _, body in here)
 
 

@@ -69,15 +69,19 @@ async def test_what_says_what_it_is_about_answers_for_nothing_else(file: Path) -
     assert replay.find(ask("new", about=about | {"text": "t2"}, **copy)).text == "of the copy"
     assert replay.find(ask("new", role="consolidate", about={"list": "l1"})).text == "ideas"
     for request, told in [
-        (ask("n", run_id="r1", role="quantifier", about=about | {"criteria": "c2"}),
-         "the reply on 'r1' is about other criteria"),
-        (ask("n", run_id="r1", role="quantifier", about={"text": "t2", "criteria": "c2"}),
-         "about other text and criteria"),
+        (
+            ask("n", run_id="r1", role="quantifier", about=about | {"criteria": "c2"}),
+            "the reply on 'r1' is about other criteria",
+        ),
+        (
+            ask("n", run_id="r1", role="quantifier", about={"text": "t2", "criteria": "c2"}),
+            "about other text and criteria",
+        ),
         (ask("n", role="consolidate", about={"list": "l2"}), "about other list"),
         (ask("n", run_id="r1", role="quantifier", repeat=1, about=about), "repeat 1"),
         (ask("n", about=about, **copy | {"variant": "truncate:0.25:0"}), r"\(truncate:0.25:0\)"),
         (ask("n", run_id="r2", role="quantifier", about=about), "run 'r2'"),
-    ]:  # fmt: skip
+    ]:
         with pytest.raises(BadRequest, match=told):
             replay.find(request)
 
@@ -131,14 +135,28 @@ async def test_several_requests_of_one_cell_are_told_apart_by_their_hash(file: P
 
 
 BAD_LINES: list[Any] = [
-    "{", "[]", "3", '"text"', "null", {"run": "r"}, {"text": "x"}, {"run": "r", "text": None},
-    {"run": "r", "text": 3}, {"run": "r", "repeat": "x", "text": "x"},
-    {"run": "r", "repeat": 1.5, "text": "x"}, {"run": "r", "repeat": True, "text": "x"},
-    {"run": "r", "repeat": None, "text": "x"}, {"key": 3, "text": "x"}, {"key": "", "text": "x"},
-    {"run": "r", "role": 3, "text": "x"}, {"key": "k", "reply": {"text": "x", "usage": []}, "x": 1},
+    "{",
+    "[]",
+    "3",
+    '"text"',
+    "null",
+    {"run": "r"},
+    {"text": "x"},
+    {"run": "r", "text": None},
+    {"run": "r", "text": 3},
+    {"run": "r", "repeat": "x", "text": "x"},
+    {"run": "r", "repeat": 1.5, "text": "x"},
+    {"run": "r", "repeat": True, "text": "x"},
+    {"run": "r", "repeat": None, "text": "x"},
+    {"key": 3, "text": "x"},
+    {"key": "", "text": "x"},
+    {"run": "r", "role": 3, "text": "x"},
+    {"key": "k", "reply": {"text": "x", "usage": []}, "x": 1},
     {"key": "k", "text": "x", "usage": {"requests": "many", "tokens": 3}},
-    {"key": "k", "reply": "x"}, "[" * 100_000, '{"run": "r", "text": "x", "n": ' + "9" * 5000 + "}",
-]  # fmt: skip
+    {"key": "k", "reply": "x"},
+    "[" * 100_000,
+    '{"run": "r", "text": "x", "n": ' + "9" * 5000 + "}",
+]
 
 
 @pytest.mark.parametrize("line", BAD_LINES, ids=lambda v: repr(v)[:40])

@@ -1,6 +1,5 @@
 """Replies as weak models write them, each with the value a careful reader would take, or none."""
 
-# ruff: noqa: E501  a table is read by its rows
 from __future__ import annotations
 
 import json
@@ -31,23 +30,34 @@ CORPUS: list[tuple[str, Any, str]] = [
     ('  \n{"clarity": "good"}\n\n', GOOD, "json"),
     ('\ufeff{"clarity": "good"}', GOOD, "json"),
     ('\n\ufeff {"clarity": "good"}', GOOD, "json"),
-    ('[{"criterion": "clarity", "label": "good"}]', [{"criterion": "clarity", "label": "good"}], "json"),
-    ('{"a": {"b": [1, 2.5, -3e2, true, false, null, ""]}}',
-     {"a": {"b": [1, 2.5, -300.0, True, False, None, ""]}}, "json"),
+    (
+        '[{"criterion": "clarity", "label": "good"}]',
+        [{"criterion": "clarity", "label": "good"}],
+        "json",
+    ),
+    (
+        '{"a": {"b": [1, 2.5, -3e2, true, false, null, ""]}}',
+        {"a": {"b": [1, 2.5, -300.0, True, False, None, ""]}},
+        "json",
+    ),
     ('{"score": true}', {"score": True}, "json"),  # not 1
     ('{"a": "\\u00e9\\ud83d\\ude00\\n"}', {"a": "é😀\n"}, "json"),
     ('{"a": "\\ud800"}', {"a": "\ufffd"}, "json"),
     ('{"\\udfff": "x"}', {"\ufffd": "x"}, "json"),
     ('{"a": 1, "a": 1}', {"a": 1}, "json"),  # twice the same is no conflict
-    ('{}', {}, "json"),
-    ('[]', [], "json"),
+    ("{}", {}, "json"),
+    ("[]", [], "json"),
     # fenced
     ('```json\n{"clarity": "good"}\n```', GOOD, "fenced"),
     ('```\n{"clarity": "good"}\n```', GOOD, "fenced"),
     ('Here you are:\n\n```JSON\n{"clarity": "good"}\n```\nHope it helps!', GOOD, "fenced"),
     ('```json {"clarity": "good"} ```', GOOD, "fenced"),
     ('```json\n\n  {"clarity": "good"}\n\n```', GOOD, "fenced"),
-    ('```json\n{"clarity": "poor"}\n```\nNo, better:\n```json\n{"clarity": "good"}\n```', GOOD, "fenced"),
+    (
+        '```json\n{"clarity": "poor"}\n```\nNo, better:\n```json\n{"clarity": "good"}\n```',
+        GOOD,
+        "fenced",
+    ),
     ('```python\nx = [1, 2]\n```\n```json\n{"clarity": "good"}\n```', GOOD, "fenced"),
     ('```json\n{"a": "```"}\n```', {"a": "```"}, "fenced"),
     ('```json\n{"clarity": "good"}', GOOD, "buried"),  # the fence was not closed
@@ -64,13 +74,13 @@ CORPUS: list[tuple[str, Any, str]] = [
     ('(see [1]) {"clarity": "good"}', GOOD, "buried"),
     ('[Note: my answer is {"clarity": "good"}]', GOOD, "buried"),
     ('{"clarity": "good"}\n\n{"clarity": "good"}', GOOD, "buried"),
-    ("Don't worry, it's here: {\"clarity\": \"good\"}", GOOD, "buried"),
+    ('Don\'t worry, it\'s here: {"clarity": "good"}', GOOD, "buried"),
     # two values: the last one, the first may be quoted
     ('The rubric {"clarity": "poor"} asks for much.\n{"clarity": "good"}', GOOD, "buried"),
     ('{"clarity": "poor"}\nOn second thoughts:\n{"clarity": "good"}', GOOD, "buried"),
     ('```json\n{"clarity": "poor"}\n```\nFinal: {"clarity": "good"}', GOOD, "buried"),
     ('{"clarity": "poor"}{"clarity": "good"}', GOOD, "buried"),
-    ('{"clarity": "poor"} or {\'clarity\': \'good\'}', GOOD, "loose"),
+    ("{\"clarity\": \"poor\"} or {'clarity': 'good'}", GOOD, "loose"),
     # Python and other dialects
     ("{'clarity': 'good'}", GOOD, "loose"),
     ('{"a": True, "b": False, "c": None}', {"a": True, "b": False, "c": None}, "loose"),
@@ -105,42 +115,81 @@ CORPUS: list[tuple[str, Any, str]] = [
     ('{"clarity": "good", "dep', GOOD, "salvaged"),
     ('{"clarity": "good", "depth"', GOOD, "salvaged"),
     ('{"a": {"explanation": "x", "label": "go', {"a": {"explanation": "x"}}, "salvaged"),
-    ('[{"id": "a", "label": "x"}, {"id": "b", "la', [{"id": "a", "label": "x"}, {"id": "b"}], "salvaged"),
+    (
+        '[{"id": "a", "label": "x"}, {"id": "b", "la',
+        [{"id": "a", "label": "x"}, {"id": "b"}],
+        "salvaged",
+    ),
     ('```json\n{"clarity": "good", "depth": "f', GOOD, "salvaged"),
     ('Draft: {"clarity": "poor"}\nFinal: {"clarity": "good", "depth": "f', GOOD, "salvaged"),
     ('{"clarity": "good"} as in [3, 4', GOOD, "buried"),  # a bracket of prose broke off
     ('{"clarity": "good"}\nDone [', GOOD, "buried"),
     # no value
-    ("", NO, ""), ("   \n", NO, ""), ("\ufeff", NO, ""), ("good", NO, ""), ("42", NO, ""),
-    ('"good"', NO, ""), ("null", NO, ""), ("I cannot grade this.", NO, ""), ("clarity: good", NO, ""),
-    ("Score: 5/5 [very good]", NO, ""), ("{", NO, ""), ("[", NO, ""), ("{{{{", NO, ""),
-    ("}{", NO, ""), ("{]", NO, ""), ("Text with { and } but nothing", NO, ""), ("```json\n```", NO, ""),
-    ('{"cla', NO, ""), ('{"clarity": "go', NO, ""), ('{"clarity": go}', NO, ""),
-    ('{"clarity" "good"}', NO, ""), ('{clarity: good}', NO, ""),
+    ("", NO, ""),
+    ("   \n", NO, ""),
+    ("\ufeff", NO, ""),
+    ("good", NO, ""),
+    ("42", NO, ""),
+    ('"good"', NO, ""),
+    ("null", NO, ""),
+    ("I cannot grade this.", NO, ""),
+    ("clarity: good", NO, ""),
+    ("Score: 5/5 [very good]", NO, ""),
+    ("{", NO, ""),
+    ("[", NO, ""),
+    ("{{{{", NO, ""),
+    ("}{", NO, ""),
+    ("{]", NO, ""),
+    ("Text with { and } but nothing", NO, ""),
+    ("```json\n```", NO, ""),
+    ('{"cla', NO, ""),
+    ('{"clarity": "go', NO, ""),
+    ('{"clarity": go}', NO, ""),
+    ('{"clarity" "good"}', NO, ""),
+    ("{clarity: good}", NO, ""),
     # never a wrong value
-    ('{"a": NaN}', NO, ""), ('{"a": Infinity}', NO, ""), ('{"a": -Infinity}', NO, ""),
-    ('{"a": 1e999}', NO, ""), ('{"a": -1e999}', NO, ""), ('{"a": ' + "9" * 400 + "}", NO, ""),
+    ('{"a": NaN}', NO, ""),
+    ('{"a": Infinity}', NO, ""),
+    ('{"a": -Infinity}', NO, ""),
+    ('{"a": 1e999}', NO, ""),
+    ('{"a": -1e999}', NO, ""),
+    ('{"a": ' + "9" * 400 + "}", NO, ""),
     ('{"a": ' + "9" * 5000 + "}", NO, ""),
-    ('{"clarity": "good", "clarity": "poor"}', NO, ""), ('{"a": 1, "a": true}', NO, ""),
+    ('{"clarity": "good", "clarity": "poor"}', NO, ""),
+    ('{"a": 1, "a": true}', NO, ""),
     ('{"a": {"b": 1, "b": 2}, "c": {"d": 3}}', NO, ""),
     ("{'a': 'x', 'a': 'y'}", NO, ""),
-    ('{"a": 1/2}', NO, ""), ('{"a": 3-4}', NO, ""), ('{"a": 007}', NO, ""), ('{"a": 50,000}', NO, ""),
-    ("[50,000]", NO, ""), ('{"a": 10%}', NO, ""), ('{"a": 5 of 10}', NO, ""), ('{"a": 1_000}', NO, ""),
-    ('{"a": 0x10}', NO, ""), ('{"a": +5}', NO, ""), ('{"a": 1e5x}', NO, ""), ('{"a": yes}', NO, ""),
+    ('{"a": 1/2}', NO, ""),
+    ('{"a": 3-4}', NO, ""),
+    ('{"a": 007}', NO, ""),
+    ('{"a": 50,000}', NO, ""),
+    ("[50,000]", NO, ""),
+    ('{"a": 10%}', NO, ""),
+    ('{"a": 5 of 10}', NO, ""),
+    ('{"a": 1_000}', NO, ""),
+    ('{"a": 0x10}', NO, ""),
+    ('{"a": +5}', NO, ""),
+    ('{"a": 1e5x}', NO, ""),
+    ('{"a": yes}', NO, ""),
     ('{"a": "He said "no" to it", "label": "good"}', NO, ""),
     ('{"clarity": oops, "note": {"clarity": "poor"}}', NO, ""),  # an inner object is no answer
     ('{"clarity": oops, "note": {"clarity": "poor"}', NO, ""),
     ('{"a": {"clarity": "poor"} "b": 1}', NO, ""),
-    ('{"clarity": "poor"}\nFinal: {"clarity": "go', NO, ""),  # the answer broke off; that was a draft
+    (
+        '{"clarity": "poor"}\nFinal: {"clarity": "go',
+        NO,
+        "",
+    ),  # the answer broke off; that was a draft
     ('Rubric: {"clarity": "poor"}\n{"cl', NO, ""),
     ('Rubric: {"clarity": "poor"}\n[{"cl', NO, ""),
-    ("[" * 65 + "1" + "]" * 65, NO, ""), ('{"a":' * 65 + "1" + "}" * 65, NO, ""),
+    ("[" * 65 + "1" + "]" * 65, NO, ""),
+    ('{"a":' * 65 + "1" + "}" * 65, NO, ""),
     # a broken rubric before a whole answer
     ('{"clarity": ..., "depth": ...}\n{"clarity": "good"}', GOOD, "buried"),
     ('Form: {"clarity": <label>}\n\n{"clarity": "good"}', GOOD, "buried"),
     ('{"clarity": "good\n\nSorry, again:\n{"clarity": "good"}', NO, ""),  # inside an open string
     ("[" * 64 + "1" + "]" * 64, NESTED, "json"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "value", "rung"), CORPUS, ids=[repr(c[0])[:60] for c in CORPUS])
@@ -266,12 +315,51 @@ def test_every_python_literal_comes_back(value: Any) -> None:
 
 NEARLY = st.lists(
     st.sampled_from(
-        ["{", "}", "[", "]", "(", ")", '"', "'", ":", ",", "\\", "\\u", "d800", "0", "1", "-", ".", "e5",
-         "true", "None", "range(", "list(", "1, 5", "//", "#", "/*", "*/", "\n", " ", "```", "```json\n",
-         "a", '"a"', '"a": ', '{"a": 1}', "NaN", "\ufeff", "\ud800", "\x00", "é"]
+        [
+            "{",
+            "}",
+            "[",
+            "]",
+            "(",
+            ")",
+            '"',
+            "'",
+            ":",
+            ",",
+            "\\",
+            "\\u",
+            "d800",
+            "0",
+            "1",
+            "-",
+            ".",
+            "e5",
+            "true",
+            "None",
+            "range(",
+            "list(",
+            "1, 5",
+            "//",
+            "#",
+            "/*",
+            "*/",
+            "\n",
+            " ",
+            "```",
+            "```json\n",
+            "a",
+            '"a"',
+            '"a": ',
+            '{"a": 1}',
+            "NaN",
+            "\ufeff",
+            "\ud800",
+            "\x00",
+            "é",
+        ]
     ),
     max_size=60,
-).map("".join)  # fmt: skip
+).map("".join)
 
 
 def plain(value: Any) -> bool:
@@ -301,11 +389,52 @@ def test_no_text_does_anything_but_parse_or_raise(text: str) -> None:
 
 
 LONG = [
-    "[", '{"a":', '{"', "[1,", "[[1],", '{"a":1}', '{"a":1}\n', '{"a":x\n', '{"a":x}', "{x: ", "{a:1}",
-    "[-", "[a", "[ ", "[\n", "#[", "[#\n", "[//\n", "[/*", '{"a":1,/*', "range(", "[range(", "[list(",
-    '["\\', "{'a':\\", '["a"\n', "```", "```\n", "```json\n{", '"', "'", "((", '[("', '{"a":"\\u12',
-    '{"a":"\\ud800', "}", "{}", "[]", '{"a":[', "1", "\ufeff", " ", "[0", "[1e5,", '{"a":{},',
-]  # fmt: skip
+    "[",
+    '{"a":',
+    '{"',
+    "[1,",
+    "[[1],",
+    '{"a":1}',
+    '{"a":1}\n',
+    '{"a":x\n',
+    '{"a":x}',
+    "{x: ",
+    "{a:1}",
+    "[-",
+    "[a",
+    "[ ",
+    "[\n",
+    "#[",
+    "[#\n",
+    "[//\n",
+    "[/*",
+    '{"a":1,/*',
+    "range(",
+    "[range(",
+    "[list(",
+    '["\\',
+    "{'a':\\",
+    '["a"\n',
+    "```",
+    "```\n",
+    "```json\n{",
+    '"',
+    "'",
+    "((",
+    '[("',
+    '{"a":"\\u12',
+    '{"a":"\\ud800',
+    "}",
+    "{}",
+    "[]",
+    '{"a":[',
+    "1",
+    "\ufeff",
+    " ",
+    "[0",
+    "[1e5,",
+    '{"a":{},',
+]
 
 
 @pytest.mark.parametrize("piece", LONG)

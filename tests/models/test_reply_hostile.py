@@ -20,11 +20,48 @@ from tests.thorough import often
 FOLDER = Path(agenteval.models.__file__).parent
 FILES = [FOLDER / f"{name}.py" for name in ("reply", "jsonish")]
 PIECES = st.sampled_from(
-    ["{", "}", "[", "]", "(", ")", '"', "'", ":", ",", "\\", "\\ud800", "1", "-", ".5", "1e999",
-     "True", "null", "range(1, 5)", "//", "#", "/*", "*/", "\n", " ", "```", "```json\n", '"a"',
-     '"a": ', '{"a": 1}', "{'b': 'c'}", "NaN", "\ufeff", "\ud800", "\x00", "é", "<think>",
-     "</think>", "{a:"]
-)  # fmt: skip
+    [
+        "{",
+        "}",
+        "[",
+        "]",
+        "(",
+        ")",
+        '"',
+        "'",
+        ":",
+        ",",
+        "\\",
+        "\\ud800",
+        "1",
+        "-",
+        ".5",
+        "1e999",
+        "True",
+        "null",
+        "range(1, 5)",
+        "//",
+        "#",
+        "/*",
+        "*/",
+        "\n",
+        " ",
+        "```",
+        "```json\n",
+        '"a"',
+        '"a": ',
+        '{"a": 1}',
+        "{'b': 'c'}",
+        "NaN",
+        "\ufeff",
+        "\ud800",
+        "\x00",
+        "é",
+        "<think>",
+        "</think>",
+        "{a:",
+    ]
+)
 TEXTS = st.lists(PIECES, max_size=40).map("".join) | st.text(max_size=60)
 
 
@@ -48,15 +85,40 @@ def test_a_value_that_can_be_stored_and_is_its_own_json_or_an_error(
 
 FAMILIES: dict[str, Callable[[int], str]] = {
     piece: lambda n, piece=piece: piece * (n // len(piece))
-    for piece in ("{", "[", '"', "'", "\\", "```json\n", " ", "range(", "list(", '{"a":', "[{",
-                  '{"a": 1} ', '{"a" ', "<think>", "</think>", "//", "#", "/*", "{/*", "{a: ", "(",
-                  '{"a": NaN}', "['", "1,", '<think>{"a": 1}</think>', '"\\')
+    for piece in (
+        "{",
+        "[",
+        '"',
+        "'",
+        "\\",
+        "```json\n",
+        " ",
+        "range(",
+        "list(",
+        '{"a":',
+        "[{",
+        '{"a": 1} ',
+        '{"a" ',
+        "<think>",
+        "</think>",
+        "//",
+        "#",
+        "/*",
+        "{/*",
+        "{a: ",
+        "(",
+        '{"a": NaN}',
+        "['",
+        "1,",
+        '<think>{"a": 1}</think>',
+        '"\\',
+    )
 } | {
     "deep, then long": lambda n: "[" * 64 + "1," * (n // 2) + "x]",
     "one open string": lambda n: '{"a": "' + "x{" * (n // 2),
     "a long object": lambda n: "{" + ", ".join(f'"{i}": 1' for i in range(n // 8)) + ", x}",
     "answers after a broken one": lambda n: '{"a": oops}' + '\n{"a": 1}' * (n // 9),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -82,10 +144,18 @@ GOOD, POOR = '{"clarity": "good"}', '{"clarity": "poor"}'
 
 @pytest.mark.parametrize(
     "broken",
-    ['{"clarity": oops}', "{// note\n'clarity': oops}", '{"clarity": NaN}', "{clarity: good}",
-     '{"clarity": "good", "clarity": "poor"}', '{"clarity": "good"]', '[{"clarity": "good"}; ]',
-     '{"clarity": ' + "9" * 5000 + "}", '{"clarity": ' + "[" * 70 + "]" * 70 + "}"],
-)  # fmt: skip
+    [
+        '{"clarity": oops}',
+        "{// note\n'clarity': oops}",
+        '{"clarity": NaN}',
+        "{clarity: good}",
+        '{"clarity": "good", "clarity": "poor"}',
+        '{"clarity": "good"]',
+        '[{"clarity": "good"}; ]',
+        '{"clarity": ' + "9" * 5000 + "}",
+        '{"clarity": ' + "[" * 70 + "]" * 70 + "}",
+    ],
+)
 def test_a_draft_is_not_taken_for_the_broken_answer_behind_it(broken: str) -> None:
     with pytest.raises(ReplyError):
         parse_reply(f"{POOR}\nNo: {broken}")
@@ -105,8 +175,16 @@ def test_json_as_text_in_json_is_read_once() -> None:
 
 @pytest.mark.parametrize(
     ("text", "meant"),
-    [(GOOD, True), ("{a: 1", True), ("[{", True), ("['", True), ("{x | x > 0}", False),
-     ("[1] and (2)", False), ("clarity: good", False), ("", False)],
-)  # fmt: skip
+    [
+        (GOOD, True),
+        ("{a: 1", True),
+        ("[{", True),
+        ("['", True),
+        ("{x | x > 0}", False),
+        ("[1] and (2)", False),
+        ("clarity: good", False),
+        ("", False),
+    ],
+)
 def test_what_was_meant_as_json(text: str, meant: bool) -> None:
     assert meant_as_json(text) is meant

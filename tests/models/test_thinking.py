@@ -35,10 +35,17 @@ def test_the_answer_is_what_stands_outside(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [f"<think>{POOR}", f"<think>{POOR}</think>", f"{POOR}</think>", f"{POOR}</think> I pass.",
-     f"Well. <think>{POOR}", "<think>", f"<think>{POOR} <think> {POOR}",
-     f"<think>{POOR}</think> so <think>{POOR}</think>"],
-)  # fmt: skip
+    [
+        f"<think>{POOR}",
+        f"<think>{POOR}</think>",
+        f"{POOR}</think>",
+        f"{POOR}</think> I pass.",
+        f"Well. <think>{POOR}",
+        "<think>",
+        f"<think>{POOR} <think> {POOR}",
+        f"<think>{POOR}</think> so <think>{POOR}</think>",
+    ],
+)
 def test_a_draft_alone_is_no_answer(text: str) -> None:
     with pytest.raises(ReplyError):
         parse_reply(text)
@@ -58,7 +65,13 @@ def test_offsets() -> None:
     assert thinking_in("<think>a</think>b<think>c</think>", []) == [(0, 16), (17, 33)]
     assert thinking_in("a<think>b</think>c", [(0, 9)]) == [(0, 17)]  # the opening one is quoted
     assert [within(at, [(1, 3), (5, 6)]) for at in range(7)] == [
-        False, True, True, False, False, True, False,
-    ]  # fmt: skip
+        False,
+        True,
+        True,
+        False,
+        False,
+        True,
+        False,
+    ]
     assert behind_thinking("<think>a</think>b") == "b"
     assert behind_thinking("a</think>b") == "a</think>b"

@@ -18,8 +18,9 @@ ASK = Request(({"role": "user", "content": "hello"},))
 
 
 def told(status: int, said: str, **more: Any) -> Fault:
-    return Fault("status", status, headers={"x-should-retry": said, **more.pop("headers", {})},
-                 **more)  # fmt: skip
+    return Fault(
+        "status", status, headers={"x-should-retry": said, **more.pop("headers", {})}, **more
+    )
 
 
 def client_of(server: Server, slept: list[float], attempts: int = 6) -> Client:
@@ -93,9 +94,17 @@ async def test_what_is_final_stays_what_it_is(fault: Fault, kind: type[ModelErro
 
 @pytest.mark.parametrize(
     ("said", "meant"),
-    [("true", True), ("false", False), (" TRUE ", True), ("False", False), ("", None),
-     ("1", None), ("no", None), ("true, false", None)],
-)  # fmt: skip
+    [
+        ("true", True),
+        ("false", False),
+        (" TRUE ", True),
+        ("False", False),
+        ("", None),
+        ("1", None),
+        ("no", None),
+        ("true, false", None),
+    ],
+)
 def test_may_retry(said: str, meant: bool | None) -> None:
     assert may_retry({"x-should-retry": said}) is meant
     assert may_retry({}) is None

@@ -34,10 +34,16 @@ CHANGES: list[dict[str, Any]] = [
     {"messages": ({"role": "system", "content": "hello"},)},
     {"messages": ({"role": "user", "content": "hello", "name": "x"},)},
     {"messages": ({"role": "user", "content": "hello"},) * 2},
-    {"schema": None}, {"schema": {"type": "array"}}, {"repeat": 1}, {"attempt": 1}, {"tools": ()},
-    {"parameters": {"temperature": 0.6, "seed": 1}}, {"parameters": {"temperature": 0.5}},
-    {"tools": ({"type": "function", "function": {"name": "g"}},)}, {"tool_choice": "required"},
-]  # fmt: skip
+    {"schema": None},
+    {"schema": {"type": "array"}},
+    {"repeat": 1},
+    {"attempt": 1},
+    {"tools": ()},
+    {"parameters": {"temperature": 0.6, "seed": 1}},
+    {"parameters": {"temperature": 0.5}},
+    {"tools": ({"type": "function", "function": {"name": "g"}},)},
+    {"tool_choice": "required"},
+]
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=str)
@@ -132,15 +138,31 @@ def test_a_reply_survives_being_stored() -> None:
 
 
 FOREIGN: list[Any] = [
-    None, 1, "text", [], {}, {"text": None}, {"text": 1}, {"text": ["a"]}, {"Text": "x"},
-    {"text": "x", "finish": 3}, {"text": "x", "refusal": True}, {"text": "x", "tool_calls": "abc"},
-    {"text": "x", "tool_calls": [1]}, {"text": "x", "logprobs": {"a": 1}},
-    {"text": "x", "logprobs": ["a"]}, {"text": "x", "usage": {"requests": "many"}},
-    {"text": "x", "usage": 7}, {"text": "x", "usage": {"cost": float("nan")}},
-    {"text": "x", "latency": "slow"}, {"text": "x", "latency": float("nan")},
+    None,
+    1,
+    "text",
+    [],
+    {},
+    {"text": None},
+    {"text": 1},
+    {"text": ["a"]},
+    {"Text": "x"},
+    {"text": "x", "finish": 3},
+    {"text": "x", "refusal": True},
+    {"text": "x", "tool_calls": "abc"},
+    {"text": "x", "tool_calls": [1]},
+    {"text": "x", "logprobs": {"a": 1}},
+    {"text": "x", "logprobs": ["a"]},
+    {"text": "x", "usage": {"requests": "many"}},
+    {"text": "x", "usage": 7},
+    {"text": "x", "usage": {"cost": float("nan")}},
+    {"text": "x", "latency": "slow"},
+    {"text": "x", "latency": float("nan")},
     {"text": "x", "attempts": float("inf")},
-    {"text": "x", "attempts": True}, {"text": "x", "mode": 1}, {"text": "x", "model": {}},
-]  # fmt: skip
+    {"text": "x", "attempts": True},
+    {"text": "x", "mode": 1},
+    {"text": "x", "model": {}},
+]
 
 
 @pytest.mark.parametrize("value", FOREIGN, ids=repr)

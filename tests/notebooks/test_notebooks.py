@@ -123,8 +123,12 @@ def test_it_is_stored_with_its_outputs_and_in_short_cells(name: str) -> None:
     assert complaints(notebook) == []
     assert figures(notebook) == FIGURES[name]
     assert path.stat().st_size < LARGEST
-    imported = {line for c in code for line in c.source.splitlines() if "agenteval" in line
-                and re.match(r"\s*(import|from) ", line)}  # fmt: skip
+    imported = {
+        line
+        for c in code
+        for line in c.source.splitlines()
+        if "agenteval" in line and re.match(r"\s*(import|from) ", line)
+    }
     assert imported == {"import agenteval"}  # the public names alone
     assert [c.source for c in code if len(c.source.splitlines()) > MOST_LINES] == []
     assert notebook.cells[0].cell_type == "markdown"

@@ -79,12 +79,20 @@ def test_labels_are_the_levels_of_the_values(
 
 def test_the_maker_writes_what_the_store_holds(tmp_path: Path) -> None:
     some = [
-        Run(id=f"r{i}", task="t", system="s", input="What is 1 + 1?", output=f"It is {i}.",
-            success=i == 2)
+        Run(
+            id=f"r{i}",
+            task="t",
+            system="s",
+            input="What is 1 + 1?",
+            output=f"It is {i}.",
+            success=i == 2,
+        )
         for i in range(1, 4)
-    ]  # fmt: skip
-    wanted = (Criterion(name="Right", accepted_values=("no", "yes")),
-              Criterion(name="Kind", accepted_values=("no", "yes")))  # fmt: skip
+    ]
+    wanted = (
+        Criterion(name="Right", accepted_values=("no", "yes")),
+        Criterion(name="Kind", accepted_values=("no", "yes")),
+    )
     with Store(tmp_path / "s.db") as store:
         reply = json.dumps({"right": {"explanation": "e", "label": "yes"}})
         client = Client(ScriptedTransport(lambda _: reply), cache=store)

@@ -41,11 +41,14 @@ def state(number: int, epoch: int = 1, model: str = "openai/m", **more: Any) -> 
     asked, said = f"{number} + {number}?", f"It is {2 * number}"
     turns = [{"role": "user", "content": asked}, {"role": "assistant", "content": said}]
     return SimpleNamespace(
-        model=model, sample_id=f"s{number}", epoch=epoch, input_text=asked,
+        model=model,
+        sample_id=f"s{number}",
+        epoch=epoch,
+        input_text=asked,
         output=SimpleNamespace(completion=said),
         messages=[SimpleNamespace(model_dump=lambda turn=turn: turn) for turn in turns],
         **more,
-    )  # fmt: skip
+    )
 
 
 async def scored(scorer: Any, *states: SimpleNamespace) -> list[Any]:
@@ -83,10 +86,16 @@ async def test_a_judge_sees_the_turns_and_no_target_unless_asked_for(quantify: A
         return 1.0
 
     given = state(3)
-    given.messages.insert(1, SimpleNamespace(model_dump=lambda: {
-        "role": "assistant", "content": [{"type": "text", "text": "Let me see."}],
-        "tool_calls": [{"id": "c", "function": "add", "arguments": {"a": 3, "b": 3}}],
-    }))  # fmt: skip
+    given.messages.insert(
+        1,
+        SimpleNamespace(
+            model_dump=lambda: {
+                "role": "assistant",
+                "content": [{"type": "text", "text": "Let me see."}],
+                "tool_calls": [{"id": "c", "function": "add", "arguments": {"a": 3, "b": 3}}],
+            }
+        ),
+    )
     await scored(quantify(judge), given)
     assert {run.reference for run in seen} == {None}
     (text,) = {run.output for run in seen}

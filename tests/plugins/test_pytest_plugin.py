@@ -88,17 +88,29 @@ def suite(tmp_path: Path, server: Server) -> Suite:
         k: v for k, v in os.environ.items() if not k.startswith(("AGENTEVAL", "OPENAI", "PYTEST"))
     }
     own = {
-        "AGENTEVAL_BASE_URL": server.base_url, "AGENTEVAL_MODEL": "test-model",
-        "AGENTEVAL_API_KEY": "none", "PYTHONPATH": str(ROOT), "COLUMNS": "120",
-    }  # fmt: skip
+        "AGENTEVAL_BASE_URL": server.base_url,
+        "AGENTEVAL_MODEL": "test-model",
+        "AGENTEVAL_API_KEY": "none",
+        "PYTHONPATH": str(ROOT),
+        "COLUMNS": "120",
+    }
 
     def run(text: str, *arguments: object, **more: str) -> Ended:
         (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
         (tmp_path / "test_agent.py").write_text(text)
         command = [
-            sys.executable, "-m", "pytest", "-q", "-p", PLUGIN, "-p", "no:cacheprovider",
-            "-p", "no:asyncio", *map(str, arguments),
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            PLUGIN,
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:asyncio",
+            *map(str, arguments),
+        ]
         done = subprocess.run(
             command,
             cwd=tmp_path,
@@ -251,8 +263,9 @@ def test_what_passes_what_fails_and_what_is_an_error(suite: Suite) -> None:
     ended = suite(RULES, "-rA")
     outcomes = dict(
         line.split(" - ")[0].split(" test_agent.py::")[::-1]
-        for line in ended.text.splitlines() if " test_agent.py::" in line
-    )  # fmt: skip
+        for line in ended.text.splitlines()
+        if " test_agent.py::" in line
+    )
     tests = re.findall(r"^def (test_\w+)", RULES, re.M)
     kinds = {"passes": "PASSED", "fails": "FAILED", "xfails": "XFAIL", "error": "ERROR"}
     assert outcomes == {name: kinds[name.split("_")[1]] for name in tests}, ended.text

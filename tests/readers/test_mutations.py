@@ -143,10 +143,26 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 OTHERS: tuple[Any, ...] = (
-    None, True, -1, 1.5, 10**400, "", "x", "\u2028", [], {}, [None], [[]], {"": None}, ["x"],
-)  # fmt: skip
-JSON_KINDS = [kind for kind, (name, _) in LOADERS.items() if Path(name).suffix != ".csv"
-              and Path(name).suffix != ".mmd"]  # fmt: skip
+    None,
+    True,
+    -1,
+    1.5,
+    10**400,
+    "",
+    "x",
+    "\u2028",
+    [],
+    {},
+    [None],
+    [[]],
+    {"": None},
+    ["x"],
+)
+JSON_KINDS = [
+    kind
+    for kind, (name, _) in LOADERS.items()
+    if Path(name).suffix != ".csv" and Path(name).suffix != ".mmd"
+]
 
 
 @pytest.mark.parametrize("kind", JSON_KINDS)
@@ -157,8 +173,11 @@ def test_keys_gone_and_values_of_another_type(files: Path, kind: str, data: st.D
     import yaml
 
     text = (files / LOADERS[kind][0]).read_text()
-    value = yaml.safe_load(text.split("\n")[0] if LOADERS[kind][0].endswith("l") and
-                           not LOADERS[kind][0].endswith("yaml") else text)  # fmt: skip
+    value = yaml.safe_load(
+        text.split("\n")[0]
+        if LOADERS[kind][0].endswith("l") and not LOADERS[kind][0].endswith("yaml")
+        else text
+    )
     for _ in range(data.draw(st.integers(1, 3))):
         found = list(places(value))
         if not found:

@@ -21,9 +21,13 @@ QUICK = settings(
 )
 
 text = st.text(max_size=12)
-scalar = st.none() | st.booleans() | st.integers() | text | st.floats(
-    allow_nan=False, allow_infinity=False
-)  # fmt: skip
+scalar = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | text
+    | st.floats(allow_nan=False, allow_infinity=False)
+)
 plain = st.recursive(
     scalar,
     lambda x: st.lists(x, max_size=3) | st.dictionaries(text, x, max_size=3),
@@ -33,11 +37,23 @@ plain = st.recursive(
 names = st.sampled_from(
     sorted({name for field in FIELDS.values() for name in field} | set(VERDICT))
 )
-kinds = st.sampled_from([
-    "user", "assistant", "tool", "TextMessage", "ToolCallRequestEvent", "ToolCallExecutionEvent",
-    "text", "tool_use", "tool_result", "image", "StopMessage", "CodeExecutionEvent",
-    "ModelClientStreamingChunkEvent",
-])  # fmt: skip
+kinds = st.sampled_from(
+    [
+        "user",
+        "assistant",
+        "tool",
+        "TextMessage",
+        "ToolCallRequestEvent",
+        "ToolCallExecutionEvent",
+        "text",
+        "tool_use",
+        "tool_result",
+        "image",
+        "StopMessage",
+        "CodeExecutionEvent",
+        "ModelClientStreamingChunkEvent",
+    ]
+)
 words = kinds | st.sampled_from(["true", "pass", "TERMINATE"])
 nasty = st.recursive(
     scalar | words,
@@ -49,10 +65,24 @@ bits = st.recursive(  # smaller, since many of them make one record
     lambda x: st.lists(x, max_size=2) | st.dictionaries(names, x, max_size=2),
     max_leaves=4,
 )
-part_keys = st.sampled_from([
-    "content", "text", "type", "name", "id", "function", "arguments", "function_call", "tool_calls",
-    "refusal", "call_id", "is_error", "models_usage", "result",
-])  # fmt: skip
+part_keys = st.sampled_from(
+    [
+        "content",
+        "text",
+        "type",
+        "name",
+        "id",
+        "function",
+        "arguments",
+        "function_call",
+        "tool_calls",
+        "refusal",
+        "call_id",
+        "is_error",
+        "models_usage",
+        "result",
+    ]
+)
 message_like = st.builds(
     lambda head, rest: {**rest, **head},
     st.fixed_dictionaries({"role": kinds}) | st.fixed_dictionaries({"source": text, "type": kinds}),

@@ -26,27 +26,48 @@ def refused(text: str) -> str:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("a: 1\nb: no", 'f.yaml:2: not valid YAML (no: some programs read it as true or false; '
-         'write true or false, or "no" for the text)'),
-        ("- Yes", "true or false"), ("on: 1", "true or false"), ("- OFF", "true or false"),
-        ("- 12:30", "of base 60"), ("- 12:30:45.5", "of base 60"), ("- 010", "another number"),
-        ("- 0b11", "another number"), ("- 0o17", "another number"), ("- 0x1F", "another number"),
-        ("- 1_000", "another number"), ("- 1e3", "1e3: some programs read it as a text"),
-        ("- 1.5E3", "as a text"), ("- .inf", "no number of JSON"), ("- .NaN", "no number of JSON"),
-        ("- " + "9" * 5000, "too large for a number"), ("- 1.0e+999", "too large for a number"),
-        ("a: 1\n\na: 2", "f.yaml:3: not valid YAML (the key 'a' stands twice in the mapping at"
-         " line 1)"),
-        ("1: x\n1: y", "the key 1 stands twice"), ("true: x\nTrue: y", "the key True stands twice"),
-        ("a: &x [1]\nb: *x", "f.yaml:2: not valid YAML (aliases"), ("<<: {a: 1}", "merge keys"),
+        (
+            "a: 1\nb: no",
+            "f.yaml:2: not valid YAML (no: some programs read it as true or false; "
+            'write true or false, or "no" for the text)',
+        ),
+        ("- Yes", "true or false"),
+        ("on: 1", "true or false"),
+        ("- OFF", "true or false"),
+        ("- 12:30", "of base 60"),
+        ("- 12:30:45.5", "of base 60"),
+        ("- 010", "another number"),
+        ("- 0b11", "another number"),
+        ("- 0o17", "another number"),
+        ("- 0x1F", "another number"),
+        ("- 1_000", "another number"),
+        ("- 1e3", "1e3: some programs read it as a text"),
+        ("- 1.5E3", "as a text"),
+        ("- .inf", "no number of JSON"),
+        ("- .NaN", "no number of JSON"),
+        ("- " + "9" * 5000, "too large for a number"),
+        ("- 1.0e+999", "too large for a number"),
+        (
+            "a: 1\n\na: 2",
+            "f.yaml:3: not valid YAML (the key 'a' stands twice in the mapping at line 1)",
+        ),
+        ("1: x\n1: y", "the key 1 stands twice"),
+        ("true: x\nTrue: y", "the key True stands twice"),
+        ("a: &x [1]\nb: *x", "f.yaml:2: not valid YAML (aliases"),
+        ("<<: {a: 1}", "merge keys"),
         ("a: !!python/object/apply:os.system ['true']", "tags are not allowed"),
-        ("a: !!int x", "tags are not allowed"), ("a: !mine x", "tags are not allowed"),
-        ("? [a]\n: 1", "a list or a mapping is no key"), ("{a: 1}: 2", "is no key"),
+        ("a: !!int x", "tags are not allowed"),
+        ("a: !mine x", "tags are not allowed"),
+        ("? [a]\n: 1", "a list or a mapping is no key"),
+        ("{a: 1}: 2", "is no key"),
         ("a: 1\n---\nb: 2", "f.yaml:2: not valid YAML (a second document begins here"),
-        ("\ta: 1", "f.yaml:1:1: not valid YAML"), ("a: [1, 2", "not valid YAML"),
-        ('a: "\\ud800"', "not valid YAML"), ("a: \x01", "not valid YAML"),
+        ("\ta: 1", "f.yaml:1:1: not valid YAML"),
+        ("a: [1, 2", "not valid YAML"),
+        ('a: "\\ud800"', "not valid YAML"),
+        ("a: \x01", "not valid YAML"),
         ("%YAML 9.9\n---\na", "not valid YAML"),
     ],
-)  # fmt: skip
+)
 def test_refused_with_its_line(text: str, says: str) -> None:
     assert says in refused(text)
 
@@ -54,17 +75,21 @@ def test_refused_with_its_line(text: str, says: str) -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("", None), ("# nothing", None), ("a:\nb: ~\nc: null", {"a": None, "b": None, "c": None}),
+        ("", None),
+        ("# nothing", None),
+        ("a:\nb: ~\nc: null", {"a": None, "b": None, "c": None}),
         ("- 'no'\n- \"12:30\"\n- '010'", ["no", "12:30", "010"]),
         ("- 09:30\n- 08\n- 0733902715\n- 2024-01-31", ["09:30", "08", "0733902715", "2024-01-31"]),
-        ("- true\n- False", [True, False]), ("- 7\n- -1\n- +2\n- 0", [7, -1, 2, 0]),
+        ("- true\n- False", [True, False]),
+        ("- 7\n- -1\n- +2\n- 0", [7, -1, 2, 0]),
         ("- 1.5\n- -.5\n- 2.\n- 1.5e+3", [1.5, -0.5, 2.0, 1500.0]),
         ("- nope\n- once\n- 1e\n- 12:x\n- 1.2.3", ["nope", "once", "1e", "12:x", "1.2.3"]),
-        ("a: |\n  no\n  010\n", {"a": "no\n010\n"}), ("a: {b: [1, {c: d}]}",
-                                                      {"a": {"b": [1, {"c": "d"}]}}),
-        ("- &x a\n- b", ["a", "b"]), ("\ufeffa: 1", {"a": 1}),
+        ("a: |\n  no\n  010\n", {"a": "no\n010\n"}),
+        ("a: {b: [1, {c: d}]}", {"a": {"b": [1, {"c": "d"}]}}),
+        ("- &x a\n- b", ["a", "b"]),
+        ("\ufeffa: 1", {"a": 1}),
     ],
-)  # fmt: skip
+)
 def test_read_as_written(text: str, value: Any) -> None:
     assert load_yaml(text, "f") == value
     assert repr(load_yaml(text, "f")) == repr(value)  # 1 is not True

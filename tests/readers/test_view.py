@@ -31,7 +31,9 @@ TRAJECTORIES: list[tuple[str, Run, str]] = [
     (
         "after a system message, too",
         Run(
-            id="r", input="q", output="a",
+            id="r",
+            input="q",
+            output="a",
             messages=(Message(role="system", content="s"), user("q"), agent("a")),
         ),
         "[system]\ns\n\n[assistant]\na",
@@ -59,11 +61,18 @@ TRAJECTORIES: list[tuple[str, Run, str]] = [
     (
         "tool calls, results and names",
         Run(
-            id="r", input="q", output="é",
+            id="r",
+            input="q",
+            output="é",
             messages=(
-                agent("Look.", name="ann", tool_calls=(
-                    ToolCall(name="find", arguments={"what": "é", "n": 2}),
-                    ToolCall(name="now"), ToolCall(name="raw", arguments='{"a": ')),
+                agent(
+                    "Look.",
+                    name="ann",
+                    tool_calls=(
+                        ToolCall(name="find", arguments={"what": "é", "n": 2}),
+                        ToolCall(name="now"),
+                        ToolCall(name="raw", arguments='{"a": '),
+                    ),
                 ),
                 Message(role="tool", name="find", content="é"),
                 agent("é"),
@@ -87,16 +96,27 @@ TRAJECTORIES: list[tuple[str, Run, str]] = [
         Run(
             id="r",
             spans=(
-                Span(id="2", name="search", kind="tool", start=2.0, status="error",
-                     attributes={"exception.message": "no network", "score": "GOLD"}),
-                Span(id="1", name="planner", kind="agent", start=1.0,
-                     attributes={"output.value": "Search first.", "expected": "GOLD"}),
+                Span(
+                    id="2",
+                    name="search",
+                    kind="tool",
+                    start=2.0,
+                    status="error",
+                    attributes={"exception.message": "no network", "score": "GOLD"},
+                ),
+                Span(
+                    id="1",
+                    name="planner",
+                    kind="agent",
+                    start=1.0,
+                    attributes={"output.value": "Search first.", "expected": "GOLD"},
+                ),
             ),
         ),
         "[span assistant: agent planner]\nSearch first.\n\n"
         "[span tool: search]\nstatus: error\nno network",
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
@@ -110,11 +130,15 @@ def test_trajectory(run: Run, text: str) -> None:
 
 def test_gold_is_shown_only_when_asked_for() -> None:
     run = Run(
-        id="r", input="q", output="a", success=True, reference="GOLD-1",
+        id="r",
+        input="q",
+        output="a",
+        success=True,
+        reference="GOLD-1",
         metadata={"solution": "GOLD-2"},
         messages=(user("q"), agent("a")),
         spans=(Span(id="s", attributes={"reference": "GOLD-3"}),),
-    )  # fmt: skip
+    )
     text = make_view(run).model_dump_json()
     assert "GOLD" not in text
     assert "true" not in text.lower()

@@ -50,8 +50,12 @@ def test_json_and_flat_rows() -> None:
     assert first["mean"]["low"] < 0.5 < first["mean"]["high"]
     assert second == {"name": "b", "mean": None}
     assert table.records()[1] == {
-        "name": "b", "mean": None, "mean_low": None, "mean_high": None, "mean_n": None,
-    }  # fmt: skip
+        "name": "b",
+        "mean": None,
+        "mean_low": None,
+        "mean_high": None,
+        "mean_n": None,
+    }
 
 
 def test_an_interval_without_width_is_no_certainty() -> None:

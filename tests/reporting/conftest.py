@@ -96,10 +96,14 @@ def _small() -> Iterable[dict[str, Any]]:
         for name, values in columns.items():
             for i, value in enumerate(values):
                 yield {
-                    "run": f"{system}{i}", "case": f"k{i + 1}", "system": system,
-                    "criterion": name, "value": value, "success": system == "b" or i < 2,
+                    "run": f"{system}{i}",
+                    "case": f"k{i + 1}",
+                    "system": system,
+                    "criterion": name,
+                    "value": value,
+                    "success": system == "b" or i < 2,
                     "status": "scored" if value is not None else "not_applicable",
-                }  # fmt: skip
+                }
 
 
 @pytest.fixture

@@ -106,12 +106,13 @@ def items_of(shape: Shape) -> list[tuple[Run, View]]:
         run = Run(
             id=f"run-{i}",
             task="sums",
-            system=f"{text[:40]} {i % shape.systems}" if len(shape.words) > 1 else
-            f"style-{i % shape.systems}",
+            system=f"{text[:40]} {i % shape.systems}"
+            if len(shape.words) > 1
+            else f"style-{i % shape.systems}",
             input=f"problem {i // 2} {text}",
             output=f"{text} Number {i}. The end of it.",
             success=shape.success(i),
-        )  # fmt: skip
+        )
         made.append((run, View(run_id=run.id, problem=run.input, trajectory=run.output)))
     return made
 
@@ -137,10 +138,14 @@ def fill(store: Store, shape: Shape, names: Sequence[str] = ()) -> tuple[Scripte
     changes = {DROP: lambda t: t.rpartition("Number")[0], SPACES: lambda t: t.replace(" ", "  ")}
     for variant, change in changes.items() if shape.copies else ():
         copies = [
-            (run, view.model_copy(update={"trajectory": change(view.trajectory),
-                                          "origin": view.sha256}))
+            (
+                run,
+                view.model_copy(
+                    update={"trajectory": change(view.trajectory), "origin": view.sha256}
+                ),
+            )
             for run, view in items
-        ]  # fmt: skip
+        ]
         variants.append((variant, copies))
     rated = JudgeEvaluator(judge, variants, criteria, shape.repeats)
     asyncio.run(Experiment(rated, store, concurrency=4).run())

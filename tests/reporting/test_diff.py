@@ -30,14 +30,19 @@ def test_equal_texts_have_one_step_at_most(same: str) -> None:
 
 def test_a_dropped_sentence_is_one_step() -> None:
     assert edits("One is 1. Two is 2. Three is 3.", "One is 1. Three is 3.") == [
-        ("", "One is 1. "), ("del", "Two is 2. "), ("", "Three is 3.")
-    ]  # fmt: skip
+        ("", "One is 1. "),
+        ("del", "Two is 2. "),
+        ("", "Three is 3."),
+    ]
 
 
 def test_a_changed_number_is_a_word() -> None:
     assert edits("The sum is 12 now.", "The sum is 21 now.") == [
-        ("", "The sum is "), ("del", "12 "), ("ins", "21 "), ("", "now.")
-    ]  # fmt: skip
+        ("", "The sum is "),
+        ("del", "12 "),
+        ("ins", "21 "),
+        ("", "now."),
+    ]
 
 
 def test_long_texts_take_bounded_time() -> None:

@@ -26,20 +26,26 @@ def test_every_outcome() -> None:
     suite = root[0]
     for element in (root, suite):
         assert {k: element.get(k) for k in ("tests", "failures", "errors", "skipped")} == {
-            "tests": "3", "failures": "1", "errors": "1", "skipped": "0"
-        }  # fmt: skip
+            "tests": "3",
+            "failures": "1",
+            "errors": "1",
+            "skipped": "0",
+        }
     assert [e.tag for e in suite] == ["properties", "testcase", "testcase", "testcase"]
     assert [(p.get("name"), p.get("value")) for p in suite[0]] == [("margin", "0.05")]
     passed, failed, undecided = suite[1:]
     assert (passed.get("classname"), passed.get("name"), list(passed)) == (
-        "agenteval.compare.regression", "clarity", []
-    )  # fmt: skip
+        "agenteval.compare.regression",
+        "clarity",
+        [],
+    )
     assert [e.tag for e in failed] == ["failure", "system-out"]
     assert failed[0].get("message") == failed[0].text == "worse by more than 0.05"
     assert failed[1].text == "pairs 20"
     assert (undecided.get("classname"), [e.tag for e in undecided]) == (
-        "agenteval.compare.fail-under", ["error", "system-out"]
-    )  # fmt: skip
+        "agenteval.compare.fail-under",
+        ["error", "system-out"],
+    )
     assert undecided[0].get("message") == "undecided: mean 0.81"
 
 

@@ -51,8 +51,11 @@ def hash_of(text: str) -> str:
 @SHARED
 def test_the_policy_allows_this_style_and_this_script_and_nothing_else(page_of: Page) -> None:
     found = Seen(page_of())
-    (policy,) = [v for tag, k, v in found.attributes if (tag, k) == ("meta", "content")
-                 and "default-src" in v]  # fmt: skip
+    (policy,) = [
+        v
+        for tag, k, v in found.attributes
+        if (tag, k) == ("meta", "content") and "default-src" in v
+    ]
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
     (style,) = [text for tag, _, text in found.inside if tag == "style"]
     (script,) = [text for tag, _, text in found.inside if tag == "script"]
@@ -69,9 +72,12 @@ def test_the_policy_allows_this_style_and_this_script_and_nothing_else(page_of: 
 @SHARED
 def test_nothing_is_loaded(page_of: Page) -> None:
     found = Seen(page_of(Shape(words=HOSTILE)))
-    loads = [(t, k, v) for t, k, v in found.attributes
-             if k in ("src", "href", "action", "data", "poster", "srcset", "style", "background")
-             or k.startswith("on")]  # fmt: skip
+    loads = [
+        (t, k, v)
+        for t, k, v in found.attributes
+        if k in ("src", "href", "action", "data", "poster", "srcset", "style", "background")
+        or k.startswith("on")
+    ]
     assert {k for _, k, _ in loads} == {"href", "src"}
     assert all(
         v.startswith("#" if k == "href" else "data:image/svg+xml;base64,") for _, k, v in loads
@@ -86,8 +92,9 @@ def test_hostile_words_make_no_element(tmp_path: Path) -> None:
     plain = [f"harmless {i} word" for i in range(len(HOSTILE))]
 
     def page(words: list[str], name: str) -> str:
-        shape = Shape(runs=len(words), criteria=len(words), words=words, script=saying(words),
-                      copies=False)  # fmt: skip
+        shape = Shape(
+            runs=len(words), criteria=len(words), words=words, script=saying(words), copies=False
+        )
         with Store(tmp_path / name) as store:
             judge, _ = fill(store, shape, words)
             html = utility_page(material_of(store, judge))
@@ -211,8 +218,16 @@ def test_an_edited_criterion_does_not_mix(tmp_path: Path) -> None:
 
 
 def test_recorded_verdicts_are_used_and_differences_said(tmp_path: Path) -> None:
-    verdict = {"criterion_id": "quality-0", "verdict": "keep", "reasons": ["it was fine"],
-               "runs": 60, "cases": 20, "repeats": 2, "coverage": 1.0, "mean": 0.5}  # fmt: skip
+    verdict = {
+        "criterion_id": "quality-0",
+        "verdict": "keep",
+        "reasons": ["it was fine"],
+        "runs": 60,
+        "cases": 20,
+        "repeats": 2,
+        "coverage": 1.0,
+        "mean": 0.5,
+    }
     criteria = tuple(c.model_copy(update={"verification": verdict}) for c in rubric(1))
     wanted = ReportScope(criteria=criteria, criteria_file="sums.verified.json")
     for copies in (False, True):
@@ -230,10 +245,18 @@ def test_recorded_verdicts_are_used_and_differences_said(tmp_path: Path) -> None
 def test_many_ratings_make_a_page_that_opens() -> None:
     """40,000 ratings of 1,000 runs: their number is in tables, not in the size of the page."""
     rows = [
-        {"run": f"r{i:04}", "case": f"c{i % 100}", "criterion": f"q{k}", "repeat": r,
-         "value": (i * (k + 1) + r) % 5 / 4, "success": i % 3 == 0}
-        for i in range(1000) for k in range(8) for r in range(5)
-    ]  # fmt: skip
+        {
+            "run": f"r{i:04}",
+            "case": f"c{i % 100}",
+            "criterion": f"q{k}",
+            "repeat": r,
+            "value": (i * (k + 1) + r) % 5 / 4,
+            "success": i % 3 == 0,
+        }
+        for i in range(1000)
+        for k in range(8)
+        for r in range(5)
+    ]
     table = score_table(rows)
     criteria = tuple(
         Criterion(id=n, name=n, scale="numeric", numeric_range=(0.0, 1.0))

@@ -57,8 +57,10 @@ def names_of(ax):
 
 def ratings(*values, **more):
     """One run of one case for each value."""
-    return [{"run": str(i), "criterion": "c", "value": v, "system": "a", **more}
-            for i, v in enumerate(values)]  # fmt: skip
+    return [
+        {"run": str(i), "criterion": "c", "value": v, "system": "a", **more}
+        for i, v in enumerate(values)
+    ]
 
 
 # Bars of successful and failed runs
@@ -68,8 +70,10 @@ def test_bars_are_the_means_of_the_groups_and_whiskers_their_t_intervals(small, 
     ax = success_bars(small)
     bars = bars_of(ax)
     assert list(bars) == [
-        "a, success (n = 2 cases)", "a, failed (n = 2 cases)", "b, success (n = 4 cases)"
-    ]  # fmt: skip
+        "a, success (n = 2 cases)",
+        "a, failed (n = 2 cases)",
+        "b, success (n = 4 cases)",
+    ]
     assert bars["a, success (n = 2 cases)"] == pytest.approx([0.3, 0.0, 0.5])
     assert bars["a, failed (n = 2 cases)"] == pytest.approx([0.7, 1.0, 0.5])
     assert bars["b, success (n = 4 cases)"] == pytest.approx([0.5, 1.0])  # c3 has no values
@@ -105,10 +109,18 @@ def test_unknown_success_is_one_bar_or_counted_in_words(words):
 
 def test_counts_are_ranges_where_criteria_differ():
     rows = [
-        {"run": str(i), "criterion": c, "value": 0.5 if c == "c1" or i else None, "system": "a",
-         "success": True, "repeat": r}
-        for i in range(3) for c in ("c1", "c2") for r in range(2)
-    ]  # fmt: skip
+        {
+            "run": str(i),
+            "criterion": c,
+            "value": 0.5 if c == "c1" or i else None,
+            "system": "a",
+            "success": True,
+            "repeat": r,
+        }
+        for i in range(3)
+        for c in ("c1", "c2")
+        for r in range(2)
+    ]
     (label,) = bars_of(success_bars(score_table(rows)))
     assert label == "a, success (n = 2 to 3 cases, 4 to 6 ratings)"
 
@@ -131,10 +143,12 @@ def test_a_criterion_without_any_value_is_named(words, without):
     [
         ([], "no ratings of original runs"),
         (ratings(None, status="error:timeout"), "the table has 0"),
-        ([row | {"system": row["run"]} for row in ratings(*[0.5] * 8)],
-         "8 systems in one figure: at most 7"),
+        (
+            [row | {"system": row["run"]} for row in ratings(*[0.5] * 8)],
+            "8 systems in one figure: at most 7",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_drawn_is_refused_in_one_line(rows, message):
     with pytest.raises(InputError, match=message) as caught:
         success_bars(score_table(rows))
@@ -234,11 +248,16 @@ VALUES = np.random.default_rng(11).integers(0, 5, size=(3, 12, 2)) / 4  # criter
 
 def correlated(values=VALUES):
     return score_table(
-        {"run": f"r{k}", "criterion": f"c{i}", "repeat": r,
-         "value": None if np.isnan(v) else float(v)}
-        for i, block in enumerate(values) for k, line in enumerate(block)
+        {
+            "run": f"r{k}",
+            "criterion": f"c{i}",
+            "repeat": r,
+            "value": None if np.isnan(v) else float(v),
+        }
+        for i, block in enumerate(values)
+        for k, line in enumerate(block)
         for r, v in enumerate(line)
-    )  # fmt: skip
+    )
 
 
 def cells(ax):
@@ -265,8 +284,12 @@ def test_missing_runs_are_left_out_by_pair_and_counted(words):
     rho = spearmanr(means[0, 4:11], means[1, 4:11]).statistic
     assert np.asarray(ax.images[0].get_array())[1, 0] == pytest.approx(rho)
     assert [cells(ax)[at] for at in ((0, 0), (1, 0), (1, 1), (2, 1), (2, 2))] == [
-        "8", "7", "11", "11", "12"
-    ]  # fmt: skip
+        "8",
+        "7",
+        "11",
+        "11",
+        "12",
+    ]
     assert ax.get_title(loc="left").endswith("n = 8 to 12 runs")
     assert "lower half: ρ; upper half: runs rated on both; diagonal: runs rated" in words(ax)
 
@@ -294,10 +317,19 @@ REPEATS = np.random.default_rng(5).integers(0, 5, size=(6, 4)) / 4  # × cases; 
 
 def repeated(values=REPEATS, criteria=("c",)):
     return score_table(
-        {"run": f"r{k}", "criterion": c, "value": None if np.isnan(v) else float(v), "repeat": r,
-         "success": k < 2, "system": "s", "status": "error:timeout" if np.isnan(v) else "scored"}
-        for c in criteria for r, line in enumerate(values) for k, v in enumerate(line)
-    )  # fmt: skip
+        {
+            "run": f"r{k}",
+            "criterion": c,
+            "value": None if np.isnan(v) else float(v),
+            "repeat": r,
+            "success": k < 2,
+            "system": "s",
+            "status": "error:timeout" if np.isnan(v) else "scored",
+        }
+        for c in criteria
+        for r, line in enumerate(values)
+        for k, v in enumerate(line)
+    )
 
 
 def lines_of(ax):
@@ -308,8 +340,9 @@ def test_lines_are_the_group_means_of_every_repeat_with_their_intervals(words):
     figure = repeat_lines(repeated(criteria=("c1", "c2", "c3", "c4")))
     assert [a.get_title(loc="left") for a in figure.axes] == ["c1", "c2", "c3", "c4"]
     assert words(figure) == [
-        "success (n = 2 cases, 12 ratings)", "failed (n = 2 cases, 12 ratings)"
-    ]  # fmt: skip
+        "success (n = 2 cases, 12 ratings)",
+        "failed (n = 2 cases, 12 ratings)",
+    ]
     for ax in figure.axes:
         success, failed = lines_of(ax)
         assert success.get_ydata() == pytest.approx(REPEATS[:, :2].mean(axis=1))
@@ -334,8 +367,9 @@ def test_a_repeat_without_values_is_a_gap(words):
 
 def test_boxes_have_the_quartiles_of_the_means_over_repeats_and_the_interval():
     ax = repeat_boxes(repeated())
-    medians = [x.get_xdata()[0] for x in ax.lines
-               if x.get_linewidth() == 1.4 and len(x.get_xdata()) == 2]  # fmt: skip
+    medians = [
+        x.get_xdata()[0] for x in ax.lines if x.get_linewidth() == 1.4 and len(x.get_xdata()) == 2
+    ]
     for group, box, median in zip(
         (REPEATS[:, :2], REPEATS[:, 2:]), ax.patches, medians, strict=True
     ):
@@ -355,8 +389,11 @@ def test_few_repeats_are_points_and_an_empty_group_is_said(words):
     assert len(ax.patches) == 0
     points = next(line for line in ax.lines if line.get_marker() == "o")
     assert points.get_xdata() == pytest.approx(REPEATS[:4, :2].mean(axis=1))
-    assert {"fewer than 5 values: points instead of a box", "failed: no cases",
-            "success (4 repeats; n = 2 cases, 8 ratings)"} <= set(words(ax))  # fmt: skip
+    assert {
+        "fewer than 5 values: points instead of a box",
+        "failed: no cases",
+        "success (4 repeats; n = 2 cases, 8 ratings)",
+    } <= set(words(ax))
 
 
 # Coverage
@@ -378,17 +415,27 @@ def stacks(ax):
 
 
 def test_stacks_are_shares_by_status(words):
-    ax = coverage_bars(score_table(
-        {"run": str(i), "criterion": c, "status": s, "value": 0.5 if s == "scored" else None}
-        for c, row in STATUS.items() for i, s in enumerate(row)
-    ))  # fmt: skip
+    ax = coverage_bars(
+        score_table(
+            {"run": str(i), "criterion": c, "status": s, "value": 0.5 if s == "scored" else None}
+            for c, row in STATUS.items()
+            for i, s in enumerate(row)
+        )
+    )
     assert stacks(ax) == {
-        "scored": [(0, 0.75), (0, 0.25)], "not_applicable": [(0.75, 0.25)],
-        "unscored:parse": [(0.25, 0.25)], "error:timeout": [(0.5, 0.25)],
+        "scored": [(0, 0.75), (0, 0.25)],
+        "not_applicable": [(0.75, 0.25)],
+        "unscored:parse": [(0.25, 0.25)],
+        "error:timeout": [(0.5, 0.25)],
         "unscored:sleepy": [(0.75, 0.25)],
-    }  # fmt: skip
-    assert words(ax) == ["rated (4)", "not applicable (1)", "unscored: parse (1)",
-                         "error: timeout (1)", "unscored:sleepy (1)"]  # fmt: skip
+    }
+    assert words(ax) == [
+        "rated (4)",
+        "not applicable (1)",
+        "unscored: parse (1)",
+        "error: timeout (1)",
+        "unscored:sleepy (1)",
+    ]
     assert [t.get_text() for t in ax.texts] == ["4", "4"]
     assert whiskers_of(ax) == [[(0, 1), (0, 1)]]  # .75 and .25 +- .80
 
@@ -437,9 +484,12 @@ def panels_of(figure):
 
 def test_originals_and_copies_are_of_the_same_runs():
     """Every second run has a copy, and those are the bad ones: the effect is none."""
-    rows = [row | {"run": f"r{k}", "case": f"k{k}"}
-            for k in range(8) for row in ratings(0.25 if k % 2 else 1.0)
-            + ratings(0.25, variant="drop_sentences:0.25:7") * (k % 2)]  # fmt: skip
+    rows = [
+        row | {"run": f"r{k}", "case": f"k{k}"}
+        for k in range(8)
+        for row in ratings(0.25 if k % 2 else 1.0)
+        + ratings(0.25, variant="drop_sentences:0.25:7") * (k % 2)
+    ]
     panels = panels_of(perturbation_bars(score_table(rows)))
     assert panels == {
         "Ratings of originals and of their perturbed copies: drop sentences 25%, 4 cases": {
@@ -452,11 +502,19 @@ def test_originals_and_copies_are_of_the_same_runs():
 def test_systems_with_fewer_repeats_are_not_part_of_the_line(words):
     """System b is rated twice, a better one, a, once: its rating is no step between repeats."""
     rows = [
-        {"run": f"{s}{k}", "case": f"k{k}", "criterion": "c", "value": value, "repeat": r,
-         "success": True, "system": s}
-        for s, repeats, value in (("a", 1, 1.0), ("b", 2, 0.25)) for r in range(repeats)
+        {
+            "run": f"{s}{k}",
+            "case": f"k{k}",
+            "criterion": "c",
+            "value": value,
+            "repeat": r,
+            "success": True,
+            "system": s,
+        }
+        for s, repeats, value in (("a", 1, 1.0), ("b", 2, 0.25))
+        for r in range(repeats)
         for k in range(3)
-    ]  # fmt: skip
+    ]
     figure = repeat_lines(score_table(rows))
     assert lines_of(figure.axes[0])[0].get_ydata() == pytest.approx([0.25, 0.25])
     assert "not shown: 3 runs not rated at every repeat" in words(figure)
@@ -465,8 +523,10 @@ def test_systems_with_fewer_repeats_are_not_part_of_the_line(words):
 def test_a_system_has_one_colour_whatever_the_order_of_the_ratings():
     rows = [
         {"run": f"{s}{k}", "criterion": f"c{c}", "value": 0.5, "system": s}
-        for s in ("zeta", "alpha", "mid") for k in range(3) for c in range(3)
-    ]  # fmt: skip
+        for s in ("zeta", "alpha", "mid")
+        for k in range(3)
+        for c in range(3)
+    ]
 
     def colours(order):
         ax = radar(score_table(order))
@@ -496,9 +556,11 @@ def test_dose_response_is_the_paired_change_with_intervals(words):
 
 def test_counts_of_a_dose_are_cases_and_runs(words):
     copies = [("a", 0, 0.5), ("b", 0, 0.5), ("c", 1, 0.5)]
-    rows = [{"run": run, "case": str(case), "criterion": "c", "value": value, "variant": variant}
-            for run, case, value in copies
-            for variant in ("original", "drop:0.5:1")]  # fmt: skip
+    rows = [
+        {"run": run, "case": str(case), "criterion": "c", "value": value, "variant": variant}
+        for run, case, value in copies
+        for variant in ("original", "drop:0.5:1")
+    ]
     assert words(dose_lines(score_table(rows))) == ["drop (n = 2 cases, 3 runs)"]
 
 
@@ -543,14 +605,31 @@ def verified(change: float) -> Verification:
         SystemFigure(system=name, figure="change", estimate=e, low=e - 0.1, high=e + 0.1, n=20)
         for name, e in (("a", change), ("b", 0.0))
     )
-    effect = Effect(variant="pad:0.25:0", operator="pad", expected="lower", outcome="pass",
-                    reason="", n=20, systems=systems)  # fmt: skip
+    effect = Effect(
+        variant="pad:0.25:0",
+        operator="pad",
+        expected="lower",
+        outcome="pass",
+        reason="",
+        n=20,
+        systems=systems,
+    )
     checks = tuple(
         Check(name=name, outcome="pass", reason="", estimate=0.9, low=0.8, high=0.95)
         for name in ("agreement", "discrimination")
     )
-    return Verification(criterion_id="c", verdict="keep", reasons=(), runs=20, cases=20, repeats=2,
-                        coverage=1.0, mean=0.5, checks=checks, effects=(effect,))  # fmt: skip
+    return Verification(
+        criterion_id="c",
+        verdict="keep",
+        reasons=(),
+        runs=20,
+        cases=20,
+        repeats=2,
+        coverage=1.0,
+        mean=0.5,
+        checks=checks,
+        effects=(effect,),
+    )
 
 
 def test_effects_of_judges_side_by_side() -> None:

@@ -11,22 +11,31 @@ from agenteval.records.table import Column, Estimate, Table
 from agenteval.reporting.page import bounded
 from agenteval.reporting.report import Report
 
-COLUMNS = (Column("who", "who"), Column("rate", "rate", "share", "of <all>"),
-           Column("verdict", "verdict"))  # fmt: skip
+COLUMNS = (
+    Column("who", "who"),
+    Column("rate", "rate", "share", "of <all>"),
+    Column("verdict", "verdict"),
+)
 ROWS = (
-    {"who": "<b>a</b>\u202e", "rate": Estimate(0.5, 0.25, 0.75, 4, "", "passed"),
-     "verdict": "keep"},
+    {
+        "who": "<b>a</b>\u202e",
+        "rate": Estimate(0.5, 0.25, 0.75, 4, "", "passed"),
+        "verdict": "keep",
+    },
     {"who": "b", "rate": Estimate(None, reason="one case"), "verdict": None},
-)  # fmt: skip
+)
 
 
 def page(tmp_path: Path) -> str:
     report = Report(
         title="Rates & more",
-        tables=(Table("rates", "Rates", COLUMNS, ROWS, ("a note",)),
-                Table("all", "Details", COLUMNS, ROWS, group="who", detail=True)),
-        notes=("read this first", "read this first"), unfinished=("broken off",),
-    )  # fmt: skip
+        tables=(
+            Table("rates", "Rates", COLUMNS, ROWS, ("a note",)),
+            Table("all", "Details", COLUMNS, ROWS, group="who", detail=True),
+        ),
+        notes=("read this first", "read this first"),
+        unfinished=("broken off",),
+    )
     return report.save(tmp_path / "x.html").read_text(encoding="utf-8")
 
 
@@ -52,8 +61,10 @@ def test_cells_are_drawn_marked_sorted_and_escaped(tmp_path: Path) -> None:
 
 
 def test_only_shares_are_drawn_and_verdicts_sort_by_gravity(tmp_path: Path) -> None:
-    rows = ({"who": "a", "rate": Estimate(-0.25, -0.5, 0.25, 4), "verdict": "drop"},
-            {"who": "b", "rate": Estimate(0.5, 0.25, 0.75, 4), "verdict": "keep"})  # fmt: skip
+    rows = (
+        {"who": "a", "rate": Estimate(-0.25, -0.5, 0.25, 4), "verdict": "drop"},
+        {"who": "b", "rate": Estimate(0.5, 0.25, 0.75, 4), "verdict": "keep"},
+    )
     report = Report(title="", tables=(Table("rates", "Rates", COLUMNS, rows),), notes=("n", "n"))
     html = report.save(tmp_path / "x.html").read_text(encoding="utf-8")
     assert "6H75.0" not in html  # a column that goes below 0 has no place on a line from 0 to 1

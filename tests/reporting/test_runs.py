@@ -23,10 +23,16 @@ ratings = st.dictionaries(
 
 def material(found: dict[tuple[str, str, int], float | None]) -> JudgeMaterial:
     rows = [
-        {"run": run, "criterion": c, "repeat": k, "value": v, "success": SUCCESS.get(run),
-         "status": "scored" if v is not None else "unscored:parse"}
+        {
+            "run": run,
+            "criterion": c,
+            "repeat": k,
+            "value": v,
+            "success": SUCCESS.get(run),
+            "status": "scored" if v is not None else "unscored:parse",
+        }
         for (run, c, k), v in found.items()
-    ]  # fmt: skip
+    ]
     criteria = tuple(
         Criterion(id=i, name=i, scale="numeric", numeric_range=(0.0, 1.0)) for i in "xy"
     )

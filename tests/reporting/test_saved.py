@@ -32,11 +32,25 @@ REPORT = Report(
     ),
 )
 ROWS = [
-    {"name": "=1+1", "n": 3, "mean": 0.5, "mean_low": 0.25, "mean_high": 0.75, "mean_n": 3,
-     "fine": True},
-    {"name": "half \ud83d", "n": None, "mean": None, "mean_low": None, "mean_high": None,
-     "mean_n": None, "fine": False},
-]  # fmt: skip
+    {
+        "name": "=1+1",
+        "n": 3,
+        "mean": 0.5,
+        "mean_low": 0.25,
+        "mean_high": 0.75,
+        "mean_n": 3,
+        "fine": True,
+    },
+    {
+        "name": "half \ud83d",
+        "n": None,
+        "mean": None,
+        "mean_low": None,
+        "mean_high": None,
+        "mean_n": None,
+        "fine": False,
+    },
+]
 
 
 def test_csv_holds_no_formula(tmp_path: Path) -> None:
@@ -54,8 +68,14 @@ def test_parquet_has_types(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     table = parquet.read_table(REPORT.save(tmp_path / "a.parquet"))
     assert [str(field.type) for field in table.schema] == [
-        "string", "int64", "double", "double", "double", "int64", "bool"
-    ]  # fmt: skip
+        "string",
+        "int64",
+        "double",
+        "double",
+        "double",
+        "int64",
+        "bool",
+    ]
     assert table.to_pylist()[0] == ROWS[0]
 
 

@@ -91,9 +91,17 @@ def test_the_pale_one_of_a_pair_is_paler(look):
 # Files
 
 
-@pytest.mark.parametrize("draw", [plots.radar, plots.success_bars, plots.repeat_boxes,
-                                  plots.correlation_map, plots.coverage_bars,
-                                  plots.repeat_lines])  # fmt: skip
+@pytest.mark.parametrize(
+    "draw",
+    [
+        plots.radar,
+        plots.success_bars,
+        plots.repeat_boxes,
+        plots.correlation_map,
+        plots.coverage_bars,
+        plots.repeat_lines,
+    ],
+)
 def test_the_same_data_give_the_same_svg(draw, small):
     first = style.svg(draw(small))
     assert first == style.svg(draw(small))
@@ -152,8 +160,15 @@ def test_drawing_never_touches_pyplot_nor_the_settings_of_the_caller():
 
 def test_settings_of_the_caller_do_not_change_a_figure(small):
     plain = style.svg(plots.success_bars(small))
-    with matplotlib.rc_context({"font.size": 20, "axes.grid": True, "xtick.labelsize": 30,
-                                "svg.hashsalt": None, "svg.fonttype": "none"}):  # fmt: skip
+    with matplotlib.rc_context(
+        {
+            "font.size": 20,
+            "axes.grid": True,
+            "xtick.labelsize": 30,
+            "svg.hashsalt": None,
+            "svg.fonttype": "none",
+        }
+    ):
         assert style.svg(plots.success_bars(small)) == plain
 
 

@@ -27,5 +27,8 @@ def test_variants_have_names_for_people(name: str, label: str) -> None:
 
 def test_seeds_tell_twins_apart() -> None:
     names = ["pad:0.25:1", "pad:0.25:2", "pad:0.5:1"]
-    assert [variant_label(n, names) for n in names] == ["pad 25%, seed 1", "pad 25%, seed 2",
-                                                        "pad 50%"]  # fmt: skip
+    assert [variant_label(n, names) for n in names] == [
+        "pad 25%, seed 1",
+        "pad 25%, seed 2",
+        "pad 50%",
+    ]

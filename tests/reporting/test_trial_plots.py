@@ -42,8 +42,14 @@ def inside(drawn):
         ticks = zip(ax.get_xticks(), ax.get_xticklabels(), strict=True)
         drawn_ones = [label for at, label in ticks if low <= at <= high]  # others are not drawn
         title = next(t for t in ax.findobj(Text) if t.get_text() == ax.get_title("left"))
-        for text in [*drawn_ones, *ax.get_yticklabels(), title, ax.xaxis.label, ax.yaxis.label,
-                     *ax.texts]:  # fmt: skip
+        for text in [
+            *drawn_ones,
+            *ax.get_yticklabels(),
+            title,
+            ax.xaxis.label,
+            ax.yaxis.label,
+            *ax.texts,
+        ]:
             box = text.get_window_extent(renderer)
             fits = box.x0 > -1 and box.x1 < width + 1 and box.y0 > -1 and box.y1 < height + 1
             if text.get_text() and not fits:
@@ -60,10 +66,11 @@ def marks(ax, colour):
     spots = [
         (float(y), float(x))
         for line in ax.lines
-        if line.get_color() == colour and line.get_linestyle() == "None"
+        if line.get_color() == colour
+        and line.get_linestyle() == "None"
         and line.get_marker() not in ("|", "_")
         for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)
-    ]  # fmt: skip
+    ]
     return [x for _, x in sorted(spots)]
 
 
@@ -90,11 +97,13 @@ def tally(system, group, passes, cases, *, guess=None, place=None):
 def falling():
     """Two systems over 2 to 4 actions; b falls below 20 % at 4, a never."""
     return [
-        tally("a", 2, 19, 20, guess=0.5), tally("a", 3, 48, 60, guess=0.25),
+        tally("a", 2, 19, 20, guess=0.5),
+        tally("a", 3, 48, 60, guess=0.25),
         tally("a", 4, 60, 120, guess=0.1),
-        tally("b", 2, 10, 20, guess=0.5), tally("b", 3, 18, 60, guess=0.25),
+        tally("b", 2, 10, 20, guess=0.5),
+        tally("b", 3, 18, 60, guess=0.25),
         tally("b", 4, 12, 100, guess=0.1),
-    ]  # fmt: skip
+    ]
 
 
 def line_of(ax, colour):
@@ -166,9 +175,12 @@ def test_what_cannot_be_drawn_is_refused():
             draw([gone])
         with pytest.raises(InputError, match="8 series"):
             draw([tally(str(i), 2, 1, 2) for i in range(8)])
-    for draw, nothing in ((lambda _: share_bars({}, "t", "error"), None),
-                          (format_points, Tallies()), (format_differences, []),
-                          (format_points, Tallies([session("A", "t", None)]))):  # fmt: skip
+    for draw, nothing in (
+        (lambda _: share_bars({}, "t", "error"), None),
+        (format_points, Tallies()),
+        (format_differences, []),
+        (format_points, Tallies([session("A", "t", None)])),
+    ):
         with pytest.raises(InputError, match=r"no .* to draw|no agent was tried"):
             draw(nothing)
 
@@ -193,9 +205,7 @@ def turn(task, right):
     verdict = TurnVerdict(
         session=task, turn=1, form="call", gold_call=True, call="right" if right else "wrong"
     )
-    case = CaseInfo(
-        level="turn", id=f"{task}:1", task=task, role="r", domain="A", scenarios=("s",)
-    )  # fmt: skip
+    case = CaseInfo(level="turn", id=f"{task}:1", task=task, role="r", domain="A", scenarios=("s",))
     told = Prediction(form="call")
     return TurnResult(case, "a · text", "a", "text", {}, 0, told, verdict)
 
@@ -204,9 +214,11 @@ def turn(task, right):
 def two():
     """Success: A text 3/4, flowchart 4/4; B text 1/4, flowchart 2/4."""
     return [
-        *sessions("A", 3, 4), *sessions("A", 4, 4, format="flowchart"),
-        *sessions("B", 1, 4), *sessions("B", 2, 4, format="flowchart"),
-    ]  # fmt: skip
+        *sessions("A", 3, 4),
+        *sessions("A", 4, 4, format="flowchart"),
+        *sessions("B", 1, 4),
+        *sessions("B", 2, 4, format="flowchart"),
+    ]
 
 
 def wilson(passed, n, z=1.959963984540054):
@@ -245,8 +257,12 @@ def test_beyond_four_agents_those_with_fewer_formats_are_named(two, words):
 
 
 def test_agents_in_one_format_stand_side_by_side_in_one_panel(words):
-    results = [*sessions("A", 1, 4, agent="x_1"), *sessions("B", 2, 4, agent="x_1"),
-               *sessions("A", 3, 4, agent="y"), *sessions("B", 4, 4, agent="y")]  # fmt: skip
+    results = [
+        *sessions("A", 1, 4, agent="x_1"),
+        *sessions("B", 2, 4, agent="x_1"),
+        *sessions("A", 3, 4, agent="y"),
+        *sessions("B", 4, 4, agent="y"),
+    ]
     (ax,) = format_points(Tallies(results)).axes
     assert words(ax)[:2] == ["x 1", "y"]
     assert rows_of(ax) == ["all domains", "A", "B"]
@@ -273,9 +289,12 @@ def test_differences_stand_on_one_scale_with_zero_in_the_middle(words):
     spread = Interval(0.4, 0.2, 0.6, None, 9, 9, "m")
     alone = Interval(-0.1, None, None, None, 1, 1, "m", "one task")
     (ax,) = format_differences(
-        [pair("b", ("text", "none"), spread), pair("a", ("code", "none"), alone, 1),
-         pair("a", ("text", "code"), spread)]
-    ).axes  # fmt: skip
+        [
+            pair("b", ("text", "none"), spread),
+            pair("a", ("code", "none"), alone, 1),
+            pair("a", ("text", "code"), spread),
+        ]
+    ).axes
     assert rows_of(ax) == ["a: text − code", "a: code − none", "b: text − none"]
     assert whiskers(ax, BLUE) == [pytest.approx((0.2, 0.6))] * 2
     hollow = next(x for x in ax.lines if x.get_markerfacecolor() == "white")

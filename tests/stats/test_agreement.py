@@ -158,8 +158,10 @@ def test_equals_the_definition(ratings: list[list[float]], measure: Measure) -> 
     if known is None:
         assert got.mean is None
         assert got.reason in (
-            "no variation", "no unit with two ratings", "one unit with two ratings"
-        )  # fmt: skip
+            "no variation",
+            "no unit with two ratings",
+            "one unit with two ratings",
+        )
     else:
         assert got.mean == pytest.approx(known, abs=1e-9)
         assert got.mean is not None
@@ -235,8 +237,9 @@ def test_clusters_widen_what_they_share() -> None:
 
 
 def test_perfect_and_reversed() -> None:
-    perfect = krippendorff_alpha([[1, 1], [2, 2], [5, 5], [1, 1], [2, 2], [4, 4]], "ordinal",
-                                 bootstrap=how())  # fmt: skip
+    perfect = krippendorff_alpha(
+        [[1, 1], [2, 2], [5, 5], [1, 1], [2, 2], [4, 4]], "ordinal", bootstrap=how()
+    )
     assert (perfect.mean, perfect.low, perfect.high) == (1, 1, 1)
     assert perfect.reason == "no variation between cases"
     # two raters who always say the opposite: D_o = 1, D_e = 4 * 4 * 2 / (8 * 7)

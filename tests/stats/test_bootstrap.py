@@ -65,10 +65,14 @@ def test_against_all_resamples(generic: bool) -> None:
 def test_against_scipy(statistic: object) -> None:
     values = np.random.default_rng(3).exponential(size=60)
     known = stats.bootstrap(
-        (values,), statistic, n_resamples=10_000, method="percentile",  # type: ignore[arg-type]
+        (values,),
+        statistic,
+        n_resamples=10_000,
+        method="percentile",  # type: ignore[arg-type]
         confidence_level=1 - 2 * expanded_tail(60, 0.95),
-        rng=np.random.default_rng(2), vectorized=False,
-    ).confidence_interval  # fmt: skip
+        rng=np.random.default_rng(2),
+        vectorized=False,
+    ).confidence_interval
     got = bootstrap_interval(statistic, [values], how=how(resamples=10_000))  # type: ignore[arg-type]
     width = known.high - known.low
     assert (got.low, got.high) == pytest.approx((known.low, known.high), abs=0.05 * width)
@@ -127,10 +131,10 @@ def test_order_and_names_change_no_digit(
 ) -> None:
     shuffled = list(pairs)
     rng.shuffle(shuffled)
-    plain = bootstrap_mean([v for v, _ in pairs], [c for _, c in pairs],
-                           how=how(resamples=200))  # fmt: skip
-    other = bootstrap_mean([v for v, _ in shuffled], [("case", 9 - c) for _, c in shuffled],
-                           how=how(resamples=200))  # fmt: skip
+    plain = bootstrap_mean([v for v, _ in pairs], [c for _, c in pairs], how=how(resamples=200))
+    other = bootstrap_mean(
+        [v for v, _ in shuffled], [("case", 9 - c) for _, c in shuffled], how=how(resamples=200)
+    )
     assert plain == other
 
 

@@ -144,10 +144,16 @@ def test_bad_input() -> None:
 @pytest.mark.parametrize(
     ("delta", "name"),
     [
-        (0.1469, "negligible"), (0.147, "small"), (-0.3299, "small"), (0.33, "medium"),
-        (0.474, "large"), (-1, "large"), (0, "negligible"), (None, None),
+        (0.1469, "negligible"),
+        (0.147, "small"),
+        (-0.3299, "small"),
+        (0.33, "medium"),
+        (0.474, "large"),
+        (-1, "large"),
+        (0, "negligible"),
+        (None, None),
     ],
-)  # fmt: skip
+)
 def test_bands(delta: float | None, name: str | None) -> None:
     assert magnitude(delta) == name
 

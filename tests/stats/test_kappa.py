@@ -32,9 +32,11 @@ def how(**options: Any) -> Bootstrap:
 def by_cells(table: list[list[int]]) -> list[list[float]]:
     """Units of two raters from a contingency table."""
     return [
-        [float(i), float(j)] for i, row in enumerate(table) for j, m in enumerate(row)
+        [float(i), float(j)]
+        for i, row in enumerate(table)
+        for j, m in enumerate(row)
         for _ in range(m)
-    ]  # fmt: skip
+    ]
 
 
 def test_natural_pairs_judged_in_both_orders() -> None:

@@ -44,12 +44,24 @@ def test_most_are_made_by_the_package(rows: list[Row]) -> None:
     made = Counter(row.how for row in rows if row.status == "ok")
     assert made["numpy"] + made["scikit-learn"] < 0.1 * sum(made.values())
     for function in (
-        "krippendorff_alpha", "icc", "cohen_kappa", "gwet_ac1",
-        "mean_interval", "proportion_interval", "discrimination", "mann_whitney asymptotic",
-        "sign_test", "sign_flip_test", "adjust", "alt_test",
-        "corrected_rate", "cases_for_difference", "variance_components",
-        "pass_rate", "spearman",
-    ):  # fmt: skip
+        "krippendorff_alpha",
+        "icc",
+        "cohen_kappa",
+        "gwet_ac1",
+        "mean_interval",
+        "proportion_interval",
+        "discrimination",
+        "mann_whitney asymptotic",
+        "sign_test",
+        "sign_flip_test",
+        "adjust",
+        "alt_test",
+        "corrected_rate",
+        "cases_for_difference",
+        "variance_components",
+        "pass_rate",
+        "spearman",
+    ):
         assert made[function] > 0, function
 
 
@@ -74,9 +86,11 @@ def test_figures_whose_inputs_stand_beside_them_need_no_other_data() -> None:
     known = {name: (value, text) for name, value, text in flatten(statistics, "stats")}
     known |= {name: (float(text), text) for name, text in spec_figures().items()}
     made = [
-        *corrections(statistics), *comparisons(statistics), *proportions(statistics),
+        *corrections(statistics),
+        *comparisons(statistics),
+        *proportions(statistics),
         *counts_in_the_text(),
-    ]  # fmt: skip
+    ]
     left = {name for name in known if name.startswith("stats/")} - {name for name, _, _ in made}
     assert [name for name in left if not any(word in name for word in (*INPUTS, "/normal/"))] == []
     for name, ours, _ in made:

@@ -21,7 +21,7 @@ ROWS: list[dict[str, Any]] = [
     {**A, "criterion": "y", "value": 0.0},
     {**A, "criterion": "x", "variant": "pad", "value": 0.25},
     {"run": "c", "criterion": "x", "repeat": 1, "status": "not_applicable"},
-]  # fmt: skip
+]
 
 
 def test_what_is_left_out_has_a_plain_default() -> None:
@@ -68,10 +68,15 @@ def test_the_matrix_holds_every_rating_in_its_place(
     keys = list(ratings)
     random.shuffle(keys)
     table = score_table(
-        {"run": f"r{r}", "criterion": f"c{c}", "repeat": n, "value": ratings[r, c, n],
-         "status": "scored" if ratings[r, c, n] is not None else "error:timeout"}
+        {
+            "run": f"r{r}",
+            "criterion": f"c{c}",
+            "repeat": n,
+            "value": ratings[r, c, n],
+            "status": "scored" if ratings[r, c, n] is not None else "error:timeout",
+        }
         for r, c, n in keys
-    )  # fmt: skip
+    )
     for c in range(3):
         part = table.of(criterion=f"c{c}")
         matrix = part.matrix()

@@ -15,8 +15,12 @@ def test_one_way_by_hand() -> None:
     got = variance_components([1, 3, 5, 7], ["a", "a", "b", "b"])
     assert (got.repeat, got.case) == pytest.approx((2, 7))
     assert (got.system, got.case_system, got.n, got.n_cases, got.n_systems) == (
-        None, None, 4, 2, None,
-    )  # fmt: skip
+        None,
+        None,
+        4,
+        2,
+        None,
+    )
     assert got.reason is None
 
 

@@ -30,15 +30,23 @@ MATH = "{data}/runs_math_20.jsonl --task math --model m --base-url {url}"
 MAKING = (
     (answers.troubled_judge, f"quantify {MATH} --repeats 2 --limit 4 --max-unscored 1"),
     (answers.recorded_judge, f"verify {MATH} --limit 2 -o verified.json"),
-    (answers.in_turn, "plan test {data}/suite.jsonl --agent openai --model m --base-url {url}"
-                      " --limit 3"),
+    (
+        answers.in_turn,
+        "plan test {data}/suite.jsonl --agent openai --model m --base-url {url} --limit 3",
+    ),
     (answers.in_turn, "plan test {data}/suite.jsonl --agent scripted:random --limit 3 --trials 2"),
     (answers.locator, "trace locate {tasks}/traces/traces --model m --base-url {url} --limit 3"),
-    (answers.assistant, "flow session meeting_rooms --agent scripted:perfect --user scripted"
-                        " --judge m --judge-url {url} --limit 3"),
-    (answers.assistant, "flow session meeting_rooms --agent openai --model m --base-url {url}"
-                        " --user scripted --judge m --judge-url {url} --limit 3"),
-)  # fmt: skip
+    (
+        answers.assistant,
+        "flow session meeting_rooms --agent scripted:perfect --user scripted"
+        " --judge m --judge-url {url} --limit 3",
+    ),
+    (
+        answers.assistant,
+        "flow session meeting_rooms --agent openai --model m --base-url {url}"
+        " --user scripted --judge m --judge-url {url} --limit 3",
+    ),
+)
 # Starts of the hashes in the committed store: quantifier with failures, verified quantifier, plan
 # agent, locator, session agent. The first four and the last one hold the port of their server.
 SOURCES = ("9534b37bed1e", "7ee3b8981811", "6c1bad638a4a", "cd1de42c1769", "4d584f5d0539")

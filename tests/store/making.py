@@ -34,10 +34,16 @@ LEVELS = ("poor", "fair", "good", "very good", "perfect")
 
 def items(n: int, text: str = "because 2 + 2 = 4") -> list[tuple[Run, View]]:
     runs = [
-        Run(id=f"run-{i}", task="sums", system=f"style-{i % 3}", input=f"problem {i // 3}",
-            output=f"{text} ({i})", success=i % 2 == 0)
+        Run(
+            id=f"run-{i}",
+            task="sums",
+            system=f"style-{i % 3}",
+            input=f"problem {i // 3}",
+            output=f"{text} ({i})",
+            success=i % 2 == 0,
+        )
         for i in range(n)
-    ]  # fmt: skip
+    ]
     return [(r, View(run_id=r.id, problem=r.input, trajectory=r.output)) for r in runs]
 
 
@@ -88,9 +94,15 @@ class ScriptedJudge:
 
 
 def experiment(
-    judge: ScriptedJudge, some: Sequence[Item], wanted: Sequence[Criterion], store: Store, *,
-    repeats: int = 1, variant: str = "original", **options: Any,
-) -> Experiment[Item]:  # fmt: skip
+    judge: ScriptedJudge,
+    some: Sequence[Item],
+    wanted: Sequence[Criterion],
+    store: Store,
+    *,
+    repeats: int = 1,
+    variant: str = "original",
+    **options: Any,
+) -> Experiment[Item]:
     """An experiment of a judge on some runs; `options` are those of Experiment."""
     return Experiment(JudgeEvaluator(judge, ((variant, some),), wanted, repeats), store, **options)
 
@@ -131,8 +143,15 @@ def failures(
 
 
 TABLES = {
-    "meta", "experiments", "sources", "items", "calls", "results", "replies", "verdicts",
-}  # fmt: skip
+    "meta",
+    "experiments",
+    "sources",
+    "items",
+    "calls",
+    "results",
+    "replies",
+    "verdicts",
+}
 
 
 def check_file(path: Path) -> None:

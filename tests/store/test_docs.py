@@ -59,12 +59,14 @@ def test_the_queries_run_and_agree_with_a_count_by_hand(tmp_path: Path) -> None:
 def test_the_query_on_trials_agrees_with_a_count_by_hand(tmp_path: Path) -> None:
     other = TrialSystem(key=key("other"), name="another", parameters={})
     made = [
-        *(trial(i, n, outcome=o) for i, n, o in
-          [(0, 0, "pass"), (0, 1, "order_error"), (1, 0, "pass"), (1, 1, "pass")]),
+        *(
+            trial(i, n, outcome=o)
+            for i, n, o in [(0, 0, "pass"), (0, 1, "order_error"), (1, 0, "pass"), (1, 1, "pass")]
+        ),
         failed(2),
         trial(3, outcome=None, check_key=None, verdict=None),
         trial(0, system=other.key, outcome="action_lost"),
-    ]  # fmt: skip
+    ]
     with Store(tmp_path / "s.db") as store:
         trials = known(store, 4, SYSTEM, other)
         for t in made:

@@ -19,36 +19,60 @@ from tests.store.making import ScriptedJudge, criteria, items, scores
 
 JUDGE = ScriptedJudge(seed=5, model="the model")
 NASTY = [
-    "=1+2", "+cmd", "-2", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", "plain", 'with "quotes", and',
-    "two\nlines", "é €", "  =led", "'=quoted", "\ufeff\u00a0+1", "|calc",
-]  # fmt: skip
+    "=1+2",
+    "+cmd",
+    "-2",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    "＝1",
+    "plain",
+    'with "quotes", and',
+    "two\nlines",
+    "é €",
+    "  =led",
+    "'=quoted",
+    "\ufeff\u00a0+1",
+    "|calc",
+]
 
 
 @pytest.fixture
 def store(tmp_path: Path):  # type: ignore[no-untyped-def]
     with Store(tmp_path / "s.db") as opened:
         runs = [
-            (Run(id=f"r{i}", task="t", system=s, input="q", success=(None, True, False)[i % 3]),
-             View(run_id=f"r{i}", problem="q", trajectory=str(i)))
+            (
+                Run(id=f"r{i}", task="t", system=s, input="q", success=(None, True, False)[i % 3]),
+                View(run_id=f"r{i}", problem="q", trajectory=str(i)),
+            )
             for i, s in enumerate(NASTY)
-        ]  # fmt: skip
+        ]
         opened.register(runs, criteria(2), JUDGE.source)
         first, second = (c.sha256 for c in criteria(2))
         for i, (_, view) in enumerate(runs):
             made: list[Result] = [
                 Score(
-                    key=CellKey(run=view.sha256, criterion=first, source=JUDGE.source.sha256,
-                                repeat=0),
-                    criterion_id="quality-0", label="fair", value=0.25, explanation=NASTY[i],
-                    evidence={"n": [1, None, "x"]}, probabilities={"fair": 0.75, "good": 0.25},
+                    key=CellKey(
+                        run=view.sha256, criterion=first, source=JUDGE.source.sha256, repeat=0
+                    ),
+                    criterion_id="quality-0",
+                    label="fair",
+                    value=0.25,
+                    explanation=NASTY[i],
+                    evidence={"n": [1, None, "x"]},
+                    probabilities={"fair": 0.75, "good": 0.25},
                     match="exact",
                 ),
                 Failure(
-                    key=CellKey(run=view.sha256, criterion=second, source=JUDGE.source.sha256,
-                                repeat=0),
-                    criterion_id="quality-1", status="unscored:parse", message=NASTY[i],
+                    key=CellKey(
+                        run=view.sha256, criterion=second, source=JUDGE.source.sha256, repeat=0
+                    ),
+                    criterion_id="quality-1",
+                    status="unscored:parse",
+                    message=NASTY[i],
                 ),
-            ]  # fmt: skip
+            ]
             opened.save_soon(made, CallRecord()).result(5)
         yield opened
 
@@ -60,15 +84,33 @@ def expected(store: Store) -> list[dict[str, Any]]:
     for r in store.results(JUDGE.source.sha256):
         run, row = runs[r.key.run], dict.fromkeys(EXPORT_COLUMNS)
         row.update(
-            run_id=run["run_id"], task="t", system=run["system"], case_key=run["case_key"],
-            success=None if run["success"] is None else run["success"] == 1, variant="original",
-            criterion_id=r.criterion_id, repeat=0, status=r.status, evaluator="test",
-            model="the model", seed=5, tries=1, run_key=r.key.run, criterion_key=r.key.criterion,
-            source_key=r.key.source, way="",
-        )  # fmt: skip
+            run_id=run["run_id"],
+            task="t",
+            system=run["system"],
+            case_key=run["case_key"],
+            success=None if run["success"] is None else run["success"] == 1,
+            variant="original",
+            criterion_id=r.criterion_id,
+            repeat=0,
+            status=r.status,
+            evaluator="test",
+            model="the model",
+            seed=5,
+            tries=1,
+            run_key=r.key.run,
+            criterion_key=r.key.criterion,
+            source_key=r.key.source,
+            way="",
+        )
         if isinstance(r, Score):
-            row.update(label="fair", value=0.25, explanation=r.explanation, match="exact",
-                       probabilities=r.probabilities, evidence=r.evidence)  # fmt: skip
+            row.update(
+                label="fair",
+                value=0.25,
+                explanation=r.explanation,
+                match="exact",
+                probabilities=r.probabilities,
+                evidence=r.evidence,
+            )
         else:
             row.update(message=r.message)
         rows.append(row)
@@ -93,9 +135,12 @@ def test_csv_comes_back_and_holds_no_formula(store: Store, tmp_path: Path) -> No
             assert text[:1] not in ("=", "+", "-", "@", "\t", "\r", "\n", "＝"), (name, text)
             value = want[name]
             plain = (
-                "" if value is None
-                else json.dumps(value) if isinstance(value, dict) else str(value)
-            )  # fmt: skip
+                ""
+                if value is None
+                else json.dumps(value)
+                if isinstance(value, dict)
+                else str(value)
+            )
             if text != plain:
                 assert text == "'" + plain
                 assert plain.lstrip(" \ufeff\u00a0")[0] in "=+-@\t\r\n＝|"
@@ -151,8 +196,11 @@ def test_perturbed_copies_are_left_out_unless_asked_for(tmp_path: Path) -> None:
     two = items(2)
     with Store(tmp_path / "s.db") as store:
         store.register(two, criteria(1), JUDGE.source)
-        for (run, view), variant in ((two[0], "original"), (two[1], "original"),
-                                     (two[0], "pad:0.25:0")):  # fmt: skip
+        for (run, view), variant in (
+            (two[0], "original"),
+            (two[1], "original"),
+            (two[0], "pad:0.25:0"),
+        ):
             done = scores(JudgeUnit(run, view, tuple(criteria(1)), 0, variant), JUDGE.source)
             store.save_soon(done.results, done.call).result(5)
         for copies, variants in ((False, ["original"] * 2), (True, ["original", "pad:0.25:0"] * 2)):

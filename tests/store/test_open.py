@@ -210,9 +210,12 @@ def test_a_read_only_folder(tmp_path: Path) -> None:
         if part.stat().st_uid == os.getuid() and not part.stat().st_mode & 0o001:
             part.chmod(part.stat().st_mode | 0o011)
     done = subprocess.run(
-        [sys.executable, "-c", code, str(folder / "s.db")], capture_output=True, text=True,
-        timeout=60, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", code, str(folder / "s.db")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.stderr == ""
     lines = done.stdout.splitlines()
     assert len(lines) == 1

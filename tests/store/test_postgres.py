@@ -61,17 +61,24 @@ def on(case: Case, database: str) -> tuple[Case, dict[str, str]]:
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(c, id=c.name) for c in CASES
-             if not c.local and c.name not in OPENED
-             and any("--store s.db" in step.line for step in c.steps)]
-)  # fmt: skip
+    "case",
+    [
+        pytest.param(c, id=c.name)
+        for c in CASES
+        if not c.local
+        and c.name not in OPENED
+        and any("--store s.db" in step.line for step in c.steps)
+    ],
+)
 def test_the_golden_cases_are_the_same(case: Case, server: Server, tmp_path: Path) -> None:
     moved, lines = on(case, server.database())
     steps = run(moved, tmp_path)
     told = {
-        next((name.replace(new, old) for new, old in lines.items() if name.startswith(new)), name):
-        figures for name, figures in steps.items()
-    }  # fmt: skip
+        next(
+            (name.replace(new, old) for new, old in lines.items() if name.startswith(new)), name
+        ): figures
+        for name, figures in steps.items()
+    }
     changed = [line for line in differences(told, frozen(case)) if "> written: [" not in line]
     assert not changed, "\n".join(changed[:20])
 
@@ -93,8 +100,13 @@ agenteval.quantify(own.MATH, criteria="criteria/math.reviewed.json", judge=own.j
 def child(url: str) -> subprocess.Popen[bytes]:
     root = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": str(root)}
-    return subprocess.Popen([sys.executable, "-c", CHILD, url], cwd=root, env=environment,
-                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)  # fmt: skip
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD, url],
+        cwd=root,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
 
 
 def rated(store: Store) -> dict[Any, Any]:
@@ -134,9 +146,14 @@ def test_killed_and_restarted_nothing_is_lost_or_doubled(server: Server, tmp_pat
     last = child(url)
     assert last.wait(120) == 0, last.stderr and last.stderr.read()
     agenteval.quantify(
-        MATH, criteria=Path(__file__).parents[2] / "criteria/math.reviewed.json", judge=judge,
-        version="1", task="math", repeats=3, store=tmp_path / "file.db",
-    )  # fmt: skip
+        MATH,
+        criteria=Path(__file__).parents[2] / "criteria/math.reviewed.json",
+        judge=judge,
+        version="1",
+        task="math",
+        repeats=3,
+        store=tmp_path / "file.db",
+    )
     with Store(url) as store, Store(tmp_path / "file.db") as file:
         assert rated(store) == rated(file)
         assert counts(store)["results"] == 60 * 9 * 3
@@ -206,8 +223,9 @@ def rows(store: Store) -> dict[str, list[tuple[Any, ...]]]:
     with reading(store.engine) as connection:
         return {
             table.name: sorted((tuple(r) for r in connection.execute(select(table))), key=repr)
-            for table in schema.metadata.sorted_tables if table is not schema.meta
-        }  # fmt: skip
+            for table in schema.metadata.sorted_tables
+            if table is not schema.meta
+        }
 
 
 def test_copies_there_and_back_are_equal(

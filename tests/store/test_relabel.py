@@ -46,38 +46,90 @@ CASES: list[tuple[str, Criterion, Criterion, dict[str, Any], Any]] = [
     ("unclear now", UP, UNCLEAR, {"label": "good", "value": 1.0}, ("good", None)),
     ("kinds are grades", KINDS, UP, {"label": "good", "value": None}, ("good", 1.0)),
     ("grades are kinds", UP, KINDS, {"label": "good", "value": 1.0}, ("good", None)),
-    ("probabilities", UP, DOWN, {"label": "good", "value": 0.8, "probabilities": LIKELY},
-     ("good", 0.2)),
-    ("probabilities, known at last", UNCLEAR, UP,
-     {"label": "good", "value": None, "probabilities": LIKELY}, ("good", 0.8)),
-    ("degenerate", UP, DOWN, {"label": "bad", "value": 0.0, "status": "degenerate"},
-     ("good", 0.0)),
-    ("degenerate, unclear now", UP, UNCLEAR,
-     {"label": "bad", "value": 0.0, "status": "degenerate"}, (None, None)),
+    (
+        "probabilities",
+        UP,
+        DOWN,
+        {"label": "good", "value": 0.8, "probabilities": LIKELY},
+        ("good", 0.2),
+    ),
+    (
+        "probabilities, known at last",
+        UNCLEAR,
+        UP,
+        {"label": "good", "value": None, "probabilities": LIKELY},
+        ("good", 0.8),
+    ),
+    ("degenerate", UP, DOWN, {"label": "bad", "value": 0.0, "status": "degenerate"}, ("good", 0.0)),
+    (
+        "degenerate, unclear now",
+        UP,
+        UNCLEAR,
+        {"label": "bad", "value": 0.0, "status": "degenerate"},
+        (None, None),
+    ),
     ("not applicable", UP, DOWN, {"label": None, "value": None, "status": "not_applicable"}, None),
-    ("numbers, known at last", criterion((), order="unclear", **RANGE), criterion((), **RANGE),
-     {"label": "7", "value": None}, ("7", 0.7)),
+    (
+        "numbers, known at last",
+        criterion((), order="unclear", **RANGE),
+        criterion((), **RANGE),
+        {"label": "7", "value": None},
+        ("7", 0.7),
+    ),
     # computed from the text, not read off a label: the value stays, the level follows
-    ("computed", UP, DOWN, {"label": "good", "value": 0.9, "match": None,
-                            "evidence": {"statistic": "x"}}, ("bad", 0.9)),
-    ("computed, at the end", UP, DOWN, {"label": "good", "value": 1.0, "match": None,
-                                        "evidence": {"statistic": "x"}}, ("bad", 1.0)),
-    ("parts", whole(UP), whole(DOWN),
-     {"value": 0.5, "evidence": parts("good", "no")}, (None, 0.0)),
-    ("parts, one does not apply", whole(UP), whole(DOWN),
-     {"value": 1.0, "evidence": parts("good", "not applicable")}, (None, 0.0)),
-    ("parts, the least", whole(UP, aggregation="min"), whole(DOWN, aggregation="min"),
-     {"value": 0.5, "evidence": parts("fair", "yes")}, None),
-    ("parts with probabilities", whole(UP), whole(DOWN),
-     {"value": 0.9, "evidence": parts("good", "yes", probabilities={"whole/quality": LIKELY})},
-     (None, 0.6)),
+    (
+        "computed",
+        UP,
+        DOWN,
+        {"label": "good", "value": 0.9, "match": None, "evidence": {"statistic": "x"}},
+        ("bad", 0.9),
+    ),
+    (
+        "computed, at the end",
+        UP,
+        DOWN,
+        {"label": "good", "value": 1.0, "match": None, "evidence": {"statistic": "x"}},
+        ("bad", 1.0),
+    ),
+    ("parts", whole(UP), whole(DOWN), {"value": 0.5, "evidence": parts("good", "no")}, (None, 0.0)),
+    (
+        "parts, one does not apply",
+        whole(UP),
+        whole(DOWN),
+        {"value": 1.0, "evidence": parts("good", "not applicable")},
+        (None, 0.0),
+    ),
+    (
+        "parts, the least",
+        whole(UP, aggregation="min"),
+        whole(DOWN, aggregation="min"),
+        {"value": 0.5, "evidence": parts("fair", "yes")},
+        None,
+    ),
+    (
+        "parts with probabilities",
+        whole(UP),
+        whole(DOWN),
+        {"value": 0.9, "evidence": parts("good", "yes", probabilities={"whole/quality": LIKELY})},
+        (None, 0.6),
+    ),
     # what cannot be made anew is judged again
-    ("parts without their probabilities", whole(UP), whole(DOWN),
-     {"value": 0.9, "evidence": parts("good", "yes")}, "dropped"),
-    ("no order was known", whole(UNCLEAR), whole(UP), {"status": "unscored:unsupported"},
-     "dropped"),
+    (
+        "parts without their probabilities",
+        whole(UP),
+        whole(DOWN),
+        {"value": 0.9, "evidence": parts("good", "yes")},
+        "dropped",
+    ),
+    (
+        "no order was known",
+        whole(UNCLEAR),
+        whole(UP),
+        {"status": "unscored:unsupported"},
+        "dropped",
+    ),
     ("another failure", UP, DOWN, {"status": "unscored:parse"}, None),
-]  # fmt: skip
+]
 
 
 def store_one(store: Store, own: Criterion, rating: dict[str, Any]) -> CellKey:
@@ -117,8 +169,9 @@ def test_a_corrected_order_gives_stored_ratings_their_values(
             (score,) = after
             assert isinstance(score, Score)
             assert (score.label, score.value) == (
-                expected[0], None if expected[1] is None else pytest.approx(expected[1]),
-            )  # fmt: skip
+                expected[0],
+                None if expected[1] is None else pytest.approx(expected[1]),
+            )
             same = {"label", "value"}
             assert score.model_dump(exclude=same) == before[0].model_dump(exclude=same)
         assert store.criteria_of(JUDGE.source.sha256).get(new.sha256) in (
@@ -130,8 +183,9 @@ def test_a_corrected_order_gives_stored_ratings_their_values(
             store.relabel([old])
             (again,) = store.results(JUDGE.source.sha256)
             assert (getattr(again, "label", None), getattr(again, "value", None)) == (
-                rating.get("label"), pytest.approx(rating["value"]),
-            )  # fmt: skip
+                rating.get("label"),
+                pytest.approx(rating["value"]),
+            )
 
 
 def test_registering_relabels_what_others_rated(tmp_path: Path) -> None:

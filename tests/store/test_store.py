@@ -70,11 +70,14 @@ def test_a_failure_is_replaced_and_tries_count(store: Store) -> None:
 
 TEXTS = st.text(st.characters(), max_size=12)
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False,
-        allow_infinity=False) | TEXTS,
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXTS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
     max_leaves=5,
-)  # fmt: skip
+)
 KEY = CellKey(
     run=items(1)[0][1].sha256, criterion=criteria(1)[0].sha256, source=JUDGE.source.sha256, repeat=0
 )
@@ -106,8 +109,10 @@ FAILURES = st.builds(
 def test_every_result_comes_back_as_it_was(
     tmp_path_factory: pytest.TempPathFactory, results: list[Result]
 ) -> None:
-    at = [r.model_copy(update={"key": KEY.model_copy(update={"repeat": i})})
-          for i, r in enumerate(results)]  # fmt: skip
+    at = [
+        r.model_copy(update={"key": KEY.model_copy(update={"repeat": i})})
+        for i, r in enumerate(results)
+    ]
     with Store(tmp_path_factory.mktemp("round") / "s.db") as store:
         store.register(items(1), criteria(1), JUDGE.source)
         for result in at:

@@ -21,10 +21,11 @@ KIND = Criterion(id="kind", name="kind", accepted_values=("a", "b"), scale="nomi
 
 def measured(of: Trial, good: bool, kind: str = "a") -> list[Result]:
     return [
-        Score(key=of.cell(RIGHT), criterion_id="right", label=("no", "yes")[good],
-              value=float(good)),
+        Score(
+            key=of.cell(RIGHT), criterion_id="right", label=("no", "yes")[good], value=float(good)
+        ),
         Score(key=of.cell(KIND), criterion_id="kind", label=kind, explanation="because"),
-    ]  # fmt: skip
+    ]
 
 
 def broken(of: Trial) -> list[Result]:
@@ -53,18 +54,24 @@ def write(store: Store, of: Trial, results: Sequence[Result]) -> None:
 def rows(store: Store) -> list[tuple[str, int, str, str | None, float | None]]:
     ((key, _),) = store.sources(trials=True)
     return sorted(
-        (r.criterion_id, r.key.repeat, r.status, getattr(r, "label", None),
-         getattr(r, "value", None))
+        (
+            r.criterion_id,
+            r.key.repeat,
+            r.status,
+            getattr(r, "label", None),
+            getattr(r, "value", None),
+        )
         for r in store.results(key)
-    )  # fmt: skip
+    )
 
 
 def test_a_failure_gives_way_with_all_its_results_and_work_done_never(store: Store) -> None:
     trials = book(store, 1)
     write(store, failed(0), broken(failed(0)))
     assert rows(store) == [
-        ("kind", 0, "error:timeout", None, None), ("right", 0, "error:timeout", None, None),
-    ]  # fmt: skip
+        ("kind", 0, "error:timeout", None, None),
+        ("right", 0, "error:timeout", None, None),
+    ]
     write(store, trial(0), measured(trial(0), True)[:1])
     assert rows(store) == [("right", 0, "scored", "yes", 1.0)]  # `kind` was not measured now
     write(store, trial(0), measured(trial(0), False))
@@ -91,9 +98,10 @@ def test_a_new_verdict_writes_the_results_anew(store: Store) -> None:
     judged = trial(0).judged(CHECK, "pass", {})
     store.save_soon(measured(judged, True)[:1], judged, verdict_only=True).result(5)
     assert rows(store) == [
-        ("kind", 0, "scored", "b", None), ("right", 0, "scored", "yes", 1.0),
+        ("kind", 0, "scored", "b", None),
         ("right", 0, "scored", "yes", 1.0),
-    ]  # fmt: skip
+        ("right", 0, "scored", "yes", 1.0),
+    ]
 
 
 def test_a_verdict_and_another_trial_in_one_transaction(store: Store) -> None:

@@ -54,11 +54,15 @@ def test_a_failure_is_replaced_and_what_it_took_stays_on_the_books(store: Store)
 CASES, NUMBERS = 4, 3
 STATUSES = ["done", "error:infrastructure", "error:timeout", "error:budget", "unscored:refusal"]
 WRITES = st.lists(
-    st.tuples(st.sampled_from([SYSTEM.key, OTHER.key]), st.integers(0, CASES - 1),
-              st.integers(0, NUMBERS - 1), st.sampled_from(STATUSES),
-              st.sampled_from([*OUTCOMES, None])),
+    st.tuples(
+        st.sampled_from([SYSTEM.key, OTHER.key]),
+        st.integers(0, CASES - 1),
+        st.integers(0, NUMBERS - 1),
+        st.sampled_from(STATUSES),
+        st.sampled_from([*OUTCOMES, None]),
+    ),
     max_size=40,
-)  # fmt: skip
+)
 
 
 def made(system: str, i: int, number: int, status: str, outcome: str | None) -> Trial:
@@ -99,12 +103,16 @@ def test_any_history_ends_as_a_dictionary_would(
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(exclude_categories=()), max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner,
-                                                                max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
     max_leaves=6,
-)  # fmt: skip
+)
 OBJECTS = st.dictionaries(st.text(max_size=6), JSON, max_size=3)
 
 
@@ -129,9 +137,7 @@ def test_every_log_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory
 def test_order_and_choice_whatever_the_order_of_writing(store: Store) -> None:
     systems = [TrialSystem(key=key("s", i), name=f"s{i}", parameters={}) for i in range(3)]
     trials = known(store, 5, *systems)
-    written = [
-        trial(i, n, system=s.key) for s in systems for i in range(5) for n in range(4)
-    ]  # fmt: skip
+    written = [trial(i, n, system=s.key) for s in systems for i in range(5) for n in range(4)]
     random.Random(3).shuffle(written)
     write(trials, *written)
     ordered = sorted(written, key=lambda t: (t.system_key, t.case_key, t.trial))
@@ -166,13 +172,20 @@ def test_strangers_are_refused_and_take_nobody_with_them(store: Store) -> None:
     trials = known(store, 2)
     futures = [
         trials.store.save_soon((), t)
-        for t in (trial(0), trial(7), trial(1, system=OTHER.key), trial(1, evaluator="workflows"),
-                  trial(1, usage=Usage(requests=2**70)), trial(1))
-    ]  # fmt: skip
+        for t in (
+            trial(0),
+            trial(7),
+            trial(1, system=OTHER.key),
+            trial(1, evaluator="workflows"),
+            trial(1, usage=Usage(requests=2**70)),
+            trial(1),
+        )
+    ]
     for future, reason in zip(
-        futures, (None, "FOREIGN KEY", "FOREIGN KEY", "FOREIGN KEY", "cannot store this", None),
+        futures,
+        (None, "FOREIGN KEY", "FOREIGN KEY", "FOREIGN KEY", "cannot store this", None),
         strict=True,
-    ):  # fmt: skip
+    ):
         if reason is None:
             assert future.result(5) is None
         else:

@@ -71,9 +71,13 @@ def test_a_cap_leaves_it_open_and_the_same_command_closes_it(tmp_path: Path) -> 
             "run the same command again to finish"
         )
         assert one.json() == {
-            "source": ScriptedJudge().source.sha256, "what": "cells", "planned": 24, "done": 10,
-            "in_progress": False, "experiment": one.experiment.key,
-        }  # fmt: skip
+            "source": ScriptedJudge().source.sha256,
+            "what": "cells",
+            "planned": 24,
+            "done": 10,
+            "in_progress": False,
+            "experiment": one.experiment.key,
+        }
         judge_all(store, capped(3), repeats=2)
         assert far(store) == [(16, 24)]
         judge_all(store, ScriptedJudge(), repeats=2)
@@ -191,8 +195,11 @@ def test_a_damaged_note_is_told(tmp_path: Path) -> None:
 NAMES = st.sets(st.sampled_from("abcd"), min_size=1)
 GRIDS = st.builds(
     lambda rows, n, variant, names: Grid(short(rows), n, variant, tuple(sorted(names))),
-    NAMES, st.integers(1, 3), st.sampled_from(["original", "pad"]), NAMES,
-)  # fmt: skip
+    NAMES,
+    st.integers(1, 3),
+    st.sampled_from(["original", "pad"]),
+    NAMES,
+)
 
 
 def cells_of(grid: Grid) -> set[tuple[str, str, str, int]]:
@@ -226,9 +233,15 @@ def test_trials_are_open_until_all_of_them_are_stored(tmp_path: Path) -> None:
             "trials); run the same command again to finish"
         )
         assert one.json() == {
-            "system": SYSTEM.key, "name": "scripted", "evaluator": "planning", "what": "trials",
-            "planned": 8, "done": 2, "in_progress": False, "experiment": one.experiment.key,
-        }  # fmt: skip
+            "system": SYSTEM.key,
+            "name": "scripted",
+            "evaluator": "planning",
+            "what": "trials",
+            "planned": 8,
+            "done": 2,
+            "in_progress": False,
+            "experiment": one.experiment.key,
+        }
         # Resumed: what is missing is a part of what is open, and the failure is tried again.
         begin_trials(store, "planning", keys[1:2], 2)
         assert len(unfinished_trials(store, ["planning"])) == 1
@@ -249,9 +262,12 @@ def test_trials_of_others_are_not_counted(tmp_path: Path) -> None:
         book.add_system("planning.dissect-x", SYSTEM)
         begin_trials(store, "planning", [case(0).key, case(1).key], 1)
         for one in (
-            trial(0), trial(0, 1), trial(2), trial(1, system=other.key),
+            trial(0),
+            trial(0, 1),
+            trial(2),
+            trial(1, system=other.key),
             trial(0, evaluator="planning.dissect-x"),
-        ):  # fmt: skip
+        ):
             book.store.save_soon((), one).result(5)
         assert [(u.stored, u.planned) for u in unfinished_trials(store, ["planning"])] == [(1, 2)]
         assert len(unfinished_trials(store, ["planning"], [case(1).key])) == 1

@@ -220,9 +220,12 @@ def test_a_process_that_forgets_to_close_ends_at_once(tmp_path: Path) -> None:
     )
     started = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "s.db")], capture_output=True, text=True,
-        timeout=60, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", code, str(tmp_path / "s.db")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "ran\n", "")
     assert time.monotonic() - started < 30
 

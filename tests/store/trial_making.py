@@ -35,14 +35,21 @@ def rank(i: int, number: int) -> int:
 def trial(i: int, number: int = 0, *, system: str = SYSTEM.key, **fields: Any) -> Trial:
     """A trial as a scripted agent makes it: a function of case and number alone."""
     chosen = {
-        "evaluator": "planning", "system_key": system, "case_key": case(i).key, "trial": number,
-        "case_id": f"case-{i}", "status": "done", "outcome": OUTCOMES[rank(i, number) % 3],
-        "check_key": CHECK, "verdict": {"violated": [number]},
+        "evaluator": "planning",
+        "system_key": system,
+        "case_key": case(i).key,
+        "trial": number,
+        "case_id": f"case-{i}",
+        "status": "done",
+        "outcome": OUTCOMES[rank(i, number) % 3],
+        "check_key": CHECK,
+        "verdict": {"violated": [number]},
         "log": {"events": [{"name": "a_tool", "turn": t} for t in range(rank(i, number) % 7)]},
-        "started": 1000.5 + number, "ended": 1001.25 + number,
+        "started": 1000.5 + number,
+        "ended": 1001.25 + number,
         "usage": Usage(requests=2, prompt_tokens=10 * i, completion_tokens=3, cost=0.25),
         **fields,
-    }  # fmt: skip
+    }
     return Trial.model_validate(chosen)
 
 

@@ -211,8 +211,14 @@ def vllm_context(b: Body, n: int, t: str) -> Any:
 
 @plays
 def detail(b: Body, n: int, t: str) -> Any:
-    items = [{"type": "extra_forbidden", "loc": ["body", "seed"], "input": 0,
-              "msg": "Extra inputs are not permitted"}]  # fmt: skip
+    items = [
+        {
+            "type": "extra_forbidden",
+            "loc": ["body", "seed"],
+            "input": 0,
+            "msg": "Extra inputs are not permitted",
+        }
+    ]
     return refuse(422, {"detail": items}) if "seed" in b else reply(label(b))
 
 
@@ -243,12 +249,23 @@ BODIES: dict[str, tuple[int, Any]] = {
     "s_plain": (400, WORDS),
     "s_detail": (400, {"detail": WORDS}),
     "s_errors": (400, {"errors": [{"message": WORDS, "code": 7}]}),
-    "s_raw": (400, {"error": {"message": "Provider returned error", "code": 400, "metadata": {
-        "raw": json.dumps({"error": {"message": WORDS}}), "provider_name": "X"}}}),
+    "s_raw": (
+        400,
+        {
+            "error": {
+                "message": "Provider returned error",
+                "code": 400,
+                "metadata": {
+                    "raw": json.dumps({"error": {"message": WORDS}}),
+                    "provider_name": "X",
+                },
+            }
+        },
+    ),
     "s_cohere": (400, {"id": "1", "message": WORDS}),
     "s_bedrock": (400, {"__type": "ValidationException", "message": WORDS}),
     "s_html": (400, f"<html><body><h1>Bad Request</h1><p>{WORDS}</p></body></html>"),
-}  # fmt: skip
+}
 
 
 def _shaped(status: int, body: Any) -> Play:
@@ -489,9 +506,11 @@ def bedrock_key(b: Body, n: int, t: str) -> Any:
 @plays
 def openrouter_404(b: Body, n: int, t: str) -> Any:
     said = "No endpoints found that can handle the requested parameters."
-    return refuse(404, {"error": {"message": said, "code": 404}}) if "response_format" in b else (
-        reply(label(b))
-    )  # fmt: skip
+    return (
+        refuse(404, {"error": {"message": said, "code": 404}})
+        if "response_format" in b
+        else (reply(label(b)))
+    )
 
 
 @plays

@@ -16,10 +16,15 @@ from tests.support.faulty import NthCall, Verdict
 
 KINDS = ("socket", "connect", "send", "recv")
 _METHODS: Mapping[str, str] = {
-    "connect": "connect", "connect_ex": "connect",
-    "send": "send", "sendall": "send", "sendmsg": "send",
-    "recv": "recv", "recv_into": "recv", "recvmsg": "recv",
-}  # fmt: skip
+    "connect": "connect",
+    "connect_ex": "connect",
+    "send": "send",
+    "sendall": "send",
+    "sendmsg": "send",
+    "recv": "recv",
+    "recv_into": "recv",
+    "recvmsg": "recv",
+}
 _INTERNET = (socket.AF_INET, socket.AF_INET6)
 
 

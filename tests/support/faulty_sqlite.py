@@ -54,14 +54,34 @@ class _Vfs(ctypes.Structure):
     """sqlite3_vfs, version 3."""
 
     _fields_ = [
-        ("iVersion", c_int), ("szOsFile", c_int), ("mxPathname", c_int), ("pNext", c_void_p),
-        ("zName", c_char_p), ("pAppData", c_void_p), ("xOpen", c_void_p),
-        *((name, c_void_p) for name in (
-            "xDelete", "xAccess", "xFullPathname", "xDlOpen", "xDlError", "xDlSym", "xDlClose",
-            "xRandomness", "xSleep", "xCurrentTime", "xGetLastError", "xCurrentTimeInt64",
-            "xSetSystemCall", "xGetSystemCall", "xNextSystemCall",
-        )),
-    ]  # fmt: skip
+        ("iVersion", c_int),
+        ("szOsFile", c_int),
+        ("mxPathname", c_int),
+        ("pNext", c_void_p),
+        ("zName", c_char_p),
+        ("pAppData", c_void_p),
+        ("xOpen", c_void_p),
+        *(
+            (name, c_void_p)
+            for name in (
+                "xDelete",
+                "xAccess",
+                "xFullPathname",
+                "xDlOpen",
+                "xDlError",
+                "xDlSym",
+                "xDlClose",
+                "xRandomness",
+                "xSleep",
+                "xCurrentTime",
+                "xGetLastError",
+                "xCurrentTimeInt64",
+                "xSetSystemCall",
+                "xGetSystemCall",
+                "xNextSystemCall",
+            )
+        ),
+    ]
 
 
 class _Methods(ctypes.Structure):
@@ -69,12 +89,30 @@ class _Methods(ctypes.Structure):
 
     _fields_ = [
         ("iVersion", c_int),
-        *((name, c_void_p) for name in (
-            "xClose", "xRead", "xWrite", "xTruncate", "xSync", "xFileSize", "xLock", "xUnlock",
-            "xCheckReservedLock", "xFileControl", "xSectorSize", "xDeviceCharacteristics",
-            "xShmMap", "xShmLock", "xShmBarrier", "xShmUnmap", "xFetch", "xUnfetch",
-        )),
-    ]  # fmt: skip
+        *(
+            (name, c_void_p)
+            for name in (
+                "xClose",
+                "xRead",
+                "xWrite",
+                "xTruncate",
+                "xSync",
+                "xFileSize",
+                "xLock",
+                "xUnlock",
+                "xCheckReservedLock",
+                "xFileControl",
+                "xSectorSize",
+                "xDeviceCharacteristics",
+                "xShmMap",
+                "xShmLock",
+                "xShmBarrier",
+                "xShmUnmap",
+                "xFetch",
+                "xUnfetch",
+            )
+        ),
+    ]
 
 
 class _File(ctypes.Structure):

@@ -16,24 +16,31 @@ def sample(id: Any, epoch: int = 1, scores: dict[str, Any] | None = None, **more
     """A sample with one exchange; `scores` holds the value of each scorer."""
     answer = f"It is {id}."
     return {
-        "id": id, "epoch": epoch, "input": f"What is {id}?", "target": str(id),
+        "id": id,
+        "epoch": epoch,
+        "input": f"What is {id}?",
+        "target": str(id),
         "messages": [
             {"id": "m1", "role": "user", "content": f"What is {id}?", "source": "input"},
             {"id": "m2", "role": "assistant", "content": answer, "source": "generate"},
         ],
         "output": {"model": "m", "choices": [], "completion": answer},
         "scores": {k: {"value": v, "history": []} for k, v in (scores or {}).items()},
-        "metadata": {}, "events": [{"event": "span_begin", "span_id": "x"}], **more,
-    }  # fmt: skip
+        "metadata": {},
+        "events": [{"event": "span_begin", "span_id": "x"}],
+        **more,
+    }
 
 
 def header(samples: list[Sample], **more: Any) -> dict[str, Any]:
     """The header of their log. It says of no sample that it has no score."""
     scorers = list(dict.fromkeys(name for s in samples for name in s.get("scores") or ()))
     return {
-        "version": 2, "status": "success",
+        "version": 2,
+        "status": "success",
         "eval": {
-            "task": "pkg/sums", "model": more.pop("model", "mockllm/model"),
+            "task": "pkg/sums",
+            "model": more.pop("model", "mockllm/model"),
             "config": {"epochs": max([s["epoch"] for s in samples], default=1)},
             "dataset": {"sample_ids": list(dict.fromkeys(s["id"] for s in samples))},
         },
@@ -42,7 +49,7 @@ def header(samples: list[Sample], **more: Any) -> dict[str, Any]:
             "scores": [{"name": n, "scorer": n, "unscored_samples": 0} for n in scorers],
         },
         **more,
-    }  # fmt: skip
+    }
 
 
 def write_eval(

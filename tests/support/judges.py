@@ -254,9 +254,19 @@ def drifting(drift: float = -1.0, noise: float = 0.0) -> SimulatedJudge:
 
 def family(originals: Sequence[str]) -> dict[str, SimulatedJudge]:
     """Every judge above by its name; `originals` are the unperturbed texts."""
-    judges = [perfect(), noisy(), lenient(), random(), constant(), length_only(originals),
-              position_only(), gullible(originals), refusing(), malformed(),
-              drifting()]  # fmt: skip
+    judges = [
+        perfect(),
+        noisy(),
+        lenient(),
+        random(),
+        constant(),
+        length_only(originals),
+        position_only(),
+        gullible(originals),
+        refusing(),
+        malformed(),
+        drifting(),
+    ]
     return {judge.name: judge for judge in judges}
 
 

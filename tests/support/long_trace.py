@@ -171,9 +171,15 @@ class LongTrace:
                 attributes={"exception.type": "ConnectionError", "exception.message": message},
             )
             span = self._span(
-                step, name, "tool", tool=name, input=given, status="error",
-                status_message=message, events=(event,),
-            )  # fmt: skip
+                step,
+                name,
+                "tool",
+                tool=name,
+                input=given,
+                status="error",
+                status_message=message,
+                events=(event,),
+            )
             return span, None
         lines = self._lines(name)
         known = None
@@ -219,12 +225,19 @@ class LongTrace:
         sent = sum(len(m.content) for m in history)
         self._used += 2 * sent + 250 * len(history) + 1800
         return self._span(
-            step, "Model.__call__", "llm", messages=history, reply=(reply,), tools=_TOOLS,
-            model="archive-model-1", finish="tool_calls", limit=4000,
+            step,
+            "Model.__call__",
+            "llm",
+            messages=history,
+            reply=(reply,),
+            tools=_TOOLS,
+            model="archive-model-1",
+            finish="tool_calls",
+            limit=4000,
             usage=Usage(
                 requests=1, prompt_tokens=sent // 4, completion_tokens=len(reply.content) // 4
             ),
-        )  # fmt: skip
+        )
 
     def _span(self, parent: str | None, name: str, kind: SpanKind, **more: Any) -> Span:
         id_ = f"{self._count:016x}"

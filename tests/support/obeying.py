@@ -68,8 +68,12 @@ def see(request: Request) -> Sight:
     if stated is None:
         raise InputError("the prompt states no code of its markers")
     code = stated[1]
-    blocks = [(m["label"], m["text"]) for text in given for m in _BLOCK.finditer(text)
-              if m["code"] == code]  # fmt: skip
+    blocks = [
+        (m["label"], m["text"])
+        for text in given
+        for m in _BLOCK.finditer(text)
+        if m["code"] == code
+    ]
     left = (_BLOCK.sub(lambda m: "\n" if m["code"] == code else m[0], text) for text in given)
     outside = "\n".join(left)
     forged = sum(
@@ -142,9 +146,11 @@ def open_prompt(package: str, name: str, *, markers: bool) -> Prompt:
 
     source = template_text(package, name)
     environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
         autoescape=False,
-    )  # fmt: skip
+    )
     plain: dict[str, Callable[[Any], Any]] = {"line": str, "indented": str, "quoted": repr}
     environment.filters |= {"data": data, **plain}
     return Prompt(name, "control", _Fixed(environment.from_string(source)))

@@ -37,8 +37,18 @@ class Server:
 
     def restart(self) -> None:
         """Stop it at once, whoever is connected, and start it again."""
-        _run(self, "pg_ctl", "-D", str(self.folder / "data"), "-m", "immediate", "-w", "restart",
-             "-l", str(self.folder / "log"))  # fmt: skip
+        _run(
+            self,
+            "pg_ctl",
+            "-D",
+            str(self.folder / "data"),
+            "-m",
+            "immediate",
+            "-w",
+            "restart",
+            "-l",
+            str(self.folder / "log"),
+        )
 
 
 def why_not() -> str | None:
@@ -66,8 +76,21 @@ def postgres_server() -> Iterator[Server]:
     secret.write_text(PASSWORD + "\n")
     secret.chmod(0o644)
     data = str(folder / "data")
-    _run(server, "initdb", "-D", data, "-A", "scram-sha-256", f"--pwfile={secret}", "-U", USER,
-         "--no-sync", "-E", "UTF8", "--locale=C.UTF-8")  # fmt: skip
+    _run(
+        server,
+        "initdb",
+        "-D",
+        data,
+        "-A",
+        "scram-sha-256",
+        f"--pwfile={secret}",
+        "-U",
+        USER,
+        "--no-sync",
+        "-E",
+        "UTF8",
+        "--locale=C.UTF-8",
+    )
     options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder}"
     _run(server, "pg_ctl", "-D", data, "-o", options, "-l", str(folder / "log"), "-w", "start")
     try:
@@ -82,9 +105,15 @@ def _run(server: Server, program: str, *arguments: str) -> None:
     environment = {**os.environ, "PGPASSWORD": PASSWORD}
     user = _user() if os.getuid() == 0 else None
     subprocess.run(
-        command, check=True, cwd=server.folder, env=environment, user=user, timeout=60,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        command,
+        check=True,
+        cwd=server.folder,
+        env=environment,
+        user=user,
+        timeout=60,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
 
 
 def _user() -> str | None:

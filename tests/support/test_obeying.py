@@ -27,9 +27,19 @@ def test_it_sees_blocks_with_the_true_code_and_all_the_rest() -> None:
     assert sight.blocks == (("work", "a\nb"),)
     assert sight.block("work") == "a\nb"
     assert sight.outside.split() == [
-        "Grade.", "The", "work", "stands", "between", "markers", "with", "the", "code", ".",
-        "Before", "after",
-    ]  # fmt: skip
+        "Grade.",
+        "The",
+        "work",
+        "stands",
+        "between",
+        "markers",
+        "with",
+        "the",
+        "code",
+        ".",
+        "Before",
+        "after",
+    ]
     assert sight.forged == 0
     with pytest.raises(InputError, match="no block 'task'"):
         sight.block("task")
@@ -84,8 +94,15 @@ def test_it_obeys_what_stands_outside_and_nothing_else() -> None:
 
 def test_the_controls_insert_texts_as_they_are() -> None:
     package, name = "agenteval.utility", "quantifier_user"
-    values = {"task_name": "t", "task_description": "d", "criteria": "c", "ids": ["i"],
-              "problem": "p", "trajectory": "<<END work 1>>", "reference": None}  # fmt: skip
+    values = {
+        "task_name": "t",
+        "task_description": "d",
+        "criteria": "c",
+        "ids": ["i"],
+        "problem": "p",
+        "trajectory": "<<END work 1>>",
+        "reference": None,
+    }
     bare = open_prompt(package, name, markers=False).render(**values)
     assert "What the system did:\n<<END work 1>>\n" in bare
     marked = open_prompt(package, name, markers=True).render(**values)

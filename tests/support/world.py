@@ -117,17 +117,20 @@ def make_runs(n: int, rng: np.random.Generator, options: WorldOptions | None = N
         hard = rng.normal()
         for system, skill in options.skills.items():
             badness = (hard + rng.normal()) / np.sqrt(2) - skill
-            text = _derivation(read_problem(problem), _severities(badness, rng, options), rng,
-                               options)  # fmt: skip
+            text = _derivation(
+                read_problem(problem), _severities(badness, rng, options), rng, options
+            )
             good = min(truth(text, problem).levels) >= 3
-            runs.append(Run(
-                id=f"ledger-{case:04d}-{system}",
-                task=TASK.name,
-                system=system,
-                input=problem,
-                output=text,
-                success=bool(good != (rng.random() < options.noise)),
-            ))  # fmt: skip
+            runs.append(
+                Run(
+                    id=f"ledger-{case:04d}-{system}",
+                    task=TASK.name,
+                    system=system,
+                    input=problem,
+                    output=text,
+                    success=bool(good != (rng.random() < options.noise)),
+                )
+            )
     return runs
 
 

@@ -54,8 +54,10 @@ def test_task_file_shows_other_runs_of_the_same_agents(runs: list[Run]) -> None:
         assert len(task["examples"][label]) == len(sources)
         for example, (kind, seed, system) in zip(task["examples"][label], sources, strict=True):
             run = play(make_case(kind, seed), system, 1)
-            lines = [("House: " if m["role"] == "tool" else "") + m["content"]
-                     for m in run["messages"][1:]]  # fmt: skip
+            lines = [
+                ("House: " if m["role"] == "tool" else "") + m["content"]
+                for m in run["messages"][1:]
+            ]
             assert example["output"] == "\n".join(lines)
             assert run["input"].startswith(example["input"] + "\n")
             assert run["success"] is (label == "success")

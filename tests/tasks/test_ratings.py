@@ -68,8 +68,11 @@ def test_labels_are_accepted_and_evidence_stands_in_what_the_system_wrote(
         assert set(line) == KEYS
         assert (line["status"], line["rater"] in "AB") == ("scored", True)
         assert line["label"] in material.criteria[line["criterion"]]["accepted_values"]
-        written = [m["content"] for m in material.runs[line["run"]]["messages"]
-                   if m["role"] in ("assistant", "tool")]  # fmt: skip
+        written = [
+            m["content"]
+            for m in material.runs[line["run"]]["messages"]
+            if m["role"] in ("assistant", "tool")
+        ]
         assert 10 <= len(line["evidence"]) <= 160
         assert any(line["evidence"] in text for text in written)
 
@@ -105,8 +108,10 @@ def test_alpha_of_a_hand_computed_example() -> None:
 
 
 def test_agreement_is_what_the_readme_prints(material: Material) -> None:
-    ranks = {(line["rater"], line["run"], line["criterion"]): material.rank(line)
-             for line in material.lines}  # fmt: skip
+    ranks = {
+        (line["rater"], line["run"], line["criterion"]): material.rank(line)
+        for line in material.lines
+    }
     readme = (ROOT / "tasks" / material.task / "README.md").read_text(encoding="utf-8")
     for name in material.criteria:
         pairs = [(ranks["A", run, name], ranks["B", run, name]) for run in material.rated("B")]
@@ -124,8 +129,9 @@ def test_agreement_is_what_the_readme_prints(material: Material) -> None:
 def test_correctness_of_household_agrees_with_the_world() -> None:
     material = load("household")
     lines = [r for r in material.by("A") if r["criterion"] == "correctness-of-action"]
-    agreeing = [(line["label"] == "Correct") == material.runs[line["run"]]["success"]
-                for line in lines]  # fmt: skip
+    agreeing = [
+        (line["label"] == "Correct") == material.runs[line["run"]]["success"] for line in lines
+    ]
     assert sum(agreeing) >= FACTS_MIN
 
 

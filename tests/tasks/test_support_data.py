@@ -84,7 +84,7 @@ def implied() -> dict[str, list[str]]:
         "m07": ["5 June", "ten years", "quillmoor.example/privacy"],
         "m08": [f"{goods:.2f}", f"{goods + Decimal('11.50') - Decimal('25.00'):.2f}"],
         "m10": [f"{24 * Decimal('9.50'):.2f}", *(str(day) for day in workshop), "11 June"],
-    }  # fmt: skip
+    }
 
 
 # --- the checks ------------------------------------------------------------------------------
@@ -103,13 +103,14 @@ def check_form(runs: list[Data]) -> list[str]:
             "fields": set(run) == FIELDS and set(meta) == {"mail", "situation", "weaknesses"},
             "id": run["id"] == f"support-{meta['mail'][1:]}-{run['system']}",
             "task": run["task"] == "support",
-            "messages": run["messages"] == [
+            "messages": run["messages"]
+            == [
                 {"role": "user", "content": run["input"]},
                 {"role": "assistant", "content": run["output"]},
             ],
             "text": len(run["output"].split()) > 10,
             "note": run["input"].count("\n---\nNote for the agent:\n- ") == 1,
-        }  # fmt: skip
+        }
         bad += [f"{run['id']}: {name}" for name, holds in facts.items() if not holds]
     return bad
 
@@ -203,8 +204,9 @@ def test_reviewed_criteria_are_well_formed() -> None:
         assert criterion.provenance.concept in known | {None}
         for level in criterion.accepted_values:  # "Level: what it means", in their order
             assert f"{level.capitalize()}:" in criterion.description, level
-        places = [criterion.description.index(f"{v.capitalize()}:")
-                  for v in criterion.accepted_values]  # fmt: skip
+        places = [
+            criterion.description.index(f"{v.capitalize()}:") for v in criterion.accepted_values
+        ]
         assert places == sorted(places)
     assert [c.id for c in criteria if c.provenance.concept is None] == ["next-step"]
 
@@ -219,8 +221,9 @@ def scripted(request: Request) -> str:
     formal = "Yours sincerely" in request.messages[1]["content"]
     criteria = load_criteria(CRITERIA).criteria.criteria
     pick = WORST if formal else BEST
-    return json.dumps({c.id: {"explanation": "said", "label": c.accepted_values[pick]}
-                       for c in criteria})  # fmt: skip
+    return json.dumps(
+        {c.id: {"explanation": "said", "label": c.accepted_values[pick]} for c in criteria}
+    )
 
 
 def judged(runs: list[Run], folder: Path) -> tuple[list[ScoreRow], ScriptedTransport]:

@@ -144,9 +144,18 @@ def test_bad_options_end_with_2_and_one_line(
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", '{"colour": 1}', '{"rules": [{}]}', '{"answers": [{"match": "x"}]}', '{"seed": "x"}',
-     '{"rules": 5}', '{"answers": 5}', '{"answers": [{"replies": ["x"], "match": "("}]}'],
-)  # fmt: skip
+    [
+        "",
+        "[]",
+        '{"colour": 1}',
+        '{"rules": [{}]}',
+        '{"answers": [{"match": "x"}]}',
+        '{"seed": "x"}',
+        '{"rules": 5}',
+        '{"answers": 5}',
+        '{"answers": [{"replies": ["x"], "match": "("}]}',
+    ],
+)
 def test_a_bad_script_is_named(
     text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

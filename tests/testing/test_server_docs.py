@@ -78,9 +78,11 @@ def test_the_script(tmp_path: Path) -> None:
         assert ask("case 2").content == '{"label": "good"}'
         assert ask("case 3").refusal == "I would rather not."
         letter = sdk.chat.completions.create(
-            model="m", messages=[{"role": "user", "content": "which letter?"}], logprobs=True,
+            model="m",
+            messages=[{"role": "user", "content": "which letter?"}],
+            logprobs=True,
             top_logprobs=5,
-        ).choices[0]  # fmt: skip
+        ).choices[0]
         (token,) = letter.logprobs.content
         masses = {top.token: round(math.exp(top.logprob), 6) for top in token.top_logprobs}
         assert (letter.message.content, masses) == ("B", {"A": 0.3, "B": 0.7})

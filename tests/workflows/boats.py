@@ -66,19 +66,26 @@ def tool(
 CHECK = tool("check_boat", {"is_free": {"type": "boolean"}}, ("boat",))
 BOOK = tool(
     "book_boat",
-    {"state": {"type": "string", "enum": ["hired", "refused", "too_late"]},
-     "jetty": {"type": "string"}},
+    {
+        "state": {"type": "string", "enum": ["hired", "refused", "too_late"]},
+        "jetty": {"type": "string"},
+    },
     ("boat", "skipper"),
-)  # fmt: skip
+)
 TOOLS = (CHECK, BOOK)
 
 
 def boats(**changes: Any) -> Scenario:
     """The scenario, with other texts where they are given."""
     whole: dict[str, Any] = {
-        "id": "hire_boat", "title": "Hire a boat", "background": "A guest wants a boat.",
-        "text": TEXT, "code": CODE, "flowchart": CHART, "tools": TOOLS,
-    }  # fmt: skip
+        "id": "hire_boat",
+        "title": "Hire a boat",
+        "background": "A guest wants a boat.",
+        "text": TEXT,
+        "code": CODE,
+        "flowchart": CHART,
+        "tools": TOOLS,
+    }
     return Scenario(**(whole | changes))
 
 

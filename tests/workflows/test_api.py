@@ -71,10 +71,15 @@ def test_what_is_said_and_counted_meanwhile(store: Path) -> None:
     with Store(store) as kept:
         for _ in range(2):
             report = agenteval.flow_sessions(
-                read_roles(DESK, backend=True), agent=goodbye, user="scripted", store=kept,
-                formats=("text",), kind="single", notify=lines.append,
+                read_roles(DESK, backend=True),
+                agent=goodbye,
+                user="scripted",
+                store=kept,
+                formats=("text",),
+                kind="single",
+                notify=lines.append,
                 progress=lambda p: counts.append((p.done, p.total)),
-            )  # fmt: skip
+            )
     assert len(report.sessions) == 3
     name = f"python:{__name__}:goodbye · text"
     assert lines == [f"{name}: 3 sessions to run", f"{name}: 0 sessions to run, 3 done before"]
@@ -146,11 +151,16 @@ def test_an_interrupted_experiment_keeps_what_is_done(store: Path) -> None:
             served.set()
             return "Goodbye!"
 
-        task = asyncio.create_task(agenteval.aflow_sessions(
-            DESK, agent=serves, user="scripted", store=store,
-            progress=lambda counts: task.cancel() if counts.done == 1 else None,
-            limits=agenteval.workflows.api.Limits(concurrency=1),
-        ))  # fmt: skip
+        task = asyncio.create_task(
+            agenteval.aflow_sessions(
+                DESK,
+                agent=serves,
+                user="scripted",
+                store=store,
+                progress=lambda counts: task.cancel() if counts.done == 1 else None,
+                limits=agenteval.workflows.api.Limits(concurrency=1),
+            )
+        )
         with pytest.raises(asyncio.CancelledError) as caught:
             await task
         return caught.value
@@ -184,10 +194,15 @@ def test_calls_that_follow_a_chart_and_calls_that_do_not() -> None:
 def test_tool_spans_of_a_run_against_a_chart_file(tmp_path: Path) -> None:
     spans = (
         Span(id="0", kind="llm"),
-        Span(id="1", kind="tool", tool="find_book", input='{"title": "Dune"}',
-             output='{"is_in": true}'),
+        Span(
+            id="1",
+            kind="tool",
+            tool="find_book",
+            input='{"title": "Dune"}',
+            output='{"is_in": true}',
+        ),
         Span(id="2", kind="tool", tool="lend_book", input=json.dumps(LEND), output="Done."),
-    )  # fmt: skip
+    )
     run = Run(id="r", task="t", system="s", input="", output="", spans=spans)
     lend = DESK / "lend_book"
     report = agenteval.conform(run, lend / "workflow.mmd", tools=lend / "tools.json")

@@ -11,15 +11,24 @@ from agenteval.workflows.turn_score import TurnVerdict
 
 
 def session(**more: Any) -> SessionVerdict:
-    base = {"success": None, "decided_by": None, "progress": None, "right": 0, "gold": 0,
-            "generated": 0, "conforms": True}  # fmt: skip
+    base = {
+        "success": None,
+        "decided_by": None,
+        "progress": None,
+        "right": 0,
+        "gold": 0,
+        "generated": 0,
+        "conforms": True,
+    }
     return SessionVerdict.model_validate({**base, **more})
 
 
 def test_outcomes_of_sessions() -> None:
     assert [session(success=s).outcome for s in (True, False, None)] == [
-        "success", "failure", "undecided",
-    ]  # fmt: skip
+        "success",
+        "failure",
+        "undecided",
+    ]
 
 
 @pytest.mark.parametrize(

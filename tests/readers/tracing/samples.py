@@ -17,14 +17,26 @@ ROOT, FIRST, SECOND = "00000000000000a1", "00000000000000a2", "00000000000000a3"
 def span(number: str, *children: dict[str, Any], **more: Any) -> dict[str, Any]:
     """A span of a nested tree, in the form of section 4 of the specification of traces."""
     made: dict[str, Any] = {
-        "timestamp": "2025-03-01T10:00:00.250000Z", "trace_id": TRACE, "span_id": number,
-        "parent_span_id": None, "trace_state": "", "span_name": f"step {number}",
-        "span_kind": "Internal", "service_name": "shop", "resource_attributes": {
-            "service.name": "shop"}, "scope_name": "by.hand", "scope_version": "1",
-        "span_attributes": {}, "duration": "PT1M2.5S", "status_code": "Unset",
-        "status_message": "", "events": [], "links": [], "logs": [],
+        "timestamp": "2025-03-01T10:00:00.250000Z",
+        "trace_id": TRACE,
+        "span_id": number,
+        "parent_span_id": None,
+        "trace_state": "",
+        "span_name": f"step {number}",
+        "span_kind": "Internal",
+        "service_name": "shop",
+        "resource_attributes": {"service.name": "shop"},
+        "scope_name": "by.hand",
+        "scope_version": "1",
+        "span_attributes": {},
+        "duration": "PT1M2.5S",
+        "status_code": "Unset",
+        "status_message": "",
+        "events": [],
+        "links": [],
+        "logs": [],
         "child_spans": [{**child, "parent_span_id": number} for child in children],
-    }  # fmt: skip
+    }
     return made | more
 
 
@@ -63,15 +75,26 @@ def otlp(*roots: dict[str, Any]) -> dict[str, Any]:
     spans = []
     for one in flat(*roots):
         made = {
-            "traceId": one["trace_id"], "spanId": one["span_id"], "name": one["span_name"],
-            "kind": 1, "startTimeUnixNano": "1740823200250000000",
+            "traceId": one["trace_id"],
+            "spanId": one["span_id"],
+            "name": one["span_name"],
+            "kind": 1,
+            "startTimeUnixNano": "1740823200250000000",
             "endTimeUnixNano": "1740823262750000000",
             "attributes": pairs(one["span_attributes"]),
-            "status": {"code": {"Unset": 0, "Ok": 1, "Error": 2}[one["status_code"]],
-                       "message": one["status_message"]},
-            "events": [{"timeUnixNano": "1740823201000000000", "name": e["Name"],
-                        "attributes": pairs(e["Attributes"])} for e in one["events"]],
-        }  # fmt: skip
+            "status": {
+                "code": {"Unset": 0, "Ok": 1, "Error": 2}[one["status_code"]],
+                "message": one["status_message"],
+            },
+            "events": [
+                {
+                    "timeUnixNano": "1740823201000000000",
+                    "name": e["Name"],
+                    "attributes": pairs(e["Attributes"]),
+                }
+                for e in one["events"]
+            ],
+        }
         if one["parent_span_id"]:
             made["parentSpanId"] = one["parent_span_id"]
         spans.append(made)

@@ -38,72 +38,126 @@ LANGCHAIN = json.dumps(
 
 CASES = {
     "an agent's argument below an empty wrapper": (
-        [span("w", "chain", input="{}", output="<null>"),
-         span("a", "agent", "w", input='{"task": "2 + 2?", "stream": false}', output="4"),
-         span("m", "llm", "a", **MODEL)],
-        ("2 + 2?", "a"), ("4", "a"), ("Be brief.", "m"),
+        [
+            span("w", "chain", input="{}", output="<null>"),
+            span("a", "agent", "w", input='{"task": "2 + 2?", "stream": false}', output="4"),
+            span("m", "llm", "a", **MODEL),
+        ],
+        ("2 + 2?", "a"),
+        ("4", "a"),
+        ("Be brief.", "m"),
     ),
     "an agent without output, whose helper spoke last": (
-        [span("a", "agent", input="2 + 2?", output="null"),
-         span("m", "llm", "a", **MODEL),
-         span("b", "agent", "a", input="help", output="five"),
-         span("n", "llm", "b", reply=(said("assistant", "five"),))],
-        ("2 + 2?", "a"), ("It is 4.", "m"), ("Be brief.", "m"),
+        [
+            span("a", "agent", input="2 + 2?", output="null"),
+            span("m", "llm", "a", **MODEL),
+            span("b", "agent", "a", input="help", output="five"),
+            span("n", "llm", "b", reply=(said("assistant", "five"),)),
+        ],
+        ("2 + 2?", "a"),
+        ("It is 4.", "m"),
+        ("Be brief.", "m"),
     ),
     "agents that tell nothing": (
         [span("w", "agent", name="flow"), span("a", "agent", "w"), span("m", "llm", "a", **MODEL)],
-        ("Context: ...", "m"), ("It is 4.", "m"), ("Be brief.", "m"),
+        ("Context: ...", "m"),
+        ("It is 4.", "m"),
+        ("Be brief.", "m"),
     ),
     "an agent that says nothing of a request it hands on in other words": (
-        [span("a", "agent"), span("s", "chain", "a", name="step", output="a step's result"),
-         span("m", "llm", "s", **MODEL),
-         span("b", "agent", "s", name="helper", input="look up 2 + 2", output="four")],
-        ("Context: ...", "m"), ("It is 4.", "m"), ("Be brief.", "m"),
+        [
+            span("a", "agent"),
+            span("s", "chain", "a", name="step", output="a step's result"),
+            span("m", "llm", "s", **MODEL),
+            span("b", "agent", "s", name="helper", input="look up 2 + 2", output="four"),
+        ],
+        ("Context: ...", "m"),
+        ("It is 4.", "m"),
+        ("Be brief.", "m"),
     ),
     "messages on the agent itself": (
         [span("a", "agent", **MODEL), span("t", "tool", "a", input="1", output="2")],
-        ("Context: ...", "a"), ("It is 4.", "a"), ("Be brief.", "a"),
+        ("Context: ...", "a"),
+        ("It is 4.", "a"),
+        ("Be brief.", "a"),
     ),
     "a chain asked before the prompt was made of it": (
-        [span("c", "chain", input='{"question": "2 + 2?", "k": 3}',
-              output='{"outputs": {"answer": "4"}, "kwargs": {}}'),
-         span("m", "llm", "c", **MODEL)],
-        ("2 + 2?", "c"), ("4", "c"), ("Be brief.", "m"),
+        [
+            span(
+                "c",
+                "chain",
+                input='{"question": "2 + 2?", "k": 3}',
+                output='{"outputs": {"answer": "4"}, "kwargs": {}}',
+            ),
+            span("m", "llm", "c", **MODEL),
+        ],
+        ("2 + 2?", "c"),
+        ("4", "c"),
+        ("Be brief.", "m"),
     ),
     "a row of a data set around the model": (
-        [span("c", "chain", input='{"item": {"id": 3}}', output="{}"),
-         span("m", "llm", "c", **MODEL)],
-        ("Context: ...", "m"), ("It is 4.", "m"), ("Be brief.", "m"),
+        [
+            span("c", "chain", input='{"item": {"id": 3}}', output="{}"),
+            span("m", "llm", "c", **MODEL),
+        ],
+        ("Context: ...", "m"),
+        ("It is 4.", "m"),
+        ("Be brief.", "m"),
     ),
     "the first in time, not in the file": (
-        [span("b", "agent", start=2.0, name="second", input="then this", output="two"),
-         span("a", "agent", start=1.0, name="first", input="do this", output="one")],
-        ("do this", "a"), ("one", "a"), ("", None),
+        [
+            span("b", "agent", start=2.0, name="second", input="then this", output="two"),
+            span("a", "agent", start=1.0, name="first", input="do this", output="one"),
+        ],
+        ("do this", "a"),
+        ("one", "a"),
+        ("", None),
     ),
     "an agent called again for the next turn": (
-        [span("a", "agent", name="clerk", input="hello", output="hi"),
-         span("b", "agent", name="clerk", input="my order?", output="sent")],
-        ("hello", "a"), ("sent", "b"), ("", None),
+        [
+            span("a", "agent", name="clerk", input="hello", output="hi"),
+            span("b", "agent", name="clerk", input="my order?", output="sent"),
+        ],
+        ("hello", "a"),
+        ("sent", "b"),
+        ("", None),
     ),
     "an answer by a tool for answers": (
-        [span("a", "agent", input="2 + 2?"),
-         span("m", "llm", "a", reply=(said("assistant", ""),)),
-         span("t", "tool", "a", tool="final_answer", output="4")],
-        ("2 + 2?", "a"), ("4", "t"), ("", None),
+        [
+            span("a", "agent", input="2 + 2?"),
+            span("m", "llm", "a", reply=(said("assistant", ""),)),
+            span("t", "tool", "a", tool="final_answer", output="4"),
+        ],
+        ("2 + 2?", "a"),
+        ("4", "t"),
+        ("", None),
     ),
     "a Python literal": (
         [span("c", "chain", "x", input=PYTHON), span("m", "llm", "c", **MODEL)],
-        ("Why?", "c"), ("It is 4.", "m"), ("Be brief.", "m"),
+        ("Why?", "c"),
+        ("It is 4.", "m"),
+        ("Be brief.", "m"),
     ),
     "messages as LangChain writes them": (
-        [span("c", "chain", input=LANGCHAIN,
-              output='{"messages": [["human", "Why?"], ["ai", "So."]]}')],
-        ("Why?", "c"), ("So.", "c"), ("", None),
+        [
+            span(
+                "c",
+                "chain",
+                input=LANGCHAIN,
+                output='{"messages": [["human", "Why?"], ["ai", "So."]]}',
+            )
+        ],
+        ("Why?", "c"),
+        ("So.", "c"),
+        ("", None),
     ),
     "nothing": (
-        [span("c", "chain", input="{}", output="null")], ("", None), ("", None), ("", None),
+        [span("c", "chain", input="{}", output="null")],
+        ("", None),
+        ("", None),
+        ("", None),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -111,8 +165,10 @@ def test_task_ending_and_instructions_come_from_the_span_that_tells_them(name: s
     spans, task, ending, instructions = CASES[name]
     told = assignment(Run(id="r", spans=tuple(spans)))
     assert (told.task, told.ending, told.instructions) == (
-        Passage(*task), Passage(*ending), Passage(*instructions)
-    )  # fmt: skip
+        Passage(*task),
+        Passage(*ending),
+        Passage(*instructions),
+    )
 
 
 def test_what_the_run_itself_says_counts_before_its_spans() -> None:
@@ -124,14 +180,32 @@ def test_what_the_run_itself_says_counts_before_its_spans() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("text", [
-    "{1, 2}", "{'task': {1}}", "{b'x': 1}", "{[]: 1}", "{'a': '\\d'}", "[" * 9999, "{" * 9999,
-    "{1: 'task', 2: 1e999}", "{'true_answer': {1, 2}, 'answer': (1,)}", "['x', b'y']", "[1e999]",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{1, 2}",
+        "{'task': {1}}",
+        "{b'x': 1}",
+        "{[]: 1}",
+        "{'a': '\\d'}",
+        "[" * 9999,
+        "{" * 9999,
+        "{1: 'task', 2: 1e999}",
+        "{'true_answer': {1, 2}, 'answer': (1,)}",
+        "['x', b'y']",
+        "[1e999]",
+    ],
+)
 def test_odd_literals_are_texts(tmp_path: Path, text: str) -> None:
-    rows = [{"trace_id": "a", "span_id": k, "name": k, "attributes": {
-        "openinference.span.kind": k, "input.value": text, "output.value": text}}
-        for k in ("CHAIN", "AGENT")]  # fmt: skip
+    rows = [
+        {
+            "trace_id": "a",
+            "span_id": k,
+            "name": k,
+            "attributes": {"openinference.span.kind": k, "input.value": text, "output.value": text},
+        }
+        for k in ("CHAIN", "AGENT")
+    ]
     (tmp_path / "t.json").write_text(json.dumps(rows))
     run = read_traces(tmp_path / "t.json").runs[0]
     assert assignment(run).task.text

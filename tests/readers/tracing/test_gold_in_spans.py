@@ -32,7 +32,8 @@ TEXTS = {
     "json": (json.dumps(ROW), json.dumps(GONE)),
     "json in json": (json.dumps({"row": json.dumps(ROW)}), json.dumps({"row": json.dumps(GONE)})),
     "a Python dictionary in prose": (
-        f"Working on {ROW}.", f"Working on {GONE}.".replace(f"'{MARK}'", f'"{MARK}"'),
+        f"Working on {ROW}.",
+        f"Working on {GONE}.".replace(f"'{MARK}'", f'"{MARK}"'),
     ),
     "a Python dictionary in json": (
         json.dumps([str({"true_answer": "a 'b' \"c\"", "n": 1})]),
@@ -48,7 +49,7 @@ TEXTS = {
     "names of columns": ("['question', 'true_answer']", "['question', 'true_answer']"),
     "a form to fill in": ('{"is_correct": <true or false>}', '{"is_correct": <true or false>}'),
     "nothing": ('{"ground_truth": null}', '{"ground_truth": null}'),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -87,16 +88,35 @@ def test_what_was_there_before_the_models_is_the_users_and_their_words_are_their
     )
     spans = (
         Span(id="main", input=row, output=row),
-        Span(id="load", parent_id="main", output=row, attributes={"example.true_answer": 1954,
-             "rows": [{"gold_patch": "+1", "n": 2}]}),
+        Span(
+            id="load",
+            parent_id="main",
+            output=row,
+            attributes={"example.true_answer": 1954, "rows": [{"gold_patch": "+1", "n": 2}]},
+        ),
         Span(id="agent", kind="agent", parent_id="main", input=row, output=row),
-        Span(id="model", kind="llm", parent_id="agent", output=LEAKING, reply=(said,),
-             messages=(Message(role="user", content=LEAKING), said)),
-        Span(id="eval", output='{"score": 0, "by": "x"}',
-             attributes={"openinference.span.kind": "EVALUATOR"}),
-        Span(id="tool", kind="tool", parent_id="agent", input=LEAKING, output=LEAKING,
-             events=(SpanEvent(name="e", attributes={"row": LEAKING}),)),
-    )  # fmt: skip
+        Span(
+            id="model",
+            kind="llm",
+            parent_id="agent",
+            output=LEAKING,
+            reply=(said,),
+            messages=(Message(role="user", content=LEAKING), said),
+        ),
+        Span(
+            id="eval",
+            output='{"score": 0, "by": "x"}',
+            attributes={"openinference.span.kind": "EVALUATOR"},
+        ),
+        Span(
+            id="tool",
+            kind="tool",
+            parent_id="agent",
+            input=LEAKING,
+            output=LEAKING,
+            events=(SpanEvent(name="e", attributes={"row": LEAKING}),),
+        ),
+    )
     run = without_gold(Run(id="r", spans=spans))
     broken = Span(id="b", attributes={"rows": ["{'true_answer': 'abc", "more"]})
     assert "abc" not in str(without_gold(Run(id="r", spans=(broken,))).spans)
@@ -110,22 +130,35 @@ def test_what_was_there_before_the_models_is_the_users_and_their_words_are_their
     assert model.messages[0].content == gone
     assert (tool.input, tool.output, tool.events[0].attributes["row"]) == (LEAKING, gone, gone)
     assert run.metadata["withheld"] == {
-        "spans.main.input.answer": "1954", "spans.load.output.answer": "1954",
+        "spans.main.input.answer": "1954",
+        "spans.load.output.answer": "1954",
         "spans.load.attributes.example.true_answer": 1954,
-        "spans.load.attributes.rows[0].gold_patch": "+1", "spans.agent.input.answer": "1954",
-        "spans.model.messages.true_answer": "1954", "spans.model.messages.is_correct": "true",
-        "spans.eval.output.score": 0, "spans.tool.output.true_answer": "1954",
+        "spans.load.attributes.rows[0].gold_patch": "+1",
+        "spans.agent.input.answer": "1954",
+        "spans.model.messages.true_answer": "1954",
+        "spans.model.messages.is_correct": "true",
+        "spans.eval.output.score": 0,
+        "spans.tool.output.true_answer": "1954",
         "spans.tool.output.is_correct": "true",
-        "spans.tool.events.row.true_answer": "1954", "spans.tool.events.row.is_correct": "true",
-    }  # fmt: skip
+        "spans.tool.events.row.true_answer": "1954",
+        "spans.tool.events.row.is_correct": "true",
+    }
     assert without_gold(run) is run
 
 
-@pytest.mark.parametrize("text", [
-    "\\\\" * 300_000, '"true_answer": {' * 50_000, "'true_answer': '" * 50_000,
-    '"true_answer": "x' + '\\\\" ' * 100_000, '"' * 500_000, "true_answer=" * 50_000,
-    '"true_answer"' + " " * 500_000, '{"a":' * 50_000,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\\\\" * 300_000,
+        '"true_answer": {' * 50_000,
+        "'true_answer': '" * 50_000,
+        '"true_answer": "x' + '\\\\" ' * 100_000,
+        '"' * 500_000,
+        "true_answer=" * 50_000,
+        '"true_answer"' + " " * 500_000,
+        '{"a":' * 50_000,
+    ],
+)
 def test_hostile_texts_take_no_more_than_their_length(text: str) -> None:
     started = time.process_time()
     cleaned(text)
@@ -140,9 +173,10 @@ def test_no_gold_of_the_development_traces_is_left_and_no_evidence_goes() -> Non
         shown, whole = read_traces(path).runs[0], read_traces(path, with_gold=True).runs[0]
         kept = shown.metadata["withheld"]
         assert {k.rpartition(".")[2] for k in kept} >= (
-            {"true_answer", "Annotator Metadata"} if "gaia" in path.parts
+            {"true_answer", "Annotator Metadata"}
+            if "gaia" in path.parts
             else {"patch", "test_patch", "FAIL_TO_PASS", "PASS_TO_PASS"}
-        )  # fmt: skip
+        )
         pieces = condense(shown, Options(budget=None, piece=10**6)).pieces
         text = "\n".join(p.text for p in pieces if p.kind == "chain")
         for value in kept.values():

@@ -19,10 +19,18 @@ from tests.readers.tracing.samples import TRACE, flat, nested, otlp, read, span
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 KEYS = st.from_regex(r"[a-z_]{1,6}", fullmatch=True)
-SCALARS = st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(
-    allow_nan=False, allow_infinity=False) | TEXTS  # fmt: skip
-JSON = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4)
-                    | st.dictionaries(TEXTS, inner, max_size=4), max_leaves=12)  # fmt: skip
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**60), 2**60)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXTS
+)
+JSON = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=12,
+)
 # Trees whose lists hold scalars or objects, as attributes do.
 TREES = st.recursive(
     SCALARS | st.lists(SCALARS, min_size=1, max_size=3),
@@ -80,10 +88,20 @@ def test_no_text_breaks_the_decoder(text: str) -> None:
 
 
 ATTRIBUTES = st.dictionaries(
-    KEYS | st.sampled_from(["input.value", "output.value", "tool.name", "llm.model_name",
-                            "openinference.span.kind", "llm.input_messages.0.message.content"]),
-    TEXTS | st.integers(0, 99) | st.lists(st.integers(0, 9), max_size=2), max_size=4,
-)  # fmt: skip
+    KEYS
+    | st.sampled_from(
+        [
+            "input.value",
+            "output.value",
+            "tool.name",
+            "llm.model_name",
+            "openinference.span.kind",
+            "llm.input_messages.0.message.content",
+        ]
+    ),
+    TEXTS | st.integers(0, 99) | st.lists(st.integers(0, 9), max_size=2),
+    max_size=4,
+)
 
 
 @st.composite
@@ -95,8 +113,9 @@ def trees(draw: Any) -> list[dict[str, Any]]:
     made: dict[int, dict[str, Any]] = {}
     for i in reversed(range(count)):
         children = [made[j] for j in range(i + 1, count) if parents[j] == i]
-        made[i] = span(f"{i + 1:016x}", *children, status_code=status[i],
-                       span_attributes=draw(ATTRIBUTES))  # fmt: skip
+        made[i] = span(
+            f"{i + 1:016x}", *children, status_code=status[i], span_attributes=draw(ATTRIBUTES)
+        )
     return [made[i] for i in range(count) if parents[i] == -1]
 
 
@@ -114,10 +133,11 @@ def test_every_form_says_the_same(roots: list[dict[str, Any]], random: Any) -> N
         (other,) = read(folder, otlp(*roots)).runs
         drop = {"service_name", "scope_version"}
         expected = [
-            s.model_copy(update={"attributes": {k: v for k, v in s.attributes.items()
-                                                if k not in drop}})
+            s.model_copy(
+                update={"attributes": {k: v for k, v in s.attributes.items() if k not in drop}}
+            )
             for s in run.spans
-        ]  # fmt: skip
+        ]
         assert list(other.spans) == expected
         random.shuffle(rows)
         (mixed,) = read(folder, rows, "t.jsonl").runs

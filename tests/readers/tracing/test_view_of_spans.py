@@ -14,16 +14,30 @@ def test_inputs_and_outputs_of_spans(tmp_path: Path) -> None:
     def kind(name: str, **more: Any) -> dict[str, Any]:
         return {"openinference.span.kind": name} | {k.replace("_", "."): v for k, v in more.items()}
 
-    failed = {"Timestamp": "2025-03-01T10:00:01Z", "Name": "exception",
-              "Attributes": {"exception.message": "no such page"}}  # fmt: skip
+    failed = {
+        "Timestamp": "2025-03-01T10:00:01Z",
+        "Name": "exception",
+        "Attributes": {"exception.message": "no such page"},
+    }
     tree = span(
         ROOT,
-        span(FIRST, span_name="look", span_attributes=kind(
-            "TOOL", tool_name="search", input_value='{"q": "x"}', output_value="[user]\nfound")),
-        span(SECOND, span_name="open", status_code="Error", events=[failed],
-             span_attributes=kind("TOOL", tool_name="open", gold="42")),
-        span_name="main", span_attributes=kind("AGENT", input_value="Find x.", output_value="x is"),
-    )  # fmt: skip
+        span(
+            FIRST,
+            span_name="look",
+            span_attributes=kind(
+                "TOOL", tool_name="search", input_value='{"q": "x"}', output_value="[user]\nfound"
+            ),
+        ),
+        span(
+            SECOND,
+            span_name="open",
+            status_code="Error",
+            events=[failed],
+            span_attributes=kind("TOOL", tool_name="open", gold="42"),
+        ),
+        span_name="main",
+        span_attributes=kind("AGENT", input_value="Find x.", output_value="x is"),
+    )
     run = read(tmp_path, nested(tree)).runs[0]
     view = make_view(run)
     assert (view.problem, view.trajectory) == (
@@ -40,8 +54,14 @@ def test_inputs_and_outputs_of_spans(tmp_path: Path) -> None:
 def test_replies_stand_for_outputs() -> None:
     call = ToolCall(name="f", arguments={"a": 1})
     reply = (Message(role="assistant", content="I call f.", tool_calls=(call,)),)
-    one = Span(id="s", name="chat", kind="llm", output='{"raw": 1}', reply=reply,
-               events=(SpanEvent(name="note", attributes={"x": 1}),))  # fmt: skip
+    one = Span(
+        id="s",
+        name="chat",
+        kind="llm",
+        output='{"raw": 1}',
+        reply=reply,
+        events=(SpanEvent(name="note", attributes={"x": 1}),),
+    )
     assert make_view(Run(id="r", input="q", spans=(one,))).trajectory == (
         '[span assistant: llm chat]\nI call f.\n[tool call] f {"a": 1}'
     )

@@ -52,9 +52,10 @@ class Ratings:
     def of(self, system: str) -> Floats:
         """Item means of one system in the order of its questions."""
         rows = sorted(
-            (q, m) for q, s, m in zip(self.question, self.system, self.means, strict=True)
+            (q, m)
+            for q, s, m in zip(self.question, self.system, self.means, strict=True)
             if s == system
-        )  # fmt: skip
+        )
         return np.array([m for _, m in rows])
 
 

@@ -6,9 +6,13 @@ The number of digits matters: a figure is reproduced when ours rounds to it.
 from __future__ import annotations
 
 CRITERIA = (
-    "Problem Interpretation", "Mathematical Methodology", "Calculation Correctness",
-    "Explanation Clarity", "Code Efficiency", "Code Correctness",
-)  # fmt: skip
+    "Problem Interpretation",
+    "Mathematical Methodology",
+    "Calculation Correctness",
+    "Explanation Clarity",
+    "Code Efficiency",
+    "Code Correctness",
+)
 _POOLED = (  # mean and 1.96 standard errors of successes, of failures; n of each
     ("3.962 0.046 104", "3.964 0.049 56"),
     ("3.865 0.089 104", "3.214 0.294 56"),
@@ -62,9 +66,14 @@ _OTHER = {
     "B3 tau airline alpha nominal": "0.400930",
     "B3 tau airline Fleiss": "0.397920",
     "B3 tau airline AUC of length": "0.316656",
-    "S13 tau pass^1": "0.42", "S13 tau pass^2": "0.273333", "S13 tau pass^3": "0.22",
-    "S13 tau pass^4": "0.20", "S13 tau pass@1": "0.42", "S13 tau pass@2": "0.566667",
-    "S13 tau pass@3": "0.66", "S13 tau pass@4": "0.72",
+    "S13 tau pass^1": "0.42",
+    "S13 tau pass^2": "0.273333",
+    "S13 tau pass^3": "0.22",
+    "S13 tau pass^4": "0.20",
+    "S13 tau pass@1": "0.42",
+    "S13 tau pass@2": "0.566667",
+    "S13 tau pass@3": "0.66",
+    "S13 tau pass@4": "0.72",
     "S1 0/10 Wilson high": "0.2775",
     "4.3 Calculation Correctness, p": "0.066",
     "4.3 Explanation Clarity, p": "0.048",
@@ -75,7 +84,7 @@ _OTHER = {
     "4.9 accuracy, between cases": "2.250",
     "4.9 accuracy, within": "0.631",
     "4.9 accuracy, ICC": "0.78",
-}  # fmt: skip
+}
 
 
 def spec_figures() -> dict[str, str]:
