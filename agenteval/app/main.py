@@ -31,12 +31,11 @@ COMMANDS = {
     "demo": "Compare a capable, a weak and a bad judge; needs no key.",
     "init": "Create a task; from a file of runs also a first page.",
     "run": "Run an evaluation file: criteria, scores, verdict, report.",
-    "criteria": "Propose criteria, merge paraphrases, check the scales, write criteria/TASK.json.",
+    "criteria": "Propose criteria for a task, and merge paraphrases.",
     "design": "Plan cases and repeats: calls, cost and precision.",
     "quantify": "Score every run on every criterion.",
-    "verify": "Judge every run and perturbed copies of it; say which criteria and whether to "
-    "trust.",
-    "perturb": "Write the text of every run and of perturbed copies; rate them, then verify.",
+    "verify": "Say which criteria to keep and whether the judge can be trusted.",
+    "perturb": "Write runs and perturbed copies, to be rated elsewhere.",
     "agree": "Compare the judge with ratings by people.",
     "compare": "Compare two systems, judges or stores, paired by case.",
     "report": "Write one HTML page with all stored results of a judge.",
@@ -44,11 +43,9 @@ COMMANDS = {
     "export": "Write the stored results to a file, one row per result.",
     "store": "Show what a store contains, or copy it.",
     "doctor": "Check the installation, judge, tasks and store.",
-    "plan": "Test whether an agent can plan: requests with known constraints, mock tools, exact "
-    "verdicts without a judge.",
-    "trace": "Find, locate and grade errors in traces of agents, and measure whoever finds them.",
-    "flow": "Evaluate agents that serve users by a procedure: turn by turn against recorded "
-    "sessions, or in whole sessions with simulated users and tools.",
+    "plan": "Test whether an agent can plan: exact verdicts without a judge.",
+    "trace": "Find errors in traces of agents, and measure whoever finds them.",
+    "flow": "Evaluate agents that serve users by a procedure.",
 }
 
 

@@ -30,9 +30,12 @@ if TYPE_CHECKING:
     from agenteval.planning.case import Case
 
 app = typer.Typer(
-    help="Test whether an agent can plan: requests with known constraints, mock tools, exact "
-    "verdicts without a judge.",
+    help=(
+        "Test whether an agent can plan: exact verdicts without a judge.\n\n"
+        "Requests have known constraints, and the agent gets mock tools."
+    ),
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode=None,
 )
 
@@ -169,7 +172,7 @@ def dissect(
     limits: CaseLimits,
     output: OutputOptions,
 ) -> None:
-    """Find the causes of the failures that `plan test` has stored for this agent and suite."""
+    """Find the causes of the failures that `plan test` stored."""
     from agenteval.planning.dissect_api import dissect as find_causes
 
     with following("dissecting", "cases") as progress:
@@ -185,7 +188,10 @@ def dissect(
 def capability(
     settings: CapabilityOptions, request: RequestOptions, limits: CaseLimits, output: OutputOptions
 ) -> None:
-    """Raise the number of actions until success falls below the threshold."""
+    """Find the number of actions at which success becomes too rare.
+
+    Actions are added until success falls below the threshold.
+    """
     from agenteval.planning.api import plan_capability
 
     with following("planning", "trials") as progress:
@@ -207,7 +213,7 @@ def report(
     lexicon: Annotated[Path | None, flag(PlanTestOptions, "lexicon")] = None,
     store: options.StorePath = None,
 ) -> None:
-    """Tables of all systems tried; with -o a self-contained page with figures and failures."""
+    """Show tables of all agents tried; -o writes a page."""
     from agenteval.files import write_atomically
     from agenteval.planning.api import plan_report
 

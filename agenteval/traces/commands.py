@@ -19,8 +19,9 @@ from agenteval.traces import show_commands as trace_show
 from agenteval.traces.options import LocateOptions
 
 app = typer.Typer(
-    help="Find, locate and grade errors in traces of agents, and measure whoever finds them.",
+    help="Find errors in traces of agents, and measure whoever finds them.",
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode=None,
 )
 app.command("show")(trace_show.show)
@@ -128,7 +129,7 @@ def stats(
         int | None, typer.Option(help="Tokens of a condensed trace; default: no limit.", min=256)
     ] = None,
 ) -> None:
-    """Spans by kind, depth, errors, tokens, and the ratio of condensing."""
+    """Count spans by kind, errors, tokens, and what condensing saves."""
     from agenteval.traces.api import stats as stats_of
 
     finish(stats_of(paths, budget=budget, notify=notify), output)
@@ -152,7 +153,7 @@ def report(
     taxonomy: trace_show.TaxonomyFile = None,
     store: options.StorePath = None,
 ) -> None:
-    """Errors by category and finder; with -o a page that shows them on the spans."""
+    """Count errors by category and finder; -o writes a page with spans."""
     from agenteval.files import write_atomically
     from agenteval.traces.api import findings_report
 

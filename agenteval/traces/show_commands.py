@@ -57,7 +57,7 @@ def show(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Print a trace as a tree: kind, name, duration, tokens, status, and findings at their span."""
+    """Print a trace as a tree, with findings at their spans."""
     from agenteval.cli.running import Watch, opened
     from agenteval.traces.api import detect as detect_errors
     from agenteval.traces.evaluator import load_findings

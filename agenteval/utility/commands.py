@@ -25,7 +25,10 @@ def criteria(
     limits: options.LimitOptions,
     shown: options.OutputOptions,
 ) -> None:
-    """Propose criteria, merge paraphrases, check the scales, write criteria/TASK.json."""
+    """Propose criteria for a task, and merge paraphrases.
+
+    Their scales are checked; they are written to criteria/TASK.json.
+    """
     from agenteval.readers.tasks import TASK_FILE, find_task
     from agenteval.utility import api
 
@@ -144,7 +147,10 @@ def verify(
     limits: options.LimitOptions,
     shown: options.OutputOptions,
 ) -> None:
-    """Judge every run and perturbed copies of it; say which criteria and whether to trust."""
+    """Say which criteria to keep and whether the judge can be trusted.
+
+    Every run and perturbed copies of it are judged.
+    """
     from agenteval.utility import verifying
     from agenteval.utility.verify.options import VerifyOptions
 
@@ -187,7 +193,10 @@ def perturb(
     limit: options.FirstRuns = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write the text of every run and of perturbed copies; rate them, then verify --scores."""
+    """Write runs and perturbed copies, to be rated elsewhere.
+
+    `agenteval verify --scores` then reads the ratings.
+    """
     from agenteval.utility import api
 
     Verbosity.level = -1 if quiet else Verbosity.level

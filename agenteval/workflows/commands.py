@@ -31,9 +31,12 @@ if TYPE_CHECKING:
     from agenteval.workflows.results import SessionResult
 
 app = typer.Typer(
-    help="Evaluate agents that serve users by a procedure: turn by turn against recorded "
-    "sessions, or in whole sessions with simulated users and tools.",
+    help=(
+        "Evaluate agents that serve users by a procedure.\n\n"
+        "Turn by turn against recorded sessions, or in sessions with simulated users and tools."
+    ),
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode=None,
 )
 
@@ -117,8 +120,11 @@ def check(
         Path | None, typer.Option("--tools", help="For charts: a tools.json to check against.")
     ] = None,
 ) -> None:
-    """Check charts, their tools and conditions, users, recorded calls and the backend for defects
-    that make sessions meaningless. Exit code 1 for errors, 2 for files that cannot be read."""
+    """Check roles for defects that make sessions meaningless.
+
+    Checked are charts, their tools and conditions, users, recorded calls and the backend. Exit
+    code 1 for errors, 2 for files that cannot be read.
+    """
     from agenteval.workflows.procedure_api import flow_check
 
     finish(flow_check(roles, scenarios=scenario or (), tools=tools, notify=notify), output)
@@ -133,7 +139,7 @@ def turn(
     output: OutputOptions,
     roles: _Roles = None,
 ) -> None:
-    """Predict every turn from the recorded talk before it, and compare with what was done.
+    """Let an agent continue recorded sessions, and compare each turn.
 
     ROLE may be files of turn rows in FlowBench's format: then the agent gets their own prompts."""
     from agenteval.workflows.api import flow_turns
@@ -194,10 +200,11 @@ def import_(
     max_unscored: Annotated[float, flag(TurnOptions, "max_unscored")] = 0.1,
     store: options.StorePath = None,
 ) -> None:
-    """Store recorded sessions of an agent, with success by the state that their calls leave when
-    they are replayed.
+    """Store recorded sessions of an agent, and check their success.
 
-    The role's backend.py is run: it is code. Recorded rewards are kept beside the verdicts."""
+    Success is decided by the state that the calls leave when they are replayed. The role's
+    backend.py is run: it is code. Recorded rewards are kept beside the verdicts.
+    """
     from agenteval.workflows.import_api import flow_import
 
     with following("import", "sessions") as progress:
@@ -230,7 +237,7 @@ def report(
     ] = 100,
     store: options.StorePath = None,
 ) -> None:
-    """Tables of all systems tried; with -o a self-contained page with figures and sessions."""
+    """Show tables of all agents tried; -o writes a page with sessions."""
     from agenteval.workflows.api import flow_results
 
     if figure is not None:
@@ -273,7 +280,10 @@ def score(
         ),
     ] = None,
 ) -> None:
-    """Score predictions against gold: tools, parameters, nodes, replies; or whole sessions."""
+    """Score predictions or whole sessions against gold.
+
+    Of predictions: tools, parameters, nodes and replies.
+    """
     from agenteval.files import read_text
     from agenteval.workflows.flowbench_api import flow_score
 

@@ -77,6 +77,16 @@ def test_control_characters_in_a_message_are_shown_and_not_obeyed(cli: Cli, tmp_
     assert "red" in result.err
 
 
+@pytest.mark.parametrize("group", ["", "plan", "trace", "flow", "store", "agree"])
+def test_no_line_of_a_list_of_commands_is_cut_at_80_columns(
+    cli: Cli, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    listed = cli(*group.split(), "--help").out
+    assert "Commands:" in listed
+    assert "..." not in listed.partition("Commands:")[2]
+
+
 def test_the_list_of_commands_says_what_their_own_help_says(cli: Cli) -> None:
     for name, text in COMMANDS.items():
         own = " ".join(cli(name, "--help").out.split())

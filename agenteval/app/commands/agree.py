@@ -18,6 +18,7 @@ from agenteval.cli.outputs import refuse_input
 
 app = typer.Typer(
     help="Compare the judge with ratings by people.",
+    add_completion=False,
     rich_markup_mode=None,
 )
 

@@ -14,6 +14,7 @@ from agenteval.cli.console import note
 app = typer.Typer(
     help="Show what a store contains, or copy it.",
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode=None,
 )
 
