@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Mapping
@@ -33,7 +34,7 @@ class Report:
     told once. `data` is what JSON holds beside the tables. `gates` are demands on the figures
     (see `gated`). `exit_code` is that of the command: 0 fine, 1 a gate was not met,
     3 infrastructure or too many unscored, 4 not enough data, 5 the judge is not trustworthy.
-    `bill` is what would be asked, after a dry run: then there are no tables.
+    `estimate` says what would be asked, after a dry run: then there are no tables.
     """
 
     title: str
@@ -54,6 +55,16 @@ class Report:
         tables = ", ".join(rows) or "no tables"
         return f"<{type(self).__name__} {self.title!r}: {tables}; exit code {self.exit_code}>"
 
+    def _repr_html_(self) -> str:
+        """Return what `print` shows, for a notebook."""
+        console = Console(
+            record=True, file=io.StringIO(), width=120, color_system="standard", highlight=False
+        )
+        self.print(console=console)
+        style = "line-height: 1.25; overflow-x: auto; white-space: pre"
+        shown = f'<pre style="{style}">{{code}}</pre>'
+        return console.export_html(inline_styles=True, code_format=shown)
+
     def gated(self, *gates: Gate, undecided_passes: bool = False) -> Self:
         """The report with these gates and the exit code that follows from them; the code of work
         that was broken off stays."""
@@ -69,7 +80,7 @@ class Report:
 
     def print(self, *, all: bool = False, console: Console | None = None) -> None:
         """Title, notes and tables on standard output or `console`; `all` adds the detail tables.
-        After a dry run the bill."""
+        After a dry run the estimate."""
         if console is None:
             replace_unencodable(sys.stdout)
             console = Console(highlight=False, emoji=False)
@@ -93,7 +104,7 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain values: `tables` by key (see `Table.to_json`), notes, gates, exit
-        code, and `data`; after a dry run the bill alone."""
+        code, and `data`; after a dry run the estimate alone."""
         if self.estimate is not None:
             return self.estimate.to_json()
         return {
