@@ -98,6 +98,18 @@ def test_the_same_version_passes_and_gates_are_what_is_asked_for(stores: Path) -
     assert "gate fail-under 0.7 of accuracy: missed" in said
 
 
+def test_an_evaluation_file_is_run_and_its_gates_decide(stores: Path) -> None:
+    suite = ROOT / "tests/golden/data/suite.jsonl"
+    gate = f"plan: {{suite: {suite}, agent: 'scripted:perfect', gate: 0.9}}\nstore: plans.db\n"
+    (stores / "-eval.yaml").write_text(gate)
+    code, said, left = act(stores, file="-eval.yaml")
+    assert (code, left["GITHUB_OUTPUT"]) == (0, "exit-code=0\n"), said
+    assert left["GITHUB_STEP_SUMMARY"].startswith("## agenteval run\n")
+    (stores / "-eval.yaml").write_text(gate.replace("perfect", "random"))
+    code, said, left = act(stores, file="-eval.yaml")
+    assert (code, left["GITHUB_OUTPUT"]) == (1, "exit-code=1\n"), said
+
+
 def test_an_input_is_an_argument_and_never_a_command(stores: Path) -> None:
     code, said, left = act(stores, arguments="$(touch run)\n; touch run\n`touch run`")
     assert code == 2, said
