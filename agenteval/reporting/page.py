@@ -386,7 +386,8 @@ def _cell(cell: Cell, column: Column, drawn: bool, links: Mapping[str, str]) -> 
     key = sort_key(cell)
     number = float(key) if column.number and isinstance(key, (int, float)) else None
     if not isinstance(cell, Estimate):
-        kind = "none" if cell is None else "zero" if cell == 0 and column.number else ""
+        quiet = cell is None or (cell == 0 and column.number)
+        kind = "none" if cell is None and column.number else "zero" if quiet else ""
         kind = "figure" if isinstance(cell, str) and column.number else kind
         return _TableCell(text, kind, number, link=links.get(text, ""))
     kind = {"passed": "pass", "failed": "fail"}.get(cell.mark, "" if number is not None else "none")

@@ -16,7 +16,6 @@ from agenteval.reporting import plots
 from agenteval.reporting.page import (
     Answer,
     AnswerKind,
-    BadgeKind,
     Block,
     Columns,
     Foldout,
@@ -55,6 +54,7 @@ from agenteval.utility.page_tables import (
     missing_table,
     rated_share,
     systems_table,
+    trust_table,
 )
 from agenteval.utility.tables import effects_table, evidence_by_system, evidence_table, set_lines
 
@@ -64,12 +64,6 @@ _MOST_LABELS = 12
 _MOST_MISSING = 0.2  # share without a result from which a criterion is named
 _MOST_PANELS = 24
 _MOST_CORRELATED = 40
-_MEANINGS: dict[BadgeKind, str] = {
-    "keep": "can be used",
-    "repair": "need work before they can be used",
-    "undecided": "the data do not tell",
-    "drop": "should not be used",
-}
 _KINDS: dict[str, AnswerKind] = {"trustworthy": "trustworthy", "not trustworthy": "not-trustworthy"}
 
 
@@ -131,15 +125,13 @@ def _summary(material: JudgeMaterial, opened: RunItems) -> list[Block]:
     tables = [evidence_table(judge), evidence_by_system(judge)] if judge else []
     return [
         Answer("The judge on these criteria", text, lines, kind),
-        *(Listing(table) for table in tables if table.rows),
         *(Text([Fragment("Warning ", "strong"), line], "warning") for line in warnings),
+        _trusted(material),
+        *(Listing(table) for table in tables if table.rows),
         Tiles(_tiles(material, opened.flags)),
         Columns(
-            _trusted(material),
-            [
-                Lines(_measured(material) or ["means of the judge's ratings"], "What was measured"),
-                Lines(missing or ["nothing: every judgement has a result"], "What is missing"),
-            ],
+            [Lines(_measured(material) or ["means of the judge's ratings"], "What was measured")],
+            [Lines(missing or ["nothing: every judgement has a result"], "What is missing")],
         ),
     ]
 
@@ -252,25 +244,14 @@ def _not_shown(material: JudgeMaterial, opened: RunItems) -> list[str]:
     return lines
 
 
-def _trusted(material: JudgeMaterial) -> list[Block]:
-    title = "What can be trusted"
-    if material.findings is None:
-        command = Fragment("agenteval verify", "code")
-        meaning = "the means below say what the judge answered, not whether the answers hold."
-        return [Text(["Not verified: run ", command, f". Until then {meaning}"], title=title)]
-    blocks: list[Block] = []
-    for verdict, meaning in _MEANINGS.items():
-        lines: list[Words] = []
-        for v in material.findings.criteria:
-            if v.verdict == verdict:
-                name = Fragment(material.names.get(v.criterion_id, v.criterion_id), "strong")
-                lines.append([name, " ", Fragment("; ".join(v.reasons[:2]), "quiet")])
-        if lines:
-            blocks += [
-                Text([badge(verdict, verdict), f" {meaning}"], title="" if blocks else title),
-                Lines(lines, form="plain"),
-            ]
-    return blocks
+def _trusted(material: JudgeMaterial) -> Block:
+    if material.findings is not None:
+        links = {c.name: f"c-{i}" for i, c in enumerate(material.criteria)}
+        return Listing(trust_table(material.findings.criteria, material.names), links)
+    command = Fragment("agenteval verify", "code")
+    meaning = "the means below say what the judge answered, not whether the answers hold."
+    words: Words = ["Not verified: run ", command, f". Until then {meaning}"]
+    return Text(words, title="What can be trusted")
 
 
 def _criteria(material: JudgeMaterial) -> PageSection:

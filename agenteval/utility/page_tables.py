@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agenteval.records.table import Cell, Column, Estimate, Table, column, table_of
@@ -13,6 +14,7 @@ from agenteval.utility.page_data import JudgeMaterial
 from agenteval.utility.tables import marked
 
 _SIGNS = {"lower": "↓", "none": "=", "higher": "↑", "unknown": "·"}
+_VERDICTS = ("keep", "repair", "undecided", "drop")
 _RATED = "share of judgements with a result"
 
 
@@ -28,19 +30,13 @@ class _CriterionRow:
     mean: Estimate = column("mean [95%]", "number", "0 worst, 1 best; interval over cases")
     success: float | None = column("success", "number", "mean of successful runs")
     failed: float | None = column("failed", "number", "mean of failed runs")
-    agreement: Estimate | None = column(
-        "agreement AC2", "number", "Gwet's AC2 over repeats, linear weights"
-    )
-    discrimination: Estimate | None = column(
-        "AUC", "number", "success rated above failure; 0.5 is chance"
-    )
     rated: float | None = column("rated", "share", _RATED)
     ratings: int = column("ratings", "count", "ratings with a value")
     cases: int = column("cases", "count", "the independent units")
 
 
 def criteria_table(material: JudgeMaterial) -> Table:
-    """Return one row per criterion: verdict, means, what was verified, how much was rated."""
+    """Return one row per criterion: verdict, means, how much was rated."""
     labelled = bool((material.table.success >= 0).any())
     rows, notes = [], []
     for criterion in material.criteria:
@@ -57,10 +53,6 @@ def criteria_table(material: JudgeMaterial) -> Table:
             success, failed = (
                 interval(ratings.where(ratings.success == side)).mean for side in (1, 0)
             )
-        agreement, discrimination = (
-            marked(check) if verdict and (check := verdict.check(name)) else None
-            for name in ("agreement", "discrimination")
-        )
         rows.append(
             _CriterionRow(
                 criterion.name,
@@ -68,8 +60,6 @@ def criteria_table(material: JudgeMaterial) -> Table:
                 mean,
                 success,
                 failed,
-                agreement,
-                discrimination,
                 rated_share(ratings),
                 overall.n,
                 overall.n_clusters or 0,
@@ -77,6 +67,52 @@ def criteria_table(material: JudgeMaterial) -> Table:
         )
     unknown = () if labelled else ("success", "failed")
     return table_of(_CriterionRow, "criteria", "Criteria", rows, notes=notes, drop_empty=unknown)
+
+
+@dataclass(frozen=True)
+class _TrustRow:
+    criterion: str = column("criterion")
+    verdict: str = column("verdict", hint="keep, repair, drop or undecided")
+    agreement: Estimate | None = column(
+        "repeats agree, AC2", "number", "Gwet's AC2 over repeats, linear weights"
+    )
+    discrimination: Estimate | None = column(
+        "success / failed, AUC", "number", "success rated above failure; 0.5 is chance"
+    )
+    effect: Estimate | None = column(
+        "largest drop", "number", "original minus perturbed copy, where a drop was expected"
+    )
+    as_expected: str | None = column(
+        "moved as expected", hint="perturbations that should lower or raise scores, and did"
+    )
+    why: str | None = column("why it is not kept")
+
+
+def trust_table(verdicts: Sequence[Verification], names: Mapping[str, str]) -> Table:
+    """Return one row per criterion, kept ones first: verdict, checks, and why it is not kept."""
+    rows = []
+    for v in sorted(verdicts, key=lambda v: _VERDICTS.index(v.verdict)):
+        agreement, discrimination = (
+            marked(check) if (check := v.check(name)) else None
+            for name in ("agreement", "discrimination")
+        )
+        directed = [e for e in v.effects if e.expected in ("lower", "higher")]
+        drops = [e for e in v.effects if e.expected == "lower" and e.estimate is not None]
+        largest = max(drops, key=lambda e: e.estimate or 0.0, default=None)
+        passed = sum(e.outcome == "pass" for e in directed)
+        rows.append(
+            _TrustRow(
+                names.get(v.criterion_id, v.criterion_id),
+                v.verdict,
+                agreement,
+                discrimination,
+                marked(largest) if largest else None,
+                f"{passed} of {len(directed)}" if directed else None,
+                None if v.verdict == "keep" else v.reasons[0],
+            )
+        )
+    empty = ("agreement", "discrimination", "effect", "as_expected", "why")
+    return table_of(_TrustRow, "trust", "What can be trusted", rows, drop_empty=empty)
 
 
 def systems_table(material: JudgeMaterial) -> Table | None:

@@ -14,11 +14,12 @@ import pytest
 from agenteval.errors import InputError
 from agenteval.records import Criterion
 from agenteval.records.table import Estimate
+from agenteval.records.verification import Check, Effect, Verification
 from agenteval.stats.scores import score_table
 from agenteval.store import Store
 from agenteval.utility.page import MOST_RUNS, utility_page
 from agenteval.utility.page_data import JudgeMaterial, ReportScope, from_store
-from agenteval.utility.page_tables import criteria_table
+from agenteval.utility.page_tables import criteria_table, trust_table
 from agenteval.utility.verify.options import VerifyOptions
 from tests.reporting.conftest import Page
 from tests.reporting.making import (
@@ -267,3 +268,52 @@ def test_many_ratings_make_a_page_that_opens() -> None:
     assert len(re.findall(r'<div class="inside" id="run-', html)) == MOST_RUNS
     assert f"{MOST_RUNS} of 1,000 runs can be opened here" in html
     assert len(html) < 5_000_000
+
+
+def _verified(name: str, verdict: str, reasons: tuple[str, ...], *effects: Effect) -> Verification:
+    agree = Check(name="agreement", outcome="pass", reason="", estimate=0.9, low=0.8, high=1.0)
+    return Verification(
+        criterion_id=name,
+        verdict=verdict,
+        reasons=reasons,
+        runs=9,
+        cases=9,
+        repeats=2,
+        checks=(agree,),
+        effects=effects,
+    )
+
+
+def test_what_can_be_trusted_is_a_row_for_each_criterion() -> None:
+    def effect(expected: str, outcome: str, estimate: float | None) -> Effect:
+        return Effect(
+            variant="v",
+            operator="pad",
+            expected=expected,
+            outcome=outcome,
+            reason="",
+            estimate=estimate,
+        )
+
+    kept = (
+        effect("lower", "pass", 0.2),
+        effect("lower", "unknown", 0.3),
+        effect("none", "pass", 0),
+    )
+    table = trust_table(
+        [
+            _verified(
+                "b", "drop", ("it reads the length", "and more"), effect("unknown", "pass", 9)
+            ),
+            _verified("a", "keep", ("all is well",), *kept),
+        ],
+        {"a": "Accuracy", "b": "Brevity"},
+    )
+    first, second = table.rows
+    assert [row["criterion"] for row in table.rows] == ["Accuracy", "Brevity"]
+    assert [row["verdict"] for row in table.rows] == ["keep", "drop"]
+    assert [row["as_expected"] for row in table.rows] == ["2 of 3", None]
+    assert [row["why"] for row in table.rows] == [None, "it reads the length"]
+    assert (first["effect"].value, second["effect"]) == (0.3, None)
+    assert first["agreement"].value == 0.9
+    assert "discrimination" not in first  # nothing was known of success
