@@ -298,7 +298,8 @@ def test_what_can_be_trusted_is_a_row_for_each_criterion() -> None:
     kept = (
         effect("lower", "pass", 0.2),
         effect("lower", "unknown", 0.3),
-        effect("none", "pass", 0),
+        effect("higher", "pass", -0.4),
+        effect("none", "unknown", 0.0),
     )
     table = trust_table(
         [
