@@ -19,7 +19,7 @@ JOBS ?= 2
 TESTS ?=
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
-.PHONY: demo docs test test-all test-latest test-interop pytest lock lint size bench bench-soak \
+.PHONY: demo docs pictures test test-all test-latest test-interop pytest lock lint size bench bench-soak \
 	bench-crash bench-hostile bench-speed scale browser clean
 
 # First what is recorded or needs no model; then the local critic, which has to be fetched.
@@ -97,6 +97,10 @@ bench-soak bench-crash bench-hostile bench-speed: bench-%: $(VENV)/dev
 # What Ray actors cost and bring, and what survives kills. About a quarter of an hour.
 scale: $(VENV)/dev
 	$(BIN)/python -m benchmarks scale
+
+# The pictures of the README.
+pictures: $(VENV)/dev browser
+	$(BIN)/python docs/pictures.py
 
 # Chromium for the tests of the report, from Debian, when root and not there yet. Without it these
 # tests are skipped, with a line that says so.
