@@ -36,7 +36,8 @@ _WORDS = {
     "output": "output answer reply response bot assistant agent completion antwort ausgabe",
     "input": "input question message request query prompt customer user mail problem frage anfrage "
     "kunde eingabe",
-    "success": "success successful resolved solved correct passed ok helpful erfolg gelöst richtig",
+    "success": "success successful resolved solved closed correct passed ok helpful erfolg gelöst "
+    "richtig",
     "id": "id nr no number key nummer",
     "system": "system version model variant release",
     "reference": "reference expected gold truth target erwartet soll",
@@ -250,8 +251,10 @@ def check_mapping(
         notes.add(problem, place)
 
 
-def guess_mapping(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return columns by field, as far as names and contents are clear.
+def guess_mapping(
+    records: Sequence[Mapping[str, Any]], given: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Return columns by field: those `given`, and others as far as names and contents are clear.
 
     A name that tools use counts most, then words in the name, then the values: texts for input and
     output (of two such columns without a clear name the first is the input), verdicts for success,
@@ -260,8 +263,10 @@ def guess_mapping(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """
     columns = list(dict.fromkeys(key for record in records for key in record))
     values = {key: [r[key] for r in records if r.get(key) not in (None, "")] for key in columns}
-    guess: dict[str, str] = {}
+    guess = dict(given or {})
     for name in ("success", "id", "system", "reference", "output", "input"):
+        if name in guess:
+            continue
         ranked = []
         for at, key in enumerate(columns):
             score = 0 if key in guess.values() else _named(key, name)
@@ -279,7 +284,9 @@ def guess_mapping(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     missing = [name for name in ("input", "output") if name not in guess]
     if len(texts) == len(missing):
         guess |= zip(missing, texts, strict=True)
-    if "output" not in guess and not any((field_of(c) or ("",))[0] == "messages" for c in columns):
+    if not {"output", "messages"} & guess.keys() and not any(
+        (field_of(c) or ("",))[0] == "messages" for c in columns
+    ):
         raise InputError(
             f"which column is what the system answered? There are {', '.join(columns[:20])}; "
             "say --map output=COLUMN,input=COLUMN"

@@ -68,3 +68,15 @@ def test_what_is_not_plain_is_not_guessed() -> None:
     # `resolved` by its name, but what it holds is no verdict
     rows = [{"question": f"{LONG}{n}", "answer": f"{LONG}{n}", "resolved": "soon"} for n in "ab"]
     assert guess_mapping(rows) == {"input": "question", "output": "answer"}
+
+
+def test_a_column_that_is_named_leaves_the_guesses_for_the_others() -> None:
+    rows = [
+        {"ticket": i, "question": f"how {i}", "answer": f"so {i}", "state": "yes", "closed?": "no"}
+        for i in range(4)
+    ]
+    others = {"input": "question", "output": "answer"}
+    assert guess_mapping(rows) == {**others, "success": "closed?"}
+    assert guess_mapping(rows, {"success": "state"}) == {**others, "success": "state"}
+    turned = {"input": "answer", "output": "question"}
+    assert guess_mapping(rows, turned) == {**turned, "success": "closed?"}

@@ -121,9 +121,9 @@ def _mapping(runs: Path, given: dict[str, str] | None) -> tuple[dict[str, str], 
 
     records = first_records(find(runs).files[0]) if find(runs).files else []
     mapping = given or {}
-    if given is None and records:
+    if records:
         try:
-            mapping = guess_mapping(records)
+            mapping = guess_mapping(records, given)
         except InputError as error:
             raise InputError(str(error), str(runs)) from None
     result = read_runs(runs, mapping=mapping)
