@@ -87,8 +87,8 @@ class Commands(typer.core.TyperGroup):
 app = typer.Typer(
     name="agenteval",
     cls=Commands,
-    help="Find out whether an LLM agent is useful, and whether the judge that says so can be "
-    "trusted.",
+    help="Find out whether an LLM agent is useful, and whether you can trust the judge that scores "
+    "it.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},  # commands inherit it
     pretty_exceptions_enable=False,
