@@ -147,9 +147,9 @@ class Asking(ScriptedJudge):
         return await super().evaluate(unit)
 
 
-def test_of_many_units_a_sample_is_drafted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_units_a_sample_is_drafted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dry_run, "SAMPLE", 10)
-    with Store(":memory:") as store:
+    with Store(tmp_path / "s.db") as store:
         work = experiment(Asking(), items(19), criteria(1), store, repeats=5)
         (line,) = asyncio.run(work.dry_run()).lines
     assert (line.exact, line.least.requests, line.most.requests) == (False, 95, 190)
