@@ -24,7 +24,7 @@ def rated_share(table: ScoreTable) -> float | None:
 
 
 @dataclass(frozen=True)
-class _MeanRow:
+class _CriterionMeansRow:
     criterion: str = column("criterion")
     verdict: str = column("verdict", hint="keep, repair, drop or undecided")
     mean: Estimate = column("mean [95%]", "number", "0 worst, 1 best; interval over cases")
@@ -54,7 +54,7 @@ def criteria_table(material: JudgeMaterial) -> Table:
                 interval(ratings.where(ratings.success == side)).mean for side in (1, 0)
             )
         rows.append(
-            _MeanRow(
+            _CriterionMeansRow(
                 criterion.name,
                 verdict.verdict if verdict else "not verified",
                 mean,
@@ -66,7 +66,9 @@ def criteria_table(material: JudgeMaterial) -> Table:
             )
         )
     unknown = () if labelled else ("success", "failed")
-    return table_of(_MeanRow, "criteria", "Criteria", rows, notes=notes, drop_empty=unknown)
+    return table_of(
+        _CriterionMeansRow, "criteria", "Criteria", rows, notes=notes, drop_empty=unknown
+    )
 
 
 @dataclass(frozen=True)
