@@ -19,6 +19,16 @@ from agenteval.text import plural
 
 
 @dataclass(frozen=True)
+class QueuePlan:
+    """What a new queue is called, which criteria (ids; default: all that the judge rated) are
+    labelled, and by how many raters each item (None: all)."""
+
+    name: str
+    criteria: tuple[str, ...] = ()
+    per_item: int | None = None
+
+
+@dataclass(frozen=True)
 class LabelledQueue:
     """A queue with its judge's ratings and its labels.
 
@@ -36,52 +46,35 @@ class LabelledQueue:
 
 
 def drawn_queue(
-    judge: StoredJudge,
-    n: int,
-    *,
-    name: str,
-    by: By = "random",
-    seed: int = 0,
-    criteria: Sequence[str] = (),
-    per_item: int | None = None,
+    judge: StoredJudge, plan: QueuePlan, n: int, *, by: By = "random", seed: int = 0
 ) -> LabelQueue:
     """Return a queue of `n` runs drawn from those that the judge rated (see `sampling.draw`).
 
-    `criteria` are ids; by default all that the judge rated. Raises InputError for one that it did
-    not rate, and as `draw`.
+    Raises InputError for a criterion that the judge did not rate, and as `draw`.
     """
-    keys = _criterion_keys(judge, criteria)
+    keys = _criterion_keys(judge, plan.criteria)
     sample = draw(judge.table(set(keys), judge.newest_runs), n, by=by, seed=seed)
     names = _names(judge)
     items = {names[key]: key for key in judge.newest_runs}
-    return LabelQueue(
-        name=name,
-        task=_task(judge),
-        source_key=judge.key,
-        items=tuple(items[run] for run in sample.weights),
-        criteria=keys,
-        weights=tuple(sample.weights.values()),
-        sample=sample.name,
-        per_item=per_item,
-    )
+    drawn = tuple(items[run] for run in sample.weights)
+    weights = tuple(sample.weights.values())
+    return _queue(judge, plan, drawn).model_copy(update={"weights": weights, "sample": sample.name})
 
 
-def chosen_queue(
-    judge: StoredJudge,
-    items: Sequence[str],
-    *,
-    name: str,
-    criteria: Sequence[str] = (),
-    per_item: int | None = None,
-) -> LabelQueue:
-    """Return a queue of items that a person chose; its labels do not correct the judge's means."""
+def chosen_queue(judge: StoredJudge, plan: QueuePlan, items: Sequence[str]) -> LabelQueue:
+    """Return a queue of items (keys) that a person chose: its labels do not correct means."""
+    return _queue(judge, plan, tuple(dict.fromkeys(items)))
+
+
+def _queue(judge: StoredJudge, plan: QueuePlan, items: tuple[str, ...]) -> LabelQueue:
+    known = judge.store.items()
     return LabelQueue(
-        name=name,
-        task=_task(judge),
+        name=plan.name,
+        task=next((str(known[key]["task"] or "") for key in judge.newest_runs), ""),
         source_key=judge.key,
-        items=tuple(dict.fromkeys(items)),
-        criteria=_criterion_keys(judge, criteria),
-        per_item=per_item,
+        items=items,
+        criteria=_criterion_keys(judge, plan.criteria),
+        per_item=plan.per_item,
     )
 
 
@@ -145,11 +138,6 @@ def _criterion_keys(judge: StoredJudge, ids: Sequence[str]) -> tuple[str, ...]:
 def _names(judge: StoredJudge) -> dict[str, str]:
     keys = {key for versions in judge.runs.values() for key in versions}
     return run_names(judge.store.items(), keys)
-
-
-def _task(judge: StoredJudge) -> str:
-    items = judge.store.items()
-    return next((str(items[key]["task"] or "") for key in judge.newest_runs), "")
 
 
 def _unusable(

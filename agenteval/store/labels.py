@@ -116,9 +116,7 @@ class Labels:
     def history(self, item_key: str) -> list[HumanLabel]:
         """Return everything that was ever said of an item, oldest first."""
         c = schema.labels.c
-        return self._read(
-            select(schema.labels).where(c.item_key == item_key).order_by(c.label_id)
-        )
+        return self._read(select(schema.labels).where(c.item_key == item_key).order_by(c.label_id))
 
     def raters(self) -> dict[str, int]:
         """Return how many labels of each rater count, by name."""
@@ -178,7 +176,7 @@ class Labels:
         return found
 
     def _done(self, connection: Connection, queue: LabelQueue) -> dict[str, dict[str, str]]:
-        """Status of every item by rater: "done" when each criterion is, else "skipped" or "part"."""
+        """State of every item by rater: "done" with all criteria, else "skipped" or "part"."""
         c = schema.labels.c
         counting = (
             select(func.max(c.label_id))

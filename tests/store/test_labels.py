@@ -1,4 +1,4 @@
-"""Labels are only added: the newest counts, nothing is lost, queues show each rater what is open."""
+"""Labels are only added: the newest counts, nothing is lost, and queues show what is open."""
 
 from __future__ import annotations
 
@@ -118,9 +118,7 @@ def test_two_raters_at_once_lose_nothing(store: Store) -> None:
             for i in range(250):
                 Labels(mine).add([said(rater, KEYS[i % 6], i % 2, level=(i + part) % 3)])
 
-    threads = [
-        threading.Thread(target=work, args=(r, p)) for r in ("ann", "bob") for p in (0, 1)
-    ]
+    threads = [threading.Thread(target=work, args=(r, p)) for r in ("ann", "bob") for p in (0, 1)]
     for thread in threads:
         thread.start()
     for thread in threads:
