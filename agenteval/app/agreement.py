@@ -26,7 +26,7 @@ from agenteval.analysis.sampling import By, Sample, draw, read_sample
 from agenteval.app.options import AgreementKeywords, AgreementOptions, Ratings
 from agenteval.cli.options import read_options
 from agenteval.cli.running import Watch, opened
-from agenteval.errors import InputError
+from agenteval.errors import InputError, NoStoreYet
 from agenteval.files import same_file
 from agenteval.readers import make_view, read_runs
 from agenteval.records import Criterion, Run
@@ -40,6 +40,11 @@ from agenteval.store import Store
 from agenteval.store.labels import Labels
 from agenteval.text import plural
 from agenteval.utility.judging import Criteria, read_criteria
+
+_NO_LABELS = (
+    "give ratings to compare with, or --audit; the store has no labels of people "
+    "(`agenteval view --label` makes them)"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,18 +214,17 @@ def _stored_labels(labels: Ratings | None, given: AgreementOptions) -> LabelledQ
         if given.queue is not None:
             raise InputError("names labels of the store; give no --labels and --scores", "--queue")
         if labels is None and not given.audit:
-            raise InputError("give ratings to compare with, or --audit", "--labels")
+            raise InputError(_NO_LABELS, "--labels")
         return None
     if given.audit and given.queue is None:
         return None
-    with opened(given.store, create=False) as store:
-        if given.queue is None and not Labels(store).queues():
-            raise InputError(
-                "give ratings to compare with, or --audit; the store has no labels of people "
-                "(`agenteval view --label` makes them)",
-                "--labels",
-            )
-        labelled = labelled_queue(store, given.queue)
+    try:
+        with opened(given.store, create=False) as store:
+            if given.queue is None and not Labels(store).queues():
+                raise InputError(_NO_LABELS, "--labels")
+            labelled = labelled_queue(store, given.queue)
+    except NoStoreYet:
+        raise InputError(_NO_LABELS, "--labels") from None
     if not labelled.people:
         raise InputError(f"nobody has labelled a run of {labelled.queue.name!r} yet", "--queue")
     return labelled
