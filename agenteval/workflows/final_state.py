@@ -12,9 +12,11 @@ front changes all that follow; the values inside by the rules for parameters
 from __future__ import annotations
 
 import json
+import marshal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import zip_longest
+from typing import Any, cast
 
 from pydantic import Field, JsonValue
 
@@ -116,10 +118,12 @@ def gold_state(
     make_backend: Callable[[], StatefulBackend],
     *,
     recorded: bool = False,
+    base: JsonValue = None,
 ) -> Gold:
     """Execute the profile's gold calls on a fresh backend and return the state that they lead to.
     In a `recorded` task, whose gold others wrote, a call that the backend refuses (ValueError)
-    changes nothing, and is named in `refused`.
+    changes nothing, and is named in `refused`. Parts of the state that equal those of `base` are
+    taken from it.
 
     Raises InputError naming the profile and the call that does not fit the tool's schema, is
     refused, raises, or returns no JSON object where its tool has to; and for a backend that cannot
@@ -128,7 +132,7 @@ def gold_state(
     tools = {tool.name: tool for tool in role.tools_of(profile.scenarios)}
     where = f"{role.id}, profile {profile.id}"
     backend = fresh_backend(make_backend)
-    begin = state = as_json(backend.state, f"{where}: the state")
+    begin = state = as_json(backend.state, f"{where}: the state", base)
     refused: list[str] = []
     executed = []
     for goal in profile.goals:
@@ -141,7 +145,7 @@ def gold_state(
                     raise
                 refused.append(str(error))
                 continue
-            after = as_json(backend.state, f"{where}: the state")
+            after = as_json(backend.state, f"{where}: the state", state)
             calls.append((action, result, [path for path, _, _ in _differing(state, after)]))
             state = after
         executed.append((calls, tuple(path for path, _, _ in _differing(before, state))))
@@ -346,10 +350,28 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
 
 
-def as_json(value: object, where: str) -> JsonValue:
-    """Return a copy as JSON. Raises InputError."""
+def as_json(value: object, where: str, base: JsonValue = None) -> JsonValue:
+    """Return a copy as JSON. Parts that equal those of `base`, which is JSON, are not copied but
+    taken from it. Raises InputError."""
+    if type(value) is type(base) and isinstance(value, dict | list):
+        if _identical(value, base):
+            return base
+        if isinstance(value, list):
+            known = zip_longest(value, cast("list[JsonValue]", base)[: len(value)])
+            return [as_json(part, where, like) for part, like in known]
+        if all(type(key) is str for key in value):
+            known_by_key = cast("dict[str, JsonValue]", base)
+            return {k: as_json(part, where, known_by_key.get(k)) for k, part in value.items()}
     try:
         copy: JsonValue = json.loads(json.dumps(value, ensure_ascii=False, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"is no JSON ({error})", where) from error
     return copy
+
+
+def _identical(value: object, base: JsonValue) -> bool:
+    """Return whether a value is this JSON, of the same types, keys in the same order."""
+    try:
+        return value == base and marshal.dumps(value, 2) == marshal.dumps(base, 2)
+    except (ValueError, RecursionError):  # values that are not plain, or nested too deeply
+        return False
