@@ -16,7 +16,7 @@ import marshal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, cast
+from typing import Any
 
 from pydantic import Field, JsonValue
 
@@ -318,10 +318,11 @@ def same(left: Any, right: Any) -> bool:
 
 def _differing(left: Any, right: Any, path: Path = ()) -> Iterator[tuple[Path, Any, Any]]:
     """Yield where two JSON values differ, in order of paths: (path, left value, right value)."""
-    if left is right or (left == right and repr(left) == repr(right)):  # 1 == True, but not here
+    if left is right or _identical(left, right):
         return
     if isinstance(left, dict) and isinstance(right, dict):
-        for key in sorted({*left, *right}):
+        keys = {*left, *right}
+        for key in sorted(k for k in keys if left.get(k, _ABSENT) is not right.get(k, _ABSENT)):
             yield from _differing(left.get(key, _ABSENT), right.get(key, _ABSENT), (*path, key))
     elif isinstance(left, list) and isinstance(right, list):
         for at in range(max(len(left), len(right))):
@@ -353,15 +354,11 @@ def _shown(value: Any) -> str:
 def as_json(value: object, where: str, base: JsonValue = None) -> JsonValue:
     """Return a copy as JSON. Parts that equal those of `base`, which is JSON, are not copied but
     taken from it. Raises InputError."""
-    if type(value) is type(base) and isinstance(value, dict | list):
-        if _identical(value, base):
-            return base
-        if isinstance(value, list):
-            known = zip_longest(value, cast("list[JsonValue]", base)[: len(value)])
-            return [as_json(part, where, like) for part, like in known]
-        if all(type(key) is str for key in value):
-            known_by_key = cast("dict[str, JsonValue]", base)
-            return {k: as_json(part, where, known_by_key.get(k)) for k, part in value.items()}
+    if isinstance(value, dict) and isinstance(base, dict) and all(type(k) is str for k in value):
+        return _as_object(value, where, base)
+    if isinstance(value, list) and isinstance(base, list):
+        parts = zip_longest(value, base[: len(value)])
+        return [as_json(part, where, like) for part, like in parts]
     try:
         copy: JsonValue = json.loads(json.dumps(value, ensure_ascii=False, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
@@ -369,8 +366,23 @@ def as_json(value: object, where: str, base: JsonValue = None) -> JsonValue:
     return copy
 
 
-def _identical(value: object, base: JsonValue) -> bool:
-    """Return whether a value is this JSON, of the same types, keys in the same order."""
+def _as_object(
+    value: dict[str, Any], where: str, base: dict[str, JsonValue]
+) -> dict[str, JsonValue]:
+    if _identical(value, base):
+        return base
+    shared = {key: base[key] for key, part in value.items() if key in base and part == base[key]}
+    if not _identical([value[key] for key in shared], list(shared.values())):  # 1 == True, say
+        shared = {}
+    return {
+        key: shared[key] if key in shared else as_json(part, where, base.get(key))
+        for key, part in value.items()
+    }
+
+
+def _identical(value: object, base: object) -> bool:
+    """Return whether two values are the same JSON: of the same types (1 == True, but not here),
+    with the keys in the same order."""
     try:
         return value == base and marshal.dumps(value, 2) == marshal.dumps(base, 2)
     except (ValueError, RecursionError):  # values that are not plain, or nested too deeply
