@@ -138,7 +138,8 @@ def copy_everything() -> None:
         return shared(value, where)
 
     trajectories._snapshot = snapshot
-    trajectories.as_json = final_state.as_json = as_json  # type: ignore[assignment]
+    for module in (trajectories, final_state):
+        vars(module)["as_json"] = as_json
 
 
 def main() -> int:

@@ -380,7 +380,7 @@ def _as_object(
     }
 
 
-def _identical(value: object, base: object) -> bool:
+def _identical(value: Any, base: Any) -> bool:
     """Return whether two values are the same JSON: of the same types (1 == True, but not here),
     with the keys in the same order."""
     try:
