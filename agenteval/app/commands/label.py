@@ -40,7 +40,7 @@ def label(
     task: options.TaskName = None,
     seed: options.Seed = 0,
 ) -> None:
-    """Write labels of people, or a page on which a rater labels without a server.
+    """Write labels of people, or a page for raters without a server.
 
     `agenteval view --label` shows the same queues in the browser.
     """
