@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenteval.analysis.rating_sources import StoredJudge
-from agenteval.analysis.sampling import By, Sample, draw
+from agenteval.analysis.sampling import By, Sample, draw, sample_parts
 from agenteval.analysis.scores import run_names
 from agenteval.errors import InputError
 from agenteval.records import Criterion
@@ -108,21 +108,24 @@ def labelled_queue(store: Store, name: str | None = None) -> LabelledQueue:
         elif label.status in ("scored", "not_applicable"):
             builder = builders.setdefault(label.rater, TableBuilder())
             _add(builder, label, by_key[label.criterion_key], names, items)
-    weights = queue.weights
-    sample = None
-    if weights is not None and queue.sample is not None:
-        drawn = {names.get(k, k): w for k, w in zip(queue.items, weights, strict=True)}
-        words = queue.sample.replace(",", "").split()
-        sample = Sample(drawn, words[0], int(words[3]), int(words[5]))
     return LabelledQueue(
         queue=queue,
         judge=judge,
         criteria=tuple(by_key.values()),
         ratings=ratings,
         people={rater: builder.table() for rater, builder in builders.items()},
-        sample=sample,
+        sample=sample_of(queue, names),
         notes=tuple(f"{plural(n, 'label')} left out: {why}" for why, n in notes.items()),
     )
+
+
+def sample_of(queue: LabelQueue, names: Mapping[str, str]) -> Sample | None:
+    """Return the draw of a queue with the names that its runs have now; None without a draw."""
+    if queue.weights is None or queue.sample is None:
+        return None
+    weights = {names.get(k, k): w for k, w in zip(queue.items, queue.weights, strict=True)}
+    by, total, seed = sample_parts(queue.sample, queue.name)
+    return Sample(weights, by, total, seed)
 
 
 def _criterion_keys(judge: StoredJudge, ids: Sequence[str]) -> tuple[str, ...]:
