@@ -57,8 +57,8 @@ def screen(store: Store, queue: LabelQueue, rater: str, key: str) -> LabelScreen
     labels = Labels(store)
     given = {
         label.criterion_key: label.label or ""
-        for label in labels.newest(rater=rater, items=[key])
-        if label.status in ("scored", "not_applicable")
+        for label in labels.history(key)  # what was undone is still chosen
+        if label.rater == rater and label.status in ("scored", "not_applicable")
     }
     done = sum(states.get(rater) == "done" for states in labels.progress(queue).values())
     return LabelScreen(item, label_criteria(store, queue), given, done, len(queue.items))
@@ -169,7 +169,7 @@ def label_results(store: Store, name: str) -> tuple[list[Table], list[str]]:
         for rater, table in people.items()
     ]
     tables = [
-        *agreement_tables(pairs, among, [], [], names, confusion=True),
+        *agreement_tables(pairs, among, [], [], names, confusion=False),
         *label_tables(by_rater, [], names),
         disagreement_table(
             disagreements({model: judge, **people}), names, "repeats, judge and people"
