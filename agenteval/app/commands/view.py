@@ -33,7 +33,9 @@ def view(
     ] = False,
     store: options.StorePath = None,
 ) -> None:
-    """Look at experiments, runs and judges in the browser; with --label, label runs.
+    """Look at a store in the browser, and label its runs.
+
+    It shows experiments, runs and judges; only with --label can anything be changed.
 
     The address that is printed opens the viewer once. Ctrl-C stops it.
     """
