@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Select, func, literal_column, select
 
+from agenteval.records import Criterion
 from agenteval.store import rows, schema
 from agenteval.store.connect import dialect_of, reading
 from agenteval.store.store import Store
@@ -118,6 +119,19 @@ def runs_with_text(store: Store, text: str) -> set[str]:
     )
     with reading(store.engine) as connection:
         return set(connection.execute(query).scalars())
+
+
+def criteria_by_key(store: Store, keys: Iterable[str]) -> dict[str, Criterion]:
+    """Return criteria by content hash, the ones used last at the end."""
+    query = select(_items.item_key, _items.body).where(
+        dialect_of(store.engine).among(_items.item_key, keys)
+    )
+    order = _items.used, literal_column("items.rowid")
+    with reading(store.engine) as connection:
+        return {
+            row.item_key: rows.valid(Criterion, row.body, f"the criterion {row.item_key[:12]}")
+            for row in connection.execute(query.order_by(*order))
+        }
 
 
 def others_of_run(store: Store, run: OriginalRun) -> list[RunCopy]:
@@ -255,3 +269,26 @@ def _trials(query: Select[Any]) -> Select[Any]:
         .join(schema.items, _items.item_key == _calls.item_key)
         .where(_calls.status.is_not(None), _sources.system_key.is_not(None))
     )
+
+
+def outcomes_of(store: Store, source_key: str) -> dict[str, int]:
+    """Return how many trials of a source have which outcome, those without one left out."""
+    query = (
+        select(_calls.outcome, func.count())
+        .where(_calls.source_key == source_key, _calls.outcome.is_not(None))
+        .group_by(_calls.outcome)
+    )
+    with reading(store.engine) as connection:
+        return {outcome: count for outcome, count in connection.execute(query)}
+
+
+def labelled_successes(store: Store) -> dict[str, tuple[str, bool | None]]:
+    """Return task and success of every original run by its key."""
+    query = select(_items.item_key, _items.task, _items.success).where(
+        _items.kind == "run", _items.origin.is_(None)
+    )
+    with reading(store.engine) as connection:
+        return {
+            key: (task or "", None if success is None else bool(success))
+            for key, task, success in connection.execute(query)
+        }

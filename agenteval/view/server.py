@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
+from urllib.parse import urlencode
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -23,12 +24,14 @@ from starlette.routing import Route
 from agenteval.errors import AgentevalError, InputError, StoreError
 from agenteval.reporting.page import Answer, Page, PageSection, environment
 from agenteval.store import Store
+from agenteval.view.judge_index import JudgeIndexes
 from agenteval.view.security import Access, Guard
 
 _STATIC = {
     "page.css": ("agenteval.reporting", "text/css"),
     "page.js": ("agenteval.reporting", "text/javascript"),
     "view.css": ("agenteval.view", "text/css"),
+    "view.js": ("agenteval.view", "text/javascript"),
     "label.css": ("agenteval.view", "text/css"),
     "label.js": ("agenteval.view", "text/javascript"),
 }
@@ -45,6 +48,11 @@ class Viewer:
     access: Access
     labelling: bool = False
     rater: str | None = None
+
+    @functools.cached_property
+    def indexes(self) -> JudgeIndexes:
+        """What is kept in memory of the judges."""
+        return JudgeIndexes(self.store)
 
 
 PageFunction = Callable[[Viewer, Request], Page | Response]
@@ -106,6 +114,12 @@ class Refused(AgentevalError):
     """A form that is not accepted."""
 
 
+def page_path(path: str, **parameters: object) -> str:
+    """Return the path of a page with these parameters; None leaves one out."""
+    query = urlencode({k: str(v) for k, v in parameters.items() if v is not None})
+    return f"{path}?{query}" if query else path
+
+
 def page_url(request: Request, **changes: str | None) -> str:
     """Return the path of a page with its query, changed; None removes a parameter."""
     url = request.url.remove_query_params([k for k, v in changes.items() if v is None])
@@ -138,11 +152,22 @@ def _failed(request: Request, error: Exception) -> Response:
 
 def make_app(viewer: Viewer) -> Starlette:
     """Return the web application of a viewer."""
-    from agenteval.view import labels, runs
+    from agenteval.view import compare, experiments, grid, labels, run, trials, trust
 
+    pages: dict[str, PageFunction] = {
+        "/": experiments.experiments_page,
+        "/grid": grid.grid_page,
+        "/run": run.run_page,
+        "/compare": compare.compare_page,
+        "/compare/case": compare.case_page,
+        "/trust": trust.trust_page,
+        "/trials": trials.trials_page,
+        "/trial": trials.trial_page,
+    }
     routes = [
         Route("/static/{name:str}", _static),
-        *(Route(path, shown(page)) for path, page in {**runs.PAGES, **labels.PAGES}.items()),
+        Route("/progress", experiments.progress),
+        *(Route(path, shown(page)) for path, page in {**pages, **labels.PAGES}.items()),
         *(Route(path, written(change), methods=["POST"]) for path, change in labels.FORMS.items()),
     ]
     app = Starlette(
@@ -158,4 +183,11 @@ async def _missing(request: Request, error: Exception) -> Response:
     return PlainTextResponse("there is no such page", 404)
 
 
-NAVIGATION = (("/", "Experiments"), ("/label", "Label"))
+NAVIGATION = (
+    ("/", "Experiments"),
+    ("/grid", "Grid"),
+    ("/compare", "Compare"),
+    ("/trust", "Trust"),
+    ("/trials", "Trials"),
+    ("/label", "Label"),
+)
