@@ -112,7 +112,10 @@ def runs_with_text(store: Store, text: str) -> set[str]:
     """Return the keys of runs whose id, input or trajectory holds a text, whatever its case."""
     pattern = "%" + "".join("\\" + c if c in "\\%_" else c for c in text.lower()) + "%"
     json_text = dialect_of(store.engine).json_text
-    columns: list[Any] = [_items.id, *(json_text(_items.body, k) for k in ("problem", "trajectory"))]
+    columns: list[Any] = [
+        _items.id,
+        *(json_text(_items.body, k) for k in ("problem", "trajectory")),
+    ]
     found = [func.lower(column).like(pattern, escape="\\") for column in columns]
     query = select(_items.item_key).where(
         _items.kind == "run", _items.origin.is_(None), found[0] | found[1] | found[2]
@@ -126,7 +129,7 @@ def criteria_by_key(store: Store, keys: Iterable[str]) -> dict[str, Criterion]:
     query = select(_items.item_key, _items.body).where(
         dialect_of(store.engine).among(_items.item_key, keys)
     )
-    order = _items.used, literal_column("items.rowid")
+    order: tuple[Any, ...] = (_items.used, literal_column("items.rowid"))
     with reading(store.engine) as connection:
         return {
             row.item_key: rows.valid(Criterion, row.body, f"the criterion {row.item_key[:12]}")
@@ -213,28 +216,43 @@ def begun_experiments(store: Store) -> list[BegunExperiment]:
     return begun
 
 
+_TRIAL = (
+    _calls.call_id,
+    _sources.evaluator,
+    _sources.name,
+    _sources.system_key,
+    _items.id,
+    _calls.item_key,
+    _calls.repeat,
+    _calls.status,
+    _calls.outcome,
+    _calls.started,
+)
+
+
 def trial_lines(
-    store: Store, evaluator: str | None, outcome: str | None, start: int, most: int
+    store: Store,
+    *,
+    evaluator: str | None = None,
+    outcome: str | None = None,
+    source: str | None = None,
+    start: int,
+    most: int,
 ) -> tuple[list[TrialLine], int]:
-    """Return a page of trials, the latest first, and how many there are in all."""
-    chosen = _trials(
-        select(
-            _calls.call_id,
-            _sources.evaluator,
-            _sources.name,
-            _sources.system_key,
-            _items.id,
-            _calls.item_key,
-            _calls.repeat,
-            _calls.status,
-            _calls.outcome,
-            _calls.started,
-        )
-    )
-    count = _trials(select(func.count()))
-    for column, value in ((_sources.evaluator, evaluator), (_calls.outcome, outcome)):
-        if value:
-            chosen, count = chosen.where(column == value), count.where(column == value)
+    """Return a page of trials, the latest first, and how many there are in all.
+
+    They are those of an evaluator, with an outcome or status, and of a source (start of its key),
+    where these are named.
+    """
+    chosen, count = _trials(select(*_TRIAL)), _trials(select(func.count()))
+    wheres = []
+    if evaluator is not None:
+        wheres.append(_sources.evaluator == evaluator)
+    if outcome is not None:
+        wheres.append((_calls.outcome == outcome) | (_calls.status == outcome))
+    if source is not None:
+        wheres.append(_calls.source_key.startswith(source, autoescape=True))
+    chosen, count = chosen.where(*wheres), count.where(*wheres)
     order = _calls.started.desc(), _calls.call_id
     with reading(store.engine) as connection:
         page = connection.execute(chosen.order_by(*order).offset(start).limit(most))
@@ -243,21 +261,8 @@ def trial_lines(
 
 def trial_line(store: Store, call_id: str) -> TrialLine | None:
     """Return one trial, None where it is not (or no longer) stored."""
-    query = _trials(
-        select(
-            _calls.call_id,
-            _sources.evaluator,
-            _sources.name,
-            _sources.system_key,
-            _items.id,
-            _calls.item_key,
-            _calls.repeat,
-            _calls.status,
-            _calls.outcome,
-            _calls.started,
-        )
-    ).where(_calls.call_id == call_id)
     with reading(store.engine) as connection:
+        query = _trials(select(*_TRIAL)).where(_calls.call_id == call_id)
         row = connection.execute(query).first()
     return None if row is None else TrialLine(*row)
 

@@ -82,7 +82,9 @@ def experiments_page(viewer: Viewer, request: Request) -> Response:
             rows.append(_row_of_source(store, name, key))
     empty = ["task", "verdict", "gate", "cost", "passed", "trend"]
     table = table_of(_ExperimentRow, "experiments", "Experiments", rows, drop_empty=empty)
-    nothing = Text("Nothing is stored yet. Score some runs with `agenteval quantify`, or try `demo`.")
+    nothing = Text(
+        "Nothing is stored yet. Score some runs with `agenteval quantify`, or try `demo`."
+    )
     blocks = [Listing(table, links, titled=False)] if rows else [nothing]
     as_of = time.strftime("%Y-%m-%d %H:%M", time.localtime())
     lead = f"{plural(len(rows), 'experiment')}, as of {as_of}. Choose one to see its runs."
@@ -138,9 +140,7 @@ async def progress(request: Request) -> Response:
     return StreamingResponse(events(), media_type="text/event-stream")
 
 
-def _row(
-    store: Store, name: str, experiment: BegunExperiment, rate: _PassRate
-) -> _ExperimentRow:
+def _row(store: Store, name: str, experiment: BegunExperiment, rate: _PassRate) -> _ExperimentRow:
     verdict, gate = _verdict(store, experiment.source_key)
     return _ExperimentRow(
         name=name,

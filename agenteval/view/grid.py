@@ -160,7 +160,7 @@ def _with_status(index: JudgeIndex, status: str) -> NDArray[np.bool_]:
         return index.failed > 0
     if status not in index.statuses:
         return np.zeros(len(index.runs), dtype=np.bool_)
-    return index.failures[:, index.statuses.index(status)] > 0
+    return np.asarray(index.failures[:, index.statuses.index(status)] > 0)
 
 
 def _with_level(index: JudgeIndex, criterion: str | None, level: str) -> NDArray[np.bool_]:
@@ -187,7 +187,7 @@ def _order(
     elif (column := index.column(sort)) >= 0:
         values = index.means[:, column].astype(np.float64)
     elif sort in _SORTS:
-        values = _across(index.means if sort == "mean" else index.spreads, mean=sort == "mean")
+        values = across(index.means if sort == "mean" else index.spreads, mean=sort == "mean")
     else:
         raise InputError(f"cannot sort by {sort!r}", "sort")
     keys = values[chosen]
@@ -195,7 +195,7 @@ def _order(
     return chosen[np.argsort(keys, kind="stable")]
 
 
-def _across(values: NDArray[np.float32], *, mean: bool) -> NDArray[np.float64]:
+def across(values: NDArray[np.float32], *, mean: bool) -> NDArray[np.float64]:
     """Return the mean or the largest value of each row, NaN for a row without any."""
     known = ~np.isnan(values)
     if mean:
@@ -210,15 +210,19 @@ def _across(values: NDArray[np.float32], *, mean: bool) -> NDArray[np.float64]:
 # ---- one page ------------------------------------------------------------------------------------
 
 
-def _page_number(query: QueryParams, total: int) -> int:
+def page_number(query: QueryParams, total: int, size: int) -> int:
+    """Return the page that the address names, from 1 to the last one."""
     text = query.get("page", "1")
-    last = max(-(-total // PER_PAGE), 1)
+    last = max(-(-total // size), 1)
     return min(max(int(text), 1), last) if text.isascii() and text.isdigit() else 1
 
 
-def _turn(request: Request, number: int, total: int) -> tuple[str | None, str | None]:
+def turn_links(
+    request: Request, number: int, total: int, size: int
+) -> tuple[str | None, str | None]:
+    """Return the addresses of the pages before and after, None where there is none."""
     before = page_url(request, page=str(number - 1)) if number > 1 else None
-    after = page_url(request, page=str(number + 1)) if number * PER_PAGE < total else None
+    after = page_url(request, page=str(number + 1)) if number * size < total else None
     return before, after
 
 
@@ -228,7 +232,7 @@ def _by_criterion(
     query = request.query_params
     sort, falling = query.get("sort") or "id", query.get("order") == "desc"
     ordered = _order(index, chosen, sort, falling=falling)
-    number = _page_number(query, len(ordered))
+    number = page_number(query, len(ordered), PER_PAGE)
     part = [index.runs[i] for i in ordered[(number - 1) * PER_PAGE : number * PER_PAGE]]
     columns = range(min(len(index.criteria), MOST_CRITERIA))
     cells = _cells(store, key, index, part)
@@ -244,7 +248,9 @@ def _by_criterion(
     ]
     heads = [_head(request, index.criteria[i], sort, falling=falling) for i in columns]
     first = (number - 1) * PER_PAGE + 1 if part else 0
-    return GridView(heads, rows, len(ordered), first, *_turn(request, number, len(ordered)))
+    return GridView(
+        heads, rows, len(ordered), first, *turn_links(request, number, len(ordered), PER_PAGE)
+    )
 
 
 def _head(request: Request, c: Criterion, sort: str, *, falling: bool) -> tuple[str, str, str]:
@@ -253,7 +259,7 @@ def _head(request: Request, c: Criterion, sort: str, *, falling: bool) -> tuple[
     return c.name, page_url(request, sort=c.id, order=order, page=None), aria
 
 
-def _by_system(  # noqa: PLR0913  the parts of a page
+def _by_system(
     request: Request,
     store: Store,
     key: str,
@@ -271,7 +277,7 @@ def _by_system(  # noqa: PLR0913  the parts of a page
         by_case.setdefault(run.case, {}).setdefault(run.system, run)
     systems = index.systems
     cases = sorted(by_case.values(), key=lambda runs: min(run.id for run in runs.values()))
-    number = _page_number(request.query_params, len(cases))
+    number = page_number(request.query_params, len(cases), PER_PAGE)
     part = cases[(number - 1) * PER_PAGE : number * PER_PAGE]
     cells = _cells(store, key, index, [run for runs in part for run in runs.values()])
     rows = []
@@ -292,7 +298,9 @@ def _by_system(  # noqa: PLR0913  the parts of a page
         )
     heads = [(system, "", "none") for system in systems]
     start = (number - 1) * PER_PAGE + 1 if part else 0
-    return GridView(heads, rows, len(cases), start, *_turn(request, number, len(cases)))
+    return GridView(
+        heads, rows, len(cases), start, *turn_links(request, number, len(cases), PER_PAGE)
+    )
 
 
 def _cells(

@@ -113,7 +113,9 @@ def read_index(store: Store, source_key: str) -> JudgeIndex:
     newest = {criterion.id: key for key, criterion in known.items()}
     keys = tuple(key for key in known if newest[known[key].id] == key)
     originals = {
-        (run.task, run.system, run.id): run for run in original_runs(store) if run.key in reading.rows
+        (run.task, run.system, run.id): run
+        for run in original_runs(store)
+        if run.key in reading.rows
     }
     runs = tuple(originals.values())
     place = np.full(len(reading.rows), -1)

@@ -20,7 +20,6 @@ from agenteval.reporting.page import (
     Block,
     Card,
     Cards,
-    Columns,
     Facts,
     Foldout,
     Fragment,
@@ -174,9 +173,7 @@ def _conversation(found: RunOnPage) -> Iterator[Block]:
         yield Text(turns[0].text if turns else "(empty)", "pre", "Work of the system")
         return
     shown = turns[:_MOST_TURNS]
-    steps = [
-        Fragment(turn.heading or "text", link=f"turn-{i}") for i, turn in enumerate(shown, 1)
-    ]
+    steps = [Fragment(turn.heading or "text", link=f"turn-{i}") for i, turn in enumerate(shown, 1)]
     yield Text(_joined(steps), "quiet", f"Timeline: {plural(len(turns), 'step')}")
     yield Cards([_turn(i, turn) for i, turn in enumerate(shown, 1)], "Work of the system", "chat")
     if len(turns) > len(shown):
