@@ -284,7 +284,7 @@ def outcomes_of(store: Store, source_key: str) -> dict[str, int]:
         .group_by(_calls.outcome)
     )
     with reading(store.engine) as connection:
-        return {outcome: count for outcome, count in connection.execute(query)}
+        return {row[0]: row[1] for row in connection.execute(query)}
 
 
 def labelled_successes(store: Store) -> dict[str, tuple[str, bool | None]]:

@@ -154,13 +154,12 @@ def _filter(store: Store, index: JudgeIndex, query: QueryParams) -> NDArray[np.b
 
 
 def _with_status(index: JudgeIndex, status: str) -> NDArray[np.bool_]:
-    if status == "rated":
-        return index.failed == 0
-    if status == "failure":
-        return index.failed > 0
-    if status not in index.statuses:
-        return np.zeros(len(index.runs), dtype=np.bool_)
-    return np.asarray(index.failures[:, index.statuses.index(status)] > 0)
+    counts = index.failed
+    if status in index.statuses:
+        counts = index.failures[:, index.statuses.index(status)]
+    elif status not in ("rated", "failure"):
+        counts = np.zeros(len(index.runs), dtype=np.int32)
+    return np.equal(counts, 0) if status == "rated" else np.greater(counts, 0)
 
 
 def _with_level(index: JudgeIndex, criterion: str | None, level: str) -> NDArray[np.bool_]:

@@ -56,10 +56,7 @@ def trust_page(viewer: Viewer, request: Request) -> Page | Response:
     stored = store.verdict_on(key)
     if stored is None:
         command = Fragment("agenteval verify", "code")
-        words: list[str | Fragment] = [
-            "This judge was not verified, so nothing says whether to trust it: run ",
-            command,
-        ]
+        words: list[str | Fragment] = ["Nothing says yet whether to trust it: run ", command]
         sections = [PageSection("summary", "", [Text(words), Text(others, "quiet", "Judges")])]
         return Page("view", judge_name(key, source), "Can the judge be trusted?", sections)
     index = viewer.indexes.get(key)
@@ -72,7 +69,7 @@ def trust_page(viewer: Viewer, request: Request) -> Page | Response:
         for v in result.criteria
     }
     reliability = _reliability(index) if index else ()
-    drawn = _figures(result, tuple(names.items()), reliability)
+    drawn = _figures(result.model_dump_json(), tuple(names.items()), reliability)
     waiting = [] if index else [Text("Reliability is drawn once the results are read; reload.")]
     effects = Listing(effects_table(result.criteria, names), links, titled=False)
     sections = [
@@ -126,9 +123,10 @@ class _Bin:
 
 @lru_cache(maxsize=8)
 def _figures(
-    result: VerifiedSet, names: tuple[tuple[str, str], ...], reliability: tuple[_Bin, ...]
+    record: str, names: tuple[tuple[str, str], ...], reliability: tuple[_Bin, ...]
 ) -> PageSection:
-    """Return the figures of a verification; drawing takes a second, so they are kept."""
+    """Return the figures of a VerifiedSet as JSON; drawing takes a second, so they are kept."""
+    result = VerifiedSet.model_validate_json(record)
     known, verified = dict(names), {"judge": result.criteria}
     plan: Plan = [
         (
