@@ -110,6 +110,7 @@ def grid_page(viewer: Viewer, request: Request) -> Response:
         judge=key[:16],
         judges=judge_choices(store),
         choices=_choices(index),
+        filtered=any(query.get(name) for name in ("system", "success", "status", "level")),
         old=index.calls != calls_of(store, key),
     )
 

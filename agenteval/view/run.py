@@ -146,10 +146,10 @@ def _summary(found: RunOnPage, judges: Sequence[JudgedBy]) -> Iterator[Block]:
     if run.success is not None:
         word, kind = _OUTCOMES[run.success]
         outcome = [Fragment(word, f"badge {kind}")]
-    judged: list[str | Fragment] = [
-        Fragment(f"{j.name}  ", link=page_path("/grid", judge=j.key[:16], text=run.id))
-        for j in judges
-    ]
+    judged: list[str | Fragment] = []
+    for j in judges:
+        link = page_path("/run", item=run.key, judge=j.key[:16])
+        judged += [", " if judged else "", Fragment(j.name, link=link)]
     yield Facts(
         [
             ("success", outcome),
