@@ -18,6 +18,12 @@ _LISTS = ("messages", "contents", "input", "history")
 _ONE = ("output", "message", "content", "text", "output_text", "prompt")
 
 
+def first_of(value: Any, *keys: str) -> Any:
+    """Return the first value of an object under these keys that is not null."""
+    held = value if isinstance(value, dict) else {}
+    return next((held[key] for key in keys if held.get(key) is not None), None)
+
+
 def to_messages(value: Any, role: str) -> list[Row]:
     """Return the messages of a request or a reply; a text without speaker is of `role`."""
     if isinstance(value, str):
@@ -65,9 +71,8 @@ def _of_object(value: Row, role: str) -> list[Row]:
             return before + to_messages(value[key], role)
     if isinstance(value.get("parts"), list):
         return _message(value, role)
-    if key := next((key for key in _ONE if value.get(key)), None):
-        return before + to_messages(value[key], role)
-    return [{"role": role, "content": [value]}]
+    text = first_of({key: value.get(key) or None for key in _ONE}, *_ONE)
+    return before + to_messages([value] if text is None else text, role)
 
 
 def _message(value: Row, role: str) -> list[Row]:
@@ -111,22 +116,13 @@ def part_of(part: Row) -> Row:
     """Return a part of a message: a call as `tool_call`, a result as `tool_result`."""
     kind = part.get("type")
     inner = next((part[k] for k in (*_CALLS, *_RESULTS) if isinstance(part.get(k), dict)), part)
-    id = next(
-        (
-            inner[k]
-            for k in ("toolUseId", "toolCallId", "call_id", "id", "tool_use_id")
-            if inner.get(k)
-        ),
-        None,
-    )
+    id = first_of(inner, "toolUseId", "toolCallId", "call_id", "id", "tool_use_id")
     if kind in ("tool-call", "function_call") or any(k in part for k in _CALLS):
-        keys = ("input", "args", "arguments")
-        arguments = next((inner[k] for k in keys if inner.get(k) is not None), None)
+        arguments = first_of(inner, "input", "args", "arguments")
         name = str(inner.get("toolName") or inner.get("name") or "")
         return {"type": "tool_call", "id": id, "name": name, "arguments": arguments}
     if kind in ("tool-result", "function_call_output") or any(k in part for k in _RESULTS):
-        keys = ("output", "result", "response", "content")
-        result = next((inner[k] for k in keys if inner.get(k) is not None), None)
+        result = first_of(inner, "output", "result", "response", "content")
         if isinstance(result, dict) and "value" in result and "type" in result:
             result = result["value"]
         return {"type": "tool_result", "id": id, "response": result}

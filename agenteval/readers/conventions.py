@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agenteval.models.jsonish import is_deeper
+from agenteval.readers.chat_forms import parts_of
 from agenteval.readers.fields import Context, words
 from agenteval.readers.loose_json import json_or_none
 from agenteval.readers.messages import ROLES, Parts
@@ -462,8 +463,11 @@ def _event_message(body: dict[str, Any], role: str) -> dict[str, Any]:
     """Return the message of an event; a choice holds it one level down."""
     inner = body.get("message")
     if isinstance(inner, str):
-        inner = json_or_none(inner) or {"content": inner}
+        decoded = json_or_none(inner)
+        inner = decoded if isinstance(decoded, dict) else {"content": inner}
     message = dict(inner) if isinstance(inner, dict) else body
+    if isinstance(message.get("content"), str):  # some write the parts as JSON
+        message = {**message, "content": parts_of(message["content"])}
     return message if message.get("role") else {**message, "role": role}
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from agenteval.readers.chat_forms import to_messages
+from agenteval.readers.chat_forms import first_of, to_messages
 from agenteval.readers.loose_json import json_or_none
 from agenteval.records import SpanEvent
 
@@ -55,18 +55,13 @@ def _state(single: _Attributes, figures: Iterable[tuple[str, Any]]) -> None:
             single.setdefault(name, value)
 
 
-def _first(value: Any, *keys: str) -> Any:
-    held = value if isinstance(value, dict) else {}
-    return next((held[key] for key in keys if held.get(key) is not None), None)
-
-
 def _usage(single: _Attributes, usage: Any) -> None:
-    prompt = _first(usage, "input_tokens", "prompt_tokens", "input", "prompt_token_count")
-    completion = _first(usage, "output_tokens", "completion_tokens", "output")
-    completion = _first(usage, "candidates_token_count") if completion is None else completion
+    prompt = first_of(usage, "input_tokens", "prompt_tokens", "input", "prompt_token_count")
+    completion = first_of(usage, "output_tokens", "completion_tokens", "output")
+    completion = first_of(usage, "candidates_token_count") if completion is None else completion
     figures = [(_PROMPT, prompt), (_COMPLETION, completion)]
     if prompt is None and completion is None:
-        figures = [(_TOTAL, _first(usage, "total_tokens", "total", "total_token_count"))]
+        figures = [(_TOTAL, first_of(usage, "total_tokens", "total", "total_token_count"))]
     _state(single, figures)
 
 
@@ -86,17 +81,17 @@ def _vercel(single: _Attributes, messages: dict[str, list[_Attributes]]) -> None
 def _adk(single: _Attributes, messages: dict[str, list[_Attributes]]) -> None:
     request = _json(single, "gcp.vertex.agent.llm_request")
     reply = _json(single, "gcp.vertex.agent.llm_response")
-    system = _first(_first(request, "config"), "system_instruction")
+    system = first_of(first_of(request, "config"), "system_instruction")
     rows = to_messages({"role": "system", "content": system}, "system") if system else []
-    messages[_SENT] = rows + to_messages(_first(request, "contents"), "user")
-    messages[_ANSWERED] = to_messages(_first(reply, "content"), "assistant")
-    _usage(single, _first(reply, "usage_metadata"))
+    messages[_SENT] = rows + to_messages(first_of(request, "contents"), "user")
+    messages[_ANSWERED] = to_messages(first_of(reply, "content"), "assistant")
+    _usage(single, first_of(reply, "usage_metadata"))
 
 
 def _mlflow(single: _Attributes, messages: dict[str, list[_Attributes]]) -> None:
     usage, cost = _json(single, "mlflow.chat.tokenUsage"), _json(single, "mlflow.llm.cost")
     _usage(single, usage)
-    _state(single, [(_COST, _first(cost, "total_cost", "total"))])
+    _state(single, [(_COST, first_of(cost, "total_cost", "total"))])
     for name in ("mlflow.llm.model", "mlflow.spanInputs", "mlflow.spanOutputs"):
         decoded = json_or_none(single[name]) if isinstance(single.get(name), str) else None
         if isinstance(decoded, str):
@@ -108,7 +103,7 @@ def _mlflow(single: _Attributes, messages: dict[str, list[_Attributes]]) -> None
 def _langfuse(single: _Attributes, messages: dict[str, list[_Attributes]]) -> None:
     kind = "langfuse.observation."
     _usage(single, _json(single, f"{kind}usage_details"))
-    _state(single, [(_COST, _first(_json(single, f"{kind}cost_details"), "total"))])
+    _state(single, [(_COST, first_of(_json(single, f"{kind}cost_details"), "total"))])
     if str(single.get(f"{kind}type")).lower() == "generation":
         _exchange(single, messages, f"{kind}input", f"{kind}output")
 
@@ -139,7 +134,7 @@ def _pydantic(single: _Attributes, messages: dict[str, list[_Attributes]]) -> No
 
 _PYDANTIC = ("events", "all_messages_events", "pydantic_ai.all_messages")
 _UNPACK: dict[str, Callable[[_Attributes, dict[str, list[_Attributes]]], None]] = {
-    "ai.operationId": _vercel,
+    **dict.fromkeys(("ai.operationId", "ai.model.id"), _vercel),
     "gcp.vertex.agent.llm_request": _adk,
     "mlflow.spanType": _mlflow,
     "langfuse.observation.type": _langfuse,
@@ -161,11 +156,11 @@ def _monocle(
         held = event.attributes
         if event.name == "metadata":
             _usage(single, held)
-            _state(single, [(_FINISH, _first(held, "finish_reason"))])
+            _state(single, [(_FINISH, first_of(held, "finish_reason"))])
         elif event.name in _MONOCLE_EVENTS:
             asked = event.name == "data.input"
-            value = _first(held, *(("input", "query") if asked else ("response", "output")))
-            error = None if asked else _first(held, "error_code")
+            value = first_of(held, *(("input", "query") if asked else ("response", "output")))
+            error = None if asked else first_of(held, "error_code")
             if of_model:
                 key, role = (_SENT, "user") if asked else (_ANSWERED, "assistant")
                 messages[key] = [row for item in _items(value) for row in _spoken(item, role)]
