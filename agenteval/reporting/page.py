@@ -217,9 +217,9 @@ class Page:
 
 def render(page: Page) -> str:
     """Return the page as HTML. The same page gives the same text."""
-    style, script = _asset("page.css"), _asset("page.js")
+    style, script = asset("page.css"), asset("page.js")
     text: str = _template().render(
-        page=page, policy=_policy(style, script), style=_markup(style), script=_markup(script)
+        page=page, policy=policy(style, script), style=markup(style), script=markup(script)
     )
     return text
 
@@ -402,7 +402,7 @@ def _cell(cell: Cell, column: Column, drawn: bool, links: Mapping[str, str]) -> 
 # ---- template ------------------------------------------------------------------------------------
 
 
-def _policy(style: str, script: str) -> str:
+def policy(style: str, script: str) -> str:
     """Return the content security policy: only this style sheet and this script, by their hashes.
 
     W3C, Content Security Policy Level 3, section 6.7.2 (hash sources).
@@ -416,11 +416,11 @@ def _policy(style: str, script: str) -> str:
 
 
 @functools.cache
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
     return files("agenteval.reporting").joinpath(name).read_text(encoding="utf-8").strip()
 
 
-def _markup(text: str) -> Any:
+def markup(text: str) -> Any:
     """Mark the style sheet or the script, which are ours, as markup."""
     from markupsafe import Markup
 
@@ -428,18 +428,24 @@ def _markup(text: str) -> Any:
 
 
 @functools.cache
-def _template() -> Any:
+def environment() -> Any:
+    """Return the Jinja environment of all pages; texts are escaped, invisible characters shown."""
     from jinja2 import Environment, StrictUndefined
 
-    environment = Environment(
+    made = Environment(
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=lambda value: visible(value) if type(value) is str else value,
     )
-    environment.filters["kind_of"] = lambda block: type(block).__name__.lower()
-    environment.filters["rows"] = _rows
-    environment.filters["number"] = lambda n: n if isinstance(n, str) else f"{n:,}"
-    environment.globals |= {"FOLDED": _FOLDED, "version": version("agenteval")}
-    return environment.from_string(_asset("page.html"))
+    made.filters["kind_of"] = lambda block: type(block).__name__.lower()
+    made.filters["rows"] = _rows
+    made.filters["number"] = lambda n: n if isinstance(n, str) else f"{n:,}"
+    made.globals |= {"FOLDED": _FOLDED, "version": version("agenteval")}
+    return made
+
+
+@functools.cache
+def _template() -> Any:
+    return environment().from_string(asset("page.html"))

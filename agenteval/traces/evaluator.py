@@ -105,7 +105,7 @@ def not_examined(run: Run, why: str) -> Findings:
 
 @dataclass(frozen=True)
 class DetectorsFinder:
-    """The rule that needs no model (`detectors.detect`)."""
+    """The rules that need no model (`detectors.detect`)."""
 
     taxonomy: Taxonomy
 
@@ -115,7 +115,7 @@ class DetectorsFinder:
 
     @property
     def parameters(self) -> Mapping[str, JsonValue]:
-        return {"rules": detectors.VERSION, "taxonomy": self.taxonomy.sha256}
+        return {"rules": detectors.detectors_key(), "taxonomy": self.taxonomy.sha256}
 
     def requests(self, run: Run) -> Requests:
         """Rules send no requests."""
