@@ -8,7 +8,16 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from agenteval.records import GRADES, Findings, Run
-from agenteval.records.table import Cell, Column, Table, cells_of, column, table_of
+from agenteval.records.table import (
+    Cell,
+    Column,
+    Table,
+    cells_of,
+    column,
+    columns_headed,
+    columns_of,
+    table_of,
+)
 from agenteval.traces.annotations import OVERALL
 from agenteval.traces.condense import Options, condense
 from agenteval.traces.outline import tokens_of
@@ -211,18 +220,29 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
     return sum(stated) if stated else None
 
 
+@dataclass(frozen=True)
+class _TraceColumns:
+    trace: str = column("trace")
+    spans: int = column("spans", "count")
+
+
+@dataclass(frozen=True)
+class _SizeColumns:
+    depth: int = column("depth", "count")
+    errors: int = column("errors", "count", "spans with status error")
+    reported: int | None = column("tokens\ntold", "count", "as LLM spans report them")
+    tokens: int = column("tokens", "count", "estimated, every repetition counted")
+    condensed: int = column("condensed", "count")
+    ratio: float = column("ratio", "share")
+
+
 def stats_tables(stats: Sequence[TraceStats]) -> tuple[Table, ...]:
     """Return a table of all traces together, and one of each of them."""
+    kinds_of_spans = sorted({kind for s in stats for kind in s.kinds})
     columns = (
-        Column("trace", "trace"),
-        Column("spans", "spans", "count"),
-        *(Column(kind, kind, "count") for kind in sorted({k for s in stats for k in s.kinds})),
-        Column("depth", "depth", "count"),
-        Column("errors", "errors", "count", "spans with status error"),
-        Column("reported", "tokens\ntold", "count", "as LLM spans report them"),
-        Column("tokens", "tokens", "count", "estimated, every repetition counted"),
-        Column("condensed", "condensed", "count"),
-        Column("ratio", "ratio", "share"),
+        *columns_of(_TraceColumns),
+        *columns_headed({kind: kind for kind in kinds_of_spans}, "count"),
+        *columns_of(_SizeColumns),
     )
     rows = tuple(cells_of(s, columns, **s.kinds) for s in stats)
     notes = ["Tokens are estimated, every repetition counted; told: as LLM spans report them."]
