@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agenteval.analysis.agreement import Agreement, Corrected
+from agenteval.analysis.agreement import Agreement
 from agenteval.analysis.label_audit import AUC, Suspect, WithAndWithout
 from agenteval.analysis.panel import Panel, RaterAgreement
 from agenteval.analysis.table_parts import (
@@ -21,6 +21,7 @@ from agenteval.analysis.table_parts import (
 )
 from agenteval.records.table import Cell, Column, Table, column, table_of
 from agenteval.stats import Interval
+from agenteval.stats.correction import Corrected
 
 _PANEL_NOTE = (
     "the panel is the mean of the judges, on runs that all of them rated; change is what its error "
