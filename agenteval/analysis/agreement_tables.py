@@ -81,7 +81,7 @@ class _CorrectedColumns(PairColumns):
 
 
 @dataclass(frozen=True)
-class _LevelColumns(JudgeColumn):
+class _ConfusionColumns(JudgeColumn):
     rater: str = column("rater", hidden=True)
     criterion_id: str = column("criterion id", hidden=True)
     level: str = column("labels \\ judge")
@@ -260,7 +260,7 @@ def _confusion(
 ) -> Table:
     levels = tuple(enumerate(a.levels, 1))
     return table_of(
-        _LevelColumns,
+        _ConfusionColumns,
         f"confusion_{number}",
         f"{names.get(a.criterion_id, a.criterion_id)}: runs by level, worst first "
         f"(judge {pair.judge}, labels of {pair.rater})",

@@ -26,7 +26,7 @@ _ADVANTAGE = "runs on which the judge agrees with the others as well as the one 
 
 
 @dataclass(frozen=True)
-class _MeanColumns(PairColumns):
+class _LabelledMeanColumns(PairColumns):
     judge_mean: Interval = column("by the judge", "number", "mean of all runs that it rated")
     people_mean: Interval = column("by people", "number", "mean of the labels alone")
     corrected: Interval = column("both: corrected", "number", "the judge's mean without its bias")
@@ -140,7 +140,7 @@ def _means(labelled: Sequence[LabelledBy], names: Mapping[str, str]) -> Table:
             remarks[without].append(name)
     notes = criterion_lines(remarks, len(names), at_least=4)
     title = "Means: the judge's, people's, and both together"
-    return table_of(_MeanColumns, "means", title, rows, notes=notes, group="pair")
+    return table_of(_LabelledMeanColumns, "means", title, rows, notes=notes, group="pair")
 
 
 def _calibration(labelled: Sequence[LabelledBy], names: Mapping[str, str]) -> Iterator[Table]:

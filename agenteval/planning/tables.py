@@ -156,7 +156,7 @@ def _groups(name: str, groups: Sequence[SuccessRate]) -> Table:
 
 
 @dataclass(frozen=True)
-class _PairColumns:
+class _SystemPairColumns:
     first: str = column("first")
     second: str = column("second")
     difference: Interval = column("first less\nsecond", "signed", "of the shares of right plans")
@@ -181,7 +181,7 @@ def _pairs(attempts: Sequence[Attempt]) -> Table:
         )
         for pair in rates.system_pairs(attempts)
     ]
-    return table_of(_PairColumns, "pairs", "Two systems on the same cases", rows, detail=True)
+    return table_of(_SystemPairColumns, "pairs", "Two systems on the same cases", rows, detail=True)
 
 
 @dataclass(frozen=True)

@@ -366,7 +366,7 @@ def _effort(t: SessionTally) -> _EffortRow:
 
 
 @dataclass(frozen=True)
-class _PairColumns:
+class _FormatPairColumns:
     agent: str = column("agent")
     first: str = column("first")
     second: str = column("second")
@@ -379,7 +379,8 @@ class _PairColumns:
 
 def _formats(pairs: Sequence[Pair], level: str, what: str) -> Table:
     columns = tuple(
-        replace(c, hint=what) if c.key == "difference" else c for c in columns_of(_PairColumns)
+        replace(c, hint=what) if c.key == "difference" else c
+        for c in columns_of(_FormatPairColumns)
     )
     rows = []
     for pair in pairs:
