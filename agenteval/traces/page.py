@@ -94,12 +94,12 @@ def traces_page(
 def worth_reading(traces: Sequence[str], finders: Sequence[FinderFindings]) -> list[str]:
     """Order traces: those with most findings first, then those that a finder failed on."""
 
-    def place(trace: str) -> tuple[int, int, str]:
+    places = {}
+    for trace in traces:
         results = [f.findings[trace] for f in finders if trace in f.findings]
         failed = sum(findings.status is not None for findings in results)
-        return -sum(len(findings.findings) for findings in results), -failed, trace
-
-    return sorted(traces, key=place)
+        places[trace] = (-sum(len(findings.findings) for findings in results), -failed, trace)
+    return sorted(traces, key=places.__getitem__)
 
 
 def headline(finder: FinderFindings, traces: int) -> str:
@@ -181,7 +181,7 @@ def brief(outline: Outline | None) -> list[tuple[str, str]]:
 
 
 def facts_of(span: OutlineSpan) -> str:
-    """Return duration and tokens of a span, as in "1.2 s · 340 tokens"."""
+    """Return duration, tokens and cost of a span, as in "1.2 s · 340 tokens"."""
     parts = []
     if span.seconds is not None:
         digits = 0 if span.seconds >= 100 else 1
@@ -189,6 +189,8 @@ def facts_of(span: OutlineSpan) -> str:
         parts.append(short if span.seconds < 0.1 else f"{span.seconds:,.{digits}f} s")
     if span.tokens is not None:
         parts.append(plural(span.tokens, "token"))
+    if span.cost is not None:
+        parts.append(f"cost {span.cost:.4g}")
     return " · ".join(parts)
 
 
@@ -258,6 +260,8 @@ def _about(outline: Outline | None) -> str:
     parts = [plural(outline.total, "span"), kinds_of(outline.kinds)]
     if outline.tokens is not None:
         parts.append(plural(outline.tokens, "token"))
+    if outline.cost is not None:
+        parts.append(f"cost {outline.cost:.4g}")
     if outline.errors:
         parts.append(plural(outline.errors, "span") + " with an error")
     return " · ".join(p for p in parts if p)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -22,6 +23,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from agenteval.errors import AgentevalError, InputError, StoreError
+from agenteval.records import Run
 from agenteval.reporting.page import Answer, Page, PageSection, environment
 from agenteval.store import Store
 from agenteval.view.judge_index import JudgeIndexes
@@ -34,6 +36,7 @@ _STATIC = {
     "view.js": ("agenteval.view", "text/javascript"),
     "label.css": ("agenteval.view", "text/css"),
     "label.js": ("agenteval.view", "text/javascript"),
+    "trace_label.js": ("agenteval.view", "text/javascript"),
 }
 
 
@@ -41,13 +44,16 @@ _STATIC = {
 class Viewer:
     """What every page knows: the store, who may write, and the secrets of the server.
 
-    Without `labelling` nothing can be changed. `rater` is the name that was given at the start.
+    Without `labelling` nothing can be changed. `rater` is the name that was given at the start,
+    `criteria_file` the file that can be edited, `traces` read a whole trace by its key.
     """
 
     store: Store
     access: Access
     labelling: bool = False
     rater: str | None = None
+    criteria_file: Path | None = None
+    traces: Mapping[str, Callable[[], Run]] = field(default_factory=dict)
 
     @functools.cached_property
     def indexes(self) -> JudgeIndexes:
@@ -152,7 +158,17 @@ def _failed(request: Request, error: Exception) -> Response:
 
 def make_app(viewer: Viewer) -> Starlette:
     """Return the web application of a viewer."""
-    from agenteval.view import compare, experiments, grid, labels, run, trials, trust
+    from agenteval.view import (
+        compare,
+        criteria,
+        experiments,
+        grid,
+        labels,
+        run,
+        trace_labels,
+        trials,
+        trust,
+    )
 
     pages: dict[str, PageFunction] = {
         "/": experiments.experiments_page,
@@ -163,12 +179,16 @@ def make_app(viewer: Viewer) -> Starlette:
         "/trust": trust.trust_page,
         "/trials": trials.trials_page,
         "/trial": trials.trial_page,
+        **labels.PAGES,
+        **criteria.PAGES,
+        **trace_labels.PAGES,
     }
+    forms = {**labels.FORMS, **criteria.FORMS, **trace_labels.FORMS}
     routes = [
         Route("/static/{name:str}", _static),
         Route("/progress", experiments.progress),
-        *(Route(path, shown(page)) for path, page in {**pages, **labels.PAGES}.items()),
-        *(Route(path, written(change), methods=["POST"]) for path, change in labels.FORMS.items()),
+        *(Route(path, shown(page)) for path, page in pages.items()),
+        *(Route(path, written(form), methods=["POST"]) for path, form in forms.items()),
     ]
     app = Starlette(
         routes=routes,
@@ -190,4 +210,5 @@ NAVIGATION = (
     ("/trust", "Trust"),
     ("/trials", "Trials"),
     ("/label", "Label"),
+    ("/criteria", "Criteria"),
 )

@@ -113,7 +113,9 @@ def test_compare_lists_cases_by_their_difference(pages: Browser) -> None:
     (tiles,) = re.findall(r'<dl class="tiles">(.*?)</dl>', page, re.S)
     common, worse, better, equal = (int(n) for n in re.findall(r"<dd>(\d+)</dd>", tiles))
     assert common == worse + better + equal == 20
-    differences = [float(n) for n in re.findall(r'<tr><th.*?data-k="(-?[\d.]+)">[^<]*</td></tr>', page)]
+    differences = [
+        float(n) for n in re.findall(r'<tr><th.*?data-k="(-?[\d.]+)">[^<]*</td></tr>', page)
+    ]
     falls = [d for d in differences if d < 0]
     assert falls == sorted(falls)
     case = pages.get(link(page, "/compare/case?")).text
@@ -167,12 +169,11 @@ def test_a_store_that_vanishes_has_one_line(store: Path) -> None:
 def test_results_that_are_added_are_announced(store: Path, browser: Open) -> None:
     pages = browser()
     assert "Results were added" not in pages.get("/grid").text
-    with Store(store) as writer:
-        with writer.engine.begin() as connection:
-            connection.exec_driver_sql(
-                "INSERT INTO calls (call_id, source_key, item_key, variant, repeat, record) "
-                "SELECT 'new', source_key, item_key, variant, 99, record FROM calls LIMIT 1"
-            )
+    with Store(store) as writer, writer.engine.begin() as connection:
+        connection.exec_driver_sql(
+            "INSERT INTO calls (call_id, source_key, item_key, variant, repeat, record) "
+            "SELECT 'new', source_key, item_key, variant, 99, record FROM calls LIMIT 1"
+        )
     assert "Results were added" in pages.get("/grid").text
 
 
