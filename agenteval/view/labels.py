@@ -52,7 +52,7 @@ def item_page(viewer: Viewer, request: Request) -> Page | Response:
     """The next item for a rater, or the one that is named, with what was said of the one before."""
     if not viewer.labelling:
         raise InputError("this viewer only reads; start it with --label", "label")
-    queue, rater = _queue(viewer, request.query_params), _rater(request.query_params)
+    queue, rater = _queue(viewer, request.query_params), rater_in(request.query_params)
     after = request.query_params.get("after")
     key = request.query_params.get("item")
     if key is None:
@@ -94,7 +94,7 @@ def results_page(viewer: Viewer, request: Request) -> Page:
 
 def save(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
     """Save the labels of an item, and go on to the next."""
-    queue, rater, key = _queue(viewer, form), _rater(form), form.get("item", "")
+    queue, rater, key = _queue(viewer, form), rater_in(form), form.get("item", "")
     try:
         save_form(viewer.store, queue, rater, key, form)
     except InputError as error:
@@ -117,7 +117,7 @@ def save(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
 
 def take_back(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
     """Undo what the rater saved last, and show the item again."""
-    queue, rater = _queue(viewer, form), _rater(form)
+    queue, rater = _queue(viewer, form), rater_in(form)
     key = undo(viewer.store, queue, rater)
     item = {} if key is None else {"item": key}
     return RedirectResponse(_path("/label/item", queue=queue.name, rater=rater, **item), 303)
@@ -156,7 +156,8 @@ def _queue(viewer: Viewer, values: Mapping[str, str]) -> LabelQueue:
     return queues[name]
 
 
-def _rater(values: Mapping[str, str]) -> str:
+def rater_in(values: Mapping[str, str]) -> str:
+    """Return the name of the rater in a query or form. Raises InputError without one."""
     name = values.get("rater", "").strip()[:_LONGEST_NAME]
     if not name:
         raise InputError("enter your name, so that your labels are known as yours", "rater")
