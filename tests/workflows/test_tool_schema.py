@@ -38,7 +38,10 @@ def schema(properties: dict[str, Any], *required: str) -> dict[str, Any]:
             schema({"a": schema({"b": {"type": "number"}}, "b")}),
         ),
         # What is a schema, or cannot become one, stays as it is.
-        (schema({"list": {"enum": ["list"]}}, "list"), schema({"list": {"enum": ["list"]}}, "list")),
+        (
+            schema({"list": {"enum": ["list"]}}, "list"),
+            schema({"list": {"enum": ["list"]}}, "list"),
+        ),
         (schema({"a": {"type": "date"}}), schema({"a": {"type": "date"}})),
         ({"type": "array"}, {"type": "array"}),
         ({}, {"type": "object", "properties": {}}),
