@@ -10,8 +10,8 @@ the exact probability of as many hits (a sum of hypergeometric numbers, one for 
 Intervals resample traces. The rule counts as better than chance if it made ten flags or more and p
 is below .05. Leave-one-trace-out, this and the better placement (the next request, or the one that
 wrote the code) are decided on all traces but one and counted on that one. The rule's confidence
-(`failed_code.CONFIDENCE`) is what it then got right in a trace, averaged over the traces with flags:
-of all flags together, two traces have a third.
+(`failed_code.CONFIDENCE`) is what it then got right in a trace, averaged over the traces with
+flags: of all flags together, two traces have a third.
 
 The rule was made with the 40 traces named in `trail_dev.txt`, so their figures are too good.
 `--held-out` measures all traces of --data but these.
