@@ -126,11 +126,11 @@ def read_index(store: Store, source_key: str) -> JudgeIndex:
     place[[reading.rows[run.key] for run in runs]] = np.arange(len(runs))
     width = np.full(len(reading.columns), -1, dtype=np.int32)
     width[[reading.columns[key] for key in keys]] = np.arange(len(keys))
+    row, column = every[:, 0].astype(np.int32), every[:, 1].astype(np.int32)
     if len(every):
-        row, column = place[every[:, 0].astype(np.int32)], width[every[:, 1].astype(np.int32)]
-        every, row, column = (a[(row >= 0) & (column >= 0)] for a in (every, row, column))
-    else:
-        row = column = np.zeros(0, dtype=np.int32)
+        row, column = place[row], width[column]
+        newest_only = (row >= 0) & (column >= 0)
+        every, row, column = every[newest_only], row[newest_only], column[newest_only]
     arrays = _arrays(every, row, column, (len(runs), len(keys)))
     code = every[:, 3].astype(np.int32)
     levels = np.zeros((len(runs), len(keys)), dtype=np.uint32)
