@@ -226,6 +226,11 @@ def measure(path: Path, cells: int) -> list[Row]:
                 seconds.append(time.perf_counter() - start)
             met = max(seconds) < SECONDS if judged else None
             found.append(Row(f"page {name}", f"{max(seconds):.2f} s", f"below {SECONDS:g} s", met))
+        for figure in ("effects", "points", "reliability"):
+            start = time.perf_counter()
+            opener.open(f"{base}/trust/figure?judge={source[:12]}&name={figure}").read()
+            took = f"{time.perf_counter() - start:.2f} s"
+            found.append(Row(f"figure {figure}, drawn for the first time", took))
         memory = _memory(server.pid)
         met = memory < MEGABYTES if judged else None
         found.append(Row("memory", f"{memory:.0f} MB", f"below {MEGABYTES:g} MB", met))

@@ -43,8 +43,8 @@ def run(
     The exit code is that of its gates. Interrupt it at any time; the same command continues.
     """
     from agenteval.app import evaluation
-    from agenteval.app.stored import view_command
     from agenteval.app.evaluation_file import json_schema, read_evaluation
+    from agenteval.app.stored import view_command
     from agenteval.errors import InputError
 
     if schema:
