@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections import Counter
@@ -172,7 +173,7 @@ def figure_page(viewer: Viewer, request: Request) -> Response:
     index = viewer.indexes.get(judge[0], patience=_PATIENCE)
     names = tuple((c.id, c.name) for c in index.criteria) if index else ()
     bins = _reliability(index) if index and name == "reliability" else ()
-    image = _drawn(name, stored.result.model_dump_json(), names, bins)
+    image = _drawn(name, json.dumps(stored.result.model_dump(mode="json")), names, bins)
     return Response(image, media_type="image/svg+xml")
 
 
@@ -181,7 +182,7 @@ def _drawn(
     name: str, record: str, names: tuple[tuple[str, str], ...], bins: tuple[_Bin, ...]
 ) -> str:
     """Return a figure of a VerifiedSet (as JSON); one at a time, as matplotlib needs it."""
-    result, known = VerifiedSet.model_validate_json(record), dict(names)
+    result, known = VerifiedSet.model_validate(json.loads(record)), dict(names)
     verified = {"judge": result.criteria}
     with _drawing:
         if name == "effects":
