@@ -156,7 +156,7 @@ LATE = {
             "bad.jsonl:1: constraints: list what the text demands",
         ),
         ("", ["test", "suite.jsonl", "--agent", "scripted:text-order"], "(known: chance=P, crash"),
-        ("", ["test", "suite.jsonl", "--agent", "perfect"], "is scripted:perfect meant?"),
+        ("", ["test", "suite.jsonl", "--agent", "perfect"], "did you mean scripted:perfect?"),
         ("", ["test", "suite.jsonl", "--agent", "scripted:perfekt"], "'perfect'"),
         ("", ["test", "suite.jsonl", "--agent", "openai"], "needs a chat model"),
         ("", ["test", "suite.jsonl", "--agent", "python:no_such:thing"], "no_such"),

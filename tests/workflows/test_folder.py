@@ -77,7 +77,7 @@ def test_the_hash_tells_contents_apart(desk: Path) -> None:
             "role.yaml",
             "domain:",
             "domin:",
-            "role.yaml: domin: unknown key; is `domain` meant? "
+            "role.yaml: domin: unknown key; did you mean domain? "
             "allowed: domain, title, background, now, success",
         ),
         ("lend_book/scenario.yaml", "title:", "titel:", "allowed: title, background"),
@@ -88,7 +88,7 @@ def test_the_hash_tells_contents_apart(desk: Path) -> None:
             "lend_book/profiles.yaml",
             "{tool: find_book, arguments: {title: Dune}}",
             "{name: find_book, args: {title: Dune}}",
-            "0.goals.0.actions.0: unknown keys name, args; is `arguments` meant? "
+            "0.goals.0.actions.0: unknown keys name, args; did you mean arguments? "
             "allowed: tool, arguments; missing: tool",
         ),
         ("lend_book/profiles.yaml", "id: otto", "id: hana", "two profiles are called 'hana'"),
@@ -97,10 +97,10 @@ def test_the_hash_tells_contents_apart(desk: Path) -> None:
         ("lend_book/tools.json", '"type": "object"', '"type": "array"', "is no schema of objects"),
         ("lend_book/tools.json", '"name": "find_book"', '"name": "find book"', "0.name"),
         ("lend_book/tools.json", "[", "", "broken JSON"),
-        ("lend_book/profiles.yaml", "tool: lend_book", "tool: lend_bok", "is 'lend_book' meant?"),
+        ("lend_book/profiles.yaml", "tool: lend_book", "tool: lend_bok", "did you mean lend_book?"),
         ("lend_book/profiles.yaml", "[lend_book]", "[lend_bok]", "no scenario 'lend_bok'"),
         ("lend_book/profiles.yaml", "persona:", "person:", "profiles.yaml"),
-        ("lend_book/sessions/hana.yaml", "profile: hana", "profile: hanna", "is 'hana' meant?"),
+        ("lend_book/sessions/hana.yaml", "profile: hana", "profile: hanna", "did you mean hana?"),
         ("lend_book/sessions/hana.yaml", "kind: call", "kind: cal", "hana.yaml: turns.3.kind"),
         ("lend_book/sessions/hana.yaml", "tool: find_book, ", "", "a call needs the name"),
         ("lend_book/sessions/hana.yaml", "turns:", "turns: [", "not valid YAML"),
