@@ -12,8 +12,9 @@ from starlette.testclient import TestClient
 
 import agenteval
 from agenteval.store import Store
+from agenteval.view.application import make_app
 from agenteval.view.security import Access
-from agenteval.view.server import Viewer, make_app
+from agenteval.view.server import Viewer
 
 MATH = Path(__file__).parents[2] / "tasks" / "math"
 HOST = "127.0.0.1:8000"
