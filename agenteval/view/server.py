@@ -31,7 +31,8 @@ class Viewer:
     """What every page knows: the store, who may write, and the secrets of the server.
 
     Without `labelling` nothing can be changed. `rater` is the name that was given at the start,
-    `criteria_file` the file that can be edited, `traces` read a whole trace by its key.
+    `criteria_file` the file that can be edited, `traces` read a whole trace by its key. A page
+    waits `patience` seconds for a large judge to be read, then says that it is being read.
     """
 
     store: Store
@@ -40,11 +41,12 @@ class Viewer:
     rater: str | None = None
     criteria_file: Path | None = None
     traces: Mapping[str, Callable[[], Run]] = field(default_factory=dict)
+    patience: float = 0.4
 
     @functools.cached_property
     def indexes(self) -> JudgeIndexes:
         """What is kept in memory of the judges."""
-        return JudgeIndexes(self.store)
+        return JudgeIndexes(self.store, self.patience)
 
 
 PageFunction = Callable[[Viewer, Request], Page | Response]

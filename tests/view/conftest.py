@@ -46,7 +46,7 @@ class Browser:
     def __init__(self, store: Store, **settings: Any) -> None:
         self.access = Access(8000, ("127.0.0.1", "localhost"))
         self.client = TestClient(
-            make_app(Viewer(store, self.access, **settings)),
+            make_app(Viewer(store, self.access, patience=60, **settings)),
             base_url=f"http://{HOST}",
             raise_server_exceptions=True,
         )
