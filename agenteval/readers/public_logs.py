@@ -281,8 +281,8 @@ def _deepeval(rows: Rows, _path: Path, _notes: Notes) -> Rows:
             yield str(i + 1), Item(record, f"{item.place}:testCases[{i}]", None)
 
 
-def _swe_agent(row: dict[str, Any], _place: str) -> dict[str, Any]:
-    """A trajectory of SWE-agent, or of mini-swe-agent, without demonstrations."""
+def swe_agent(row: dict[str, Any], _place: str) -> dict[str, Any]:
+    """Return the record of a trajectory of SWE-agent or mini-swe-agent, without demonstrations."""
     info = row["info"] if isinstance(row["info"], dict) else {}
     messages = [
         {**m, "role": "tool"} if m.get("message_type") == "observation" else m
@@ -364,6 +364,6 @@ _LOGS: dict[str, Callable[[Rows, Path, Notes], Rows]] = {
     "run_id,event_id,sample_id,type,data": _openai_evals,
     "testCases": _deepeval,
     "testRunData": _deepeval,
-    "trajectory,info": _each(_swe_agent),
-    "messages,info,trajectory_format": _each(_swe_agent),
+    "trajectory,info": _each(swe_agent),
+    "messages,info,trajectory_format": _each(swe_agent),
 }
