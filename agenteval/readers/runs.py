@@ -144,7 +144,9 @@ class _RunReader:
         """Read recorded sessions of another tool."""
         try:
             read = session_runs(form, items, file.name, self.task, self.notes)
-            return self._add([_PlacedRun(run, place) for run, place in read], "no sessions")
+            if self._add([_PlacedRun(run, place) for run, place in read], "none") is None:
+                return None
+            raise InputError(f"no session in this file of {form.name}", str(file.path))
         except InputError as error:
             return self._reason(error)
 

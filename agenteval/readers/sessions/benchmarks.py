@@ -17,7 +17,7 @@ from agenteval.readers.messages import ROLES
 from agenteval.readers.public_logs import swe_agent
 from agenteval.readers.sessions.session import Session, Step, tool_call, usage_of
 from agenteval.readers.spans import seconds
-from agenteval.records import RunFailure
+from agenteval.records import RunFailure, Usage
 
 Row = dict[str, Any]
 _CODE = re.compile(r"```[\w-]*\n(.*?)\n?```", re.DOTALL)
@@ -142,9 +142,8 @@ def swe_trajectory(row: Row) -> Session:
                 step.failed = code not in (None, 0, "0")
                 waiting = False
     stats = info.get("model_stats") or {}
-    calls = stats.get("api_calls") if isinstance(stats.get("api_calls"), int) else 1
     counts = (stats.get("tokens_sent"), stats.get("tokens_received"), stats.get("instance_cost"))
-    session.usage = usage_of(*counts, requests=calls)
+    session.usage = usage_of(*counts, requests=stats.get("api_calls"))
     session.ended = str(info.get("exit_status") or "")
     session.output = str(info["submission"]) if info.get("submission") else None
     if session.output is None and session.ended.lower() not in ("", "submitted"):
@@ -172,7 +171,7 @@ _SILENT = ("change_agent_state", "recall", "null", "agent_state_changed", "conde
 def openhands(document: Any) -> Session:
     """Return the session of a list of events, or of a row of an evaluation with its `history`."""
     row = document if isinstance(document, dict) else {}
-    events = row.get("history") or row.get("events") if row else document
+    events = (row.get("history") or row.get("events") or ()) if row else document
     pairs = (e if isinstance(e, list) else [e] for e in events)
     session = Session(first_of(row, "instance_id"), "OpenHands")
     session.task = first_of(row, "instruction")
@@ -260,6 +259,19 @@ def _observed(session: Session, event: Row, at: float | None) -> None:
     session.result(event.get("tool_call_id"), value, failed=failed, at=at)
 
 
+def _state_update(session: Session, event: Row) -> None:
+    if event.get("key") in ("execution_status", "agent_status"):
+        session.ended = str(event.get("value"))
+    of_each_use = list((first_of(event.get("value"), "usage_to_metrics") or {}).values())
+    usages: list[Usage] = []
+    for metrics in of_each_use:
+        session.usage = None
+        _metrics(session, metrics)
+        usages += [session.usage] if session.usage is not None else []
+    if of_each_use:
+        session.usage = sum(usages, Usage()) if usages else None
+
+
 def _event_v1(session: Session, event: Row, replies: dict[str, Step]) -> None:
     kind, at = event["kind"], seconds(event.get("timestamp"))
     if kind == "SystemPromptEvent":
@@ -285,13 +297,9 @@ def _event_v1(session: Session, event: Row, replies: dict[str, Step]) -> None:
     elif kind in ("ObservationEvent", "AgentErrorEvent", "UserRejectObservation"):
         _observed(session, event, at)
     elif kind == "ConversationStateUpdateEvent":
-        if event.get("key") in ("execution_status", "agent_status"):
-            session.ended = str(event.get("value"))
-        for metrics in (first_of(event.get("value"), "usage_to_metrics") or {}).values():
-            _metrics(session, metrics)
+        _state_update(session, event)
     elif kind == "ConversationErrorEvent":
-        why = str(first_of(event, "detail", "code"))
-        session.failure = RunFailure(kind="error", message=why[:300])
+        session.failure = RunFailure(kind="error", message=str(event.get("detail"))[:300])
 
 
 # ---- OpenAI Agents SDK ---------------------------------------------------------------------------
@@ -311,8 +319,8 @@ def _response(response: Row) -> Step:
             step.text = "\n".join(filter(None, (step.text, added.text)))
             step.calls += added.calls
     used = response.get("usage") or {}
-    requests = used.get("requests") if isinstance(used.get("requests"), int) else 1
-    step.usage = usage_of(used.get("input_tokens"), used.get("output_tokens"), requests=requests)
+    counts = (used.get("input_tokens"), used.get("output_tokens"))
+    step.usage = usage_of(*counts, requests=used.get("requests"))
     return step
 
 

@@ -8,6 +8,7 @@ out: it is no answer, and newer versions keep it encrypted.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -117,6 +118,7 @@ def _claude_result(session: Session, line: dict[str, Any]) -> None:
 # ---- Codex ---------------------------------------------------------------------------------------
 
 _CONTEXT = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<INSTRUCTIONS>")
+_FAILED = re.compile(r"Exit code: [1-9]")
 _CODEX_CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call")
 _CODEX_ITEMS = {"command_execution": "shell", "file_change": "apply_patch", "web_search": "search"}
 
@@ -175,7 +177,7 @@ class _Codex:
             text = first_of(decoded, "output", "content") if isinstance(decoded, dict) else output
             code = first_of(first_of(decoded, "metadata"), "exit_code")
             failed = code not in (None, 0) or first_of(decoded, "success") is False
-            failed = failed or (str(output).startswith("Exit code: ") and output[11:12] != "0")
+            failed = failed or bool(_FAILED.match(str(output)))
             self.session.result(item.get("call_id"), text, failed=failed, at=at)
 
     def completed(self, item: dict[str, Any]) -> None:

@@ -52,14 +52,19 @@ def _rows(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-_CLAUDE = frozenset({"user", "assistant", "system", "result", "summary", "queue-operation"})
+_CLAUDE = frozenset({"system", "result", "summary", "queue-operation"})
 
 
 def _is_claude(value: Any) -> bool:
-    return isinstance(value, dict) and (
-        (value.get("type") in _CLAUDE and ("sessionId" in value or "session_id" in value))
+    if not isinstance(value, dict):
+        return False
+    kind, of_session = value.get("type"), "sessionId" in value or "session_id" in value
+    if kind in ("user", "assistant"):
+        return of_session and isinstance(value.get("message"), dict)
+    return (
+        (kind in _CLAUDE and of_session)
         or ("leafUuid" in value and "summary" in value)
-        or (value.get("type") == "file-history-snapshot" and "snapshot" in value)
+        or (kind == "file-history-snapshot" and "snapshot" in value)
     )
 
 

@@ -115,11 +115,12 @@ def tool_call(name: Any, arguments: Any, id: Any = None) -> ToolCall:
     return ToolCall(name=str(name or ""), arguments=arguments, id=None if id is None else str(id))
 
 
-def usage_of(prompt: Any, completion: Any, cost: Any = None, requests: int = 1) -> Usage | None:
+def usage_of(prompt: Any, completion: Any, cost: Any = None, requests: Any = 1) -> Usage | None:
     """Return the usage of figures as a tool writes them; None where none is one."""
     tokens, written, money = token_count(prompt), token_count(completion), amount(cost)
     if (tokens, written, money) == (None, None, None):
         return None
+    requests = token_count(requests) or 1
     return Usage(requests=requests, prompt_tokens=tokens, completion_tokens=written, cost=money)
 
 
