@@ -45,6 +45,7 @@ _TRACE_KEYS = re.compile(
 )
 # Words in the keys of every trace; an object without any of them need not be examined further.
 _OF_TRACES = ("span", "trace", "attributes", "batches", "context", "unixnano")
+_OF_TRACES_ELSEWHERE = ("observation", "run_type", "patch", "data")
 _OF_RECORDINGS = frozenset({"key", "run", "repeat", "attempt", "role", "reply", "text"})
 _PIPE = Path("-")
 
@@ -263,7 +264,7 @@ def _may_be_trace(value: Any) -> bool:
     while isinstance(value, list) and value:
         value = value[0]
     return isinstance(value, dict) and any(
-        word in key.lower() for key in value for word in _OF_TRACES
+        word in key.lower() for key in value for word in (*_OF_TRACES, *_OF_TRACES_ELSEWHERE)
     )
 
 
