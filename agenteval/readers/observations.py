@@ -30,7 +30,8 @@ def translated(value: _Object) -> _Object:
 
 
 def _translator(value: _Object) -> Any:
-    if isinstance(value.get("observations"), list):
+    inside = value.get("observations")
+    if isinstance(inside, list) and inside and first_of(inside[0], "traceId", "startTime"):
         return _langfuse_trace
     if isinstance(value.get("run_type"), str) and "id" in value:
         return _langsmith
