@@ -71,6 +71,13 @@ def test_every_format_has_a_sample_and_is_recognized_by_content_alone() -> None:
         assert form.name == sample["format"]
 
 
+def test_the_documentation_says_what_is_read_of_each_format() -> None:
+    rows = (Path(__file__).parents[3] / "docs" / "logs.md").read_text().splitlines()
+    start = rows.index("| format | what is read |") + 2
+    table = rows[start : start + len(FORMATS) + 1]
+    assert table == [*(f"| {form.name} | {form.reads} |" for form in FORMATS), ""]
+
+
 def test_a_folder_of_all_formats(tmp_path: Path) -> None:
     seen = set()
     for i, sample in enumerate(SAMPLES):
