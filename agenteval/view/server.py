@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -25,12 +26,14 @@ from agenteval.errors import AgentevalError, InputError, StoreError
 from agenteval.records import Run
 from agenteval.reporting.page import Answer, Page, PageSection, environment
 from agenteval.store import Store
+from agenteval.view.judge_index import JudgeIndexes
 from agenteval.view.security import Access, Guard
 
 _STATIC = {
     "page.css": ("agenteval.reporting", "text/css"),
     "page.js": ("agenteval.reporting", "text/javascript"),
     "view.css": ("agenteval.view", "text/css"),
+    "view.js": ("agenteval.view", "text/javascript"),
     "label.css": ("agenteval.view", "text/css"),
     "label.js": ("agenteval.view", "text/javascript"),
     "trace_label.js": ("agenteval.view", "text/javascript"),
@@ -51,6 +54,11 @@ class Viewer:
     rater: str | None = None
     criteria_file: Path | None = None
     traces: Mapping[str, Callable[[], Run]] = field(default_factory=dict)
+
+    @functools.cached_property
+    def indexes(self) -> JudgeIndexes:
+        """What is kept in memory of the judges."""
+        return JudgeIndexes(self.store)
 
 
 PageFunction = Callable[[Viewer, Request], Page | Response]
@@ -112,6 +120,12 @@ class Refused(AgentevalError):
     """A form that is not accepted."""
 
 
+def page_path(path: str, **parameters: object) -> str:
+    """Return the path of a page with these parameters; None leaves one out."""
+    query = urlencode({k: str(v) for k, v in parameters.items() if v is not None})
+    return f"{path}?{query}" if query else path
+
+
 def page_url(request: Request, **changes: str | None) -> str:
     """Return the path of a page with its query, changed; None removes a parameter."""
     url = request.url.remove_query_params([k for k, v in changes.items() if v is None])
@@ -144,23 +158,37 @@ def _failed(request: Request, error: Exception) -> Response:
 
 def make_app(viewer: Viewer) -> Starlette:
     """Return the web application of a viewer."""
-    from agenteval.view import criteria, labels, runs, trace_labels
+    from agenteval.view import (
+        compare,
+        criteria,
+        experiments,
+        grid,
+        labels,
+        run,
+        trace_labels,
+        trials,
+        trust,
+    )
 
+    pages: dict[str, PageFunction] = {
+        "/": experiments.experiments_page,
+        "/grid": grid.grid_page,
+        "/run": run.run_page,
+        "/compare": compare.compare_page,
+        "/compare/case": compare.case_page,
+        "/trust": trust.trust_page,
+        "/trials": trials.trials_page,
+        "/trial": trials.trial_page,
+        **labels.PAGES,
+        **criteria.PAGES,
+        **trace_labels.PAGES,
+    }
+    forms = {**labels.FORMS, **criteria.FORMS, **trace_labels.FORMS}
     routes = [
         Route("/static/{name:str}", _static),
-        *(
-            Route(path, shown(page))
-            for path, page in {
-                **runs.PAGES,
-                **labels.PAGES,
-                **criteria.PAGES,
-                **trace_labels.PAGES,
-            }.items()
-        ),
-        *(
-            Route(path, written(change), methods=["POST"])
-            for path, change in {**labels.FORMS, **criteria.FORMS, **trace_labels.FORMS}.items()
-        ),
+        Route("/progress", experiments.progress),
+        *(Route(path, shown(page)) for path, page in pages.items()),
+        *(Route(path, written(form), methods=["POST"]) for path, form in forms.items()),
     ]
     app = Starlette(
         routes=routes,
@@ -175,4 +203,12 @@ async def _missing(request: Request, error: Exception) -> Response:
     return PlainTextResponse("there is no such page", 404)
 
 
-NAVIGATION = (("/", "Experiments"), ("/label", "Label"), ("/criteria", "Criteria"))
+NAVIGATION = (
+    ("/", "Experiments"),
+    ("/grid", "Grid"),
+    ("/compare", "Compare"),
+    ("/trust", "Trust"),
+    ("/trials", "Trials"),
+    ("/label", "Label"),
+    ("/criteria", "Criteria"),
+)

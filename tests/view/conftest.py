@@ -57,7 +57,7 @@ class Browser:
 
     def get(self, path: str, **params: str) -> Any:
         """Ask for a page; redirects are followed."""
-        return self.client.get(path, params=params)
+        return self.client.get(path, params=params or None)
 
     def send(self, path: str, **fields: str) -> Any:
         """Send a form with its token and the origin of the viewer; redirects are followed."""
