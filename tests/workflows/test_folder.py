@@ -81,7 +81,12 @@ def test_the_hash_tells_contents_apart(desk: Path) -> None:
             "allowed: domain, title, background, now, success",
         ),
         ("lend_book/scenario.yaml", "title:", "titel:", "allowed: title, background"),
-        ("lend_book/profiles.yaml", "actions:", "calls:", "0.goals.0.calls: unknown key; is `acti"),
+        (
+            "lend_book/profiles.yaml",
+            "actions:",
+            "calls:",
+            "0.goals.0.calls: unknown key; did you mean actions?",
+        ),
         ("lend_book/profiles.yaml", "text: Borrow", "aim: Borrow", "0.goals.0.aim: unknown key; "),
         ("lend_book/profiles.yaml", "text: Borrow", "aim: Borrow", "missing: text"),
         (
@@ -92,7 +97,12 @@ def test_the_hash_tells_contents_apart(desk: Path) -> None:
             "allowed: tool, arguments; missing: tool",
         ),
         ("lend_book/profiles.yaml", "id: otto", "id: hana", "two profiles are called 'hana'"),
-        ("lend_book/tools.json", '"returns"', '"return"', "0.return: unknown key; is `returns`"),
+        (
+            "lend_book/tools.json",
+            '"returns"',
+            '"return"',
+            "0.return: unknown key; did you mean returns?",
+        ),
         ("lend_book/tools.json", '"type": "string"', '"type": "strnig"', "is no JSON schema (prop"),
         ("lend_book/tools.json", '"type": "object"', '"type": "array"', "is no schema of objects"),
         ("lend_book/tools.json", '"name": "find_book"', '"name": "find book"', "0.name"),
