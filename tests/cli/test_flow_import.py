@@ -157,9 +157,9 @@ def test_calls_that_the_backend_answers_otherwise_are_listed(cli: Cli, tmp_path:
     path = tmp_path / "t.jsonl"
     path.write_text(text.replace("2031-05-21", "2031-05-22"), encoding="utf-8")
     run = ("flow", "import", str(SHED), str(path), "--store", str(tmp_path / "s.db"))
-    tables = cli(*run, "--json").json
-    (row,) = tables["rewards"]
-    assert len(tables["answers"]) == row["differing"] == 5
-    first = tables["answers"][0]
+    tables = cli(*run, "--json").json["tables"]
+    (row,) = tables["rewards"]["rows"]
+    assert len(tables["answers"]["rows"]) == row["differing"] == 5
+    first = tables["answers"]["rows"][0]
     assert (first["trial"], first["call"], first["tool"]) == (0, 2, "lend")
     assert first["recorded"] == '{"back_by": "2031-05-22"}'
