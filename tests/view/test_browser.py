@@ -27,8 +27,9 @@ from agenteval.records.verification import (
 )
 from agenteval.store import Store, Trials
 from agenteval.text import encodable
+from agenteval.view.application import make_app
 from agenteval.view.security import Access
-from agenteval.view.server import Viewer, make_app
+from agenteval.view.server import Viewer
 from tests.support.payloads import hidden_in, payloads
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
