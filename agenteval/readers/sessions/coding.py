@@ -26,17 +26,24 @@ _THINKING = ("thinking", "redacted_thinking")
 
 
 def claude_code(values: Values) -> Iterator[Session]:
-    """Yield one session for each id; lines of one reply share its id and its usage."""
+    """Yield one session for each id; one that was resumed under another id goes on.
+
+    Lines of one reply share its id and its usage.
+    """
     sessions: dict[str, Session] = {}
     replies: dict[tuple[str, str], Step] = {}
-    seen: set[str] = set()
+    owners: dict[str, Session] = {}  # by the id of a line
     for line in values:
-        id = first_of(line, "sessionId", "session_id")
-        uuid = line.get("uuid")
-        if id is None or uuid in seen:
+        id, uuid = first_of(line, "sessionId", "session_id"), line.get("uuid")
+        if id is None or uuid in owners:
             continue
-        seen |= {uuid} if isinstance(uuid, str) else set()
+        before = owners.get(str(line.get("parentUuid")))
+        if before is not None and str(id) not in sessions:
+            sessions[str(id)] = sessions.pop(str(before.id))
+            before.id = str(id)
         session = sessions.setdefault(str(id), Session(str(id), "Claude Code"))
+        if isinstance(uuid, str):
+            owners[uuid] = session
         kind, message = line.get("type"), line.get("message")
         if kind == "result":
             _claude_result(session, line)

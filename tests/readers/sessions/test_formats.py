@@ -125,6 +125,28 @@ def test_usage_that_is_no_count_is_not_summed(tmp_path: Path, usage: Any) -> Non
     assert outline(run).tokens is None
 
 
+def test_a_resumed_session_is_one(tmp_path: Path) -> None:
+    claude = next(s for s in SAMPLES if s["format"] == "Claude Code")["lines"]
+    half = len(claude) // 2
+    lines = [*claude[:half], *({**line, "sessionId": "s-9"} for line in claude[half:])]
+    (run,) = read_traces(written(tmp_path, {"lines": lines})).runs
+    assert run.id == "s-9"
+    assert outline(run).tokens == 467
+
+
+def test_agents_below_a_session_are_agents(tmp_path: Path) -> None:
+    claude = next(s for s in SAMPLES if s["format"] == "Claude Code")["lines"]
+    of_agent = [{**line, "isSidechain": True, "agentId": "a1"} for line in claude if "uuid" in line]
+    lines = [*claude, *({**line, "uuid": f"x{line['uuid']}"} for line in of_agent)]
+    (run,) = read_traces(written(tmp_path, {"lines": lines})).runs
+    below = [span for span in run.spans if span.kind == "agent"]
+    assert [span.name for span in below] == ["Claude Code", "agent-a1"]
+    assert sum(span.parent_id == below[1].id and span.kind == "tool" for span in run.spans) == 2
+    assert outline(run).tokens == 2 * 467
+    (alone,) = read_traces(written(tmp_path, {"lines": of_agent}, "agent-a1")).runs
+    assert alone.id == "s-1-agent-a1"
+
+
 def test_prompts_without_answers_are_refused_with_what_to_give(tmp_path: Path) -> None:
     rows = [{"sessionId": "s", "messageId": 0, "type": "user", "message": "Hi", "timestamp": "t"}]
     with pytest.raises(InputError, match=r"chats/session-\*\.json"):
