@@ -44,21 +44,24 @@ def claude_code(values: Values) -> Iterator[Session]:
         session = sessions.setdefault(str(id), Session(str(id), "Claude Code"))
         if isinstance(uuid, str):
             owners[uuid] = session
-        kind, message = line.get("type"), line.get("message")
+        kind = line.get("type")
         if kind == "result":
             _claude_result(session, line)
-        elif isinstance(message, dict) and kind in ("user", "assistant"):
+        elif kind in ("user", "assistant"):
             _claude_message(session, line, replies)
-        elif kind == "system" and line.get("subtype") == "init":
+        elif line.get("subtype") == "init":
             session.model = str(line.get("model") or "")
-    for session in sessions.values():
-        threads = {step.thread for step in session.steps}
-        if len(threads) == 1 and "" not in threads:  # the file of an agent below the main one
-            session.id = f"{session.id}-{threads.pop()}"
-            for step in session.steps:
-                step.thread = ""
-        if session.steps:
-            yield session
+    yield from map(_main_thread, filter(lambda session: session.steps, sessions.values()))
+
+
+def _main_thread(session: Session) -> Session:
+    """Return the session; the file of an agent below the main one holds nothing but its thread."""
+    threads = {step.thread for step in session.steps}
+    if len(threads) == 1 and "" not in threads:
+        session.id = f"{session.id}-{threads.pop()}"
+        for step in session.steps:
+            step.thread = ""
+    return session
 
 
 def _claude_message(

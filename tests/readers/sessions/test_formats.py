@@ -6,6 +6,7 @@ Expected values are by hand, from what the tool's own viewer or SDK shows of suc
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from agenteval.readers import make_view, read_runs
 from agenteval.readers.sessions import FORMATS, session_format
 from agenteval.readers.traces import read_traces
 from agenteval.traces.outline import outline
+from tests.readers.test_cases import ODD, places
+from tests.thorough import often
 
 SAMPLES = [
     json.loads(line) for line in (Path(__file__).parent / "samples.jsonl").read_text().splitlines()
@@ -159,3 +162,26 @@ def test_a_record_with_messages_is_a_trace(tmp_path: Path) -> None:
     (run,) = read_traces(written(tmp_path, {"lines": rows})).runs
     assert (run.id, run.system, run.input, run.output) == ("r", "m", "2 + 2?", "4")
     assert [span.kind for span in run.spans] == ["agent", "user", "llm"]
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=IDS)
+def test_a_value_of_another_type_is_read_or_refused_in_one_line(
+    tmp_path: Path, sample: dict[str, Any]
+) -> None:
+    rng = random.Random(7)
+    rows = sample.get("lines") or [sample["json"]]
+    paths, refusals = list(places(rows)), list[str]()
+    for _ in range(often(15, 300)):
+        changed = json.loads(json.dumps(rows))
+        *path, last = rng.choice(paths)
+        holder = changed
+        for key in path:
+            holder = holder[key]
+        holder[last] = json.loads(json.dumps(rng.choice(ODD)))
+        file = written(tmp_path, {"lines": changed})
+        for read in (read_runs, read_traces):
+            try:
+                read(file)
+            except InputError as error:
+                refusals.append(str(error))
+    assert not any("\n" in line for line in refusals)
