@@ -3,8 +3,8 @@
     --agent scripted:NAME            --agent "scripted:chance=0.6,seed=7"
 
 They are given the case and do not read the request. `seed` is a whole number, 0 by default. Chance
-depends on the seed, the request, and how often an agent of the same factory was given this request,
-never on other agents that run.
+depends on the seed, the request, the number of the attempt, and how often an agent of the same
+factory was given this request in it, never on other agents that run.
 
 perfect        a valid plan
 random         any order of the tools, all equally likely
@@ -112,7 +112,7 @@ class ScriptedAgent:
         """Make the calls of the plan. Raises AgentevalError without a case."""
         if self._case is None:
             raise AgentevalError("a scripted agent works on planning cases only")
-        dice = self._factory.dice(dialogue.messages[-1].content)
+        dice = self._factory.dice(dialogue.messages[-1].content, tools.trial)
         for step in self._factory.script(self._case, dice):
             tools.call(step.tool, {} if step.start is None else {START: step.start})
         return "All activities are done."
@@ -123,17 +123,17 @@ class Factory:
 
     def __init__(self, script: Script, seed: int = 0) -> None:
         self.script, self.seed = script, seed
-        self._tries: Counter[str] = Counter()
+        self._tries: Counter[tuple[str, int]] = Counter()
 
     def __call__(self) -> ScriptedAgent:
         """Return a fresh agent."""
         return ScriptedAgent(self)
 
-    def dice(self, request: str) -> Dice:
-        """Return the dice of the next try at this request."""
+    def dice(self, request: str, trial: int = 0) -> Dice:
+        """Return the dice of the next try at this request in attempt number `trial`."""
         digest = content_hash(request)
-        number = self._tries[digest]
-        self._tries[digest] += 1
+        number = trial + self._tries[digest, trial]
+        self._tries[digest, trial] += 1
         return Dice(np.random.default_rng([self.seed, int(digest[:16], 16), number]))
 
 

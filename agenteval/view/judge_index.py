@@ -180,18 +180,21 @@ def _arrays(
 
 
 class JudgeIndexes:
-    """The indexes of a store's judges; each is read in a thread of its own when it is asked for."""
+    """The indexes of a store's judges; each is read in a thread of its own when it is asked for.
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    `patience` is for how many seconds a page waits for an index.
+    """
+
+    def __init__(self, store: Store, patience: float = 0.4) -> None:
+        self._store, self._patience = store, patience
         self._lock = threading.Lock()
         self._read: dict[str, JudgeIndex] = {}
         self._errors: dict[str, StoreError] = {}
         self._running: dict[str, threading.Thread] = {}
         self._asked: dict[str, float] = {}
 
-    def get(self, source_key: str, patience: float = 0.4) -> JudgeIndex | None:
-        """Return the index, None where it is still being read after `patience` seconds.
+    def get(self, source_key: str) -> JudgeIndex | None:
+        """Return the index, None where it is still being read.
 
         An index that is out of date is returned as it is, and read anew meanwhile. Raises the
         StoreError that reading ended with.
@@ -202,7 +205,7 @@ class JudgeIndexes:
         if stale and (index is None or index.calls != calls_of(self._store, source_key)):
             thread = self._start(source_key)
             if index is None:
-                thread.join(patience)
+                thread.join(self._patience)
         self._asked[source_key] = time.time()
         with self._lock:
             if (error := self._errors.pop(source_key, None)) is not None:

@@ -267,7 +267,7 @@ def _words_of(score: Score) -> Iterator[Block]:
 
 
 @dataclass(frozen=True)
-class _EffectRow:
+class _EffectOfCopyRow:
     criterion: str = column("criterion")
     original: float | None = column("original", "number")
     copy: float | None = column("copy", "number")
@@ -285,8 +285,8 @@ def _copies(found: RunOnPage, judge: JudgedBy) -> list[Block]:
             before = _mean(r for r in judge.results if r.criterion_id == criterion)
             after = _mean(r for r in results if r.criterion_id == criterion)
             change = None if before is None or after is None else before - after
-            rows.append(_EffectRow(_name(found, criterion), before, after, change))
-        blocks: list[Block] = [table_of(_EffectRow, "effects", "", rows)]
+            rows.append(_EffectOfCopyRow(_name(found, criterion), before, after, change))
+        blocks: list[Block] = [table_of(_EffectOfCopyRow, "effects", "", rows)]
         diff = copy_diff(str(found.body["trajectory"]), str(bodies[key]["trajectory"]))
         blocks.append(Text(diff, "pre", "The copy, and what it changes"))
         items.append(Foldout("", variant_label(variant, judge.copies), blocks))
