@@ -85,9 +85,9 @@ def leaves_of(criteria: Sequence[Criterion]) -> list[tuple[str, Criterion]]:
 
 def read_answers(value: Any, criteria: Sequence[Criterion]) -> Answers:
     """Return an answer or NoAnswer per leaf of `criteria`; never raises for the content."""
-    asked = leaves_of(criteria)
-    by_path, extra = _statements(value, asked)
-    return Answers({p: _read_all(by_path.get(p, ()), leaf) for p, leaf in asked}, sorted(extra))
+    leaves = leaves_of(criteria)
+    by_path, extra = _statements(value, leaves)
+    return Answers({p: _read_all(by_path.get(p, ()), leaf) for p, leaf in leaves}, sorted(extra))
 
 
 def speaks_of(value: Any, criteria: Sequence[Criterion]) -> bool:
@@ -158,7 +158,11 @@ def _names_of(asked: tuple[tuple[str, str, str], ...]) -> dict[str, str]:
     for path, *names in asked:
         for name in (path, path.replace("/", " "), *names):
             paths.setdefault(slug(name), set()).add(path)
-    unique = {name: next(iter(own)) for name, own in paths.items() if len(own) == 1}
+    unique = {
+        name: next(iter(paths_of_name))
+        for name, paths_of_name in paths.items()
+        if len(paths_of_name) == 1
+    }
     return unique | {slug(path): path for path, _, _ in asked}
 
 

@@ -158,8 +158,8 @@ async def _ask_critics(
     with opened(how.store) as store:
         client = make_client(choice, how.limits or Limits(), store)
         try:
-            asked = propose_by_chat(client, critics, task, embedder, choice.name)
-            return await answered(asked, client, watch.waiting)
+            pending = propose_by_chat(client, critics, task, embedder, choice.name)
+            return await answered(pending, client, watch.waiting)
         finally:
             await client.close()
 

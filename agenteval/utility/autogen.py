@@ -81,17 +81,17 @@ def quantify_criteria(
     `llm_config` and `task` as for `generate_criteria`; `criteria` are `Criterion` records, those of
     AutoGen, or objects of the same form. Raises InputError, and Unauthorized for a refused key.
     """
-    job, asked = _task_of(task), _criteria_of(criteria)
+    job, parsed = _task_of(task), _criteria_of(criteria)
     run = Run(id="test case", task=job.name, output=test_case)
 
     async def quantify(client: Client, config: Mapping[str, Any]) -> dict[str, Any]:
         options = QuantifierOptions(temperature=config.get("temperature"), seed=_seed(config))
         outcome = await judge(
-            chat_judge(client, job, options), JudgeUnit(run, make_view(run), asked)
+            chat_judge(client, job, options), JudgeUnit(run, make_view(run), parsed)
         )
         performance: dict[str, Any] = {}
         unscored: dict[str, str] = {}
-        for criterion, result in zip(asked, outcome.results, strict=True):
+        for criterion, result in zip(parsed, outcome.results, strict=True):
             if isinstance(result, Failure):
                 performance[criterion.name] = None
                 unscored[criterion.name] = f"{result.status}: {result.message}"

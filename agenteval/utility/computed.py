@@ -71,18 +71,18 @@ class WithComputed:
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
         """Return the batches of the inner judge; computed criteria join the first one."""
         computed = tuple(c for c in criteria if c.judge)
-        asked = self.inner.batches([c for c in criteria if not c.judge])
-        return [asked[0] + computed, *asked[1:]] if asked else [computed] if computed else []
+        batches = self.inner.batches([c for c in criteria if not c.judge])
+        return [batches[0] + computed, *batches[1:]] if batches else [computed] if computed else []
 
     async def evaluate(self, unit: JudgeUnit) -> Outcome:
         """Return one result per criterion. Raises what the inner judge raises."""
-        asked = tuple(c for c in unit.criteria if not c.judge)
+        judged = tuple(c for c in unit.criteria if not c.judge)
         call: CallRecord | Trial = CallRecord(shown=())
         results = {}
-        if asked:
-            outcome = await self.inner.evaluate(replace(unit, criteria=asked))
+        if judged:
+            outcome = await self.inner.evaluate(replace(unit, criteria=judged))
             call = outcome.call
-            results = dict(zip((c.id for c in asked), outcome.results, strict=True))
+            results = dict(zip((c.id for c in judged), outcome.results, strict=True))
         for criterion in unit.criteria:
             if criterion.judge:
                 answer = await asyncio.to_thread(_answer, unit, criterion)
@@ -218,15 +218,15 @@ def number_of(text: str) -> Fraction | None:
 
 
 def _numeric(text: str, reference: str, options: Mapping[str, Any]) -> tuple[bool, str]:
-    wanted = _number_of_reference(reference)
-    if wanted is None:
+    expected = _number_of_reference(reference)
+    if expected is None:
         raise ValueError(f"{reference[:40]!r} holds no number")
     stated = number_of(final_answer(text))
     if stated is None:
         return False, "no number is stated"
-    relative = Fraction(options.get("relative", 1e-9)) * max(abs(stated), abs(wanted))
-    near = abs(stated - wanted) <= max(relative, Fraction(options.get("absolute", 1e-12)))
-    return near, f"states {_shown(stated)}, the reference is {_shown(wanted)}"
+    relative = Fraction(options.get("relative", 1e-9)) * max(abs(stated), abs(expected))
+    near = abs(stated - expected) <= max(relative, Fraction(options.get("absolute", 1e-12)))
+    return near, f"states {_shown(stated)}, the reference is {_shown(expected)}"
 
 
 def _number_of_reference(reference: str) -> Fraction | None:
@@ -260,9 +260,9 @@ def _elements(text: str) -> frozenset[str | Fraction]:
 
 
 def _set(text: str, reference: str, options: Mapping[str, Any]) -> tuple[bool, str]:
-    stated, wanted = _elements(final_answer(text)), _elements(_plain(reference))
-    shown = ", ".join(sorted(map(str, stated ^ wanted)))
-    return stated == wanted, f"differ by {shown[:200]}" if shown else "the same elements"
+    stated, expected = _elements(final_answer(text)), _elements(_plain(reference))
+    shown = ", ".join(sorted(map(str, stated ^ expected)))
+    return stated == expected, f"differ by {shown[:200]}" if shown else "the same elements"
 
 
 def _json(text: str, reference: str, options: Mapping[str, Any]) -> tuple[bool, str]:

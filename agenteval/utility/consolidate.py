@@ -227,11 +227,11 @@ class Consolidator:
         ) -> None:
             """Group the names that the entries of the pieces stand for, as the replies say."""
             nonlocal usage, requests
-            asked = [piece for piece in pieces if len(piece) > 1]
+            asked_pieces = [piece for piece in pieces if len(piece) > 1]
             replies = await asyncio.gather(
-                *(self._ask([clusters.representatives[n] for n in piece]) for piece in asked)
+                *(self._ask([clusters.representatives[n] for n in piece]) for piece in asked_pieces)
             )
-            for piece, reply in zip(asked, replies, strict=True):
+            for piece, reply in zip(asked_pieces, replies, strict=True):
                 if isinstance(reply, ReplyError | ModelError | BudgetExceeded):
                     usage += reply.spent or Usage()
                     requests += 2 if isinstance(reply, ReplyError) else 1
@@ -239,8 +239,8 @@ class Consolidator:
                     continue
                 usage, requests = usage + reply.usage, requests + 1 + reply.repaired
                 problems.extend(reply.value.problems)
-                for part, whole in reply.value.part_of:
-                    part_of[piece[part], piece[whole]] = None
+                for part, container in reply.value.part_of:
+                    part_of[piece[part], piece[container]] = None
                 for question, entries in reply.value.ideas:
                     idea = max(labels) + 1
                     for n in (n for entry in entries for n in members[piece[entry]]):

@@ -118,7 +118,7 @@ class _Asker:
 
         while True:
             try:
-                asked = await asking.ask(self.client, request, read, repair)
+                answer = await asking.ask(self.client, request, read, repair)
                 break
             except ReplyError as error:
                 following = replace(request, attempt=request.attempt + 1)
@@ -129,14 +129,14 @@ class _Asker:
                     why = f"{error} (a reply from the store; --retry-failed asks again)"
                     raise ReplyError(why) from error
                 request = following
-        reading = asked.value
+        reading = answer.value
         return Proposal(
             seed=seed,
             criteria=self._sign(sanitized(reading.criteria, reading.problems), seed),
             problems=tuple(reading.problems),
-            usage=asked.usage,
-            rung=f"repair:{reading.rung}" if asked.repaired else reading.rung,
-            raw=asked.text,
+            usage=answer.usage,
+            rung=f"repair:{reading.rung}" if answer.repaired else reading.rung,
+            raw=answer.text,
         )
 
     def _sign(self, criteria: Sequence[Criterion], seed: int) -> tuple[Criterion, ...]:

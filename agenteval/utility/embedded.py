@@ -191,9 +191,9 @@ def named_concept(criterion: Criterion) -> str | None:
     def folded(*names: str) -> set[str]:
         return {" ".join(name.casefold().replace("-", " ").split()) for name in names}
 
-    wanted = folded(criterion.id, criterion.name)
+    labels = folded(criterion.id, criterion.name)
     for concept in load_bank():
-        if wanted & folded(concept.id, *(name for name, _ in concept.phrasings)):
+        if labels & folded(concept.id, *(name for name, _ in concept.phrasings)):
             return concept.id
     return None
 

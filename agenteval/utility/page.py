@@ -298,8 +298,8 @@ def _labels(material: JudgeMaterial, criterion: Criterion) -> str:
 
 def _runs(material: JudgeMaterial, lines: Sequence[RunLine], opened: RunItems) -> PageSection:
     here = {line.run for line in opened.lines}
-    others = [line.run for line in lines if line.run not in here]
-    count = f"{len(here):,} of {len(lines):,} runs." if others else f"{len(lines):,} runs."
+    omitted = [line.run for line in lines if line.run not in here]
+    count = f"{len(here):,} of {len(lines):,} runs." if omitted else f"{len(lines):,} runs."
     lead = (
         f"{count} Choose one to see what the judge saw and said. Gap is the distance of a run's "
         "mean from its label (1 success, 0 failed), spread the largest difference between two "
@@ -313,9 +313,9 @@ def _runs(material: JudgeMaterial, lines: Sequence[RunLine], opened: RunItems) -
     if material.show:
         command = Fragment(material.show.replace("{run}", "ID"), "code")
         blocks.insert(0, Text(["From the command line: ", command], "note"))
-    if others:
-        title = f"{len(others):,} runs that are not on this page"
-        blocks.append(Items([Foldout("", title, [Text(listed(others, _MOST_NAMED), "note")])]))
+    if omitted:
+        title = f"{len(omitted):,} runs that are not on this page"
+        blocks.append(Items([Foldout("", title, [Text(listed(omitted, _MOST_NAMED), "note")])]))
     return PageSection("runs", "Runs", blocks, lead)
 
 

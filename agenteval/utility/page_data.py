@@ -215,8 +215,8 @@ def from_store(
     keys = {t.run_key for t in newest.values()}
     names = run_names(store.items(), keys)
     originals = [replace(newest[run], run_id=names[newest[run].run_key]) for run in sorted(newest)]
-    named = [replace(t, run_id=names[t.origin]) for t in texts if t.origin and t.origin in keys]
-    newest_copies = {(t.run_id, t.variant): t for t in named}
+    renamed = [replace(t, run_id=names[t.origin]) for t in texts if t.origin and t.origin in keys]
+    newest_copies = {(t.run_id, t.variant): t for t in renamed}
     copies = [newest_copies[name] for name in sorted(newest_copies)]
     chosen = store.newest_criteria(source_key)
     if wanted.criteria is not None:

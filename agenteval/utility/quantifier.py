@@ -153,10 +153,10 @@ class Quantifier:
         answers, rung = read_text(reply.text, unit.criteria, reply.finish)
         replies, repaired = [reply], dict[str, str]()  # by leaf path: the rung of the repair
         if answers.missing() and self.options.repair and not reply.says_nothing:
-            again = await self._ask_again(unit, request, reply, answers)
-            if again is not None:
-                replies.append(again)
-                second, again_rung = read_text(again.text, unit.criteria, again.finish)
+            retry = await self._ask_again(unit, request, reply, answers)
+            if retry is not None:
+                replies.append(retry)
+                second, again_rung = read_text(retry.text, unit.criteria, retry.finish)
                 for path in answers.missing():
                     if not isinstance(second.by_path[path], NoAnswer):
                         answers.by_path[path] = second.by_path[path]

@@ -182,9 +182,9 @@ class ScoreReport(Report):
         report = self
         gates = [self._mean_gate(name, least) for name, least in (min_mean or {}).items()]
         if max_unscored is not None:  # takes the place of an earlier one
-            others = [gate for gate in self.gates if gate.name != UNSCORED]
-            code = self.exit_code if self.unfinished else exit_code(others)
-            report = replace(self, gates=tuple(others), exit_code=code)
+            other_gates = [gate for gate in self.gates if gate.name != UNSCORED]
+            code = self.exit_code if self.unfinished else exit_code(other_gates)
+            report = replace(self, gates=tuple(other_gates), exit_code=code)
             counts = Counter(r.status for r in self.ratings if ":" in r.status)
             bad = counts.total() - counts["unscored:unsupported"]
             failed = sum(n for status, n in counts.items() if status.startswith("no_answer:"))

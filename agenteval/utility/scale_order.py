@@ -382,11 +382,11 @@ class _Levels:
 
         None if the numbers count something else.
         """
-        wanted = self._counted_polarity()
+        direction = self._counted_polarity()
         falling = [-n for n in numbers]
-        if wanted == -1:
+        if direction == -1:
             return _direction(falling, f"{self.ends}: more of a fault is worse")
-        if wanted != 1 and counted_in_units(self.texts):
+        if direction != 1 and counted_in_units(self.texts):
             less = f"{self.ends}: less time, cost or count is better"
             return _direction(falling, less)._replace(plain=False)
         return None

@@ -126,10 +126,10 @@ def grade_for(grades: Sequence[ScorerGrade], criterion: Criterion) -> ScorerGrad
     where there is none."""
     if len(grades) == 1:
         return grades[0]
-    wanted = (criterion.id, slug(criterion.name))
-    named = [grade for grade in grades if slug(grade.name) in wanted]
-    if len(named) == 1:
-        return named[0]
+    criterion_names = (criterion.id, slug(criterion.name))
+    matching = [grade for grade in grades if slug(grade.name) in criterion_names]
+    if len(matching) == 1:
+        return matching[0]
     names = ", ".join(repr(grade.name) for grade in grades)
     return ScorerGrade(None, f"one of {names} for {criterion.name!r}" if names else None)
 

@@ -323,13 +323,13 @@ def proposal_tables(proposals: Proposals) -> tuple[Table, ...]:
 
 def _merge_notes(proposals: Proposals) -> Iterator[str]:
     """Yield what consolidation did, parts of other criteria, near misses, and changed replies."""
-    if (asked := proposals.consolidation) is not None:
+    if (consolidation := proposals.consolidation) is not None:
         yield (
-            f"consolidation: {asked.model} was asked in {plural(asked.requests, 'request')} "
-            f"which of {plural(len(asked.labels), 'name')} are the same: "
-            f"{plural(len(set(asked.labels)), 'idea')}, by embedding alone {len(set(asked.before))}"
+            f"consolidation: {consolidation.model} was asked in {plural(consolidation.requests, 'request')} "
+            f"which of {plural(len(consolidation.labels), 'name')} are the same: "
+            f"{plural(len(set(consolidation.labels)), 'idea')}, by embedding alone {len(set(consolidation.before))}"
         )
-        for problem in asked.problems:
+        for problem in consolidation.problems:
             yield f"consolidation: {problem}"
     parts = [c for c in proposals.criteria.criteria if c.provenance.part_of]
     if parts:

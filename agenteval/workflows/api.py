@@ -191,7 +191,7 @@ def flow_results(
         sessions, turns = load_sessions(store), load_turns(store)
     every: list[SessionResult | TurnResult] = [*sessions, *turns]
     if not every:
-        begun = "".join(f"; {one.line}" for one in unfinished)
+        begun = "".join(f"; {experiment.line}" for experiment in unfinished)
         raise InputError(f"no trial of a workflow is stored here yet; {_NO_TRIAL}{begun}")
     stored_roles = {r.case.role for r in every}
     for name in roles or ():
@@ -216,8 +216,8 @@ def flow_results(
     report = trials_report(sessions, turns, notes)
     return replace(
         report,
-        unfinished=tuple(one.line for one in unfinished),
-        data={**report.data, "unfinished": [one.json() for one in unfinished]},
+        unfinished=tuple(experiment.line for experiment in unfinished),
+        data={**report.data, "unfinished": [experiment.json() for experiment in unfinished]},
     )
 
 
@@ -352,15 +352,15 @@ def common_formats(
     }.items()
     order: tuple[Format, ...] = ("flowchart", "text", "code")
     if not formats:
-        formats = [f for f in order if all(f in one.formats for _, one in procedures)][:1]
+        formats = [f for f in order if all(f in scenario.formats for _, scenario in procedures)][:1]
     if not formats:
         raise InputError("no format is common to all these procedures; name one", "--format")
     for format in formats:
         needed = order if format == "all" else {format} & {*order}
-        for (role, id), one in procedures:
-            if lacking := [f for f in needed if f not in one.formats]:
-                there = ", ".join(one.formats)
-                raise InputError(f"{role}/{id} has no {lacking[0]}; it has {there}", "--format")
+        for (role, id), scenario in procedures:
+            if lacking := [f for f in needed if f not in scenario.formats]:
+                available = ", ".join(scenario.formats)
+                raise InputError(f"{role}/{id} has no {lacking[0]}; it has {available}", "--format")
     return formats
 
 
@@ -394,7 +394,7 @@ def _session_settings(how: SessionOptions) -> SessionSettings:
     bounds = {"turns": how.turns, "calls": how.calls, "calls_per_turn": how.calls_per_turn}
     changed: dict[str, Any] = {k: bound for k, bound in bounds.items() if bound is not None}
     if how.flowbench and changed:
-        named = ", ".join(f"--{name.replace('_', '-')}" for name in changed)
-        raise InputError(f"it sets the limits; {named} cannot be given beside it", "--flowbench")
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in changed)
+        raise InputError(f"it sets the limits; {options} cannot be given beside it", "--flowbench")
     settings = SessionSettings.flowbench() if how.flowbench else SessionSettings()
     return replace(settings, **changed, seconds=how.seconds, seed=how.seed)

@@ -267,8 +267,8 @@ def _turns(group: _Group, session: RecordedSession, profile: Profile) -> Iterato
     turns = [turn.model_dump(mode="json") for turn in session.turns]
     for gold in gold_turns(session):
         at = gold.turn
-        said = _words(session.turns[at - 1]) if at else ""
-        words = {"id": f"{name}:{at}", "said": said, "gold": _words(session.turns[at])}
+        previous = _words(session.turns[at - 1]) if at else ""
+        words = {"id": f"{name}:{at}", "said": previous, "gold": _words(session.turns[at])}
         yield TurnCase(
             info=base.model_copy(update=words),
             of=of,

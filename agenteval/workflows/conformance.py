@@ -163,10 +163,10 @@ class _Naming:
         """
         swaps = []
         for first, second in self._runs():
-            again = {self.calls[m.at].tool for m in second if m.kind == "step"}
-            for skip in [m for m in first if m.kind == "skip" and self._tool(m) in again]:
+            repeated = {self.calls[m.at].tool for m in second if m.kind == "step"}
+            for skip in [m for m in first if m.kind == "skip" and self._tool(m) in repeated]:
                 step = next((m for m in first if m.kind == "step" and m.at >= skip.at), None)
-                if step is None or skip not in self.skips or self.calls[step.at].tool in again:
+                if step is None or skip not in self.skips or self.calls[step.at].tool in repeated:
                     continue
                 self.skips.remove(skip)
                 early = self.calls[step.at].tool

@@ -158,11 +158,11 @@ class Equality:
         verdict: Same = "unjudged"
         status: FailureStatus | None = None
         try:
-            asked = await self.judge.same(question)
+            answer = await self.judge.same(question)
         except Exception as error:  # noqa: BLE001  becomes a judgement that says why there is none
             status, message, usage = failure_of(error)
         else:
-            (equal, message), usage = asked.value, asked.usage
+            (equal, message), usage = answer.value, answer.usage
             verdict = "equal" if equal else "different"
         self.usage += usage
         return Judgement(
@@ -202,24 +202,24 @@ class _Ruling:
 
 
 def _compared(pair: _Pair) -> _Ruling:
-    gold, given = pair.gold, pair.given
-    if kind(gold) != kind(given):
+    gold, stated = pair.gold, pair.given
+    if kind(gold) != kind(stated):
         return _Ruling("different", "type")
-    if isinstance(gold, str) and isinstance(given, str):
-        return _texts(pair, gold, given)
-    if isinstance(gold, dict) and isinstance(given, dict):
-        gold, given = filled(gold), filled(given)
-        if gold.keys() != given.keys():
+    if isinstance(gold, str) and isinstance(stated, str):
+        return _texts(pair, gold, stated)
+    if isinstance(gold, dict) and isinstance(stated, dict):
+        gold, stated = filled(gold), filled(stated)
+        if gold.keys() != stated.keys():
             return _Ruling("different", "exact")
-        inner = [(f"{pair.path}.{k}", _property(pair.schema, k), gold[k], given[k]) for k in gold]
-    elif isinstance(gold, list) and isinstance(given, list):
-        if len(gold) != len(given):
+        inner = [(f"{pair.path}.{k}", _property(pair.schema, k), gold[k], stated[k]) for k in gold]
+    elif isinstance(gold, list) and isinstance(stated, list):
+        if len(gold) != len(stated):
             return _Ruling("different", "exact")
         schema = _object(pair.schema.get("items"))
-        rows = enumerate(zip(gold, given, strict=True))
+        rows = enumerate(zip(gold, stated, strict=True))
         inner = [(f"{pair.path}[{i}]", schema, a, b) for i, (a, b) in rows]
     else:
-        return _Ruling("equal" if gold == given else "different", "exact")
+        return _Ruling("equal" if gold == stated else "different", "exact")
     rulings = [_compared(_Pair(*parts)) for parts in inner]
     different = next((r for r in rulings if r.verdict == "different"), None)
     if different is not None:

@@ -76,9 +76,11 @@ class WorkflowExperiment:
         """What besides agent and format can change a trial."""
         if self.simulators is None:
             return {"seconds": self.seconds}
-        asked = self.simulator if self.simulators.asks else None
+        choice = self.simulator if self.simulators.asks else None
         # This client only tells names; it opens no connection before it is asked.
-        return self.simulators.conditions(None if asked is None else Client(make_transport(asked)))
+        return self.simulators.conditions(
+            None if choice is None else Client(make_transport(choice))
+        )
 
     def variants(self) -> list[AgentVariant]:
         """Return the agent in each format; nothing is opened."""

@@ -147,9 +147,9 @@ def gold_state(
         executed.append((calls, tuple(path for path, _, _ in _differing(before, state))))
 
     def done(action: Action, result: JsonValue, touched: list[Path]) -> Done:
-        told = tools[action.tool].effect == "read"
-        told = told or all(_same_at(begin, state, path) for path in touched)
-        return Done(action=action, result=result, told=told)
+        reported = tools[action.tool].effect == "read"
+        reported = reported or all(_same_at(begin, state, path) for path in touched)
+        return Done(action=action, result=result, told=reported)
 
     goals = tuple(
         GoldGoal(changes=changes, done=tuple(done(*call) for call in calls), words=goal.told)
@@ -238,15 +238,15 @@ def _obtained(due: Sequence[Done], log: SessionLog) -> frozenset[str]:
         if call.status == "ok":
             answer = call.tool, call.arguments, held(call.result)
             answers[canonical_json(list(answer))] = answer
-    wanted = {_key(done): done for done in due}
+    unique = {_key(done): done for done in due}
 
     def rank(done: Done, tool: str, arguments: JsonValue, result: JsonValue) -> int:
         if tool != done.action.tool or not same(held(done.result), result):
             return 0
         return 2 if same(done.action.arguments, arguments) else 1
 
-    ranks = [[rank(done, *answer) for answer in answers.values()] for done in wanted.values()]
-    return frozenset(list(wanted)[row] for row, _ in assigned(ranks))
+    ranks = [[rank(done, *answer) for answer in answers.values()] for done in unique.values()]
+    return frozenset(list(unique)[row] for row, _ in assigned(ranks))
 
 
 def held(value: JsonValue) -> JsonValue:

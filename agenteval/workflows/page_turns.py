@@ -121,15 +121,15 @@ def _arguments(verdict: TurnVerdict, prediction: Prediction, gold: str) -> Itera
             name = cut(pair.parameter, MOST_NAME)
             yield f"{name}: {_value(pair.given)}, gold {_value(pair.gold)}{by}"
     try:  # a gold call is stored in words, `tool({…})`
-        wanted = filled(json.loads(gold.partition("(")[2].removesuffix(")")))
+        expected = filled(json.loads(gold.partition("(")[2].removesuffix(")")))
     except ValueError:
-        wanted = {}
+        expected = {}
     stated = filled(prediction.arguments)
-    for name, value in wanted.items():
+    for name, value in expected.items():
         if name not in stated:
             yield f"{cut(name, MOST_NAME)}: not given, gold {_value(value)}"
     for name, value in stated.items():
-        if wanted and name not in wanted:
+        if expected and name not in expected:
             yield f"{cut(name, MOST_NAME)}: {_value(value)}, which gold has not"
 
 

@@ -47,8 +47,8 @@ def format_points(tallies: Tallies, level: str = "") -> Figure:
     any rate.
     """
     levels = {"sessions": _session_rates(tallies), "single turns": _turn_rates(tallies)}
-    wanted = {"sessions": ["sessions"], "turns": ["single turns"]}.get(level, list(levels))
-    drawn = {name: levels[name] for name in wanted if levels[name]}
+    level_names = {"sessions": ["sessions"], "turns": ["single turns"]}.get(level, list(levels))
+    drawn = {name: levels[name] for name in level_names if levels[name]}
     if not drawn:
         raise InputError("there is no rate to draw")
     keys = [key for rates in drawn.values() for key in rates]
@@ -94,8 +94,8 @@ def format_points(tallies: Tallies, level: str = "") -> Figure:
 
 
 def _in_order(formats: Iterable[str]) -> list[str]:
-    there = set(formats)
-    return [format for format in EVERY_FORMAT if format in there]
+    present = set(formats)
+    return [format for format in EVERY_FORMAT if format in present]
 
 
 def _series(name: str, rates: _Rates, keys: Sequence[tuple[str, str, str]]) -> Series:
@@ -146,13 +146,13 @@ def format_differences(pairs: Sequence[Pair], what: str = "success") -> Figure:
     On the right are the tasks that both have a verdict on. `what` names the rate. Beyond 40 pairs
     the others are counted. Raises InputError without any difference.
     """
-    known = [p for p in pairs if p.difference.mean is not None]
-    if not known:
+    estimated = [p for p in pairs if p.difference.mean is not None]
+    if not estimated:
         raise InputError("no agent was tried in two formats on the same tasks")
     order: list[str] = list(EVERY_FORMAT)
-    known.sort(key=lambda p: (p.agent, order.index(p.first), order.index(p.second)))
-    drawn, more = known[:_MOST_PAIRS], len(known) - _MOST_PAIRS
-    several = len({p.agent for p in known}) > 1
+    estimated.sort(key=lambda p: (p.agent, order.index(p.first), order.index(p.second)))
+    drawn, more = estimated[:_MOST_PAIRS], len(estimated) - _MOST_PAIRS
+    several = len({p.agent for p in estimated}) > 1
     names = [
         (f"{p.agent}: " if several else "") + f"{p.first} − {p.second}".replace("_", " ")
         for p in drawn

@@ -99,11 +99,11 @@ def rates(
             np.divide(share * totals[:, 0], below, out=rate, where=below > 0)
             return rate
 
-        known = bootstrap_sums(parts, statistic, list(cases), how=how.bootstrap())
+        decided = bootstrap_sums(parts, statistic, list(cases), how=how.bootstrap())
         total = weights[0] * predicted + weights[1] * gold
         if not total:
-            return Rate(known, None, None)
-        return Rate(known, share * right / total, share * (right + undecided) / total)
+            return Rate(decided, None, None)
+        return Rate(decided, share * right / total, share * (right + undecided) / total)
 
     return Rates(right, undecided, predicted, gold, rate((1, 0)), rate((0, 1)), rate((1, 1)))
 

@@ -76,7 +76,7 @@ class ResponseJudge:
     async def grade(self, case: ReplyToGrade, repeat: int = 0) -> ResponseVerdict:
         """Return the grade, or why there is none. Raises Unauthorized for a refused key."""
         try:
-            asked = await ask_judge(
+            answer = await ask_judge(
                 self.client,
                 Form("response", SCHEMA, read_score),
                 self.options,
@@ -90,7 +90,7 @@ class ResponseJudge:
             status, message, usage = failure_of(error)
             status = "unscored:off_scale" if isinstance(error, OffScale) else status
             return ResponseVerdict(status=status, message=message, usage=usage)
-        return ResponseVerdict(**asked.value, usage=asked.usage)
+        return ResponseVerdict(**answer.value, usage=answer.usage)
 
 
 def read_score(text: str) -> dict[str, Any]:

@@ -134,12 +134,12 @@ class _SessionRun:
         tools: ToolSimulator,
         settings: SessionSettings,
     ) -> None:
-        given = role.given(profile.scenarios)
+        scenarios = role.given(profile.scenarios)
         seed, repeat = settings.seed, settings.repeat
         self.tools = tools.open(role, profile, seed=seed, repeat=repeat)
         self.agent = system.make()
-        self.instructions = instructions(role, given, settings.format)
-        self.offered = tools_given(role, given, settings.format)
+        self.instructions = instructions(role, scenarios, settings.format)
+        self.offered = tools_given(role, scenarios, settings.format)
         self.user, self.settings = user, settings
         self.context = UserContext(profile, role.now, seed=seed, repeat=repeat)
         self.who: Literal["agent", "user", "tools"] = "user"

@@ -71,7 +71,7 @@ class GoalsVerdict(Record):
     @property
     def unquoted(self) -> int:
         """Goals called achieved whose evidence is not in the conversation."""
-        return sum(one.achieved and not one.quoted for one in self.goals)
+        return sum(goal.achieved and not goal.quoted for goal in self.goals)
 
 
 class GoalsFailure(Record):
@@ -107,7 +107,7 @@ class SessionJudge:
             "session_judge", _schema(bool(numbered)), lambda text: read_goals(text, session)
         )
         try:
-            asked = await ask_judge(
+            answer = await ask_judge(
                 self.client,
                 form,
                 self.options,
@@ -120,8 +120,8 @@ class SessionJudge:
         except Exception as error:  # noqa: BLE001  becomes a failure that says what it is
             status, message, usage = failure_of(error)
             return GoalsFailure(status=status, message=message, usage=usage)
-        verdict: GoalsVerdict = asked.value
-        return verdict.model_copy(update={"usage": asked.usage})
+        verdict: GoalsVerdict = answer.value
+        return verdict.model_copy(update={"usage": answer.usage})
 
 
 def read_goals(text: str, session: SessionText) -> GoalsVerdict:
@@ -183,18 +183,18 @@ def goals_table(
     """Return means over sessions; intervals resample `cases` (one label per verdict, default:
     each)."""
     how = how or Resampling()
-    known = [(i, v) for i, v in enumerate(verdicts) if isinstance(v, GoalsVerdict) and v.total]
-    labels = None if cases is None else [cases[i] for i, _ in known]
-    success = [float(bool(v.success)) for _, v in known]
-    progress = [v.achieved / v.total for _, v in known]
+    graded = [(i, v) for i, v in enumerate(verdicts) if isinstance(v, GoalsVerdict) and v.total]
+    labels = None if cases is None else [cases[i] for i, _ in graded]
+    success = [float(bool(v.success)) for _, v in graded]
+    progress = [v.achieved / v.total for _, v in graded]
     failures: Counter[str] = Counter(v.status for v in verdicts if isinstance(v, GoalsFailure))
     return GoalsTable(
         sessions=len(verdicts),
         success=bootstrap_mean(success, labels, how=how.bootstrap()),
         progress=bootstrap_mean(progress, labels, how=how.bootstrap()),
         failures=dict(failures),
-        without_goals=len(verdicts) - len(known) - failures.total(),
-        unquoted=sum(v.unquoted for _, v in known),
+        without_goals=len(verdicts) - len(graded) - failures.total(),
+        unquoted=sum(v.unquoted for _, v in graded),
     )
 
 

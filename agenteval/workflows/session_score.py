@@ -58,12 +58,15 @@ async def score_session(
     decisions = [[_by_rule(action, call, equality) for call in calls] for action in gold]
     sure, possible = _matched(decisions, "right"), _matched(decisions, "right", "undecided")
     for action, row in zip(gold, decisions, strict=True):
-        wanted = filled(action.arguments)
+        expected = filled(action.arguments)
         for j, call in enumerate(calls):  # what is sure is logged too
             if row[j] == "right" or (row[j] == "undecided" and len(possible) > len(sure)):
                 stated = filled(call.arguments)
                 row[j] = decided(
-                    [await equality.compare(action.tool, k, wanted[k], stated[k]) for k in wanted]
+                    [
+                        await equality.compare(action.tool, k, expected[k], stated[k])
+                        for k in expected
+                    ]
                 )
     sure, possible = _matched(decisions, "right"), _matched(decisions, "right", "undecided")
     return SessionCounts(
@@ -83,7 +86,9 @@ def _matched(decisions: Sequence[Sequence[Decision]], *taken: Decision) -> list[
 
 
 def _by_rule(gold: Action, call: Call, equality: Equality) -> Decision:
-    wanted, stated = filled(gold.arguments), filled(call.arguments)
-    if gold.tool.strip() != call.tool.strip() or call.unreadable or wanted.keys() - stated.keys():
+    expected, stated = filled(gold.arguments), filled(call.arguments)
+    if gold.tool.strip() != call.tool.strip() or call.unreadable or expected.keys() - stated.keys():
         return "wrong"
-    return decided([equality.by_rule(gold.tool, key, wanted[key], stated[key]) for key in wanted])
+    return decided(
+        [equality.by_rule(gold.tool, key, expected[key], stated[key]) for key in expected]
+    )

@@ -51,9 +51,9 @@ def equal_by_rule(gold: JsonValue, given: JsonValue) -> bool:
 
 def contains_tokens(words: str, text: str) -> bool:
     """Return whether the tokens of `words` are in the text in a row. No tokens are in no text."""
-    wanted, given = tokens(words), tokens(text)
-    return bool(wanted) and any(
-        given[at : at + len(wanted)] == wanted for at in range(len(given) - len(wanted) + 1)
+    needle, haystack = tokens(words), tokens(text)
+    return bool(needle) and any(
+        haystack[at : at + len(needle)] == needle for at in range(len(haystack) - len(needle) + 1)
     )
 
 

@@ -220,7 +220,9 @@ class Verdicts:
             before = dialogue_text(case.before)
             reply = ReplyToGrade(prediction.response, case.turn.text, case.workflow, before)
             grade = await response.grade(reply)
-        failures = [one.status for one in verdict.parameters if one.status is not None]
+        failures = [
+            parameter.status for parameter in verdict.parameters if parameter.status is not None
+        ]
         failures += [grade.status] if grade and grade.status is not None else []
         return TurnJudged(
             turn=verdict.model_copy(update={"session": case.info.task}),
@@ -253,11 +255,11 @@ class Verdicts:
 
     def _procedure(self, case: SessionCase) -> Procedure | None:
         """Return the chart of the case's scenarios, None where one has none."""
-        role, given = case.of.role, case.given
-        if (role.sha256, given) not in self._procedures:
-            walk = procedure(role, given) if role.charted(given) else None
-            self._procedures[role.sha256, given] = walk
-        return self._procedures[role.sha256, given]
+        role, scenarios = case.of.role, case.given
+        if (role.sha256, scenarios) not in self._procedures:
+            walk = procedure(role, scenarios) if role.charted(scenarios) else None
+            self._procedures[role.sha256, scenarios] = walk
+        return self._procedures[role.sha256, scenarios]
 
 
 def _failed_on(equality: Equality, log: SessionLog) -> list[FailureStatus]:
@@ -269,9 +271,10 @@ def _failed_on(equality: Equality, log: SessionLog) -> list[FailureStatus]:
         for name, value in call.arguments.items()
     }
     return [
-        one.status
-        for one in equality.log
-        if one.status and canonical_json([one.tool, one.parameter, one.given]) in arguments
+        judgement.status
+        for judgement in equality.log
+        if judgement.status
+        and canonical_json([judgement.tool, judgement.parameter, judgement.given]) in arguments
     ]
 
 

@@ -164,8 +164,8 @@ def _other_number(text: str, start: int, end: int, rng: np.random.Generator) -> 
     if _YEAR.fullmatch(number):
         places = places[2:]
     place = int(rng.choice(places))
-    others = [d for d in "0123456789" if d != number[place] and (place or d != "0")]
-    return number[:place] + str(rng.choice(others)) + number[place + 1 :]
+    digits = [d for d in "0123456789" if d != number[place] and (place or d != "0")]
+    return number[:place] + str(rng.choice(digits)) + number[place + 1 :]
 
 
 def pad(layout: Layout, share: float, rng: np.random.Generator) -> list[Edit]:

@@ -90,8 +90,8 @@ def _added(layout: Layout, rng: np.random.Generator) -> list[Edit]:
     lists = [p for p in _paragraphs(layout, pool) if len(p) > 2]
     plain = [i for i in pool if not (_MARKUP | {"\n"}).intersection(layout.of(i))]
     if lists and (not plain or rng.random() < 0.5):
-        first, *others = (layout.parts[i].start for i in lists[int(rng.integers(len(lists)))])
-        return [Edit(first, first, "- "), *(Edit(at - 1, at, "\n- ") for at in others)]
+        first, *later = (layout.parts[i].start for i in lists[int(rng.integers(len(lists)))])
+        return [Edit(first, first, "- "), *(Edit(at - 1, at, "\n- ") for at in later)]
     plain = [i for i in plain if _ENDS.fullmatch(layout.of(i))] or plain
     if not plain:
         raise Unchanged("every sentence has signs of markup already")

@@ -55,8 +55,8 @@ def drop_middle(layout: Layout, share: float, rng: np.random.Generator) -> list[
     for before, i in pairwise(pool):
         gap = layout.text[layout.parts[before].end : layout.parts[i].start]
         item = "\n" in gap and layout.body(i)[0] > layout.parts[i].start
-        apart = i > before + 1 or layout.parts[i].turn != layout.parts[before].turn
-        if apart or item or gap.count("\n") > 1:
+        separated = i > before + 1 or layout.parts[i].turn != layout.parts[before].turn
+        if separated or item or gap.count("\n") > 1:
             steps.append([])
         steps[-1].append(i)
     in_turn = Counter(part.turn for part in layout.parts)
@@ -106,12 +106,12 @@ def drop_words(layout: Layout, share: float, rng: np.random.Generator) -> list[E
     if len(words) < 2:
         raise Unchanged("fewer than two words that may go")
     remaining = Counter(i for i, _ in words)
-    wanted = count_of(share, len(words), len(words) - 1)
+    target = count_of(share, len(words), len(words) - 1)
     spans: list[Span] = []
     dropped = 0
     for k in rng.permutation(len(words)):
         i, word = words[int(k)]
-        if dropped == wanted:
+        if dropped == target:
             break
         if remaining[i] > 1:
             remaining[i] -= 1

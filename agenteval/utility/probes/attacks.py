@@ -121,13 +121,13 @@ def control_text(kind: str, criteria: Sequence[Criterion], rng: np.random.Genera
     `rng` draws the sentences. Raises KeyError for an unknown kind.
     """
     attack = _BY_KIND[kind]
-    wanted = len(_filled(attack, criteria))
+    length = len(_filled(attack, criteria))
     pool = _FILLERS_ES if attack.form == "spanish" else FILLERS
     order = rng.permutation(len(pool)).tolist()
     text = pool[order[0]]
-    for i in range(1, 1 + wanted):  # a sentence has at least one character
+    for i in range(1, 1 + length):  # a sentence has at least one character
         following = pool[order[i % len(order)]]
-        if len(text) + (len(following) + 1) / 2 > wanted:
+        if len(text) + (len(following) + 1) / 2 > length:
             break
         text = f"{text} {following}"
     return _written(text, attack.form)
